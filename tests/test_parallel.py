@@ -3,6 +3,7 @@ interrupted.
 """
 
 import contextlib
+import errno
 import functools
 import os
 import signal
@@ -386,17 +387,48 @@ def test_checkpoint_takes_nested_carries_and_leaves_no_temporary_file(tmp_path):
     assert [file.name for file in kept.directory.iterdir()] == ["name-a.npz"]
 
 
+def test_files_of_one_run_can_not_be_exchanged(tmp_path):
+    kept = Checkpoint(tmp_path, "name")
+    for name in "ab":
+        kept.save(name, 1, np.zeros(2))
+    kept._file("a").rename(tmp_path / "other")
+    kept._file("b").rename(kept._file("a"))
+    with pytest.raises(ValueError, match="not those that were saved under this name"):
+        kept.load("a", np.zeros(2))
+
+
+def test_another_process_may_finish_the_same_run(tmp_path, monkeypatch):
+    """It removes what this one is about to read, and what it is writing."""
+    mine, other = Checkpoint(tmp_path, "name"), Checkpoint(tmp_path, "name")
+    mine.save("a", 1, np.zeros(2))
+    savez = np.savez
+
+    def interfering(*arguments, **arrays):
+        savez(*arguments, **arrays)
+        other.remove()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", interfering)
+        mine.save("a", 2, np.ones(2))
+    assert mine.load("a", np.zeros(2))[0] == 0
+    mine.save("a", 3, np.ones(2))
+    assert mine.load("a", np.zeros(2))[0] == 3
+    assert [file.name for file in tmp_path.iterdir()] == ["name-a.npz"]
+
+
 def test_a_failed_save_leaves_the_file_before(tmp_path, monkeypatch):
     kept = Checkpoint(tmp_path, "name")
     kept.save("a", 1, np.zeros(2))
 
     def full_disk(*arguments, **arrays):
-        raise OSError("No space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(np, "savez", full_disk)
-        with pytest.raises(OSError, match="No space left"):
+        message = f"checkpoint {tmp_path} can't be written to .*No space left.*: free space there"
+        with pytest.raises(OSError, match=message) as raised:
             kept.save("a", 2, np.ones(2))
+    assert raised.value.errno == errno.ENOSPC
     assert kept.load("a", np.zeros(2))[0] == 1
     assert len(list(tmp_path.iterdir())) == 1
 

@@ -2,8 +2,10 @@
 number.
 """
 
+import io
 import logging
 import re
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -328,6 +330,32 @@ def test_lines_go_to_logging_where_it_shows_them_and_are_printed_elsewhere(logge
 )
 def test_durations_in_words(seconds, words):
     assert in_words(seconds) == words
+
+
+class Broken(io.StringIO):
+    """As of a pipe whose reader has gone."""
+
+    def write(self, text):
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("kind", ["broken", "closed", "none", "ascii"])
+def test_a_stream_that_takes_no_line_ends_no_fit(kind, monkeypatch):
+    streams = {
+        "broken": Broken(),
+        "closed": io.StringIO(),
+        "none": None,
+        "ascii": io.TextIOWrapper(io.BytesIO(), encoding="ascii"),
+    }
+    streams["closed"].close()
+    monkeypatch.setattr(sys, "stdout", streams[kind])
+    say("about ±1")
+    model = LinearGenerativeModel(max_iter=2, verbose=1, random_state=0).fit(REAL)
+    assert model.n_iter_ == 2
+    if kind == "ascii":
+        lines = streams["ascii"].buffer.getvalue().decode().splitlines()
+        assert lines[0] == "about \\xb11"
+        assert len(lines) > 1
 
 
 def test_lines_about_passes_come_once_a_second_and_after_the_last(monkeypatch, capsys):

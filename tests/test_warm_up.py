@@ -1,6 +1,8 @@
 """warm_up leaves nothing to compile, and compilation is logged."""
 
 import functools
+import importlib.util
+import io
 import logging
 import multiprocessing
 import subprocess
@@ -207,6 +209,39 @@ def test_a_person_at_a_terminal_is_told_once(process, terminal, capsys, monkeypa
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == told
     assert all("sklpf.warm_up()" in line for line in lines)
+
+
+@pytest.mark.parametrize("stream", [None, io.StringIO(), object()], ids=["none", "closed", "other"])
+def test_a_first_compilation_needs_no_standard_error(stream, monkeypatch, unannounced):
+    if isinstance(stream, io.StringIO):
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert kernels()[1](1) == 4
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_a_cache_that_was_cut_off_is_made_anew(tmp_path, monkeypatch, suffix, share):
+    """numba raises UnpicklingError or EOFError."""
+    source = tmp_path / "mine_kernels.py"
+    source.write_text(
+        "from sklpf.kernels import njit\n\n\n@njit\ndef twice(x):\n    return 2 * x\n"
+    )
+
+    def fresh():
+        spec = importlib.util.spec_from_file_location("mine_kernels", source)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        assert module.twice(1) == 2
+        return module.twice.stats.cache_hits
+
+    assert fresh() == {}
+    assert sum(fresh().values()) == 1
+    (file,) = (tmp_path / "__pycache__").glob(f"*.{suffix}")
+    content = file.read_bytes()
+    file.write_bytes(content[: int(share * len(content))])
+    assert fresh() == {}
+    assert sum(fresh().values()) == 1
 
 
 def call(x, kernel):

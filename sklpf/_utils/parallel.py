@@ -43,6 +43,19 @@ def one_blas_thread():
     return _blas().limit(limits=1, user_api="blas")
 
 
+@contextlib.contextmanager
+def own_arithmetic() -> Iterator[None]:
+    """Arithmetic that no setting of the caller's changes: BLAS on one thread, and floating-point
+    errors that NumPy would raise, as `numpy.seterr` may have it, warned of as by default.
+    """
+    raised = [kind for kind, how in np.geterr().items() if how == "raise"]
+    by_default: dict[str, Any] = dict.fromkeys(raised, "warn")
+    if "under" in raised:
+        by_default["under"] = "ignore"
+    with one_blas_thread(), np.errstate(**by_default):
+        yield
+
+
 def _process() -> tuple[str, int]:
     """What tells this process from the others, on other hosts as well (containers often share a
     process id).
@@ -245,55 +258,70 @@ class Checkpoint:
         return self.directory / f"{self.fingerprint}-{name}.npz"
 
     def save(self, name: str, n_segments: int, carry: Any) -> None:
-        """Keep the carry after `n_segments` segments, replacing the one before."""
+        """Keep the carry after `n_segments` segments, replacing the one before.
+
+        Raises
+        ------
+        OSError
+            If the file can't be written, as on a full disk; the one before is then kept.
+        """
         arrays: dict[str, Any] = {f"a{i}": array for i, array in enumerate(_leaves(carry))}
-        handle, temporary = tempfile.mkstemp(
-            dir=self.directory, prefix=f"{self.fingerprint}-", suffix=".part"
-        )
+        checksum = np.array(self._checksum(name, n_segments, arrays))
         try:
-            with os.fdopen(handle, "wb") as file:
-                checksum = np.array(_checksum(n_segments, arrays))
-                np.savez(file, n_segments=np.array(n_segments), checksum=checksum, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self._file(name))
-        except BaseException:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
-            raise
+            handle, temporary = tempfile.mkstemp(
+                dir=self.directory, prefix=f"{self.fingerprint}-", suffix=".part"
+            )
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    np.savez(file, n_segments=np.array(n_segments), checksum=checksum, **arrays)
+                    file.flush()
+                    os.fsync(file.fileno())
+                # Another process that has finished the same run may have removed it.
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(temporary, self._file(name))
+            except BaseException:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(temporary)
+                raise
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"checkpoint {self.directory} can't be written to ({error}): free space there, or"
+                " give another directory; what was saved before is kept",
+            ) from error
 
     def load(self, name: str, like: Any) -> tuple[int, Any]:
         """Return (finished segments, carry), or (0, like) where nothing is kept yet."""
         file = self._file(name)
-        if not file.exists():
-            return 0, like
         try:
             with open(file, "rb") as opened, np.load(opened, allow_pickle=False) as kept:
                 arrays = {f"a{i}": kept[f"a{i}"] for i in range(len(_leaves(like)))}
                 n_segments = int(kept["n_segments"])
-                if str(kept["checksum"]) != _checksum(n_segments, arrays):
-                    raise ValueError("its arrays are not those that were saved")
+                if str(kept["checksum"]) != self._checksum(name, n_segments, arrays):
+                    raise ValueError("its arrays are not those that were saved under this name")
                 return n_segments, _rebuild(like, iter(arrays.values()))
+        except FileNotFoundError:
+            return 0, like
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(
                 f"checkpoint file {file} can't be read ({error}); delete it to start afresh"
             ) from error
 
+    def _checksum(self, name: str, n_segments: int, arrays: dict[str, np.ndarray]) -> str:
+        """A digest of a file's name and what it holds: arrays with NaN or of other shapes may be
+        right, so that only this tells what another program wrote, or another part of the run.
+        """
+        label = f"{self.fingerprint} {name} {n_segments}"
+        digest = hashlib.blake2b(label.encode(), digest_size=16)
+        for key, array in arrays.items():
+            digest.update(f"{key} {array.dtype} {array.shape}".encode())
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
     def remove(self) -> None:
         """Delete the files of this run, and no others."""
         for file in self.directory.glob(f"{self.fingerprint}-*"):
             file.unlink(missing_ok=True)
-
-
-def _checksum(n_segments: int, arrays: dict[str, np.ndarray]) -> str:
-    """A digest of what a file holds: arrays with NaN or of other shapes may be right, so that only
-    this tells what another program wrote.
-    """
-    digest = hashlib.blake2b(str(n_segments).encode(), digest_size=16)
-    for name, array in arrays.items():
-        digest.update(f"{name} {array.dtype} {array.shape}".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
 
 
 def _leaves(carry: Any) -> list[np.ndarray]:

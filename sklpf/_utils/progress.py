@@ -12,6 +12,7 @@ import contextlib
 import copy
 import functools
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -43,7 +44,17 @@ def say(line: str) -> None:
     if logger.hasHandlers() and logger.isEnabledFor(logging.INFO):
         logger.info(line)
     elif logger.level <= logging.INFO:
-        print(line, flush=True)
+        put(line, sys.stdout)
+
+
+def put(line: str, stream: Any) -> None:
+    """Print a line, which must not end a fit: a stream that is closed or broken loses it, and one
+    that lacks a character gets its code.
+    """
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    with contextlib.suppress(Exception):
+        stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        stream.flush()
 
 
 def in_words(seconds: float) -> str:

@@ -4,6 +4,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import _param_validation
 from sklearn.utils import _safe_indexing as safe_indexing
@@ -56,7 +57,17 @@ class Instance(HasMethods):
         return self.words
 
 
-class FittedAttributes:
+class Parameters:
+    """Parameters that are validated unless scikit-learn's configuration has
+    ``skip_parameter_validation``.
+    """
+
+    def _validate_params(self) -> None:
+        if not get_config()["skip_parameter_validation"]:
+            super()._validate_params()  # type: ignore[misc]
+
+
+class FittedAttributes(Parameters):
     """Attributes whose names end in _ are there after `fit`: before it reading one raises
     NotFittedError.
 
@@ -88,6 +99,7 @@ __all__ = [
     "Instance",
     "Interval",
     "Options",
+    "Parameters",
     "StrOptions",
     "safe_indexing",
     "with_callbacks",

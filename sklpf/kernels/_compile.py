@@ -45,7 +45,7 @@ def njit(function, *, folder: Path | None = None, **options):
     folder = Path(function.__code__.co_filename).parent if folder is None else folder
     function.__qualname__ += "_" + _digest(folder)
     try:
-        return numba.njit(cache=True, **options)(function)
+        return _mending(numba.njit(cache=True, **options)(function))
     except RuntimeError:  # numba found no writable cache directory
         warnings.warn(
             "no directory for numba's cache is writable, so kernels are compiled again in every"
@@ -54,6 +54,28 @@ def njit(function, *, folder: Path | None = None, **options):
             stacklevel=1,  # one place, so that Python shows it once
         )
         return numba.njit(**options)(function)
+
+
+def _mending(dispatcher):
+    """Let a function be compiled anew where its file in the cache can't be read, as one that a full
+    disk has cut off, at which numba would raise UnpicklingError at every start.
+    """
+    cache = dispatcher._cache
+    files = cache._cache_file
+    load = files.load
+
+    def load_or_forget(key):
+        try:
+            return load(key)
+        except Exception:  # whatever unpickling raises
+            try:
+                files.flush()
+            except OSError:
+                cache.disable()
+            return None
+
+    files.load = load_or_forget
+    return dispatcher
 
 
 def inlined(function):
@@ -113,7 +135,7 @@ class _Announcer(event.Listener):
         ):
             logging.getLogger("sklpf").info("compiling kernels for %s, once, about 10 s", module)
             if not self.announced and _somebody_waits():
-                print(_NOTICE, file=sys.stderr, flush=True)
+                _progress.put(_NOTICE, sys.stderr)
         self.announced.add(module)
 
 
@@ -121,7 +143,11 @@ def _somebody_waits() -> bool:
     """Whether a person sees the standard error of this process, which is no worker."""
     if multiprocessing.current_process().name != "MainProcess":
         return False
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    try:
+        at_terminal = sys.stderr.isatty()
+    except (AttributeError, ValueError):  # there is none, it was replaced, or it is closed
+        at_terminal = False
+    return at_terminal or "ipykernel" in sys.modules
 
 
 event.register("numba:compile", _Announcer())

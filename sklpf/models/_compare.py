@@ -10,7 +10,13 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
 from sklpf.models._direct_ratio import check_ratio, direct_ratio, disagreement
-from sklpf.models._pipelines import holds_model, is_model, last_step, steps_behind_model
+from sklpf.models._pipelines import (
+    check_same_kind,
+    holds_model,
+    is_model,
+    last_step,
+    steps_behind_model,
+)
 from sklpf.models._scoring import Scored, ScoreInterval, interval_of, report
 
 
@@ -57,7 +63,8 @@ def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") ->
     TypeError
         If a model has no log-likelihood with an error.
     ValueError
-        If pipelines arrive at different rows, whose densities can't be compared.
+        If pipelines arrive at different rows, whose densities can't be compared; or if one model
+        has densities and the other probabilities, or probabilities of documents.
 
     Examples
     --------
@@ -130,6 +137,7 @@ class Entrant(NamedTuple):
 def score_all(models: Mapping[str, Any], X, level: float) -> list[Entrant]:
     """Score the rows by every model; all pipelines must arrive at the same rows."""
     entrants = [(name, *_last_step(name, model, X)) for name, model in models.items()]
+    check_same_kind({name: model for name, model, _ in entrants})
     first, _, rows = entrants[0]
     for name, _, others in entrants[1:]:
         if not _equal(rows, others):
@@ -138,12 +146,7 @@ def score_all(models: Mapping[str, Any], X, level: float) -> list[Entrant]:
                 " densities of different rows can't be compared; preprocess X before, or in all"
                 " pipelines by the same steps"
             )
-    scored = [model._scored(rows, level) for _, model, rows in entrants]
-    unit = scored[0].unit if len({one.unit for one in scored}) == 1 else "row"
-    return [
-        Entrant(name, model, one._replace(unit=unit))
-        for (name, model, _), one in zip(entrants, scored)
-    ]
+    return [Entrant(name, model, model._scored(rows, level)) for name, model, rows in entrants]
 
 
 def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:

@@ -19,22 +19,31 @@ import sklearn
 from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import GroupKFold, KFold, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
+from sklearn.utils.validation import _num_samples
 
 import sklpf
 from sklpf._utils import progress as _progress
 from sklpf._utils.numbers import check_count, check_level
-from sklpf._utils.parallel import Checkpoint, fingerprint, parallel_map, removing_checkpoints
+from sklpf._utils.parallel import (
+    Checkpoint,
+    fingerprint,
+    one_blas_thread,
+    parallel_map,
+    removing_checkpoints,
+)
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf._utils.sklearn import safe_indexing
 from sklpf.models._compare import _last_step
 from sklpf.models._fit_comparison import FitComparison, HeldOutRows, compare_held_out
 from sklpf.models._fit_errors import Fits
-from sklpf.models._pipelines import common_unit, is_model, last_step
+from sklpf.models._pipelines import check_same_kind, common_unit, is_model, last_step
 from sklpf.models._search_scores import is_search, search_scores
+from sklpf.models.decoder._model import DecoderModel
 
+_PROBED = 1000  # rows that tell functions apart
 _NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
 
 
@@ -43,6 +52,7 @@ def compare_fits(
     X=None,
     y=None,
     *,
+    groups=None,
     cv: Any = 5,
     n_seeds: int = 1,
     level: float = 0.95,
@@ -69,9 +79,14 @@ def compare_fits(
         Independent rows, or whatever the pipelines take.
     y : array-like of shape (n_samples,) or None, default=None
         Passed to `fit` and to the splitter.
+    groups : array-like of shape (n_samples,) or None, default=None
+        Group of every row, such as the person that it comes from: rows of one may depend on each
+        other. Passed to the splitter; with an int as `cv` whole groups are held out. The error that
+        comes from rows is then that between groups.
     cv : int, splitter or iterable of (train, test), default=5
         Splits as in scikit-learn; an int is the number of folds of shuffled rows. At least 2
-        splits, each with at least 2 rows held out. With more folds the error is known better, and
+        splits, all different, each with at least 2 rows held out (2 groups, where there are
+        groups), none of which it trains on. With more folds the error is known better, and
         the difference is that at a larger training size.
     n_seeds : int, default=1
         Training seeds for every split, the same for all candidates. More seeds, or more splits,
@@ -104,8 +119,9 @@ def compare_fits(
     TypeError
         If a candidate has no log-likelihood with an error.
     ValueError
-        If a parameter can't be used, if pipelines arrive at different rows, or if no fit at all can
-        be scored.
+        If a parameter can't be used, if pipelines arrive at different rows, if candidates are of
+        different kinds (as in `compare`), if no fit at all can be scored, or if the scores of a
+        search say nothing of their error.
 
     Notes
     -----
@@ -117,7 +133,8 @@ def compare_fits(
     maximum, such as an estimate shrunk by half, which depend more strongly on their training set.
 
     For a search only scores of splits are known: the interval is that of the corrected resampled
-    t-test, and its parts are not known. A scorer that returns several scores may return the
+    t-test, and its parts are not known; where all splits agree, or by more than the errors of log Z
+    allow, there is none, which is an error. A scorer that returns several scores may return the
     standard error of log Z under the key "log_partition_std_error", beside "log_likelihood" or what
     `refit` names. That these scores are log-likelihoods of the same rows is not checked.
 
@@ -135,8 +152,10 @@ def compare_fits(
     """
     check_level(level)
     if is_search(candidates):
-        if X is not None:
-            raise ValueError("X must be None where candidates is a search, whose scores are read")
+        if X is not None or groups is not None:
+            raise ValueError(
+                "X and groups must be None where candidates is a search, whose scores are read"
+            )
         held_out, missing = search_scores(candidates)
         return compare_held_out(held_out, missing, level)
 
@@ -147,9 +166,10 @@ def compare_fits(
             "checkpoint needs random_state to be an int, else an interrupted comparison can't be"
             " resumed"
         )
-    X, y = _check_rows(named, X, y)
+    check_same_kind(named)
+    X, y, groups = _check_rows(named, X, y, groups)
     seed = _seed(random_state)
-    splits = _check_splits(cv, X, y, seed)
+    splits = _check_splits(cv, X, y, groups, seed)
 
     tasks = [
         FitTask(
@@ -170,7 +190,7 @@ def compare_fits(
     ]
     if len(missing) == len(tasks):
         raise ValueError(f"no fit of any candidate can be scored; {missing[0]}")
-    return compare_held_out(_held_out(named, splits, tasks, outcomes), missing, level)
+    return compare_held_out(_held_out(named, splits, groups, tasks, outcomes), missing, level)
 
 
 class FitTask(NamedTuple):
@@ -202,8 +222,7 @@ class Outcome(NamedTuple):
 # -- running
 def fit_and_score(X, y, task: FitTask) -> Outcome:
     """Fit a clone with the task's seed and score the rows held out."""
-    model = clone(task.estimator)
-    model.set_params(**dict.fromkeys(_parameters(model, ("random_state",)), task.seed))
+    model = _with_seed(task)
     digest = ""
     try:
         model.fit(safe_indexing(X, task.train), None if y is None else safe_indexing(y, task.train))
@@ -291,14 +310,16 @@ def _digest(rows) -> str:
     )
 
 
-def _held_out(named, splits, tasks, outcomes) -> HeldOutRows:
+def _held_out(named, splits, groups, tasks, outcomes) -> HeldOutRows:
+    if groups is None:
+        groups = np.arange(1 + max(test.max() for _, test in splits))
     found = {
         (task.name, task.split, task.number): outcome for task, outcome in zip(tasks, outcomes)
     }
     n_seeds = 1 + max(task.number for task in tasks)
     fits = {
         name: [
-            _fits(test, [found[name, split, k] for k in range(n_seeds)])
+            _fits(groups[test], [found[name, split, k] for k in range(n_seeds)])
             for split, (_, test) in enumerate(splits)
         ]
         for name in named
@@ -308,13 +329,13 @@ def _held_out(named, splits, tasks, outcomes) -> HeldOutRows:
     return HeldOutRows(tuple(named), n_train, test_over_train, fits, common_unit(named.values()))
 
 
-def _fits(test, outcomes: list[Outcome]) -> Fits:
+def _fits(groups, outcomes: list[Outcome]) -> Fits:
     below = np.array([outcome.below for outcome in outcomes])
     above = np.array([outcome.above for outcome in outcomes])
     quantile = float(norm.ppf(0.975))
     # an interval that reaches further to one side says so of a bias, which all rows and fits share
     return Fits(
-        rows=test,
+        groups=groups,
         values=np.array([outcome.values for outcome in outcomes]),
         partition=np.minimum(below, above) / quantile,
         bias=np.abs(above - below),
@@ -331,7 +352,42 @@ def _open_checkpoint(directory, tasks: list[FitTask], X, y) -> Checkpoint:
         task.name: _without(task.estimator, ("random_state", *_NO_NUMBERS)) for task in tasks
     }
     plan = [(task.name, task.seed, task.train, task.test) for task in tasks]
-    return Checkpoint(directory, fingerprint(candidates, plan, X, y, versions))
+    first = {task.name: task for task in reversed(tasks)}
+    probes = {name: _probe(task, X, y) for name, task in first.items()}
+    return Checkpoint(directory, fingerprint(candidates, probes, plan, X, y, versions))
+
+
+def _probe(task: FitTask, X, y) -> str:
+    """A digest of what a candidate's functions make of rows: a pickle holds their names alone."""
+    reason = ""
+    for most in (_PROBED, len(task.train)):  # some steps need more rows
+        train = task.train[:most]
+        labels = None if y is None else safe_indexing(y, train)
+        try:
+            with one_blas_thread(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return _made_of(_with_seed(task), safe_indexing(X, train), labels)
+        except Exception as error:  # the fits will fail alike, and say why
+            reason = str(error)
+    return reason
+
+
+def _made_of(estimator, rows, y) -> str:
+    """A digest of what the steps before a model, fitted to rows, make of these, and of what its
+    decoder says of them.
+    """
+    while isinstance(estimator, Pipeline):
+        rows = estimator[:-1].fit_transform(rows, y) if len(estimator) > 1 else rows
+        estimator = estimator[-1]
+    if isinstance(estimator, DecoderModel):
+        return fingerprint(_digest(rows), estimator.fit(rows).path(rows).probe())
+    return _digest(rows)
+
+
+def _with_seed(task: FitTask):
+    """A clone of the candidate with the task's seed."""
+    model = clone(task.estimator)
+    return model.set_params(**dict.fromkeys(_parameters(model, ("random_state",)), task.seed))
 
 
 def _file(task: FitTask) -> str:
@@ -382,18 +438,21 @@ def _check_candidates(candidates) -> dict[str, Any]:
     return named
 
 
-def _check_rows(named, X, y):
+def _check_rows(named, X, y, groups):
+    """X, y, and the group of every row as an integer (n_samples,), or None."""
     if X is None:
         raise ValueError(
             "X must be given: the rows that the candidates are fitted to and scored on"
         )
-    X, y = indexable(X, y)
+    X, y, groups = indexable(X, y, groups)
     if any(not isinstance(estimator, Pipeline) for estimator in named.values()) and _has_nan(X):
         raise ValueError(
             "X holds NaN or infinity: remove these rows, or give pipelines that begin with an"
             " imputer as candidates"
         )
-    return X, y
+    if groups is not None:
+        _, groups = np.unique(np.asarray(groups), return_inverse=True)
+    return X, y, groups
 
 
 def _has_nan(X) -> bool:
@@ -420,16 +479,21 @@ def _seed(random_state) -> int:
         ) from error
 
 
-def _check_splits(cv, X, y, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def _check_splits(cv, X, y, groups, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         if cv < 2:
             raise ValueError(
                 f"cv must be at least 2 folds, got {cv}: the spread between splits is part of the"
                 " error"
             )
-        cv = KFold(int(cv), shuffle=True, random_state=seed % 2**32)
+        folds = KFold if groups is None else GroupKFold
+        cv = folds(int(cv), shuffle=True, random_state=seed % 2**32)
+    n_rows = _num_samples(X)
     try:
-        splits = [(_positions(train), _positions(test)) for train, test in check_cv(cv).split(X, y)]
+        splits = [
+            (_positions(train, n_rows), _positions(test, n_rows))
+            for train, test in check_cv(cv).split(X, y, groups)
+        ]
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"cv must be a number of folds, a splitter, or pairs (train, test): {error}"
@@ -439,14 +503,51 @@ def _check_splits(cv, X, y, seed: int) -> list[tuple[NDArray[np.intp], NDArray[n
             f"cv must give at least 2 splits, got {len(splits)}: take cv=5, or"
             " ShuffleSplit(n_splits=5)"
         )
-    fewest = min(len(test) for _, test in splits)
-    if fewest < 2:
-        raise ValueError(
-            f"cv must hold out at least 2 rows in every split, got {fewest}: take fewer folds"
-        )
+    seen: dict[tuple[bytes, bytes], int] = {}
+    for place, (train, test) in enumerate(splits):
+        _check_held_out(place, train, test, groups)
+        first = seen.setdefault((np.sort(train).tobytes(), np.sort(test).tobytes()), place)
+        if first < place:
+            raise ValueError(
+                f"cv must give different splits, and split {place} is split {first} again: raise"
+                " n_seeds to fit on the same split with other seeds"
+            )
     return splits
 
 
-def _positions(rows) -> NDArray[np.intp]:
+def _check_held_out(place: int, train, test, groups) -> None:
+    """Raise ValueError if a split says nothing of new rows, or nothing of the error."""
+    n_held_out = len(test if groups is None else np.unique(groups[test]))
+    if n_held_out < 2:
+        unit = "rows" if groups is None else "groups"
+        raise ValueError(
+            f"cv must hold out at least 2 {unit} in every split, got {n_held_out}: take fewer folds"
+        )
+    if len(np.unique(test)) < len(test):
+        raise ValueError(f"cv must hold out a row once, and split {place} holds one out twice")
+    n_shared = len(np.intersect1d(train, test))
+    if n_shared:
+        raise ValueError(
+            f"cv must hold out rows that are not trained on, and split {place} has {n_shared} rows"
+            " in both parts"
+        )
+
+
+def _positions(rows, n_rows: int) -> NDArray[np.intp]:
+    """Positions of the rows that a split gives as positions or as a mask."""
     rows = np.asarray(rows)
-    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.intp)
+    if rows.dtype == bool:
+        if rows.shape != (n_rows,):
+            raise ValueError(
+                f"a mask must have one entry for each of the {n_rows} rows of X, got the shape"
+                f" {rows.shape}"
+            )
+        return np.flatnonzero(rows)
+    if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu"):
+        raise ValueError(
+            f"rows must be given by integers or by a mask of bool, got {rows.dtype} of the shape"
+            f" {rows.shape}"
+        )
+    if len(rows) and not -n_rows <= rows.min() <= rows.max() < n_rows:
+        raise ValueError(f"rows must be integers below {n_rows}, the number of rows of X")
+    return rows.astype(np.intp) % n_rows

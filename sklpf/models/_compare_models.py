@@ -142,7 +142,8 @@ def compare_models(
     TypeError
         If `models` is no dict, or holds something that has no log-likelihood with an error.
     ValueError
-        With fewer than 2 models, or if pipelines arrive at different rows.
+        With fewer than 2 models, if pipelines arrive at different rows, or if some have densities
+        and others probabilities, as in `compare`.
 
     Examples
     --------

@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from sklpf._utils.random import Stream, stream_key
-from sklpf.models._direct_ratio import N_GROUPS, draw_alarms
+from sklpf.models._direct_ratio import N_GROUPS, draw_alarms, tempered_rows
 from sklpf.partition import BDMC, ParallelTempering
 from sklpf.paths import GeometricPath, TargetDraws
 from sklpf.paths._base import Points
 from sklpf.paths._capabilities import has
 from sklpf.paths._geometric import coordinates_of_rows
-from sklpf.readings import read
 from sklpf.uncertainty import between_groups
 
 Array = NDArray[np.float64]
@@ -144,15 +142,11 @@ def _draws(model, path, seed) -> Array | None:
     """
     n = N_GROUPS * _N_DRAWS
     estimator = model.partition_estimator
-    if isinstance(estimator, ParallelTempering):
-        estimator = clone(estimator)
-    elif has(path, TargetDraws):
-        rows = path.rows(path.sample_target(n, Stream(stream_key(*seed))))
-        return rows.reshape(N_GROUPS, _N_DRAWS, -1)
-    else:
+    if not isinstance(estimator, ParallelTempering):
+        if has(path, TargetDraws):
+            rows = path.rows(path.sample_target(n, Stream(stream_key(*seed))))
+            return rows.reshape(N_GROUPS, _N_DRAWS, -1)
         estimator = ParallelTempering()
-    estimator.set_params(n_ladders=N_GROUPS, n_jobs=model.n_jobs, checkpoint=None)
-    state, run = estimator._draw(path, n, np.random.default_rng(seed))
-    if not read(run).result.converged:
-        return None
-    return path.rows(state).reshape(_N_DRAWS, N_GROUPS, -1).swapaxes(0, 1)
+    rng = np.random.default_rng(seed)
+    rows, result = tempered_rows(path, estimator, _N_DRAWS, rng, model.n_jobs)
+    return rows if result.converged else None

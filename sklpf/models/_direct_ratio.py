@@ -5,13 +5,20 @@ what it says.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
+from sklpf._utils.random import stream_key
 from sklpf.models._scoring import fit_quietly
-from sklpf.partition import PartitionResult
+from sklpf.partition import ParallelTempering, PartitionResult
+from sklpf.paths import Rebased
+from sklpf.paths._capabilities import has
+from sklpf.readings import read
+from sklpf.readings._regions import FOR_SECOND_TRY, known_regions, missed_regions
 from sklpf.uncertainty import MOST_BETWEEN
 
 N_GROUPS = 10  # of independent chains, each with draws of the two models of its own
@@ -52,6 +59,30 @@ def ratio_result(model_a: Any, model_b: Any) -> PartitionResult | None:
     )
     result = fit_quietly(estimator, path).result_
     return result if result.converged else None
+
+
+def tempered_rows(
+    path: Any, estimator: ParallelTempering, n_draws: int, rng: np.random.Generator, n_jobs: Any
+) -> tuple[NDArray, PartitionResult]:
+    """Return rows (N_GROUPS, n_draws, d) of a model from as many independent tempered ladders, and
+    what their run says.
+
+    Where the run has missed a region of the model there is a second one, from a base that covers
+    it: chains between two models never leave what the draws at both ends have seen.
+    """
+    estimator = clone(estimator).set_params(n_ladders=N_GROUPS, checkpoint=None, n_jobs=n_jobs)
+    for is_last in (False, True):
+        state, run = estimator._draw(path, N_GROUPS * n_draws, rng)
+        regions = known_regions(path, stream_key(int(rng.integers(2**31))))
+        run = replace(run, regions=regions)
+        result = read(run).result
+        missed = missed_regions(
+            regions, run.draws, result.log_partition, result.std_error, FOR_SECOND_TRY
+        )
+        if regions is None or not missed or is_last or not has(path, Rebased):
+            break
+        path = path.with_regions(regions.take([each.place for each in missed]))
+    return path.rows(state).reshape(n_draws, N_GROUPS, -1).swapaxes(0, 1), result
 
 
 def draw_alarms(shares: Sequence[float]) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ learned from rows.
 
 from __future__ import annotations
 
-import copy
 import warnings
 from numbers import Integral, Real
 from typing import Any, Self
@@ -19,9 +18,15 @@ from sklearn.utils.validation import validate_data
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf.models._learning import (
+    all_or_nothing,
+    check_goes_on,
+    fitted_values,
+    same_values,
+)
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING, Scored, report
-from sklpf.models._validation import all_or_nothing, check_fitted, named_by_model
+from sklpf.models._validation import named_by_model
 from sklpf.partition import HAIS, Exact, PartitionEstimator
 from sklpf.paths import ClosedForm
 from sklpf.paths._capabilities import has
@@ -50,7 +55,7 @@ class EnergyBasedModel(
     A model has the parameters below, and defines
 
     - ``_begin(X, rng)``: sets what is learned from X once, returns a `Family` and the parameters to
-      start from;
+      start from; ``_shown()`` returns those that the fitted attributes stand for;
     - ``_coordinates(X)``: rows in the coordinates that the family is trained in, ``_log_volume``
       log |det| of these;
     - ``_family_path(family, parameters)``: the path to a density of the family, in these
@@ -67,6 +72,7 @@ class EnergyBasedModel(
     random_state: Any
     learning_rate: float
     n_jobs: int | None
+    _discrete = False
     _log_volume = 0.0
     _monitor: PartitionEstimator = HAIS(100, 200, random_state=0)  # of log Z after every pass
     _rescale_chains = False  # whether rows have very different lengths, see `Chains`
@@ -133,8 +139,8 @@ class EnergyBasedModel(
     def partial_fit(self, X, y=None) -> Self:
         """Make one step of persistent contrastive divergence on X, one minibatch.
 
-        It goes on from where `fit` or the last call ended; a model of `from_parameters` begins
-        anew. What is learned of the data's location and scale is that of the first call.
+        It goes on from where `fit` or the last call ended, or from fitted attributes that were set
+        since. What is learned of the data's location and scale is that of the first call.
 
         Parameters
         ----------
@@ -148,33 +154,53 @@ class EnergyBasedModel(
         self
         """
         with np.errstate(all="ignore"):
-            if not hasattr(self, "_pcd"):
+            if not all(hasattr(self, name) for name in self._fitted_shapes):
                 trainer, rows = self._trainer(X, "pcd")
             else:
-                check_fitted(self)
-                trainer = copy.deepcopy(self._pcd)
-                rows = self._coordinates(self._validate(X))
-                trainer.learning_rate = self.learning_rate
+                self._check_goes_on()
+                trainer, rows = self._going_on(self._validate(X))
             trainer.step(rows)
         check_finite(trainer.parameters, remedy=_REMEDY)
         self._keep_trained(trainer, rows)
         return self
 
+    def _check_goes_on(self) -> None:
+        check_goes_on(self)
+
+    def _going_on(self, X):
+        """What trains a fitted model further, and the rows in its coordinates."""
+        if "_training" not in vars(self):  # known parameters
+            family, parameters = self._shown()
+            rows = self._coordinates(X)
+            return self._from_rows(family, parameters, rows), rows
+        trainer, shown = self._training
+        if not same_values(shown, fitted_values(self)):
+            trainer.begin(self._shown()[1])
+        rows = self._coordinates(X)
+        chains = trainer.chains
+        chains.n_leapfrog = self.n_leapfrog
+        chains.position = np.resize(chains.position, (self.n_chains, rows.shape[1]))
+        trainer.learning_rate = self.learning_rate
+        return trainer, rows
+
     def _keep_trained(self, trainer, rows) -> None:
         """Store what was learned, and the chains that `partial_fit` goes on with; no rows."""
         self._store(trainer.family, trainer.parameters)
         if not isinstance(trainer, PersistentContrastiveDivergence):
-            start = np.resize(rows, (self.n_chains, rows.shape[1]))
-            rng = np.random.default_rng(self._partition_seed)
-            trainer = self._contrastive(trainer.family, trainer.parameters, rows, start, rng)
+            trainer = self._from_rows(trainer.family, trainer.parameters, rows)
         trainer.X = rows[:0].copy()
-        self._pcd = trainer
+        self._training = trainer, fitted_values(self)
+
+    def _from_rows(self, family, parameters, rows):
+        """What trains known parameters further, with chains that start at the rows."""
+        start = np.resize(rows, (self.n_chains, rows.shape[1]))
+        rng = np.random.default_rng(self._partition_seed)
+        return self._contrastive(family, parameters, rows, start, rng)
 
     def _trainer(self, X, algorithm=None):
         """What trains the model from the start, and the rows in its coordinates."""
         self._validate_params()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        self.__dict__.pop("_pcd", None)
         random_state = check_random_state(self.random_state)
         self._partition_seed = draw_seed(random_state)
         rng = np.random.default_rng(draw_seed(random_state))

@@ -16,6 +16,7 @@ from sklpf.models._scoring import best_first
 
 _MOST_MISSING = 0.25  # of the fits: those that fail are not like the others
 _UNKNOWN = (np.nan, np.nan)
+_ROUNDING = 1e-12  # of scores
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,7 +166,13 @@ class SplitScores(NamedTuple):
         return self.scores[name][:, np.newaxis]
 
     def interval(self, a: str, b: str | None, level: float) -> FitInterval:
-        """As in `HeldOutRows`."""
+        """As in `HeldOutRows`.
+
+        Raises
+        ------
+        ValueError
+            If the spread between splits says nothing of the error.
+        """
         values = self.scores[a] if b is None else self.scores[a] - self.scores[b]
         there = np.isfinite(values)
         n_fits = int(there.sum())
@@ -175,16 +182,24 @@ class SplitScores(NamedTuple):
         variance = corrected_variance(values[there], self.test_over_train)
         mean = float(values[there].mean())
         half_width = variance.half_width(level)
+        std_error = float(np.sqrt(variance.value))
         partition = _UNKNOWN
+        share = 0.0
         if self.partition is not None:
             errors = [self.partition[name][there] for name in (a, b) if name is not None]
-            share = np.sqrt(sum(np.sum(error**2) for error in errors)) / n_fits
-            scale = half_width / np.sqrt(variance.value) if variance.value > 0 else 1.96
-            half_width = max(half_width, float(scale * share))
-            partition = (mean - float(scale * share), mean + float(scale * share))
+            share = float(np.sqrt(sum(np.sum(error**2) for error in errors))) / n_fits
+            part = half_width * share / std_error if std_error > 0 else 0.0
+            partition = (mean - part, mean + part)
+        if not std_error > max(share, _ROUNDING * abs(mean)):
+            what = f"scores of {a}" if b is None else f"differences of {a} from {b}"
+            raise ValueError(
+                f"candidates is a search in which the {what} have a standard error of"
+                f" {std_error:.2g} by their spread between splits and {share:.2g} by log Z alone,"
+                " so that the spread does not show the error: give the candidates as a dict, and X"
+            )
         return FitInterval(
             mean=mean,
-            std_error=float(np.sqrt(variance.value)),
+            std_error=std_error,
             sampling=_UNKNOWN,
             fits=_UNKNOWN,
             partition=partition,
@@ -404,13 +419,13 @@ def compare_held_out(
 def _difference(a: Fits, b: Fits) -> Fits:
     """Of a split's fits in pairs, one of each candidate with the same seed."""
     return Fits(
-        a.rows, a.values - b.values, np.hypot(a.partition, b.partition), np.hypot(a.bias, b.bias)
+        a.groups, a.values - b.values, np.hypot(a.partition, b.partition), np.hypot(a.bias, b.bias)
     )
 
 
 def _complete(fits: Fits) -> Fits:
     there = np.isfinite(fits.values).all(axis=1)
-    return Fits(fits.rows, fits.values[there], fits.partition[there], fits.bias[there])
+    return Fits(fits.groups, fits.values[there], fits.partition[there], fits.bias[there])
 
 
 def _missing(n_fits: int, n_all: int, n_splits: int) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from scipy.stats import t as student_t
 class Fits(NamedTuple):
     """Log-likelihoods of a split's held-out rows by its fits, or differences of two candidates."""
 
-    rows: NDArray[np.intp]  # (n_test,)
+    groups: NDArray[np.intp]  # (n_test,): of every row; the row itself where there are none
     values: NDArray[np.float64]  # (n_fits, n_test), nats; a fit for each training seed
     partition: NDArray[np.float64]  # (n_fits,): standard error of the mean from log Z
     bias: NDArray[np.float64]  # (n_fits,): how far the mean may be off to one side
@@ -86,14 +86,17 @@ def error_of_mean(splits: Sequence[Fits], test_over_train: float, level: float) 
 
 
 def rows_variance(splits: Sequence[Fits]) -> Variance:
-    """From the spread of rows within splits; a row that several splits hold out counts once."""
-    sums = np.zeros(1 + max(int(fits.rows.max()) for fits in splits))
+    """From the spread of rows within splits, summed by group; a row that several splits hold out
+    counts once.
+    """
+    sums = np.zeros(1 + max(int(fits.groups.max()) for fits in splits))
     tested = np.zeros(len(sums), dtype=bool)
     for fits in splits:
-        n_rows = len(fits.rows)
+        n_groups = len(np.unique(fits.groups))
         apart = fits.values.mean(axis=0) - fits.values.mean()
-        sums[fits.rows] += apart / n_rows * np.sqrt(n_rows / (n_rows - 1))
-        tested[fits.rows] = True
+        scale = np.sqrt(n_groups / (n_groups - 1))
+        np.add.at(sums, fits.groups, apart / len(apart) * scale)
+        tested[fits.groups] = True
     return Variance(
         float(np.sum(sums**2)) / len(splits) ** 2, max(int(np.sum(tested)) - len(splits), 1)
     )
@@ -107,7 +110,7 @@ def seeds_variance(splits: Sequence[Fits]) -> Variance:
     df = sum(len(fits.values) - 1 for fits in repeated)
     squares = [(len(fits.values) - 1) * fits.values.mean(axis=1).var(ddof=1) for fits in repeated]
     spread = sum(squares) / df
-    from_rows = sum(_interaction(fits.values) / len(fits.rows) for fits in repeated) / df
+    from_rows = sum(_interaction(fits.values) / fits.values.shape[1] for fits in repeated) / df
 
     # the variance of the mean over splits, if each of their fits has that of one seed
     share = sum(1 / len(fits.values) for fits in splits) / len(splits) ** 2

@@ -13,13 +13,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval
+from sklpf.models._learning import all_or_nothing
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._validation import all_or_nothing, check_fitted, check_n_samples, named_by_model
+from sklpf.models._validation import check_fitted, check_n_samples, named_by_model
 from sklpf.training import EM
 from sklpf.training._settle import warn_unsettled
 
@@ -45,6 +45,7 @@ class GenerativeModel(
     verbose: int
     random_state: Any
     mean_: NDArray[np.float64]
+    _discrete = False
     _parameter_constraints = {
         **SCORING,
         "noise_std": [Interval(Real, 0, None, closed="neither")],
@@ -84,8 +85,7 @@ class GenerativeModel(
         self._validate_params()
         X = self._centred(self._validate(X, reset=True))
         rng = check_random_state(self.random_state)
-        with one_blas_thread():
-            self._learn(X, rng)
+        self._learn(X, rng)
         self._partition_seed = draw_seed(rng)
         return self
 

@@ -49,7 +49,8 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
     """
 
     _fitted_shapes: dict[str, tuple[str, ...]]
-    _discrete = False  # whether rows have probabilities, which sum to 1
+    # Whether rows have probabilities, which sum to 1, or densities; None where it is not said.
+    _discrete: bool | None = None
 
     # -- log Z
     def estimate_log_partition(self) -> Self:

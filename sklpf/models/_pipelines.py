@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sklearn.pipeline import Pipeline
@@ -18,6 +18,32 @@ def last_step(estimator: Any) -> Any:
     while isinstance(estimator, Pipeline):
         estimator = estimator[-1]
     return estimator
+
+
+def check_same_kind(estimators: Mapping[str, Any]) -> None:
+    """Raise ValueError if some of these models or pipelines, by name, have densities of rows and
+    others probabilities, or some those of documents.
+    """
+    kinds = {name: _kind(last_step(estimator)) for name, estimator in estimators.items()}
+    known = {name: kind for name, kind in kinds.items() if kind}
+    first = next(iter(known), "")
+    for name, kind in known.items():
+        if kind != known[first]:
+            raise ValueError(
+                f"{first} has {known[first]} and {name} has {kind}, which can't be compared: a"
+                " density depends on the units of X, a probability does not, and that of a document"
+                " is of its words in their order; compare models of one kind"
+            )
+
+
+def _kind(model: Any) -> str:
+    """What a model's likelihoods are; empty where it does not say."""
+    if getattr(model, "_unit", "row") == "document":
+        return "probabilities of documents"
+    discrete = getattr(model, "_discrete", None)
+    if discrete is None:
+        return ""
+    return "probabilities of rows" if discrete else "densities of rows"
 
 
 def common_unit(estimators: Iterable[Any]) -> str:

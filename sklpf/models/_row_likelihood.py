@@ -45,6 +45,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
 
     path_takes_rows = True
     _unit = "row"  # what a row is, for results
+    _discrete: bool | None = None  # as in `LogLikelihoodMixin`
     _impossible = ""
 
     @property

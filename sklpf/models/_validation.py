@@ -48,22 +48,6 @@ def validate_rows(model, X, **options):
     return X
 
 
-def all_or_nothing(method: _Method) -> _Method:
-    """Restore a model's attributes where its method raises."""
-
-    @functools.wraps(method)
-    def guarded(self, *args, **kwargs):
-        before = dict(vars(self))
-        try:
-            return method(self, *args, **kwargs)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    return cast(_Method, guarded)
-
-
 def named_by_model(method: _Method) -> _Method:
     """Let errors about the arguments of an inherited method name the model's own class."""
     signature = inspect.signature(method)
@@ -79,11 +63,11 @@ def named_by_model(method: _Method) -> _Method:
     return cast(_Method, named)
 
 
-def check_fitted(model) -> None:
+def check_fitted(model) -> dict[str, int]:
     """Check a model before its weights are read: both weights and parameters may have been set.
 
     The model names the dimensions of its fitted attributes in ``_fitted_shapes``, a dict such as
-    ``{"components_": ("n_components", "n_features")}``; () is a number.
+    ``{"components_": ("n_components", "n_features")}``; () is a number. Returns the sizes of these.
 
     Raises
     ------
@@ -125,6 +109,7 @@ def check_fitted(model) -> None:
             f"{name} must be {kind} to fit the other fitted attributes, got {given}: set such a"
             " value, or fit the model anew"
         )
+    return sizes
 
 
 def check_n_samples(n_samples) -> None:

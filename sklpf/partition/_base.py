@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import sklpf
 from sklpf._utils import progress as _progress
-from sklpf._utils.parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
+from sklpf._utils.parallel import Checkpoint, fingerprint, own_arithmetic, removing_checkpoints
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf._utils.saving import Versioned
 from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
@@ -23,6 +24,7 @@ from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._tails import tail_alarms
 from sklpf.paths import GeometricPath, Path, Rebased
 from sklpf.paths._capabilities import has
+from sklpf.paths._climbs import Evaluations
 from sklpf.readings import Alarm, Diagnostic, PartitionResult, Reading, read
 from sklpf.readings._reading import SAMPLERS
 from sklpf.readings._regions import FOR_SECOND_TRY, known_regions, missed_regions
@@ -128,7 +130,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             result = self._read(path)
             self.run_ = path
         else:
-            with one_blas_thread(), removing_checkpoints():
+            with own_arithmetic(), removing_checkpoints():
                 path = self._as_path(path)
                 with path.unchanged():
                     result = self._estimate_path(path)
@@ -210,11 +212,19 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _run(self, path: Path, seed: int) -> Run:
         """The run that _sample leaves, with what the path's tails and rounding errors are."""
-        known = path.tail_alarms if isinstance(path, GeometricPath) else ()
+        checked = path
+        evaluations = Evaluations()
+        known: tuple[Alarm, ...] | None = ()
+        if isinstance(path, GeometricPath):
+            checked = copy.copy(path)
+            checked.evaluations = evaluations
+            known = path.tail_alarms
         if known is None:
-            known = tail_alarms(path, stream_key(seed, TAILS))
+            known = tail_alarms(checked, stream_key(seed, TAILS))
         run = self._sample(path, seed)
-        regions = known_regions(path, stream_key(seed, REGIONS)) if run.draws is not None else None
+        regions = None
+        if run.draws is not None:
+            regions = known_regions(checked, stream_key(seed, REGIONS))
         return replace(
             run,
             **self._made(),
@@ -222,6 +232,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             log_f_rounding=path.log_f_rounding,
             base=path.base_chosen,
             regions=regions,
+            check_evaluations=evaluations.n,
+            failed_evaluations=evaluations.n_failed,
         )
 
     def _read(self, run: Run) -> PartitionResult:
@@ -265,7 +277,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         """A run from a base that covers what the first one has missed, and its result."""
         _progress.said(lambda: f"{in_a_line(first)}; a second try, from a base that covers it")
         run = self._run(path, stream_key(seed, SECOND_TRY)[0])
-        run = replace(run, n_sweeps=run.n_sweeps + first.n_sweeps)
+        n_checks = run.check_evaluations + first.check_evaluations
+        run = replace(run, n_sweeps=run.n_sweeps + first.n_sweeps, check_evaluations=n_checks)
         result = self._read(run)
         diagnostics = result.diagnostics | {"first_try": first.log_partition}
         described = result.described | _FIRST_TRY

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
+from sklpf.paths._climbs import Evaluations, patiently
 from sklpf.transitions._pilot import reflect
 from sklpf.uncertainty import effective_sample_size
 
@@ -138,8 +139,8 @@ def _heavy(exponents, indices) -> Alarm:
 
 def _not_a_number(share: float) -> Alarm:
     seen = (
-        f"log_density is NaN at {100 * share:.2g} % of the points that a pilot tried, which count"
-        " as points of density 0"
+        f"log_density is NaN or fails at {100 * share:.2g} % of the points that a pilot tried,"
+        " which count as points of density 0"
     )
     return Alarm("not-a-number", seen, "mend the function there, or let it give -inf")
 
@@ -196,12 +197,9 @@ def _at(path, position) -> NDArray:
     """Log densities of base and target at some points, (2, n): whatever the functions give, NaN
     where they fail.
     """
-    try:
-        return np.array(
-            [path.base.log_density(position), path.raw_log_density(position)], dtype=np.float64
-        )
-    except (ArithmeticError, ValueError):  # of numbers that are too large, singular matrices too
-        return np.full((2, len(position)), np.nan)
+    base = patiently(path.base.log_density, position, Evaluations())
+    target = patiently(path.raw_log_density, position, path.evaluations or Evaluations())
+    return np.stack([base, target])
 
 
 def _exponents(base, target) -> tuple[NDArray, NDArray, NDArray]:

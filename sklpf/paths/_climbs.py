@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ _SHORTEST = 1e-9  # step, in scales
 _LONGEST = 10.0  # step, in scales and for each root of a dimension
 _CONVERGED = 1e-4  # nats that a Newton step would add
 _NEARLY = 1.0  # nats, where a climb ended early
+_LARGEST_UPDATE = 4_000_000  # numbers in the matrices that are updated at once: memory
 _DIFFERENCE = 1e-2  # steps of numerical derivatives, in standard deviations
 # of ellipsoids
 _MOST_REGIONS = 20
@@ -37,6 +39,14 @@ _LARGEST_CURVATURE = 1e100  # in units of widths; eigenvalues of much larger one
 _SMALLEST_CURVATURE = 1e-12  # as a share of the largest, so that a root can be computed
 _NO_CURVATURE = 0.02  # which stands for those that are less, or negative
 _NEAR_A_SIDE = 0.05  # widths
+
+
+@dataclass
+class Evaluations:
+    """How often a density was asked for at a point, by checks, and at how many it failed."""
+
+    n: int = 0
+    n_failed: int = 0
 
 
 class Ends(NamedTuple):
@@ -116,7 +126,9 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
         accept = new_value >= value + _SUFFICIENT * np.maximum(promised, 0)
 
         bend = gradient - new_gradient
-        inverse[accept] = _updated(inverse[accept], step[accept], bend[accept], is_new[accept])
+        n_parts = 1 + int(np.sum(accept)) * d**2 // _LARGEST_UPDATE
+        for part in np.array_split(np.flatnonzero(accept), n_parts):
+            inverse[part] = _updated(inverse[part], step[part], bend[part], is_new[part])
         position = np.where(accept[:, np.newaxis], proposal, position)
         value = np.where(accept, new_value, value)
         gradient = np.where(accept[:, np.newaxis], new_gradient, gradient)
@@ -186,7 +198,7 @@ def distinct_regions(
     heights = ends.log_density
     centres: list[Array] = []
     factors = []
-    log_masses = []
+    all_sides = []
     for i in range(_MOST_TRIED):
         if not len(position) or len(centres) == _MOST_REGIONS:
             break
@@ -197,15 +209,22 @@ def distinct_regions(
         if _rise(slopes, centre, factor, sides) < _NEARLY:
             centres.append(centre)
             factors.append(factor)
-            log_masses.append(_log_masses(log_density, centre, factor, sides, radius, bounds, rng))
+            all_sides.append(sides)
             apart = np.linalg.norm((position - centre) @ factor.T, axis=1) > radius
         apart[chosen] = False
         position = position[apart]
         heights = heights[apart]
     if not centres:
         return Regions(np.empty((0, d)), np.empty(0), np.empty((0, _N_GROUPS)))
-    radii = np.full(len(centres), radius)
-    return Regions(np.array(centres), radii, np.array(log_masses), np.array(factors))
+    regions = Regions(
+        np.array(centres),
+        np.full(len(centres), radius),
+        np.empty((len(centres), _N_GROUPS)),
+        np.array(factors),
+    )
+    for place, sides in enumerate(all_sides):
+        regions.log_masses[place] = _log_masses(log_density, regions, place, sides, bounds, rng)
+    return regions
 
 
 def _rise(slopes, centre, factor, sides) -> float:
@@ -215,12 +234,15 @@ def _rise(slopes, centre, factor, sides) -> float:
     return float(np.sum(np.linalg.solve(factor.T, np.where(sides == 0, slope, 0.0)) ** 2) / 2)
 
 
-def _log_masses(log_density, centre, factor, sides, radius, bounds, rng) -> Array:
-    """Logs of ten independent estimates of the integral of f over an ellipsoid, (10,).
+def _log_masses(log_density, regions, place, sides, bounds, rng) -> Array:
+    """Logs of ten independent estimates of the integral of f over one of the regions, (10,).
 
     Draws are from the Gaussian of the precision factor' factor, kept to the ellipsoid: their
     distances from the centre are drawn by quantiles. Coordinates at sides of the box are reflected.
     """
+    centre = regions.centres[place]
+    factor = regions.factors[place]
+    radius = regions.radii[place]
     d = len(centre)
     n = _N_GROUPS * _N_DRAWS
     inside = chi2.cdf(radius**2, d)
@@ -236,6 +258,7 @@ def _log_masses(log_density, centre, factor, sides, radius, bounds, rng) -> Arra
     if bounds is not None:
         outside = np.any((points < bounds[0]) | (points > bounds[1]), axis=1)
         log_weights[outside] = -np.inf
+    log_weights[~regions.contain(points)[:, place]] = -np.inf
     log_weights = log_weights.reshape(_N_GROUPS, _N_DRAWS)
     highest = log_weights.max()
     if highest == -np.inf:
@@ -311,26 +334,33 @@ def functions_for_climbs(
     log_density: LogDensity,
     grad: Callable[[Array], Array] | None,
     value_and_grad: Callable[[Array], tuple[Array, Array]] | None = None,
+    evaluations: Evaluations | None = None,
 ) -> tuple[LogDensity, Slopes]:
     """Return a log density and its slopes that never fail: where the functions do, or give NaN or
     +inf, and where the gradient is not finite, the density counts as 0.
 
-    Without a gradient slopes are central differences.
+    Without a gradient slopes are central differences. Points are counted in `evaluations`, twice
+    where log density and gradient are two calls.
     """
+    evaluations = evaluations or Evaluations()
+
+    def numbers(function, points: Array, n_columns: int | None = None) -> Array:
+        found = patiently(function, points, evaluations, n_columns)
+        return np.where(np.isnan(found) | (found == np.inf), -np.inf, found)
 
     def values(points: Array) -> Array:
-        return _patiently(log_density, points)
+        return numbers(log_density, points)
 
     def slopes(points: Array, steps: Array) -> tuple[Array, Array]:
         n, d = points.shape
         if value_and_grad is not None:
-            found = _patiently(lambda x: np.column_stack(_pair(value_and_grad, x)), points, 1 + d)
+            found = numbers(lambda x: np.column_stack(_pair(value_and_grad, x)), points, 1 + d)
             value, gradient = found[:, 0], found[:, 1:]
         elif grad is not None:
             value = values(points)
             gradient = np.zeros((n, d))
             there = np.isfinite(value)
-            gradient[there] = _patiently(grad, points[there], d)
+            gradient[there] = numbers(grad, points[there], d)
         else:
             value = values(points)
             gradient = np.zeros((n, d))
@@ -357,23 +387,29 @@ def _differences(values: LogDensity, points: Array, steps: Array) -> Array:
     return (found[0] - found[1]) / (2 * steps)
 
 
-def _patiently(function, points: Array, n_columns: int | None = None) -> Array:
-    """Values of a function at points, (n,) or (n, n_columns): -inf where it gives NaN or +inf, or
-    fails, for which points are tried in halves.
+def patiently(
+    function: Callable[[Array], Array],
+    points: Array,
+    evaluations: Evaluations,
+    n_columns: int | None = None,
+) -> Array:
+    """Return the values of a function at points, (n,) or (n, n_columns): NaN where it raises
+    whatever error, for which points are tried in halves.
     """
     shape = (len(points),) if n_columns is None else (len(points), n_columns)
     if not len(points):
         return np.empty(shape)
     points = np.ascontiguousarray(points)  # else numba would compile a function once more
+    evaluations.n += len(points)
     try:
-        found = np.array(function(points), dtype=np.float64).reshape(shape)
-    except (ArithmeticError, ValueError):
+        return np.array(function(points), dtype=np.float64).reshape(shape)
+    except Exception:  # of a user's function, far from where it is used
         if len(points) == 1:
-            return np.full(shape, -np.inf)
+            evaluations.n_failed += 1
+            return np.full(shape, np.nan)
         half = len(points) // 2
         parts = (points[:half], points[half:])
-        return np.concatenate([_patiently(function, part, n_columns) for part in parts])
-    return np.where(np.isnan(found) | (found == np.inf), -np.inf, found)
+        return np.concatenate([patiently(function, x, evaluations, n_columns) for x in parts])
 
 
 def starts_of_climbs(
@@ -403,10 +439,15 @@ def mirrored(mode: Array, most: int, rng: np.random.Generator) -> Array:
     sign, or two swapped; at most some of them, at random.
     """
     d = len(mode)
-    signs = np.concatenate([1 - 2 * np.eye(d), -np.ones((1, d))])
+    chosen = rng.permutation(d + 1 + d * (d - 1) // 2)[:most]  # all points would not fit in memory
+    points = np.tile(mode, (len(chosen), 1))
     first, second = np.triu_indices(d, 1)
-    swapped = np.tile(mode, (len(first), 1))
-    swapped[np.arange(len(first)), first] = mode[second]
-    swapped[np.arange(len(first)), second] = mode[first]
-    points = np.concatenate([signs * mode, swapped])
-    return rng.permutation(points)[:most]
+    for point, which in zip(points, chosen):
+        if which < d:
+            point[which] *= -1
+        elif which == d:
+            point *= -1
+        else:
+            i, j = first[which - d - 1], second[which - d - 1]
+            point[[i, j]] = point[[j, i]]
+    return points

@@ -30,6 +30,7 @@ from sklpf.paths._bases import Uniform
 from sklpf.paths._capabilities import DataRows, has
 from sklpf.paths._climbs import (
     Ends,
+    Evaluations,
     climb,
     distinct_regions,
     functions_for_climbs,
@@ -150,6 +151,7 @@ class GeometricPath(PointsPath):
     tail_alarms: tuple[Alarm, ...] | None = (
         None  # of a subclass that knows its tails; None: they are measured
     )
+    evaluations: Evaluations | None = None  # by checks, where they are counted
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
 
     def __init__(
@@ -283,7 +285,9 @@ class GeometricPath(PointsPath):
         if self.value_and_grad is not None:
             value_and_grad = self._target_and_slope
         grad = None if self.grad is None else self._target_gradient
-        log_density, slopes = functions_for_climbs(self.raw_log_density, grad, value_and_grad)
+        log_density, slopes = functions_for_climbs(
+            self.raw_log_density, grad, value_and_grad, self.evaluations
+        )
 
         ends = Ends(np.empty((0, self.n_dimensions)), np.empty(0))
         if self.base.normalised:
@@ -394,7 +398,7 @@ class GeometricPath(PointsPath):
                 try:
                     found = np.ravel(np.asarray(function(position), dtype=np.float64))
                     values += [f"{value:.9e}" for value in found]
-                except (ArithmeticError, ValueError):  # of points that are too far out
+                except Exception:  # of a user's function, at points that are too far out
                     values.append("failed")
         return values
 

@@ -149,6 +149,8 @@ def conclude(
     alarms = [*alarms, *single_state_alarms(run.draws, std_error)]
     bounded = bound_alarms(run.bound, log_partition, std_error, diagnostics)
     missed = region_alarms(run.regions, run.draws, log_partition, std_error, diagnostics)
+    if run.failed_evaluations:
+        diagnostics["failed_evaluations"] = run.failed_evaluations
     result = PartitionResult(
         method=method,
         log_partition=log_partition,
@@ -161,6 +163,7 @@ def conclude(
             )
         ),
         n_sweeps=run.n_sweeps,
+        check_evaluations=run.check_evaluations,
         ladder=run.ladder,
         log_partition_curve=levels,
         diagnostics=diagnostics,

@@ -18,12 +18,13 @@ from sklpf.runs import Draws
 
 _MATERIAL = 0.02  # nats
 _LARGEST = 50.0  # nats, where a run has missed all but nothing
+_HARDLY_SEEN = 0.25  # of the draws that a region should have
 
 
 class Threshold(NamedTuple):
     """How sure it must be that a run has missed a region."""
 
-    chance: float  # false-alarm rate of a run, all regions together
+    chance: float  # false-alarm rate of a run: of all regions one by one, and of them together
     run_errors: float  # standard errors of log Z that what is missed must be worth
     mass_errors: float  # standard errors that are taken off a region's mass
     rank: int  # or the mass is this one of its sorted estimates, which lie too low more often
@@ -54,12 +55,14 @@ def region_alarms(
     missed = missed_regions(regions, draws, log_partition, std_error, FOR_ALARM)
     if not missed:
         return []
-    worst = missed[0]
-    diagnostics["missed_region"] = worst.centre
-    seen = (
-        f"a region of the target holds {worst.mass:.2g} of Z (+- {worst.error:.1g}), and"
-        f" {worst.share:.2g} of the run's draws"
-    )
+    diagnostics["missed_region"] = missed[0].centre
+    mass = sum(each.mass for each in missed)
+    error = float(np.linalg.norm([each.error for each in missed]))
+    share = sum(each.share for each in missed)
+    which = "a region of the target holds"
+    if len(missed) > 1:
+        which = f"{len(missed)} regions of the target together hold"
+    seen = f"{which} {mass:.2g} of Z (+- {error:.1g}), and {share:.2g} of the run's draws"
     remedy = 'give a base that covers it: its centre is result_.diagnostics["missed_region"]'
     return [Alarm("missed-region", seen, remedy)]
 
@@ -81,41 +84,95 @@ def missed_regions(
     std_error: float,
     threshold: Threshold,
 ) -> list[Missed]:
-    """The regions that a run has missed, the worst first."""
+    """The regions that a run has missed, the worst first.
+
+    Each is tested by itself, and many small ones together (`_miss_together`). Either test alarms in
+    at most the threshold's share of right runs.
+    """
     if regions is None or draws is None or not np.isfinite(log_partition):
         return []
     masses = np.exp(np.minimum(regions.log_masses - log_partition, _LARGEST))
-    errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
-    least = masses.mean(axis=1) - threshold.mass_errors * errors
-    least = np.maximum(least, np.sort(masses, axis=1)[:, threshold.rank])
     # Z may be larger than the run's by its own error.
-    error = threshold.run_errors * std_error
-    expected = np.minimum(least * np.exp(-error), 1.0)
-    material = np.expm1(np.clip(error, _MATERIAL, _LARGEST))
-    large = np.flatnonzero(expected > material)
-    if not len(large):
+    slack = threshold.run_errors * std_error
+    if not masses.sum(axis=0).max(initial=0.0) > _material(slack):
         return []
-
-    inside = regions.contain(draws.points)
     weights = softmax(draws.log_weights)
+    inside = regions.contain(draws.points)
     shares = weights @ inside
+
+    expected = np.array([_least(mass, threshold) for mass in masses[:, np.newaxis]])
+    expected = np.minimum(expected * np.exp(-slack), 1.0)
+    large = expected > _material(slack)
     n = _effective_draws(weights, draws.groups, inside)
-    # The probability that a binomial is at most so large.
-    found = n * np.minimum(shares[large], 1.0)
-    chances = betainc(n - found, found + 1, 1 - expected[large])
-    improbable = chances * len(large) < threshold.chance
-    suspects = large[improbable & (expected[large] - shares[large] > material)]
-    order = suspects[np.argsort(shares[suspects] - expected[suspects], kind="stable")]
-    return [
-        Missed(r, regions.centres[r], masses[r].mean(), errors[r], shares[r])
-        for r in order.tolist()
+    improbable = _chance(n, shares, expected) * large.sum() < threshold.chance
+    missed = large & improbable & (expected - shares > _material(slack))
+    means = masses.mean(axis=1)
+    if _miss_together(masses, weights, draws.groups, inside, slack, threshold):
+        material = _material(slack) / len(masses)
+        missed |= shares < np.where(means > material, _HARDLY_SEEN * means, 0.0)
+
+    errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
+    found = [
+        Missed(r, regions.centres[r], means[r], errors[r], shares[r])
+        for r in np.flatnonzero(missed).tolist()
     ]
+    return sorted(found, key=lambda each: each.share - each.mass)
+
+
+def _miss_together(masses, weights, groups, inside, slack, threshold) -> bool:
+    """Whether regions of which one half of the groups has hardly any draws have too few in the
+    other half as well, all together.
+
+    Their masses are taken from halves of the estimates likewise, so that what decides is not what
+    was chosen by. Both halves choose once.
+    """
+    _, group = np.unique(groups, return_inverse=True)
+    if group.max() < 1:
+        return False
+    for half in (0, 1):
+        own = group % 2 == half
+        chosen = _shares(weights[own], inside[own]) < _HARDLY_SEEN * masses[:, half::2].mean(axis=1)
+        other = masses[chosen, 1 - half :: 2]
+        expected = min(_least(other, threshold) * np.exp(-slack), 1.0)
+        share = float(_shares(weights[~own], inside[~own])[chosen].sum())
+        if not expected - share > _material(slack):
+            continue
+        n = _effective_draws(weights[~own], group[~own], inside[~own])
+        if _chance(n, share, expected) < threshold.chance / 2:
+            return True
+    return False
+
+
+def _shares(weights, inside) -> NDArray[np.float64]:
+    """Weighted shares of draws in every region (R,)."""
+    return weights @ inside / max(weights.sum(), np.finfo(np.float64).tiny)
+
+
+def _least(masses: NDArray[np.float64], threshold: Threshold) -> float:
+    """What some regions together, of masses (R, G), hold at least: their mean mass less a few
+    standard errors, or one of the smallest of the G estimates.
+    """
+    sums = masses.sum(axis=0)
+    least = sums.mean() - threshold.mass_errors * sums.std(ddof=1) / np.sqrt(len(sums))
+    return float(max(least, np.sort(sums)[threshold.rank]))
+
+
+def _material(slack: float) -> float:
+    """The share of Z that would move log Z by more than its error, and by .02 nats."""
+    return float(np.expm1(np.clip(slack, _MATERIAL, _LARGEST)))
+
+
+def _chance(n: float, share: Any, expected: Any) -> Any:
+    """The probability that a binomial share of n draws is at most so large."""
+    found = n * np.minimum(share, 1.0)
+    return betainc(n - found, found + 1, 1 - expected)
 
 
 def _effective_draws(weights: NDArray, groups: NDArray, inside: NDArray[np.bool_]) -> float:
     """The number of independent draws that these are worth: by their weights, and by how the shares
     of regions differ between groups.
     """
+    weights = weights / weights.sum()
     n = 1 / np.sum(weights**2)
     _, group = np.unique(groups, return_inverse=True)
     n_groups = group.max() + 1

@@ -60,6 +60,10 @@ class PartitionResult(Readable):
         those that raise it.
     n_sweeps : int
         Sweeps of all chains together, everything included.
+    check_evaluations : int
+        How often the checks of a density on R^d, of its tails and for missed regions, asked for its
+        log density, or its gradient, at a point; beside what the sweeps took.
+        ``diagnostics["failed_evaluations"]`` says at how many of them it raised an error, if any.
     seconds : float
         Wall time.
     ladder : ndarray of shape (K,) or None
@@ -115,6 +119,7 @@ class PartitionResult(Readable):
     statement: str = "estimate"
     alarms: tuple[Alarm, ...] = ()
     n_sweeps: int = 0
+    check_evaluations: int = 0
     seconds: float = 0.0
     ladder: NDArray[np.float64] | None = None
     log_partition_curve: NDArray[np.float64] | None = None

@@ -35,6 +35,10 @@ class Run(Fields):
         log Z_0 in nats.
     n_sweeps : int
         Sweeps of all chains together, everything included.
+    check_evaluations : int
+        How often checks asked for the log density, or its gradient, at a point of R^d.
+    failed_evaluations : int
+        Points at which it raised an error then.
     history : ndarray of shape (R, 3)
         log Z in nats, its standard error and the sweeps of all chains after each earlier stage: a
         round, or a pilot.
@@ -59,6 +63,8 @@ class Run(Fields):
     ladder: NDArray[np.float64] = None  # type: ignore[assignment]  # only of runs without levels
     base_log_partition: float = 0.0
     n_sweeps: int = 0
+    check_evaluations: int = 0
+    failed_evaluations: int = 0
     history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
     bound: NDArray[np.float64] | None = None
     log_f_rounding: float = 0.0

@@ -71,11 +71,21 @@ class PersistentContrastiveDivergence:
         self, family: Family, parameters: Array, X: Array, chains: Chains, batch_size, learning_rate
     ):
         self.family = family
-        self.parameters = projected(family, parameters)
         self.X = X
         self.chains = chains
         self.batch_size = min(batch_size, len(X))
         self.learning_rate = learning_rate
+        self.begin(parameters)
+
+    def begin(self, parameters: Array) -> None:
+        """Begin anew at some parameters, with the chains as they are.
+
+        Parameters
+        ----------
+        parameters : ndarray of shape (P,)
+            Of the family.
+        """
+        self.parameters = projected(self.family, parameters)
         self.first = np.zeros_like(parameters)
         self.second = np.zeros_like(parameters)
         self.n_steps = 0

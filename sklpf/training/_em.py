@@ -70,7 +70,7 @@ class EM:
     losses : list of float
         After every pass.
     converged : bool
-        Whether the loss has settled.
+        Whether the loss has settled, and the passes with falling shares were made.
     chains : Chains
 
     Examples
@@ -103,13 +103,9 @@ class EM:
         self.model = model
         self.tol = tol
         self.losses: list[float] = []
+        self.converged = False
         self.chains = Chains(position, rng, n_leapfrog=n_leapfrog, bounds=bounds)
         self._n_searching: int | None = None  # passes until the loss had settled
-
-    @property
-    def converged(self) -> bool:
-        """Whether the loss has settled."""
-        return self._n_searching is not None
 
     def fit(self, max_iter: int) -> None:
         """Make passes until the loss settles, and those with falling rates after them.
@@ -117,16 +113,15 @@ class EM:
         Parameters
         ----------
         max_iter : int
-            Most passes until the loss settles.
+            Most passes, of both kinds.
         """
         for _ in range(_WARM_UP):
             self.chains.move(self.model.log_density, self.model.grad)
-        n_passes = max_iter + self._n_settling(max_iter)
-        train(
+        _, self.converged = train(
             self,
-            n_passes,
+            max_iter,
             report=lambda *_: f"loss = {self.losses[-1]:.3f}",
-            callbacks=[self._ended(max_iter)],
+            callbacks=[EM._ended],
         )
 
     def run(self) -> None:
@@ -136,17 +131,10 @@ class EM:
         self.model.maximise(self.chains.position, (1 + n_settled) ** -_FORGETTING)
         self.losses.append(self.model.loss(self.chains.position))
 
-    def _ended(self, max_iter):
+    def _ended(self, iteration: int) -> bool:
         """The callback that says whether training is over."""
-
-        def ended(trainer, iteration):
-            if self._n_searching is None and has_settled(self.losses, self.tol, _WINDOW):
-                self._n_searching = iteration
-            if self._n_searching is None:
-                return iteration >= max_iter
-            return iteration >= self._n_searching + self._n_settling(self._n_searching)
-
-        return ended
-
-    def _n_settling(self, n_searching):
-        return max(_FEWEST_SETTLING, n_searching // 2)
+        if self._n_searching is None and has_settled(self.losses, self.tol, _WINDOW):
+            self._n_searching = iteration
+        if self._n_searching is None:
+            return False
+        return iteration >= self._n_searching + max(_FEWEST_SETTLING, self._n_searching // 2)

@@ -156,7 +156,7 @@ class LogPartitionTracker:
         tracker.n_moves = self.n_moves
         tracker.estimates = list(other.estimates)
         tracker.anchors = list(other.anchors)
-        tracker.chains = copy.copy(other.chains)
+        tracker.chains = copy.deepcopy(other.chains)  # whose arrays moves write to
         return tracker
 
     def _follow(self) -> None:

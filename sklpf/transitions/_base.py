@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from sklpf._utils.random import Stream
+from sklpf._utils.sklearn import Parameters
 from sklpf.paths import Path
 from sklpf.paths._capabilities import require
 
 
-class Transition(BaseEstimator):
+class Transition(Parameters, BaseEstimator):
     """A move on the states of a path. Subclasses define `move` and name the groups of capabilities
     that they need.
 

@@ -16,14 +16,17 @@ from sklearn.preprocessing import Binarizer, FunctionTransformer, StandardScaler
 from sklpf import (
     AIS,
     BernoulliRBM,
+    BoltzmannMachine,
     FactorialMixture,
+    GaussianRBM,
+    LatentDirichletAllocation,
     ParallelTempering,
     ProductOfExperts,
     compare,
     compare_models,
     score_interval,
 )
-from sklpf.models import ScoreInterval, _direct_ratio
+from sklpf.models import DecoderModel, ScoreInterval, _direct_ratio
 
 BINARY = (load_digits().data > 7).astype(np.float64)
 TRAIN, TEST = BINARY[:1200], BINARY[1200:]
@@ -250,6 +253,25 @@ def test_bad_input():
         compare(model, model, TEST, level=0)
     with pytest.raises(ValueError, match="at least 2 rows"):
         compare(model, model, TEST[:1])
+
+
+def test_densities_probabilities_and_documents_are_not_compared():
+    few = TEST[:, 20:24]
+    machine = BoltzmannMachine(max_iter=2, random_state=0).fit(few)
+    real = GaussianRBM(2, n_iter=2, random_state=0).fit(few)
+    topics = LatentDirichletAllocation(2, random_state=0).fit(few)
+    with pytest.raises(ValueError, match="model_a has densities of rows and model_b has probab"):
+        compare(real, machine, few)
+    with pytest.raises(ValueError, match="model_b has probabilities of documents, which can't"):
+        compare(machine, topics, few)
+    with pytest.raises(ValueError, match="one has densities of rows and three has probabilities"):
+        compare_models({"one": real, "two": real, "three": machine}, few)
+    assert compare(machine, machine, few).mean == 0
+    decoders = [
+        DecoderModel(np.sin, 2, likelihood=kind, noise_std=noise)
+        for kind, noise in (("bernoulli", None), ("gaussian", 1.0))
+    ]
+    assert [decoder._discrete for decoder in decoders] == [True, False]
 
 
 # ---- fits whose likelihood still jumps

@@ -1,5 +1,6 @@
 """compare_fits: procedures compared by many fits of each."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -8,21 +9,32 @@ from interruption import saves
 from scipy.sparse import csr_array
 from scipy.stats import binom
 from scipy.stats import t as student_t
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, RepeatedKFold, ShuffleSplit
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    RepeatedKFold,
+    ShuffleSplit,
+)
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer
 
 from sklpf import (
     AIS,
+    HAIS,
     BernoulliRBM,
+    GaussianRBM,
     LatentDirichletAllocation,
     ParallelTempering,
     ProductOfExperts,
     compare_fits,
 )
+from sklpf.interop import from_decoder
 from sklpf.models import FitComparison, FitInterval
 
 TRUE = BernoulliRBM.from_parameters(
@@ -122,18 +134,43 @@ def test_log_z_is_a_part_of_its_own():
     "cv", [ShuffleSplit(4, test_size=0.3, random_state=0), RepeatedKFold(n_splits=3, n_repeats=2)]
 )
 def test_rows_that_several_splits_hold_out_count_once(cv):
-    """Splits that are all the same hold no more rows than one of them."""
+    """Splits that all hold out the same rows hold no more of them than one does."""
     train, test = next(iter(cv.split(X)))
     different = {"none": rbm(1, n_iter=0), "1 unit": rbm(1, n_iter=40)}
     std_errors = []
     for n_splits in (2, 8):
-        found = compare_fits(different, X, cv=[(train, test)] * n_splits, random_state=0)
+        splits = [(np.delete(train, k), test) for k in range(n_splits)]
+        found = compare_fits(different, X, cv=splits, random_state=0)
         difference = found.difference("none", "1 unit")
         std_errors.append(
             half(difference.sampling) * difference.std_error / half(difference.combined)
         )
     assert std_errors[1] == pytest.approx(std_errors[0], rel=0.1)
     assert compare_fits(two(), X, cv=cv, random_state=0).converged
+
+
+def test_rows_of_a_group_count_as_one():
+    """Ten copies of every row say no more than the row itself does."""
+    groups = np.arange(60)
+    found = {}
+    for n_copies in (1, 10):
+        found[n_copies] = compare_fits(
+            {"none": rbm(1, n_iter=0), "again": rbm(3, n_iter=0)},
+            np.repeat(X, n_copies, axis=0),
+            groups=np.repeat(groups, n_copies),
+            cv=GroupKFold(3),
+            random_state=0,
+        ).difference("none", "again")
+    assert found[10].mean == pytest.approx(found[1].mean, rel=0.1)
+    assert half(found[10].sampling) == pytest.approx(half(found[1].sampling), rel=0.1)
+
+
+def test_an_int_as_cv_holds_out_whole_groups():
+    groups = np.repeat(["a", "b", "c", "d"], 15)
+    found = compare_fits(two(), X, groups=groups, cv=2, random_state=0)
+    for fits in found.held_out.fits["1 unit"]:
+        assert len(fits.groups) == 30
+        assert len(np.unique(fits.groups)) == 2
 
 
 def test_the_interval_covers():
@@ -143,9 +180,9 @@ def test_the_interval_covers():
         "b": rbm(3, learning_rate=0.3, n_jobs=1),
     }
     independent = TRUE.sample(40 * 100, random_state=2).reshape(40, 100, 6)
-    fresh = [(np.arange(30), np.arange(30, 100))]
+    fresh = [(np.arange(30), np.arange(30 + k, 100)) for k in range(2)]
     truths = [
-        compare_fits(procedures, rows, cv=2 * fresh, random_state=i).difference("a", "b").mean
+        compare_fits(procedures, rows, cv=fresh, random_state=i).difference("a", "b").mean
         for i, rows in enumerate(independent)
     ]
     truth, inside = np.mean(truths), 0
@@ -292,6 +329,50 @@ def test_an_interrupted_comparison_goes_on(tmp_path, n_jobs):
     assert list(tmp_path.iterdir()) == []
 
 
+THRESHOLD = 0.5
+
+
+def above_threshold(X):
+    return np.asarray(X) > THRESHOLD
+
+
+def weighted(z):
+    return z @ np.full((1, 6), THRESHOLD)
+
+
+def pulled(z, g):
+    return g.sum(axis=1, keepdims=True) * THRESHOLD
+
+
+@pytest.mark.parametrize("kind", ["step", "decoder"])
+def test_a_comparison_of_other_functions_does_not_go_on(tmp_path, monkeypatch, kind):
+    """A pickle names them, and not what they read."""
+
+    def candidates():
+        if kind == "step":
+            step = FunctionTransformer(above_threshold)
+            return {f"{n}": make_pipeline(PCA(6), step, rbm(n)) for n in (1, 2)}
+        few = HAIS(10, 20, tol=None)
+        return {
+            f"{n} chains": from_decoder(
+                weighted, 1, pullback=pulled, partition_estimator=clone(few).set_params(n_chains=n)
+            )
+            for n in (10, 20)
+        }
+
+    options = {"cv": 3, "random_state": 0}
+    with saves(interrupt_at=4):
+        compare_fits(candidates(), X, checkpoint=tmp_path, **options)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules[__name__], "THRESHOLD", 0.6)
+        with saves() as saved:
+            compare_fits(candidates(), X, checkpoint=tmp_path, **options)
+    assert len(saved) == 6
+    with saves() as saved:
+        compare_fits(candidates(), X, checkpoint=tmp_path, **options)
+    assert len(saved) == 2
+
+
 def test_verbose_says_how_far_it_is(capsys, tmp_path):
     candidates = {"good": rbm(), "failing": failing(8)}
     with saves(interrupt_at=1):
@@ -381,7 +462,21 @@ def test_a_search_with_missing_scores():
     assert found.difference("n_components=1", "n_components=3").n_fits == 3
 
 
+@pytest.mark.parametrize("spread", [0.0, 0.001])
+def test_a_search_whose_splits_agree_too_well_has_no_interval(spread):
+    """Without a spread between splits every level had the same interval, and with a smaller one
+    than log Z allows the standard error was a hundredth of the interval.
+    """
+    search = searched(scoring=with_error, refit="log_likelihood")
+    for split in range(4):
+        scores = np.array([-4.0, -3.0]) + spread * split * np.array([1, -1])
+        search.cv_results_[f"split{split}_test_log_likelihood"] = scores
+    with pytest.raises(ValueError, match="the spread does not show the error: give the candidates"):
+        compare_fits(search)
+
+
 # ---- bad input
+HALVES = (np.arange(30), np.arange(30, 60))
 NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
 
 
@@ -431,6 +526,24 @@ def with_fewer_rows_at_first():
             {"cv": LeaveOneOut()},
             "cv must hold out at least 2 rows in every split, got 1: take fewer folds",
         ),
+        (two(), {"cv": [(np.arange(60),) * 2] * 2}, "split 0 has 60 rows in both parts"),
+        (two(), {"cv": [HALVES] * 2}, "cv must give different splits, and split 1 is split 0"),
+        (two(), {"cv": [(HALVES[0] / 1, HALVES[1])] * 2}, "rows must be given by integers"),
+        (two(), {"cv": [(HALVES[0] + 40, HALVES[1])] * 2}, "rows must be integers below 60"),
+        (two(), {"cv": [(HALVES[0], [30, 31, 31])] * 2}, "split 0 holds one out twice"),
+        (
+            two(),
+            {"cv": [(np.arange(59) < 30, np.arange(59) > 30)] * 2},
+            "a mask must have one entry for each of the 60 rows",
+        ),
+        (two(), {"groups": [1, 2]}, "inconsistent numbers of samples"),
+        (
+            two(),
+            {"groups": np.arange(60) // 30},
+            "cv must hold out at least 2 groups in every split, got 1",
+        ),
+        (two(), {"cv": GroupKFold(2)}, "'groups' parameter should not be None"),
+        ({"one": rbm(), "two": GaussianRBM()}, {}, "one has probabilities of rows and two has"),
         (two(), {"n_seeds": 0}, "n_seeds must be an integer of at least 1, got 0"),
         (two(), {"n_seeds": 1.5}, "n_seeds must be an integer of at least 1, got 1.5"),
         (two(), {"level": 95}, "level must lie strictly between 0 and 1, got 95"),
@@ -446,7 +559,7 @@ def with_fewer_rows_at_first():
             {"X": None},
             "candidates is a search that is not fitted",
         ),
-        (searched, {}, "X must be None where candidates is a search"),
+        (searched, {}, "X and groups must be None where candidates is a search"),
         (without_splits, {"X": None}, "candidates is a search without scores of at least 2 splits"),
         (
             with_fewer_rows_at_first,

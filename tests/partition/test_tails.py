@@ -27,7 +27,7 @@ from sklpf import (
 )
 from sklpf.partition import _base
 from sklpf.partition._tails import tail_alarms
-from sklpf.paths import stream_key
+from sklpf.paths import Stream, stream_key
 
 SEEDS = range(4)
 HEAVY = "the target's tails are heavier than the base's"
@@ -353,6 +353,44 @@ def test_functions_that_fail_far_out_are_left_out():
 
     assert tails(GeometricPath(scalar, base=gauss(1), vectorized=False)) == ()
     assert tails(GeometricPath(singular, base=gauss(2))) == ()
+
+
+class OutOfRangeError(Exception):
+    """What a user's simulator may raise: none of NumPy's errors."""
+
+
+def test_a_density_that_raises_far_out_ends_no_fit():
+    """Beyond 1e4 scales, where only checks look: they go on, and the result counts it."""
+
+    def log_density(x):
+        if np.abs(x).max() > 1e4:
+            raise OutOfRangeError("the simulator takes no such points")
+        return -0.5 * squares(x)
+
+    path = GeometricPath(log_density, base=gauss(2, 1.5))
+    assert tails(path) == ()
+    result = fitted(AIS(20, 20, random_state=0), path).result_
+    assert result.diagnostics["failed_evaluations"] > 0
+
+    def nowhere(x):
+        raise OutOfRangeError("the simulator is down")
+
+    path.log_density = nowhere
+    with pytest.raises(OutOfRangeError, match="the simulator is down"):
+        fitted(AIS(20, 20, random_state=0), path)  # chains need numbers
+
+
+def test_what_checks_cost_is_counted():
+    """Every point that the density is asked for beside the chains."""
+    path, calls = recorded(lambda x: -0.5 * squares(x), base=gauss(2, 1.5))
+    result = fitted(AIS(20, 20, random_state=0), path).result_
+    n_points = sum(map(len, calls))
+    calls.clear()
+    tails(path)
+    path.regions(Stream(stream_key(0, _base.REGIONS)))
+    assert result.check_evaluations == sum(map(len, calls))
+    assert 0 < result.check_evaluations < n_points
+    assert "failed_evaluations" not in result.diagnostics
 
 
 def test_functions_warn_of_nothing_far_out():

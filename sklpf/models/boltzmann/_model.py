@@ -18,9 +18,10 @@ from sklpf._utils.progress import reporting
 from sklpf._utils.random import Stream, draw_seed, stream_key
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
+from sklpf.models._learning import all_or_nothing
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING, ScoreInterval
-from sklpf.models._validation import all_or_nothing, check_fitted, check_vector
+from sklpf.models._validation import check_fitted, check_vector
 from sklpf.models.boltzmann._learning import (
     Pairs,
     Penalty,

@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf.models._learning import all_or_nothing
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._validation import all_or_nothing, check_n_samples
+from sklpf.models._validation import check_n_samples
 from sklpf.models.decoder._likelihoods import Likelihood, make_likelihood
 from sklpf.models.decoder._network import Forward, Network, check_logits, check_network
 from sklpf.models.decoder._path import DecoderPath
@@ -231,11 +232,13 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         latents, X = self._draw(n_rows, random_state)
         return self._path(X, latents)
 
+    @property
+    def _discrete(self) -> bool:  # type: ignore[override]  # by a parameter of the model
+        return self.likelihood == "bernoulli"
+
     def _exclusive(self, path) -> NDArray[np.int64] | None:
         """Binary rows exclude each other; real ones have densities."""
-        if self.likelihood == "gaussian":
-            return None
-        return np.zeros(path.n_rows, dtype=np.int64)
+        return np.zeros(path.n_rows, dtype=np.int64) if self._discrete else None
 
     def _path(self, X, drawn=None):
         encode = None

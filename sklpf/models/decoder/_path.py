@@ -18,6 +18,7 @@ from sklpf.paths import TemperedPath
 from sklpf.paths._base import SlopedPoints, check_ladder
 
 _LOG_TAU = np.log(2 * np.pi)
+_FEWEST_PROBED = 64  # points at which a decoder is evaluated, to be recognised
 # of rows (n, n_features): means and standard deviations of their bases, both (n, n_latents)
 Encode = Callable[[NDArray], tuple[NDArray, NDArray]]
 
@@ -130,6 +131,17 @@ class DecoderPath(TemperedPath):
         row.n_rows = None
         row.ask = ask
         return row
+
+    def probe(self) -> list[str]:
+        """Log likelihoods and gradients of the rows at fixed latent variables, to ten digits.
+
+        They tell decoders apart that a pickle does not: it holds functions by their names.
+        """
+        rows = np.resize(np.arange(len(self.X)), max(len(self.X), _FEWEST_PROBED))
+        points = np.random.default_rng(0).standard_normal((len(rows), self.n_dimensions))
+        latents = self.center[rows] + self.scale[rows] * points
+        parts = self.network.log_likelihood(RowPoints(latents, self.X[rows]))
+        return [f"{value:.9e}" for part in parts for value in np.ravel(part)]
 
     def answer(self, questions: list[RowPoints]) -> list[Any]:
         """Return log likelihoods and gradients at the points of several rows, by one call."""

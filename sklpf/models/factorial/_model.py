@@ -20,12 +20,13 @@ from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
+from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._validation import all_or_nothing, check_fitted, check_n_samples, validate_rows
+from sklpf.models._validation import check_fitted, check_n_samples, validate_rows
 from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial.learning._activation_search import search_activations
-from sklpf.models.factorial.learning._coordinate_ascent import Trainer, update
+from sklpf.models.factorial.learning._coordinate_ascent import Trainer, Training, update
 from sklpf.models.factorial.learning._posterior import dense
 from sklpf.partition import PartitionEstimator
 
@@ -254,10 +255,9 @@ class FactorialMixture(
         self._validate_params()
         X = self._validate(X, reset=True)
         rng = check_random_state(self.random_state)
-        with one_blas_thread():  # more threads, other bits
-            trainer = Trainer(self, X)
-            runs = (trainer.run(rng) for _ in range(self.n_init))
-            posterior, steps = max(runs, key=lambda run: run[1][-1].elbo)
+        trainer = Trainer(self, X)
+        runs = (trainer.run(rng) for _ in range(self.n_init))
+        posterior, steps = max(runs, key=lambda run: run[1][-1].elbo)
         self._store(posterior)
         self.elbo_curve_ = np.array([step.elbo for step in steps])
         self.temperatures_ = np.array([step.temperature for step in steps])
@@ -303,15 +303,9 @@ class FactorialMixture(
         """
         if not hasattr(self, "components_"):
             return self.fit(X)
-        check_fitted(self)
+        check_goes_on(self)
         X = self._validate(X)
-        if self.n_components != len(self.components_):
-            raise ValueError(
-                f"n_components is {self.n_components}, but {len(self.components_)} were fitted;"
-                " call fit to begin anew"
-            )
-        with one_blas_thread():
-            self._store(update(self, X, self._activations(X)))
+        self._store(update(self, X, self._activations(X)))
         for name in ("converged_", "elbo_", "elbo_curve_", "temperatures_"):
             self.__dict__.pop(name, None)
         self.n_iter_ += 1
@@ -324,9 +318,10 @@ class FactorialMixture(
         self.noise_variance_ = posterior.noise_variance
         self.component_variance_ = posterior.component_variance
         self.activation_probability_ = posterior.activation_probability
-        self._statistics = posterior.statistics
+        self._training = Training(posterior.statistics, fitted_values(self))
         self._n_features_out = self.n_components
 
+    _discrete = False
     _fitted_shapes = {
         "components_": ("n_components", "n_features"),
         "component_covariance_": ("n_components", "n_components"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from numbers import Integral, Real
 from typing import Literal, Self
 
@@ -18,10 +17,10 @@ from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
+from sklpf.models._learning import StreamMixin, all_or_nothing, check_goes_on
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._streams import StreamMixin
-from sklpf.models._validation import all_or_nothing, check_fitted, check_parameter, check_vector
+from sklpf.models._validation import check_fitted, check_parameter, check_vector
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
 from sklpf.models.gaussian_rbm.learning._contrastive_divergence import Trainer
 from sklpf.models.gaussian_rbm.learning._parameters import Parameters
@@ -108,6 +107,8 @@ class GaussianRBM(
     partition_estimator_ : PartitionEstimator
         The fitted estimator of log Z, its ``result_`` without samples; exists once log Z has been
         estimated.
+    n_iter_ : int
+        Passes of the last `fit`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -204,7 +205,7 @@ class GaussianRBM(
         X = validate_data(self, X, dtype=np.float64)
         trainer = self._begin(X, check_random_state(self.random_state), self.n_iter)
         with np.errstate(all="ignore"):  # training that diverges is reported
-            train(
+            self.n_iter_, _ = train(
                 trainer,
                 self.n_iter,
                 report=_report,
@@ -239,10 +240,12 @@ class GaussianRBM(
         self._validate_params()
         self._check_learns_streams()
         first = not hasattr(self, "components_")
+        if not first:
+            check_goes_on(self)
         X = validate_data(self, X, dtype=np.float64, reset=first)
-        if hasattr(self, "_trainer"):
-            trainer = copy.deepcopy(self._trainer)
-            trainer.configure(self)
+        if "_training" in vars(self):
+            trainer = self._training
+            trainer.go_on(self)
             self._count(X)
         else:
             start = None if first else self._parameters
@@ -275,7 +278,8 @@ class GaussianRBM(
         """Store what was learned, and the chains that `partial_fit` goes on with; no rows."""
         self._store(trainer)
         trainer.X = trainer.X[:0].copy()
-        self._trainer = trainer
+        trainer.shown = Parameters(*map(np.copy, self._parameters))
+        self._training = trainer
         n_low = int(trainer.at_floor.sum())
         if n_low:
             warn(
@@ -427,6 +431,7 @@ class GaussianRBM(
         "visible_mean_": ("n_features",),
         "visible_variance_": ("n_features",),
     }
+    _discrete = False
     _impossible = "they lie so far from the model that log f is no finite number"
 
     def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -19,14 +19,15 @@ from sklearn.utils.metaestimators import available_if
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf.models._learning import all_or_nothing, check_goes_on
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING, Scored, ScoreInterval, interval_of
-from sklpf.models._validation import all_or_nothing, check_fitted, validate_rows
+from sklpf.models._validation import check_fitted, validate_rows
 from sklpf.models.lda._completion import completion_log_likelihood
 from sklpf.models.lda._counts import check_tokens, lengths, rounded, whole_counts, whole_rows
 from sklpf.models.lda._parameters import check_options, check_prior, check_topics
 from sklpf.models.lda._path import LDAPath
-from sklpf.models.lda.learning._cooling import Cooling, start_cooling
+from sklpf.models.lda.learning._cooling import start_cooling
 from sklpf.models.lda.learning._gibbs import sample_topics
 from sklpf.models.lda.learning._inference import Settings, settle, task_map
 from sklpf.models.lda.learning._topics import Topics
@@ -34,6 +35,7 @@ from sklpf.models.lda.learning._variational_bayes import (
     Evaluation,
     Steps,
     Trainer,
+    Training,
     draw_topics,
 )
 from sklpf.partition import PartitionEstimator
@@ -207,6 +209,7 @@ class LatentDirichletAllocation(
     8
     """
 
+    _training: Training
     _parameter_constraints = {
         **SCORING,
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -355,9 +358,9 @@ class LatentDirichletAllocation(
             was.
         """
         self._validate_params()
-        first = not hasattr(self, "_topics")
+        first = "_training" not in vars(self)
         if not first:
-            check_fitted(self)
+            check_goes_on(self)
         X = self._validate(X, reset=first, n_corpus=max(1.0, self.total_samples))
         if first:
             self._begin()
@@ -409,7 +412,7 @@ class LatentDirichletAllocation(
         model = cls(len(topics), **priors, **parameters)
         model._validate_params()
         model._begin()
-        model._topics = Topics(topics, model.topic_word_prior_)
+        model._training = Training(Topics(topics, model.topic_word_prior_))
         model.n_features_in_ = topics.shape[1]
         return model
 
@@ -597,7 +600,8 @@ class LatentDirichletAllocation(
             raise ValueError(
                 f"components_ must be finite and positive and have shape {previous.shape}"
             )
-        self._topics = Topics(components, self.topic_word_prior_)
+        topics = Topics(components, self.topic_word_prior_)
+        self._training = self._training._replace(topics=topics)
 
     @property
     def exp_dirichlet_component_(self) -> NDArray:
@@ -622,6 +626,7 @@ class LatentDirichletAllocation(
         }
 
     _unit = "document"
+    _discrete = True
     _impossible = (
         "a document is whole tokens; pass counts, not weights such as TF-IDF (or rounded,"
         " np.rint(X))"
@@ -680,15 +685,16 @@ class LatentDirichletAllocation(
         self.random_state_ = check_random_state(self.random_state)
         # From a copy, so that the topics are those of scikit-learn's stream.
         self._partition_seed = draw_seed(copy.deepcopy(self.random_state_))
-        self._cooling: Cooling | None = None
         for name in ("bound_", "elbo_", "log_joint_"):
             self.__dict__.pop(name, None)
 
     def _draw_topics(self, X, n_documents: float, steps: Steps, n_passes: float = np.inf) -> None:
         """Draw topics to start from, and set the temperatures for a corpus of so many documents."""
         eta = self.topic_word_prior_
-        self._topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
-        self._cooling = start_cooling(self, X, n_documents, steps.batch_size, n_passes)
+        topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
+        self._training = Training(topics)
+        cooling = start_cooling(self, X, n_documents, steps.batch_size, n_passes)
+        self._training = Training(topics, cooling)
 
     # -- what is shared
     def _validate(self, X, reset=False, n_corpus=1.0) -> sp.csr_matrix:
@@ -731,9 +737,13 @@ class LatentDirichletAllocation(
             )
         return n_tokens
 
+    @property
+    def _topics(self) -> Topics:
+        return self._training.topics
+
     def _fitted_topics(self, name: str) -> Topics:
         """The topics, or NotFittedError."""
-        if "_topics" not in vars(self):
+        if "_training" not in vars(self):
             raise NotFittedError(f"{type(self).__name__} has no {name} yet: call fit first")
         return self._topics
 

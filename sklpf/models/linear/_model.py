@@ -46,8 +46,9 @@ class LinearGenerativeModel(GenerativeModel):
     tol : float, default=0.01
         Training has settled when the mean of `loss_curve_` over 10 passes is lower than over the 10
         passes before by less than this, in nats a row.
-    max_iter : int, default=200
-        Largest number of passes.
+    max_iter : int, default=300
+        Largest number of passes: those until the loss settles, and half as many again (at least 20)
+        with ever smaller steps.
     verbose : int, default=0
         Whether to print the loss after a pass, at most once a second.
     random_state : int, RandomState or None, default=None
@@ -76,7 +77,7 @@ class LinearGenerativeModel(GenerativeModel):
     n_iter_ : int
         Passes.
     converged_ : bool
-        Whether the loss settled.
+        Whether the loss settled, and the passes after that were made.
     partition_estimator_ : PartitionEstimator
         Fitted to the rows that were scored last.
     n_features_in_, feature_names_in_
@@ -114,7 +115,7 @@ class LinearGenerativeModel(GenerativeModel):
         noise_std: float = 0.1,
         n_draws: int | None = None,
         tol: float = 0.01,
-        max_iter: int = 200,
+        max_iter: int = 300,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         partition_estimator: PartitionEstimator | None = None,

@@ -283,6 +283,13 @@ class MeanCovarianceRBM(EnergyBasedModel):
         family = UnitsFamily(n_factors, n_covariance, n_mean, n_features)
         return family, family.pack(_first_units(family, rng))
 
+    def _shown(self):
+        units = self._units()
+        self._log_volume = -self.n_features_in_ * float(np.log(self.scale_))
+        sizes = *units.pooling.shape, *units.filters.shape
+        family = UnitsFamily(*sizes)
+        return family, family.pack(units)
+
     def _coordinates(self, X):
         return (X - self.mean_) / self.scale_
 

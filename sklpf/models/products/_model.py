@@ -229,6 +229,25 @@ class ProductOfExperts(EnergyBasedModel):
         family = ProductFamily(n_components, d, self._heavy)
         return family, family.pack(Experts(filters, exponents).whitened()[0])
 
+    def _shown(self):
+        experts = self._experts()
+        if not hasattr(self, "_whitening"):  # known parameters: coordinates in which f is round
+            root = experts.whitened()[1]
+            self._whitening = np.linalg.inv(root).T
+            self._log_volume = -float(np.linalg.slogdet(root)[1])
+        filters = np.linalg.lstsq(self._whitening, experts.filters.T, rcond=None)[0].T
+        n_components, d = filters.shape
+        family = ProductFamily(n_components, d, self._heavy)
+        return family, family.pack(experts._replace(filters=np.ascontiguousarray(filters)))
+
+    def _check_goes_on(self):
+        super()._check_goes_on()
+        if self._heavy != (self.expert == "student_t"):
+            fitted = "student_t" if self._heavy else "laplace"
+            raise ValueError(
+                f'expert is "{self.expert}", but "{fitted}" was fitted; call fit to begin anew'
+            )
+
     def _coordinates(self, X):
         return (X - self.mean_) @ self._whitening
 

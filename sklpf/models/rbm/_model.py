@@ -17,11 +17,10 @@ from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, Options, StrOptions
 from sklpf._utils.warnings import warn
+from sklpf.models._learning import StreamMixin, all_or_nothing, check_goes_on
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._streams import StreamMixin
 from sklpf.models._validation import (
-    all_or_nothing,
     check_fitted,
     check_indices,
     check_parameter,
@@ -293,7 +292,7 @@ class BernoulliRBM(
         self._check_learns_streams()
         first = not hasattr(self, "components_")
         if not first:
-            check_fitted(self)
+            check_goes_on(self)
         X = self._training_rows(X, reset=first)
         rng = self._stream_of_numbers()
         if first:
@@ -517,8 +516,7 @@ class BernoulliRBM(
         )
         self._partition_seed = draw_seed(rng)
         self._forget_tracking()
-        for name in ("_last_parameters", "_n_averaged", "_n_rows_trained"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("_training", None)
 
     def _set_weights(self, components, intercept_visible, intercept_hidden) -> None:
         """Set the weights, with chains whose hidden units are off, and no rows seen."""

@@ -33,8 +33,9 @@ _ROWS_AT_ONCE = 1000
 _HIDDEN_OF_A_REGION = 16
 _SCREENING_DRAWS = 40
 _FEWEST_REGIONS = 20
-_REGION_WORK = int(2e9)  # multiplications by a weight, about 0.1 s
-_REGION_DRAWS = 400
+_REGION_WORK = int(2e9)  # multiplications, about 0.1 s
+_FEWEST_REGION_DRAWS = 10  # of each region, in each group
+_MOST_REGION_DRAWS = 400
 _RADIUS_DRAWS = 50
 _SHARE_OF_A_REGION = 0.98
 # Of a base that covers regions.
@@ -319,15 +320,16 @@ class RBMPath(KernelPath):
 
     def regions(self, stream: Stream) -> Regions:
         """Return balls around the modes of p(v | h), for h from chains at the target that start at
-        random and at `starts`.
+        random, with one hidden unit on alone, and at `starts`.
 
-        A ball holds 98 % of the draws from a mixture of a few p(v | h), all of one chain, which are
-        weighted for its mass. Of two around nearly the same mode one is given, and of a large model
-        those with the most mass.
+        A ball holds 98 % of the draws from a mixture of a few p(v | h), all of one chain. Draws
+        from the mixtures of all of them are weighted for the mass of what is nearer to one centre
+        than to others. Of two around nearly the same mode one is given, and of a large model those
+        with the most mass.
         """
         rng = stream.generator()
-        rows = np.concatenate([self._random_rows(rng), self.starts])
-        state = self.state_from_rows(rows)
+        rows = [self._random_rows(rng), self._rows_of_units(rng), self.starts]
+        state = self.state_from_rows(np.concatenate(rows))
         self.move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
         hidden = [state.h.copy()]
         for i in range(_HIDDEN_OF_A_REGION - 1):
@@ -338,18 +340,30 @@ class RBMPath(KernelPath):
         fields = fields[np.sort(distinct)]
 
         modes = fields[:, 0] > 0
-        balls = [self._ball(own, _SCREENING_DRAWS, rng) for own in fields]
-        most = max(_FEWEST_REGIONS, _REGION_WORK // (self.components.size * _REGION_DRAWS))
+        radii = np.array([_squared_radius(own, rng) for own in fields])
+        masses = [self._mass_of_ball(*ball, rng) for ball in zip(fields, radii)]
+        most = max(_FEWEST_REGIONS, _REGION_WORK // (self.components.size * _MOST_REGION_DRAWS))
         chosen: list[int] = []
-        for r in np.argsort([-np.logaddexp.reduce(masses) for _, masses in balls]):
+        for r in np.argsort(masses)[::-1]:
             if len(chosen) == most:
                 break
-            apart = (np.sum(modes[r] != modes[k]) > min(balls[r][0], balls[k][0]) for k in chosen)
+            apart = (np.sum(modes[r] != modes[k]) > min(radii[r], radii[k]) for k in chosen)
             if all(apart):
                 chosen.append(r)
-        balls = [self._ball(fields[r], _REGION_DRAWS, rng) for r in chosen]
-        radii, log_masses = map(np.array, zip(*balls))
-        return Regions(modes[chosen].astype(np.uint8), np.sqrt(radii), log_masses)
+
+        centres = modes[chosen].astype(np.uint8)
+        regions = Regions(centres, np.sqrt(radii[chosen]), np.empty((len(chosen), _BOUND_GROUPS)))
+        # Where many states remain, each chain has seen few of them, but all together have seen
+        # more: every draw is weighted by the mixture of all.
+        all_fields = fields[chosen]
+        work = all_fields.size * len(chosen) * _BOUND_GROUPS
+        n_draws = int(np.clip(_REGION_WORK // work, _FEWEST_REGION_DRAWS, _MOST_REGION_DRAWS))
+        for group in range(_BOUND_GROUPS):
+            v = np.concatenate([_drawn(own, n_draws, rng) for own in all_fields])
+            log_weights = self._log_weights(v, np.concatenate(all_fields))
+            inside = np.where(regions.contain(v), log_weights[:, np.newaxis], -np.inf)
+            regions.log_masses[:, group] = log_mean_exp(inside, axis=0)
+        return regions
 
     @property
     def with_regions(self) -> Callable[[Regions], RBMPath]:
@@ -370,19 +384,17 @@ class RBMPath(KernelPath):
         weights = np.r_[0.5, 0.5 * shares / shares.sum()]
         return RBMMixturePath(self, means, weights)
 
-    def _ball(self, fields, n, rng) -> tuple[float, NDArray[np.float64]]:
-        """The number of units that differ at most from the mode of the first p(v | h), and logs of
-        estimates of the mass of that ball, of n draws.
-        """
-        mode = fields[0] > 0
-        v = _drawn(fields, _RADIUS_DRAWS, rng)  # of their own, else masses would be too large
-        radius = np.quantile(np.sum(v != mode, axis=1), _SHARE_OF_A_REGION)
+    def _mass_of_ball(self, fields, squared_radius, rng) -> float:
+        """Log of a first estimate of the mass of a ball."""
+        v = _drawn(fields, _SCREENING_DRAWS, rng)
+        inside = np.sum(v != (fields[0] > 0), axis=1) <= squared_radius
+        log_weights = self._log_weights(v[inside], fields)
+        return float(np.logaddexp.reduce(log_weights, initial=-np.inf))
 
-        v = _drawn(fields, n, rng)
+    def _log_weights(self, v, fields) -> NDArray[np.float64]:
+        """log f(v) less the log density of the mixture of p(v | h) with these inputs."""
         log_norms = np.logaddexp(0, fields).sum(axis=1)
-        log_weights = self._log_f_of_rows(v) - log_mean_exp(v @ fields.T - log_norms, axis=1)
-        log_weights[np.sum(v != mode, axis=1) > radius] = -np.inf
-        return float(radius), log_mean_exp(log_weights.reshape(_BOUND_GROUPS, -1), axis=1)
+        return self._log_f_of_rows(v) - log_mean_exp(v @ fields.T - log_norms, axis=1)
 
     def _random_rows(self, rng):
         """Starts of chains at the target: half of them random rows, half drawn given random hidden
@@ -391,8 +403,19 @@ class RBMPath(KernelPath):
         n_half = _CENTRES // 2
         visible = rng.random((n_half, len(self.intercept_visible))) < 0.5
         hidden = rng.random((n_half, len(self.components))) < 0.5
-        from_hidden = rng.random(visible.shape) < expit(self._visible_fields(hidden))
-        return np.concatenate([visible, from_hidden])
+        return np.concatenate([visible, self._rows_given(hidden, rng)])
+
+    def _rows_of_units(self, rng):
+        """Rows drawn given that one hidden unit is on, of at most as many units as there are
+        centres.
+        """
+        alone = rng.permutation(len(self.components))[:_CENTRES]
+        return self._rows_given(np.eye(len(self.components))[alone], rng)
+
+    def _rows_given(self, hidden, rng):
+        """A visible row for each row of hidden units."""
+        means = expit(self._visible_fields(hidden))
+        return rng.random(means.shape) < means
 
     def draw_conditional(self, centres: RBMState, rng: np.random.Generator) -> RBMState:
         """Return chains whose visible units are drawn given the hidden ones of each centre; hidden
@@ -541,6 +564,15 @@ def _check_parameters(components, intercept_visible, intercept_hidden, base_mean
         raise ValueError(
             "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"
         )
+
+
+def _squared_radius(fields, rng) -> float:
+    """The number of units that differ at most from the mode of the first p(v | h), in most draws.
+
+    They are draws of their own: by those that are weighted masses would be too large.
+    """
+    v = _drawn(fields, _RADIUS_DRAWS, rng)
+    return float(np.quantile(np.sum(v != (fields[0] > 0), axis=1), _SHARE_OF_A_REGION))
 
 
 def _drawn(fields, n, rng):

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
-from sklearn.base import clone
 
 from sklpf._utils.random import Stream
-from sklpf.models._direct_ratio import N_GROUPS, draw_alarms
+from sklpf.models._direct_ratio import N_GROUPS, draw_alarms, tempered_rows
 from sklpf.models._scoring import default_estimator
 from sklpf.partition import ParallelTempering
 from sklpf.paths._base import check_ladder
@@ -198,11 +197,15 @@ def align(a: EndParameters, b: EndParameters, pairs: NDArray[np.int64]) -> tuple
 
 
 # ---- from models
-def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath:
-    """Return the path from one fitted `BernoulliRBM` to another, with draws of both."""
+def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath | None:
+    """Return the path from one fitted `BernoulliRBM` to another, with draws of both; None if draws
+    of one miss a part of it.
+    """
     seeds = model_a._partition_seed, model_b._partition_seed
     draws_a = _draws(model_a, np.random.default_rng([*seeds, 0]))
     draws_b = _draws(model_b, np.random.default_rng([*seeds, 1]))
+    if draws_a is None or draws_b is None:
+        return None
     return RBMRatioPath(_parameters(model_a), _parameters(model_b), draws_a, draws_b)
 
 
@@ -212,17 +215,17 @@ def _parameters(model) -> EndParameters:
     return EndParameters(*(np.asarray(array, dtype=np.float64) for array in arrays))
 
 
-def _draws(model, rng) -> NDArray[np.uint8]:
+def _draws(model, rng) -> NDArray[np.uint8] | None:
     """Draws of a model for every ladder, (G, N, M): exact, or of as many independent tempered
-    ladders.
+    ladders if these have seen all that is known of the model.
     """
     path = model.path()
     estimator = model.partition_estimator
-    if isinstance(estimator, ParallelTempering):
-        estimator = clone(estimator)
-    else:
+    if not isinstance(estimator, ParallelTempering):
         estimator = default_estimator(path)
-    if isinstance(estimator, ParallelTempering):
-        estimator.set_params(n_ladders=N_GROUPS, n_jobs=model.n_jobs, checkpoint=None)
-    v = estimator.sample(path, N_GROUPS * _N_DRAWS, rng).v
-    return v.reshape(_N_DRAWS, N_GROUPS, -1).swapaxes(0, 1)
+    if not isinstance(estimator, ParallelTempering):
+        v = estimator.sample(path, N_GROUPS * _N_DRAWS, rng).v
+        return v.reshape(_N_DRAWS, N_GROUPS, -1).swapaxes(0, 1)
+    rows, result = tempered_rows(path, estimator, _N_DRAWS, rng, model.n_jobs)
+    kinds = {alarm.kind for alarm in result.alarms}
+    return None if kinds & {"missed-region", "below-the-bound"} else rows

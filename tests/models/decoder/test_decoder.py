@@ -1,9 +1,12 @@
 """Likelihoods of rows under decoders: closed forms, grids, and rows that move side by side."""
 
+import sys
+
 import numpy as np
 import pytest
 from convergence import may_not_converge
 from decoders import Layers, Linear
+from interruption import saves
 from scipy.special import expit, logsumexp
 from scipy.stats import norm
 from sklearn.base import clone
@@ -308,6 +311,44 @@ def test_a_run_that_was_interrupted_goes_on_with_the_same_bits(tmp_path, monkeyp
         resumed = estimator.fit(path).log_partition_
         whole = clone(SHORT).fit(path).log_partition_
     np.testing.assert_array_equal(resumed, whole)
+
+
+SLOPE = 1.0
+
+
+def sloped(z):
+    return z @ np.full((2, 5), SLOPE)
+
+
+def pulled_back(z, g):
+    return g @ np.full((5, 2), SLOPE)
+
+
+def encoded(X):
+    return np.full((len(X), 2), SLOPE / 2), np.zeros((len(X), 2))
+
+
+@pytest.mark.parametrize("encoder", [None, encoded])
+def test_another_decoder_does_not_resume_the_run_of_the_one_before(tmp_path, monkeypatch, encoder):
+    """A pickle names functions, and not what they read."""
+    binary = (np.random.default_rng(0).random((6, 5)) < 0.5).astype(float)
+    estimator = clone(SHORT).set_params(checkpoint=tmp_path)
+    monkeypatch.setattr(Checkpoint, "remove", lambda self: None)
+
+    def fitted(estimator):
+        path = from_decoder(sloped, 2, pullback=pulled_back, encoder=encoder).path(binary)
+        with may_not_converge(), saves() as saved:
+            return estimator.fit(path).log_partition_, len(saved)
+
+    before, n_saved = fitted(estimator)
+    assert n_saved > 0
+    again, n_saved = fitted(estimator)
+    assert n_saved == 0
+    np.testing.assert_array_equal(again, before)
+    monkeypatch.setattr(sys.modules[__name__], "SLOPE", 1.1)
+    after, n_saved = fitted(estimator)
+    assert n_saved > 0
+    np.testing.assert_array_equal(after, fitted(clone(SHORT))[0])
 
 
 # ---- a model as others

@@ -66,7 +66,7 @@ def test_partial_fit_goes_on_and_keeps_no_rows():
     np.testing.assert_allclose(model.visible_mean_, REAL.mean(axis=0), atol=1e-12)
     floor = np.maximum(REAL.var(axis=0), model.variances_)
     np.testing.assert_allclose(model.visible_variance_, floor, atol=1e-12)
-    assert model._trainer.X.size == 0
+    assert model._training.X.size == 0
     before = model.score(REAL)
     for _ in range(200):
         model.partial_fit(REAL)

@@ -122,7 +122,7 @@ def test_partial_fit_makes_a_step_at_a_time():
     fitted = clone(model).fit(X)
     assert fitted.score(X) >= scores[-1] - 0.02
     components = fitted.components_
-    score, size = fitted.score(X), len(pickle.dumps(fitted._pcd))
+    score, size = fitted.score(X), len(pickle.dumps(fitted._training))
     fitted.set_params(learning_rate=1e-4).partial_fit(X[:200])  # goes on
     assert not np.array_equal(components, fitted.components_)
     assert abs(fitted.score(X) - score) < 0.02

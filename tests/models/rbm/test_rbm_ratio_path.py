@@ -12,10 +12,11 @@ from fused_programs import (
     assert_derivatives_equal_finite_differences,
     assert_exchange_equals_the_loop,
 )
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 from scipy.stats import t as student_t
 
 from sklpf import BernoulliRBM, Exact, ParallelTempering
+from sklpf.models import RBMPath
 from sklpf.models.rbm._ratio_path import EndParameters, RBMRatioPath, align, match_units
 from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path, check_transition
@@ -202,6 +203,40 @@ def test_a_model_against_itself_has_no_error():
     )
     assert result.log_partition == pytest.approx(0, abs=1e-5)
     assert result.std_error == pytest.approx(0, abs=1e-5)
+
+
+def test_draws_of_a_model_cover_a_region_that_their_first_run_has_missed(monkeypatch):
+    """Two units more open regions of 15 % each, which tempering from the means of the smaller model
+    does not find: the ratio of both models was 1 then, and is e^.36.
+
+    Shares are of 1280 draws of ten ladders; .05 is four standard errors and more.
+    """
+    rng = np.random.default_rng(5)
+    components = rng.normal(scale=0.3, size=(6, 60))
+    visible = rng.normal(scale=0.5, size=60) - 1
+    mean = expit(visible)
+    patterns = rng.integers(2, size=(2, 60))
+    openings = 6.0 * patterns - 3
+    log_masses = [
+        Exact().fit(RBMPath(components, visible + shift, np.zeros(6), mean)).log_partition_
+        for shift in (0.0, *openings)
+    ]
+    biases = np.log(0.15 / 0.7) + log_masses[0] - np.array(log_masses[1:])
+    tempering = ParallelTempering(n_sweeps=1024)
+    smaller, larger = (
+        BernoulliRBM.from_parameters(
+            np.vstack([components, openings[:n]]), visible, np.r_[np.zeros(6), biases[:n]], mean
+        ).set_params(partition_estimator=tempering)
+        for n in (0, 2)
+    )
+    draws = smaller._ratio_path(larger).draws
+    is_near = np.mean(draws[..., np.newaxis, :] == patterns, axis=-1) > 0.85
+    np.testing.assert_allclose(is_near[0].mean(axis=(0, 1)), 0, atol=0.01)
+    np.testing.assert_allclose(is_near[1].mean(axis=(0, 1)), 0.15, atol=0.05)
+
+    # Where a second run misses them as well there is no path.
+    monkeypatch.setattr(RBMPath, "_with_regions", lambda path, regions: path)
+    assert smaller._ratio_path(larger) is None
 
 
 def test_jobs_do_not_change_the_bits():

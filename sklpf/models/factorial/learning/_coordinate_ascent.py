@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from sklpf._utils.numbers import as_float64
 from sklpf._utils.progress import said, stage
 from sklpf._utils.random import draw_seed
+from sklpf.models._learning import fitted_values, same_values
 from sklpf.models.factorial.learning._moves import improve
-from sklpf.models.factorial.learning._posterior import FactorialPosterior
+from sklpf.models.factorial.learning._posterior import FactorialPosterior, Statistics
 from sklpf.models.factorial.learning._pursuit import leading_eigenvalues
 from sklpf.variational import (
     Annealed,
@@ -31,6 +32,13 @@ from sklpf.variational import (
 _STARTING_PROBABILITY = 0.3
 _HYPERPARAMETERS = ("noise_variance", "component_variance", "activation_probability")
 _TOO_LARGE = "X holds values too large to be squared; rescale X"
+
+
+class Training(NamedTuple):
+    """What `partial_fit` goes on from."""
+
+    statistics: Statistics
+    shown: tuple[NDArray, ...]  # the fitted attributes that they led to
 
 
 class Start(NamedTuple):
@@ -161,7 +169,11 @@ def update(model, X, activations) -> FactorialPosterior:
     """
     start = Start(model.noise_variance_, model.component_variance_, model.activation_probability_)
     posterior = FactorialPosterior(X, activations, *start, **_options(model))
-    posterior.update_from(model._statistics.blended(posterior.statistics))
+    statistics, shown = model._training
+    now = fitted_values(model)
+    if not same_values(shown, now):  # by the user
+        statistics = statistics.implying(*now, former_probability=shown[-1])
+    posterior.update_from(statistics.blended(posterior.statistics))
     return posterior
 
 

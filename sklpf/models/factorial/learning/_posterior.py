@@ -40,6 +40,26 @@ class Statistics(NamedTuple):
         share = (new.n / n) ** 0.7
         return Statistics(n, *((1 - share) * a + share * b for a, b in zip(self[1:], new[1:])))
 
+    def implying(
+        self,
+        means,
+        covariance,
+        noise_variance,
+        component_variance,
+        activation_probability,
+        *,
+        former_probability,
+    ) -> Statistics:
+        """Return the statistics, of as many rows, from which these parameters follow."""
+        n_components, n_features = means.shape
+        scale = np.sqrt(activation_probability / former_probability)
+        second = scale[:, np.newaxis] * self.second * scale
+        ridge = noise_variance / (self.n * component_variance)
+        products = (second + ridge * np.eye(n_components)) @ means
+        gram = means @ means.T + n_features * covariance
+        square = n_features * noise_variance + 2 * np.sum(means * products) - np.sum(gram * second)
+        return Statistics(self.n, second, products, float(square))
+
 
 class FactorialPosterior(ConjugateModel):
     """q(means) q(activations) of the factorial mixture on given rows, for

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
+from sklpf.models._learning import same_values
 from sklpf.models.gaussian_rbm.learning._hidden_chains import jump, sweep
 from sklpf.models.gaussian_rbm.learning._parameters import Array, Parameters
 from sklpf.training._averages import RunningAverage
@@ -53,18 +54,29 @@ class Trainer:
         self.X = self._coordinates(X)
         self.current = self._start(model.n_components, start)
         self.averaged = self.current
+        self.shown = self.current  # by the model, whose user may replace them
         self.average = RunningAverage(model.average)
-        n_chains = model.batch_size if model.n_chains is None else model.n_chains
-        units = self.rng.random((n_chains, len(self.current.components))) < 0.5
+        units = self.rng.random((_n_chains(model), len(self.current.components))) < 0.5
         self.h = units.astype(np.float64)
         self.n_updates = np.inf
         if model.learning_rate_schedule == "linear":
             self.n_updates = n_passes * -(-len(X) // model.batch_size)
-        self.configure(model)
+        self._configure(model)
         self.step_number = 0
 
-    def configure(self, model) -> None:
-        """Take the model's parameters as they are now."""
+    def go_on(self, model) -> None:
+        """Take the model's parameters as they are now, and its weights where a user has set
+        them.
+        """
+        self._configure(model)
+        self.average = RunningAverage(model.average, self.average.n_rows, self.average.n_averaged)
+        self.h = np.resize(self.h, (_n_chains(model), self.h.shape[1]))
+        if not same_values(self.shown, model._parameters):
+            self.current = self._start(None, model._parameters)
+            self.averaged = self.current
+            self.average.n_averaged = 0
+
+    def _configure(self, model) -> None:
         self.batch_size = model.batch_size
         self.learning_rate = model.learning_rate
         self.variance_floor = model.variance_floor
@@ -129,6 +141,10 @@ class Trainer:
         if share > 0:
             ends = zip(self.averaged, self.current)
             self.averaged = Parameters(*(a + share * (b - a) for a, b in ends))
+
+
+def _n_chains(model) -> int:
+    return model.batch_size if model.n_chains is None else model.n_chains
 
 
 def gradient(parameters: Parameters, v) -> tuple[Array, Array, Array, Array]:

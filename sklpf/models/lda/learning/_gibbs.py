@@ -21,6 +21,7 @@ from sklpf._utils.warnings import warn
 from sklpf.models.lda._counts import whole_counts
 from sklpf.models.lda.learning._priors import fit_prior, fit_symmetric_prior
 from sklpf.models.lda.learning._topics import Topics
+from sklpf.models.lda.learning._variational_bayes import Training
 from sklpf.training import train
 
 _EVERY = 5  # sweeps between values of the joint likelihood and updates of the priors
@@ -136,7 +137,7 @@ def _store(chain: Chain, sampling: Sampling, dtype, model) -> None:
     model.topic_word_prior_ = chain.eta
     model.log_joint_ = chain.log_joint
     model.n_iter_ = chain.n_sweeps
-    model._topics = Topics((chain.counts + chain.eta).astype(dtype), chain.eta)
+    model._training = Training(Topics((chain.counts + chain.eta).astype(dtype), chain.eta))
 
 
 def run_chain(corpus: Tokens, alpha, eta, sampling: Sampling, key, report: bool = False) -> Chain:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from sklpf.models.lda.learning._cooling import Cooling
 from sklpf.models.lda.learning._inference import (
     corpus_bound,
     cut,
@@ -50,6 +51,13 @@ class Steps(NamedTuple):
         )
 
 
+class Training(NamedTuple):
+    """What training goes on from, and writes to."""
+
+    topics: Topics
+    cooling: Cooling | None = None  # None at T = 1
+
+
 class Trainer:
     """The state of training: topics, alpha, temperature and random stream, with the documents of a
     pass.
@@ -57,8 +65,8 @@ class Trainer:
     Parameters
     ----------
     model : LatentDirichletAllocation
-        With `_topics` (which are updated in place), `_alpha`, `_cooling`, `_settings`,
-        `random_state_` and `n_batch_iter_`.
+        With `_training` (which is updated in place), `_alpha`, `_settings`, `random_state_` and
+        `n_batch_iter_`.
     X : CSR of shape (n, n_features)
     n_corpus : float
         Documents that those of X stand for.
@@ -68,9 +76,8 @@ class Trainer:
     """
 
     def __init__(self, model, X: sp.csr_matrix, n_corpus: float, steps: Steps, tasks):
-        self.topics = model._topics
+        self.topics, self.cooling = model._training
         self.alpha = model._alpha
-        self.cooling = model._cooling
         self.rng = model.random_state_
         self.update = model.n_batch_iter_
         self.X = X
@@ -92,8 +99,7 @@ class Trainer:
 
     def store(self, model) -> None:
         """Write what was learned to the model."""
-        model._topics = self.topics
-        model._cooling = self.cooling
+        model._training = Training(self.topics, self.cooling)
         model.n_batch_iter_ = self.update
         model.temperatures_ = np.concatenate([model.temperatures_, self.temperatures])
         if self.steps.learn_prior:

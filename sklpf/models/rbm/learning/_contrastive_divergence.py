@@ -5,17 +5,28 @@ training kernel.
 from __future__ import annotations
 
 import copy
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import gen_batches
 
 from sklpf._utils.random import draw_seed, stream_key
+from sklpf.models._learning import same_values
 from sklpf.models.rbm.learning._weights import Layouts, Parameters, zeros
 from sklpf.training._averages import RunningAverage
 from sklpf.training._loop import check_finite
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
+
+
+class Training(NamedTuple):
+    """What `partial_fit` goes on from, beside the model's attributes."""
+
+    n_rows: int = 0  # that were seen
+    n_averaged: int = 0
+    shown: Parameters | None = None  # where the model's weights are an average: these
+    last: Parameters | None = None  # and those after the last update
 
 
 class Trainer:
@@ -25,8 +36,8 @@ class Trainer:
     Parameters
     ----------
     model : BernoulliRBM
-        With `components_`, both intercepts and `h_samples_`. Where these weights are an average,
-        training goes on from those after the last update, which the model keeps beside them.
+        With `components_`, both intercepts and `h_samples_`. Where these weights are the average
+        that training has left, it goes on from those after the last update.
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     batch_size : int
         Rows in a minibatch; the last one is shorter if need be.
@@ -37,15 +48,17 @@ class Trainer:
     """
 
     def __init__(self, model, X, batch_size: int, rng: np.random.RandomState, n_passes: int = 1):
-        kept = vars(model)
         shown = Parameters(model.components_, model.intercept_visible_, model.intercept_hidden_)
-        self.weights = Layouts.of(Parameters(*kept.get("_last_parameters", shown)))
+        kept = vars(model).get("_training", Training())
+        if kept.shown is None or not same_values(kept.shown, shown):
+            kept = Training(kept.n_rows, last=shown)
+        self.weights = Layouts.of(kept.last)
         # without averages nothing is written to their layouts
         self.averaged = Layouts.of(shown) if model.average else self.weights
-        self.average = RunningAverage(
-            model.average, kept.get("_n_rows_trained", 0), kept.get("_n_averaged", 0)
-        )
-        self.h = np.array(model.h_samples_ != 0, dtype=np.uint8, order="C")
+        self.average = RunningAverage(model.average, kept.n_rows, kept.n_averaged)
+        n_chains = model.batch_size if model.n_chains is None else model.n_chains
+        chains = np.resize(model.h_samples_ != 0, (n_chains, model.h_samples_.shape[1]))
+        self.h = np.array(chains, dtype=np.uint8, order="C")
         self.X = X
         self.batch_size = min(int(batch_size), X.shape[0])
         n_components, n_features = shown.components.shape
@@ -128,12 +141,15 @@ class Trainer:
         parameters = (np.array(part, dtype=dtype, order="C") for part in self.parameters)
         model.components_, model.intercept_visible_, model.intercept_hidden_ = parameters
         model.h_samples_ = self.h.astype(dtype)
-        model._n_rows_trained = self.average.n_rows
-        model._n_averaged = self.average.n_averaged
+        model._training = Training(self.average.n_rows)
         if self.average.n_averaged:
-            model._last_parameters = tuple(part.copy() for part in self.weights.parameters)
-        else:
-            vars(model).pop("_last_parameters", None)
+            shown = (model.components_, model.intercept_visible_, model.intercept_hidden_)
+            model._training = Training(
+                self.average.n_rows,
+                self.average.n_averaged,
+                Parameters(*(part.copy() for part in shown)),
+                Parameters(*(part.copy() for part in self.weights.parameters)),
+            )
 
 
 def _lists(X):

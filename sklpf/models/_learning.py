@@ -1,0 +1,106 @@
+"""What models share in how they learn: a step works on a copy, and goes on from what the model
+shows.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.random import RandomState
+from sklearn.utils import check_random_state
+
+from sklpf._utils.parallel import own_arithmetic
+from sklpf.models._validation import check_fitted
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def all_or_nothing(method: _Method) -> _Method:
+    """Let a method learn on a copy of the model, which takes the model's place when it has
+    succeeded.
+
+    An error or an interruption at any moment so leaves the model as it was, and the generators that
+    it draws from. Fitted arrays are replaced by training and never written to; all else that
+    training goes on from is one object, ``_training``, which is copied.
+    """
+
+    @functools.wraps(method)
+    def learned(self, *args, **kwargs):
+        model = object.__new__(type(self))
+        model.__dict__.update(vars(self))
+        if "_training" in vars(self):
+            model._training = copy.deepcopy(self._training)
+        # Generators may be shared with other models: they stay the same objects.
+        generators = [value for value in vars(self).values() if isinstance(value, RandomState)]
+        states = [generator.get_state() for generator in generators]
+        try:
+            with own_arithmetic():
+                method(model, *args, **kwargs)
+        except BaseException:
+            for generator, state in zip(generators, states):
+                generator.set_state(state)
+            raise
+        self.__dict__ = model.__dict__
+        return self
+
+    return cast(_Method, learned)
+
+
+def check_goes_on(model) -> None:
+    """Check a fitted model before `partial_fit` goes on: what was learned has a size, which
+    parameters can't change.
+
+    Raises
+    ------
+    ValueError
+        As `check_fitted`, or if a parameter asks for another size.
+    """
+    sizes = check_fitted(model)
+    for name in sizes.keys() & model.get_params(deep=False).keys():
+        wanted = getattr(model, name)
+        if wanted is None:
+            wanted = model.n_features_in_
+        if wanted != sizes[name]:
+            raise ValueError(
+                f"{name} is {wanted}, but {sizes[name]} were fitted; call fit to begin anew"
+            )
+
+
+def fitted_values(model) -> tuple[Any, ...]:
+    """Copies of the model's fitted attributes."""
+    return tuple(np.copy(getattr(model, name)) for name in model._fitted_shapes)
+
+
+def same_values(first: Iterable[Any], second: Iterable[Any]) -> bool:
+    """Whether arrays are equal one by one: those that training has shown, and those that the model
+    has now, which a user may have replaced.
+    """
+    return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+class StreamMixin:
+    """A model with `random_state` and `learning_rate_schedule` that learns minibatch by
+    minibatch.
+    """
+
+    random_state: Any
+    learning_rate_schedule: str
+
+    def _stream_of_numbers(self) -> RandomState:
+        """The generator that goes on from call to call of `partial_fit` and `gibbs`."""
+        if not hasattr(self, "random_state_"):
+            self.random_state_ = check_random_state(self.random_state)
+        return self.random_state_
+
+    def _check_learns_streams(self) -> None:
+        """Raise ValueError if a parameter asks for what has passes."""
+        if self.learning_rate_schedule == "linear":
+            raise ValueError(
+                "partial_fit does not know after how many updates a linear schedule should arrive"
+                ' at 0: set learning_rate_schedule="constant" and lower learning_rate between the'
+                " calls, or call fit"
+            )

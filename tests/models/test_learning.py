@@ -1,0 +1,246 @@
+"""How models learn: all of a step or nothing, from what the model shows, with the same bits
+everywhere.
+"""
+
+import copy
+
+import numpy as np
+import pytest
+import sklearn
+from interruption import bits, interrupted
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from sklpf import (
+    AIS,
+    BernoulliRBM,
+    BilinearGenerativeModel,
+    BoltzmannMachine,
+    FactorialMixture,
+    GaussianRBM,
+    LatentDirichletAllocation,
+    LinearGenerativeModel,
+    MeanCovarianceRBM,
+    ProductOfExperts,
+)
+from sklpf.interop import from_decoder
+from sklpf.models._validation import check_fitted
+
+RNG = np.random.default_rng(0)
+BINARY = (RNG.random((40, 8)) < 0.4).astype(float)
+REAL = RNG.laplace(size=(60, 3))
+COUNTS = RNG.poisson(0.7, (40, 12)) + np.eye(1, 12)
+CAUSES = RNG.integers(2, size=(60, 2)) @ [[3, 0, 1], [0, 2, -2]] + 0.1 * REAL
+STREAMS = [  # that partial_fit learns from
+    (BernoulliRBM(4, n_iter=2, batch_size=10), BINARY),
+    (BernoulliRBM(4, n_iter=2, batch_size=10, average=True), BINARY),
+    (BernoulliRBM(4, n_iter=2, batch_size=10, track_log_partition="particles"), BINARY),
+    (GaussianRBM(3, n_iter=2), REAL),
+    (ProductOfExperts(n_chains=20, max_iter=1), REAL),
+    (MeanCovarianceRBM(n_chains=20, max_iter=1), REAL),
+    (LatentDirichletAllocation(3, max_iter=2, batch_size=10), COUNTS),
+    (
+        LatentDirichletAllocation(
+            3, max_iter=2, batch_size=10, tempering="global", learning_method="online"
+        ).set_params(n_temperatures=5, n_tempered=1, total_samples=400),
+        COUNTS,
+    ),
+    (FactorialMixture(2, tol=0.1, n_moves=1), CAUSES),
+]
+OTHERS = [
+    (LatentDirichletAllocation(3, max_iter=60, learning_method="gibbs"), COUNTS),
+    (BoltzmannMachine("pcd", max_iter=2, n_chains=20), BINARY),
+    (LinearGenerativeModel(max_iter=3, n_draws=1), REAL),
+    (BilinearGenerativeModel(max_iter=3, n_draws=1), REAL),
+    (
+        from_decoder(lambda z: z @ np.ones((1, 8)), 1, pullback=lambda z, g: g.sum(1)[:, None]),
+        BINARY,
+    ),
+]
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def learned(model, X, method="fit"):
+    """A model with a generator of its own that has learned, and is about to again."""
+    model = copy.deepcopy(model).set_params(random_state=np.random.RandomState(3)).fit(X)
+    return model.partial_fit(X).partial_fit(X) if method == "partial_fit" else model
+
+
+# ---- all of a step or nothing
+@pytest.mark.parametrize(
+    ("model", "X", "method"),
+    [(*each, "partial_fit") for each in STREAMS] + [(*each, "fit") for each in STREAMS + OTHERS],
+)
+def test_an_interrupted_step_leaves_the_model_as_it_was(model, X, method):
+    model = learned(model, X, method)
+    before, uninterrupted = bits(model), copy.deepcopy(model)
+    with interrupted(at_line=None) as n_lines:
+        getattr(uninterrupted, method)(X)
+    assert bits(uninterrupted) != before
+    for line in np.random.default_rng(0).integers(1, n_lines[0], size=4):
+        with interrupted(line) as counted:
+            getattr(model, method)(X)
+        assert counted[0] == line
+        assert bits(model) == before
+    getattr(model, method)(X)
+    assert bits(model) == bits(uninterrupted)
+
+
+@pytest.mark.parametrize("model", [BernoulliRBM(4), GaussianRBM(3)])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_training_that_diverges_draws_no_random_number(model, method):
+    X = BINARY if isinstance(model, BernoulliRBM) else REAL
+    model = learned(model.set_params(n_iter=2), X, "partial_fit")
+    before = bits(model)
+    rate = model.learning_rate
+    model.set_params(learning_rate=1e300)
+    with pytest.raises(ValueError, match="diverged"), np.errstate(all="ignore"):
+        getattr(model, method)(X)
+    assert bits(model.set_params(learning_rate=rate)) == before
+
+
+# ---- from what the model shows
+CLASSES = {type(model): (model, X) for model, X in STREAMS}.values()
+SLOWLY = {"learning_rate": 1e-12, "learning_offset": 1e12}
+
+
+@pytest.mark.parametrize(("model", "X"), CLASSES, ids=lambda each: type(each).__name__)
+def test_what_a_user_sets_is_trained_on(model, X):
+    model = learned(model, X, "partial_fit")
+    name = next(iter(model._fitted_shapes))
+    former = np.copy(getattr(model, name))
+    wanted = former * RNG.uniform(0.5, 2, former.shape)
+    setattr(model, name, wanted.copy())
+    slowly = {name: value for name, value in SLOWLY.items() if hasattr(model, name)}
+    model.set_params(**slowly).partial_fit(X[:1])
+    # the one row of 60 in the averages of FactorialMixture weighs .05
+    size = np.abs(former - wanted).max()
+    assert np.abs(getattr(model, name) - wanted).max() < 0.3 * size
+    if slowly:
+        assert np.abs(getattr(model, name) - wanted).max() < 1e-6 * size
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        BernoulliRBM.from_parameters(RNG.normal(size=(3, 8)), np.ones(8), np.zeros(3)),
+        GaussianRBM.from_parameters(RNG.normal(size=(3, 3)), np.ones(3), np.zeros(3), np.ones(3)),
+        ProductOfExperts.from_parameters(RNG.normal(size=(5, 3)), np.full(5, 2.0), np.ones(3)),
+        ProductOfExperts.from_parameters(RNG.normal(size=(4, 3))),
+        MeanCovarianceRBM.from_parameters(
+            RNG.normal(size=(4, 3)), RNG.random((4, 2)), RNG.normal(size=(5, 3)), scale=2.0
+        ),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_known_parameters_are_trained_on(known):
+    X = BINARY if isinstance(known, BernoulliRBM) else REAL
+    model = copy.deepcopy(known).set_params(learning_rate=1e-12)
+    model.partial_fit(X).partial_fit(X)
+    learned_names = [name for name in model._fitted_shapes if not name.startswith("visible_")]
+    for name in learned_names:
+        np.testing.assert_allclose(getattr(model, name), getattr(known, name), 1e-6, atol=1e-10)
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:, :-1])
+
+
+@pytest.mark.parametrize(("model", "X"), CLASSES, ids=lambda each: type(each).__name__)
+def test_the_size_of_what_was_learned_can_not_be_set(model, X):
+    model = learned(model, X)
+    for name, size in check_fitted(model).items():
+        if name not in model.get_params():
+            continue
+        before = model.get_params()[name]
+        message = f"{name} is {size + 1}, but {size} were fitted; call fit to begin anew"
+        with pytest.raises(ValueError, match=message):
+            model.set_params(**{name: size + 1}).partial_fit(X)
+        model.set_params(**{name: before}).partial_fit(X)
+
+
+def test_the_kind_of_experts_can_not_be_set():
+    model = ProductOfExperts(n_chains=20, max_iter=1, random_state=0).fit(REAL)
+    with pytest.raises(ValueError, match='expert is "laplace", but "student_t" was fitted'):
+        model.set_params(expert="laplace").partial_fit(REAL)
+
+
+@pytest.mark.parametrize(
+    ("model", "X"),
+    [(BernoulliRBM(4, n_iter=1), BINARY), (GaussianRBM(3, n_iter=1), REAL)]
+    + [(kind(n_chains=20, max_iter=1), REAL) for kind in (ProductOfExperts, MeanCovarianceRBM)],
+    ids=lambda each: type(each).__name__,
+)
+def test_other_parameters_hold_from_the_next_step_on(model, X):
+    model = learned(model, X).set_params(n_chains=7).partial_fit(X)
+    training = model._training[0] if isinstance(model._training, tuple) else model._training
+    chains = {
+        BernoulliRBM: lambda: model.h_samples_,
+        GaussianRBM: lambda: training.h,
+    }.get(type(model), lambda: training.chains.position)
+    assert len(chains()) == 7
+
+
+# ---- the same bits everywhere
+ROUNDS_TO_0 = "LatentDirichletAllocation", "LinearGenerativeModel", "BilinearGenerativeModel"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GaussianRBM(20, n_iter=2, batch_size=100, random_state=0),
+        BoltzmannMachine(max_iter=2, random_state=0),
+        ProductOfExperts(algorithm="mpf", max_iter=2, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_bits_do_not_depend_on_the_threads_of_blas(model):
+    X = np.random.default_rng(1).normal(size=(600, 40))
+    if isinstance(model, BoltzmannMachine):
+        X = (X > 0.3).astype(float)
+    found = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads, user_api="blas"):
+            fitted = copy.deepcopy(model).fit(X)
+        found.append([bits(getattr(fitted, name)) for name in fitted._fitted_shapes])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "X"),
+    [each for each in STREAMS + OTHERS if each[0].__class__.__name__ in ROUNDS_TO_0],
+    ids=lambda each: type(each).__name__,
+)
+def test_floating_point_errors_that_numpy_is_told_to_raise_do_not_end_a_fit(model, X):
+    model = copy.deepcopy(model).set_params(random_state=0)
+    expected = bits(copy.deepcopy(model).fit(X))
+    with np.errstate(all="raise"):
+        assert bits(model.fit(X)) == expected
+
+
+# ---- passes, and scikit-learn's configuration
+@pytest.mark.parametrize("max_iter", [20, 30])
+def test_no_more_passes_are_made_than_were_asked_for(max_iter):
+    model = LinearGenerativeModel(max_iter=max_iter, tol=100.0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=f"has not settled after {max_iter} passes"):
+        model.fit(REAL)  # settles after 20 passes, and wants 20 more with smaller steps
+    assert model.n_iter_ == len(model.loss_curve_) == max_iter
+    assert not model.converged_
+    model.set_params(max_iter=40).fit(REAL)
+    assert model.n_iter_ == 40
+    assert model.converged_
+    assert GaussianRBM(1, n_iter=3, random_state=0).fit(REAL).n_iter_ == 3
+
+
+def test_validation_of_parameters_can_be_skipped():
+    """As scikit-learn's configuration says; True is no number of jobs and no rate, and works as
+    one.
+    """
+    known = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
+    fits = [
+        (AIS(20, 30, n_jobs=True, random_state=0), known),
+        (GaussianRBM(1, learning_rate=True, n_iter=1, random_state=0), REAL),
+    ]
+    for estimator, X in fits:
+        with pytest.raises(ValueError, match="parameter of"):
+            estimator.fit(X)
+        with sklearn.config_context(skip_parameter_validation=True):
+            estimator.fit(X)
