@@ -19,7 +19,6 @@ from sklpf.readings._diagnostics import Diagnostic
 from sklpf.readings._summary import as_dataset, each_converged, in_a_line, in_rows
 from sklpf.runs import Draws
 
-
 STATEMENTS = (
     "exact",
     "enclosed",
