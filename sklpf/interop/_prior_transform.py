@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from sklpf._utils.numbers import check_count
 from sklpf.interop._parameter_path import given_base
 from sklpf.paths import Gaussian, GeometricPath
+from sklpf.paths._base_numbers import number_of_each, values_of
 
 _SMALLEST = np.finfo(np.float64).tiny  # of a uniform number: 0 and 1 may be infinite parameters
 _LARGEST = 1 - np.finfo(np.float64).epsneg
@@ -30,17 +31,26 @@ class _Posterior:
 
     def __call__(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         log_prior = -0.5 * np.sum(z**2 + _LOG_2PI, axis=1)
-        return self._each(self.log_likelihood, self.parameters(z)) + log_prior
+        values = self._call(self.log_likelihood, self.parameters(z))
+        return number_of_each("log_likelihood", values, z, _hint(self.vectorized)) + log_prior
 
     def parameters(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return T(Phi(z)), shape (n, n_parameters)."""
-        return self._each(self.transform, np.clip(ndtr(z), _SMALLEST, _LARGEST))
+        uniform = np.clip(ndtr(z), _SMALLEST, _LARGEST)
+        parameters = values_of("transform", self._call(self.transform, uniform))
+        if parameters.ndim != 2 or len(parameters) != len(z):
+            raise ValueError(
+                "transform must give the parameters of each point, got the shape"
+                f" {parameters.shape} for {len(z)} points"
+                f"{_hint(True) if self.vectorized else ''}"
+            )
+        return parameters
 
-    def _each(self, function, points):
+    def _call(self, function, points):
+        # Either may change the array that it is given, as dynesty allows, or give it back.
         if self.vectorized:
-            return np.asarray(function(points), dtype=np.float64)
-        # A transform may change the array that it is given, as dynesty allows.
-        return np.array([function(point.copy()) for point in points], dtype=np.float64)
+            return function(points.copy())
+        return [np.array(function(point.copy())) for point in points]
 
 
 class PriorTransformPath(GeometricPath):
@@ -185,24 +195,16 @@ def from_prior_transform(
     n_dimensions = check_count(n_dimensions, "n_dimensions")
     posterior = _Posterior(log_likelihood, transform, vectorized)
     middle = posterior.parameters(np.zeros((2, n_dimensions)))
-    if middle.ndim != 2 or len(middle) != 2:
-        raise ValueError(
-            f"transform must give the parameters of each point, got the shape {middle.shape} for 2"
-            f" points{_hint(vectorized)}"
-        )
     if names is None:
         names = [f"parameter_{i}" for i in range(middle.shape[1])]
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise TypeError(f"names must be a sequence of str, one for each parameter, got {names!r}")
     if len(names) != middle.shape[1] or len(set(names)) != len(names):
         raise ValueError(
             f"names must name each of the {middle.shape[1]} parameters that transform gives, once,"
             f" got {list(names)}"
         )
-    values = posterior(np.zeros((2, n_dimensions)))
-    if values.shape != (2,):
-        raise ValueError(
-            f"log_likelihood must give a number for each point, got the shape {values.shape} for 2"
-            f" points{_hint(vectorized)}"
-        )
+    posterior(np.zeros((2, n_dimensions)))
     path = PriorTransformPath(posterior, names, base=Gaussian(np.zeros(n_dimensions), 1.0))
     path.base_is_ours = True
     path.base_chosen = "the prior"
@@ -215,4 +217,6 @@ def from_prior_transform(
 
 
 def _hint(vectorized: bool) -> str:
-    return "; of functions of one point say vectorized=False" if vectorized else ""
+    if vectorized:
+        return "; of functions of one point say vectorized=False"
+    return ": a number for each point"

@@ -36,27 +36,34 @@ def numbers_of(name: str, value: ArrayLike, infinite: bool = False) -> Array:
 
 
 def values_of(name: str, values: ArrayLike) -> Array:
-    """What a user's function gave, or a ValueError that shows what are no real numbers."""
+    """What a user's function gave, copied, as it may give the same array again; or a ValueError
+    that shows what are no real numbers.
+    """
     try:
         if not np.iscomplexobj(values):
-            return np.asarray(values, dtype=np.float64)
+            return np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must give numbers, got {values!r:.80}") from error
     raise ValueError(f"{name} must give real numbers, got {values!r:.80}")
+
+
+def number_of_each(name: str, values: ArrayLike, points: Array, hint: str = "") -> Array:
+    """A number for each point (n,) that a user's function gave: one for all would be broadcast."""
+    numbers = values_of(name, values)
+    if numbers.shape != (len(points),):
+        raise ValueError(
+            f"{name} must give shape {(len(points),)} for as many points, got {numbers.shape}{hint}"
+        )
+    return numbers
 
 
 def log_densities_of(
     name: str, values: ArrayLike, points: Array, nan_is_zero: bool = False, hint: str = ""
 ) -> Array:
     """Log densities (n,) that a user's function gave; of NaN an error, or a density of 0."""
-    log_densities = values_of(name, values)
+    log_densities = number_of_each(name, values, points, hint)
     if nan_is_zero:
         log_densities = np.where(np.isnan(log_densities), -np.inf, log_densities)
-    if log_densities.shape != (len(points),):
-        raise ValueError(
-            f"{name} must give shape {(len(points),)} for as many points, got"
-            f" {log_densities.shape}{hint}"
-        )
     bad = np.isnan(log_densities) | (log_densities == np.inf)
     if bad.any():
         raise ValueError(

@@ -19,7 +19,13 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream
 from sklpf.paths._as_base import as_base
 from sklpf.paths._base import Points, PointsPath, SlopedPoints, check_ladder
-from sklpf.paths._base_numbers import gradients_of, log_densities_of, shown, values_of
+from sklpf.paths._base_numbers import (
+    gradients_of,
+    log_densities_of,
+    number_of_each,
+    shown,
+    values_of,
+)
 from sklpf.paths._bases import Uniform
 from sklpf.paths._capabilities import DataRows, has
 from sklpf.paths._climbs import (
@@ -381,7 +387,7 @@ class GeometricPath(PointsPath):
         ndarray of shape (n,)
             In nats; NaN and infinity are kept.
         """
-        return np.asarray(self._call(self.log_density, position), dtype=np.float64)
+        return number_of_each("log_density", self._call(self.log_density, position), position)
 
     def probe(self) -> list[str]:
         """Values of all functions at fixed points, to ten digits.
@@ -498,7 +504,7 @@ class GeometricPath(PointsPath):
         position = position.copy(order="K")
         if self.vectorized:
             return function(position)
-        return np.array([function(point) for point in position])
+        return [np.array(function(point)) for point in position]  # copies of a buffer, maybe
 
     def _target(self, position, nan_is_zero=False):
         """Log densities (n,); NaN is an error, or a density of 0: `tail_alarms` counts how often it
@@ -516,11 +522,12 @@ class GeometricPath(PointsPath):
         if self.vectorized:
             found = self.value_and_grad(position_copy)
         else:
-            found = tuple(zip(*[self.value_and_grad(point) for point in position_copy]))
+            pairs = [copy.deepcopy(self.value_and_grad(point)) for point in position_copy]
+            found = tuple(zip(*pairs))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise ValueError("value_and_grad must give a pair: log densities and gradients")
         log_target = log_densities_of("value_and_grad", found[0], position, nan_is_zero=True)
-        slope = np.array(values_of("value_and_grad", found[1]))
+        slope = values_of("value_and_grad", found[1])
         if slope.shape != position.shape:
             raise ValueError(
                 f"value_and_grad must give gradients of shape {position.shape} for as many points,"

@@ -28,16 +28,17 @@ def checked_function(
         raise TypeError(f"{name} must be a function of points (n, d), got {function!r:.80}")
 
     def checked(points: Array) -> Array:
-        return values_of(name, function(points))
+        values = values_of(name, function(points))
+        if values.shape != (len(points), *shape[1:]):
+            returns = "(n,)" if len(shape) == 1 else "(n, d)"
+            raise ValueError(
+                f"{name} must take points (n, d) and return {returns}, but returned {values.shape}"
+                f" for n = {len(points)}: of a function f of one point give lambda points:"
+                " np.array([f(x) for x in points])"
+            )
+        return values
 
     values = checked(start[np.newaxis])
-    if values.shape != shape:
-        returns = "(n,)" if len(shape) == 1 else "(n, d)"
-        raise ValueError(
-            f"{name} must take points (n, d) and return {returns}, but returned {values.shape} for"
-            " n = 1: of a function f of one point give lambda points: np.array([f(x) for x in"
-            " points])"
-        )
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{name} must be finite at start, got {values[0]}: {_INSTEAD}")
     return checked

@@ -19,6 +19,16 @@ from sklpf.readings._diagnostics import Diagnostic
 from sklpf.readings._summary import as_dataset, each_converged, in_a_line, in_rows
 from sklpf.runs import Draws
 
+STATEMENTS = (
+    "exact",
+    "enclosed",
+    "estimate",
+    "lower bound",
+    "upper bound",
+    "approximate",
+    "conservative, not a bound",
+)
+
 
 @dataclass(frozen=True, repr=False)
 class PartitionResult(Readable):
@@ -87,7 +97,8 @@ class PartitionResult(Readable):
     TypeError
         If `log_partition` or `std_error` is no number.
     ValueError
-        If `std_error` is negative or of another shape than `log_partition`.
+        If `std_error` is negative or of another shape than `log_partition`, or if `statement` is
+        none of the above.
 
     Examples
     --------
@@ -122,6 +133,11 @@ class PartitionResult(Readable):
             if np.asarray(getattr(self, name)).dtype.kind not in "fiu":
                 given = repr(getattr(self, name))
                 raise TypeError(f"{name} must be real numbers in nats, got {given:.40}")
+        if self.statement not in STATEMENTS:
+            raise ValueError(
+                f"statement must be one of {', '.join(map(repr, STATEMENTS))}, got"
+                f" {self.statement!r}"
+            )
         error = np.asarray(self.std_error)
         shape = np.shape(self.log_partition)
         if np.any(error < 0):
@@ -134,8 +150,8 @@ class PartitionResult(Readable):
 
     @property
     def converged(self) -> bool:
-        """Whether the numbers can be trusted; with rows, all of them."""
-        return not self.alarms
+        """Whether the numbers can be trusted; with rows, all of them. NaN never is."""
+        return not self.alarms and not np.any(np.isnan(self.log_partition))
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -118,6 +118,41 @@ def test_one_point_and_many_are_the_same():
     assert np.isfinite(one.raw_log_density(z)).all()
 
 
+def test_functions_may_give_their_own_array_again():
+    number, vector = np.array(0.0), np.empty(1)
+
+    def own_number(x):
+        number[...] = log_likelihood(x)
+        return number
+
+    def own_vector(u):
+        vector[:] = transform(u)
+        return vector
+
+    z = np.linspace(-2, 2, 5)[:, np.newaxis]
+    values = from_prior_transform(log_likelihood, transform, 1).raw_log_density(z)
+    for functions in ((own_number, transform), (log_likelihood, own_vector)):
+        again = from_prior_transform(*functions, 1).raw_log_density(z)
+        np.testing.assert_array_equal(again, values)
+
+
+def test_one_number_for_many_points_is_an_error_whenever_it_comes():
+    sums = []
+
+    def summed(x):
+        values = log_likelihood_all(x)
+        return values.sum() if sums else values
+
+    path = from_prior_transform(summed, transform_all, 1, vectorized=True)
+    sums.append(True)
+    with pytest.raises(ValueError, match=r"log_likelihood must give shape \(\d+,\) .* got \(\)"):
+        SMC(5, 50, random_state=0).fit(path)
+    with pytest.raises(ValueError, match=r"log_likelihood must give shape \(2,\)"):
+        from_prior_transform(
+            lambda x: log_likelihood_all(x).sum(), transform_all, 1, vectorized=True
+        )
+
+
 def test_it_is_a_path():
     path = from_prior_transform(log_likelihood_all, transform_all, 1, vectorized=True)
     check_path(path)
@@ -136,6 +171,8 @@ def test_it_is_a_path():
         ({"log_likelihood": 3}, TypeError, "log_likelihood must be a function"),
         ({"n_dimensions": 0}, ValueError, "an integer of at least 1"),
         ({"names": ["a", "b"]}, ValueError, "names must name each of the 1 parameters"),
+        ({"names": 5}, TypeError, "names must be a sequence of str"),
+        ({"names": "b"}, TypeError, "names must be a sequence of str"),
         ({"log_likelihood": lambda x: x}, ValueError, "a number for each point"),
         ({"transform": lambda u: 0.5}, ValueError, "parameters of each point"),
         ({"log_likelihood": lambda x: np.nan}, ValueError, "must be a number or -inf"),

@@ -411,3 +411,12 @@ def test_few_draws_of_one_state_have_no_error(estimator):
         assert run.log_partition_ - np.log(2) == pytest.approx(-np.log(0.95), abs=1e-3)
         assert [alarm.kind for alarm in run.result_.alarms] == ["single-state"]
     assert AIS(100, 50, random_state=0).fit(rbm).converged_
+
+
+def test_a_nan_is_not_converged_and_statements_are_of_a_fixed_set():
+    assert not PartitionResult("AIS", log_partition=np.nan, std_error=0.1).converged
+    assert not PartitionResult(
+        "AIS", log_partition=np.array([1.0, np.nan]), std_error=0.1
+    ).converged
+    with pytest.raises(ValueError, match="statement must be one of 'exact', .*, got 'estimated'"):
+        PartitionResult("AIS", log_partition=1.0, std_error=0.1, statement="estimated")

@@ -823,3 +823,24 @@ def test_levels_that_float64_cannot_tell_apart_are_named():
     path = make(lambda x: -np.sum(x**2, axis=1) / 2, base=Gaussian([0.0, 0.0], 1e-18))
     with pytest.raises(ValueError, match="levels can't be told apart"):
         AIS(n_temperatures=50, ladder="adaptive", transition=RandomWalk(), random_state=0).fit(path)
+
+
+def test_functions_of_one_point_may_give_their_own_array_again():
+    number, vector = np.array(0.0), np.empty(2)
+
+    def own_density(x):
+        number[...] = -0.5 * np.sum(x**2)
+        return number
+
+    def own_gradient(x):
+        vector[:] = -x
+        return vector
+
+    base = Gaussian(np.zeros(2), 2.0)
+    pair = {"value_and_grad": lambda x: (own_density(x), own_gradient(x))}
+    for functions in ({"grad": own_gradient}, pair):
+        path = GeometricPath(own_density, base=base, vectorized=False, **functions)
+        points = np.random.default_rng(0).normal(size=(5, 2))
+        state = path.at(points)
+        np.testing.assert_allclose(state.gain + state.log_base, -0.5 * np.sum(points**2, axis=1))
+        np.testing.assert_allclose(path.gradients(state)[1] + path.gradients(state)[0], -points)
