@@ -55,7 +55,7 @@ def waste_free_fall(path, transition, chain_length, key, first, step, state, mem
     """
     level = len(path.ladder) - 2 - step
     stream = Stream(key, first, 1 + step * chain_length)
-    n_back = int(stream.aside("place in the chain").uniform(1, REDRAW)[0] * chain_length)
+    n_back = int(stream.aside("place").uniform(1, REDRAW)[0] * chain_length)
     here = state, memory
     back = _walk(path, transition, here, level, n_back, stream, reverse=True)
     ahead = _walk(

@@ -520,4 +520,4 @@ def test_nan_at_few_proposals_does_no_harm(bounds):
 
 def test_nan_at_many_proposals_is_an_alarm():
     path = GeometricPath(nan_beyond(1.0), base=Gaussian([-2.0, 0.0], 1.0))
-    assert re.search("log_density is NaN at .* % of the points", " ".join(tails(path)))
+    assert re.search("log_density is NaN or fails at .* % of the points", " ".join(tails(path)))

@@ -415,7 +415,7 @@ def test_functions_of_one_point_give_the_same_bits(transition):
             {"grad": grad_by_coordinates, "grad_base": grad_laplace_base},
         )
         path = make(by_coordinates, base=base, **functions, vectorized=vectorized)
-        found.append(AIS(10, 8, transition=transition, random_state=0).fit(path).log_partition_)
+        found.append(AIS(50, 20, transition=transition, random_state=0).fit(path).log_partition_)
     assert found[0] == found[1]
 
 
