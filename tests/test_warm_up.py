@@ -78,7 +78,7 @@ def use_rbm(X):
         for estimator in estimators():
             estimator.fit(model.path(weights=weights))
     model.set_params(partition_estimator=None, n_jobs=2).sample(3)
-    model.set_params(partition_estimator=ParallelTempering(n_sweeps=64))
+    model.set_params(partition_estimator=ParallelTempering(n_sweeps=512))
     ParallelTempering(2, 4, 64, random_state=0).fit(model._ratio_path(model))
 
 

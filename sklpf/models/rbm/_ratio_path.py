@@ -198,8 +198,8 @@ def align(a: EndParameters, b: EndParameters, pairs: NDArray[np.int64]) -> tuple
 
 # ---- from models
 def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath | None:
-    """Return the path from one fitted `BernoulliRBM` to another, with draws of both; None if draws
-    of one miss a part of it.
+    """Return the path from one fitted `BernoulliRBM` to another, with draws of both; None if a
+    run that draws has not converged.
     """
     seeds = model_a._partition_seed, model_b._partition_seed
     draws_a = _draws(model_a, np.random.default_rng([*seeds, 0]))
@@ -217,7 +217,7 @@ def _parameters(model) -> EndParameters:
 
 def _draws(model, rng) -> NDArray[np.uint8] | None:
     """Draws of a model for every ladder, (G, N, M): exact, or of as many independent tempered
-    ladders if these have seen all that is known of the model.
+    ladders if their run converged.
     """
     path = model.path()
     estimator = model.partition_estimator
@@ -227,5 +227,4 @@ def _draws(model, rng) -> NDArray[np.uint8] | None:
         v = estimator.sample(path, N_GROUPS * _N_DRAWS, rng).v
         return v.reshape(_N_DRAWS, N_GROUPS, -1).swapaxes(0, 1)
     rows, result = tempered_rows(path, estimator, _N_DRAWS, rng, model.n_jobs)
-    kinds = {alarm.kind for alarm in result.alarms}
-    return None if kinds & {"missed-region", "below-the-bound"} else rows
+    return rows if result.converged else None
