@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
+from scipy.special import logit
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sklpf import (
     AIS,
@@ -22,7 +24,11 @@ from sklpf import (
     ProductOfExperts,
 )
 from sklpf.datasets import make_bars_corpus
+from sklpf.models._learning import all_or_nothing
+from sklpf.models._likelihood import LogLikelihoodMixin
+from sklpf.models._validation import validate_data
 from sklpf.models.lda import LDAPath
+from sklpf.paths import TemperedPath
 
 GOOD = sp.csr_matrix(np.array([[1.0, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]]))
 MODELS = [
@@ -271,3 +277,54 @@ def test_a_fit_that_fails_half_way_leaves_the_model_as_it_was(model, monkeypatch
         fitted.fit(np.eye(6))
     assert all(vars(fitted)[name] is value for name, value in before.items())
     assert vars(fitted).keys() == before.keys()
+
+
+# ---- a model of a user's own
+class Coins(LogLikelihoodMixin, BaseEstimator):
+    """Independent coins, with what the page on own models asks for."""
+
+    _parameter_constraints: dict = {}
+    _fitted_shapes = {"bias_": ("n_features",)}
+
+    def __init__(self, partition_estimator=None, on_nonconvergence="warn", n_jobs=None):
+        self.partition_estimator = partition_estimator
+        self.on_nonconvergence = on_nonconvergence
+        self.n_jobs = n_jobs
+
+    def fit(self, X, y=None):
+        X = validate_data(self, X, dtype=np.float64)
+        self.bias_ = logit(X.mean(axis=0))
+        self._partition_seed = 0
+        return self
+
+    @all_or_nothing
+    def partial_fit(self, X, y=None):
+        return self.fit(X)
+
+    def path(self):
+        return CoinsPath(self.bias_)
+
+    def _log_f(self, X):
+        X = self._validate(X)
+        return X @ self.bias_, np.isin(X, (0, 1)).all(axis=1)
+
+
+class CoinsPath(TemperedPath):
+    base_log_partition = 0.0
+
+    def __init__(self, bias):
+        self.bias = bias
+
+    def closed_log_partition(self):
+        return float(np.logaddexp(0, self.bias).sum())
+
+    def default_estimator(self):
+        return Exact()
+
+
+def test_a_model_by_the_recipe_says_which_rows_it_has_no_density_for():
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    model = Coins().partial_fit(X)
+    assert model.score(X) == pytest.approx(-2 * np.log(2))
+    with pytest.warns(ConvergenceWarning, match="1 of 4 rows .* the model's density is 0 there"):
+        model.score(X + [[0, 0], [0, 0], [0, 0], [0.5, 0]])
