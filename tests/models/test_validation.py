@@ -328,3 +328,28 @@ def test_a_model_by_the_recipe_says_which_rows_it_has_no_density_for():
     assert model.score(X) == pytest.approx(-2 * np.log(2))
     with pytest.warns(ConvergenceWarning, match="1 of 4 rows .* the model's density is 0 there"):
         model.score(X + [[0, 0], [0, 0], [0, 0], [0.5, 0]])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        (lambda: ProductOfExperts().fit(TINY_ROWS), "X has columns that vary by less than 1e-90"),
+        (lambda: gaussian_rbm(variances=1e-300).score(np.ones((2, 4))), "or variances too small"),
+        (lambda: gaussian_rbm(intercept=1e300), "components or intercept_visible are so large"),
+    ],
+)
+def test_huge_and_tiny_parameters_are_named(score, message):
+    with pytest.raises(ValueError, match=message):
+        score()
+
+
+TINY_ROWS = 1e-160 * np.random.default_rng(0).normal(size=(20, 2))
+
+
+def gaussian_rbm(intercept=0.0, variances=1.0):
+    model = GaussianRBM.from_parameters(
+        np.ones((2, 4)), np.full(4, intercept), np.zeros(2), np.full(4, variances)
+    )
+    model.path()
+    return model

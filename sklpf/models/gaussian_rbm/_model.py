@@ -470,4 +470,11 @@ def _short_run_moments(parameters: Parameters):
         v = rng.normal(parameters.visible_means(hidden), spread)
         hidden = rng.random(hidden.shape) < expit(parameters.hidden_fields(v))
     means = parameters.visible_means(hidden)
-    return means.mean(axis=0), parameters.variances + 2 * means.var(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        variances = parameters.variances + 2 * means.var(axis=0)
+    if not np.all(np.isfinite(variances)):
+        raise ValueError(
+            "components or intercept_visible are so large that squares of the visible means"
+            " overflow: rescale X or the parameters"
+        )
+    return means.mean(axis=0), variances
