@@ -21,6 +21,7 @@ from sklpf import (
     GaussianRBM,
     LatentDirichletAllocation,
     LinearGenerativeModel,
+    MeanCovarianceRBM,
     ProductOfExperts,
 )
 from sklpf.datasets import make_bars_corpus
@@ -336,6 +337,11 @@ def test_a_model_by_the_recipe_says_which_rows_it_has_no_density_for():
     [
         (lambda: ProductOfExperts().fit(TINY_ROWS), "X has columns that vary by less than 1e-90"),
         (lambda: gaussian_rbm(variances=1e-300).score(np.ones((2, 4))), "or variances too small"),
+        (lambda: covariance_rbm(factors=1e160), "factors must be at most 1e[+]08"),
+        (lambda: covariance_rbm(pooling=1e300), "pooling must be at most 1e[+]08"),
+        (lambda: covariance_rbm(filters=1e160), "mean_components must be at most 1e[+]50"),
+        (lambda: covariance_rbm(noise_std=1e160), "noise_std must be at most 1e[+]08"),
+        (lambda: covariance_rbm(noise_std=1e-160), "noise_std must be at least 1e-50"),
         (lambda: gaussian_rbm(intercept=1e300), "components or intercept_visible are so large"),
     ],
 )
@@ -345,6 +351,11 @@ def test_huge_and_tiny_parameters_are_named(score, message):
 
 
 TINY_ROWS = 1e-160 * np.random.default_rng(0).normal(size=(20, 2))
+
+
+def covariance_rbm(factors=1.0, pooling=1.0, filters=1.0, noise_std=1.0):
+    parameters = factors * np.eye(2), pooling * np.ones((2, 1)), filters * np.ones((1, 2))
+    return MeanCovarianceRBM.from_parameters(*parameters, noise_std=noise_std).path()
 
 
 def gaussian_rbm(intercept=0.0, variances=1.0):
