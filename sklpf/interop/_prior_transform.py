@@ -110,6 +110,14 @@ class PriorTransformPath(GeometricPath):
         names = list(self.parameter_shapes)
         return PriorTransformPath(self.posterior, names, base=base, ladder=self.ladder)
 
+    @property
+    def gradients(self) -> Callable[[Any], tuple[NDArray, NDArray]]:
+        """AttributeError: a prior transform gives no gradients."""
+        raise AttributeError(
+            "a prior transform gives no gradients, so choose SMC or ParallelTempering, or"
+            " RandomWalk or Slice as transition"
+        )
+
     def constrain(self, position: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Return the parameters of points.
 

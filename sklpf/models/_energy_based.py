@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
@@ -26,7 +25,7 @@ from sklpf.models._learning import (
 )
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING, Scored, report
-from sklpf.models._validation import named_by_model
+from sklpf.models._validation import named_by_model, validate_data
 from sklpf.partition import HAIS, Exact, PartitionEstimator
 from sklpf.paths import ClosedForm
 from sklpf.paths._capabilities import has

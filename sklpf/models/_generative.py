@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import validate_data
 
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
@@ -19,7 +18,7 @@ from sklpf._utils.sklearn import Interval
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._validation import check_fitted, check_n_samples, named_by_model
+from sklpf.models._validation import check_fitted, check_n_samples, named_by_model, validate_data
 from sklpf.training import EM
 from sklpf.training._settle import warn_unsettled
 

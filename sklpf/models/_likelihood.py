@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import DensityMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.random import draw_seed
@@ -27,7 +27,7 @@ from sklpf.models._scoring import (
     interval_of,
     report,
 )
-from sklpf.models._validation import check_fitted, check_n_samples, named_by_model
+from sklpf.models._validation import check_fitted, check_n_samples, named_by_model, validate_data
 from sklpf.partition import ParallelTempering, PartitionEstimator
 from sklpf.partition._base import StateSampler
 from sklpf.paths import Stream, TargetDraws, stream_key
@@ -44,6 +44,8 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
     - ``_log_f(X)``: log f of every row, in nats, and whether it has a density at all, both (n,);
     - ``_fitted_shapes``: dimensions of the fitted attributes, of which the path is made.
 
+    A model that has no density for some rows says why in ``_impossible``.
+
     log Z is estimated at the first need and kept with a digest of the model's arrays and the
     estimator's parameters; what does not match the digest is not used.
     """
@@ -51,6 +53,7 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
     _fitted_shapes: dict[str, tuple[str, ...]]
     # Whether rows have probabilities, which sum to 1, or densities; None where it is not said.
     _discrete: bool | None = None
+    _impossible = "the model's density is 0 there"  # why rows have none, for results
 
     # -- log Z
     def estimate_log_partition(self) -> Self:

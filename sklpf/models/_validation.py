@@ -11,13 +11,14 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils import validation
+from sklearn.utils.validation import check_array, check_is_fitted
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def validate_rows(model, X, **options):
-    """`validate_data` of scikit-learn for dense or CSR rows; CSR is returned in canonical format.
+    """`validate_data` for dense or CSR rows; CSR is returned in canonical format.
 
     X itself is never changed: where its duplicates have to be summed, that is done in a copy.
 
@@ -27,8 +28,30 @@ def validate_rows(model, X, **options):
         As `validate_data`, and if the indices of a sparse X don't fit its shape.
     """
     check_indices(X)
+    X = validate_data(model, X, accept_sparse="csr", **options)
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def validate_data(model, X, **options):
+    """`validate_data` of scikit-learn, with errors that say what to do with text and with columns
+    of one name.
+
+    Raises
+    ------
+    ValueError
+        As there.
+    """
+    columns = getattr(X, "columns", None)
+    if columns is not None and not getattr(columns, "is_unique", True):
+        twice = sorted({str(name) for name in columns[columns.duplicated()]})
+        raise ValueError(
+            f"X has several columns of the name {', '.join(twice)}: rename them or drop all but one"
+        )
     try:
-        X = validate_data(model, X, accept_sparse="csr", **options)
+        return validation.validate_data(model, X, **options)
     except (TypeError, ValueError) as error:
         first = _first_entry(X)
         if isinstance(first, str):
@@ -42,10 +65,6 @@ def validate_rows(model, X, **options):
                 f" them ({error})"
             ) from error
         raise
-    if sp.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 def named_by_model(method: _Method) -> _Method:

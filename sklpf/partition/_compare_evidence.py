@@ -166,7 +166,8 @@ def compare_evidence(
     Raises
     ------
     TypeError
-        If something is neither a fitted estimator of log Z nor its result.
+        If something is neither a fitted estimator of log Z nor its result, or `prior` is no dict
+        of numbers.
     ValueError
         If there are fewer than two, a result has a log Z for each row, or `prior` has other names
         or numbers that are not positive.
@@ -253,8 +254,14 @@ def _log_prior(
 ) -> dict[str, float]:
     if prior is None:
         return dict.fromkeys(results, 0.0)
+    if not isinstance(prior, Mapping):
+        raise TypeError(
+            "prior must be a dict of the models' names to their prior probabilities, got"
+            f" {type(prior).__name__}"
+        )
     if prior.keys() != results.keys():
-        raise ValueError(f"prior must name the models {', '.join(results)}, got {', '.join(prior)}")
+        given = ", ".join(map(str, prior))
+        raise ValueError(f"prior must name the models {', '.join(results)}, got {given}")
     values = as_float64(list(prior.values()), "prior")
     if not np.all((values > 0) & np.isfinite(values)):
         raise ValueError("prior must hold positive numbers; leave out models that are impossible")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sklpf._utils.numbers import as_float64
 from sklpf._utils.random import Stream
 from sklpf.paths._capabilities import GibbsMove, Proposal, has
 
@@ -358,7 +359,7 @@ def check_ladder(ladder: ArrayLike) -> NDArray[np.float64]:
     """Return the inverse temperatures as an increasing float64 array in [0, 1] or raise
     ValueError.
     """
-    ladder = np.array(ladder, dtype=np.float64)
+    ladder = as_float64(ladder, "ladder", copy=True)
     if ladder.ndim != 1 or len(ladder) < 2:
         raise ValueError(
             "ladder must be a sequence of at least 2 inverse temperatures, got shape"

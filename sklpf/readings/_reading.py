@@ -154,7 +154,10 @@ def conclude(
     if run.first_try is not None:  # of a run that was chosen for what another one missed
         diagnostics = diagnostics | {"first_try": run.first_try}
         threshold = FOR_SECOND_TRY
-    missed = region_alarms(run.regions, run.draws, log_partition, std_error, diagnostics, threshold)
+    to_give = "draws that cover" if run.sampler == "BridgeSampling" else "a base that covers"
+    missed = region_alarms(
+        run.regions, run.draws, log_partition, std_error, diagnostics, threshold, to_give
+    )
     rounded = rounding_alarms(log_partition, run.log_f_rounding)
     if run.failed_evaluations:
         diagnostics["failed_evaluations"] = run.failed_evaluations

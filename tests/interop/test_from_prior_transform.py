@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.special import betaln, ndtri
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import SMC, BridgeSampling, Gaussian, ParallelTempering
+from sklpf import HAIS, SMC, BridgeSampling, Gaussian, ParallelTempering
 from sklpf.interop import from_prior_transform
 from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path
@@ -182,3 +182,26 @@ def test_errors(options, error, sentence):
     given = {"log_likelihood": log_likelihood, "transform": transform, "n_dimensions": 1} | options
     with pytest.raises(error, match=sentence):
         from_prior_transform(**given)
+
+
+def test_hais_is_sent_to_what_needs_no_gradient():
+    path = from_prior_transform(log_likelihood, transform, 1)
+    with pytest.raises(TypeError, match="gives no gradients, so choose SMC or ParallelTempering"):
+        HAIS().fit(path)
+
+
+def test_complex_likelihoods_are_refused():
+    with pytest.raises(ValueError, match="log_likelihood must give real numbers"):
+        from_prior_transform(lambda x: log_likelihood(x) + 0j, transform, 1)
+
+
+def test_a_bridge_that_missed_a_region_asks_for_other_draws():
+    """Two modes, of which the draws have one."""
+
+    def two(x):
+        return np.logaddexp(-50 * np.sum((x - 3) ** 2), -50 * np.sum((x + 3) ** 2))
+
+    path = from_prior_transform(two, transform, 1)
+    draws = np.random.default_rng(0).normal(1.5, 0.05, size=(4, 1000, 1))
+    with pytest.warns(ConvergenceWarning, match="give draws that cover it"):
+        BridgeSampling(random_state=0).fit(path, draws=draws)

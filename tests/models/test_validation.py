@@ -9,18 +9,27 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
+from scipy.special import logit
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sklpf import (
     AIS,
     BernoulliRBM,
     Exact,
     FactorialMixture,
+    GaussianRBM,
     LatentDirichletAllocation,
     LinearGenerativeModel,
+    MeanCovarianceRBM,
+    ProductOfExperts,
 )
 from sklpf.datasets import make_bars_corpus
+from sklpf.models._learning import all_or_nothing
+from sklpf.models._likelihood import LogLikelihoodMixin
+from sklpf.models._validation import validate_data
 from sklpf.models.lda import LDAPath
+from sklpf.paths import TemperedPath
 
 GOOD = sp.csr_matrix(np.array([[1.0, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]]))
 MODELS = [
@@ -132,6 +141,13 @@ def test_texts_are_sent_to_a_counter_of_words(X):
             copy.deepcopy(model).fit(X)
 
 
+def test_columns_of_one_name_are_named():
+    X = pd.DataFrame(np.eye(4), columns=["a", "b", "a", "c"])
+    for model in [*MODELS, LinearGenerativeModel(1), GaussianRBM(2), ProductOfExperts()]:
+        with pytest.raises(ValueError, match="X has several columns of the name a: rename them"):
+            copy.deepcopy(model).fit(X)
+
+
 def test_a_corpus_of_gensim_is_sent_to_its_matrix():
     with pytest.raises(ValueError, match=r"gensim.matutils.corpus2csc\(X\).T is a matrix of them"):
         copy.deepcopy(MODELS[0]).fit([[(0, 1), (1, 2)], [(1, 1)]])
@@ -195,7 +211,6 @@ def test_what_a_fitted_estimator_lacks_is_no_question_of_fit():
 TOPICS = LatentDirichletAllocation(2, max_iter=2, random_state=0)
 MIXTURE = FactorialMixture(2, tol=1.0, random_state=0)
 FAILURES = [
-    (TOPICS, "fit", {}, np.zeros((3, 5)), "X has no counts"),
     (TOPICS, "fit", {}, np.full((3, 5), 1e30), "tokens can't be counted"),
     (
         TOPICS,
@@ -263,3 +278,89 @@ def test_a_fit_that_fails_half_way_leaves_the_model_as_it_was(model, monkeypatch
         fitted.fit(np.eye(6))
     assert all(vars(fitted)[name] is value for name, value in before.items())
     assert vars(fitted).keys() == before.keys()
+
+
+# ---- a model of a user's own
+class Coins(LogLikelihoodMixin, BaseEstimator):
+    """Independent coins, with what the page on own models asks for."""
+
+    _parameter_constraints: dict = {}
+    _fitted_shapes = {"bias_": ("n_features",)}
+
+    def __init__(self, partition_estimator=None, on_nonconvergence="warn", n_jobs=None):
+        self.partition_estimator = partition_estimator
+        self.on_nonconvergence = on_nonconvergence
+        self.n_jobs = n_jobs
+
+    def fit(self, X, y=None):
+        X = validate_data(self, X, dtype=np.float64)
+        self.bias_ = logit(X.mean(axis=0))
+        self._partition_seed = 0
+        return self
+
+    @all_or_nothing
+    def partial_fit(self, X, y=None):
+        return self.fit(X)
+
+    def path(self):
+        return CoinsPath(self.bias_)
+
+    def _log_f(self, X):
+        X = self._validate(X)
+        return X @ self.bias_, np.isin(X, (0, 1)).all(axis=1)
+
+
+class CoinsPath(TemperedPath):
+    base_log_partition = 0.0
+
+    def __init__(self, bias):
+        self.bias = bias
+
+    def closed_log_partition(self):
+        return float(np.logaddexp(0, self.bias).sum())
+
+    def default_estimator(self):
+        return Exact()
+
+
+def test_a_model_by_the_recipe_says_which_rows_it_has_no_density_for():
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    model = Coins().partial_fit(X)
+    assert model.score(X) == pytest.approx(-2 * np.log(2))
+    with pytest.warns(ConvergenceWarning, match="1 of 4 rows .* the model's density is 0 there"):
+        model.score(X + [[0, 0], [0, 0], [0, 0], [0.5, 0]])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        (lambda: ProductOfExperts().fit(TINY_ROWS), "X has columns that vary by less than 1e-90"),
+        (lambda: gaussian_rbm(variances=1e-300).score(np.ones((2, 4))), "or variances too small"),
+        (lambda: covariance_rbm(factors=1e160), "factors must be at most 1e[+]08"),
+        (lambda: covariance_rbm(pooling=1e300), "pooling must be at most 1e[+]08"),
+        (lambda: covariance_rbm(filters=1e160), "mean_components must be at most 1e[+]50"),
+        (lambda: covariance_rbm(noise_std=1e160), "noise_std must be at most 1e[+]08"),
+        (lambda: covariance_rbm(noise_std=1e-160), "noise_std must be at least 1e-50"),
+        (lambda: gaussian_rbm(intercept=1e300), "components or intercept_visible are so large"),
+    ],
+)
+def test_huge_and_tiny_parameters_are_named(score, message):
+    with pytest.raises(ValueError, match=message):
+        score()
+
+
+TINY_ROWS = 1e-160 * np.random.default_rng(0).normal(size=(20, 2))
+
+
+def covariance_rbm(factors=1.0, pooling=1.0, filters=1.0, noise_std=1.0):
+    parameters = factors * np.eye(2), pooling * np.ones((2, 1)), filters * np.ones((1, 2))
+    return MeanCovarianceRBM.from_parameters(*parameters, noise_std=noise_std).path()
+
+
+def gaussian_rbm(intercept=0.0, variances=1.0):
+    model = GaussianRBM.from_parameters(
+        np.ones((2, 4)), np.full(4, intercept), np.zeros(2), np.full(4, variances)
+    )
+    model.path()
+    return model

@@ -57,6 +57,12 @@ def test_check_ladder_rejects(ladder, message):
         check_ladder(ladder)
 
 
+@pytest.mark.parametrize("ladder", [["a", "b"], [0, 1j], "linear", [[0], [0, 1]]])
+def test_check_ladder_takes_numbers_alone(ladder):
+    with pytest.raises(TypeError, match="ladder must be real numbers"):
+        check_ladder(ladder)
+
+
 def test_log_f_ladder_stacks_the_levels():
     path = PairPath()
     state = Pair(np.array([[1.0, 2, 3], [0, 0, 0]]), np.array([4.0, -2]))

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import Stream, draw_seed, stream_key
@@ -21,7 +20,7 @@ from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING, ScoreInterval
-from sklpf.models._validation import check_fitted, check_vector
+from sklpf.models._validation import check_fitted, check_vector, validate_data
 from sklpf.models.boltzmann._learning import (
     Pairs,
     Penalty,

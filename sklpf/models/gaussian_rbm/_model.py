@@ -11,7 +11,6 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
@@ -20,7 +19,7 @@ from sklpf._utils.warnings import warn
 from sklpf.models._learning import StreamMixin, all_or_nothing, check_goes_on
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._validation import check_fitted, check_parameter, check_vector
+from sklpf.models._validation import check_fitted, check_parameter, check_vector, validate_data
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
 from sklpf.models.gaussian_rbm.learning._contrastive_divergence import Trainer
 from sklpf.models.gaussian_rbm.learning._parameters import Parameters
@@ -471,4 +470,11 @@ def _short_run_moments(parameters: Parameters):
         v = rng.normal(parameters.visible_means(hidden), spread)
         hidden = rng.random(hidden.shape) < expit(parameters.hidden_fields(v))
     means = parameters.visible_means(hidden)
-    return means.mean(axis=0), parameters.variances + 2 * means.var(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        variances = parameters.variances + 2 * means.var(axis=0)
+    if not np.all(np.isfinite(variances)):
+        raise ValueError(
+            "components or intercept_visible are so large that squares of the visible means"
+            " overflow: rescale X or the parameters"
+        )
+    return means.mean(axis=0), variances

@@ -323,7 +323,13 @@ class GaussianRBMPath(KernelPath):
         log_norm += linear**2 / precision - base * mean**2
         offset = 0.5 * log_norm.sum() - (1 - beta) * self._base_constant
         halves = np.full(len(intercept), 0.5)
-        return BoltzmannPath(couplings + couplings.T, intercept, halves, offset)
+        try:
+            return BoltzmannPath(couplings + couplings.T, intercept, halves, offset)
+        except ValueError as error:
+            raise ValueError(
+                "log f of the hidden units overflows: components or intercept_hidden are too large,"
+                " or variances too small beside them; rescale X or the parameters"
+            ) from error
 
     def sample_enumerated(
         self, log_block_sums: NDArray, n: int, rng: np.random.Generator

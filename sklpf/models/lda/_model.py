@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
+from sklpf._utils.numbers import as_float64
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
@@ -321,13 +322,11 @@ class LatentDirichletAllocation(
         Raises
         ------
         ValueError
-            If a parameter can't be used, or X has negative or missing counts, or none at all; the
-            model is then as it was.
+            If a parameter can't be used, or X has negative or missing counts; the model is then as
+            it was.
         """
         self._validate_params()
         X = self._validate(X, reset=True)
-        if X.nnz == 0:
-            raise ValueError("X has no counts; fit needs at least one document with a word")
         check_tokens(X, X.shape[0])
         self._begin()
         if self.learning_method == "gibbs":
@@ -593,7 +592,7 @@ class LatentDirichletAllocation(
     @components_.setter
     def components_(self, components) -> None:
         previous = self._fitted_topics("components_").components
-        components = np.asarray(components, dtype=previous.dtype)
+        components = as_float64(components, "components_").astype(previous.dtype)
         if components.shape != previous.shape or not np.all(
             np.isfinite(components) & (components > 0)
         ):

@@ -196,9 +196,10 @@ class GaussianPosterior:
         """
         along = X @ self._right.T
         off = X - along @ self._right
-        squares = np.sum((along / self._scales) ** 2, axis=-1) + np.sum(
-            (off / self._noise_std) ** 2, axis=-1
-        )
+        with np.errstate(over="ignore"):  # the likelihood is then 0
+            squares = np.sum((along / self._scales) ** 2, axis=-1) + np.sum(
+                (off / self._noise_std) ** 2, axis=-1
+            )
         n_off = self._n_features - len(self._scales)
         log_norm = (
             np.log(self._scales).sum()

@@ -20,6 +20,10 @@ _N_LEVELS = 5000  # of the default estimator
 _CENTRES = 100
 _CENTRE_SWEEPS = 50
 _BOUND_GROUPS = 10
+# In units of rows divided by scale. Beyond the first, differences of log f show no slope any more.
+_LARGEST = {"factors": 1e8, "pooling": 1e8, "noise_std": 1e8, "filters": 1e50}
+_SMALLEST_NOISE = 1e-50
+_SHOWN = {"filters": "mean_components"}
 
 
 class MeanCovariancePath(CompiledPrograms, GeometricPath):
@@ -51,6 +55,7 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
     tail_alarms = ()  # Gaussian ones with the widest's variance, times at most exp(constant |y|)
 
     def __init__(self, units: Units, mean: NDArray[np.float64], scale: float):
+        _check_sizes(units)
         axes = np.linalg.eigh(curvature(units))[1]
         turned = {name: getattr(units, name) @ axes for name in ("factors", "filters", "intercept")}
         self.units = units._replace(**turned)
@@ -133,3 +138,19 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
         from sklpf.paths._density_kernels import Interpolation
 
         return Interpolation(self.units.packed(self.constant), self.base.packed)
+
+
+def _check_sizes(units: Units) -> None:
+    """Raise ValueError if a parameter is so large or small that log f can't be computed."""
+    for name, most in _LARGEST.items():
+        largest = float(np.max(np.abs(getattr(units, name)), initial=0.0))
+        if largest > most:
+            raise ValueError(
+                f"{_SHOWN.get(name, name)} must be at most {most:g} in size, got {largest:.3g}:"
+                " rescale X or the parameters"
+            )
+    if units.noise_std < _SMALLEST_NOISE:
+        raise ValueError(
+            f"noise_std must be at least {_SMALLEST_NOISE:g}, got {units.noise_std:.3g}: rescale X"
+            " or raise it"
+        )

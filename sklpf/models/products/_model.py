@@ -19,6 +19,7 @@ from sklpf.partition import PartitionEstimator
 
 _STRENGTH = 1.5  # sum of the exponents to start from, in n_features
 _SMALLEST_VARIANCE = 1e-6  # of a direction, of standardised columns
+_SMALLEST_SPREAD = 1e-90  # of a column of X: of its inverse even products are numbers
 
 
 class ProductOfExperts(EnergyBasedModel):
@@ -326,10 +327,17 @@ def _whitening(X, n: int) -> NDArray[np.float64]:
 
     Directions without variance count as if they had a small one.
     """
-    scale = X.std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.ptp(X, axis=0)
+        scale = X.std(axis=0)
     if not np.all(np.isfinite(scale)):
         raise ValueError(
             "X must be small enough for the squares of its values to be finite: rescale it"
+        )
+    if np.any((spread > 0) & (spread < _SMALLEST_SPREAD)):
+        raise ValueError(
+            f"X has columns that vary by less than {_SMALLEST_SPREAD:g}, of which squares vanish:"
+            " rescale it"
         )
     scale = np.where(scale > 0, scale, 1.0)
     variances, axes = np.linalg.eigh(np.atleast_2d(np.cov((X / scale).T, bias=True)))

@@ -30,6 +30,12 @@ _NEAR = {10.0: 0.0, 100.0: SMALLEST_TRUSTED_INDEX}
 # of the default estimator: with 1000, two in five runs on 72 experts with heavy tails don't
 # converge
 _N_LEVELS = 5000
+_SMALLEST_FILTER = 1e-100  # of which squares and products of a few are numbers, and of its inverse
+_LARGEST_EXPONENT = 1e12
+_TOO_SMALL = (
+    "exponents_ are too small: the tail index of the product is {:.3g} and must be above 0, else"
+    " the density has no normaliser; raise the smallest ones"
+)
 
 
 class ProductPath(CompiledPrograms, GeometricPath):
@@ -77,11 +83,7 @@ class ProductPath(CompiledPrograms, GeometricPath):
         if experts.exponents is not None:
             far_out = tail_index(self.experts.filters, experts.exponents)
             if not far_out.alpha > 0:
-                raise ValueError(
-                    "exponents_ are too small: the tail index of the product is"
-                    f" {far_out.alpha:.3g} and must be above 0, else the density has no normaliser;"
-                    " raise the smallest ones"
-                )
+                raise ValueError(_TOO_SMALL.format(far_out.alpha))
             near = {
                 radius: tail_index(self.experts.filters, experts.exponents, 1 / radius).alpha
                 for radius in _NEAR
@@ -178,8 +180,21 @@ def _alarms(far_out: TailIndex, near: dict[float, float]) -> tuple[Alarm, ...]:
 
 def _check(experts: Experts) -> None:
     n_components, d = experts.filters.shape
+    sizes = np.abs(experts.filters[experts.filters != 0])
+    if sizes.size and not _SMALLEST_FILTER < sizes.max() < 1 / _SMALLEST_FILTER:
+        raise ValueError(
+            f"components_ must have entries of a size between {_SMALLEST_FILTER:g} and"
+            f" {1 / _SMALLEST_FILTER:g}, got {sizes.max():.3g}: rescale X or the components"
+        )
+    if experts.exponents is not None and experts.exponents.max() > _LARGEST_EXPONENT:
+        raise ValueError(
+            f"exponents_ must be at most {_LARGEST_EXPONENT:g}, got"
+            f" {experts.exponents.max():.3g}: lower the largest ones"
+        )
     if n_components < d or np.linalg.matrix_rank(experts.filters) < d:
         raise ValueError(
             f"components_ must span all {d} features, else the density is constant along some"
             " direction and has no normaliser: take at least n_features independent components"
         )
+    if experts.exponents is not None and not 2 * experts.exponents.sum() > d:
+        raise ValueError(_TOO_SMALL.format(2 * experts.exponents.sum() - d))

@@ -228,3 +228,19 @@ def test_filters_of_documents_with_tens_of_thousands_of_tokens():
     expected = log_likelihood_of_one_word(np.array(topics)[:, 0], 0.05, 60_000)
     # A z of 4 with 9 degrees of freedom: by chance in 0.3 % of seeds; this one is fixed.
     assert abs(filters.log_partition_[0] - expected) < 4 * filters.log_partition_std_error_[0]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("method", ["batch", "online"])
+def test_documents_without_words_are_fitted_as_by_scikit_learn(method):
+    X = np.zeros((3, 5))
+    options = {"learning_method": method, "max_iter": 3, "random_state": 0}
+    model = LatentDirichletAllocation(2, **options).fit(X)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        reference = Reference(2, **options).fit(X)
+    np.testing.assert_allclose(model.components_, reference.components_, rtol=1e-6)
+    np.testing.assert_allclose(model.transform(X), reference.transform(X))
+    assert model.score(X) == 0.0
+    assert_finite(LatentDirichletAllocation(2, **options).partial_fit(X), X)
+    with pytest.raises(TypeError, match="components_ must be real numbers"):
+        model.components_ = "x"

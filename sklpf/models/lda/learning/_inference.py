@@ -145,8 +145,11 @@ def corpus_bound(
     parts = settle(topics, X, alpha, settings, tasks)
     elbo = sum(float(documents.bound(alpha).sum()) for documents in parts)
     elbo += topics.bound()
+    n_tokens = X.data.sum(dtype=np.float64)
+    if n_tokens == 0:  # perplexity is one of tokens
+        return np.nan, elbo
     with np.errstate(over="ignore"):
-        return float(np.exp(-elbo / X.data.sum(dtype=np.float64))), elbo
+        return float(np.exp(-elbo / n_tokens)), elbo
 
 
 def update_topics(topics: Topics, documents: Documents, rate: float, ratio: float, tasks) -> None:
