@@ -197,8 +197,10 @@ class ReweightingEstimator(PartitionEstimator):
 
 def _missing_states(run) -> Alarm:
     """Why a number can't be had."""
-    seen = np.count_nonzero(run.pairs()[1][:, len(known_ratio(run)) :], axis=0)
-    few = int(np.sum(seen < 2))
+    few = 0
+    if isinstance(run, LevelRun):
+        seen = np.count_nonzero(run.pairs()[1][:, len(known_ratio(run)) :], axis=0)
+        few = int(np.sum(seen < 2))
     if not few:
         return Alarm(
             "no-overlap",

@@ -15,6 +15,8 @@ from sklpf.runs import ContinuousRun, LevelRun
 from sklpf.runs._samples import Samples
 from sklpf.uncertainty import between_groups
 
+_FEWEST_STATES = 100  # of a group at the target, where groups are compared by U
+
 
 def check_run(run: Any) -> None:
     """Raise TypeError or ValueError unless a run can be reweighted."""
@@ -89,7 +91,8 @@ def between_by_slope(level_sums: NDArray[np.float64]) -> float:
     It tells apart modes at nearly the same place of which one is much higher and narrower.
     """
     n, sums, squares, _ = level_sums[:, :, -1].sum(axis=0).T
-    if not (n.all() and np.isfinite(squares).all()):
+    # Means of few states differ by chance.
+    if n.min() < _FEWEST_STATES or not np.isfinite(squares).all():
         return 0.0
     return between_groups(sums[:, np.newaxis], squares[:, np.newaxis], n)
 

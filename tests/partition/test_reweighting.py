@@ -238,7 +238,7 @@ def test_alarms_and_rounding_of_a_run_stay_with_it(exchange):
         assert not result.converged
         assert [reason.split(" so ")[0] for reason in result.reasons[:2]] == [
             "the tails are in doubt",
-            "the model's parameters are",
+            "parameters or a constant are",
         ]
 
 

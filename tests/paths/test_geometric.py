@@ -496,7 +496,7 @@ def test_half_a_space_is_right(ladder, transition):
 
 @pytest.mark.parametrize("transition", [HMC(), RandomWalk(), Slice(2.0)])
 def test_parallel_tempering_works_with_walls(transition):
-    tempering = ParallelTempering(10, 3, 64, transition=transition, random_state=0)
+    tempering = ParallelTempering(10, 3, 128, transition=transition, random_state=0)
     fitted = tempering.fit(PATHS["wall"])
     assert abs(fitted.log_partition_ - LOG_Z_WALL) < 4.8 * fitted.log_partition_std_error_
     drawn = tempering.sample(PATHS["wall"], 20, np.random.default_rng(0))
@@ -730,7 +730,7 @@ def log_and_grad_of_a_point(x):
 
 @pytest.mark.parametrize("bounds", [None, (-1.0, np.inf)])
 def test_value_and_grad_gives_the_same_bits(bounds):
-    estimator = HAIS(n_temperatures=30, n_chains=20, random_state=0)
+    estimator = HAIS(n_temperatures=100, n_chains=50, random_state=0)
     apart = estimator.fit(make(grad=grad_correlated, bounds=bounds)).log_partition_
     path = make(value_and_grad=log_and_grad, bounds=bounds)
     together = estimator.fit(path).log_partition_
