@@ -18,6 +18,7 @@ NO_SENTENCES = (
 # Strings of at least four words that are no alarms: what is printed, and parts of errors that stand
 # outside of `raise`.
 NO_ALARMS = (
+    "exponents_ are too small",
     "a second try, from a base that covers it",
     "expected from",
     "difference from the first",
