@@ -376,7 +376,7 @@ def test_counts_that_can_not_be_used_are_refused(make):
             with pytest.raises(ValueError, match=message):
                 getattr(model, name)(make(bad))
     nothing = make(np.zeros((2, 4)))
-    for name in ("fit", "perplexity", "completion_score"):
+    for name in ("perplexity", "completion_score"):
         with pytest.raises(ValueError, match="X has no"):
             getattr(model, name)(nothing)
 
