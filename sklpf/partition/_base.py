@@ -280,11 +280,14 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         masses = np.logaddexp.reduce(first.regions.log_masses, axis=1)
         masses -= np.log(first.regions.log_masses.shape[1]) + result.log_partition
         certain = {each.place for each in missed}
+        everything = certain | set(np.flatnonzero(masses > _LEAST_MASS).tolist())
+        attempts = [everything] if everything == certain else [everything, certain]
         second = first
         try:
-            for places in (certain | set(np.flatnonzero(masses > _LEAST_MASS)), certain):
+            for places in attempts:
+                seed = stream_key(seed, SECOND_TRY)[0]  # each run has its own
                 rebased = path.with_regions(first.regions.take(sorted(places)))
-                run = self._run(rebased, stream_key(seed, SECOND_TRY)[0])
+                run = self._run(rebased, seed)
                 cost = {
                     "n_sweeps": second.n_sweeps + run.n_sweeps,
                     "check_evaluations": second.check_evaluations + run.check_evaluations,
