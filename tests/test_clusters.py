@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from joblib import parallel_config
+from known_problems import hidden_mode_problem, make_rbm_problem
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from sklpf import AIS, BernoulliRBM, LatentDirichletAllocation, LeftToRight
 from sklpf.datasets import make_bars_corpus
-from sklpf.testing import hidden_mode_problem, make_rbm_problem
 
 
 @pytest.fixture(scope="module")

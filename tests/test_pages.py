@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from known_problems import make_rbm_problem
 from pages import PAGES, check_outputs, run, text
 
-from sklpf.testing import Problem, check_partition_estimator, make_rbm_problem
+from sklpf.testing import Problem, check_partition_estimator
 
 
 def test_own_density():

@@ -17,6 +17,7 @@ import pytest
 from convergence import may_not_converge
 from interruption import saves
 from joblib import parallel_config
+from known_problems import HiddenModePath, hidden_mode_problem, make_rbm_problem
 
 from sklpf._utils.parallel import (
     Checkpoint,
@@ -28,7 +29,6 @@ from sklpf._utils.parallel import (
 from sklpf.partition import AIS, BDMC, RAISE, RTS, SMC, LeftToRight, ParallelTempering
 from sklpf.paths import Gaussian, GeometricPath, Path
 from sklpf.runs._plan import equal_blocks, segments
-from sklpf.testing import HiddenModePath, hidden_mode_problem, make_rbm_problem
 
 
 # ---- blocks and segments

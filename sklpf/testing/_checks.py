@@ -8,7 +8,7 @@ import functools
 import pickle
 from collections.abc import Callable
 from itertools import permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,30 @@ from sklearn.base import clone
 
 from sklpf._utils.random import Stream, stream_key
 from sklpf.partition import PartitionEstimator, PartitionResult
+from sklpf.paths import Path
 from sklpf.paths._base import check_ladder, map_state, n_chains
 from sklpf.reweighting import effective_sample_size
-from sklpf.testing._problems import Problem
 from sklpf.transitions import Transition
+
+
+class Problem(NamedTuple):
+    """A path and the log partition function of its target.
+
+    Attributes
+    ----------
+    name : str
+    path : Path
+    log_partition : float
+        In nats, the base's declared constant included; an array (n_rows,) for a path with rows.
+    std_error : float
+        Of log_partition where it was measured; 0.0 where it is exact.
+    """
+
+    name: str
+    path: Path
+    log_partition: float
+    std_error: float = 0.0
+
 
 _FEWEST_EFFECTIVE = 50  # chains at a level, for which z-scores are normal
 
@@ -166,10 +186,12 @@ def check_transition(
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf.testing import check_transition, hidden_mode_problem
+    >>> from sklpf import BernoulliRBM
+    >>> from sklpf.testing import check_transition
     >>> from sklpf.transitions import Gibbs
-    >>> path = hidden_mode_problem(8, 0.9).path.with_ladder(np.linspace(0, 1, 21))
-    >>> check_transition(path, Gibbs())
+    >>> rbm = BernoulliRBM.from_parameters(np.ones((2, 4)), np.zeros(4), np.zeros(2))
+    >>> path = rbm.path().with_ladder(np.linspace(0, 1, 21))
+    >>> check_transition(path, Gibbs(), variables=lambda state: state.v)
     """
     _require_path(path, "check_transition")
     if not isinstance(transition, Transition):

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import argparse
 import collections
+import sys
 import time
 import warnings
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +23,10 @@ from scipy.special import gammaln, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import BridgeSampling, Gaussian, GeometricPath, StudentT
-from sklpf.testing import make_density_problem
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+
+from known_densities import make_density_problem
 
 N_CHAINS = 4
 

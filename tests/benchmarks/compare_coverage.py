@@ -15,6 +15,7 @@ import functools
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import missing_regions
 import numpy as np
@@ -25,7 +26,10 @@ from sklpf import HAIS, BernoulliRBM, Exact, MeanCovarianceRBM, ParallelTemperin
 from sklpf.datasets import make_patches
 from sklpf.models import RBMPath
 from sklpf.models._direct_ratio import ratio_result
-from sklpf.testing import make_rbm_problem
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+
+from known_problems import make_rbm_problem
 
 DIGITS = (load_digits().data > 7).astype(float)
 

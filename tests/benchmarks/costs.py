@@ -10,7 +10,9 @@ condition number 100. s is the median processor time of a run, one thread, kerne
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from interval_coverage import digits, mnist
@@ -31,7 +33,10 @@ from sklpf import (
     ParallelTempering,
     WangLandau,
 )
-from sklpf.testing import make_density_problem
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+
+from known_densities import make_density_problem
 
 ON_RBMS = {
     "Exact": Exact,

@@ -19,8 +19,10 @@ import argparse
 import itertools
 import json
 import os
+import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -32,7 +34,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import AIS, BDMC, HAIS, HMC, RTS, ParallelTempering, RandomWalk
 from sklpf.partition import _hais
 from sklpf.paths import Stream, stream_key
-from sklpf.testing import DENSITY_PROBLEMS, make_density_problem, make_rows_problem
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+
+from known_densities import DENSITY_PROBLEMS, make_density_problem
+from known_rows import make_rows_problem
 
 _TINY = 1e-6  # nats: smaller standard errors are judged by the error itself
 ESTIMATORS = ("HAIS", "HAIS, dense", "AIS, random walk", "RTS", "ParallelTempering", "BDMC")

@@ -10,13 +10,18 @@ in the grid "elementary" of interval_coverage.py.
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import Gaussian, GeometricPath, ImportanceSampling, RejectionSampling, StudentT
-from sklpf.testing import make_density_problem
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+
+from known_densities import make_density_problem
 
 _LOG_NORM = np.log(2 * np.pi)  # of N(0, I) in two dimensions
 

@@ -21,8 +21,10 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
+import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -51,7 +53,11 @@ from sklpf import (
 )
 from sklpf.models.rbm._path import RBMPath
 from sklpf.readings import read
-from sklpf.testing import find_shared_data, make_rbm_problem
+from sklpf.testing import find_shared_data
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+
+from known_problems import make_rbm_problem
 
 _TINY = 1e-6  # nats: smaller standard errors are judged by the error itself
 

@@ -27,8 +27,10 @@ import functools
 import json
 import math
 import os
+import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from scipy.optimize import minimize
@@ -38,7 +40,10 @@ from sklearn.exceptions import ConvergenceWarning
 import sklpf
 from sklpf import Gaussian, GeometricPath, MeanCovarianceRBM, Uniform
 from sklpf.paths import Stream, stream_key
-from sklpf.testing import DENSITY_PROBLEMS, make_density_problem
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+
+from known_densities import DENSITY_PROBLEMS, make_density_problem
 
 ESTIMATORS = ("HAIS", "SMC", "ParallelTempering", "AIS", "RTS")
 CLIMBS = "climbs"  # without a run

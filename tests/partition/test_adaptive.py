@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from convergence import quietly
 from interruption import saves
+from known_problems import make_rbm_problem
 from scipy.special import log_softmax
 from scipy.stats import binom
 from sklearn.base import clone
@@ -21,7 +22,6 @@ from sklpf.partition._wang_landau import HalvingGain
 from sklpf.paths import Path
 from sklpf.runs._adaptive import adapt
 from sklpf.runs._rounds import START, Setup, run_round
-from sklpf.testing import make_rbm_problem
 from sklpf.transitions import Gibbs
 
 T_BOUND = 4.8

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from known_problems import make_rbm_problem
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AdaptiveRejection, Gaussian, GeometricPath, Uniform
-from sklpf.testing import check_partition_estimator, make_rbm_problem
+from sklpf.testing import check_partition_estimator
 
 
 def path_of(log_density, base=None, bounds=None):

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from known_problems import hidden_mode_problem, make_rbm_problem
 from reference_data import shared_data
 from scipy.special import logsumexp
 from scipy.stats import binom
@@ -12,7 +13,7 @@ from sklpf.partition import AIS
 from sklpf.paths import LADDERS, make_ladder, stream_key
 from sklpf.runs._annealing import anneal_up
 from sklpf.runs._plan import pilot_spread
-from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
+from sklpf.testing import check_partition_estimator
 from sklpf.transitions import Gibbs, Metropolis
 
 CHOICES = (*LADDERS, "adaptive", (0.0, 0.01, *np.linspace(0.05, 1, 40)))

@@ -8,11 +8,11 @@ doc/benchmarks/coverage.md.
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from known_problems import make_rbm_problem
 from scipy.stats import binom
 from sklearn.base import clone
 
 from sklpf import AIS, BDMC, RTS, SMC, ParallelTempering
-from sklpf.testing import make_rbm_problem
 
 FALSE_ALARM = 1e-4
 

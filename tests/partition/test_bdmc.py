@@ -5,6 +5,7 @@ are fixed.
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from known_problems import hidden_mode_problem, make_rbm_problem
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
@@ -12,7 +13,7 @@ from sklpf import AIS, BDMC, Exact, Gaussian, GeometricPath
 from sklpf.models import RBMPath
 from sklpf.paths import Stream
 from sklpf.reweighting import bar
-from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
+from sklpf.testing import check_partition_estimator
 from sklpf.uncertainty import jackknife
 
 KINDS = ("easy", "medium", "digits")

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from known_densities import make_density_problem
 from scipy.special import gammaln, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import HAIS, SMC, BernoulliRBM, BridgeSampling, Gaussian, GeometricPath, StudentT
 from sklpf.partition._fitted_proposals import FITS
-from sklpf.testing import make_density_problem
 from sklpf.uncertainty import effective_draws
 
 LOG_2PI = np.log(2 * np.pi)

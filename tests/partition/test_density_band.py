@@ -8,10 +8,10 @@ doc/benchmarks/densities.md.
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from known_densities import make_density_problem
 from scipy.stats import binom
 
 from sklpf import HAIS, HMC
-from sklpf.testing import make_density_problem
 
 FALSE_ALARM = 1e-4
 

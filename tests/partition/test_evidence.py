@@ -4,6 +4,7 @@ rounding.
 
 import numpy as np
 import pytest
+from known_problems import make_rbm_problem
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, ParallelTempering
@@ -11,7 +12,6 @@ from sklpf.models import RBMPath
 from sklpf.paths import Stream, stream_key
 from sklpf.readings._alarms import bound_alarms, lower_bound
 from sklpf.reweighting import seen_from_target
-from sklpf.testing import make_rbm_problem
 
 
 @pytest.mark.parametrize("weights", ["marginal", "joint"])

@@ -4,6 +4,7 @@ import warnings
 import numpy as np
 import pytest
 from joblib import parallel_config
+from known_problems import RBM_PROBLEMS, hidden_mode_problem, make_rbm_problem
 from reference_data import shared_data
 from scipy.special import expit, logsumexp
 from scipy.stats import chi2
@@ -15,12 +16,7 @@ from sklpf.models import BoltzmannMachine, RBMPath
 from sklpf.partition import Exact
 from sklpf.partition._exact import check_enumerable
 from sklpf.paths import Path
-from sklpf.testing import (
-    RBM_PROBLEMS,
-    check_partition_estimator,
-    hidden_mode_problem,
-    make_rbm_problem,
-)
+from sklpf.testing import check_partition_estimator
 
 
 def make_path(n_visible, n_hidden, scale=1.0, weights="marginal"):

@@ -5,6 +5,7 @@ whatever runs beside it.
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from known_rows import LinearRowsPath, make_rows_problem
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -13,7 +14,6 @@ from sklpf._utils.parallel import Checkpoint
 from sklpf.partition import _hais
 from sklpf.paths import stream_key
 from sklpf.paths._ladders import respace
-from sklpf.testing import LinearRowsPath, make_rows_problem
 from sklpf.transitions import HMC, RandomWalk, _pilot
 
 PROBLEM = make_rows_problem("laplace", 4, 3, 0.4)

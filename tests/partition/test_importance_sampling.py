@@ -5,18 +5,16 @@ see.
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from known_densities import make_density_problem
+from known_problems import make_rbm_problem
+from known_rows import make_rows_problem
 from scipy import stats
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import BernoulliRBM, Gaussian, GeometricPath, ImportanceSampling, StudentT, Uniform
 from sklpf.paths import Path
-from sklpf.testing import (
-    check_partition_estimator,
-    make_density_problem,
-    make_rbm_problem,
-    make_rows_problem,
-)
+from sklpf.testing import check_partition_estimator
 from sklpf.uncertainty import log_mean_exp
 
 NORMAL = np.log(2 * np.pi)

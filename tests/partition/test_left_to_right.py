@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from known_problems import hidden_mode_problem
 from scipy.special import logsumexp
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
@@ -11,7 +12,7 @@ from sklpf import AIS, Exact, LeftToRight
 from sklpf._utils.parallel import Checkpoint
 from sklpf.models import LDAPath
 from sklpf.paths import Stream, stream_key
-from sklpf.testing import Problem, check_partition_estimator, hidden_mode_problem
+from sklpf.testing import Problem, check_partition_estimator
 
 LENGTHS = (3, 8, 25)
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from known_problems import make_rbm_problem
 from scipy import stats
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
@@ -12,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import Gaussian, GeometricPath, MarkovMixture
 from sklpf.models import RBMPath
 from sklpf.paths import Stream, TemperedPath, stream_key
-from sklpf.testing import check_partition_estimator, make_rbm_problem
+from sklpf.testing import check_partition_estimator
 from sklpf.uncertainty import log_mean_exp
 
 SHORT = {"n_centres": 200, "n_sweeps": 256}

@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from known_problems import make_rbm_problem
 from scipy.special import expit
 
 from sklpf import AIS, RTS, SMC, BernoulliRBM, Exact, ParallelTempering
@@ -16,7 +17,6 @@ from sklpf.paths import LocalMasses, Regions, Stream, stream_key
 from sklpf.paths._capabilities import has
 from sklpf.readings._regions import FOR_ALARM, missed_regions
 from sklpf.runs import Draws
-from sklpf.testing import make_rbm_problem
 
 Z_BOUND = 4.0
 

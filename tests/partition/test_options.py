@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from known_problems import hidden_mode_problem
 
 from sklpf import (
     AIS,
@@ -15,7 +16,6 @@ from sklpf import (
     ParallelTempering,
     WangLandau,
 )
-from sklpf.testing import hidden_mode_problem
 
 SMALL = [
     AIS(8, 50),

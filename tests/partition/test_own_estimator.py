@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from known_problems import make_rbm_problem
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import PartitionEstimator
@@ -13,7 +14,7 @@ from sklpf.partition import Alarm
 from sklpf.paths import Stream, require_base, stream_key
 from sklpf.readings import Diagnostic, conclude, read
 from sklpf.runs import Run
-from sklpf.testing import check_partition_estimator, make_rbm_problem
+from sklpf.testing import check_partition_estimator
 from sklpf.uncertainty import jackknife, log_mean_exp
 
 

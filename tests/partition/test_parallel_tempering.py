@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from interruption import saves
+from known_problems import hidden_mode_problem, make_rbm_problem
 from reference_data import shared_data
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
@@ -17,7 +18,6 @@ from sklpf.models import RBMPath
 from sklpf.paths import make_ladder
 from sklpf.runs import _plan
 from sklpf.runs._plan import doubling
-from sklpf.testing import hidden_mode_problem, make_rbm_problem
 
 Z_BOUND = 3.7
 

@@ -8,6 +8,7 @@ error.
 import numpy as np
 import pandas as pd
 import pytest
+from known_problems import hidden_mode_problem, make_rbm_problem
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 from scipy.stats import chi2
@@ -18,7 +19,7 @@ from sklpf.models import RBMPath
 from sklpf.paths import Stream, stream_key
 from sklpf.runs import _plain, _programs
 from sklpf.runs._annealing import anneal_down
-from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
+from sklpf.testing import check_partition_estimator
 from sklpf.transitions import Gibbs
 
 Z_BOUND = 4.5

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from known_rows import make_rows_problem
 from sklearn.base import clone
 
 import sklpf
@@ -45,7 +46,6 @@ from sklpf import (
 from sklpf._utils.tables import decimals, from_to, short, with_error
 from sklpf.partition import Alarm, PartitionResult
 from sklpf.readings import Diagnostic
-from sklpf.testing import make_rows_problem
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))

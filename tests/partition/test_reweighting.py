@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from convergence import quietly
+from known_problems import hidden_mode_problem, make_rbm_problem
 from scipy.special import logsumexp
 from scipy.stats import binom
 from sklearn.base import clone
@@ -35,7 +36,7 @@ from sklpf.partition import Alarm
 from sklpf.paths import Gaussian, GeometricPath, Uniform
 from sklpf.readings import read
 from sklpf.reweighting import rts_curve
-from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
+from sklpf.testing import check_partition_estimator
 
 T_BOUND = 4.8
 METHODS = {

@@ -5,6 +5,7 @@ without states.
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from known_problems import make_rbm_problem
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
@@ -19,7 +20,6 @@ from sklpf import (
     WangLandau,
 )
 from sklpf.paths import Path
-from sklpf.testing import make_rbm_problem
 
 
 class HalfLine(Path):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from interruption import saves
+from known_problems import hidden_mode_problem, make_rbm_problem
 from reference_data import shared_data
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -24,7 +25,6 @@ from sklpf.runs import _plan
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._rounds import Setup, run_round
 from sklpf.runs._tempering import pool_groups
-from sklpf.testing import hidden_mode_problem, make_rbm_problem
 from sklpf.transitions import Gibbs
 from sklpf.uncertainty import Difference
 

@@ -10,6 +10,8 @@ import pickle
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from known_densities import make_density_problem
+from known_problems import hidden_mode_problem, make_rbm_problem
 from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -28,7 +30,6 @@ from sklpf import (
     compare_estimates,
 )
 from sklpf.readings._continuous import judge_continuous
-from sklpf.testing import hidden_mode_problem, make_density_problem, make_rbm_problem
 from sklpf.transitions import Gibbs
 
 T_BOUND = 4.8

@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 from convergence import may_not_converge, quietly
+from known_problems import make_rbm_problem
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -38,7 +39,6 @@ from sklpf import (
 )
 from sklpf.models import LDAPath
 from sklpf.runs import Draws
-from sklpf.testing import make_rbm_problem
 
 PROBLEM = make_rbm_problem("easy")
 DOCUMENT = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3]]).row(0)

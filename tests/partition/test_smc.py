@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 from convergence import may_not_converge, quietly
 from interruption import saves
+from known_densities import make_density_problem
+from known_problems import hidden_mode_problem, make_rbm_problem
 from reference_data import shared_data
 from scipy.stats import binom
 from sklearn.base import clone
@@ -10,12 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import AIS, SMC, BernoulliRBM, RandomWalk
 from sklpf.models import LDAPath, RBMPath
 from sklpf.paths import LADDERS
-from sklpf.testing import (
-    check_partition_estimator,
-    hidden_mode_problem,
-    make_density_problem,
-    make_rbm_problem,
-)
+from sklpf.testing import check_partition_estimator
 from sklpf.uncertainty import log_mean_exp
 
 

@@ -8,6 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from known_densities import make_density_problem
 from scipy.special import logsumexp, ndtri
 
 from sklpf import (
@@ -27,7 +28,6 @@ from sklpf.paths._capabilities import has
 from sklpf.paths._climbs import _root_of_precision, mirrored
 from sklpf.readings._regions import region_alarms
 from sklpf.runs import Draws
-from sklpf.testing import make_density_problem
 
 Z_BOUND = 4.0
 BASE = Gaussian(np.zeros(2), 9.0)

@@ -3,11 +3,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from fused_programs import assert_derivatives_equal_finite_differences, log_f_at
+from known_problems import HiddenModePath, hidden_mode_problem
 
 from sklpf.paths import Derivatives, Path, TemperedPath
 from sklpf.paths._base import check_ladder, map_state, n_chains
 from sklpf.paths._capabilities import has
-from sklpf.testing import HiddenModePath, check_path, hidden_mode_problem
+from sklpf.testing import check_path
 
 
 class Pair(NamedTuple):

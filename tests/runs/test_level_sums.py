@@ -11,11 +11,11 @@ them. Seeds are fixed.
 
 import numpy as np
 import pytest
+from known_problems import HiddenModePath
 from scipy.stats import t as student_t
 
 from sklpf import RTS, Exact, ParallelTempering
 from sklpf.models import RBMPath
-from sklpf.testing import HiddenModePath
 from sklpf.uncertainty import jackknife
 
 LADDER = np.array([0.0, 0.3, 0.6, 0.9, 1.0])

@@ -6,6 +6,7 @@ z-bounds of 4.5 standard errors are false alarms of 7e-6 each; seeds are fixed.
 
 import numpy as np
 import pytest
+from known_problems import make_rbm_problem
 from scipy.special import logsumexp
 
 from sklpf import Exact
@@ -14,7 +15,6 @@ from sklpf.models import RBMPath
 from sklpf.paths import Path, stream_key
 from sklpf.runs._annealing import anneal_up
 from sklpf.runs._populations import climb, descend, family_weights, target_summaries
-from sklpf.testing import make_rbm_problem
 from sklpf.transitions import Gibbs
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 

@@ -7,6 +7,7 @@ seeds are fixed.
 
 import numpy as np
 import pytest
+from known_problems import make_rbm_problem
 from scipy.special import logsumexp
 
 from sklpf import Exact
@@ -14,7 +15,6 @@ from sklpf.paths import Path, Stream
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import doubling
 from sklpf.runs._rounds import Setup, run_round
-from sklpf.testing import make_rbm_problem
 from sklpf.transitions import Gibbs
 
 T_BOUND = 4.8

@@ -4,20 +4,16 @@ laws.
 
 import pickle
 
+import known_densities
 import numpy as np
 import pytest
+from known_densities import DENSITY_PROBLEMS, make_density_problem
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
 from sklpf.partition._raise import find_starts
 from sklpf.paths import Stream
-from sklpf.testing import (
-    DENSITY_PROBLEMS,
-    _densities,
-    check_partition_estimator,
-    check_path,
-    make_density_problem,
-)
+from sklpf.testing import check_partition_estimator, check_path
 
 FALSE_ALARM = 1e-4
 SAMPLED = [kind for kind in DENSITY_PROBLEMS if kind != "logistic regression"]
@@ -45,9 +41,9 @@ def line(low, high, n):
 @pytest.mark.parametrize(
     ("target", "side", "n"),
     [
-        (_densities._make_gaussian(2, 100, np.random.default_rng(0)), 8, 400),
-        (_densities._make_laplace(2, np.random.default_rng(0)), 20, 1000),
-        (_densities._make_two(2, False, np.random.default_rng(0)), 15, 400),
+        (known_densities._make_gaussian(2, 100, np.random.default_rng(0)), 8, 400),
+        (known_densities._make_laplace(2, np.random.default_rng(0)), 20, 1000),
+        (known_densities._make_two(2, False, np.random.default_rng(0)), 15, 400),
     ],
 )
 def test_closed_forms_in_two_dimensions(target, side, n):
@@ -58,7 +54,7 @@ def test_closed_forms_in_two_dimensions(target, side, n):
 
 def test_closed_form_of_the_student_t_product_in_two_dimensions():
     """In coordinates u with x = W^-1 sinh(u), so that tails are met."""
-    target, _ = _densities._make_student_t(2, True, np.random.default_rng(0))
+    target, _ = known_densities._make_student_t(2, True, np.random.default_rng(0))
     filters = target.log_density.constants[0]
     nodes, weights = line(-20, 20, 400)
 

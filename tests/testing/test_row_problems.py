@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from known_rows import LinearRowsPath, make_rows_problem
 from scipy.integrate import quad
 from scipy.special import logsumexp
 
 from sklpf.paths import Stream, stream_key
-from sklpf.testing import LinearRowsPath, check_path, make_rows_problem
+from sklpf.testing import check_path
 
 KINDS = [(kind, base) for kind in ("gaussian", "laplace") for base in ("posterior", "prior")]
 
@@ -40,7 +41,7 @@ def test_draws_from_the_gaussian_posterior_agree(kind):
 def test_no_row_is_too_far_out_for_the_closed_form():
     path = make_rows_problem("laplace", 1, 2).path
     far = LinearRowsPath([[80.0, -200.0]], path.mixing, 0.01, prior="laplace")
-    from sklpf.testing._row_problems import _orthogonal_laplace
+    from known_rows import _orthogonal_laplace
 
     y = far.X @ far.mixing
     expected = np.sum(

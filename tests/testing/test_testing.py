@@ -7,16 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from known_problems import RBM_PROBLEMS, hidden_mode_problem, make_rbm_problem
 from reference_data import shared_data
 
 from sklpf.partition import Alarm, Exact, PartitionEstimator, PartitionResult
-from sklpf.testing import (
-    RBM_PROBLEMS,
-    check_partition_estimator,
-    find_shared_data,
-    hidden_mode_problem,
-    make_rbm_problem,
-)
+from sklpf.testing import check_partition_estimator, find_shared_data
 
 
 def test_reference_data_is_found_by_environment_variable(tmp_path, monkeypatch):

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from known_problems import hidden_mode_problem, make_rbm_problem
 from scipy.special import logsumexp
 
 from sklpf.models import RBMPath
 from sklpf.paths import Path, Stream, TemperedPath, stream_key
-from sklpf.testing import check_path, check_transition, hidden_mode_problem, make_rbm_problem
+from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs, Metropolis
 
 LADDER = np.linspace(0, 0.5, 6)

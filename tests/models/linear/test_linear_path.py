@@ -4,6 +4,7 @@ rows.
 
 import numpy as np
 import pytest
+from known_rows import make_rows_problem
 from scipy.special import logsumexp
 from scipy.stats import chi2, multivariate_normal
 
@@ -12,7 +13,7 @@ from sklpf.models import LinearPath
 from sklpf.paths import Stream, stream_key
 from sklpf.paths._base import map_state
 from sklpf.runs import _plain, _programs
-from sklpf.testing import check_path, make_rows_problem
+from sklpf.testing import check_path
 from sklpf.transitions import HMC
 
 PRIORS = ("laplace", "gaussian")

@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
 
 from sklpf._utils.random import Stream
-from sklpf.paths import Path, TemperedPath
+from sklpf.paths import TemperedPath
 from sklpf.paths._base import check_ladder
-
-
-class Problem(NamedTuple):
-    """A path and the log partition function of its target.
-
-    Attributes
-    ----------
-    name : str
-    path : Path
-    log_partition : float
-        In nats, the base's declared constant included; an array (n_rows,) for a path with rows.
-    std_error : float
-        Of log_partition where it was measured; 0.0 where it is exact.
-    """
-
-    name: str
-    path: Path
-    log_partition: float
-    std_error: float = 0.0
-
+from sklpf.testing import Problem
 
 _RANDOM = {
     "easy": (12, 0.3),

@@ -15,7 +15,7 @@ from scipy.special import betaln, comb, gammaln, ndtr, ndtri
 
 from sklpf._utils.random import Stream
 from sklpf.paths import Gaussian, GeometricPath, StudentT, Uniform
-from sklpf.testing._problems import Problem
+from sklpf.testing import Problem
 
 Array = NDArray[np.float64]
 _LOG_2PI = float(np.log(2 * np.pi))

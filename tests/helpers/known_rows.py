@@ -13,7 +13,7 @@ from scipy.special import log_ndtr
 from sklpf._utils.random import Stream
 from sklpf.paths import TemperedPath
 from sklpf.paths._base import check_ladder
-from sklpf.testing._problems import Problem
+from sklpf.testing import Problem
 
 _LOG_TAU = np.log(2 * np.pi)
 _WIDTH = 2.0  # variance of the Gaussian prior whose posterior is a base
