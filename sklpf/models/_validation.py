@@ -198,7 +198,7 @@ def _first_entry(rows):
     for _ in range(2):
         if (
             isinstance(entry, (list, tuple, np.ndarray))
-            and getattr(entry, "ndim", 1)
+            and getattr(entry, "ndim", True)
             and len(entry)
         ):
             entry = entry[0]

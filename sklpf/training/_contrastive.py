@@ -114,7 +114,7 @@ class PersistentContrastiveDivergence:
         ascent = family.grad_parameters(self.parameters, rows, data)
         ascent -= family.grad_parameters(self.parameters, chains.position, model)
         parameters = self.parameters + self._adam(ascent)
-        check_finite(parameters, remedy="lower learning_rate or rescale X")
+        check_finite(parameters**2, remedy="lower learning_rate or rescale X")
         self.parameters = projected(family, parameters)
         at = (
             functools.partial(function, self.parameters)

@@ -373,3 +373,22 @@ def gaussian_rbm(intercept=0.0, variances=1.0):
     )
     model.path()
     return model
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("model", [ProductOfExperts(), MeanCovarianceRBM()])
+def test_training_at_a_huge_rate_is_said_to_diverge(model):
+    model.set_params(learning_rate=1e300, max_iter=1, n_chains=10, random_state=0)
+    with pytest.raises(ValueError, match="training diverged"):
+        model.fit(np.random.default_rng(0).normal(size=(15, 3)))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [0.0, -1.0, 1e-300, np.nan])
+def test_a_variance_that_was_set_is_checked_before_its_first_use(value):
+    X = np.random.default_rng(0).normal(size=(15, 3))
+    model = FactorialMixture(2, random_state=0).fit(X)
+    model.noise_variance_ = value
+    for method in (model.transform, model.partial_fit, lambda X: model.sample(2)):
+        with pytest.raises(ValueError, match="noise_variance_ must be"):
+            method(X)
