@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+LARGEST = 1e100  # of parameters, so that products of three are numbers still
+
 
 def as_float64(values: ArrayLike, name: str, copy: bool = False) -> NDArray[np.float64]:
     """Return an array of float64; `name` says in an error what was given.
@@ -25,6 +27,50 @@ def as_float64(values: ArrayLike, name: str, copy: bool = False) -> NDArray[np.f
         raise TypeError(
             f"{name} must be real numbers in a rectangular array, got {type(values).__name__}"
         ) from None
+
+
+def check_finite(values: ArrayLike, name: str) -> None:
+    """Raise ValueError unless parameters, and so their squares and products, are finite."""
+    if not np.all(np.isfinite(values)):
+        raise ValueError(
+            f"{name} must be finite; {name} holds NaN or infinity, so there is no likelihood: fit"
+            " the model anew"
+        )
+    if not np.all(np.abs(values) <= LARGEST):
+        raise ValueError(f"{name} must be at most {LARGEST:g} in absolute value: rescale X")
+
+
+def check_squares(X: NDArray) -> None:
+    """Raise ValueError unless rows are finite, and the sum of their squares."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = np.sum(X**2)
+    if not np.isfinite(square):
+        raise ValueError(
+            "X must be finite; it holds NaN or infinity, or values too large to be squared: drop"
+            " those rows, or rescale X"
+        )
+
+
+def check_positive(values: ArrayLike, name: str) -> None:
+    """Raise ValueError unless parameters that are divided by are positive, and so their squares and
+    reciprocals are finite.
+    """
+    values = np.asarray(values)
+    wrong = values[~((values >= 1 / LARGEST) & (values <= LARGEST))]
+    if len(wrong):
+        raise ValueError(
+            f"{name} must be positive and finite, between {1 / LARGEST:g} and {LARGEST:g}, got"
+            f" {wrong[0]:g}: rescale X, or fit the model anew"
+        )
+
+
+def check_scale(value: Any, name: str) -> float:
+    """Return a number that can be divided by or raise ValueError."""
+    number = as_float64(value, name)
+    if number.shape != ():
+        raise ValueError(f"{name} must be a number, got an array of shape {number.shape}")
+    check_positive(number, name)
+    return float(number)
 
 
 def check_count(n: Any, name: str) -> int:

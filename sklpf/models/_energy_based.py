@@ -43,7 +43,6 @@ from sklpf.training._settle import warn_unsettled
 # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
 _FEW_PASSES = 5
 _MANY_PASSES = 15
-_REMEDY = "lower learning_rate or rescale X"  # of training that diverges
 
 
 class EnergyBasedModel(
@@ -119,14 +118,13 @@ class EnergyBasedModel(
         settled = Settled(
             lambda parameters: self._loss(trainer.family, parameters, rows), self.tol, n_passes
         )
-        with np.errstate(all="ignore"):  # training that diverges is reported
-            self.n_iter_, self.converged_ = train(
-                trainer,
-                self.max_iter,
-                report=lambda *_: f"log-likelihood = {-settled.curve[-1]:.3f}",
-                callbacks=[settled],
-                store=lambda model: model._store(trainer.family, trainer.parameters),
-            )
+        self.n_iter_, self.converged_ = train(
+            trainer,
+            self.max_iter,
+            report=lambda *_: f"log-likelihood = {-settled.curve[-1]:.3f}",
+            callbacks=[settled],
+            store=lambda model: model._store(trainer.family, trainer.parameters),
+        )
         self.loss_curve_ = np.array(settled.curve)
         self._keep_trained(trainer, rows)
         if not self.converged_:
@@ -152,14 +150,12 @@ class EnergyBasedModel(
         -------
         self
         """
-        with np.errstate(all="ignore"):
-            if not all(hasattr(self, name) for name in self._fitted_shapes):
-                trainer, rows = self._trainer(X, "pcd")
-            else:
-                self._check_goes_on()
-                trainer, rows = self._going_on(self._validate(X))
-            trainer.step(rows)
-        check_finite(trainer.parameters, remedy=_REMEDY)
+        if not all(hasattr(self, name) for name in self._fitted_shapes):
+            trainer, rows = self._trainer(X, "pcd")
+        else:
+            self._check_goes_on()
+            trainer, rows = self._going_on(self._validate(X))
+        trainer.step(rows)
         self._keep_trained(trainer, rows)
         return self
 
@@ -203,9 +199,8 @@ class EnergyBasedModel(
         random_state = check_random_state(self.random_state)
         self._partition_seed = draw_seed(random_state)
         rng = np.random.default_rng(draw_seed(random_state))
-        with np.errstate(over="ignore"):
-            family, parameters = self._begin(X, rng)
-            rows = self._coordinates(X)
+        family, parameters = self._begin(X, rng)
+        rows = self._coordinates(X)
         algorithm = self.algorithm if algorithm is None else algorithm
         if algorithm == "ml":
             return MaximumLikelihood(family, parameters, rows), rows
@@ -223,7 +218,7 @@ class EnergyBasedModel(
         """Mean negative log-likelihood of the rows in nats; log Z by a short run with the same
         random numbers.
         """
-        check_finite(parameters, remedy=_REMEDY)
+        check_finite(parameters, remedy="lower learning_rate or rescale X")
         path = self._family_path(family, parameters)
         estimator: PartitionEstimator = Exact() if has(path, ClosedForm) else clone(self._monitor)
         with warnings.catch_warnings():

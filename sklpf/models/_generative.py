@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 
+from sklpf._utils.numbers import check_count, check_scale, check_squares
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._validation import check_fitted, check_n_samples, named_by_model, validate_data
+from sklpf.models._validation import check_fitted, named_by_model, validate_data
 from sklpf.training import EM
 from sklpf.training._settle import warn_unsettled
 
@@ -82,6 +83,7 @@ class GenerativeModel(
             If the loss still fell after `max_iter` passes.
         """
         self._validate_params()
+        check_scale(self.noise_std, "noise_std")
         X = self._centred(self._validate(X, reset=True))
         rng = check_random_state(self.random_state)
         self._learn(X, rng)
@@ -92,12 +94,9 @@ class GenerativeModel(
         raise NotImplementedError(f"{type(self).__name__} must define _learn(X, rng)")
 
     def _centred(self, X):
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.mean_ = X.mean(axis=0)
-            X = X - self.mean_
-            if not np.isfinite(np.sum(X**2)):
-                raise ValueError("X holds values too large to be squared; rescale X")
-        return X
+        check_squares(X)
+        self.mean_ = X.mean(axis=0)
+        return X - self.mean_
 
     def _repeated(self, X):
         """The rows once for each chain; of few rows each has several."""
@@ -148,7 +147,7 @@ class GenerativeModel(
         X : ndarray of shape (n_samples, n_features)
         """
         check_fitted(self)
-        check_n_samples(n_samples)
+        check_count(n_samples, "n_samples")
         path = self._path(np.empty((0, len(self.mean_))))
         return path.simulate(n_samples, np.random.default_rng(draw_seed(random_state))) + self.mean_
 

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import as_float64, check_finite, check_squares
 from sklpf._utils.random import Stream
 from sklpf.paths._base import Points, PointsPath, check_ladder
 from sklpf.paths._kernel_path import CompiledPrograms, values_at
@@ -83,20 +83,8 @@ def check_components(components: ArrayLike, name: str = "components") -> NDArray
             f"{name} must be a matrix with at least one row and column, got shape"
             f" {components.shape}"
         )
-    if not np.all(np.isfinite(components)):
-        raise ValueError(f"{name} must be finite; it holds NaN or infinity: fit the model anew")
+    check_finite(components, name)
     return components
-
-
-def check_noise_std(noise_std: float) -> float:
-    """Return a positive finite number or raise ValueError."""
-    value = as_float64(noise_std, "noise_std")
-    if value.shape != () or not 0 < value < np.inf:
-        raise ValueError(
-            f"noise_std must be positive and finite, got {noise_std}: without noise rows have no"
-            " density"
-        )
-    return float(value)
 
 
 def _check_rows(X, n_features):
@@ -105,6 +93,5 @@ def _check_rows(X, n_features):
         raise ValueError(
             f"X must have the shape (n_rows, {n_features}) to match components, got {X.shape}"
         )
-    if not np.all(np.isfinite(X)):
-        raise ValueError("X must be finite; it holds NaN or infinity: impute or drop those rows")
+    check_squares(X)
     return np.ascontiguousarray(X)

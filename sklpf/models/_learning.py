@@ -15,8 +15,10 @@ from sklearn.utils import check_random_state
 
 from sklpf._utils.parallel import own_arithmetic
 from sklpf.models._validation import check_fitted
+from sklpf.training._loop import check_finite
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+_REMEDY = "rescale X, or lower learning_rate if there is one"
 
 
 def all_or_nothing(method: _Method) -> _Method:
@@ -29,7 +31,7 @@ def all_or_nothing(method: _Method) -> _Method:
     """
 
     @functools.wraps(method)
-    def learned(self, *args, **kwargs):
+    def learning(self, *args, **kwargs):
         model = object.__new__(type(self))
         model.__dict__.update(vars(self))
         if "_training" in vars(self):
@@ -38,16 +40,20 @@ def all_or_nothing(method: _Method) -> _Method:
         generators = [value for value in vars(self).values() if isinstance(value, RandomState)]
         states = [generator.get_state() for generator in generators]
         try:
-            with own_arithmetic():
+            with own_arithmetic(), np.errstate(all="ignore"):  # divergence is an error
                 method(model, *args, **kwargs)
-        except BaseException:
+            learned = vars(model).keys() & getattr(model, "_fitted_shapes", {}).keys()
+            check_finite(*(vars(model)[name] for name in learned), remedy=_REMEDY)
+        except BaseException as error:
             for generator, state in zip(generators, states):
                 generator.set_state(state)
+            if isinstance(error, ArithmeticError | np.linalg.LinAlgError):
+                raise ValueError(f"training diverged ({error}): {_REMEDY}") from error
             raise
         self.__dict__ = model.__dict__
         return self
 
-    return cast(_Method, learned)
+    return cast(_Method, learning)
 
 
 def check_goes_on(model) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sklpf._utils.numbers import check_count
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.random import draw_seed
 from sklpf._utils.saving import Versioned
@@ -27,7 +28,7 @@ from sklpf.models._scoring import (
     interval_of,
     report,
 )
-from sklpf.models._validation import check_fitted, check_n_samples, named_by_model, validate_data
+from sklpf.models._validation import check_fitted, named_by_model, validate_data
 from sklpf.partition import ParallelTempering, PartitionEstimator
 from sklpf.partition._base import StateSampler
 from sklpf.paths import Stream, TargetDraws, stream_key
@@ -42,7 +43,8 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
 
     - ``path(**options)``: its path, with defaults for all options;
     - ``_log_f(X)``: log f of every row, in nats, and whether it has a density at all, both (n,);
-    - ``_fitted_shapes``: dimensions of the fitted attributes, of which the path is made.
+    - ``_fitted_shapes``: dimensions of the fitted attributes, of which the path is made;
+      ``_positive`` names those that are divided by.
 
     A model that has no density for some rows says why in ``_impossible``.
 
@@ -51,6 +53,7 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
     """
 
     _fitted_shapes: dict[str, tuple[str, ...]]
+    _positive: tuple[str, ...] = ()  # fitted attributes that are divided by
     # Whether rows have probabilities, which sum to 1, or densities; None where it is not said.
     _discrete: bool | None = None
     _impossible = "the model's density is 0 there"  # why rows have none, for results
@@ -132,7 +135,7 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         by the model's own estimator if it can draw, or by the default one.
         """
         path = self.path()
-        check_n_samples(n_samples)
+        check_count(n_samples, "n_samples")
         seed = draw_seed(random_state)
         if has(path, TargetDraws):
             return path, path.sample_target(n_samples, Stream(stream_key(seed)))

@@ -46,6 +46,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
     path_takes_rows = True
     _unit = "row"  # what a row is, for results
     _discrete: bool | None = None  # as in `LogLikelihoodMixin`
+    _positive: tuple[str, ...] = ()
     _impossible = ""
 
     @property

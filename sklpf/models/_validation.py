@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -13,6 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import validation
 from sklearn.utils.validation import check_array, check_is_fitted
+
+from sklpf._utils.numbers import check_finite, check_positive
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -64,7 +66,9 @@ def validate_data(model, X, **options):
                 "X holds pairs of words and counts: gensim.matutils.corpus2csc(X).T is a matrix of"
                 f" them ({error})"
             ) from error
-        raise
+        if "X" in str(error):
+            raise
+        raise type(error)(f"X can't be used: {error}") from error
 
 
 def named_by_model(method: _Method) -> _Method:
@@ -86,15 +90,16 @@ def check_fitted(model) -> dict[str, int]:
     """Check a model before its weights are read: both weights and parameters may have been set.
 
     The model names the dimensions of its fitted attributes in ``_fitted_shapes``, a dict such as
-    ``{"components_": ("n_components", "n_features")}``; () is a number. Returns the sizes of these.
+    ``{"components_": ("n_components", "n_features")}``; () is a number. Those that are divided by
+    are named in ``_positive``. Returns the sizes of these.
 
     Raises
     ------
     NotFittedError
         If it is not fitted.
     ValueError
-        If a parameter can't be used, or an attribute is no array of finite real numbers or does not
-        fit the others.
+        If a parameter can't be used, or an attribute is no array of finite real numbers in their
+        range or does not fit the others.
     """
     check_is_fitted(model)
     model._validate_params()
@@ -102,18 +107,17 @@ def check_fitted(model) -> dict[str, int]:
     for name, dimensions in model._fitted_shapes.items():
         value = getattr(model, name)
         if isinstance(value, np.ndarray):
-            is_real = value.dtype.kind in "fiu"
+            is_real = value.dtype.kind in "iu" or value.dtype in (np.float64, np.float32)
         else:
             is_real = not dimensions and isinstance(value, Real)
         shape = np.shape(value) if is_real else ()
         if is_real and len(shape) == len(dimensions):
             known = tuple(sizes.setdefault(dimension, n) for dimension, n in zip(dimensions, shape))
             if shape == known:
-                if np.all(np.isfinite(value)):
-                    continue
-                raise ValueError(
-                    f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew"
-                )
+                check_finite(value, name)
+                if name in model._positive:
+                    check_positive(value, name)
+                continue
         wanted = ", ".join(str(sizes.get(dimension, dimension)) for dimension in dimensions)
         comma = "," if len(dimensions) == 1 else ""
         kind = (
@@ -131,23 +135,19 @@ def check_fitted(model) -> dict[str, int]:
     return sizes
 
 
-def check_n_samples(n_samples) -> None:
-    """Raise ValueError if it is no number of rows to draw."""
-    if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
-        raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
-
-
 def check_parameter(values, name: str, **options) -> NDArray:
-    """Return the values of a parameter as an array; errors name it.
+    """Return the values of a parameter as an array of finite numbers; errors name it.
 
     Takes the options of `sklearn.utils.check_array`.
     """
     try:
-        return check_array(values, input_name=name, **options)
+        values = check_array(values, input_name=name, **options)
     except (TypeError, ValueError) as error:
         if name in str(error):
             raise
-        raise ValueError(f"{name} can't be used: {error}") from error
+        raise type(error)(f"{name} can't be used: {error}") from error
+    check_finite(values, name)
+    return values
 
 
 def check_vector(values, n: int, name: str, default: float | None = None) -> NDArray[np.float64]:
@@ -196,7 +196,11 @@ def _first_entry(rows):
     """The first entry of the first row; of a list of texts the first of them."""
     entry = getattr(rows, "values", rows)  # of a data frame
     for _ in range(2):
-        if isinstance(entry, (list, tuple, np.ndarray)) and len(entry):
+        if (
+            isinstance(entry, (list, tuple, np.ndarray))
+            and getattr(entry, "ndim", True)
+            and len(entry)
+        ):
             entry = entry[0]
     return entry
 

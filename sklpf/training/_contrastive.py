@@ -8,6 +8,7 @@ import numpy as np
 
 from sklpf.training._chains import Chains
 from sklpf.training._family import Array, Family, projected
+from sklpf.training._loop import check_finite
 
 # of Adam's moments
 _DECAY = 0.9
@@ -112,7 +113,9 @@ class PersistentContrastiveDivergence:
         model = np.full(len(chains.position), 1 / len(chains.position))
         ascent = family.grad_parameters(self.parameters, rows, data)
         ascent -= family.grad_parameters(self.parameters, chains.position, model)
-        self.parameters = projected(family, self.parameters + self._adam(ascent))
+        parameters = self.parameters + self._adam(ascent)
+        check_finite(parameters**2, remedy="lower learning_rate or rescale X")
+        self.parameters = projected(family, parameters)
         at = (
             functools.partial(function, self.parameters)
             for function in (family.log_density, family.grad)

@@ -2,7 +2,7 @@
 
 Run with: python tests/benchmarks/backends.py {tasks,estimate,score,fit} [--rounds 3]
 
-Prints tables in Markdown; doc/benchmarks/backends.md keeps them. Dask is in the dependency group
+Prints tables in Markdown; doc/benchmarks/speed.md keeps them. Dask is in the dependency group
 test, Ray in ray; what is not installed is left out. Every back end has 2 workers of one thread
 each. Calls are interleaved, after one of each that is not timed; a cell is the median, and of
 ratios the median ratio of the seconds to those of n_jobs=1 in the same round, with its quartiles.

@@ -3,6 +3,7 @@ setting.
 
     python tests/benchmarks/interval_coverage.py [--seeds 200] [--jobs 2] [--grid NAME]
         [--problems PART OF A NAME] [--estimators PART OF A NAME]
+        [--ledger FILE]
 
 "defaults" runs AIS, RTS and ParallelTempering on every problem, "ais" AIS with few and many chains
 and levels, "large" AIS on RBMs that can't be enumerated, where a long run of ParallelTempering is
@@ -19,6 +20,7 @@ Problems on NLTCS and MNIST need the reference data (see SKLPF_DATA) and are lef
 from __future__ import annotations
 
 import argparse
+import datetime
 import functools
 import itertools
 import sys
@@ -26,6 +28,7 @@ import time
 import warnings
 from pathlib import Path
 
+import calibration_page
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.stats import binom
@@ -286,6 +289,7 @@ def main():
     parser.add_argument("--grid", default="defaults", choices=sorted(GRIDS))
     parser.add_argument("--problems", default="")
     parser.add_argument("--estimators", default="")
+    parser.add_argument("--ledger", help="append to this file, as doc/benchmarks/calibration.csv")
     args = parser.parse_args()
     problems, estimators = GRIDS[args.grid]
     heads = [
@@ -323,6 +327,23 @@ def main():
                 )
                 n, hits = int(converged.sum()), int(covered[converged].sum())
                 totals += int(covered[pooled].sum()), int(pooled.sum())
+                if args.ledger:
+                    kind = "RBM, too large to enumerate" if exact_error else "RBM, enumerated"
+                    if "traps" in args.grid:
+                        kind = "RBM, base or ladder misses a mode"
+                    row = {
+                        "estimator": line,
+                        "kind": kind,
+                        "model": problem,
+                        "runs": n_seeds,
+                        "converged": n,
+                        "covers": hits,
+                        "beyond_3_se": wrong.sum(),
+                        "seconds": round(float(np.median(values[5])), 3),
+                        "date": datetime.date.today().isoformat(),
+                        "script": f"interval_coverage.py --grid {args.grid}",
+                    }
+                    calibration_page.append([row], args.ledger)
                 verdict = "-" if n < 40 else "fails" if hits < binom.ppf(5e-4, n, 0.94) else "holds"
                 share = f"{hits} of {n}" + (f", {hits / n:.0%}" if n else "")
                 print(

@@ -336,13 +336,22 @@ def test_a_model_by_the_recipe_says_which_rows_it_has_no_density_for():
     ("score", "message"),
     [
         (lambda: ProductOfExperts().fit(TINY_ROWS), "X has columns that vary by less than 1e-90"),
-        (lambda: gaussian_rbm(variances=1e-300).score(np.ones((2, 4))), "or variances too small"),
-        (lambda: covariance_rbm(factors=1e160), "factors must be at most 1e[+]08"),
-        (lambda: covariance_rbm(pooling=1e300), "pooling must be at most 1e[+]08"),
-        (lambda: covariance_rbm(filters=1e160), "mean_components must be at most 1e[+]50"),
-        (lambda: covariance_rbm(noise_std=1e160), "noise_std must be at most 1e[+]08"),
-        (lambda: covariance_rbm(noise_std=1e-160), "noise_std must be at least 1e-50"),
-        (lambda: gaussian_rbm(intercept=1e300), "components or intercept_visible are so large"),
+        (
+            lambda: gaussian_rbm(variances=1e-300).score(np.ones((2, 4))),
+            "variances_ must be positive and finite",
+        ),
+        (lambda: covariance_rbm(factors=1e160), "factors must be at most 1e[+]100"),
+        (lambda: covariance_rbm(pooling=1e300), "pooling must be at most 1e[+]100"),
+        (lambda: covariance_rbm(filters=1e160), "mean_components must be at most 1e[+]100"),
+        (
+            lambda: covariance_rbm(noise_std=1e160),
+            "noise_std must be positive and finite, .* got 1e[+]160",
+        ),
+        (
+            lambda: covariance_rbm(noise_std=1e-160),
+            "noise_std must be positive and finite, .* got 1e-160",
+        ),
+        (lambda: gaussian_rbm(intercept=1e300), "intercept_visible must be at most 1e[+]100"),
     ],
 )
 def test_huge_and_tiny_parameters_are_named(score, message):
@@ -364,3 +373,22 @@ def gaussian_rbm(intercept=0.0, variances=1.0):
     )
     model.path()
     return model
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("model", [ProductOfExperts(), MeanCovarianceRBM()])
+def test_training_at_a_huge_rate_is_said_to_diverge(model):
+    model.set_params(learning_rate=1e300, max_iter=1, n_chains=10, random_state=0)
+    with pytest.raises(ValueError, match="training diverged"):
+        model.fit(np.random.default_rng(0).normal(size=(15, 3)))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [0.0, -1.0, 1e-300, np.nan])
+def test_a_variance_that_was_set_is_checked_before_its_first_use(value):
+    X = np.random.default_rng(0).normal(size=(15, 3))
+    model = FactorialMixture(2, random_state=0).fit(X)
+    model.noise_variance_ = value
+    for method in (model.transform, model.partial_fit, lambda X: model.sample(2)):
+        with pytest.raises(ValueError, match="noise_variance_ must be"):
+            method(X)

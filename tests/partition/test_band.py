@@ -2,7 +2,7 @@
 are flagged.
 
 A thinned form of tests/benchmarks/interval_coverage.py, whose results are in
-doc/benchmarks/coverage.md.
+doc/benchmarks/calibration.md.
 """
 
 import numpy as np

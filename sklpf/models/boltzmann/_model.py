@@ -213,13 +213,12 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
                 self.max_iter,
                 Stream(stream_key(draw_seed(rng))),
             )
-            with np.errstate(all="ignore"):  # training that diverges is reported
-                self.n_iter_, _ = train(
-                    trainer,
-                    self.max_iter,
-                    report=self._reporter(X),
-                    store=lambda model: model._store(trainer),
-                )
+            self.n_iter_, _ = train(
+                trainer,
+                self.max_iter,
+                report=self._reporter(X),
+                store=lambda model: model._store(trainer),
+            )
         self._store(trainer)
         return self
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import as_float64, check_finite
 from sklpf._utils.random import Stream
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 from sklpf.paths._kernel_path import KernelPath, read_only
@@ -104,8 +104,7 @@ class BoltzmannPath(KernelPath):
                     f"{name} must have the shape ({n_units},) to match couplings, got {array.shape}"
                 )
         for name, values in {"intercept": self.intercept, "offset": np.array(self.offset)}.items():
-            if not np.all(np.isfinite(values)):
-                raise ValueError(f"{name} must be finite; it holds NaN or infinity")
+            check_finite(values, name)
         if not np.all((mean > 0) & (mean < 1)):
             raise ValueError(
                 "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"
@@ -308,8 +307,7 @@ def as_couplings(couplings) -> sp.csr_array:
     matrix = sp.csr_array(couplings, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
-    if not np.all(np.isfinite(matrix.data)):
-        raise ValueError("couplings must be finite; they hold NaN or infinity")
+    check_finite(matrix.data, "couplings")
     if matrix.diagonal().any():
         raise ValueError(
             "couplings must have zeros on the diagonal: a binary unit's coupling to itself is an"

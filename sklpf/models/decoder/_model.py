@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sklpf._utils.numbers import check_count
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._validation import check_n_samples, validate_data
+from sklpf.models._validation import validate_data
 from sklpf.models.decoder._likelihoods import Likelihood, make_likelihood
 from sklpf.models.decoder._network import Forward, Network, check_logits, check_network
 from sklpf.models.decoder._path import DecoderPath
@@ -228,7 +229,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         path : DecoderPath
         """
         check_is_fitted(self)
-        check_n_samples(n_rows)
+        check_count(n_rows, "n_samples")
         latents, X = self._draw(n_rows, random_state)
         return self._path(X, latents)
 
@@ -259,7 +260,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         X : ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        check_n_samples(n_samples)
+        check_count(n_samples, "n_samples")
         return self._draw(n_samples, random_state)[1]
 
     def _draw(self, n, random_state):

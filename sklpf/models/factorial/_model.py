@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state, gen_batches
 
+from sklpf._utils.numbers import check_count
 from sklpf._utils.parallel import one_blas_thread, parallel_map
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
@@ -23,7 +24,7 @@ from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._validation import check_fitted, check_n_samples, validate_rows
+from sklpf.models._validation import check_fitted, validate_rows
 from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial.learning._activation_search import search_activations
 from sklpf.models.factorial.learning._coordinate_ascent import Trainer, Training, update
@@ -322,6 +323,7 @@ class FactorialMixture(
         self._n_features_out = self.n_components
 
     _discrete = False
+    _positive = ("noise_variance_", "component_variance_")
     _fitted_shapes = {
         "components_": ("n_components", "n_features"),
         "component_covariance_": ("n_components", "n_components"),
@@ -430,7 +432,7 @@ class FactorialMixture(
         X : ndarray of shape (n_samples, n_features)
         """
         check_fitted(self)
-        check_n_samples(n_samples)
+        check_count(n_samples, "n_samples")
         rng = np.random.default_rng(draw_seed(random_state))
         n_components, n_features = self.components_.shape
         active = rng.random((n_samples, n_components)) < self.activation_probability_

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import as_float64, check_finite, check_scale
 from sklpf._utils.random import Stream
 from sklpf.partition import AIS, Exact, PartitionEstimator
 from sklpf.paths._base import check_ladder
@@ -103,10 +103,7 @@ class FactorialPath(KernelPath):
         _check_components(components)
         n_components, self.n_features = components.shape
         self.component_covariance = _check_covariance(component_covariance, n_components)
-        variance = as_float64(noise_variance, "noise_variance")
-        if variance.shape != () or not 0 < variance < np.inf:
-            raise ValueError(f"noise_variance must be positive and finite, got {noise_variance}")
-        self.noise_variance = float(variance)
+        self.noise_variance = check_scale(noise_variance, "noise_variance")
         self.activation_probability = _check_probability(activation_probability, n_components)
         self.products = components @ components.T
         self.statistics = _project(X, components)
@@ -278,8 +275,7 @@ def _check_components(components):
         raise ValueError(
             f"components must have the shape (n_components, n_features), got {components.shape}"
         )
-    if not np.all(np.isfinite(components)):
-        raise ValueError("components must be finite; it holds NaN or infinity: fit the model anew")
+    check_finite(components, "components")
 
 
 def _check_covariance(covariance, n_components):
@@ -290,10 +286,7 @@ def _check_covariance(covariance, n_components):
             f"component_covariance must have the shape {(n_components, n_components)}, got"
             f" {covariance.shape}"
         )
-    if not np.all(np.isfinite(covariance)):
-        raise ValueError(
-            "component_covariance must be finite; it holds NaN or infinity: fit the model anew"
-        )
+    check_finite(covariance, "component_covariance")
     size = np.abs(covariance).max()
     if np.abs(covariance - covariance.T).max() > 1e-8 * size:
         raise ValueError("component_covariance must be symmetric; pass (S + S.T) / 2")

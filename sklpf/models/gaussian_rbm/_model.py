@@ -203,14 +203,13 @@ class GaussianRBM(
         self._validate_params()
         X = validate_data(self, X, dtype=np.float64)
         trainer = self._begin(X, check_random_state(self.random_state), self.n_iter)
-        with np.errstate(all="ignore"):  # training that diverges is reported
-            self.n_iter_, _ = train(
-                trainer,
-                self.n_iter,
-                report=_report,
-                store=lambda model: model._store(trainer),
-            )
-            self._keep(trainer)
+        self.n_iter_, _ = train(
+            trainer,
+            self.n_iter,
+            report=_report,
+            store=lambda model: model._store(trainer),
+        )
+        self._keep(trainer)
         return self
 
     @all_or_nothing
@@ -249,16 +248,14 @@ class GaussianRBM(
         else:
             start = None if first else self._parameters
             trainer = self._begin(X, self._stream_of_numbers(), start=start)
-        with np.errstate(all="ignore"):
-            trainer.step(X)
-            self._keep(trainer)
+        trainer.step(X)
+        self._keep(trainer)
         return self
 
     def _begin(self, X, rng, n_passes=None, start=None) -> Trainer:
         """What trains the model from new chains."""
         self._partition_seed = draw_seed(rng)
-        with np.errstate(over="ignore", invalid="ignore"):
-            trainer = Trainer(self, X, draw_seed(rng), n_passes, start)
+        trainer = Trainer(self, X, draw_seed(rng), n_passes, start)
         self._moments = 0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
         self._count(X)
         return trainer
@@ -422,6 +419,7 @@ class GaussianRBM(
         path, state = self._draw(n_samples, random_state)
         return path.rows(state)
 
+    _positive = ("variances_", "visible_variance_")
     _fitted_shapes = {
         "components_": ("n_components", "n_features"),
         "intercept_visible_": ("n_features",),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import as_float64, check_finite, check_positive
 from sklpf._utils.random import Stream
 from sklpf.models.boltzmann._path import BoltzmannPath
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
@@ -122,14 +122,9 @@ class GaussianRBMPath(KernelPath):
                     f"{name} must have the shape ({n},) to match components, got {shape}"
                 )
         for name in ("components", "intercept_visible", "intercept_hidden", "base_mean"):
-            if not np.all(np.isfinite(getattr(self, name))):
-                raise ValueError(
-                    f"{name} must be finite; it holds NaN or infinity: fit the model anew"
-                )
+            check_finite(getattr(self, name), name)
         for name in ("variances", "base_variance"):
-            values = getattr(self, name)
-            if not np.all((values > 0) & np.isfinite(values)):
-                raise ValueError(f"{name} must be positive and finite")
+            check_positive(getattr(self, name), name)
         if not np.isfinite(self._largest_log_f):
             raise ValueError(
                 "log f overflows: components, or differences of the means, are too large beside"

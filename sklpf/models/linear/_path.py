@@ -7,8 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sklpf._utils.numbers import check_scale
 from sklpf._utils.random import Stream
-from sklpf.models._latent_rows import LatentRowsPath, check_components, check_noise_std
+from sklpf.models._latent_rows import LatentRowsPath, check_components
 from sklpf.partition import HAIS, Exact, PartitionEstimator
 from sklpf.paths._base import Points
 from sklpf.paths._kernel_path import read_only
@@ -72,7 +73,7 @@ class LinearPath(LatentRowsPath):
         ladder: ArrayLike = (0.0, 1.0),
     ):
         self.components = check_components(components)
-        self.noise_std = check_noise_std(noise_std)
+        self.noise_std = check_scale(noise_std, "noise_std")
         if prior not in ("laplace", "gaussian"):
             raise ValueError(f'prior must be "laplace" or "gaussian", got {prior!r}')
         self.prior: Literal["laplace", "gaussian"] = prior

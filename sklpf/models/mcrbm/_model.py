@@ -8,6 +8,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import check_scale
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval
 from sklpf.models._energy_based import EnergyBasedModel
@@ -246,8 +247,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         if not np.all(pooling >= 0):
             raise ValueError("pooling must not be negative: it adds squares of factor outputs up")
         for name, value in {"noise_std": noise_std, "scale": scale}.items():
-            if not (np.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be a number above 0, got {value!r}")
+            check_scale(value, name)
         model = cls(
             **{"n_factors": n_factors, "n_covariance": n_covariance, "n_mean": n_mean, **parameters}
         )
@@ -303,6 +303,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         for name, value in zip(self._unit_attributes, units):
             setattr(self, name, value)
 
+    _positive = ("noise_std_", "scale_")
     _fitted_shapes = {
         "factors_": ("n_factors", "n_features"),
         "pooling_": ("n_factors", "n_covariance"),

@@ -277,6 +277,7 @@ class ProductOfExperts(EnergyBasedModel):
             " fewer features before"
         )
 
+    _positive = ("exponents_",)
     _fitted_shapes = {
         "components_": ("n_components", "n_features"),
         "exponents_": ("n_components",),

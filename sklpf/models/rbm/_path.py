@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logsumexp, softmax
 
 from sklpf._utils.layout import aligned_zeros
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import as_float64, check_finite
 from sklpf._utils.random import Stream
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 from sklpf.paths import Regions
@@ -558,8 +558,7 @@ def _check_parameters(components, intercept_visible, intercept_hidden, base_mean
         "intercept_visible": intercept_visible,
         "intercept_hidden": intercept_hidden,
     }.items():
-        if not np.all(np.isfinite(array)):
-            raise ValueError(f"{name} must be finite; it holds NaN or infinity: fit the model anew")
+        check_finite(array, name)
     if not np.all((base_mean > 0) & (base_mean < 1)):
         raise ValueError(
             "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"
