@@ -470,7 +470,7 @@ def test_fingerprint_tells_things_apart():
 RUN = """
 import sys, numpy as np
 from sklpf.partition import AIS, BDMC, RAISE, RTS, LeftToRight, ParallelTempering
-from sklpf.testing import make_rbm_problem
+from known_problems import make_rbm_problem
 path = make_rbm_problem("medium").path
 import sklpf.models.rbm._path as module
 module._WORK_PER_SEGMENT = 0
@@ -482,7 +482,14 @@ print(ais.result_.diagnostics["log_weights"].tobytes().hex())
 
 def start_run(*arguments, code=RUN):
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    paths = os.pathsep.join(path for path in sys.path if path)
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": paths},
+    )
 
 
 def wait_for_files(folder, process, n=8):
@@ -527,7 +534,7 @@ import os, sys
 from joblib import parallel_config
 from sklpf.partition import AIS, BDMC, RAISE, RTS, SMC, LeftToRight, ParallelTempering
 from sklpf.paths import Gaussian, GeometricPath, Path
-from sklpf.testing import HiddenModePath
+from known_problems import HiddenModePath
 
 class Crashes(HiddenModePath):
     def gibbs(self, state, levels, stream, reverse=False):

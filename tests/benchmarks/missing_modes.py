@@ -14,7 +14,7 @@ Every seed makes densities of its own, whose log Z is known:
   one of the two or six modes.
 - far units: a MeanCovarianceRBM whose mean units pull nearly all mass far out; its own base.
 
-and of every seed the densities of `sklpf.testing` whose base is right, for right runs that are
+and of every seed the densities of `known_densities` whose base is right, for right runs that are
 lost. Every run is appended to the results as it ends, and an interrupted benchmark goes on where it
 stopped. Prints Markdown. "climbs" runs no estimator: it says how much of Z the regions hold. A run
 is wrong if it is converged and log Z is off by more than five standard errors and .02 nats.

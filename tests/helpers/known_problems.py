@@ -153,7 +153,7 @@ class HiddenModePath(TemperedPath):
 
     Examples
     --------
-    >>> from sklpf.testing import HiddenModePath
+    >>> from known_problems import HiddenModePath
     >>> HiddenModePath(64, 0.98).base_log_partition
     0.0
     """

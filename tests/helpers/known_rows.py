@@ -129,7 +129,7 @@ class LinearRowsPath(TemperedPath):
     --------
     >>> import numpy as np
     >>> from sklpf import AIS
-    >>> from sklpf.testing import LinearRowsPath
+    >>> from known_rows import LinearRowsPath
     >>> path = LinearRowsPath(
     ...     [[0.0], [1.0]], mixing=[[1.0]], noise=1.0, base="prior"
     ... )  # x ~ N(0, 2)
