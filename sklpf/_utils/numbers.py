@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-LARGEST = 1e100  # of parameters, so that products of three are numbers still
+# Of parameters, so that products of three are finite. A float64 also beside arrays of float32.
+LARGEST = np.float64(1e100)
 
 
 def as_float64(values: ArrayLike, name: str, copy: bool = False) -> NDArray[np.float64]:
