@@ -296,8 +296,7 @@ def test_products_without_normaliser_are_refused():
     for size in (1e-300, 1e-160, 1e160, 1e300):
         with pytest.raises(ValueError, match="components_ must have entries of a size between"):
             ProductOfExperts.from_parameters(np.eye(2) * size, [1.0, 1.0])
-        which = "are too small: the tail index" if size < 1 else "must be at most"
-        with pytest.raises(ValueError, match=f"exponents_ {which}"):
+        with pytest.raises(ValueError, match="exponents_ must be positive and finite, between"):
             ProductOfExperts.from_parameters(np.eye(2), [size, size])
     with pytest.raises(ValueError, match="exponents must be above 0"):
         ProductOfExperts.from_parameters(PLANE, [1.0, 0.0, 1.0])
