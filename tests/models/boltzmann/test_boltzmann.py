@@ -213,7 +213,7 @@ def test_penalised_pseudo_likelihood_is_at_its_maximum():
         np.testing.assert_allclose(residuals.mean(axis=0), 0, atol=1e-4)
 
 
-@pytest.mark.parametrize("value", [1e39, 1e308])
+@pytest.mark.parametrize("value", [1e39, 1e99])
 def test_couplings_that_overflow_are_refused(value):
     with pytest.raises(ValueError, match="couplings and intercept are so large"):
         BoltzmannPath([[0, value], [value, 0]], [value, 0.0], [0.5, 0.5])

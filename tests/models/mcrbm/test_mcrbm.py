@@ -178,8 +178,8 @@ def test_samples_have_the_model_s_virial():
         ({"mean_components": np.ones((5, 2))}, r"mean_components must have shape \(5, 3\)"),
         ({"intercept_visible": np.ones(2)}, r"intercept_visible must have shape \(3,\)"),
         ({"intercept_mean": np.full(5, np.nan)}, "intercept_mean contains NaN"),
-        ({"noise_std": 0.0}, "noise_std must be a number above 0, got 0.0"),
-        ({"scale": -1.0}, "scale must be a number above 0"),
+        ({"noise_std": 0.0}, "noise_std must be positive and finite, .* got 0"),
+        ({"scale": -1.0}, "scale must be positive and finite, .* got -1"),
     ],
 )
 def test_bad_parameters_are_named(change, sentence):
