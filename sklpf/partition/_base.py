@@ -256,7 +256,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             return self._estimate(path, seed)
         run = self._run(path, seed)
         result = self._read(run)
-        if run.regions is not None and has(path, Rebased):
+        if run.regions is not None and path.base_is_ours and has(path, Rebased):
             missed = missed_regions(
                 run.regions, run.draws, result.log_partition, result.std_error, FOR_SECOND_TRY
             )

@@ -45,6 +45,8 @@ class Path:
         not connect.
     base_chosen : str
         What the base is, for summaries, where it was chosen for the user; else empty.
+    base_is_ours : bool
+        Estimators may start a second run from another base: the user has not given this one.
     ladder_cost : float
         Work of one `log_f_ladder` in sweeps; RTS spaces its redraws of levels by it.
     n_rows : int or None
@@ -91,6 +93,7 @@ class Path:
     has_walls: bool = False
     renews_base: bool = False
     base_chosen: str = ""
+    base_is_ours: bool = True
     ladder_cost: float = 1.0
     n_rows: int | None = None
     gibbs_is_reversible: bool = True

@@ -146,7 +146,10 @@ class BoundDraws(Protocol):
 
 
 class LocalMasses(Protocol):
-    """Regions of the target are known with the part of Z that lies in each, without the base."""
+    """Regions of the target are known with the part of Z that lies in each, without the base.
+
+    An alarm about one that was missed says to use `with_regions`, of `Rebased`.
+    """
 
     def regions(self, stream: Stream) -> Regions:
         """Return some regions, such as balls around modes, with estimates of their masses."""
@@ -155,7 +158,7 @@ class LocalMasses(Protocol):
 class Rebased(Protocol):
     """The same target is also reached from a base that covers given regions.
 
-    A path whose base was given by the user has no `with_regions`: what he chose is left as it is.
+    Estimators do so by themselves where `base_is_ours`, else an alarm says so.
     """
 
     def with_regions(self, regions: Regions) -> Any:

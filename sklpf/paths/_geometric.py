@@ -311,16 +311,27 @@ class GeometricPath(PointsPath):
         found += ellipsoids_on_slopes(log_density, slopes, ends.passed, found, *arguments)
         return self._of_draws(regions_of(log_density, found, len(scale), self.bounds, rng))
 
-    @property
-    def with_regions(self) -> Callable[[Regions], GeometricPath]:
-        """A function of regions, of which a run had too few draws: the path to the same density
-        from a base that has Gaussians there as well.
-        """
-        if not self.base_is_ours:
-            raise AttributeError("the base was given: it is left as it is")
-        return self._with_regions
+    def with_regions(self, regions: Regions) -> GeometricPath:
+        """Return the path to the same density from a base that has Gaussians at regions as well.
 
-    def _with_regions(self, regions: Regions) -> GeometricPath:
+        Parameters
+        ----------
+        regions : Regions
+            Such as ``run_.regions`` of a run that has missed some of them.
+
+        Returns
+        -------
+        GeometricPath
+            Half of its base is this one's. Within bounds the Gaussians are truncated, with
+            independent coordinates.
+
+        Raises
+        ------
+        TypeError
+            If this path's base can't be part of a `Mixture`.
+        ValueError
+            If regions have no factors.
+        """
         if regions.factors is None:
             raise ValueError("regions must have factors, as those of this path")
         centres = regions.centres
@@ -330,15 +341,17 @@ class GeometricPath(PointsPath):
             centres = np.linalg.solve(root, (centres - origin).T).T
             factors = factors @ root
         covariances = [np.linalg.inv(factor.T @ factor) for factor in factors]
-        found = [
-            Gaussian(centre, _WIDER * (covariance + covariance.T) / 2)
-            for centre, covariance in zip(centres, covariances)
-        ]
+        covariances = [_WIDER * (covariance + covariance.T) / 2 for covariance in covariances]
+        if self.bounds is not None:  # what can be truncated
+            covariances = [np.diag(covariance) for covariance in covariances]
+        found = [Gaussian(*each) for each in zip(centres, covariances)]
         log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
         masses = np.exp(log_masses - log_masses.max())
         shares = np.maximum(masses / masses.sum(), _LEAST_SHARE)
         path = copy.copy(self)
-        path.base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
+        base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
+        path.base = _within(base, self.bounds)
+        path.grad_base = None  # a mixture knows its own
         if self.base_chosen:
             path.base_chosen = f"{self.base_chosen}, and Gaussians at regions that it missed"
         return path

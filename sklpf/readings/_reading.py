@@ -154,9 +154,8 @@ def conclude(
     if run.first_try is not None:  # of a run that was chosen for what another one missed
         diagnostics = diagnostics | {"first_try": run.first_try}
         threshold = FOR_SECOND_TRY
-    to_give = "draws that cover" if run.sampler == "BridgeSampling" else "a base that covers"
     missed = region_alarms(
-        run.regions, run.draws, log_partition, std_error, diagnostics, threshold, to_give
+        run.regions, run.draws, log_partition, std_error, diagnostics, threshold, _to_reach(run)
     )
     rounded = rounding_alarms(log_partition, run.log_f_rounding)
     if run.failed_evaluations:
@@ -178,3 +177,12 @@ def conclude(
         base=run.base,
     )
     return Reading(result, curve)
+
+
+def _to_reach(run: Run) -> str:
+    """What to do so that the next run reaches a region that this one has missed."""
+    if run.sampler == "BridgeSampling":
+        return "give draws that cover it"
+    if run.first_try is None and "second-try-failed" not in [alarm.kind for alarm in run.known]:
+        return "fit path.with_regions(run_.regions), whose base covers it"
+    return "give a base that covers it"

@@ -47,14 +47,14 @@ def region_alarms(
     std_error: float,
     diagnostics: dict,
     threshold: Threshold = FOR_ALARM,
-    to_give: str = "a base that covers",
+    to_reach: str = "give a base that covers it",
 ) -> list[Alarm]:
     """An alarm if a region has a share of Z that the run's draws have missed; the worst region goes
     to the diagnostics.
 
     The mass of a region over the run's Z is the share of draws that a right run has there. There is
-    an alarm where fewer are improbable, and the difference would move log Z materially. `to_give`
-    is what the estimator takes from the user to reach the region.
+    an alarm where fewer are improbable, and the difference would move log Z materially. `to_reach`
+    is what the user can do to reach the region.
     """
     missed = missed_regions(regions, draws, log_partition, std_error, threshold)
     if not missed:
@@ -67,7 +67,7 @@ def region_alarms(
     if len(missed) > 1:
         which = f"{len(missed)} regions of the target together hold"
     seen = f"{which} {mass:.2g} of Z (+- {error:.1g}), and {share:.2g} of the run's draws"
-    remedy = f'give {to_give} it: its centre is result_.diagnostics["missed_region"]'
+    remedy = f'{to_reach}: its centre is result_.diagnostics["missed_region"]'
     return [Alarm("missed-region", seen, remedy)]
 
 

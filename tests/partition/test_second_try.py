@@ -83,6 +83,28 @@ def test_a_base_of_the_users_is_left_as_it_is():
     assert "first_try" not in estimator.result_.diagnostics
 
 
+def test_the_alarm_says_how_a_base_of_the_users_is_made_to_cover_it():
+    # 4 standard errors, or .02 nats: false-alarm rate below 1e-3, with fixed seeds
+    given = path(ours=False)
+    with pytest.warns(ConvergenceWarning, match=r"fit path.with_regions\(run_.regions\)"):
+        first = SMC(random_state=0).fit(given)
+    again = SMC(random_state=0).fit(given.with_regions(first.run_.regions))
+    assert again.converged_
+    assert abs(again.log_partition_) < max(4 * again.log_partition_std_error_, 0.02)
+
+
+def test_gradients_of_the_base_are_those_of_the_one_with_regions():
+    given = path(ours=False)
+    base = given.base
+    named = GeometricPath(two_peaks, grad=slope, base=base, grad_base=base.grad_log_density)
+    with may_not_converge():
+        run = AIS(random_state=0).fit(named).run_
+    wider = named.with_regions(run.regions)
+    state = wider.at(np.array([[DISTANCE, 0.5]]))
+    expected = wider.base.grad_log_density(state.position)
+    np.testing.assert_array_equal(wider.gradients(state)[0], expected)
+
+
 def test_what_reads_the_run_says_the_same():
     tempering = ParallelTempering(n_sweeps=512, random_state=0).fit(path(ours=True))
     assert tempering.result_.diagnostics["first_try"] == pytest.approx(np.log(0.25), abs=0.1)

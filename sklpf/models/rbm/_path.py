@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -365,16 +364,20 @@ class RBMPath(KernelPath):
             regions.log_masses[:, group] = log_mean_exp(inside, axis=0)
         return regions
 
-    @property
-    def with_regions(self) -> Callable[[Regions], RBMPath]:
-        """A function of regions, of which a run had too few draws: the path to the same RBM from a
-        mixture of this base and of independent units there.
-        """
-        if not self.base_is_ours:
-            raise AttributeError("the base was given: it is left as it is")
-        return self._with_regions
+    def with_regions(self, regions: Regions) -> RBMPath:
+        """Return the path to the same RBM from a mixture of this base and of independent units at
+        regions.
 
-    def _with_regions(self, regions: Regions) -> RBMPath:
+        Parameters
+        ----------
+        regions : Regions
+            Such as ``run_.regions`` of a run that has missed some of them.
+
+        Returns
+        -------
+        RBMPath
+            Half of its base is this one's.
+        """
         from sklpf.models.rbm._mixture_path import RBMMixturePath
 
         on = expit(self._hidden_fields(regions.centres))

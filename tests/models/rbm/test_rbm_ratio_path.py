@@ -236,7 +236,7 @@ def test_draws_of_a_model_cover_a_region_that_their_first_run_has_missed(monkeyp
     np.testing.assert_allclose(is_near[1].mean(axis=(0, 1)), 0.15, atol=0.05)
 
     # Where a second run misses them as well there is no path.
-    monkeypatch.setattr(RBMPath, "_with_regions", lambda path, regions: path)
+    monkeypatch.setattr(RBMPath, "with_regions", lambda path, regions: path)
     assert smaller._ratio_path(larger) is None
 
 
