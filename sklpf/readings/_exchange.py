@@ -16,7 +16,13 @@ from sklpf.readings._levels import between_by_slope, first_pair
 from sklpf.readings._reading import Curve, Reading, conclude
 from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.runs import ExchangeRun
-from sklpf.uncertainty import Difference, between_groups, difference, jackknife
+from sklpf.uncertainty import (
+    Difference,
+    between_groups,
+    difference,
+    groups_persist,
+    jackknife,
+)
 
 # log Z_(k+1) / Z_k (K - 1,) of the independent ladders to use
 Ratios = Callable[[NDArray], NDArray]
@@ -44,9 +50,7 @@ def read_exchange(run: ExchangeRun) -> Reading:
         "overlap": neighbour_overlap(*run.pairs()),
         "barrier": float(run.rejection.sum()),
         "round_trips": run.round_trips,
-        "ladder_log_partitions": np.array(
-            [ratios(np.array([g])).sum() for g in range(run.n_groups)]
-        ),
+        "ladder_log_partitions": _by_ladder(run, ratios),
         "between_ladders": between,
         "drift_t": drift.t,
         "direction_t": direction.t,
@@ -54,7 +58,15 @@ def read_exchange(run: ExchangeRun) -> Reading:
     }
 
     alarms = _round_trip_alarms(run)
-    alarms += modes_alarms("ladders", between, "raise n_sweeps")
+    modes = modes_alarms("ladders", between, "raise n_sweeps")
+    by_half = np.array([_by_ladder(run, pair_ratios(run, half)) for half in (0, 1)])
+    if not modes and groups_persist(by_half):
+        seen = (
+            "log Z differs more between ladders than between the halves of each, so they sit in"
+            " different modes"
+        )
+        modes = [Alarm("different-modes", seen, "raise n_sweeps")]
+    alarms += modes
     if cut_off(run, ratios(np.arange(run.n_groups))).any():
         alarms.append(
             Alarm("no-overlap", "neighbouring levels do not overlap at all", "raise n_temperatures")
@@ -139,6 +151,11 @@ def _typical_error(run: ExchangeRun, own_error: float) -> float:
     with np.errstate(invalid="ignore"):
         scaled = (errors * np.sqrt(lengths / lengths[-1]))[-3:]
     return float(np.median(scaled)) if np.all(np.isfinite(scaled)) else 0.0
+
+
+def _by_ladder(run: ExchangeRun, ratios: Ratios) -> NDArray[np.float64]:
+    """log Z_K / Z_1 of every ladder (G,)."""
+    return np.array([ratios(np.array([g])).sum() for g in range(run.n_groups)])
 
 
 def _cumulative(ratios: Ratios) -> Curve:

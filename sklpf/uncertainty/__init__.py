@@ -8,6 +8,7 @@ from sklpf.uncertainty._disagreement import (
     Difference,
     between_groups,
     difference,
+    groups_persist,
     t_bound,
     t_ratio,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "difference",
     "effective_sample_size",
     "effective_draws",
+    "groups_persist",
     "jackknife",
     "log_mean_exp",
     "pareto_shape",

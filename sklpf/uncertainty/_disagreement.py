@@ -1,4 +1,4 @@
-"""t-tests on differences between estimates from the same independent groups."""
+"""Tests on differences between estimates from the same independent groups, and between these."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import f as fisher_f
 from scipy.stats import t as student_t
 
 from sklpf.uncertainty._jackknife import jackknife
@@ -105,6 +106,30 @@ def difference(function: Callable[[NDArray], ArrayLike], n_groups: int) -> Diffe
     """
     value, std_error = jackknife(function, n_groups)
     return Difference(float(value), t_ratio(value, std_error) if std_error > 0 else 0.0)
+
+
+def groups_persist(halves: NDArray) -> bool:
+    """Return whether groups differ by more than their own two halves do.
+
+    Where chains forget where they began, the halves of one group differ as much as those of two:
+    else groups are still near their starts, and their mean is biased by what these have in common.
+
+    Parameters
+    ----------
+    halves : ndarray of shape (2, G)
+        Estimates of one number, in nats, by the first and the second half of every group.
+
+    Returns
+    -------
+    bool
+        Whether the F statistic is one that occurs in 0.1 % of the runs by chance, and the standard
+        error of the mean is above 0.01 nats. What all groups have drifted by is taken off.
+    """
+    n_groups = halves.shape[1]
+    between = 2 * np.var(halves.mean(axis=0), ddof=1)
+    within = np.var(halves[0] - halves[1], ddof=1) / 2
+    bound = fisher_f.isf(_FALSE_ALARM, n_groups - 1, n_groups - 1)
+    return bool(between > max(bound * within, 2 * n_groups * _MATERIAL**2))
 
 
 def between_groups(sums: NDArray, squares: NDArray, n: ArrayLike) -> float:

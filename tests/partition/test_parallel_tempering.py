@@ -4,6 +4,8 @@ z-bounds: 3.7 standard errors is a false-alarm rate of 2e-4 a comparison for a n
 are fixed.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from convergence import may_not_converge
@@ -282,3 +284,20 @@ def test_ladders_of_which_some_sit_in_a_spike_are_in_different_modes():
     with pytest.warns(ConvergenceWarning, match="ladders differ in their states"):
         tempering = ParallelTempering(n_sweeps=1024, random_state=0).fit(path)
     assert "different-modes" in [alarm.kind for alarm in tempering.result_.alarms]
+
+
+def test_ladders_that_keep_their_log_partition_are_in_different_modes():
+    """The ratios of one pair are moved by as much in both halves of a ladder, states are not."""
+    path = make_rbm_problem("medium").path
+    tempering = ParallelTempering(n_sweeps=256, bridge="stepping-stone", random_state=0)
+    with may_not_converge():
+        run = tempering.fit(path).run_
+    assert "different-modes" not in [alarm.kind for alarm in tempering.result_.alarms]
+    pair_sums = run.pair_sums.copy()
+    moves = np.exp(np.repeat([0.0, 4.0], run.n_groups // 2))
+    pair_sums[:, :, 0, 2] *= moves
+    pair_sums[:, :, 0, 3] /= moves
+    with pytest.warns(ConvergenceWarning, match="more between ladders than between the halves"):
+        tempering.fit(replace(run, pair_sums=pair_sums))
+    kinds = [alarm.kind for alarm in tempering.result_.alarms]
+    assert kinds.count("different-modes") == 1
