@@ -32,7 +32,6 @@ NO_ALARMS = (
     "The tracking of log Z",
     "only RBMs have it",
     "define it",
-    "rescale X, or lower learning_rate",
     "its states are no points of R^d",
     "only topic models have one",
     "choose AIS, RTS or ParallelTempering",

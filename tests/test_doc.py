@@ -127,3 +127,12 @@ def test_the_reference_has_every_public_name_once():
     missing = sorted(name for name, item in objects.items() if id(item) not in found)
     assert not unknown, f"doc/api lists {sorted(unknown)}, which are not public"
     assert not missing, f"add {missing} to a page of doc/api"
+
+
+def test_the_page_of_coverage_has_the_sums_of_its_ledger(monkeypatch):
+    """On failure: run tests/benchmarks/calibration_page.py."""
+    monkeypatch.syspath_prepend(ROOT / "tests" / "benchmarks")
+    import calibration_page
+
+    page = (calibration_page.PAGES / "calibration.md").read_text(encoding="utf-8")
+    assert calibration_page.tables(calibration_page.read_ledger()) in page

@@ -61,7 +61,7 @@ def check_positive(values: ArrayLike, name: str) -> None:
     if len(wrong):
         raise ValueError(
             f"{name} must be positive and finite, between {1 / LARGEST:g} and {LARGEST:g}, got"
-            f" {wrong[0]:g}: rescale X, or fit the model anew"
+            f" {wrong[0]:g}"
         )
 
 

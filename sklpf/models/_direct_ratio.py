@@ -79,8 +79,8 @@ def tempered_rows(
         missed = missed_regions(
             regions, run.draws, result.log_partition, result.std_error, FOR_SECOND_TRY
         )
-        is_ours = path.base_is_ours and has(path, Rebased)
-        if regions is None or not missed or is_last or not is_ours:
+        may_change = path.base_is_ours and has(path, Rebased)
+        if regions is None or not missed or is_last or not may_change:
             break
         path = path.with_regions(regions.take([each.place for each in missed]))
     return path.rows(state).reshape(n_draws, N_GROUPS, -1).swapaxes(0, 1), result

@@ -37,7 +37,7 @@ from sklpf.training import (
     Settled,
     train,
 )
-from sklpf.training._loop import check_finite
+from sklpf.training._loop import check_not_diverged
 from sklpf.training._settle import warn_unsettled
 
 # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
@@ -218,7 +218,7 @@ class EnergyBasedModel(
         """Mean negative log-likelihood of the rows in nats; log Z by a short run with the same
         random numbers.
         """
-        check_finite(parameters, remedy="lower learning_rate or rescale X")
+        check_not_diverged(parameters)
         path = self._family_path(family, parameters)
         estimator: PartitionEstimator = Exact() if has(path, ClosedForm) else clone(self._monitor)
         with warnings.catch_warnings():

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.random import RandomState
 from sklearn.utils import check_random_state
 
-from sklpf._utils.parallel import own_arithmetic
+from sklpf._utils.parallel import one_blas_thread
 from sklpf.models._validation import check_fitted
-from sklpf.training._loop import check_finite
+from sklpf.training._loop import check_not_diverged
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-_REMEDY = "rescale X, or lower learning_rate if there is one"
 
 
 def all_or_nothing(method: _Method) -> _Method:
@@ -40,15 +39,15 @@ def all_or_nothing(method: _Method) -> _Method:
         generators = [value for value in vars(self).values() if isinstance(value, RandomState)]
         states = [generator.get_state() for generator in generators]
         try:
-            with own_arithmetic(), np.errstate(all="ignore"):  # divergence is an error
+            with one_blas_thread(), np.errstate(all="ignore"):  # divergence is an error
                 method(model, *args, **kwargs)
             learned = vars(model).keys() & getattr(model, "_fitted_shapes", {}).keys()
-            check_finite(*(vars(model)[name] for name in learned), remedy=_REMEDY)
+            check_not_diverged(*(vars(model)[name] for name in learned))
         except BaseException as error:
             for generator, state in zip(generators, states):
                 generator.set_state(state)
             if isinstance(error, ArithmeticError | np.linalg.LinAlgError):
-                raise ValueError(f"training diverged ({error}): {_REMEDY}") from error
+                raise ValueError(f"training diverged ({error}): rescale X") from error
             raise
         self.__dict__ = model.__dict__
         return self

@@ -148,7 +148,8 @@ class BoundDraws(Protocol):
 class LocalMasses(Protocol):
     """Regions of the target are known with the part of Z that lies in each, without the base.
 
-    An alarm about one that was missed says to use `with_regions`, of `Rebased`.
+    Such a path should also have `with_regions`, of `Rebased`: the alarm about a region that was
+    missed says to call it.
     """
 
     def regions(self, stream: Stream) -> Regions:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sklpf.training._chains import Chains
 from sklpf.training._family import Array, Family, projected
-from sklpf.training._loop import check_finite
+from sklpf.training._loop import check_not_diverged
 
 # of Adam's moments
 _DECAY = 0.9
@@ -114,7 +114,7 @@ class PersistentContrastiveDivergence:
         ascent = family.grad_parameters(self.parameters, rows, data)
         ascent -= family.grad_parameters(self.parameters, chains.position, model)
         parameters = self.parameters + self._adam(ascent)
-        check_finite(parameters**2, remedy="lower learning_rate or rescale X")
+        check_not_diverged(parameters**2)
         self.parameters = projected(family, parameters)
         at = (
             functools.partial(function, self.parameters)

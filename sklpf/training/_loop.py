@@ -72,15 +72,13 @@ def train(
     return n_passes, False
 
 
-def check_finite(*parameters: Any, remedy: str = "lower learning_rate") -> None:
+def check_not_diverged(*parameters: Any) -> None:
     """Check that training has not diverged.
 
     Parameters
     ----------
     *parameters : array-like
         What was learned.
-    remedy : str, default="lower learning_rate"
-        What the error says to do.
 
     Raises
     ------
@@ -88,7 +86,10 @@ def check_finite(*parameters: Any, remedy: str = "lower learning_rate") -> None:
         If a parameter is not finite.
     """
     if not all(np.all(np.isfinite(part)) for part in parameters):
-        raise ValueError(f"training diverged: the parameters are no longer finite; {remedy}")
+        raise ValueError(
+            "training diverged: the parameters are no longer finite; lower learning_rate if there"
+            " is one, or rescale X"
+        )
 
 
 def _line(iteration, n_passes, words, seconds) -> str:

@@ -329,7 +329,7 @@ def main():
                 totals += int(covered[pooled].sum()), int(pooled.sum())
                 if args.ledger:
                     kind = "RBM, too large to enumerate" if exact_error else "RBM, enumerated"
-                    if "traps" in args.grid:
+                    if problem in TRAPS and "data base" not in problem:
                         kind = "RBM, base or ladder misses a mode"
                     row = {
                         "estimator": line,

@@ -229,7 +229,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         path : DecoderPath
         """
         check_is_fitted(self)
-        check_count(n_rows, "n_samples")
+        check_count(n_rows, "n_rows")
         latents, X = self._draw(n_rows, random_state)
         return self._path(X, latents)
 

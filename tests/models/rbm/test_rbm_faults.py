@@ -269,11 +269,9 @@ def test_other_back_ends_give_the_same_bits(backend, tmp_path):
         np.testing.assert_array_equal(cross_val_score(model, X, cv=2), scores)
 
 
-@pytest.mark.parametrize("value", [1e39, 1e308])
+@pytest.mark.parametrize("value", [1e39, 1e99])
 def test_weights_that_overflow_float32_are_refused(value):
-    with pytest.raises(
-        ValueError, match="(components and intercepts are so large|components must be at most)"
-    ):
+    with pytest.raises(ValueError, match="components and intercepts are so large"):
         RBMPath(np.full((2, 3), value), np.zeros(3), np.zeros(2), np.full(3, 0.5))
 
 

@@ -9,7 +9,7 @@ from sklpf.models._learning import same_values
 from sklpf.models.gaussian_rbm.learning._hidden_chains import jump, sweep
 from sklpf.models.gaussian_rbm.learning._parameters import Array, Parameters
 from sklpf.training._averages import RunningAverage
-from sklpf.training._loop import check_finite
+from sklpf.training._loop import check_not_diverged
 
 _FIRST_WEIGHTS = 0.1  # standard deviation, in those of the data
 _FIRST_SHARE = 0.3  # of the difference between two rows
@@ -97,7 +97,7 @@ class Trainer:
     @property
     def parameters(self) -> Parameters:
         """What was learned, in the coordinates of the rows; ValueError if training has diverged."""
-        check_finite(*self.current)
+        check_not_diverged(*self.current)
         learned = self.averaged if self.average.n_averaged else self.current
         return learned.rescaled(self.location, self.scale)
 

@@ -15,7 +15,7 @@ from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models._learning import same_values
 from sklpf.models.rbm.learning._weights import Layouts, Parameters, zeros
 from sklpf.training._averages import RunningAverage
-from sklpf.training._loop import check_finite
+from sklpf.training._loop import check_not_diverged
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
 
@@ -117,7 +117,7 @@ class Trainer:
     @property
     def parameters(self) -> Parameters:
         """The weights, averaged once an average has begun; ValueError if training has diverged."""
-        check_finite(self.weights.by_hidden, remedy="lower learning_rate or rescale X")
+        check_not_diverged(self.weights.by_hidden)
         if not self.average.n_averaged:
             return self.weights.parameters
         # The kernel keeps the averaged weights by visible unit only.
