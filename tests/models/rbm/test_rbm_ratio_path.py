@@ -226,8 +226,13 @@ def test_draws_of_a_model_cover_a_region_that_their_first_run_has_missed(monkeyp
     tempering = ParallelTempering(n_sweeps=1024)
     smaller, larger = (
         BernoulliRBM.from_parameters(
-            np.vstack([components, openings[:n]]), visible, np.r_[np.zeros(6), biases[:n]], mean
-        ).set_params(partition_estimator=tempering)
+            np.vstack([components, openings[:n]]),
+            visible,
+            np.r_[np.zeros(6), biases[:n]],
+            mean,
+            partition_estimator=tempering,
+            random_state=0,
+        )
         for n in (0, 2)
     )
     draws = smaller._ratio_path(larger).draws
