@@ -23,6 +23,7 @@ from sklpf.models.decoder._likelihoods import Likelihood, make_likelihood
 from sklpf.models.decoder._network import Forward, Network, check_logits, check_network
 from sklpf.models.decoder._path import DecoderPath
 from sklpf.partition import PartitionEstimator
+from sklpf.paths._base_numbers import values_of
 
 _WIDER = 1.5  # the base's standard deviations, than those that an encoder says
 
@@ -272,10 +273,11 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
 
 def _widened(encode, n_latents, X):
     """Mean and standard deviations of the base of each row: what the encoder says, widened."""
-    parts = [np.asarray(part, dtype=np.float64) for part in encode(X.copy())]
+    given = encode(X.copy())
     wanted = "encoder must give mean and log variance of the latent variables"
-    if len(parts) != 2:
-        raise ValueError(f"{wanted}, got {len(parts)} arrays")
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise ValueError(f"{wanted}, a pair of arrays, got {given!r:.80}")
+    parts = [values_of("encoder", part) for part in given]
     for name, part in zip(("mean", "log variance"), parts):
         if part.shape != (len(X), n_latents):
             raise ValueError(

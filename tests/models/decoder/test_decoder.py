@@ -398,6 +398,7 @@ def test_rows_that_do_not_suit_are_refused():
         (lambda X: (X[:, :2], X[:, :3]), "log variance of shape"),
         (lambda X: (X[:, :2],), "encoder must give mean and log variance"),
         (lambda X: X[:, :2], "encoder must give mean and log variance"),
+        (len, "encoder must give mean and log variance .*, a pair of arrays, got 12"),
         (lambda X: (X[:, :2] * np.nan, X[:, :2]), "NaN or infinity as mean"),
     ],
 )
