@@ -106,7 +106,9 @@ def check_fitted(model) -> dict[str, int]:
     sizes = {"n_features": model.n_features_in_}
     for name, dimensions in model._fitted_shapes.items():
         value = getattr(model, name)
-        if isinstance(value, np.ndarray):
+        if isinstance(value, (np.ma.MaskedArray, np.matrix)):  # which multiply in other ways
+            is_real = False
+        elif isinstance(value, np.ndarray):
             is_real = value.dtype.kind in "iu" or value.dtype in (np.float64, np.float32)
         else:
             is_real = not dimensions and isinstance(value, Real)
@@ -127,7 +129,7 @@ def check_fitted(model) -> dict[str, int]:
         )
         given = type(value).__name__
         if isinstance(value, np.ndarray):
-            given = f"{value.dtype} of shape {value.shape}"
+            given = f"{given} of {value.dtype} and shape {value.shape}"
         raise ValueError(
             f"{name} must be {kind} to fit the other fitted attributes, got {given}: set such a"
             " value, or fit the model anew"
