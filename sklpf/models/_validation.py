@@ -91,7 +91,8 @@ def check_fitted(model) -> dict[str, int]:
 
     The model names the dimensions of its fitted attributes in ``_fitted_shapes``, a dict such as
     ``{"components_": ("n_components", "n_features")}``; () is a number. Those that are divided by
-    are named in ``_positive``. Returns the sizes of these.
+    are named in ``_positive``, others that must not be negative in ``_not_negative``, and those
+    between 0 and 1 in ``_shares``. Returns the sizes of these.
 
     Raises
     ------
@@ -115,8 +116,14 @@ def check_fitted(model) -> dict[str, int]:
         shape = np.shape(value) if is_real else ()
         if is_real and len(shape) == len(dimensions):
             known = tuple(sizes.setdefault(dimension, n) for dimension, n in zip(dimensions, shape))
-            if shape == known:
+            if shape == known and 0 not in shape:
                 check_finite(value, name)
+                if name in getattr(model, "_not_negative", ()) and np.any(value < 0):
+                    raise ValueError(f"{name} must not be negative, got {np.min(value):g}")
+                if name in getattr(model, "_shares", ()) and not np.all(
+                    (value >= 0) & (value <= 1)
+                ):
+                    raise ValueError(f"{name} must lie between 0 and 1: clip it")
                 if name in model._positive:
                     check_positive(value, name)
                 continue

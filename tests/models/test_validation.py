@@ -451,3 +451,49 @@ def linear():
 
 def documents():
     return LatentDirichletAllocation.from_topics(np.ones((2, 3)) / 3, doc_topic_prior=1.0)
+
+
+class Subclass(np.ndarray):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("factors_", np.ma.masked_array, "factors_ must be an array .* got MaskedArray"),
+        ("factors_", lambda a: a[:0], "factors_ must be an array"),
+        ("factors_", lambda a: a.astype(object), "factors_ must be an array .* got .* object"),
+        ("pooling_", lambda a: -a, "pooling_ must not be negative, got -1"),
+    ],
+)
+def test_attributes_that_do_not_compute_as_arrays_are_refused(name, change, message):
+    model = MeanCovarianceRBM.from_parameters(np.eye(2), np.ones((2, 1)), np.ones((1, 2)))
+    setattr(model, name, change(getattr(model, name)))
+    with pytest.raises(ValueError, match=message):
+        model.transform(np.eye(2))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: a.astype(np.float32),
+        np.asfortranarray,
+        lambda a: a.view(Subclass),
+        lambda a: np.repeat(a, 2, axis=0)[::2],
+    ],
+)
+def test_attributes_in_other_layouts_give_the_same_scores(change):
+    X = np.array([[0.5, -1.0], [0.0, 2.0]])
+    model = ProductOfExperts.from_parameters(
+        [[1.0, 0.5], [0.25, 1.0]], [2.0, 3.0], partition_estimator=Exact()
+    )
+    expected = model.score_samples(X)
+    model.components_ = change(model.components_)
+    np.testing.assert_allclose(model.score_samples(X), expected, rtol=1e-6)
+
+
+def test_probabilities_that_are_none_are_named():
+    model = factorial()
+    model.activation_probability_ = -model.activation_probability_
+    with pytest.raises(ValueError, match="activation_probability_ must lie between"):
+        model.transform(np.eye(5))

@@ -323,6 +323,7 @@ class FactorialMixture(
         self._n_features_out = self.n_components
 
     _discrete = False
+    _shares = ("activation_probability_",)
     _positive = ("noise_variance_", "component_variance_")
     _fitted_shapes = {
         "components_": ("n_components", "n_features"),
