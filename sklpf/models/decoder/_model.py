@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import check_count
+from sklpf._utils.numbers import LARGEST, check_count, check_finite
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.models._learning import all_or_nothing
@@ -25,6 +25,7 @@ from sklpf.models.decoder._path import DecoderPath
 from sklpf.partition import PartitionEstimator
 from sklpf.paths._base_numbers import values_of
 
+_LARGEST_LOG_VARIANCE = 2 * np.log(LARGEST)
 _WIDER = 1.5  # the base's standard deviations, than those that an encoder says
 
 
@@ -287,4 +288,10 @@ def _widened(encode, n_latents, X):
         if not np.isfinite(part).all():
             raise ValueError(f"encoder gave NaN or infinity as {name}")
     mean, log_variance = parts
+    check_finite(mean, "the encoder's mean")
+    if np.abs(log_variance).max() > _LARGEST_LOG_VARIANCE:
+        raise ValueError(
+            f"encoder must give log variances within {_LARGEST_LOG_VARIANCE:.0f} of 0, got"
+            f" {log_variance.flat[np.abs(log_variance).argmax()]:g}: does it give variances?"
+        )
     return mean, _WIDER * np.exp(log_variance / 2)
