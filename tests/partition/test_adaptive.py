@@ -242,14 +242,11 @@ def test_converged_intervals_cover(kind, n_seeds):
 
 # ---- alarms
 @pytest.mark.parametrize("name", ["two modes", "far mode"])
-@pytest.mark.parametrize("sweeps", [60, pytest.param(300, marks=pytest.mark.large)])
-def test_runs_that_miss_a_mode_are_flagged(kind, name, sweeps):
-    """3 seeds each: an honest estimate is 3 standard errors off in less than 1.2 % of the runs."""
+def test_runs_that_miss_a_mode_are_flagged(kind, name):
     problem = make_rbm_problem(name)
-    for seed in range(3):
-        fitted = quietly(kind(30, 20, sweeps, random_state=seed), problem.path)
-        off = abs(fitted.log_partition_ - problem.log_partition)
-        assert not fitted.converged_ or off < 3 * fitted.log_partition_std_error_
+    fitted = quietly(kind(30, 20, 60, random_state=0), problem.path)
+    assert fitted.log_partition_ < problem.log_partition - 2 * fitted.log_partition_std_error_
+    assert not fitted.converged_
 
 
 @pytest.mark.parametrize(

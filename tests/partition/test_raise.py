@@ -215,15 +215,19 @@ def test_tempered_starts_are_labelled_approximate():
         problem.path.intercept_hidden,
         np.full(64, 0.5),
     )
-    result = RAISE(n_temperatures=300, random_state=0).fit(path).result_
-    assert (result.statement, result.diagnostics["starts"]) == ("approximate", "tempered")
-    assert result.interval() == (-np.inf, np.inf)
-    assert np.isnan(result.std_error)
-    assert not result.converged
-    # tempered starts are practically exact here; t with 9 degrees of freedom: 7 has a false-alarm
-    # rate of 6e-5
-    std_error = result.diagnostics["log_partition_by_start"].std(ddof=1) / np.sqrt(10)
-    assert abs(result.log_partition - problem.log_partition) < 7 * std_error
+    results = [RAISE(n_temperatures=300, random_state=seed).fit(path).result_ for seed in range(6)]
+    for result in results:
+        assert (result.statement, result.diagnostics["starts"]) == ("approximate", "tempered")
+        assert result.interval() == (-np.inf, np.inf)
+        assert np.isnan(result.std_error)
+        assert not result.converged
+    # Tempered starts are practically exact here. Six runs together: t with 54 degrees of freedom
+    # exceeds 4.5 with a probability of 4e-5.
+    errors = [
+        result.diagnostics["log_partition_by_start"].std(ddof=1) / np.sqrt(10) for result in results
+    ]
+    off = sum(result.log_partition - problem.log_partition for result in results)
+    assert abs(off) < 4.5 * np.linalg.norm(errors)
 
 
 @pytest.mark.filterwarnings(
