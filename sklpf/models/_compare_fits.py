@@ -26,7 +26,7 @@ from sklearn.utils.validation import _num_samples
 
 import sklpf
 from sklpf._utils import progress as _progress
-from sklpf._utils.numbers import check_count, check_level
+from sklpf._utils.numbers import as_float64, check_count, check_level
 from sklpf._utils.parallel import (
     Checkpoint,
     fingerprint,
@@ -161,6 +161,8 @@ def compare_fits(
 
     named = _check_candidates(candidates)
     check_count(n_seeds, "n_seeds")
+    if not isinstance(verbose, Integral):
+        raise TypeError(f"verbose must be a bool or an int, got {verbose!r:.80}")
     if checkpoint is not None and not isinstance(random_state, Integral):
         raise ValueError(
             "checkpoint needs random_state to be an int, else an interrupted comparison can't be"
@@ -444,7 +446,14 @@ def _check_rows(named, X, y, groups):
         raise ValueError(
             "X must be given: the rows that the candidates are fitted to and scored on"
         )
-    X, y, groups = indexable(X, y, groups)
+    try:
+        if isinstance(X, str):
+            raise TypeError("got text")
+        X, y, groups = indexable(X, y, groups)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"X, and y and groups where they are given, must hold one entry for each row: {error}"
+        ) from error
     if any(not isinstance(estimator, Pipeline) for estimator in named.values()) and _has_nan(X):
         raise ValueError(
             "X holds NaN or infinity: remove these rows, or give pipelines that begin with an"
@@ -458,7 +467,7 @@ def _check_rows(named, X, y, groups):
 def _has_nan(X) -> bool:
     values = X.data if sp.issparse(X) else X
     try:
-        return not np.all(np.isfinite(np.asarray(values, dtype=np.float64)))
+        return not np.all(np.isfinite(as_float64(values, "X")))
     except (TypeError, ValueError):
         return False  # no numbers: the models say what they need
 
@@ -470,13 +479,7 @@ def _seed(random_state) -> int:
         and int(random_state) >= 0
     ):
         return int(random_state)
-    try:
-        return draw_seed(random_state)
-    except ValueError as error:
-        raise ValueError(
-            "random_state must be an int of at least 0, a RandomState or None, got"
-            f" {random_state!r}"
-        ) from error
+    return draw_seed(random_state)
 
 
 def _check_splits(cv, X, y, groups, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:

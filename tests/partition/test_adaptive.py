@@ -291,6 +291,8 @@ def test_a_run_is_read_by_the_estimator_that_left_it_and_by_rts(kind):
         (SAMS(update="both"), "update"),
         (SAMS(n_sweeps=15), "n_sweeps"),
         (SAMS(prior=np.zeros(100)), "prior must hold 100 positive numbers"),
+        (SAMS(prior=np.array(["a", "b"])), "prior must be real numbers"),
+        (SAMS(prior=1e300), "prior must leave each level a share"),
         (SAMS(ladder=[0.1, 1.0]), "begin at 0"),
         (WangLandau(flatness=1.0), "flatness"),
         (WangLandau(flatness=-0.1), "flatness"),
@@ -299,7 +301,7 @@ def test_a_run_is_read_by_the_estimator_that_left_it_and_by_rts(kind):
     ],
 )
 def test_bad_parameters_are_named(estimator, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         clone(estimator).fit(make_rbm_problem("easy").path)
 
 
