@@ -93,9 +93,9 @@ def compare(
     >>> round(compare(skewed, fair, X).mean, 4)
     0.4264
     >>> print(compare({"fair": fair, "skewed": skewed}, X=X))
-    these fits  log-likelihood        difference from the first
+    these fits  log-likelihood              difference from the first
     skewed      -0.96 [-2.39, 0.47]
-    fair        -1.39 [-1.39, -1.39]  -0.43 [-1.86, 1.01]
+    fair        -1.3863 [-1.3863, -1.3863]  -0.43 [-1.86, 1.01]
     """
     check_ratio(ratio)
     if X is None or (model_b is None) != isinstance(model_a, Mapping):
