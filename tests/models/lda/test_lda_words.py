@@ -136,7 +136,7 @@ def test_rows_of_topic_models_are_documents_in_all_results():
     display = ComparisonDisplay.from_result(comparison)
     assert display.ax_.get_xlabel() == "log-likelihood\nper document of these fits (nats)"
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert legend == ["both errors, 95 %", "documents", "log Z"]
+    assert legend == ["all errors, 95 %", "documents", "log Z"]
 
 
 def test_words_come_in_documents():
