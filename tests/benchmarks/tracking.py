@@ -21,6 +21,7 @@ import time
 from types import SimpleNamespace
 
 import numpy as np
+from known_problems import enumerate_log_partition
 from measure import binary_mnist, row, table
 from scipy.stats import t as student_t
 from sklearn.datasets import load_digits
@@ -28,7 +29,6 @@ from sklearn.model_selection import train_test_split
 
 from sklpf import BernoulliRBM
 from sklpf.models.rbm._monitor import Monitor
-from sklpf.models.rbm._path import enumerate_log_partition
 from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 from sklpf.training import EarlyStopping, train
 

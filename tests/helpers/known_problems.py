@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit, logit, logsumexp
 
 from sklpf._utils.random import Stream
 from sklpf.paths import TemperedPath
@@ -53,7 +53,7 @@ def make_rbm_problem(
     ValueError
         If `kind` is unknown.
     """
-    from sklpf.models.rbm._path import RBMPath, enumerate_log_partition
+    from sklpf.models.rbm._path import RBMPath
 
     if kind in _RANDOM:
         components, visible, hidden, mean = _random_parameters(*_RANDOM[kind], random_state)
@@ -67,6 +67,12 @@ def make_rbm_problem(
         raise ValueError(f"kind must be one of {RBM_PROBLEMS}, got {kind!r}")
     path = RBMPath(components, visible, hidden, mean, weights=weights)
     return Problem(kind, path, enumerate_log_partition(path, level=1))
+
+
+def enumerate_log_partition(path, level):
+    """Log normaliser at one level by full enumeration, in nats."""
+    sums = [logsumexp(path.enumerate_block(b, level)) for b in range(path.n_enumeration_blocks)]
+    return float(logsumexp(sums))
 
 
 def _random_parameters(n_hidden, scale, seed):

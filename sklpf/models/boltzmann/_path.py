@@ -7,19 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from sklpf._utils.numbers import as_float64, check_finite, check_number
 from sklpf._utils.random import Stream
-from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
-from sklpf.paths._kernel_path import KernelPath, read_only
+from sklpf.models._enumerable_path import N_CENTRES, UnitsPath, bits
+from sklpf.paths._kernel_path import read_only
 from sklpf.uncertainty import log_mean_exp
 
-_MAX_EXACT = 20  # 2^20 states take about a second
-_UNITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
-_CENTRES = 100
-_CENTRE_SWEEPS = 50
-_BOUND_GROUPS = 10
 _WORK_PER_SEGMENT = 2e9  # couplings times sweeps of one block, about a second
 
 
@@ -31,7 +26,7 @@ class BoltzmannState(NamedTuple):
     gain: NDArray[np.float64]
 
 
-class BoltzmannPath(KernelPath):
+class BoltzmannPath(UnitsPath):
     """From independent units to a Boltzmann machine, geometric in their densities.
 
     With base logits a, intercepts b and symmetric couplings J whose diagonal is 0
@@ -200,44 +195,23 @@ class BoltzmannPath(KernelPath):
         state = self.state_from_rows(np.zeros((n, len(self.intercept))))
         return self._sweep(state, np.zeros(n), stream)
 
-    def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
-        """Return log weights (10, n) of draws from a mixture of independent units.
+    def _random_chains(self, rng) -> BoltzmannState:
+        return self.state_from_rows(rng.random((N_CENTRES, len(self.intercept))) < 0.5)
 
-        A component's logits are the inputs of the units where one of 100 Gibbs chains at the target
-        is after 50 sweeps from random units.
-        """
-        rng = stream.generator()
-        state = self.state_from_rows(rng.random((_CENTRES, len(self.intercept))) < 0.5)
-        self.move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
-        logits = state.x @ self.couplings + self.intercept
-        log_norms = np.logaddexp(0, logits).sum(axis=1)
-        groups = []
-        for _ in range(_BOUND_GROUPS):
-            x = (rng.random(logits.shape) < expit(logits)).astype(np.float64)
-            log_mixture = log_mean_exp(x @ logits.T - log_norms, axis=1)
-            groups.append(self._log_f_of_rows(x) - log_mixture)
-        return np.array(groups)
+    def _centres(self, state, rng) -> NDArray[np.float64]:
+        """Logits of independent units: the inputs of the units of every chain."""
+        return state.x @ self.couplings + self.intercept
 
-    def default_estimator(self) -> PartitionEstimator:
-        """Return `Exact` of at most 20 units, else `ParallelTempering`.
-
-        Returns
-        -------
-        PartitionEstimator
-            Not fitted.
-        """
-        return Exact() if self.log2_states <= _MAX_EXACT else ParallelTempering()
+    def _mixture_log_weights(self, centres, rng) -> NDArray[np.float64]:
+        log_norms = np.logaddexp(0, centres).sum(axis=1)
+        x = (rng.random(centres.shape) < expit(centres)).astype(np.float64)
+        return self._log_f_of_rows(x) - log_mean_exp(x @ centres.T - log_norms, axis=1)
 
     # -- exact enumeration
     @property
     def log2_states(self) -> int:
         """Number of units: 2 to this power states are enumerated."""
         return len(self.intercept)
-
-    @property
-    def n_enumeration_blocks(self) -> int:
-        """Number of blocks of states that `enumerate_block` takes."""
-        return 1 << max(0, self.log2_states - _UNITS_PER_BLOCK)
 
     def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
         """Return log f at `level` of all states whose units beyond the first 14 are the bits of
@@ -247,8 +221,8 @@ class BoltzmannPath(KernelPath):
         linear = (1 - beta) * self.base_logit + beta * self.intercept
         couplings = beta * self.couplings.toarray()
         constant = beta * self.offset - (1 - beta) * self._base_constant
-        n_low = min(self.log2_states, _UNITS_PER_BLOCK)
-        high = _bits(np.array([block]), self.log2_states - n_low)[0]
+        n_low = self._units_of_a_block
+        high = bits(np.array([block]), self.log2_states - n_low)[0]
         constant += linear[n_low:] @ high + high @ couplings[n_low:, n_low:] @ high / 2
         fields = linear[:n_low] + couplings[:n_low, n_low:] @ high
 
@@ -262,33 +236,8 @@ class BoltzmannPath(KernelPath):
             inputs = np.concatenate([rest, rest + added], axis=1)
         return log_f
 
-    def sample_enumerated(
-        self, log_block_sums: NDArray, n: int, rng: np.random.Generator
-    ) -> BoltzmannState:
-        """Return chains at exact draws from the target.
-
-        Parameters
-        ----------
-        log_block_sums : ndarray of shape (n_enumeration_blocks,)
-            Log sums of all blocks.
-        n : int
-            Number of chains.
-        rng : numpy.random.Generator
-            Where the random numbers come from.
-
-        Returns
-        -------
-        BoltzmannState
-        """
-        level = len(self.ladder) - 1
-        blocks = rng.choice(len(log_block_sums), size=n, p=softmax(log_block_sums))
-        n_low = min(self.log2_states, _UNITS_PER_BLOCK)
-        codes = blocks.astype(np.int64) << n_low
-        for block in np.unique(blocks):
-            chosen = blocks == block
-            probabilities = softmax(self.enumerate_block(block, level))
-            codes[chosen] |= rng.choice(1 << n_low, size=chosen.sum(), p=probabilities)
-        return self.state_from_rows(_bits(codes, self.log2_states))
+    def _state_of_units(self, units, rng) -> BoltzmannState:
+        return self.state_from_rows(units)
 
 
 def as_couplings(couplings) -> sp.csr_array:
@@ -322,8 +271,3 @@ def log_f(x, couplings, intercept, offset=0.0) -> NDArray[np.float64]:
     x = np.asarray(x, dtype=np.float64)
     pairs = 0.5 * np.einsum("ij,ij->i", x @ couplings, x)
     return x @ intercept + pairs + offset
-
-
-def _bits(codes, n: int) -> NDArray[np.uint8]:
-    """The lowest n bits of every number, lowest first, (len(codes), n)."""
-    return (codes[:, np.newaxis] >> np.arange(n) & 1).astype(np.uint8)

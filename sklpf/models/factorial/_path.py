@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import as_float64, check_finite, check_scale
 from sklpf._utils.random import Stream
-from sklpf.partition import AIS, Exact, PartitionEstimator
+from sklpf.models._enumerable_path import EnumerablePath
+from sklpf.partition import AIS
 from sklpf.paths._base import check_ladder
-from sklpf.paths._kernel_path import KernelPath, read_only
+from sklpf.paths._kernel_path import read_only
 
-_MAX_EXACT = 20  # components to enumerate for every row
-_BITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
 _ROWS_AT_ONCE = 4096  # rows of X that are converted to float64 together
 
 
@@ -30,7 +29,7 @@ class FactorialState(NamedTuple):
     variance: NDArray[np.float64]
 
 
-class FactorialPath(KernelPath):
+class FactorialPath(EnumerablePath):
     """From the prior of the active components to their posterior given a row (Mandt et al. 2016,
     appendix C).
 
@@ -87,6 +86,7 @@ class FactorialPath(KernelPath):
 
     base_log_partition: float | None = 0.0
     _kernels = "sklpf.models.factorial._path_kernels"
+    _estimator_of_many = AIS
     gibbs_is_reversible = False
     n_moves_per_segment = 10_000
 
@@ -165,26 +165,11 @@ class FactorialPath(KernelPath):
         """Length of a state's summary: the components that are on."""
         return len(self.products)
 
-    def default_estimator(self) -> PartitionEstimator:
-        """Return `Exact` for up to 20 components, else `AIS`.
-
-        Returns
-        -------
-        PartitionEstimator
-            Not fitted.
-        """
-        return Exact() if self.log2_states <= _MAX_EXACT else AIS()
-
     # -- exact enumeration
     @property
     def log2_states(self) -> int:
         """Number of components: 2 to this power states are enumerated for every row."""
         return len(self.products)
-
-    @property
-    def n_enumeration_blocks(self) -> int:
-        """Number of blocks of states that `enumerate_block` takes."""
-        return 1 << max(0, self.log2_states - _BITS_PER_BLOCK)
 
     def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
         """Return log f at `level` of one block of states; bit k of a state's number says whether
@@ -237,7 +222,7 @@ class FactorialPath(KernelPath):
         upper bits.
         """
         gram = self._gram()
-        low = min(self.log2_states, _BITS_PER_BLOCK)
+        low = self._units_of_a_block
         high = (block >> np.arange(self.log2_states - low)) & 1
         log_prior = gram.log_off + gram.logit[low:] @ high + subset_sums(gram.logit[:low])
         variance = self.noise_variance + quadratic_sums(gram.covariance, low, high)

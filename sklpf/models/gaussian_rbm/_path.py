@@ -10,18 +10,14 @@ from scipy.special import expit
 
 from sklpf._utils.numbers import as_float64, check_finite, check_positive
 from sklpf._utils.random import Stream
+from sklpf.models._enumerable_path import N_CENTRES, UnitsPath
 from sklpf.models.boltzmann._path import BoltzmannPath
-from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 from sklpf.paths._base import check_ladder
-from sklpf.paths._kernel_path import KernelPath, read_only
+from sklpf.paths._kernel_path import read_only
 from sklpf.uncertainty import log_mean_exp
 
 _LOG2 = np.log(2.0)
 _LOG_2PI = np.log(2 * np.pi)
-_MAX_EXACT = 20  # 2^20 states take about a second
-_CENTRES = 100
-_CENTRE_SWEEPS = 50
-_BOUND_GROUPS = 10
 _FAR = 7.0  # standard deviations that no normal number of the kernels exceeds
 _WORK_PER_SEGMENT = 1e9  # weights times sweeps of one block, about a second
 
@@ -37,7 +33,7 @@ class GaussianRBMState(NamedTuple):
     slope: NDArray[np.float64]  # (n,)
 
 
-class GaussianRBMPath(KernelPath):
+class GaussianRBMPath(UnitsPath):
     """From independent normal columns to a Gaussian RBM, geometric in the joint density of v and h.
 
     With base means m and variances t², biases b and c, variances s² and weights W (hidden by
@@ -241,26 +237,19 @@ class GaussianRBMPath(KernelPath):
         """
         return self._sweep(self._state(np.zeros((n, len(self.variances)))), np.zeros(n), stream)
 
-    def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
-        """Return log weights (10, n) of draws from the mixture of p(v | h) over centres h.
+    def _random_chains(self, rng) -> GaussianRBMState:
+        return self._draw_visible(rng.random((N_CENTRES, len(self.components))) < 0.5, rng)
 
-        The centres are where 100 Gibbs chains at the target are after 50 sweeps from random hidden
-        units.
-        """
-        rng = stream.generator()
-        hidden = rng.random((_CENTRES, len(self.components))) < 0.5
-        state = self._draw_visible(hidden, rng)
-        self.move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
-        centres = rng.random(state.field.shape) < expit(state.field)
-        return np.array([self._mixture_log_weights(centres, rng) for _ in range(_BOUND_GROUPS)])
+    def _centres(self, state, rng) -> NDArray[np.bool_]:
+        """Hidden units (n, J) drawn given the visible ones of every chain."""
+        return rng.random(state.field.shape) < expit(state.field)
 
     def _draw_visible(self, hidden, rng) -> GaussianRBMState:
         """Chains whose visible units are drawn given hidden ones (n, J)."""
         means = hidden @ self._filters
         return self._state(means + rng.standard_normal(means.shape))
 
-    def _mixture_log_weights(self, centres, rng):
-        """log f less the log density of a mixture, at a draw from each of its parts, (n,)."""
+    def _mixture_log_weights(self, centres, rng) -> NDArray[np.float64]:
         state = self._draw_visible(centres, rng)
         means = centres @ self._filters
         # |u - mean|² without what all parts have in common, which cancels against log f.
@@ -269,26 +258,11 @@ class GaussianRBMPath(KernelPath):
         softplus = np.logaddexp(0, state.field).sum(axis=1)
         return softplus + log_norm - log_mean_exp(log_parts, axis=1)
 
-    def default_estimator(self) -> PartitionEstimator:
-        """Return `Exact` of at most 20 hidden units, else `ParallelTempering`.
-
-        Returns
-        -------
-        PartitionEstimator
-            Not fitted.
-        """
-        return Exact() if self.log2_states <= _MAX_EXACT else ParallelTempering()
-
     # -- exact enumeration
     @property
     def log2_states(self) -> int:
         """Number of hidden units: 2 to this power states are enumerated."""
         return len(self.components)
-
-    @property
-    def n_enumeration_blocks(self) -> int:
-        """Number of blocks of states that `enumerate_block` takes."""
-        return self._hidden_path(len(self.ladder) - 1).n_enumeration_blocks
 
     def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
         """Return the log weights at `level` of one block of states of the hidden units, the visible
@@ -326,23 +300,5 @@ class GaussianRBMPath(KernelPath):
                 " or variances too small beside them; rescale X or the parameters"
             ) from error
 
-    def sample_enumerated(
-        self, log_block_sums: NDArray, n: int, rng: np.random.Generator
-    ) -> GaussianRBMState:
-        """Return chains at exact draws from the target.
-
-        Parameters
-        ----------
-        log_block_sums : ndarray of shape (n_enumeration_blocks,)
-            Log sums of all blocks.
-        n : int
-            Number of chains.
-        rng : numpy.random.Generator
-            Where the random numbers come from.
-
-        Returns
-        -------
-        GaussianRBMState
-        """
-        hidden = self._hidden_path(len(self.ladder) - 1).sample_enumerated(log_block_sums, n, rng)
-        return self._draw_visible(hidden.x.astype(np.float64), rng)
+    def _state_of_units(self, units, rng) -> GaussianRBMState:
+        return self._draw_visible(units.astype(np.float64), rng)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.random import Stream
+from sklpf.models._enumerable_path import BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES
 from sklpf.models.mcrbm._base import PeakMixture, curvature
 from sklpf.models.mcrbm._units import Units, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
@@ -17,9 +18,6 @@ from sklpf.paths._kernel_path import CompiledPrograms
 from sklpf.uncertainty import log_mean_exp
 
 _N_LEVELS = 5000  # of the default estimator
-_CENTRES = 100
-_CENTRE_SWEEPS = 50
-_BOUND_GROUPS = 10
 # In units of rows divided by scale. Beyond the first, differences of log f show no slope any more.
 _LARGEST = {"factors": 1e8, "pooling": 1e8, "noise_std": 1e8, "filters": 1e50}
 _SMALLEST_NOISE = 1e-50
@@ -100,15 +98,15 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
         rng = stream.generator()
         variance = units.noise_std**2
         d = self.n_dimensions
-        on = rng.random((_CENTRES, len(units.filters))) < rng.random((_CENTRES, 1))
-        for _ in range(_CENTRE_SWEEPS):
+        on = rng.random((N_CENTRES, len(units.filters))) < rng.random((N_CENTRES, 1))
+        for _ in range(CENTRE_SWEEPS):
             z = variance * (units.intercept + on @ units.filters)
             z += units.noise_std * rng.standard_normal(z.shape)
             on = rng.random(on.shape) < sigmoid(units.intercept_mean + z @ units.filters.T)
         centres = variance * (units.intercept + on @ units.filters)
         log_weights = []
-        for _ in range(_BOUND_GROUPS):
-            z = centres + units.noise_std * rng.standard_normal((_CENTRES, d))
+        for _ in range(BOUND_GROUPS):
+            z = centres + units.noise_std * rng.standard_normal((N_CENTRES, d))
             parts = (z @ centres.T - 0.5 * np.sum(centres**2, axis=1)) / variance
             log_mixture = log_mean_exp(parts, axis=1) - np.sum(z**2, axis=1) / (2 * variance)
             log_weights.append(self._log_density(z) - log_mixture)

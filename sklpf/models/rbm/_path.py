@@ -9,24 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit, softmax
 
 from sklpf._utils.layout import aligned_zeros
 from sklpf._utils.numbers import as_float64, check_finite
 from sklpf._utils.random import Stream
-from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
+from sklpf.models._enumerable_path import BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES, UnitsPath
 from sklpf.paths import Regions
 from sklpf.paths._base import check_ladder, map_state, n_chains
-from sklpf.paths._kernel_path import KernelPath
 from sklpf.uncertainty import log_mean_exp
 
 _LOG2 = np.log(2.0)
-_MAX_EXACT = 20  # 2^20 states take about a second
-_UNITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
-# Of the mixture that bounds log Z from below.
-_CENTRES = 100
-_CENTRE_SWEEPS = 50
-_BOUND_GROUPS = 10
 _ROWS_AT_ONCE = 1000
 # Of regions.
 _HIDDEN_OF_A_REGION = 16
@@ -52,7 +45,7 @@ class RBMState(NamedTuple):
     visible_field: NDArray[np.float32]
 
 
-class RBMPath(KernelPath):
+class RBMPath(UnitsPath):
     """From independent visible units to an RBM, geometric in the joint density of v and h.
 
     With base logits a, visible biases c, hidden biases b and weights W (visible by hidden)
@@ -97,6 +90,7 @@ class RBMPath(KernelPath):
     base_log_partition: float | None = 0.0
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
     _kernels = "sklpf.models.rbm._path_kernels"
+    _in_gray_code = True
 
     def __init__(
         self,
@@ -293,30 +287,6 @@ class RBMPath(KernelPath):
         """Length of a state's summary: the probabilities of the hidden units."""
         return len(self.components)
 
-    def default_estimator(self) -> PartitionEstimator:
-        """Return `Exact` where the smaller layer has at most 20 units, else `ParallelTempering`.
-
-        Returns
-        -------
-        PartitionEstimator
-            Not fitted.
-        """
-        return Exact() if self.log2_states <= _MAX_EXACT else ParallelTempering()
-
-    def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
-        """Return log weights (10, n) of draws from a mixture p_G(v) = mean over centres h of p(v |
-        h) (PRML 11.73).
-
-        The centres are where 100 plain Gibbs chains at the target are after 50 sweeps, half of them
-        from random visible units and half from random hidden ones: either kind finds modes that the
-        other does not.
-        """
-        rng = stream.generator()
-        state = self.state_from_rows(self._random_rows(rng))
-        self.move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
-        draws = (self.draw_conditional(state, rng) for _ in range(_BOUND_GROUPS))
-        return np.array([self.mixture_log_weights(state, drawn) for drawn in draws])
-
     def regions(self, stream: Stream) -> Regions:
         """Return balls around the modes of p(v | h), for h from chains at the target that start at
         random, with one hidden unit on alone, and at `starts`.
@@ -329,7 +299,7 @@ class RBMPath(KernelPath):
         rng = stream.generator()
         rows = [self._random_rows(rng), self._rows_of_units(rng), self.starts]
         state = self.state_from_rows(np.concatenate(rows))
-        self.move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
+        self.move_at_target(state, CENTRE_SWEEPS, stream.at(1))
         hidden = [state.h.copy()]
         for i in range(_HIDDEN_OF_A_REGION - 1):
             self.move_at_target(state, 1, stream.at(2 + i))
@@ -351,13 +321,13 @@ class RBMPath(KernelPath):
                 chosen.append(r)
 
         centres = modes[chosen].astype(np.uint8)
-        regions = Regions(centres, np.sqrt(radii[chosen]), np.empty((len(chosen), _BOUND_GROUPS)))
+        regions = Regions(centres, np.sqrt(radii[chosen]), np.empty((len(chosen), BOUND_GROUPS)))
         # Where many states remain, each chain has seen few of them, but all together have seen
         # more: every draw is weighted by the mixture of all.
         all_fields = fields[chosen]
-        work = all_fields.size * len(chosen) * _BOUND_GROUPS
+        work = all_fields.size * len(chosen) * BOUND_GROUPS
         n_draws = int(np.clip(_REGION_WORK // work, _FEWEST_REGION_DRAWS, _MOST_REGION_DRAWS))
-        for group in range(_BOUND_GROUPS):
+        for group in range(BOUND_GROUPS):
             v = np.concatenate([_drawn(own, n_draws, rng) for own in all_fields])
             log_weights = self._log_weights(v, np.concatenate(all_fields))
             inside = np.where(regions.contain(v), log_weights[:, np.newaxis], -np.inf)
@@ -403,7 +373,7 @@ class RBMPath(KernelPath):
         """Starts of chains at the target: half of them random rows, half drawn given random hidden
         units.
         """
-        n_half = _CENTRES // 2
+        n_half = N_CENTRES // 2
         visible = rng.random((n_half, len(self.intercept_visible))) < 0.5
         hidden = rng.random((n_half, len(self.components))) < 0.5
         return np.concatenate([visible, self._rows_given(hidden, rng)])
@@ -412,7 +382,7 @@ class RBMPath(KernelPath):
         """Rows drawn given that one hidden unit is on, of at most as many units as there are
         centres.
         """
-        alone = rng.permutation(len(self.components))[:_CENTRES]
+        alone = rng.permutation(len(self.components))[:N_CENTRES]
         return self._rows_given(np.eye(len(self.components))[alone], rng)
 
     def _rows_given(self, hidden, rng):
@@ -432,11 +402,19 @@ class RBMPath(KernelPath):
         11.73).
         """
         fields = self._visible_fields(centres.h)
-        log_norms = np.logaddexp(0, fields).sum(axis=1)
         parts = np.array_split(state.v, -(-len(state.v) // _ROWS_AT_ONCE))
-        return np.concatenate(
-            [self._log_f_of_rows(v) - log_mean_exp(v @ fields.T - log_norms, axis=1) for v in parts]
-        )
+        return np.concatenate([self._log_weights(v, fields) for v in parts])
+
+    # -- the bound: half of its chains start at random visible units and half at random hidden ones,
+    # of which either kind finds modes that the other does not
+    def _random_chains(self, rng) -> RBMState:
+        return self.state_from_rows(self._random_rows(rng))
+
+    def _centres(self, state, rng) -> RBMState:
+        return state
+
+    def _mixture_log_weights(self, centres, rng) -> NDArray[np.float64]:
+        return self.mixture_log_weights(centres, self.draw_conditional(centres, rng))
 
     # -- modes
     def log_joint(self, state: RBMState) -> NDArray[np.float64]:
@@ -470,11 +448,6 @@ class RBMPath(KernelPath):
         """Number of units of the smaller layer: 2 to this power states are enumerated."""
         return min(self.components.shape)
 
-    @property
-    def n_enumeration_blocks(self) -> int:
-        """Number of blocks of states that `enumerate_block` takes."""
-        return 1 << max(0, self.log2_states - _UNITS_PER_BLOCK)
-
     def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
         """Return the log weights at `level` of one block of states of the smaller layer, the other
         summed out.
@@ -488,41 +461,12 @@ class RBMPath(KernelPath):
         over_hidden = len(self.components) <= self.components.shape[1]
         if not over_hidden:
             rows, visible, hidden = rows.T, hidden, visible
-        n_low = min(self.log2_states, _UNITS_PER_BLOCK)
+        n_low = self._units_of_a_block
         out = np.empty(1 << n_low)
         enumerate_states(np.ascontiguousarray(rows), hidden, visible.copy(), block, n_low, out)
         return out - (1 - beta) * self._base_constant
 
-    def sample_enumerated(
-        self, log_block_sums: NDArray, n: int, rng: np.random.Generator
-    ) -> RBMState:
-        """Return chains at exact draws from the target.
-
-        Parameters
-        ----------
-        log_block_sums : ndarray of shape (n_enumeration_blocks,)
-            Log sums of all blocks.
-        n : int
-            Number of chains.
-        rng : numpy.random.Generator
-            Where the random numbers come from.
-
-        Returns
-        -------
-        RBMState
-            With all hidden units off.
-        """
-        level = len(self.ladder) - 1
-        blocks = rng.choice(len(log_block_sums), size=n, p=softmax(log_block_sums))
-        n_low = min(self.log2_states, _UNITS_PER_BLOCK)
-        units = np.empty((n, self.log2_states), dtype=np.uint8)
-        for block in np.unique(blocks):
-            chosen = blocks == block
-            shares = softmax(self.enumerate_block(block, level))
-            codes = rng.choice(1 << n_low, size=chosen.sum(), p=shares)
-            # `enumerate_block` goes through the states in Gray-code order.
-            states = (codes ^ (codes >> 1)) | (block << n_low)
-            units[chosen] = states[:, np.newaxis] >> np.arange(self.log2_states) & 1
+    def _state_of_units(self, units, rng) -> RBMState:
         if len(self.components) > self.components.shape[1]:
             return self.state_from_rows(units)
         mean = expit(self.intercept_visible + units @ self.components)
@@ -531,12 +475,6 @@ class RBMPath(KernelPath):
     @property
     def _base_constant(self) -> float:
         return float(np.logaddexp(0, self.base_logit).sum() + len(self.components) * _LOG2)
-
-
-def enumerate_log_partition(path: RBMPath, level: int) -> float:
-    """Log normaliser at one level by full enumeration, in nats."""
-    sums = [logsumexp(path.enumerate_block(b, level)) for b in range(path.n_enumeration_blocks)]
-    return float(logsumexp(sums))
 
 
 def _check_parameters(components, intercept_visible, intercept_hidden, base_mean):

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, Exact, FactorialMixture
 from sklpf.datasets import make_factorial_shapes
-from sklpf.models.factorial._path import _MAX_EXACT
+from sklpf.models._enumerable_path import MAX_EXACT
 
 SHAPES = {"noise_variance": 0.01, "component_variance": 0.1225, "activation_probability": 0.3}
 
@@ -86,7 +86,7 @@ def test_estimates_and_enumeration_agree_within_their_errors(fitted):
 
 def test_more_components_than_are_enumerated_are_annealed():
     X = np.random.default_rng(0).normal(size=(200, 10))
-    model = FactorialMixture(_MAX_EXACT + 1, noise_variance=0.5, random_state=0).fit(X)
+    model = FactorialMixture(MAX_EXACT + 1, noise_variance=0.5, random_state=0).fit(X)
     rows = X[:8]
     interval = model.score_interval(rows)
     assert (

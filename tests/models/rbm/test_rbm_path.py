@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 from fused_programs import assert_derivatives_equal_finite_differences
+from known_problems import enumerate_log_partition
 from scipy.special import expit, logsumexp
 
 from sklpf._utils.random import FIRST, SECOND
@@ -15,7 +16,7 @@ from sklpf.kernels import OPTIONS, random_bits
 from sklpf.kernels import _programs as programs
 from sklpf.models import RBMPath
 from sklpf.models.rbm import _path_kernels as _rbm_kernels
-from sklpf.models.rbm._path import RBMState, enumerate_log_partition
+from sklpf.models.rbm._path import RBMState
 from sklpf.paths import Stream, stream_key
 from sklpf.paths._base import map_state
 from sklpf.runs import _plain, _programs
