@@ -28,7 +28,7 @@ from sklpf._utils.parallel import (
 )
 from sklpf.partition import AIS, BDMC, RAISE, RTS, SMC, LeftToRight, ParallelTempering
 from sklpf.paths import Gaussian, GeometricPath, Path
-from sklpf.runs._plan import equal_blocks, segments
+from sklpf.programs._plan import equal_blocks, segments
 from sklpf.transitions import Gibbs
 
 

@@ -28,7 +28,7 @@ from sklearn.datasets import load_digits
 
 from sklpf import BernoulliRBM, Exact
 from sklpf.paths import Stream, make_ladder, stream_key
-from sklpf.runs._programs import temper
+from sklpf.programs._programs import temper
 from sklpf.testing import find_shared_data
 from sklpf.transitions import Gibbs
 

@@ -8,8 +8,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from sklpf.display._drawing import Display, last_step, title_of
-from sklpf.readings import read
-from sklpf.runs import PopulationRun, Run
+from sklpf.partition import PopulationRun, Run
 
 
 class RunDisplay(Display):
@@ -109,9 +108,9 @@ class RunDisplay(Display):
             )
         if run.ladder is None:
             raise ValueError(
-                f"RunDisplay draws runs with levels, and this run of {run.sampler} has none"
+                f"RunDisplay draws runs with levels, and this run of {run.method} has none"
             )
-        result = read(run).result
+        result = run.read()
         found = result.diagnostics
         drawn: dict[str, Any] = {name: found.get(name) for name in ("acceptance", "log_weights")}
         if "rejection" in found:

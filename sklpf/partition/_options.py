@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from sklpf._utils.sklearn import N_JOBS, Instance, Interval, StrOptions
-from sklpf.runs._plan import ADAPTIVE_LADDERS
+from sklpf.programs._plan import ADAPTIVE_LADDERS
 from sklpf.transitions import Transition
 
 SAMPLING: dict[str, Any] = {

@@ -35,6 +35,7 @@ from scipy.stats import binom
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import BernoulliRBM as ScikitRBM
+from sklpf.readings import read
 
 from sklpf import (
     AIS,
@@ -55,7 +56,6 @@ from sklpf import (
     WangLandau,
 )
 from sklpf.models.rbm._path import RBMPath
-from sklpf.readings import read
 from sklpf.testing import find_shared_data
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))

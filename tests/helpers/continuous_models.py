@@ -8,7 +8,7 @@ from sklpf import HMC
 from sklpf.kernels import njit
 from sklpf.kernels._densities import Values, evaluate
 from sklpf.paths import Stream
-from sklpf.runs import _plain, _programs
+from sklpf.programs import _plain, _programs
 
 
 def slopes(function, x, width=1e-6):

@@ -4,7 +4,7 @@ import numpy as np
 
 from sklpf.paths import Stream, stream_key
 from sklpf.paths._base import map_state
-from sklpf.runs import _plain, _programs
+from sklpf.programs import _plain, _programs
 from sklpf.transitions import Gibbs
 
 STREAM = Stream(stream_key(1), chain=5, step=1)

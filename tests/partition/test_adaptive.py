@@ -20,8 +20,8 @@ from sklpf import RTS, SAMS, Gaussian, GeometricPath, WangLandau
 from sklpf.partition._sams import TwoStageGain
 from sklpf.partition._wang_landau import HalvingGain
 from sklpf.paths import Path
-from sklpf.runs._adaptive import adapt
-from sklpf.runs._rounds import START, Setup, run_round
+from sklpf.programs._adaptive import adapt
+from sklpf.programs._rounds import START, Setup, run_round
 from sklpf.transitions import Gibbs
 
 T_BOUND = 4.8

@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf.models import RBMPath
 from sklpf.partition import AIS
 from sklpf.paths import LADDERS, make_ladder, stream_key
-from sklpf.runs._annealing import anneal_up
-from sklpf.runs._plan import pilot_spread
+from sklpf.programs._annealing import anneal_up
+from sklpf.programs._plan import pilot_spread
 from sklpf.testing import check_partition_estimator
 from sklpf.transitions import Gibbs, Metropolis
 

@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from sklpf import AIS, BDMC, HAIS, RAISE, RTS, Gaussian, GeometricPath, ParallelTempering
 from sklpf.paths import stream_key
-from sklpf.runs._annealing import anneal_up
+from sklpf.programs._annealing import anneal_up
 from sklpf.testing import Problem, check_partition_estimator
 from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from known_problems import make_rbm_problem
 from sklearn.exceptions import ConvergenceWarning
+from sklpf.readings import Diagnostic, conclude, read
+from sklpf.partition import Run
 
 from sklpf import PartitionEstimator
 from sklpf.partition import Alarm
 from sklpf.paths import Stream, require_base, stream_key
-from sklpf.readings import Diagnostic, conclude, read
-from sklpf.runs import Run
 from sklpf.testing import check_partition_estimator
 from sklpf.uncertainty import jackknife, log_mean_exp
 

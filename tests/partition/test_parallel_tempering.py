@@ -18,8 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import Exact, Gaussian, GeometricPath, ParallelTempering, RandomWalk, Uniform
 from sklpf.models import RBMPath
 from sklpf.paths import make_ladder
-from sklpf.runs import _plan
-from sklpf.runs._plan import doubling
+from sklpf.programs import _plan
+from sklpf.programs._plan import doubling
 
 Z_BOUND = 3.7
 

@@ -17,8 +17,8 @@ from sklearn.base import clone
 from sklpf import RAISE, Exact, Path
 from sklpf.models import RBMPath
 from sklpf.paths import Stream, stream_key
-from sklpf.runs import _plain, _programs
-from sklpf.runs._annealing import anneal_down
+from sklpf.programs import _plain, _programs
+from sklpf.programs._annealing import anneal_down
 from sklpf.testing import check_partition_estimator
 from sklpf.transitions import Gibbs
 

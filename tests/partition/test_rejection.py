@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
+from sklpf.readings import read
 
 from sklpf import Gaussian, GeometricPath, ProductOfExperts, RejectionSampling, StudentT
 from sklpf.models import RBMPath
 from sklpf.partition._rejection import RejectionRun
-from sklpf.readings import read
 from sklpf.testing import check_partition_estimator
 
 NORMAL = np.log(2 * np.pi) / 2

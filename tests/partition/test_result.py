@@ -10,6 +10,7 @@ import pytest
 from convergence import may_not_converge
 from known_rows import make_rows_problem
 from sklearn.base import clone
+from sklpf.partition import Diagnostic
 
 import sklpf
 from sklpf import (
@@ -45,7 +46,6 @@ from sklpf import (
 )
 from sklpf._utils.tables import decimals, from_to, short, with_error
 from sklpf.partition import Alarm, PartitionResult
-from sklpf.readings import Diagnostic
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))

@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklpf.readings import read
 
 from sklpf import (
     AIS,
@@ -34,7 +35,6 @@ from sklpf import (
 from sklpf.models import LDAPath
 from sklpf.partition import Alarm
 from sklpf.paths import Gaussian, GeometricPath, Uniform
-from sklpf.readings import read
 from sklpf.reweighting import rts_curve
 from sklpf.testing import check_partition_estimator
 

@@ -17,14 +17,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import RTS, Exact, Gaussian, GeometricPath, RandomWalk
 from sklpf.models import RBMPath
+from sklpf.partition._tempering_run import between_target_states, judge, tempering_alarms
+from sklpf.partition.checks._alarms import modes_alarms
 from sklpf.paths import Path
-from sklpf.readings._alarms import modes_alarms
-from sklpf.readings._rounds import between_target_states, judge, tempering_alarms
+from sklpf.programs import _plan
+from sklpf.programs._pilot import run_pilot
+from sklpf.programs._rounds import Setup, run_round
+from sklpf.programs._tempering import pool_groups
 from sklpf.reweighting import Pooled, mbar
-from sklpf.runs import _plan
-from sklpf.runs._pilot import run_pilot
-from sklpf.runs._rounds import Setup, run_round
-from sklpf.runs._tempering import pool_groups
 from sklpf.transitions import Gibbs
 from sklpf.uncertainty import Difference
 

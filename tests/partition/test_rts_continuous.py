@@ -29,7 +29,7 @@ from sklpf import (
     ThermodynamicIntegration,
     compare_estimates,
 )
-from sklpf.readings._continuous import judge_continuous
+from sklpf.partition._continuous_run import judge_continuous
 from sklpf.transitions import Gibbs
 
 T_BOUND = 4.8

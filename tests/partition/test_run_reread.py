@@ -11,6 +11,7 @@ from convergence import may_not_converge, quietly
 from known_problems import make_rbm_problem
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklpf.partition import Draws
 
 from sklpf import (
     AIS,
@@ -38,7 +39,6 @@ from sklpf import (
     WangLandau,
 )
 from sklpf.models import LDAPath
-from sklpf.runs import Draws
 
 PROBLEM = make_rbm_problem("easy")
 DOCUMENT = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3]]).row(0)

@@ -7,6 +7,7 @@ import pytest
 from convergence import may_not_converge
 from scipy.special import logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
+from sklpf.partition import Draws
 
 from sklpf import (
     AIS,
@@ -20,9 +21,8 @@ from sklpf import (
     ParallelTempering,
     WangLandau,
 )
+from sklpf.partition.checks._regions import FOR_ALARM, FOR_SECOND_TRY, missed_regions
 from sklpf.paths import Regions
-from sklpf.readings._regions import FOR_ALARM, FOR_SECOND_TRY, missed_regions
-from sklpf.runs import Draws
 
 DISTANCE = 14.0
 

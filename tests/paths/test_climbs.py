@@ -10,6 +10,7 @@ import pytest
 from convergence import may_not_converge
 from known_densities import make_density_problem
 from scipy.special import logsumexp, ndtri
+from sklpf.partition import Draws
 
 from sklpf import (
     HAIS,
@@ -23,11 +24,10 @@ from sklpf import (
 )
 from sklpf.interop import from_prior_transform
 from sklpf.models._density_ratio_path import DensityRatioPath
+from sklpf.partition.checks._regions import region_alarms
 from sklpf.paths import LocalMasses, Stream, stream_key
 from sklpf.paths._capabilities import has
 from sklpf.paths._climbs import _root_of_precision, mirrored
-from sklpf.readings._regions import region_alarms
-from sklpf.runs import Draws
 
 Z_BOUND = 4.0
 BASE = Gaussian(np.zeros(2), 9.0)

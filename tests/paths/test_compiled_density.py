@@ -24,7 +24,7 @@ from sklpf import (
     Uniform,
 )
 from sklpf.paths import Stream, stream_key
-from sklpf.runs import _plain, _programs
+from sklpf.programs import _plain, _programs
 from sklpf.testing import check_transition
 
 PRECISION = np.array([[2.0, 0.9, 0.0], [0.9, 1.0, 0.3], [0.0, 0.3, 0.7]])

@@ -12,7 +12,7 @@ from sklpf import AIS, RTS, SMC, BernoulliRBM, Exact, MarkovMixture, ParallelTem
 from sklpf.models import RBMPath
 from sklpf.models.rbm._mixture_path import RBMMixturePath
 from sklpf.paths import Stream, stream_key
-from sklpf.runs import _plain, _programs
+from sklpf.programs import _plain, _programs
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 

@@ -18,7 +18,7 @@ from sklpf.models.rbm import _path_kernels as _rbm_kernels
 from sklpf.models.rbm._path import RBMState, enumerate_log_partition
 from sklpf.paths import Stream, stream_key
 from sklpf.paths._base import map_state
-from sklpf.runs import _plain, _programs
+from sklpf.programs import _plain, _programs
 from sklpf.testing import check_path
 from sklpf.transitions import Gibbs
 
