@@ -7,4 +7,4 @@ import pytest
 @pytest.fixture(autouse=True)
 def fixed_seeds():
     """Seed NumPy's global state, of which `random_state=None` draws."""
-    np.random.seed(0)
+    np.random.seed(0)  # noqa: NPY002

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "doc" / "guide" / "alarms.md"
-FOLDERS = ("kernels", "models", "partition", "paths", "readings", "runs", "training")
+FOLDERS = ("kernels", "models", "partition", "paths", "programs", "training")
 NO_SENTENCES = (
     "progress.py",
     "_summary.py",
@@ -68,7 +68,6 @@ NO_ALARMS = (
     "lower learning_rate or rescale X",
     "fits are there from an earlier run",
     "nats per row, expected from",
-    "splits of a search",
     "training rows",
     "of these two fits",
     "between the last passes of training",

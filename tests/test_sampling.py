@@ -87,6 +87,16 @@ def test_the_same_random_state_gives_the_same_draws():
         ),
         (lambda: importance_resample([1, 2], [-np.inf, -np.inf], 5), ValueError, "at least one"),
         (lambda: importance_resample([1, 2], ["a", "b"], 5), TypeError, "log_weights"),
+        (
+            lambda: importance_resample([[1], [1, 2]], [0.0, 0.0], 5),
+            ValueError,
+            "samples must be a rectangular array",
+        ),
+        (
+            lambda: importance_resample([1, 2], [0.0, 0.0], 5, random_state="a"),
+            ValueError,
+            "random_state must be an int",
+        ),
         (lambda: importance_resample([1, 2], [0.0, 0.0], -1), ValueError, "n must be an integer"),
     ],
 )

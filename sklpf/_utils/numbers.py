@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
@@ -41,14 +42,14 @@ def check_finite(values: ArrayLike, name: str) -> None:
         raise ValueError(f"{name} must be at most {LARGEST:g} in absolute value: rescale X")
 
 
-def check_squares(X: NDArray) -> None:
+def check_squares(X: NDArray, name: str = "X") -> None:
     """Raise ValueError unless rows are finite, and the sum of their squares."""
     with np.errstate(over="ignore", invalid="ignore"):
         square = np.sum(X**2)
     if not np.isfinite(square):
         raise ValueError(
-            "X must be finite; it holds NaN or infinity, or values too large to be squared: drop"
-            " those rows, or rescale X"
+            f"{name} must be finite; it holds NaN or infinity, or values too large to be squared:"
+            f" drop those rows, or rescale {name}"
         )
 
 
@@ -65,20 +66,38 @@ def check_positive(values: ArrayLike, name: str) -> None:
         )
 
 
-def check_scale(value: Any, name: str) -> float:
-    """Return a number that can be divided by or raise ValueError."""
+def check_number(value: Any, name: str, check: Callable = check_finite) -> float:
+    """Return a finite number, or one that passes another check, or raise ValueError."""
     number = as_float64(value, name)
     if number.shape != ():
         raise ValueError(f"{name} must be a number, got an array of shape {number.shape}")
-    check_positive(number, name)
+    check(number, name)
     return float(number)
 
 
-def check_count(n: Any, name: str) -> int:
-    """Return a number of things, at least 1, or raise ValueError."""
-    if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {n!r}")
+def check_scale(value: Any, name: str) -> float:
+    """Return a number that can be divided by or raise ValueError."""
+    return check_number(value, name, check_positive)
+
+
+def check_count(n: Any, name: str, at_least: int = 1) -> int:
+    """Return a number of things, or raise ValueError."""
+    if not isinstance(n, Integral) or isinstance(n, bool) or n < at_least:
+        raise ValueError(f"{name} must be an integer of at least {at_least}, got {n!r:.80}")
     return int(n)
+
+
+def check_bool(value: Any, name: str) -> None:
+    """Raise TypeError unless a value is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r:.80}")
+
+
+def check_option(option: Any, options: tuple[str, ...], name: str) -> None:
+    """Raise ValueError unless an option is one of some words."""
+    if not isinstance(option, str) or option not in options:
+        words = " or ".join(f'"{word}"' for word in options)
+        raise ValueError(f"{name} must be {words}, got {option!r:.80}")
 
 
 def check_level(level: Any) -> None:

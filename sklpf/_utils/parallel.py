@@ -241,7 +241,7 @@ class Checkpoint:
 
     def __init__(self, directory: str | os.PathLike, fingerprint: str):
         self.fingerprint = fingerprint
-        if directory == "":
+        if isinstance(directory, str) and not directory:
             raise ValueError('checkpoint must name a directory, got ""; "." is the current one')
         try:
             self.directory = FilePath(directory)

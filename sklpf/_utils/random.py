@@ -22,19 +22,23 @@ FIRST, SECOND, SWAP, REDRAW, ACCEPT, USER = range(6)
 _LARGEST_SEED = 2**31 - 1
 
 
-def draw_seed(random_state) -> int:
-    """A seed drawn from a RandomState, or from the one that an int or None stands for."""
+def generator_of(random_state) -> np.random.RandomState:
+    """The RandomState that this is, or that an int or None stands for."""
     # kernels import this module, and need no scikit-learn
     from sklearn.utils import check_random_state
 
     try:
-        generator = check_random_state(random_state)
+        return check_random_state(random_state)
     except ValueError as error:
         raise ValueError(
             f"random_state must be an int from 0 to 2**32 - 1, a RandomState or None, got"
-            f" {random_state!r}"
+            f" {random_state!r:.80}"
         ) from error
-    return int(generator.randint(_LARGEST_SEED))
+
+
+def draw_seed(random_state) -> int:
+    """A seed drawn from a RandomState, or from the one that an int or None stands for."""
+    return int(generator_of(random_state).randint(_LARGEST_SEED))
 
 
 class Keys(NamedTuple):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
-from sklearn.utils import check_random_state
 
 from sklpf._utils.numbers import as_float64, check_count
+from sklpf._utils.random import generator_of
 
 _ROUNDING = 1e-9  # of the sum of weights; `choice` takes 1e-8
 RandomState = int | np.random.RandomState | None
@@ -55,7 +55,7 @@ def inverse_cdf_sample(
             f" {quantile!r}"
         )
     n = check_count(n, "n")
-    rng = check_random_state(random_state)
+    rng = generator_of(random_state)
     # 0 comes once in 2^53 numbers
     uniforms = np.maximum(rng.random_sample(n), np.finfo(float).tiny)
     draws = np.asarray(quantile(uniforms), dtype=np.float64)
@@ -106,7 +106,10 @@ def importance_resample(
     >>> importance_resample(["a", "b", "c"], [0.0, -np.inf, 0.0], 4, random_state=1)
     array(['a', 'c', 'a', 'a'], dtype='<U1')
     """
-    samples = np.asarray(samples)
+    try:
+        samples = np.asarray(samples)
+    except ValueError as error:
+        raise ValueError(f"samples must be a rectangular array: {error}") from None
     log_weights = as_float64(log_weights, "log_weights")
     if (
         log_weights.ndim != 1
@@ -124,7 +127,7 @@ def importance_resample(
             " densities"
         )
     n = check_count(n, "n")
-    rng = check_random_state(random_state)
+    rng = generator_of(random_state)
     return samples[rng.choice(len(samples), size=n, p=shares(log_weights))]
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from sklpf._utils.numbers import check_option
 from sklpf.display._drawing import Display, last_step
 
 _GAP = 16  # gaps that the longer side of an image has
@@ -85,6 +86,11 @@ class ComponentsDisplay(Display):
                 f"{cls.__name__} draws components_ of shape (n_components, n_features), and a"
                 f" {type(model).__name__} has none: of other arrays give {cls.__name__}(images)"
             )
+        if whitening is not None and not hasattr(whitening, "inverse_transform"):
+            raise TypeError(
+                "whitening must be a transformer with inverse_transform, got"
+                f" {type(whitening).__name__}"
+            )
         if whitening is not None:
             origin = whitening.inverse_transform(np.zeros((1, components.shape[1])))
             components = whitening.inverse_transform(components) - origin
@@ -126,8 +132,7 @@ class ComponentsDisplay(Display):
             raise ValueError(
                 f"images must have the shape (n_components, height, width), got {images.shape}"
             )
-        if scale not in ("common", "each"):
-            raise ValueError(f'scale must be "common" or "each", got {scale!r}')
+        check_option(scale, ("common", "each"), "scale")
         if scale == "each":
             largest = np.abs(images).max(axis=(1, 2), keepdims=True)
             images = images / np.where(largest > 0, largest, 1)
@@ -158,7 +163,8 @@ def _as_images(components, shape):
                 f"shape must be (height, width) of an image: {n_features} features make no square"
             )
         shape = side, side
-    if np.shape(shape) != (2,) or np.prod(shape) != n_features:
+    whole = np.shape(shape) == (2,) and np.asarray(shape).dtype.kind in "iu"
+    if not whole or np.prod(shape) != n_features:
         raise ValueError(
             f"shape must be (height, width) with a product of {n_features} features, got {shape}"
         )

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import t as student_t
 
+from sklpf._utils.numbers import check_level
 from sklpf.display._drawing import (
     ResultDisplay,
     check_has,
@@ -91,6 +92,7 @@ class ConvergenceDisplay(ResultDisplay):
         ValueError
             If it is not one of rounds.
         """
+        check_level(level)
         found = check_result(result).diagnostics
         check_has(
             result,

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from sklpf._utils.numbers import check_count, check_option
 from sklpf._utils.vocabulary import in_order
 from sklpf.display._drawing import Display, last_step, width
 
@@ -100,7 +101,8 @@ class TopicsDisplay(Display):
             )
         names = _feature_names(model, feature_names, components.shape[1])
         p = components / components.sum(axis=1, keepdims=True)
-        first = np.argsort(-_ranked(p, order), axis=1, kind="stable")[:, : _check_n_words(n_words)]
+        check_count(n_words, "n_words")
+        first = np.argsort(-_ranked(p, order), axis=1, kind="stable")[:, :n_words]
         topics = np.arange(len(p)) if topics is None else _check_topics(topics, len(p))
         chosen = first[topics]
         titles = [f"topic {k}" for k in topics]
@@ -124,7 +126,7 @@ class TopicsDisplay(Display):
         """
         words = np.asarray(self.words)
         p = np.asarray(self.probabilities)
-        room = 5 if ax is None or np.ndim(ax) else max(1, int(width(ax) / _PANEL))
+        room = max(1, int(width(ax) / _PANEL)) if hasattr(ax, "bbox") else 5
         n_columns = n_columns or min(5, room, len(words))
         n_rows = -(-len(words) // n_columns)
         size = 2.4 * n_columns, (0.7 + 0.2 * words.shape[1]) * n_rows
@@ -162,23 +164,17 @@ def _feature_names(model, given, n):
 
 
 def _ranked(p, order):
+    check_option(order, ("probability", "lift"), "order")
     if order == "probability":
         return p
-    if order == "lift":
-        return p * (np.log(p) - np.log(p).mean(axis=0))
-    raise ValueError(f'order must be "probability" or "lift", got {order!r}')
-
-
-def _check_n_words(n_words):
-    if n_words < 1:
-        raise ValueError(f"n_words must be at least 1, got {n_words}")
-    return n_words
+    return p * (np.log(p) - np.log(p).mean(axis=0))
 
 
 def _check_topics(topics, n):
-    topics = np.atleast_1d(topics)
-    if topics.ndim != 1 or not len(topics) or not np.isin(topics, np.arange(n)).all():
+    numbers = np.atleast_1d(topics)
+    whole = numbers.dtype.kind in "iu" and numbers.ndim == 1 and len(numbers)
+    if not whole or not np.isin(numbers, np.arange(n)).all():
         raise ValueError(
-            f"topics must be numbers of topics from 0 to {n - 1}, got {topics.tolist()}"
+            f"topics must be numbers of topics from 0 to {n - 1}, got {numbers.tolist()!r:.80}"
         )
-    return topics
+    return numbers

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from sklpf._utils.numbers import check_count
+from sklpf._utils.numbers import check_bool, check_count
 from sklpf.interop._parameter_path import given_base
 from sklpf.paths import Gaussian, GeometricPath
 from sklpf.paths._base_numbers import number_of_each, values_of
@@ -201,6 +201,7 @@ def from_prior_transform(
         if not callable(function):
             raise TypeError(f"{name} must be a function, got {function!r}")
     n_dimensions = check_count(n_dimensions, "n_dimensions")
+    check_bool(vectorized, "vectorized")
     posterior = _Posterior(log_likelihood, transform, vectorized)
     middle = posterior.parameters(np.zeros((2, n_dimensions)))
     if names is None:

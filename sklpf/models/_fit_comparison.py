@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import check_level
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas, text_table
-from sklpf.models._fit_errors import FitError, Fits, corrected_variance, error_of_mean
+from sklpf.models._fit_errors import FitError, Fits, error_of_mean
 from sklpf.models._scoring import best_first
 
 _MOST_MISSING = 0.25  # of the fits: those that fail are not like the others
-_UNKNOWN = (np.nan, np.nan)
-_ROUNDING = 1e-12  # of scores
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,13 +30,11 @@ class FitInterval(Readable):
     std_error : float
         Standard error of the mean, from all sources.
     sampling : tuple of float
-        Interval from the spread over the held-out rows; NaN if it is not known separately, as for a
-        search.
+        Interval from the spread over the held-out rows.
     fits : tuple of float
-        Interval from training seeds and training sets; NaN if it is not known separately.
+        Interval from training seeds and training sets.
     partition : tuple of float
-        Interval from the errors of log Z, a part of the spread between fits; NaN if it is not
-        known.
+        Interval from the errors of log Z, a part of the spread between fits.
     combined : tuple of float
         All.
     level : float
@@ -133,83 +129,6 @@ class HeldOutRows(NamedTuple):
             return _nothing(level, n_fits, reasons, self.unit)
         error = error_of_mean(complete, self.test_over_train, level)
         return _fit_interval(error, level, n_fits, reasons, self.unit)
-
-
-class SplitScores(NamedTuple):
-    """Scores of splits alone, such as a search keeps.
-
-    Attributes
-    ----------
-    names : tuple of str
-    scores : dict of str to ndarray of shape (n_splits,)
-        NaN where one is missing.
-    partition : dict of str to ndarray of shape (n_splits,), or None
-        Standard errors from log Z, where they are known.
-    test_over_train : float
-        Rows that a split holds out for each that it trains on.
-    unit : {"row", "document"}
-    """
-
-    names: tuple[str, ...]
-    scores: Mapping[str, NDArray[np.float64]]
-    partition: Mapping[str, NDArray[np.float64]] | None
-    test_over_train: float
-    unit: str = "row"
-
-    @property
-    def size(self) -> str:
-        """As in `HeldOutRows`."""
-        return f"{len(self.scores[self.names[0]])} splits of a search"
-
-    def means(self, name: str) -> NDArray[np.float64]:
-        """As in `HeldOutRows`."""
-        return self.scores[name][:, np.newaxis]
-
-    def interval(self, a: str, b: str | None, level: float) -> FitInterval:
-        """As in `HeldOutRows`.
-
-        Raises
-        ------
-        ValueError
-            If the spread between splits says nothing of the error.
-        """
-        values = self.scores[a] if b is None else self.scores[a] - self.scores[b]
-        there = np.isfinite(values)
-        n_fits = int(there.sum())
-        reasons = _missing(n_fits, len(values), n_fits)
-        if n_fits < 2:
-            return _nothing(level, n_fits, reasons, self.unit)
-        variance = corrected_variance(values[there], self.test_over_train)
-        mean = float(values[there].mean())
-        half_width = variance.half_width(level)
-        std_error = float(np.sqrt(variance.value))
-        partition = _UNKNOWN
-        share = 0.0
-        if self.partition is not None:
-            errors = [self.partition[name][there] for name in (a, b) if name is not None]
-            share = float(np.sqrt(sum(np.sum(error**2) for error in errors))) / n_fits
-            part = half_width * share / std_error if std_error > 0 else 0.0
-            partition = (mean - part, mean + part)
-        if not std_error > max(share, _ROUNDING * abs(mean)):
-            what = f"scores of {a}" if b is None else f"differences of {a} from {b}"
-            raise ValueError(
-                f"candidates is a search in which the {what} have a standard error of"
-                f" {std_error:.2g} by their spread between splits and {share:.2g} by log Z alone,"
-                " so that the spread does not show the error: give the candidates as a dict, and X"
-            )
-        return FitInterval(
-            mean=mean,
-            std_error=std_error,
-            sampling=_UNKNOWN,
-            fits=_UNKNOWN,
-            partition=partition,
-            combined=(mean - half_width, mean + half_width),
-            level=level,
-            n_fits=n_fits,
-            converged=not reasons,
-            reasons=reasons,
-            unit=self.unit,
-        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -399,9 +318,7 @@ class FitComparison(Readable):
         return f"expected log-likelihood per {held_out.unit} of procedures (nats): {held_out.size}"
 
 
-def compare_held_out(
-    held_out: HeldOutRows | SplitScores, missing: Sequence[str], level: float
-) -> FitComparison:
+def compare_held_out(held_out: HeldOutRows, missing: Sequence[str], level: float) -> FitComparison:
     """Return the comparison of all candidates, each with the best of those that converged."""
     scores = {name: held_out.interval(name, None, level) for name in held_out.names}
     ranked = best_first(scores)

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 
 from sklpf._utils.numbers import check_count, check_scale, check_squares
 from sklpf._utils.progress import reporting
@@ -19,7 +19,7 @@ from sklpf._utils.sklearn import Interval
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._validation import check_fitted, named_by_model, validate_data
+from sklpf.models._validation import check_fitted, check_parameter, named_by_model, validate_data
 from sklpf.training import EM
 from sklpf.training._settle import warn_unsettled
 
@@ -94,7 +94,6 @@ class GenerativeModel(
         raise NotImplementedError(f"{type(self).__name__} must define _learn(X, rng)")
 
     def _centred(self, X):
-        check_squares(X)
         self.mean_ = X.mean(axis=0)
         return X - self.mean_
 
@@ -152,7 +151,9 @@ class GenerativeModel(
         return path.simulate(n_samples, np.random.default_rng(draw_seed(random_state))) + self.mean_
 
     def _validate(self, X, reset=False):
-        return validate_data(self, X, reset=reset, dtype=np.float64, order="C")
+        X = validate_data(self, X, reset=reset, dtype=np.float64, order="C")
+        check_squares(X)
+        return X
 
     def _scorable(self, X):
         check_fitted(self)
@@ -161,7 +162,7 @@ class GenerativeModel(
 
 def check_latent(X: Any, n: int) -> NDArray[np.float64]:
     """Return values of n latent variables (n_samples, n) or raise ValueError."""
-    X = check_array(X, dtype=np.float64, input_name="X")
+    X = check_parameter(X, "X", dtype=np.float64)
     if X.shape[1] != n:
         raise ValueError(f"X must have a column for each of {n} latent variables, got {X.shape[1]}")
     return X

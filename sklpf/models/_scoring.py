@@ -249,7 +249,8 @@ def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval
             unit,
             scatter,
         )
-    half = float(student_t.ppf(0.5 + level / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    with np.errstate(over="ignore"):  # of rows outside the domain
+        half = float(student_t.ppf(0.5 + level / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
     return ScoreInterval(
         mean=mean,
         sampling=(mean - half, mean + half),

@@ -91,7 +91,8 @@ def check_fitted(model) -> dict[str, int]:
 
     The model names the dimensions of its fitted attributes in ``_fitted_shapes``, a dict such as
     ``{"components_": ("n_components", "n_features")}``; () is a number. Those that are divided by
-    are named in ``_positive``. Returns the sizes of these.
+    are named in ``_positive``, others that must not be negative in ``_not_negative``, and those
+    between 0 and 1 in ``_shares``. Returns the sizes of these.
 
     Raises
     ------
@@ -106,15 +107,23 @@ def check_fitted(model) -> dict[str, int]:
     sizes = {"n_features": model.n_features_in_}
     for name, dimensions in model._fitted_shapes.items():
         value = getattr(model, name)
-        if isinstance(value, np.ndarray):
+        if isinstance(value, (np.ma.MaskedArray, np.matrix)):  # which multiply in other ways
+            is_real = False
+        elif isinstance(value, np.ndarray):
             is_real = value.dtype.kind in "iu" or value.dtype in (np.float64, np.float32)
         else:
             is_real = not dimensions and isinstance(value, Real)
         shape = np.shape(value) if is_real else ()
         if is_real and len(shape) == len(dimensions):
             known = tuple(sizes.setdefault(dimension, n) for dimension, n in zip(dimensions, shape))
-            if shape == known:
+            if shape == known and 0 not in shape:
                 check_finite(value, name)
+                if name in getattr(model, "_not_negative", ()) and np.any(value < 0):
+                    raise ValueError(f"{name} must not be negative, got {np.min(value):g}")
+                if name in getattr(model, "_shares", ()) and not np.all(
+                    (value >= 0) & (value <= 1)
+                ):
+                    raise ValueError(f"{name} must lie between 0 and 1: clip it")
                 if name in model._positive:
                     check_positive(value, name)
                 continue
@@ -127,7 +136,7 @@ def check_fitted(model) -> dict[str, int]:
         )
         given = type(value).__name__
         if isinstance(value, np.ndarray):
-            given = f"{value.dtype} of shape {value.shape}"
+            given = f"{given} of {value.dtype} and shape {value.shape}"
         raise ValueError(
             f"{name} must be {kind} to fit the other fitted attributes, got {given}: set such a"
             " value, or fit the model anew"

@@ -155,9 +155,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         self.converged_ = result.converged
 
     # -- what a subclass defines: _sample, or _estimate alone
-    run_class: type[Run] | tuple[type[Run], ...] | None = (
-        None  # of the runs that it makes or can read
-    )
+    # of the runs that it makes or can read
+    run_class: type[Run] | tuple[type[Run], ...] | None = None
     _keeps_draws = True  # where it can: not of many rows
 
     def _sample(self, path: Path, seed: int) -> Run:
@@ -198,7 +197,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _signed(self, run: Any) -> Any:
         """A run with the name and the parameters of this estimator, which reads it."""
-        options = {name: getattr(self, name, None) for name in run.options}
+        options = {name: getattr(self, name) for name in run.options if hasattr(self, name)}
         return replace(run, method=type(self).__name__, **options)
 
     def _run(self, path: Path, seed: int) -> Run:

@@ -176,7 +176,7 @@ class LeftToRight(PartitionEstimator):
     _parameter_constraints = {
         "n_particles": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "n_filters": [Interval(Integral, 2, None, closed="left")],
-        "n_sweeps": [Interval(Real, 0, None, closed="left")],
+        "n_sweeps": [Interval(Real, 0, 2**31, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         **{name: SAMPLING[name] for name in ("checkpoint", "random_state", "n_jobs", "verbose")},
     }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
+from sklpf._utils.numbers import as_float64
 from sklpf._utils.sklearn import N_JOBS, Instance, Interval, StrOptions
 from sklpf.programs._plan import ADAPTIVE_LADDERS
 from sklpf.transitions import Transition
@@ -34,16 +35,19 @@ PRIOR: list[Any] = [
 
 def log_prior_of(prior, ladder):
     """log r_k, normalised."""
-    if isinstance(prior, str):
-        weights = np.zeros(len(ladder))
-    elif np.ndim(prior) == 0:
-        weights = float(prior) * ladder
+    shares = as_float64(0.0 if isinstance(prior, str) else prior, "prior")
+    if shares.ndim == 0:
+        log_prior = log_softmax(shares * ladder)
+    elif shares.shape != ladder.shape or not np.all((shares > 0) & np.isfinite(shares)):
+        raise ValueError(
+            f"prior must hold {len(ladder)} positive numbers, one for each level, or be a single"
+            " number"
+        )
     else:
-        prior = np.asarray(prior, dtype=float)
-        if prior.shape != ladder.shape or not np.all((prior > 0) & np.isfinite(prior)):
-            raise ValueError(
-                f"prior must hold {len(ladder)} positive numbers, one for each level, or be a"
-                " single number"
-            )
-        weights = np.log(prior)
-    return log_softmax(weights)
+        log_prior = log_softmax(np.log(shares))
+    if not np.exp(log_prior).all():
+        raise ValueError(
+            "prior must leave each level a share that is a positive float64: take a smaller number,"
+            " or shares that differ less"
+        )
+    return log_prior

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -130,13 +131,19 @@ class PartitionResult(Readable):
 
     def __post_init__(self) -> None:
         for name in ("log_partition", "std_error"):
-            if np.asarray(getattr(self, name)).dtype.kind not in "fiu":
+            values = np.asarray(getattr(self, name))
+            if values.dtype.kind not in "fiu" or not values.size:
                 given = repr(getattr(self, name))
                 raise TypeError(f"{name} must be real numbers in nats, got {given:.40}")
-        if self.statement not in STATEMENTS:
+        for name in ("n_sweeps", "check_evaluations", "seconds"):
+            if not isinstance(getattr(self, name), Real):
+                raise TypeError(f"{name} must be a number, got {getattr(self, name)!r:.80}")
+        if not isinstance(self.alarms, tuple):
+            raise TypeError(f"alarms must be a tuple of Alarm, got {self.alarms!r:.80}")
+        if not isinstance(self.statement, str) or self.statement not in STATEMENTS:
             raise ValueError(
                 f"statement must be one of {', '.join(map(repr, STATEMENTS))}, got"
-                f" {self.statement!r}"
+                f" {self.statement!r:.80}"
             )
         error = np.asarray(self.std_error)
         shape = np.shape(self.log_partition)
@@ -155,7 +162,9 @@ class PartitionResult(Readable):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The alarms in words, one sentence each."""
+        """The alarms in words, one sentence each; of a NaN without one, that it is NaN."""
+        if not self.alarms and not self.converged:
+            return ("log Z is NaN: look for NaN in what the estimate was computed from",)
         return tuple(map(str, self.alarms))
 
     def to_frame(self) -> Any:

@@ -103,12 +103,12 @@ class SimulatedTempering(PartitionEstimator):
         bound = lower_bound(path, stream_key(seed, BOUND))
         start = self._initialise(setup, log_prior)
         rounds, previous, n_sweeps, history = self._produce(setup, log_prior, start)
+        n_before = n_moves + n_draws
         fields = {
             "ladder": path.ladder,
             "base_log_partition": base_log_partition,
-            "n_sweeps": n_moves + n_draws + n_sweeps * self.n_chains,
-            "history": history * [1, 1, self.n_chains]
-            + [base_log_partition, 0.0, n_moves + n_draws],
+            "n_sweeps": n_before + n_sweeps * self.n_chains,
+            "history": history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_before],
             "bound": bound,
             "known": alarms,
             "first_ratio": ratio,

@@ -4,10 +4,14 @@ intervals.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, stats
 from scipy.special import erf, log_ndtr
+
+from sklpf._utils.numbers import as_float64
 
 Array = NDArray[np.float64]
 # interquartile range of the standard normal
@@ -23,7 +27,7 @@ def frozen(value: ArrayLike) -> Array:
 def numbers_of(name: str, value: ArrayLike, infinite: bool = False) -> Array:
     """The numbers of a parameter as a read-only copy."""
     try:
-        array = frozen(np.asarray(value, dtype=np.float64))
+        array = frozen(as_float64(value, name))
     except (TypeError, ValueError):
         raise ValueError(
             f"{name} must be a number or a rectangular array of numbers, got {value!r}"
@@ -45,6 +49,12 @@ def values_of(name: str, values: ArrayLike) -> Array:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must give numbers, got {values!r:.80}") from error
     raise ValueError(f"{name} must give real numbers, got {values!r:.80}")
+
+
+def check_function(name: str, function: Any) -> None:
+    """Raise TypeError unless something can be called."""
+    if not callable(function):
+        raise TypeError(f"{name} must be a function of points (n, d), got {function!r:.80}")
 
 
 def number_of_each(name: str, values: ArrayLike, points: Array, hint: str = "") -> Array:
@@ -123,9 +133,11 @@ def vector_of(name: str, value: ArrayLike, d: int | None = None, infinite: bool 
 
 def box_of(low: ArrayLike, high: ArrayLike, d: int | None = None) -> tuple[Array, Array]:
     """Corners of a box; where d isn't known, the longer of both says what it is."""
-    d = d or max(np.size(low), np.size(high))
-    lows = vector_of("low", low, d, infinite=True)
-    highs = vector_of("high", high, d, infinite=True)
+    lows = numbers_of("low", low, infinite=True)
+    highs = numbers_of("high", high, infinite=True)
+    d = d or max(lows.size, highs.size)
+    lows = vector_of("low", lows, d, infinite=True)
+    highs = vector_of("high", highs, d, infinite=True)
     if not np.all(lows < highs):
         i = int(np.argmin(lows < highs))
         raise ValueError(

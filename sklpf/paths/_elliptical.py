@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike
 from scipy import linalg, stats
 from scipy.special import betaln, gammaln
 
+from sklpf._utils.numbers import check_squares
 from sklpf.paths._base_numbers import (
     Array,
     box_of,
+    check_function,
     checked_points,
     factors_of,
     frozen,
@@ -130,6 +132,7 @@ class Gaussian(_Elliptical):
             raise ValueError(
                 f"points must have shape (n, d) with n >= 3 and d >= 1, got {array.shape}"
             )
+        check_squares(array, "points")
         mean = array.mean(axis=0)
         spread = array.std(axis=0)
         constant = np.flatnonzero(spread <= 1e-13 * np.abs(array).max(axis=0))
@@ -227,11 +230,15 @@ class Gaussian(_Elliptical):
         """
         from sklpf.paths._modes import gaussians_at_modes
 
+        check_function("log_density", log_density)
+        if grad is not None:
+            check_function("grad", grad)
         points = numbers_of("starts", starts)
         if points.ndim != 2 or points.size == 0:
             raise ValueError(
                 f"starts must have shape (n, d), a row for each start, got {points.shape}"
             )
+        check_squares(points, "starts")
         return gaussians_at_modes(log_density, points, grad, positive_number("factor", factor))
 
     @property

@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import check_bool
 from sklpf._utils.random import Stream
 from sklpf.paths._as_base import as_base
 from sklpf.paths._base import Points, PointsPath, SlopedPoints, check_ladder
 from sklpf.paths._base_numbers import (
+    check_function,
     gradients_of,
     log_densities_of,
     number_of_each,
@@ -177,8 +179,9 @@ class GeometricPath(PointsPath):
             "value_and_grad": value_and_grad,
             "grad_base": grad_base,
         }.items():
-            if not callable(function) and (function is not None or name == "log_density"):
-                raise TypeError(f"{name} must be a function of points (n, d), got {function!r}")
+            if function is not None or name == "log_density":
+                check_function(name, function)
+        check_bool(vectorized, "vectorized")
         if value_and_grad is not None:
             if grad is not None:
                 raise ValueError("give grad or value_and_grad, not both")

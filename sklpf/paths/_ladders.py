@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.special import expit
 
+from sklpf._utils.numbers import check_count
 from sklpf.paths._base import check_ladder
 
 LADDERS = ("linear", "power", "sigmoid", "salakhutdinov-murray")
@@ -37,8 +38,7 @@ def make_ladder(kind: str | ArrayLike, n_temperatures: int) -> NDArray[np.float6
     """
     if not isinstance(kind, str):
         return check_ladder(kind)
-    if n_temperatures < 2:
-        raise ValueError(f"n_temperatures must be at least 2, got {n_temperatures}")
+    check_count(n_temperatures, "n_temperatures", at_least=2)
     x = np.linspace(0, 1, n_temperatures)
     if kind == "linear":
         return check_ladder(x)

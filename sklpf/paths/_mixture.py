@@ -69,7 +69,12 @@ class Mixture(Base):
     """
 
     def __init__(self, components: Sequence[Any], weights: ArrayLike | None = None) -> None:
-        components = tuple(components)
+        try:
+            components = tuple(components)
+        except TypeError:
+            raise TypeError(
+                f"components must be a sequence of bases, got {components!r:.80}"
+            ) from None
         if not components:
             raise ValueError("components must be at least one base, got none")
         for component in components:

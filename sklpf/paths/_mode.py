@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import linalg, optimize
 
-from sklpf.paths._base_numbers import Array, values_of
+from sklpf.paths._base_numbers import Array, check_function, values_of
 
 Function = Callable[[Array], Array]
 _INSTEAD = (
@@ -24,8 +24,7 @@ def checked_function(
     for the start.
     """
 
-    if not callable(function):
-        raise TypeError(f"{name} must be a function of points (n, d), got {function!r:.80}")
+    check_function(name, function)
 
     def checked(points: Array) -> Array:
         values = values_of(name, function(points))

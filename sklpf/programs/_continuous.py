@@ -69,8 +69,11 @@ def temper_continuously(
         **setup.options,
     )
     _, _, _, betas, gains, summaries = zip(*carries)
-    by_chain = [np.concatenate(parts, axis=1).T.copy() for parts in (betas, gains)]
-    return Continuous(*by_chain, np.array(summaries))
+    return Continuous(
+        betas=np.concatenate(betas, axis=1).T.copy(),
+        gains=np.concatenate(gains, axis=1).T.copy(),
+        summaries=np.array(summaries),
+    )
 
 
 def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):

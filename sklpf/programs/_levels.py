@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import LARGEST
 from sklpf._utils.random import stream_key
 from sklpf.programs._annealing import anneal_up
 from sklpf.programs._plan import NO_ROUNDS, with_round
@@ -67,7 +68,8 @@ def _excess(log_weights, n_chains, tol) -> float:
     alive = log_weights[log_weights > -np.inf]
     if len(alive) < 2:
         return np.inf
-    allowed = np.log1p(n_chains * (tol / _MARGIN) ** 2) + np.log(len(alive) / len(log_weights))
+    error = min(tol / _MARGIN, LARGEST)  # with a square
+    allowed = np.log1p(n_chains * error**2) + np.log(len(alive) / len(log_weights))
     allowed = min(allowed, _MOST_VARIANCE)
     return float(np.var(alive, ddof=1) / allowed) if allowed > 0 else np.inf
 

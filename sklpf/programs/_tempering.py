@@ -221,8 +221,8 @@ def run_round(
     n_kept: int = 0,
     with_draws: bool = False,
 ) -> tuple[list[Chains], Round]:
-    """Return the chains of all groups after a round, and its record, in which about `n_kept` vectors
-    log f_k(x) are kept.
+    """Return the chains of all groups after a round, and its record with about `n_kept` vectors log
+    f_k(x).
     """
     path = setup.path
     n_chains = int(setup.first[-1])

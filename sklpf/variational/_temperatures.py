@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.utils import gen_batches
 
+from sklpf._utils.numbers import check_option
+
 _DATA_AT_ONCE = 4096  # whose distributions over the temperatures are held at a time
 
 
@@ -40,10 +42,7 @@ def temperature_schedule(
         raise ValueError(f"n_sweeps must not be negative, got {n_sweeps}")
     if schedule == "constant":
         return np.full(n_sweeps, float(initial))
-    if schedule not in ("linear", "geometric"):
-        raise ValueError(
-            f'schedule must be "constant", "linear", "geometric" or temperatures, got {schedule!r}'
-        )
+    check_option(schedule, ("linear", "geometric", "constant"), "schedule")
     space = np.linspace if schedule == "linear" else np.geomspace
     return space(initial, 1.0, n_sweeps, endpoint=False)
 

@@ -35,7 +35,6 @@ from scipy.stats import binom
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import BernoulliRBM as ScikitRBM
-from sklpf.readings import read
 
 from sklpf import (
     AIS,
@@ -244,8 +243,8 @@ def read_by_all(path, sampler, seeds):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             fitted = sampler.set_params(random_state=seed).fit(path)
-        own = read(fitted.run_)
-        results = [own.result, *(method._beside(fitted.run_, own) for method in METHODS.values())]
+        own = fitted.run_.read()
+        results = [own, *(method._beside(fitted.run_, own) for method in METHODS.values())]
         rows.append([numbers(result) for result in results])
     return rows
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from sklpf.partition import Alarm
 
 from sklpf import PartitionResult, compare_evidence
+from sklpf.partition import Alarm
 
 pytest.importorskip("matplotlib")
 from sklpf.display import EvidenceDisplay

@@ -3,6 +3,7 @@
 import warnings
 from contextlib import contextmanager
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 
@@ -18,3 +19,11 @@ def quietly(estimator, path):
     """The fitted estimator, converged or not."""
     with may_not_converge():
         return estimator.fit(path)
+
+
+def pooled_z(fits, log_partition):
+    """The summed error of independent runs in units of its standard error: a bias of b standard
+    errors of one run is one of b sqrt(n) here.
+    """
+    errors = [fitted.log_partition_ - log_partition for fitted in fits]
+    return sum(errors) / np.linalg.norm([fitted.log_partition_std_error_ for fitted in fits])

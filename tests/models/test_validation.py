@@ -4,11 +4,13 @@ do instead.
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from interruption import bits
 from scipy.special import logit
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -16,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklpf import (
     AIS,
     BernoulliRBM,
+    BoltzmannMachine,
     Exact,
     FactorialMixture,
     GaussianRBM,
@@ -269,15 +272,14 @@ def test_a_fit_that_fails_half_way_leaves_the_model_as_it_was(model, monkeypatch
         raise ValueError("half way")
 
     fitted = copy.deepcopy(model).fit(GOOD.toarray())
-    before = dict(vars(fitted))
+    before = bits(fitted)
     monkeypatch.setattr("sklpf.models.lda.learning._variational_bayes.update_topics", fail)
     monkeypatch.setattr(
         "sklpf.models.factorial.learning._posterior.FactorialPosterior.update_hyperparameters", fail
     )
     with pytest.raises(ValueError, match="half way"):
         fitted.fit(np.eye(6))
-    assert all(vars(fitted)[name] is value for name, value in before.items())
-    assert vars(fitted).keys() == before.keys()
+    assert bits(fitted) == before
 
 
 # ---- a model of a user's own
@@ -395,3 +397,103 @@ def test_a_variance_that_was_set_is_checked_before_its_first_use(value):
     for method in (model.transform, model.partial_fit, lambda X: model.sample(2)):
         with pytest.raises(ValueError, match="noise_variance_ must be"):
             method(X)
+
+
+SPINS = np.ones((3, 3)) - np.eye(3)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: BoltzmannMachine.from_parameters(SPINS, offset="x"), "offset must be real"),
+        (lambda: BoltzmannMachine.from_parameters(SPINS, offset=[1, 2]), "offset must be a number"),
+        (lambda: BoltzmannMachine.from_parameters(SPINS, offset=np.nan), "offset must be finite"),
+        (lambda: factorial().inverse_transform({}), "X can't be used"),
+        (lambda: factorial().inverse_transform([["a", "b"]]), "X can't be used"),
+        (lambda: linear().inverse_transform([[1j, 1j]]), "X can't be used"),
+        (lambda: linear().transform(np.full((2, 3), 1e300)), "too large to be squared"),
+        (
+            lambda: documents().score_interval(np.ones((2, 3)), per=np.array(["word", "x"])),
+            'per must be "document" or "word"',
+        ),
+    ],
+)
+def test_arguments_of_another_kind_are_named(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
+
+
+def test_tiny_filters_have_causes_of_zero():
+    model = linear()
+    model.components_ = np.full((2, 3), 1e-300)
+    np.testing.assert_array_equal(model.transform(np.eye(3)), np.zeros((3, 2)))
+
+
+def test_an_interval_of_huge_rows_is_infinite_and_warns_of_the_rows_alone():
+    model = BoltzmannMachine.from_parameters(SPINS)
+    with pytest.warns(ConvergenceWarning, match="rows of X have no likelihood"):
+        found = model.score_interval([[1e80, 1e80, 0], [0, 0, 1]])
+    assert found.sampling == (-np.inf, np.inf)
+
+
+def factorial():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return FactorialMixture(2, max_iter=1, random_state=0).fit(np.eye(5))
+
+
+def linear():
+    X = np.random.default_rng(0).normal(size=(10, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return LinearGenerativeModel(2, max_iter=1, random_state=0).fit(X)
+
+
+def documents():
+    return LatentDirichletAllocation.from_topics(np.ones((2, 3)) / 3, doc_topic_prior=1.0)
+
+
+class Subclass(np.ndarray):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("factors_", np.ma.masked_array, "factors_ must be an array .* got MaskedArray"),
+        ("factors_", lambda a: a[:0], "factors_ must be an array"),
+        ("factors_", lambda a: a.astype(object), "factors_ must be an array .* got .* object"),
+        ("pooling_", lambda a: -a, "pooling_ must not be negative, got -1"),
+    ],
+)
+def test_attributes_that_do_not_compute_as_arrays_are_refused(name, change, message):
+    model = MeanCovarianceRBM.from_parameters(np.eye(2), np.ones((2, 1)), np.ones((1, 2)))
+    setattr(model, name, change(getattr(model, name)))
+    with pytest.raises(ValueError, match=message):
+        model.transform(np.eye(2))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: a.astype(np.float32),
+        np.asfortranarray,
+        lambda a: a.view(Subclass),
+        lambda a: np.repeat(a, 2, axis=0)[::2],
+    ],
+)
+def test_attributes_in_other_layouts_give_the_same_scores(change):
+    X = np.array([[0.5, -1.0], [0.0, 2.0]])
+    model = ProductOfExperts.from_parameters(
+        [[1.0, 0.5], [0.25, 1.0]], [2.0, 3.0], partition_estimator=Exact()
+    )
+    expected = model.score_samples(X)
+    model.components_ = change(model.components_)
+    np.testing.assert_allclose(model.score_samples(X), expected, rtol=1e-6)
+
+
+def test_probabilities_that_are_none_are_named():
+    model = factorial()
+    model.activation_probability_ = -model.activation_probability_
+    with pytest.raises(ValueError, match="activation_probability_ must lie between"):
+        model.transform(np.eye(5))

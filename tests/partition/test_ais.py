@@ -13,7 +13,6 @@ from sklpf.partition import AIS
 from sklpf.paths import LADDERS, make_ladder, stream_key
 from sklpf.programs._annealing import anneal_up
 from sklpf.programs._plan import pilot_spread
-from sklpf.testing import check_partition_estimator
 from sklpf.transitions import Gibbs, Metropolis
 
 CHOICES = (*LADDERS, "adaptive", (0.0, 0.01, *np.linspace(0.05, 1, 40)))
@@ -30,11 +29,6 @@ def test_weights_are_unbiased(ladder, weights):
     assert ais.log_partition_ == pytest.approx(problem.log_partition + np.log(relative.mean()))
 
 
-@pytest.mark.parametrize("kind", ["easy", "medium", "digits"])
-def test_keeps_the_contract(kind):
-    check_partition_estimator(AIS(n_temperatures=400), make_rbm_problem(kind))
-
-
 def test_an_undeclared_constant_of_the_base_is_added():
     path = hidden_mode_problem(4, 0.6).path
     path.base_log_partition = 3.0
@@ -42,31 +36,17 @@ def test_an_undeclared_constant_of_the_base_is_added():
 
 
 @may_not_converge()
-@pytest.mark.parametrize(
-    ("n_seeds", "fewest"), [(25, 19), pytest.param(100, 86, marks=pytest.mark.large)]
-)
-def test_interval_covers(n_seeds, fewest):
-    """Fails with probability 2e-4 where 95 % are covered."""
-    problem = make_rbm_problem("digits")
-    covered = 0
-    for seed in range(n_seeds):
-        low, high = AIS(50, 100, random_state=seed).fit(problem.path).log_partition_interval_
-        covered += low <= problem.log_partition <= high
-    assert covered >= fewest
-
-
-@may_not_converge()
 def test_the_one_sided_bound_holds_even_for_useless_runs():
     problem = make_rbm_problem("hard")
     above = 0
-    for seed in range(100):
+    for seed in range(40):
         ais = AIS(8, 5, random_state=seed).fit(problem.path)
         above += ais.result_.diagnostics["lower_bound"] > problem.log_partition
         assert ais.result_.diagnostics["lower_bound"] == pytest.approx(
             ais.log_partition_ - np.log(20)
         )
     assert above <= binom.ppf(
-        1 - 1e-5, 100, 0.05
+        1 - 1e-5, 40, 0.05
     )  # at most 5 % by Markov's inequality; false alarm 1e-5
 
 

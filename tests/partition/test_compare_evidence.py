@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from scipy.stats import t as student_t
-from sklpf.partition import Alarm
 
 from sklpf import HAIS, Gaussian, GeometricPath, PartitionResult, compare_evidence
+from sklpf.partition import Alarm
 
 
 def result(value, error=0.0, degrees=np.inf, **options):

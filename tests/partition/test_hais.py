@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from densities import PATHS
-from interruption import saves
 from scipy.special import log_ndtr
 from sklearn.base import clone
 
 from sklpf import AIS, BDMC, HAIS, RAISE, RTS, Gaussian, GeometricPath, ParallelTempering
 from sklpf.paths import stream_key
 from sklpf.programs._annealing import anneal_up
-from sklpf.testing import Problem, check_partition_estimator
+from sklpf.testing import Problem
 from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice
 
 ROOT = np.linalg.cholesky(np.eye(10) + 0.5 * np.ones((10, 10)))
@@ -172,10 +171,6 @@ def assert_same(run, exactly_accepted=True):
         np.testing.assert_array_equal(run.acceptance, whole().acceptance)
 
 
-def test_jobs_do_not_show():
-    assert_same(fit(n_jobs=2).run_)
-
-
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_back_ends_do_not_show(backend):
     with joblib.parallel_config(backend=backend, n_jobs=2):
@@ -206,20 +201,6 @@ def test_the_velocity_matters():
     assert not np.allclose(
         fit(transition=HMC(metric="diag", n_leapfrog=2, half_life=None)).run_.up, whole().up
     )
-
-
-@pytest.mark.parametrize("n_saved", [1, 8, 20])
-def test_an_interrupted_run_goes_on_with_the_same_bits(n_saved, tmp_path):
-    """Positions, velocities and gradients: 20 segments are saved on the way up and down."""
-    uninterrupted = fit(with_segments(7)).run_
-    with saves(interrupt_at=n_saved):
-        fit(with_segments(7), checkpoint=tmp_path)
-    assert list(tmp_path.iterdir())
-    resumed = fit(with_segments(7), checkpoint=tmp_path).run_
-    np.testing.assert_array_equal(resumed.up, uninterrupted.up)
-    np.testing.assert_array_equal(resumed.down, uninterrupted.down)
-    np.testing.assert_array_equal(resumed.acceptance, uninterrupted.acceptance)
-    assert not list(tmp_path.iterdir())
 
 
 # ---- diagnostics and contract
@@ -258,13 +239,6 @@ def test_a_run_is_read_anew_to_the_bit():
     assert again.result_.method == "HAIS"
     for name, value in fitted.result_.diagnostics.items():
         np.testing.assert_array_equal(again.result_.diagnostics[name], value)
-
-
-def test_hais_passes_the_check_of_estimators():
-    """False alarm 2e-4."""
-    for problem in PROBLEMS:
-        check_partition_estimator(HAIS(50, 100), problem)
-    check_partition_estimator(HAIS(50, 100, transition=HMC(metric="dense")), PROBLEMS[0])
 
 
 def test_hais_is_an_estimator_of_scikit_learn():

@@ -7,26 +7,12 @@ from known_problems import hidden_mode_problem
 
 from sklpf import (
     AIS,
-    BDMC,
-    RAISE,
     RTS,
-    SAMS,
-    SMC,
     BernoulliRBM,
     ParallelTempering,
-    WangLandau,
 )
 
-SMALL = [
-    AIS(8, 50),
-    BDMC(20, n_temperatures=50),
-    RAISE(n_starts=2, n_temperatures=50),
-    RTS(10, 5, 300),
-    SAMS(10, 5, 300),
-    WangLandau(10, 5, 300),
-    SMC(n_particles=8, n_temperatures=20),
-    ParallelTempering(n_ladders=3, n_sweeps=256),
-]
+SMALL = [AIS(8, 50), RTS(10, 5, 100), ParallelTempering(n_ladders=2, n_sweeps=64)]
 
 
 def rbm():

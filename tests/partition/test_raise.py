@@ -19,7 +19,6 @@ from sklpf.models import RBMPath
 from sklpf.paths import Stream, stream_key
 from sklpf.programs import _plain, _programs
 from sklpf.programs._annealing import anneal_down
-from sklpf.testing import check_partition_estimator
 from sklpf.transitions import Gibbs
 
 Z_BOUND = 4.5
@@ -160,11 +159,6 @@ def test_bound_is_above_in_the_mean(weights):
     )  # at most 5 % each: more has probability 1e-5
 
 
-@pytest.mark.parametrize("kind", ["easy", "digits"])
-def test_estimator_contract(kind):
-    check_partition_estimator(RAISE(), make_rbm_problem(kind))
-
-
 def test_exact_starts_give_an_upper_bound():
     result = RAISE(random_state=0, n_temperatures=200).fit(make_rbm_problem("easy").path).result_
     log_weights = result.diagnostics["log_weights"]
@@ -215,15 +209,19 @@ def test_tempered_starts_are_labelled_approximate():
         problem.path.intercept_hidden,
         np.full(64, 0.5),
     )
-    result = RAISE(n_temperatures=300, random_state=0).fit(path).result_
-    assert (result.statement, result.diagnostics["starts"]) == ("approximate", "tempered")
-    assert result.interval() == (-np.inf, np.inf)
-    assert np.isnan(result.std_error)
-    assert not result.converged
-    # tempered starts are practically exact here; t with 9 degrees of freedom: 7 has a false-alarm
-    # rate of 6e-5
-    std_error = result.diagnostics["log_partition_by_start"].std(ddof=1) / np.sqrt(10)
-    assert abs(result.log_partition - problem.log_partition) < 7 * std_error
+    results = [RAISE(n_temperatures=300, random_state=seed).fit(path).result_ for seed in range(6)]
+    for result in results:
+        assert (result.statement, result.diagnostics["starts"]) == ("approximate", "tempered")
+        assert result.interval() == (-np.inf, np.inf)
+        assert np.isnan(result.std_error)
+        assert not result.converged
+    # Tempered starts are practically exact here. Six runs together: t with 54 degrees of freedom
+    # exceeds 4.5 with a probability of 4e-5.
+    errors = [
+        result.diagnostics["log_partition_by_start"].std(ddof=1) / np.sqrt(10) for result in results
+    ]
+    off = sum(result.log_partition - problem.log_partition for result in results)
+    assert abs(off) < 4.5 * np.linalg.norm(errors)
 
 
 @pytest.mark.filterwarnings(
@@ -248,31 +246,6 @@ def test_ladder_of_the_path_does_not_matter():
         raise_.fit(path.with_ladder([0, 0.5])).log_partition_
         == clone(raise_).fit(path).log_partition_
     )
-
-
-def test_interrupted_run_goes_on_with_the_same_bits(tmp_path, monkeypatch):
-    path = make_rbm_problem("easy", weights="joint").path
-    monkeypatch.setattr(RBMPath, "n_moves_per_segment", 20)
-    raise_ = RAISE(n_temperatures=100, random_state=3)
-    whole = raise_.fit(path).result_.diagnostics["log_weights"]
-    calls, compiled = [], _programs.anneal
-
-    def interrupted(*args):
-        calls.append(1)
-        if len(calls) == 20:
-            raise KeyboardInterrupt
-        return compiled(*args)
-
-    kept = clone(raise_).set_params(checkpoint=tmp_path)
-    monkeypatch.setattr(_programs, "anneal", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        kept.fit(path)
-    assert list(tmp_path.glob("*.npz"))
-    calls.clear()
-    monkeypatch.setattr(_programs, "anneal", lambda *args: calls.append(1) or compiled(*args))
-    np.testing.assert_array_equal(kept.fit(path).result_.diagnostics["log_weights"], whole)
-    assert not list(tmp_path.iterdir())
-    assert 0 < len(calls) < 8 * 5  # 8 blocks of 5 segments, less those that were kept
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 from convergence import may_not_converge
 from known_rows import make_rows_problem
 from sklearn.base import clone
-from sklpf.partition import Diagnostic
 
 import sklpf
 from sklpf import (
@@ -45,7 +44,7 @@ from sklpf import (
     compare_models,
 )
 from sklpf._utils.tables import decimals, from_to, short, with_error
-from sklpf.partition import Alarm, PartitionResult
+from sklpf.partition import Alarm, Diagnostic, PartitionResult
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
@@ -231,7 +230,7 @@ def test_labelled_arrays(tempering, rows):
     kept = run.to_xarray()
     assert kept["log_f"].dims == ("chain", "draw", "level")
     assert kept.sizes["chain"] == 4
-    np.testing.assert_array_equal(kept["moved_at"], run.vector_levels)
+    np.testing.assert_array_equal(kept["moved_at"], run.last.vector_levels)
     np.testing.assert_array_equal(
         kept["log_f"].values.reshape(-1, len(run.ladder)), run.samples.vectors
     )
@@ -418,5 +417,22 @@ def test_a_nan_is_not_converged_and_statements_are_of_a_fixed_set():
     assert not PartitionResult(
         "AIS", log_partition=np.array([1.0, np.nan]), std_error=0.1
     ).converged
+    assert PartitionResult("AIS", np.nan, 0.1).reasons[0].startswith("log Z is NaN: look for")
+    assert "not converged: log Z is NaN: look" in repr(PartitionResult("AIS", np.nan, 0.1))
     with pytest.raises(ValueError, match="statement must be one of 'exact', .*, got 'estimated'"):
         PartitionResult("AIS", log_partition=1.0, std_error=0.1, statement="estimated")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"log_partition": []}, "log_partition must be real numbers in nats"),
+        ({"statement": np.array(["exact", "estimate"])}, "statement must be one of"),
+        ({"alarms": 5}, "alarms must be a tuple of Alarm, got 5"),
+        ({"n_sweeps": "many"}, "n_sweeps must be a number, got 'many'"),
+        ({"seconds": None}, "seconds must be a number, got None"),
+    ],
+)
+def test_fields_of_another_kind_are_named(options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        PartitionResult(**{"method": "AIS", "log_partition": 1.0, "std_error": 0.1, **options})

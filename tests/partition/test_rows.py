@@ -75,7 +75,7 @@ class Coins(Path):
         return np.array([logsumexp(self.row(t).enumerate_block(0, 1)) for t in range(self.n_rows)])
 
 
-X = np.random.default_rng(0).normal(size=12)
+X = np.random.default_rng(0).normal(size=5)
 SAMPLERS = {
     "AIS": AIS(20, 30, random_state=3),
     "adaptive AIS": AIS(20, 30, ladder="adaptive", random_state=3),
@@ -107,7 +107,7 @@ def test_exact_gives_every_row():
     np.testing.assert_allclose(exact.log_partition_, path.truth, rtol=1e-12)
     assert exact.result_.statement == "exact"
     assert exact.converged_ is True
-    np.testing.assert_array_equal(exact.log_partition_std_error_, np.zeros(12))
+    np.testing.assert_array_equal(exact.log_partition_std_error_, np.zeros(5))
     for bound in exact.log_partition_interval_:
         np.testing.assert_array_equal(bound, exact.log_partition_)
 
@@ -118,7 +118,7 @@ def test_samplers_agree_with_enumeration_within_their_error():
         estimator.fit(path)
         assert estimator.converged_
         assert np.all(estimator.log_partition_std_error_ < 0.3)
-        low, high = estimator.result_.interval(1 - 1e-5)  # 12 rows twice: false alarms in 2.4e-4
+        low, high = estimator.result_.interval(1 - 1e-5)  # 5 rows twice: false alarms in 1e-4
         assert np.all((low < path.truth) & (path.truth < high))
 
 
@@ -131,8 +131,8 @@ def test_a_row_is_the_result_of_its_own_path():
     many = AIS(100, 100, random_state=0).fit(path)
     spread = np.hypot(alone.log_partition_std_error_, many.log_partition_std_error_[3])
     assert abs(alone.log_partition_ - many.log_partition_[3]) < 3.9 * spread  # false alarms in 1e-4
-    assert many.result_.degrees_of_freedom.tolist() == [99.0] * 12
-    assert many.result_.n_sweeps == 12 * alone.result_.n_sweeps
+    assert many.result_.degrees_of_freedom.tolist() == [99.0] * 5
+    assert many.result_.n_sweeps == 5 * alone.result_.n_sweeps
 
 
 # ---- the same bits
@@ -140,9 +140,9 @@ def test_a_row_is_the_result_of_its_own_path():
 def test_a_subset_another_order_and_one_row_give_the_same_bits(name):
     estimator = SAMPLERS[name]
     everything = numbers(estimator, Coins(X))
-    order = np.array([7, 2, 11, 2])
+    order = np.array([3, 1, 4, 1])
     np.testing.assert_array_equal(numbers(estimator, Coins(X[order])), everything[:, order])
-    np.testing.assert_array_equal(numbers(estimator, Coins(X[5:6])), everything[:, 5:6])
+    np.testing.assert_array_equal(numbers(estimator, Coins(X[2:3])), everything[:, 2:3])
     assert np.all(np.diff(np.sort(everything[0])) > 0)  # rows do differ
 
 
@@ -213,7 +213,7 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
         patch.setattr(Checkpoint, "remove", lambda self: None)  # as if interrupted
         np.testing.assert_array_equal(numbers(estimator, Coins(X)), expected)
     files = sorted(tmp_path.iterdir())
-    assert len(files) == 8  # one for every block of rows, none of the rows' own
+    assert len(files) == 5  # one for every block of rows, none of the rows' own
     files[0].unlink()
     np.testing.assert_array_equal(numbers(estimator, Coins(X)), expected)
     assert not list(tmp_path.iterdir())

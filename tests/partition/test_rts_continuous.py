@@ -12,13 +12,11 @@ import pytest
 from convergence import may_not_converge
 from known_densities import make_density_problem
 from known_problems import hidden_mode_problem, make_rbm_problem
-from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import (
     BAR,
-    HMC,
     MBAR,
     RTS,
     SAMS,
@@ -56,19 +54,6 @@ def z(estimator, problem):
     return (estimator.log_partition_ - problem.log_partition) / estimator.log_partition_std_error_
 
 
-@pytest.mark.parametrize("kind", ["gaussian 2-D, condition 1", "laplace 6-D", "beta-binomial"])
-def test_is_right_at_a_known_log_partition(kind):
-    problem = make_density_problem(kind)
-    rts = RTS(**{**SHORT, "n_sweeps": 600}).fit(problem.path)
-    integral = ThermodynamicIntegration(rule="continuous").fit(rts.run_)
-    for estimator in (rts, integral):
-        assert estimator.converged_
-        assert estimator.log_partition_std_error_ < 0.15
-        assert abs(z(estimator, problem)) < T_BOUND
-    difference = integral.result_.diagnostics["difference"]
-    assert abs(difference) < T_BOUND * integral.result_.diagnostics["difference_std_error"]
-
-
 def test_groups_in_modes_of_their_own_are_an_alarm():
     """Each of ten groups has one chain, which seldom changes between two modes ten apart."""
     path = make_density_problem("two gaussians 2-D").path
@@ -79,14 +64,14 @@ def test_groups_in_modes_of_their_own_are_an_alarm():
     assert not rts.converged_
 
 
-@pytest.mark.parametrize("parameters", [{"prior": 2.0}, {"ladder": "adaptive"}, {"init": "paper"}])
+@pytest.mark.parametrize("parameters", [{"prior": 2.0, "ladder": "adaptive"}, {"init": "paper"}])
 def test_options_leave_the_value(problem, parameters):
-    rts = RTS(**{**SHORT, "n_sweeps": 600, **parameters}).fit(problem.path)
+    rts = RTS(**{**SHORT, **parameters}).fit(problem.path)
     assert rts.converged_
     assert abs(z(rts, problem)) < T_BOUND
 
 
-@pytest.mark.parametrize("transition", [HMC(metric="diag"), RandomWalk(), Slice()])
+@pytest.mark.parametrize("transition", [RandomWalk(), Slice()])
 def test_tuned_moves(problem, transition):
     rts = RTS(**{**SHORT, "n_chains": 20}, transition=transition).fit(problem.path)
     assert abs(z(rts, problem)) < T_BOUND
@@ -100,13 +85,6 @@ def test_gibbs_on_a_path_of_binary_units():
     rts = RTS(**{**SHORT, "n_sweeps": 1000}, transition=Gibbs()).fit(path)
     assert abs(rts.log_partition_) < T_BOUND * rts.log_partition_std_error_
     np.testing.assert_allclose(rts.result_.diagnostics["shares"] * 9, 1, atol=0.1)
-
-
-@pytest.mark.large
-def test_agrees_with_many_levels(problem, fitted):
-    levels = RTS(n_chains=50, n_temperatures=60, n_sweeps=600, random_state=1).fit(problem.path)
-    error = np.hypot(levels.log_partition_std_error_, fitted.log_partition_std_error_)
-    assert abs(levels.log_partition_ - fitted.log_partition_) < T_BOUND * error
 
 
 def test_betas_have_the_prior_as_density(problem):
@@ -144,7 +122,7 @@ def test_a_sampler_is_judged_once(problem, monkeypatch):
         judged.append(run)
         return judge_continuous(run)
 
-    monkeypatch.setattr("sklpf.partition._simulated_tempering.judge_continuous", counted)
+    monkeypatch.setattr("sklpf.partition._continuous_run.judge_continuous", counted)
     integral = ThermodynamicIntegration(RTS(**SHORT), rule="continuous").fit(problem.path)
     assert len(judged) == 1
     again = ThermodynamicIntegration(rule="continuous").fit(integral.run_)
@@ -163,34 +141,6 @@ def test_a_run_is_read_anew(fitted):
     assert run.betas.shape == run.gains.shape == (50, run.gains.shape[1])
     with pytest.raises(ValueError, match="rao_blackwell must be True"):
         RTS(rao_blackwell=False).fit(run)
-
-
-@pytest.mark.parametrize("n_jobs", [2])
-def test_same_bits_for_any_n_jobs(problem, fitted, n_jobs):
-    other = RTS(**SHORT, n_jobs=n_jobs).fit(problem.path)
-    np.testing.assert_array_equal(other.run_.gains, fitted.run_.gains)
-    assert other.result_.log_partition == fitted.result_.log_partition
-
-
-def test_checkpoint_resumes_with_the_same_bits(problem, fitted, tmp_path, monkeypatch):
-    from sklpf._utils.parallel import Checkpoint
-
-    save, calls = Checkpoint.save, []
-
-    def interrupted(self, *arguments):
-        save(self, *arguments)
-        calls.append(arguments[0])
-        if arguments[0] == "continuous-4":
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Checkpoint, "save", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        RTS(**SHORT, checkpoint=tmp_path).fit(problem.path)
-    monkeypatch.setattr(Checkpoint, "save", save)
-    resumed = RTS(**SHORT, checkpoint=tmp_path).fit(problem.path)
-    np.testing.assert_array_equal(resumed.run_.gains, fitted.run_.gains)
-    assert resumed.log_partition_ == fitted.log_partition_
-    assert not list(tmp_path.iterdir())
 
 
 def test_as_sampler_of_an_integral(problem, fitted):
@@ -256,18 +206,3 @@ def test_runs_are_kept_apart(problem, fitted):
         compare_estimates(fitted.run_)
     with pytest.raises((TypeError, ValueError)):
         SAMS().fit(fitted.run_)
-
-
-@pytest.mark.parametrize("n_seeds", [8, pytest.param(20, marks=pytest.mark.large)])
-@pytest.mark.parametrize("kind", ["gaussian 2-D, condition 1", "laplace 6-D"])
-def test_converged_intervals_cover(kind, n_seeds):
-    """Each test fails in 1e-4 of the cases where intervals cover 94 %."""
-    problem, covered = make_density_problem(kind), []
-    for seed in range(n_seeds):
-        with may_not_converge():
-            rts = RTS(50, 10, 240, continuous=True, random_state=seed).fit(problem.path)
-        low, high = rts.log_partition_interval_
-        if rts.converged_:
-            covered.append(low <= problem.log_partition <= high)
-    assert len(covered) >= 0.75 * n_seeds  # flagging everything is no way out
-    assert sum(covered) >= binom.ppf(1e-4, len(covered), 0.94)

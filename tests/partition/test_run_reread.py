@@ -11,7 +11,6 @@ from convergence import may_not_converge, quietly
 from known_problems import make_rbm_problem
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklpf.partition import Draws
 
 from sklpf import (
     AIS,
@@ -39,6 +38,7 @@ from sklpf import (
     WangLandau,
 )
 from sklpf.models import LDAPath
+from sklpf.partition import Draws
 
 PROBLEM = make_rbm_problem("easy")
 DOCUMENT = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3]]).row(0)
@@ -46,11 +46,10 @@ FITTED = {
     "AIS": (AIS(50, 100, random_state=0), PROBLEM.path),
     "RAISE": (RAISE(5, 10, 100, random_state=0), PROBLEM.path),
     "BDMC": (BDMC(40, 100, random_state=0), PROBLEM.path),
-    "RTS": (RTS(50, 12, n_sweeps=600, random_state=0), PROBLEM.path),
-    "TS": (RTS(50, 12, n_sweeps=600, rao_blackwell=False, random_state=0), PROBLEM.path),
-    "RTS with tol": (RTS(50, 12, n_sweeps=300, tol=0.02, random_state=0), PROBLEM.path),
-    "SAMS": (SAMS(50, 12, n_sweeps=600, random_state=0), PROBLEM.path),
-    "WangLandau": (WangLandau(50, 12, n_sweeps=300, tol=0.02, random_state=0), PROBLEM.path),
+    "TS": (RTS(20, 12, n_sweeps=300, rao_blackwell=False, random_state=0), PROBLEM.path),
+    "RTS with tol": (RTS(20, 12, n_sweeps=300, tol=0.05, random_state=0), PROBLEM.path),
+    "SAMS": (SAMS(20, 12, n_sweeps=300, random_state=0), PROBLEM.path),
+    "WangLandau": (WangLandau(20, 12, n_sweeps=300, tol=0.05, random_state=0), PROBLEM.path),
     "ParallelTempering": (ParallelTempering(5, n_sweeps=256, random_state=0), PROBLEM.path),
     "stepping stones": (
         ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", random_state=0),
@@ -164,16 +163,6 @@ def test_stepping_stones_from_a_run_for_bridges():
     assert abs(stones.log_partition_ - bar.log_partition_) < 4.8 * stones.log_partition_std_error_
 
 
-def test_each_direction_of_bdmc_is_a_run_of_its_own():
-    both = BDMC(40, 100, random_state=0).fit(PROBLEM.path)
-    up, down = quietly(AIS(), both.run_), quietly(RAISE(), both.run_)
-    assert up.log_partition_ == both.result_.diagnostics["forward_log_partition"]
-    assert down.log_partition_ == pytest.approx(
-        both.result_.diagnostics["reverse_log_partition"], abs=1e-9
-    )
-    assert down.result_.statement == "upper bound"
-
-
 def test_tol_is_judged_when_a_run_is_read():
     run = RTS(50, 12, n_sweeps=600, random_state=0).fit(PROBLEM.path).run_
     with pytest.warns(ConvergenceWarning, match="above tol"):
@@ -184,7 +173,7 @@ def test_tol_is_judged_when_a_run_is_read():
 CURVE = GeometricPath(
     lambda x: -np.sum(x**2, axis=1) / 2, grad=lambda x: -x, base=StudentT(0.0, 1.0, df=3)
 )
-SHORT = {"n_chains": 50, "n_temperatures": 12, "n_sweeps": 600, "random_state": 0}
+SHORT = {"n_chains": 20, "n_temperatures": 12, "n_sweeps": 400, "random_state": 0}
 SAMPLERS = {
     "AIS": (AIS(50, 100, random_state=0), PROBLEM.path),
     "HAIS": (HAIS(50, 100, random_state=0), CURVE),
@@ -208,9 +197,8 @@ READERS = (
     *(RejectionSampling(2.0), ThermodynamicIntegration(rule="continuous"), AdaptiveRejection()),
 )
 READ_ELSEWHERE = {
-    "AIS": {"HAIS", "ImportanceSampling"},
-    "HAIS": {"AIS", "ImportanceSampling"},
-    "BDMC": {"AIS", "HAIS", "ImportanceSampling", "RAISE"},
+    "AIS": {"HAIS"},
+    "HAIS": {"AIS"},
     "ImportanceSampling": {"AIS", "HAIS"},
     "ParallelTempering": {"BAR", "MBAR", "SteppingStone", "LevelProcess"},
     "RTS": {"BAR", "MBAR", "SteppingStone", "LevelProcess"},
@@ -242,8 +230,8 @@ def test_a_run_is_read_right_or_refused_by_whoever_did_not_make_it(made_by):
                 continue  # refused by its rule, not by the run
         elif not reader._reads(fitted.run_):
             refusal = (
-                f"a run that {type(reader).__name__} can read, got a run of {fitted._sampler}: give"
-                " it to "
+                f"a run that {type(reader).__name__} can read, got a run of"
+                f" {type(fitted).__name__}: give it to "
             )
             with pytest.raises(TypeError, match=refusal):
                 clone(reader).fit(fitted.run_)

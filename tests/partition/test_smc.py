@@ -1,26 +1,16 @@
 import numpy as np
 import pytest
-from convergence import may_not_converge, quietly
-from interruption import saves
+from convergence import may_not_converge, pooled_z, quietly
 from known_densities import make_density_problem
 from known_problems import hidden_mode_problem, make_rbm_problem
 from reference_data import shared_data
 from scipy.stats import binom
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, SMC, BernoulliRBM, RandomWalk
 from sklpf.models import LDAPath, RBMPath
 from sklpf.paths import LADDERS
-from sklpf.testing import check_partition_estimator
 from sklpf.uncertainty import log_mean_exp
-
-
-@pytest.mark.parametrize("kind", ["easy", "medium", "hard", "digits"])
-def test_keeps_the_contract(kind):
-    check_partition_estimator(
-        SMC(), make_rbm_problem(kind)
-    )  # 2e-4; the same bits again and on two jobs
 
 
 @pytest.mark.parametrize("ladder", [*LADDERS, "adaptive", (0.0, 0.01, *np.linspace(0.05, 1, 20))])
@@ -99,31 +89,14 @@ def test_without_resampling_it_is_annealed_importance_sampling():
     assert not smc.run_.resampled.any()
 
 
-@pytest.mark.parametrize("n_seeds", [5, pytest.param(20, marks=pytest.mark.large)])
-def test_converged_intervals_cover(n_seeds):
-    """Over runs on each of three models; fails in 1e-4 of the cases where intervals
-    cover 94 %.
-    """
-    converged = covered = 0
-    for kind in ("easy", "medium", "digits"):
-        problem = make_rbm_problem(kind)
-        for seed in range(n_seeds):
-            smc = quietly(SMC(100, 25, random_state=seed), problem.path)
-            low, high = smc.log_partition_interval_
-            converged += smc.converged_
-            covered += smc.converged_ and low <= problem.log_partition <= high
-    assert converged >= 0.8 * 3 * n_seeds  # flagging everything is no way out
-    assert covered >= binom.ppf(1e-4, converged, 0.94)
-
-
 @may_not_converge()
 def test_the_one_sided_bound_holds_even_for_useless_runs():
     problem, above = make_rbm_problem("hard"), 0
-    for seed in range(60):
+    for seed in range(40):
         smc = SMC(3, 4, 2, random_state=seed).fit(problem.path)
         above += smc.result_.diagnostics["lower_bound"] > problem.log_partition
     assert above <= binom.ppf(
-        1 - 1e-5, 60, 0.05
+        1 - 1e-5, 40, 0.05
     )  # at most 5 % by Markov's inequality; false alarm 1e-5
 
 
@@ -162,9 +135,6 @@ def test_a_mode_that_no_population_enters_is_missed_with_a_tiny_error_bar():
 
 
 # ---- waste-free
-@pytest.mark.parametrize("kind", ["easy", "digits"])
-def test_waste_free_keeps_the_contract(kind):
-    check_partition_estimator(SMC(400, 20, variant="waste-free"), make_rbm_problem(kind))
 
 
 def test_waste_free_diagnostics_agree_with_their_definitions():
@@ -190,36 +160,7 @@ def test_waste_free_diagnostics_agree_with_their_definitions():
     assert smc.result_.n_sweeps == 30 + 6 * 11 * 27 + 10 * (100 + 11 * 9)
 
 
-def test_converged_waste_free_intervals_cover():
-    """Over 8 runs on each of three models; fails in 1e-4 of the cases where intervals
-    cover 94 %.
-    """
-    converged = covered = 0
-    for kind in ("easy", "medium", "digits"):
-        problem = make_rbm_problem(kind)
-        for seed in range(8):
-            smc = quietly(SMC(300, 20, variant="waste-free", random_state=seed), problem.path)
-            low, high = smc.log_partition_interval_
-            converged += smc.converged_
-            covered += smc.converged_ and low <= problem.log_partition <= high
-    assert converged >= 16  # of 24
-    assert covered >= binom.ppf(1e-4, converged, 0.94)
-
-
-@pytest.mark.parametrize("kind", ["two modes", "far mode", "hard"])
-def test_waste_free_runs_that_miss_something_say_so(kind):
-    assert not quietly(
-        SMC(200, 10, variant="waste-free", random_state=0), make_rbm_problem(kind).path
-    ).converged_
-
-
 # ---- paths of other kinds
-DENSITIES = ["gaussian 2-D, condition 1", "two gaussians 2-D", "laplace 6-D", "beta-binomial"]
-
-
-@pytest.mark.parametrize("kind", DENSITIES)
-def test_densities(kind):
-    check_partition_estimator(SMC(n_temperatures=40), make_density_problem(kind))
 
 
 def test_waste_free_is_not_trusted_where_no_bound_shows_lost_modes():
@@ -229,28 +170,22 @@ def test_waste_free_is_not_trusted_where_no_bound_shows_lost_modes():
     assert smc.log_partition_ < problem.log_partition - 5 * smc.log_partition_std_error_
 
 
-def test_waste_free_on_a_density_shows_its_acceptance():
+@pytest.mark.parametrize(
+    "options", [{"variant": "waste-free", "n_particles": 200}, {"n_temperatures": 30}]
+)
+def test_moves_that_are_tuned_are_right_and_show_their_acceptance(options):
+    """Eight runs together: t with 72 degrees of freedom exceeds 4.5 with a probability of 3e-5."""
     problem = make_density_problem("gaussian 2-D, condition 1")
-    smc = quietly(
-        SMC(200, 12, variant="waste-free", transition=RandomWalk(), random_state=0), problem.path
-    )
-    assert len(smc.result_.reasons) == 1  # for want of a lower bound
-    acceptance = smc.result_.diagnostics["acceptance"]
-    assert np.all((acceptance[1:] > 0.1) & (acceptance[1:] < 0.6))
-    # t with 9 degrees of freedom: false alarm 2e-4
-    assert abs(smc.log_partition_ - problem.log_partition) < 6 * smc.log_partition_std_error_
-
-
-def test_moves_that_are_tuned_show_their_acceptance():
-    problem = make_density_problem("gaussian 2-D, condition 1")
-    smc = SMC(n_temperatures=30, transition=RandomWalk(), random_state=0).fit(problem.path)
-    assert smc.converged_
-    acceptance, steps = (smc.result_.diagnostics[name] for name in ("acceptance", "step_sizes"))
-    assert acceptance.shape == steps.shape == (30,)
-    assert np.isnan(acceptance[0])
-    assert np.all((acceptance[1:] > 0.1) & (acceptance[1:] < 0.6))
-    # t with 9 degrees of freedom: false alarm 2e-4
-    assert abs(smc.log_partition_ - problem.log_partition) < 6 * smc.log_partition_std_error_
+    options = {"n_temperatures": 12, "transition": RandomWalk()} | options
+    runs = [quietly(SMC(**options, random_state=seed), problem.path) for seed in range(8)]
+    assert abs(pooled_z(runs, problem.log_partition)) < 4.5
+    for smc in runs:
+        acceptance, steps = (smc.result_.diagnostics[name] for name in ("acceptance", "step_sizes"))
+        assert acceptance.shape == steps.shape == (options["n_temperatures"],)
+        assert np.isnan(acceptance[0])
+        assert np.all((acceptance[1:] > 0.1) & (acceptance[1:] < 0.6))
+        # waste-free runs want a lower bound
+        assert len(smc.result_.reasons) == ("variant" in options)
 
 
 def test_rows():
@@ -300,57 +235,6 @@ def test_models_draw_from_it():
 
 
 # ---- reproducible bits
-class ShortSegments(RBMPath):
-    n_moves_per_segment = 7
-
-
-@pytest.fixture(scope="module")
-def short():
-    path = make_rbm_problem("digits").path
-    path = path.with_ladder(path.ladder)
-    path.__class__ = ShortSegments
-    return path
-
-
-@pytest.mark.parametrize(
-    ("variant", "n_saved"), [("standard", 0), ("standard", 1), ("standard", 9), ("waste-free", 9)]
-)
-def test_an_interrupted_run_goes_on_with_the_same_bits(short, tmp_path, variant, n_saved):
-    options = {
-        "n_particles": 10,
-        "n_temperatures": 30,
-        "n_populations": 4,
-        "resample_at": 0.9,
-        "random_state": 0,
-    }
-    options |= {"variant": variant, "chain_length": 5}
-    uninterrupted = quietly(SMC(**options), short).run_
-    with saves(interrupt_at=n_saved) as before:
-        quietly(SMC(**options, checkpoint=tmp_path), short)
-    with saves() as after:
-        resumed = quietly(SMC(**options, checkpoint=tmp_path, n_jobs=2), short).run_
-    for name in (
-        "log_means",
-        "effective_sizes",
-        "resampled",
-        "log_weights",
-        "summaries",
-        "down",
-        "n_sweeps",
-    ):
-        np.testing.assert_array_equal(getattr(resumed, name), getattr(uninterrupted, name))
-    # no segment of the 4 populations, and of the block that settles (15 segments) and goes down,
-    # ran twice
-    assert len(before) == n_saved
-    assert len(before + after) == len(set(before + after))
-    assert not list(tmp_path.iterdir())
-
-
-def test_random_state():
-    path = make_rbm_problem("easy").path
-    first, second = (quietly(SMC(10, 10, random_state=seed), path) for seed in (1, 2))
-    assert first.log_partition_ != second.log_partition_
-    assert quietly(clone(first), path).log_partition_ == first.log_partition_
 
 
 @pytest.mark.parametrize(

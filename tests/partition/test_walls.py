@@ -50,31 +50,21 @@ TARGETS = {
 }
 
 
-@pytest.fixture(params=TARGETS)
-def target(request):
-    return TARGETS[request.param]
-
-
 # ---- walls
-def test_short_runs_are_right_though_chains_hardly_visit_the_base(target):
+@pytest.mark.parametrize("name", TARGETS)
+def test_short_runs_are_right_though_chains_hardly_visit_the_base(name):
     """Four standard errors and the t law of ten groups: false alarms in 0.3 % of the runs, for 2.5
-    % of the seeds.
+    % of the seeds. Two of the readings say that the box has too few states for them.
     """
-    path, truth = target
-    for seed in (0, 1):
-        fitted = quietly(RTS(20, 20, 400, random_state=seed), path)
+    path, truth = TARGETS[name]
+    runs = [quietly(RTS(20, 20, 400, random_state=seed), path) for seed in (0, 1)]
+    for fitted in runs:
         assert fitted.converged_
         assert abs(fitted.log_partition_ - truth) < 4 * fitted.log_partition_std_error_ < 0.6
-
-
-def test_readings_of_such_a_run_are_right_or_flagged(target):
-    path, truth = target
-    run = quietly(RTS(20, 20, 400, random_state=0), path).run_
-    bars = [quietly(kind(), run) for kind in (BAR, SteppingStone)]
-    assert all(fitted.converged_ for fitted in bars)
-    for fitted in [*bars, *(quietly(kind(), run) for kind in (MBAR, LevelProcess))]:
-        off = abs(fitted.log_partition_ - truth)
-        assert not fitted.converged_ or off < 4 * fitted.log_partition_std_error_
+    readings = [quietly(read(), runs[0].run_) for read in (BAR, SteppingStone, MBAR, LevelProcess)]
+    assert [fitted.converged_ for fitted in readings] == [True] * 2 + [name != "box"] * 2
+    for fitted in readings:
+        assert abs(fitted.log_partition_ - truth) < 4 * fitted.log_partition_std_error_
 
 
 @pytest.mark.parametrize("estimator", [SAMS, WangLandau, RTS])

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, optimize, stats
 from scipy.special import log_expit
 
-from sklpf import Gaussian, StudentT, Uniform
+from sklpf import Gaussian, Mixture, StudentT, Uniform
 from sklpf.paths import _as_base, _bases, _elliptical
 from sklpf.paths._as_base import as_base
 
@@ -668,6 +668,18 @@ def test_the_number_of_dimensions_is_checked():
             lambda: Gaussian(0, 1).truncated(1e200, 2e200),
             "low and high must not cut off the whole Gaussian",
         ),
+        (lambda: Mixture(5), "components must be a sequence of bases, got 5"),
+        (lambda: Uniform([[1.0], [1.0, 2.0]], 1), "low must be a number or a rectangular array"),
+        (lambda: Gaussian(np.array([1j, 1.0]), 1), "mean must be a number or a rectangular array"),
+        (lambda: Gaussian.fit(1e160 * np.eye(3)), "points must be finite; .* to be squared"),
+        (
+            lambda: Gaussian.at_modes(lambda x: -np.sum(x**2, axis=1), [[1e160], [0.0]]),
+            "starts must be finite; .* to be squared",
+        ),
+        (
+            lambda: Gaussian.at_modes(lambda x: -np.sum(x**2, axis=1), [[0.0]], grad="auto"),
+            "grad must be a function of points",
+        ),
         (
             lambda: Gaussian.fit([[0.0], [1.0]]),
             r"points must have shape \(n, d\) with n >= 3 and d >= 1, got \(2, 1\)",
@@ -696,7 +708,7 @@ def test_the_number_of_dimensions_is_checked():
     ],
 )
 def test_messages(make, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
+    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
         make()
 
 

@@ -10,7 +10,6 @@ import pytest
 from convergence import may_not_converge
 from known_densities import make_density_problem
 from scipy.special import logsumexp, ndtri
-from sklpf.partition import Draws
 
 from sklpf import (
     HAIS,
@@ -24,6 +23,7 @@ from sklpf import (
 )
 from sklpf.interop import from_prior_transform
 from sklpf.models._density_ratio_path import DensityRatioPath
+from sklpf.partition import Draws
 from sklpf.partition.checks._regions import region_alarms
 from sklpf.paths import LocalMasses, Stream, stream_key
 from sklpf.paths._capabilities import has

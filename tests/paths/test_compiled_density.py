@@ -23,8 +23,10 @@ from sklpf import (
     StudentT,
     Uniform,
 )
+from sklpf._utils.parallel import _leaves
 from sklpf.paths import Stream, stream_key
 from sklpf.programs import _plain, _programs
+from sklpf.programs._chains import Chains
 from sklpf.testing import check_transition
 
 PRECISION = np.array([[2.0, 0.9, 0.0], [0.9, 1.0, 0.3], [0.0, 0.3, 0.7]])
@@ -159,15 +161,16 @@ def test_exchange_and_temper_are_those_of_the_plain_loops(kind):
         np.arange(n_levels),
         np.zeros(n_levels, dtype=int),
     )
-    order = levels, ends, np.zeros(n_levels - 1), 9, stream.at(1), 2
-    looped = _plain.exchange(path, move, state, memory, *order)
-    fused = _programs.exchange(compiled, move, state, memory, *order)
-    for old, new in zip((*looped[0], *looped[1], *looped[2:]), (*fused[0], *fused[1], *fused[2:])):
+    chains = Chains(state, memory, levels)
+    order = chains, ends, np.zeros(n_levels - 1), 9, stream.at(1), 2
+    looped = _plain.exchange(path, move, *order)
+    fused = _programs.exchange(compiled, move, *order)
+    for old, new in zip(_leaves(looped), _leaves(fused)):
         np.testing.assert_allclose(new, old, rtol=1e-9, atol=1e-9)
-    order = levels, np.zeros(n_levels), 9, 2, 3, stream.at(1)
-    looped = _plain.temper(path, move, state, memory, *order)
-    fused = _programs.temper(compiled, move, state, memory, *order)
-    for old, new in zip((*looped[0], *looped[1], *looped[2:]), (*fused[0], *fused[1], *fused[2:])):
+    order = chains, np.zeros(n_levels), 9, 2, 3, stream.at(1)
+    looped = _plain.temper(path, move, *order)
+    fused = _programs.temper(compiled, move, *order)
+    for old, new in zip(_leaves(looped), _leaves(fused)):
         np.testing.assert_allclose(new, old, rtol=1e-9, atol=1e-9)
 
 

@@ -114,6 +114,7 @@ class NoDimensions(OwnBase):
     ("options", "message"),
     [
         ({"log_density": None}, "log_density must be a function of points (n, d), got None"),
+        ({"vectorized": np.array([True, False])}, "vectorized must be True or False"),
         ({"log_density": 3.0}, "log_density must be a function of points (n, d), got 3.0"),
         ({"grad": "auto"}, "grad must be a function of points (n, d), got 'auto'"),
         ({"grad_base": 0}, "grad_base must be a function of points (n, d), got 0"),

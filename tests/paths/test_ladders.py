@@ -35,8 +35,10 @@ def test_an_array_is_taken_as_it_is():
 def test_rejects_unknown_kinds_and_short_ladders():
     with pytest.raises(ValueError, match="ladder must be one of"):
         make_ladder("cubic", 10)
-    with pytest.raises(ValueError, match="n_temperatures must be at least 2"):
+    with pytest.raises(ValueError, match="n_temperatures must be an integer of at least 2"):
         make_ladder("linear", 1)
+    with pytest.raises(ValueError, match="n_temperatures must be an integer of at least 2"):
+        make_ladder("linear", "ten")
 
 
 def test_respace_equalises_the_cost():

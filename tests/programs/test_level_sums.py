@@ -47,7 +47,7 @@ def runs(path):
         40, ladder=LADDER, adapt=False, n_sweeps=4096, random_state=0
     ).fit(path)
     rts = RTS(ladder=LADDER, n_sweeps=4000, random_state=0).fit(path)
-    return tempering.run_.level_sums.sum(axis=0), rts.run_.rounds[-1].level_sums.sum(axis=0)
+    return tempering.run_.last.level_sums.sum(axis=0), rts.run_.rounds[-1].level_sums.sum(axis=0)
 
 
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
@@ -74,7 +74,7 @@ def test_every_state_is_counted():
         .fit(path)
         .run_
     )
-    assert tempering.level_sums.shape == (2, 3, 5, 4)
+    assert tempering.last.level_sums.shape == (2, 3, 5, 4)
     # of scans 0, 1, …, 49 every fourth: 7 in the first half of 25, 6 in the second
     np.testing.assert_array_equal(tempering.level_sums[0, ..., 0], 7)
     np.testing.assert_array_equal(tempering.level_sums[1, ..., 0], 6)
@@ -96,6 +96,7 @@ def test_paths_without_derivatives_only_count_states():
 
     path = Plain(6, 0.6)
     run = ParallelTempering(2, n_temperatures=3, n_sweeps=64, random_state=0).fit(path).run_
+    run = run.last
     assert not run.level_sums[..., 1:].any()
     assert run.level_sums[..., 0].all()
     assert run.summaries.any()

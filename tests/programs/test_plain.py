@@ -5,6 +5,7 @@ from scipy.special import expit
 
 from sklpf.paths import Path, Stream
 from sklpf.programs import _plain
+from sklpf.programs._chains import Chains
 from sklpf.transitions import Transition
 
 
@@ -50,13 +51,13 @@ def test_exchange_swaps_even_pairs_at_even_steps_and_odd_pairs_at_odd_steps():
     path = Linear()  # equal states: every swap is accepted
     levels, zeros = np.arange(4), np.zeros(4)
     even = _plain.exchange(
-        path, Recorder(), zeros, (), levels, zeros, np.zeros(3), 1, Stream((1, 2), step=4)
+        path, Recorder(), Chains(zeros, (), levels), zeros, np.zeros(3), 1, Stream((1, 2), step=4)
     )
-    np.testing.assert_array_equal(even[2], [1, 0, 3, 2])
+    np.testing.assert_array_equal(even.chains.levels, [1, 0, 3, 2])
     odd = _plain.exchange(
-        path, Recorder(), zeros, (), levels, zeros, np.zeros(3), 1, Stream((1, 2), step=5)
+        path, Recorder(), Chains(zeros, (), levels), zeros, np.zeros(3), 1, Stream((1, 2), step=5)
     )
-    np.testing.assert_array_equal(odd[2], [0, 2, 1, 3])
+    np.testing.assert_array_equal(odd.chains.levels, [0, 2, 1, 3])
 
 
 def test_exchange_counts_round_trips():
@@ -66,15 +67,13 @@ def test_exchange_counts_round_trips():
     result = _plain.exchange(
         path,
         Recorder(),
-        zeros,
-        (),
-        levels,
+        Chains(zeros, (), levels),
         np.zeros(4, dtype=int),
         np.zeros(3),
         n_scans,
         Stream((1, 2)),
     )
-    assert 4 * (n_scans // 8 - 2) <= result[7][0] <= 4 * n_scans // 8
+    assert 4 * (n_scans // 8 - 2) <= result.trips[0] <= 4 * n_scans // 8
 
 
 class Curved(Linear):
@@ -89,14 +88,15 @@ class Curved(Linear):
 
 def test_records_are_those_of_the_scans_that_the_stride_divides():
     path, levels, start = Curved(), np.arange(4), np.arange(4.0)
-    order = start, (), levels, np.zeros(4, dtype=int), np.zeros(3), 7, Stream((1, 2), step=4)
-    *_, vectors, slopes, at = _plain.exchange(path, Recorder(), *order, stride=3)
+    chains = Chains(start, (), levels)
+    order = chains, np.zeros(4, dtype=int), np.zeros(3), 7, Stream((1, 2), step=4)
+    *_, vectors, at, slopes = _plain.exchange(path, Recorder(), *order, stride=3).sums
     # steps 6 and 9 are the scans 2 and 5, after whose moves x is 3 and 6 more
     for i, moved in enumerate((3, 6)):
         np.testing.assert_array_equal(vectors[i], path.ladder**2 * (start + moved)[:, np.newaxis])
         np.testing.assert_array_equal(slopes[i], 2 * path.ladder * (start + moved)[:, np.newaxis])
         np.testing.assert_array_equal(np.sort(at[i]), levels)
-    *_, vectors, slopes, at = _plain.exchange(path, Recorder(), *order)
+    *_, vectors, at, slopes = _plain.exchange(path, Recorder(), *order).sums
     assert vectors.shape == slopes.shape == (0, 4, 4)
     assert at.shape == (0, 4)
 

@@ -14,7 +14,7 @@ from sklpf import Exact
 from sklpf.paths import Path, Stream
 from sklpf.programs._pilot import run_pilot
 from sklpf.programs._plan import doubling
-from sklpf.programs._rounds import Setup, run_round
+from sklpf.programs._tempering import Setup, run_round
 from sklpf.transitions import Gibbs
 
 T_BOUND = 4.8

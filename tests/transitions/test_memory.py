@@ -95,7 +95,7 @@ def sums(estimator):
         "BDMC": lambda: [run.up, run.down],
         "RTS": lambda: [run.rounds[-1].log_q_sums, run.rounds[-1].level_sums],
         "SMC": lambda: [run.log_means, run.log_weights, run.summaries, run.down],
-        "ParallelTempering": lambda: [run.pair_sums, run.level_sums, run.summaries],
+        "ParallelTempering": lambda: [run.last.pair_sums, run.last.level_sums, run.last.summaries],
     }[type(estimator).__name__]()
     return np.concatenate([np.ravel(array) for array in arrays])
 

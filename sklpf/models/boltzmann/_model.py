@@ -13,6 +13,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from sklpf._utils.numbers import check_number
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import Stream, draw_seed, stream_key
 from sklpf._utils.sklearn import Interval, StrOptions
@@ -306,7 +307,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         model._validate_params()
         model.couplings_ = couplings.toarray()
         model.intercept_ = check_vector(intercept, n_features, "intercept", default=0.0)
-        model.offset_ = float(offset)
+        model.offset_ = check_number(offset, "offset")
         model.n_features_in_ = n_features
         model._partition_seed = draw_seed(model.random_state)
         if mean is None:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
-from sklpf._utils.numbers import as_float64, check_finite
+from sklpf._utils.numbers import as_float64, check_finite, check_number
 from sklpf._utils.random import Stream
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 from sklpf.paths._kernel_path import KernelPath, read_only
@@ -85,7 +85,7 @@ class BoltzmannPath(KernelPath):
     ):
         self.couplings = as_couplings(couplings)
         self.intercept = as_float64(intercept, "intercept", copy=True)
-        self.offset = float(offset)
+        self.offset = check_number(offset, "offset")
         mean = as_float64(base_mean, "base_mean")
         self._check(mean)
         self.base_logit = np.log(mean) - np.log1p(-mean)
@@ -103,8 +103,7 @@ class BoltzmannPath(KernelPath):
                 raise ValueError(
                     f"{name} must have the shape ({n_units},) to match couplings, got {array.shape}"
                 )
-        for name, values in {"intercept": self.intercept, "offset": np.array(self.offset)}.items():
-            check_finite(values, name)
+        check_finite(self.intercept, "intercept")
         if not np.all((mean > 0) & (mean < 1)):
             raise ValueError(
                 "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"

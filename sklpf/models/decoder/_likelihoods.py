@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from sklpf._utils.numbers import check_scale
+
 _LOG_TAU = np.log(2 * np.pi)
 
 
@@ -119,5 +121,5 @@ class GaussianNoise:
 def make_likelihood(kind: str, noise_std: Any, outputs: str | None) -> Likelihood:
     """Return the likelihood of a name."""
     if kind == "gaussian":
-        return GaussianNoise(noise_std)
+        return GaussianNoise(check_scale(noise_std, "noise_std"))
     return BernoulliProbabilities() if outputs == "probabilities" else Bernoulli()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import check_count
+from sklpf._utils.numbers import LARGEST, check_count, check_finite
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.models._learning import all_or_nothing
@@ -23,7 +23,9 @@ from sklpf.models.decoder._likelihoods import Likelihood, make_likelihood
 from sklpf.models.decoder._network import Forward, Network, check_logits, check_network
 from sklpf.models.decoder._path import DecoderPath
 from sklpf.partition import PartitionEstimator
+from sklpf.paths._base_numbers import values_of
 
+_LARGEST_LOG_VARIANCE = 2 * np.log(LARGEST)
 _WIDER = 1.5  # the base's standard deviations, than those that an encoder says
 
 
@@ -272,10 +274,11 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
 
 def _widened(encode, n_latents, X):
     """Mean and standard deviations of the base of each row: what the encoder says, widened."""
-    parts = [np.asarray(part, dtype=np.float64) for part in encode(X.copy())]
+    given = encode(X.copy())
     wanted = "encoder must give mean and log variance of the latent variables"
-    if len(parts) != 2:
-        raise ValueError(f"{wanted}, got {len(parts)} arrays")
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise ValueError(f"{wanted}, a pair of arrays, got {given!r:.80}")
+    parts = [values_of("encoder", part) for part in given]
     for name, part in zip(("mean", "log variance"), parts):
         if part.shape != (len(X), n_latents):
             raise ValueError(
@@ -285,4 +288,10 @@ def _widened(encode, n_latents, X):
         if not np.isfinite(part).all():
             raise ValueError(f"encoder gave NaN or infinity as {name}")
     mean, log_variance = parts
+    check_finite(mean, "the encoder's mean")
+    if np.abs(log_variance).max() > _LARGEST_LOG_VARIANCE:
+        raise ValueError(
+            f"encoder must give log variances within {_LARGEST_LOG_VARIANCE:.0f} of 0, got"
+            f" {log_variance.flat[np.abs(log_variance).argmax()]:g}: does it give variances?"
+        )
     return mean, _WIDER * np.exp(log_variance / 2)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import LARGEST
 from sklpf.models.decoder._likelihoods import Likelihood
+from sklpf.paths._base_numbers import values_of
 
 _N_CHECKED = 5  # points at which a decoder is tried
 _N_JUDGED = 256  # draws from the prior, and as many wider ones, at which outputs are judged
@@ -112,8 +114,8 @@ class Network(NamedTuple):
 
     def _outputs(self, chunk):
         outputs, pullback = self.forward(chunk.copy())
-        outputs = _numbers("decoder", outputs)
-        if outputs.ndim != 2 or len(outputs) != len(chunk):
+        outputs = values_of("decoder", outputs)
+        if outputs.ndim != 2 or len(outputs) != len(chunk) or not outputs.size:
             raise ValueError(
                 f"decoder must give the shape ({len(chunk)}, n_features) for {len(chunk)} points,"
                 f" got {outputs.shape}"
@@ -124,7 +126,7 @@ class Network(NamedTuple):
 
     def _pulled_back(self, pullback, by_outputs, chunk):
         """The gradient by the latent variables of a chunk, given that by its first outputs."""
-        gradient = _numbers("the decoder's gradient", pullback(self._padded(by_outputs)))
+        gradient = values_of("the decoder's gradient", pullback(self._padded(by_outputs)))
         if gradient.shape != chunk.shape:
             raise ValueError(
                 f"the decoder's gradient must have the shape {chunk.shape} of the latent variables,"
@@ -186,17 +188,11 @@ def _agree(first, second):
     return np.allclose(first, second, rtol=_NOISE, atol=_NOISE * size)
 
 
-def _numbers(name: str, values: Any) -> NDArray[np.float64]:
-    try:
-        # a copy: the decoder may give the same array again, with other numbers
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array of numbers, got {values!r:.80}") from error
-
-
 def _check_finite(name, values, latents):
-    finite = np.isfinite(values)
-    if not finite.all():
-        bad = ~finite.all(axis=1)
+    # Squares and products of what is larger overflow; a NaN is not smaller either.
+    usable = np.abs(values) <= LARGEST
+    if not usable.all():
+        bad = ~usable.all(axis=1)
         point = np.array2string(latents[bad][0], precision=4, threshold=8)
-        raise ValueError(f"{name} is NaN or infinite at the latent variables {point}")
+        what = "beyond 1e100" if np.isfinite(values[bad][0]).all() else "NaN or infinite"
+        raise ValueError(f"{name} is {what} at the latent variables {point}")

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state, gen_batches
+from sklearn.utils import check_random_state, gen_batches
 
 from sklpf._utils.numbers import check_count
 from sklpf._utils.parallel import one_blas_thread, parallel_map
@@ -24,7 +24,7 @@ from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._validation import check_fitted, validate_rows
+from sklpf.models._validation import check_fitted, check_parameter, validate_rows
 from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial.learning._activation_search import search_activations
 from sklpf.models.factorial.learning._coordinate_ascent import Trainer, Training, update
@@ -323,6 +323,7 @@ class FactorialMixture(
         self._n_features_out = self.n_components
 
     _discrete = False
+    _shares = ("activation_probability_",)
     _positive = ("noise_variance_", "component_variance_")
     _fitted_shapes = {
         "components_": ("n_components", "n_features"),
@@ -379,7 +380,7 @@ class FactorialMixture(
         rows : ndarray of shape (n_samples, n_features)
         """
         check_fitted(self)
-        X = check_array(X, dtype=(np.float64, np.float32), input_name="X")
+        X = check_parameter(X, "X", dtype=(np.float64, np.float32))
         if X.shape[1] != len(self.components_):
             raise ValueError(
                 f"X must have a column for each of {len(self.components_)} components, got"

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import as_float64, check_option
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
@@ -513,8 +513,7 @@ class LatentDirichletAllocation(
         >>> round(words.perplexity, 4)
         3.1748
         """
-        if per not in ("document", "word"):
-            raise ValueError(f'per must be "document" or "word", got {per!r}')
+        check_option(per, ("document", "word"), "per")
         if per == "document":
             return super().score_interval(X, level)
         n_tokens = self._n_tokens(X)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import check_scale
+from sklpf._utils.numbers import check_option, check_scale
 from sklpf._utils.random import Stream
 from sklpf.models._latent_rows import LatentRowsPath, check_components
 from sklpf.partition import HAIS, Exact, PartitionEstimator
@@ -74,8 +74,7 @@ class LinearPath(LatentRowsPath):
     ):
         self.components = check_components(components)
         self.noise_std = check_scale(noise_std, "noise_std")
-        if prior not in ("laplace", "gaussian"):
-            raise ValueError(f'prior must be "laplace" or "gaussian", got {prior!r}')
+        check_option(prior, ("laplace", "gaussian"), "prior")
         self.prior: Literal["laplace", "gaussian"] = prior
         self.n_dimensions, self.n_features = self.components.shape
         super().__init__(X, ladder)

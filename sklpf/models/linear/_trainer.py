@@ -89,8 +89,8 @@ def sparse_causes(X: NDArray, components: NDArray, noise_std: float) -> NDArray[
     """Return the causes of greatest posterior density of every row, (n, n_components), where their
     prior is Laplace.
     """
-    # numbers of about 1, whatever the units
-    size = float(np.abs(components).max(initial=0.0)) or 1.0
+    # numbers of at most about 1, whatever the units
+    size = max(float(np.abs(components).max(initial=0.0)), noise_std)
     alpha = (noise_std / size) ** 2 / X.shape[1]  # Lasso divides squares by the number of features
     causes = np.empty((len(X), len(components)))
     with warnings.catch_warnings():

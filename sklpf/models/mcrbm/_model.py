@@ -304,6 +304,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
             setattr(self, name, value)
 
     _positive = ("noise_std_", "scale_")
+    _not_negative = ("pooling_",)
     _fitted_shapes = {
         "factors_": ("n_factors", "n_features"),
         "pooling_": ("n_factors", "n_covariance"),

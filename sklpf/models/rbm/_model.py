@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklpf._utils.progress import reporting
@@ -22,7 +22,6 @@ from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING
 from sklpf.models._validation import (
     check_fitted,
-    check_indices,
     check_parameter,
     check_vector,
     validate_rows,
@@ -381,14 +380,7 @@ class BernoulliRBM(
         v_new : ndarray of bool of shape (n_samples, n_features)
         """
         check_fitted(self)
-        dtypes = (self.components_.dtype, np.float64, np.float32)
-        check_indices(v)
-        v = check_array(v, accept_sparse="csr", dtype=dtypes, input_name="v")
-        if v.shape[1] != self.components_.shape[1]:
-            raise ValueError(
-                f"v must have a column for each of {self.components_.shape[1]} units, got"
-                f" {v.shape[1]}"
-            )
+        v = self._validate(v)
         rng = self._stream_of_numbers()
         mean = self._mean_hiddens(v)
         h = rng.uniform(size=mean.shape) < mean

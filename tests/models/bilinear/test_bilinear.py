@@ -4,11 +4,6 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils import estimator_checks as checks
-from third_party_checks import third_party_checks
 
 from sklpf import HAIS, BilinearGenerativeModel, LinearGenerativeModel, compare
 from sklpf.models.bilinear._trainer import BilinearLatents, starting_parameters
@@ -22,20 +17,7 @@ pytestmark = [
     pytest.mark.filterwarnings(
         "ignore:likelihoods are not to be trusted"
     ),  # so few levels are for speed
-    pytest.mark.filterwarnings(
-        "ignore:X (does not have valid|has) feature names"
-    ),  # these checks mix frames and arrays
 ]
-
-
-@checks.parametrize_with_checks([SMALL])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@third_party_checks
-def test_checks_that_third_parties_call_themselves(check):
-    check("BilinearGenerativeModel", SMALL)
 
 
 def bilinear_rows(n, seed=0):
@@ -91,14 +73,6 @@ def test_samples_have_the_moments_of_the_model():
     X = model.sample(100_000, random_state=0)
     expected = 4 * np.array([1.0, 4.0]) + 0.25
     assert np.all(np.abs(np.mean(X**2, axis=0) - expected) < 5 * np.sqrt(100 / len(X)) * expected)
-
-
-def test_grid_search_over_a_pipeline():
-    pipeline = make_pipeline(StandardScaler(), SMALL)
-    search = GridSearchCV(pipeline, {"bilineargenerativemodel__n_style": [1, 2]}, cv=2).fit(
-        bilinear_rows(30)
-    )
-    assert np.isfinite(search.best_score_)
 
 
 @pytest.mark.parametrize("sizes", [(None, None, None), (1, 4, 2), (6, 2, 1)])

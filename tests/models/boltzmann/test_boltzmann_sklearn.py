@@ -3,57 +3,16 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Binarizer
-from sklearn.utils import estimator_checks as checks
 
 from sklpf import BoltzmannMachine
 
-SMALL = BoltzmannMachine(alpha=0.1, random_state=0)
 BINARY = (np.random.default_rng(0).random((60, 5)) < 0.4).astype(float)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:X holds values outside"),
     pytest.mark.filterwarnings("ignore:.*rows of X have no likelihood"),
-    pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names"),
 ]
-
-
-@checks.parametrize_with_checks([SMALL, BoltzmannMachine("pcd", alpha=0.1, max_iter=2, n_chains=9)])
-@pytest.mark.filterwarnings("ignore:the pseudo-likelihood has not settled")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.parametrize(
-    "check", [checks.check_param_validation, checks.check_dataframe_column_names_consistency]
-)
-def test_checks_that_third_parties_call_themselves(check):
-    check("BoltzmannMachine", SMALL)
-
-
-def test_grid_search_over_a_pipeline():
-    """Of two columns that agree nine times in ten, the coupling is worth keeping."""
-    rng = np.random.default_rng(1)
-    first = rng.random(400)
-    second = np.where(rng.random(400) < 0.9, first, 1 - first)
-    pipeline = make_pipeline(Binarizer(threshold=0.5), BoltzmannMachine(random_state=0))
-    grid = {"boltzmannmachine__alpha": [1e-3, 10.0]}
-    search = GridSearchCV(pipeline, grid, cv=3).fit(np.column_stack([first, second]))
-    assert search.best_params_ == {"boltzmannmachine__alpha": 1e-3}
-
-
-def test_the_same_seed_gives_the_same_bits_for_any_number_of_jobs():
-    model = BoltzmannMachine("pcd", max_iter=5, n_chains=20, random_state=0)
-    first = clone(model).fit(BINARY)
-    second = clone(model).set_params(n_jobs=2).fit(BINARY)
-    np.testing.assert_array_equal(first.couplings_, second.couplings_)
-    np.testing.assert_array_equal(first.score_samples(BINARY), second.score_samples(BINARY))
-    other = clone(model).set_params(random_state=1).fit(BINARY)
-    assert not np.array_equal(first.couplings_, other.couplings_)
 
 
 def test_verbose_prints_the_pseudo_likelihood(capsys):

@@ -398,6 +398,10 @@ def test_rows_that_do_not_suit_are_refused():
         (lambda X: (X[:, :2], X[:, :3]), "log variance of shape"),
         (lambda X: (X[:, :2],), "encoder must give mean and log variance"),
         (lambda X: X[:, :2], "encoder must give mean and log variance"),
+        (lambda X: (X[:, :2] + 1e200, X[:, :2]), "the encoder's mean must be at most 1e[+]100"),
+        (lambda X: (X[:, :2], X[:, :2] + 800), "encoder must give log variances within 461 of 0"),
+        (lambda X: (X[:, :2] + 1j, X[:, :2]), "encoder must give real numbers"),
+        (len, "encoder must give mean and log variance .*, a pair of arrays, got 12"),
         (lambda X: (X[:, :2] * np.nan, X[:, :2]), "NaN or infinity as mean"),
     ],
 )

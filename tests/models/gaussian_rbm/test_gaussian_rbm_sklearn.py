@@ -4,59 +4,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils import estimator_checks as checks
 
 from sklpf import GaussianRBM
 
 SMALL = GaussianRBM(2, n_iter=5, random_state=0)
 rng = np.random.default_rng(0)
 REAL = rng.normal(size=(60, 3)) + 3 * rng.integers(2, size=(60, 1))
-
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names"),
-]
-
-
-@checks.parametrize_with_checks([SMALL, GaussianRBM(2, n_iter=5, average=False, n_chains=9)])
-@pytest.mark.filterwarnings("ignore:the variances of")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.parametrize(
-    "check",
-    [
-        checks.check_param_validation,
-        checks.check_dataframe_column_names_consistency,
-        checks.check_set_output_transform,
-        checks.check_set_output_transform_pandas,
-        checks.check_transformer_get_feature_names_out,
-        checks.check_transformer_get_feature_names_out_pandas,
-    ],
-)
-def test_checks_that_third_parties_call_themselves(check):
-    check("GaussianRBM", SMALL)
-
-
-def test_grid_search_over_a_pipeline():
-    """Two groups of rows want a hidden unit more than a learning rate of nothing."""
-    pipeline = make_pipeline(StandardScaler(), GaussianRBM(1, n_iter=50, random_state=0))
-    grid = {"gaussianrbm__learning_rate": [1e-6, 0.1]}
-    X = np.repeat(REAL, 3, axis=0) + np.random.default_rng(1).normal(scale=0.3, size=(180, 3))
-    search = GridSearchCV(pipeline, grid, cv=3).fit(X)
-    assert search.best_params_ == {"gaussianrbm__learning_rate": 0.1}
-
-
-def test_the_same_seed_gives_the_same_bits_for_any_number_of_jobs():
-    first = clone(SMALL).fit(REAL)
-    second = clone(SMALL).set_params(n_jobs=2).fit(REAL)
-    np.testing.assert_array_equal(first.components_, second.components_)
-    np.testing.assert_array_equal(first.score_samples(REAL), second.score_samples(REAL))
-    other = clone(SMALL).set_params(random_state=1).fit(REAL)
-    assert not np.array_equal(first.components_, other.components_)
 
 
 def test_partial_fit_goes_on_and_keeps_no_rows():

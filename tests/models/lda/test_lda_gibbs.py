@@ -11,7 +11,6 @@ from scipy.optimize import linear_sum_assignment, minimize_scalar
 from scipy.special import gammaln
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import check_estimator
 
 from sklpf import LatentDirichletAllocation, LeftToRight
 from sklpf.datasets import make_bars_corpus
@@ -351,10 +350,3 @@ def test_what_gibbs_sampling_can_not_do_is_refused(corpus):
         pytest.raises(ValueError, match="X has no whole counts"),
     ):
         model.fit(X * 0.01)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_it_is_a_scikit_learn_estimator():
-    check_estimator(
-        LatentDirichletAllocation(2, n_init=2, max_iter=5, learn_topic_word_prior=True, **GIBBS)
-    )

@@ -1,7 +1,5 @@
 """LatentDirichletAllocation as a scikit-learn estimator, and against scikit-learn's own."""
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,13 +8,10 @@ from sklearn.decomposition import LatentDirichletAllocation as Reference
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.utils import estimator_checks as checks
-from third_party_checks import third_party_checks
 
 from sklpf import AIS, LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
 
-SMALL = LatentDirichletAllocation(3, max_iter=5, random_state=0)
 FEW = AIS(n_temperatures=20, n_chains=16)
 
 pytestmark = [
@@ -25,30 +20,7 @@ pytestmark = [
     pytest.mark.filterwarnings(
         "ignore:likelihoods are not to be trusted"
     ),  # of documents of a thousand tokens
-    pytest.mark.filterwarnings(
-        "ignore:X (does not have valid|has) feature names"
-    ),  # checks mix frames and arrays
 ]
-
-
-@checks.parametrize_with_checks(
-    [
-        SMALL,
-        LatentDirichletAllocation(
-            2, learning_method="online", batch_size=7, shuffle=True, learn_doc_topic_prior=True
-        ),
-        LatentDirichletAllocation(2, tempering="annealed", max_iter=5),
-        LatentDirichletAllocation(2, tempering="global", learning_method="online", max_iter=4),
-        LatentDirichletAllocation(2, tempering="local", max_iter=4, partition_estimator=FEW),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@third_party_checks
-def test_checks_that_third_parties_call_themselves(check):
-    check("LatentDirichletAllocation", SMALL)
 
 
 def test_parameters_begin_as_those_of_scikit_learn():
@@ -207,12 +179,3 @@ def test_topics_of_a_document_do_not_depend_on_its_company():
     order = np.random.default_rng(0).permutation(100)[:70]
     np.testing.assert_array_equal(model.transform(X[order]), together[order])
     np.testing.assert_array_equal(model.transform(X[5:6]), together[5:6])
-
-
-def test_models_survive_pickling():
-    X, model = corpus(50), LatentDirichletAllocation(4, random_state=0)
-    copy = pickle.loads(pickle.dumps(model.fit(X)))
-    np.testing.assert_array_equal(copy.transform(X), model.transform(X))
-    copy.partial_fit(X)
-    model.partial_fit(X)
-    np.testing.assert_array_equal(copy.components_, model.components_)

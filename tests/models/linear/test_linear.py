@@ -77,18 +77,6 @@ def test_a_gaussian_prior_is_fitted_exactly(n_components):
     np.testing.assert_allclose(model.transform(X).mean(axis=0), 0, atol=1e-10)
 
 
-def test_a_seed_gives_the_same_bits():
-    X = laplace_rows(100, MIXING)
-    one, two = (
-        LinearGenerativeModel(random_state=3, partition_estimator=QUICK).fit(X) for _ in range(2)
-    )
-    np.testing.assert_array_equal(one.components_, two.components_)
-    np.testing.assert_array_equal(one.loss_curve_, two.loss_curve_)
-    np.testing.assert_array_equal(
-        one.score_samples(X[:4]), two.set_params(n_jobs=2).score_samples(X[:4])
-    )
-
-
 def test_a_loss_that_still_falls_is_said():
     X = laplace_rows(200, MIXING)
     with pytest.warns(

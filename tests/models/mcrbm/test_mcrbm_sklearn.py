@@ -3,14 +3,9 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.utils import estimator_checks as checks
-from third_party_checks import third_party_checks
 
-from sklpf import HAIS, HMC, MeanCovarianceRBM
+from sklpf import HAIS, MeanCovarianceRBM
 from sklpf.models import MeanCovariancePath
 from sklpf.paths import Gaussian
 
@@ -21,7 +16,6 @@ SMALL = MeanCovarianceRBM(
 pytestmark = [
     pytest.mark.filterwarnings("ignore:training has not settled"),  # after two passes
     pytest.mark.filterwarnings("ignore:log Z is not to be trusted"),  # after 100 levels
-    pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names"),
 ]
 
 
@@ -31,34 +25,6 @@ def contrasts(n_samples, n_features=3, seed=0):
     return (
         rng.normal(size=(n_samples, n_features)) * rng.choice([0.3, 2.0], size=(n_samples, 1)) + 5
     )
-
-
-@pytest.fixture
-def rough_losses(monkeypatch):
-    """log Z after every pass from 20 chains over 20 levels without a pilot, which is fast."""
-    monitor = HAIS(20, 20, transition=HMC(0.3), random_state=0)
-    monkeypatch.setattr(MeanCovarianceRBM, "_monitor", monitor)
-
-
-@pytest.mark.usefixtures("rough_losses")
-@checks.parametrize_with_checks([SMALL])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.large
-@pytest.mark.usefixtures("rough_losses")
-@checks.parametrize_with_checks(
-    [clone(SMALL).set_params(algorithm="mpf", n_factors=3, n_covariance=2, n_mean=1)]
-)
-def test_scikit_learn_checks_of_other_options(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.usefixtures("rough_losses")
-@third_party_checks
-def test_checks_that_third_parties_call_themselves(check):
-    check("MeanCovarianceRBM", SMALL)
 
 
 @pytest.mark.parametrize("algorithm", ["pcd", "mpf"])
@@ -86,25 +52,6 @@ def test_rows_in_another_unit_give_the_same_model():
     np.testing.assert_allclose(second.noise_std_, first.noise_std_, rtol=1e-6)
 
 
-def test_the_same_seed_gives_the_same_bits_for_any_number_of_jobs():
-    X = contrasts(300)
-    for algorithm in ("pcd", "mpf"):
-        model = clone(SMALL).set_params(algorithm=algorithm, n_factors=4)
-        first, second = model.fit(X), clone(model).set_params(n_jobs=2).fit(X)
-        for name in (
-            "factors_",
-            "pooling_",
-            "mean_components_",
-            "intercept_visible_",
-            "loss_curve_",
-        ):
-            np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
-        np.testing.assert_array_equal(first.score_samples(X), second.score_samples(X))
-        assert not np.array_equal(
-            first.factors_, clone(model).set_params(random_state=1).fit(X).factors_
-        )
-
-
 def test_partial_fit_makes_a_step_at_a_time():
     X, model = contrasts(2000), clone(SMALL).set_params(n_chains=200)
     scores = []
@@ -112,18 +59,6 @@ def test_partial_fit_makes_a_step_at_a_time():
         model.partial_fit(X[start : start + 200])
         scores.append(model.score(X) if start == 0 else np.nan)
     assert scores[70] > scores[0]
-
-
-def test_grid_search_over_a_whitening_pipeline():
-    X = contrasts(600) @ np.array([[1.0, 0.5, 0.0], [0.0, 10.0, 0.0], [0.0, 3.0, 0.1]])
-    pipeline = make_pipeline(
-        PCA(whiten=True), clone(SMALL).set_params(algorithm="mpf", max_iter=10)
-    )
-    search = GridSearchCV(pipeline, {"meancovariancerbm__n_covariance": [1, 4]}, cv=2).fit(X)
-    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
-    names = search.best_estimator_[-1].get_feature_names_out()
-    assert names[0] == "meancovariancerbm0"
-    assert len(names) == search.best_params_["meancovariancerbm__n_covariance"] + 3
 
 
 def test_rows_that_do_not_vary():

@@ -231,16 +231,18 @@ def test_gibbs_takes_rows_in_every_form():
 @pytest.mark.parametrize(
     ("v", "message"),
     [
-        (BINARY[:, :60], "v must have a column for each of 64 units, got 60"),
+        (BINARY[:, :60], "X has 60 features, but BernoulliRBM is expecting 64"),
         (BINARY[0], "Expected 2D array, got 1D array"),
-        (np.full((2, 64), np.nan), "Input v contains NaN"),
-        (np.full((2, 64), np.inf), "Input v contains infinity"),
+        (np.full((2, 64), np.nan), "Input X contains NaN"),
+        (np.full((2, 64), np.inf), "Input X contains infinity"),
         (BINARY[:0], "0 sample"),
-        ("rows", "could not convert string"),
+        ("rows", "X holds text and no numbers"),
+        ([[1j] * 64], "X can't be used"),
+        ({}, "X can't be used"),
     ],
 )
 def test_gibbs_says_what_is_wrong_with_its_rows(v, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         BernoulliRBM(5, n_iter=1).fit(BINARY).gibbs(v)
     with pytest.raises(NotFittedError):
         BernoulliRBM(5).gibbs(v)

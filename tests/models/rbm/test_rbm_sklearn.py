@@ -4,8 +4,6 @@ import inspect
 import pickle
 
 import numpy as np
-import pandas as pd
-import polars
 import pytest
 import scipy.sparse as sp
 from sklearn import neural_network
@@ -15,37 +13,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Binarizer, minmax_scale
-from sklearn.utils import estimator_checks as checks
-from third_party_checks import third_party_checks
 from threadpoolctl import threadpool_limits
 
 from sklpf import AIS, BernoulliRBM, ParallelTempering
 
 DIGITS = load_digits().data / 16
 BINARY = (DIGITS > 0.5).astype(np.float64)
-SMALL = BernoulliRBM(n_components=5, n_iter=2)
 
 # random data of the checks are not binary: training on them and scoring them warns, as it should
 pytestmark = [
     pytest.mark.filterwarnings(r"ignore:\d+ of \d+ rows of X have no likelihood"),
     pytest.mark.filterwarnings("ignore:X holds values other than 0 and 1"),
     pytest.mark.filterwarnings("ignore:X holds values outside .0, 1."),
-    pytest.mark.filterwarnings(
-        "ignore:X (does not have valid|has) feature names"
-    ),  # these checks mix frames and arrays
 ]
-
-
-@checks.parametrize_with_checks(
-    [BernoulliRBM(), BernoulliRBM(n_components=5, n_iter=2, batch_size=7)]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@third_party_checks
-def test_checks_that_third_parties_call_themselves(check):
-    check("BernoulliRBM", SMALL)
 
 
 # ---- in scikit-learn's tools
@@ -111,18 +91,6 @@ def test_clone_and_pickle():
     assert not hasattr(again, "components_")
     assert again.partition_estimator is not model.partition_estimator
     assert again.fit(BINARY[:100]).score(BINARY[100:200]) == score
-
-
-def test_set_output():
-    frame = pd.DataFrame(BINARY[:30], columns=[f"pixel{i}" for i in range(64)])
-    model = small().set_output(transform="pandas").fit(frame)
-    out = model.transform(frame)
-    assert list(out.columns) == [f"bernoullirbm{i}" for i in range(6)]
-    assert list(model.feature_names_in_) == list(frame.columns)
-    assert model.score(frame) == small().fit(BINARY[:30]).score(BINARY[:30])
-    polars_out = small().set_output(transform="polars").fit(BINARY[:30]).transform(BINARY[:30])
-    assert isinstance(polars_out, polars.DataFrame)
-    np.testing.assert_array_equal(polars_out.to_numpy(), out.to_numpy())
 
 
 def nudged_digits():

@@ -1,0 +1,251 @@
+"""What holds for every estimator: its contract, intervals that cover, other seeds, runs that were
+interrupted, and modes that were missed.
+
+The tables of doc/benchmarks are of the same kind with many more runs.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+from convergence import quietly
+from interruption import bits, saves
+from known_densities import make_density_problem
+from known_problems import RBM_PROBLEMS, make_rbm_problem
+from scipy.stats import binom
+from sklearn.base import clone
+
+from sklpf import (
+    AIS,
+    BAR,
+    BDMC,
+    HAIS,
+    HMC,
+    MBAR,
+    RAISE,
+    RTS,
+    SAMS,
+    SMC,
+    Exact,
+    ImportanceSampling,
+    LeftToRight,
+    LevelProcess,
+    MarkovMixture,
+    ParallelTempering,
+    RandomWalk,
+    SteppingStone,
+    ThermodynamicIntegration,
+    WangLandau,
+)
+from sklpf.models import LDAPath, RBMPath
+from sklpf.testing import Problem, check_partition_estimator
+
+SAMPLER = ParallelTempering(n_temperatures=6, n_sweeps=256, random_state=0)
+CONTINUOUS = RTS(50, 10, 300, continuous=True, random_state=0)
+WASTE_FREE = SMC(300, 20, variant="waste-free")
+
+
+@functools.cache
+def problem(kind):
+    if kind == "document":
+        path = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3]]).row(0)
+        return Problem(kind, path, float(Exact().fit(path).log_partition_))
+    name, _, weights = kind.partition(", ")
+    if name in RBM_PROBLEMS:
+        return make_rbm_problem(name, weights=weights or "marginal")
+    return make_density_problem(kind)
+
+
+# ---- right numbers, error bars, the same bits again and on two jobs
+@pytest.mark.parametrize(
+    ("estimator", "kind"),
+    [
+        (AIS(n_temperatures=400), "digits"),
+        (AIS(n_temperatures=200, ladder="adaptive"), "easy, joint"),
+        (AIS(n_temperatures=100, transition=RandomWalk()), "gaussian 2-D, condition 1"),
+        (SMC(), "digits"),
+        (SMC(n_temperatures=40), "laplace 6-D"),
+        (SMC(400, 20, variant="waste-free"), "easy"),
+        (ParallelTempering(n_sweeps=1024), "digits"),
+        (ParallelTempering(n_sweeps=1024, bridge="stepping-stone"), "easy, joint"),
+        (RTS(n_temperatures=20, n_sweeps=1500), "easy"),
+        (RTS(n_temperatures=20, n_sweeps=1500, rao_blackwell=False), "easy, joint"),
+        (RTS(50, 10, 600, continuous=True), "laplace 6-D"),
+        (BDMC(n_temperatures=300), "digits"),
+        (BDMC(n_temperatures=300), "easy, joint"),
+        (RAISE(), "digits"),
+        (MarkovMixture(n_centres=200, n_sweeps=512), "easy"),
+        (MarkovMixture(n_centres=200, n_sweeps=512), "easy, joint"),
+        (HAIS(50, 100), "laplace 6-D"),
+        (HAIS(50, 150, transition=HMC(metric="dense")), "gaussian 20-D, condition 1"),
+        (ImportanceSampling(1000), "gaussian 2-D, condition 1"),
+        (LeftToRight(), "document"),
+        (Exact(), "medium"),
+        *[
+            (kind(SAMPLER), "easy")
+            for kind in (BAR, MBAR, SteppingStone, LevelProcess, ThermodynamicIntegration)
+        ],
+        (ThermodynamicIntegration(CONTINUOUS, rule="continuous"), "laplace 6-D"),
+    ],
+    ids=str,
+)
+def test_the_contract(estimator, kind):
+    """A right estimator fails with a probability of 2e-4."""
+    check_partition_estimator(estimator, problem(kind))
+
+
+# ---- coverage
+RBMS, DENSITIES = ("easy", "medium", "digits"), ("laplace 6-D", "beta-binomial")
+COVERAGE = {  # and the share of the runs that converge at least: to flag everything is no way out
+    "AIS, few chains": (AIS(10, 10), (*RBMS, "hard"), 0.0),
+    "AIS, short": (AIS(30, 100), (*RBMS, "hard"), 0.3),
+    "AIS": (AIS(100, 300), (*RBMS, "hard"), 0.5),
+    "ParallelTempering": (ParallelTempering(n_sweeps=256), RBMS, 0.8),
+    "RTS": (RTS(20, 20, 500), (*RBMS, "hard"), 0.4),
+    "RTS, 8 levels": (RTS(n_temperatures=8, n_sweeps=400), ("easy",), 0.9),
+    "RTS, continuous": (RTS(50, 10, 240, continuous=True), DENSITIES, 0.75),
+    "SAMS": (SAMS(30, 15, 600), ("medium", "digits"), 0.6),
+    "SAMS, binary": (SAMS(30, 15, 600, update="binary"), ("medium", "digits"), 0.6),
+    "WangLandau": (WangLandau(30, 15, 600), ("medium", "digits"), 0.6),
+    "SMC": (SMC(100, 25), RBMS, 0.8),
+    "SMC, waste-free": (WASTE_FREE, RBMS, 0.6),
+    "BDMC": (BDMC(n_temperatures=50), RBMS, 0.9),
+    "MarkovMixture": (MarkovMixture(n_centres=200, n_sweeps=256), RBMS, 0.6),
+    "ImportanceSampling": (
+        ImportanceSampling(400),
+        ("gaussian 2-D, condition 1", "two gaussians 2-D", "beta-binomial"),
+        0.6,
+    ),
+    "HAIS": (
+        HAIS(50, 200),
+        ("gaussian 2-D, condition 1", "student-t 6-D", "two gaussians 2-D", *DENSITIES),
+        0.7,
+    ),
+    "HAIS, diag": (HAIS(50, 200, transition=HMC(metric="diag")), DENSITIES, 0.7),
+    "HAIS, dense": (
+        HAIS(50, 200, transition=HMC(metric="dense")),
+        ("gaussian 2-D, condition 100", "gaussian 20-D, condition 1"),
+        0.7,
+    ),
+    "BAR": (BAR(SAMPLER), RBMS, 0.7),
+    "MBAR": (MBAR(SAMPLER), RBMS, 0.7),
+    "LevelProcess": (LevelProcess(SAMPLER), RBMS, 0.7),
+    "ThermodynamicIntegration": (ThermodynamicIntegration(SAMPLER), RBMS, 0.7),
+}
+
+
+@functools.cache
+def runs(name, seeds):
+    """Whether each run converged, and whether its interval covers, (2, n)."""
+    estimator, kinds, _ = COVERAGE[name]
+    rows = []
+    for kind in kinds:
+        for seed in seeds:
+            fitted = clone(estimator)
+            seeded = {name: seed for name in fitted.get_params() if name.endswith("random_state")}
+            quietly(fitted.set_params(**seeded), problem(kind).path)
+            low, high = fitted.log_partition_interval_
+            rows.append((fitted.converged_, low <= problem(kind).log_partition <= high))
+    return np.array(rows).T
+
+
+def assert_covered(names, seeds):
+    """Fails in 1e-4 of the cases where intervals of converged runs cover 94 %."""
+    converged, covered = np.concatenate([runs(name, seeds) for name in names], axis=1)
+    assert covered[converged].sum() >= binom.ppf(1e-4, converged.sum(), 0.94)
+
+
+def test_intervals_of_converged_runs_cover():
+    """Of all estimators together, and each alone where fewer than a third of its runs would do."""
+    assert_covered(COVERAGE, range(2))
+    for name, (_, _, fewest) in COVERAGE.items():
+        assert runs(name, range(2))[0].mean() >= fewest / 2, name
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("name", COVERAGE)
+def test_intervals_of_each_estimator_cover(name):
+    assert_covered([name], range(2, 10))
+    assert runs(name, range(2, 10))[0].mean() >= COVERAGE[name][2]
+
+
+# ---- seeds and interruptions
+class ShortSegments(RBMPath):
+    n_moves_per_segment = 7
+
+
+def short_segments(kind):
+    path = problem(kind).path
+    path = path.with_ladder(path.ladder)
+    if isinstance(path, RBMPath):
+        path.__class__ = ShortSegments
+    else:
+        path.n_moves_per_segment = 7
+    return path
+
+
+@pytest.mark.parametrize(
+    ("estimator", "kind"),
+    [
+        (AIS(20, 40), "easy"),
+        (AIS(20, 40, ladder="adaptive"), "easy"),
+        (HAIS(20, 40, transition=HMC(metric="diag", half_life=3.0)), "gaussian 2-D, condition 1"),
+        (BDMC(10, 40), "easy, joint"),
+        (RAISE(10, 10, 40), "easy, joint"),
+        (SMC(10, 30, 4, resample_at=0.9), "easy"),
+        (SMC(10, 30, 4, variant="waste-free", chain_length=5), "easy"),
+        (ParallelTempering(4, 6, 128), "easy"),
+        (RTS(20, 6, 200), "easy"),
+        (RTS(20, 6, 200, continuous=True), "gaussian 2-D, condition 1"),
+        (SAMS(20, 6, 200), "easy"),
+        (WangLandau(20, 6, 200), "easy"),
+    ],
+    ids=str,
+)
+def test_an_interrupted_run_goes_on_with_the_same_bits(estimator, kind, tmp_path):
+    path = short_segments(kind)
+    estimator.set_params(random_state=3)
+    whole = quietly(clone(estimator), path)
+    kept = clone(estimator).set_params(checkpoint=tmp_path)
+    with saves() as everything:
+        quietly(clone(kept), path)
+    assert not list(tmp_path.iterdir())
+    with saves(interrupt_at=2 * len(everything) // 3) as before:
+        quietly(clone(kept), path)
+    assert list(tmp_path.iterdir())
+    with saves() as after:
+        resumed = quietly(clone(kept).set_params(n_jobs=2), path)
+    assert sorted(before + after) == sorted(everything)  # nothing that was finished ran again
+    assert not list(tmp_path.iterdir())
+    assert bits(resumed.result_.diagnostics) == bits(whole.result_.diagnostics)
+    assert resumed.log_partition_ == whole.log_partition_
+    assert bits(resumed.run_) == bits(whole.run_)
+    other = quietly(clone(estimator).set_params(random_state=4), path)
+    assert other.log_partition_ != whole.log_partition_
+
+
+# ---- modes that were missed
+@pytest.mark.parametrize(
+    ("estimator", "kinds"),
+    [
+        (AIS(), ["two modes", "far mode"]),
+        (SMC(20, 20), ["two modes", "far mode"]),
+        (SMC(), ["two modes", "far mode"]),
+        (SMC(200, 10, variant="waste-free"), ["two modes", "far mode"]),
+        (BDMC(n_temperatures=300), ["far mode"]),
+        (RTS(50, 30, 400), ["two modes", "far mode"]),
+        (SAMS(30, 20, 60), ["two modes", "far mode"]),
+        (WangLandau(30, 20, 60), ["two modes", "far mode"]),
+        (ParallelTempering(n_sweeps=256), ["two modes", "far mode"]),
+        (ParallelTempering(n_sweeps=2048, tol=0.1), ["two modes", "far mode"]),
+        (MarkovMixture(n_centres=200, n_sweeps=256), ["two modes", "far mode"]),
+        (ImportanceSampling(3000), ["two modes", "far mode"]),
+    ],
+    ids=str,
+)
+def test_runs_that_miss_a_mode_are_flagged(estimator, kinds):
+    for kind in kinds:
+        fitted = quietly(clone(estimator).set_params(random_state=0), problem(kind).path)
+        error = fitted.log_partition_std_error_
+        assert fitted.log_partition_ < problem(kind).log_partition - 2 * error
+        assert not fitted.converged_
