@@ -65,8 +65,8 @@ def compare_fits(
     Every candidate is fitted to the training part of every split with several training seeds, and
     scored on the rows held out. Fits with the same split and seed make pairs. What is estimated is
     the expected difference between a fit of one and a fit of the other, for a new training set of
-    the splits' size, new seeds and new rows. `compare` and `compare_models` speak of fitted models
-    instead, whose order may change with the seed.
+    the splits' size, new seeds and new rows. `compare` speaks of fitted models instead, whose order
+    may change with the seed.
 
     Parameters
     ----------
