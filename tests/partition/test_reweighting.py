@@ -187,7 +187,7 @@ def test_the_most_that_is_kept_and_the_same_for_any_number_of_jobs_and_segments(
     reference = (
         ParallelTempering(n_ladders=4, n_temperatures=10, n_sweeps=4096, random_state=3)
         .fit(path)
-        .run_
+        .run_.last
     )
     assert 15_000 < reference.vector_levels.size <= 20_000
 
@@ -198,7 +198,7 @@ def test_the_most_that_is_kept_and_the_same_for_any_number_of_jobs_and_segments(
     other = (
         ParallelTempering(n_ladders=4, n_temperatures=10, n_sweeps=4096, random_state=3, n_jobs=2)
         .fit(path)
-        .run_
+        .run_.last
     )
     np.testing.assert_array_equal(other.vector_levels, reference.vector_levels)
     np.testing.assert_array_equal(other.slopes, reference.slopes)
@@ -346,16 +346,17 @@ def test_what_no_method_can_read(method, exchange):
     with pytest.raises(TypeError, match="path must be a fitted model of sklpf or a path"):
         clone(method).fit(np.zeros(3))
     run = exchange.run_
+    last = run.last
     arrays = ("pair_sums", "level_sums")
-    one = {name: getattr(run, name)[:, :1] for name in arrays}
+    one = {name: getattr(last, name)[:, :1] for name in arrays}
     groups = {
-        name: getattr(run, name)[:1]
+        name: getattr(last, name)[:1]
         for name in ("summaries", "round_trips", "slopes", "log_q", "vector_levels")
     }
     with pytest.raises(ValueError, match="at least 2 independent groups, got 1: raise n_ladders"):
-        clone(method).fit(replace(run, **one, **groups))
+        clone(method).fit(replace(run, last=replace(last, **one, **groups)))
     with pytest.raises(ValueError, match="run holds no states"):
-        clone(method).fit(replace(run, n_scans=0))
+        clone(method).fit(replace(run, last=replace(last, n_scans=0)))
     rows = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3], [1, 0, 0]])
     with pytest.raises(ValueError, match=r"path must have one log Z.*path\.row\(t\)"):
         clone(method).fit(rows)
@@ -384,7 +385,9 @@ def test_runs_without_slopes_or_vectors(exchange):
         ThermodynamicIntegration().fit(run)
     assert [result.method for result in compare_estimates(run).results][-1] == "LevelProcess"
     kept = ("slopes", "log_q", "vector_levels")
-    bare = replace(exchange.run_, **{name: getattr(exchange.run_, name)[:, :0] for name in kept})
+    last = exchange.run_.last
+    last = replace(last, **{name: getattr(last, name)[:, :0] for name in kept})
+    bare = replace(exchange.run_, last=last)
     for method in (MBAR(), LevelProcess(), ThermodynamicIntegration(rao_blackwell=True)):
         with pytest.raises(ValueError, match="run has kept no states"):
             method.fit(bare)
