@@ -19,7 +19,6 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.models import ProductOfExperts as ProductOfExperts
     from sklpf.models import compare as compare
     from sklpf.models import compare_fits as compare_fits
-    from sklpf.models import compare_models as compare_models
     from sklpf.models import log_likelihood as log_likelihood
     from sklpf.models import log_likelihood_with_error as log_likelihood_with_error
     from sklpf.models import score_interval as score_interval
@@ -109,7 +108,6 @@ _PUBLIC = {
     "compare_estimates": "sklpf.partition",
     "compare_evidence": "sklpf.partition",
     "compare_fits": "sklpf.models",
-    "compare_models": "sklpf.models",
     "importance_resample": "sklpf._utils.sampling",
     "inverse_cdf_sample": "sklpf._utils.sampling",
     "iterated_conditional_modes": "sklpf.paths",

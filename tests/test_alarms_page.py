@@ -68,7 +68,6 @@ NO_ALARMS = (
     "lower learning_rate or rescale X",
     "fits are there from an earlier run",
     "nats per row, expected from",
-    "splits of a search",
     "training rows",
     "of these two fits",
     "between the last passes of training",

@@ -22,6 +22,7 @@ from known_problems import HiddenModePath, hidden_mode_problem, make_rbm_problem
 from sklpf._utils.parallel import (
     Checkpoint,
     fingerprint,
+    one_blas_thread,
     parallel_map,
     removing_checkpoints,
     run_segments,
@@ -597,3 +598,29 @@ def test_a_file_that_another_program_wrote_is_refused(tmp_path, change):
     np.savez(file, **(arrays | {name: change(arrays[name])}))
     with pytest.raises(ValueError, match="not those that were saved.*delete it to start afresh"):
         fit(path, **options)
+
+
+def test_a_signal_while_numba_converts_arrays_is_an_interruption():
+    from sklpf.models.lda.learning._word_kernels import list_words
+
+    def interrupt(frame, *_):
+        if frame.f_code.co_name == "_numba_unpickle":
+            signal.raise_signal(signal.SIGINT)
+
+    indices = np.arange(3, dtype=np.int32)
+    list_words(indices, 3)
+    with pytest.raises(SystemError, match="returned a result with an exception set"):
+        with_profile(interrupt, list_words, indices, 3)
+    with pytest.raises(KeyboardInterrupt), one_blas_thread():
+        with_profile(interrupt, list_words, indices, 3)
+    with pytest.raises(SystemError, match="^another$"), one_blas_thread():
+        raise SystemError("another")
+
+
+def with_profile(profile, function, *arguments):
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        function(*arguments)
+    finally:
+        sys.setprofile(before)

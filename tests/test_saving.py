@@ -29,9 +29,9 @@ from sklpf import (
     MeanCovarianceRBM,
     ParallelTempering,
     ProductOfExperts,
+    compare,
     compare_estimates,
     compare_fits,
-    compare_models,
 )
 
 RNG = np.random.default_rng(0)
@@ -124,7 +124,7 @@ def test_comparisons_survive(way):
     procedures = {f"{n} units": BernoulliRBM(n, n_iter=1) for n in (1, 2)}
     comparisons = (
         compare_estimates(tempering.run_),
-        compare_models({"rbm": RBM, "fair": fair}, BINARY[:, :6]),
+        compare({"rbm": RBM, "fair": fair}, X=BINARY[:, :6]),
         compare_fits(procedures, BINARY[:, :6], cv=2, random_state=0),
     )
     for comparison in comparisons:

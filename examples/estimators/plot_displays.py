@@ -28,7 +28,7 @@ from sklpf import (
     BernoulliRBM,
     LatentDirichletAllocation,
     ParallelTempering,
-    compare_models,
+    compare,
 )
 from sklpf.datasets import make_bars_corpus
 from sklpf.display import (
@@ -36,7 +36,7 @@ from sklpf.display import (
     ComponentsDisplay,
     ConvergenceDisplay,
     LogPartitionDisplay,
-    TemperingDisplay,
+    RunDisplay,
     TopicsDisplay,
     TrainingDisplay,
     WeightsDisplay,
@@ -78,10 +78,10 @@ display.figure_.savefig("display_log_partition.png", dpi=100)
 # if their states overlap. Round trips show that they do. For `RTS` the display
 # shows how often each level was visited, and the chains that visited both ends.
 
-TemperingDisplay.from_estimator(tempering).figure_.savefig(
+RunDisplay.from_estimator(tempering).figure_.savefig(
     "display_tempering.png", dpi=100
 )
-TemperingDisplay.from_estimator(rts).figure_.savefig(
+RunDisplay.from_estimator(rts).figure_.savefig(
     "display_tempering_rts.png", dpi=100
 )
 
@@ -123,7 +123,7 @@ for n_components in (8, 24):
         random_state=0,
     )
     models[f"{n_components} units"] = smaller.fit(train)
-ComparisonDisplay.from_result(compare_models(models, test)).figure_.savefig(
+ComparisonDisplay.from_result(compare(models, X=test)).figure_.savefig(
     "display_comparison.png", dpi=100
 )
 

@@ -20,7 +20,7 @@ from scipy import stats
 from scipy.special import ndtri
 
 from sklpf import SMC, compare_evidence
-from sklpf.display import EvidenceDisplay, RunDisplay
+from sklpf.display import ComparisonDisplay, RunDisplay
 from sklpf.interop import from_prior_transform
 
 effects = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
@@ -78,7 +78,7 @@ for name, variance in variances.items():
         f" {fitted[name].log_partition_std_error_:.3f} nats"
     )
 
-EvidenceDisplay.from_result(comparison)
+ComparisonDisplay.from_result(comparison)
 
 # %%
 # The run for the related schools: its levels, how often moves were accepted,

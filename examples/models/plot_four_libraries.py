@@ -30,7 +30,7 @@ from sklearn.decomposition import (
     LatentDirichletAllocation as TheirLatentDirichletAllocation,
 )
 
-from sklpf import LatentDirichletAllocation, compare, compare_models
+from sklpf import LatentDirichletAllocation, compare
 from sklpf.datasets import make_bars_corpus
 from sklpf.interop import from_gensim, from_sklearn, from_tomotopy
 
@@ -167,7 +167,7 @@ for name, (all_, few) in own.items():
 truth = LatentDirichletAllocation.from_topics(
     true_topics, alpha, random_state=0
 )
-print(compare_models({**models, "the truth": truth}, test))
+print(compare({**models, "the truth": truth}, X=test))
 
 _, right = plt.subplots(figsize=(5, 3), layout="constrained")
 _, left = plt.subplots(figsize=(5, 3), layout="constrained")

@@ -36,11 +36,22 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread():
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
     """A context in which BLAS runs on one thread: more of them give other bits, and compete with
-    the blocks.
+    the blocks. An interruption that comes while numba converts what a kernel takes or gives, which
+    it makes a SystemError of, leaves it as a KeyboardInterrupt.
     """
-    return _blas().limit(limits=1, user_api="blas")
+    with _blas().limit(limits=1, user_api="blas"):
+        try:
+            yield
+        except SystemError as error:
+            cause: BaseException | None = error
+            while isinstance(cause, SystemError):
+                cause = cause.__cause__
+            if isinstance(cause, KeyboardInterrupt):
+                raise cause from None
+            raise
 
 
 @contextlib.contextmanager

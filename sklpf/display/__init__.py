@@ -5,11 +5,8 @@ scikit-learn's.
 from sklpf.display._comparison import ComparisonDisplay
 from sklpf.display._components import ComponentsDisplay
 from sklpf.display._convergence import ConvergenceDisplay
-from sklpf.display._evidence import EvidenceDisplay
-from sklpf.display._fit_comparison import FitComparisonDisplay
 from sklpf.display._log_partition import LogPartitionDisplay
 from sklpf.display._run import RunDisplay
-from sklpf.display._tempering import TemperingDisplay
 from sklpf.display._topics import TopicsDisplay
 from sklpf.display._training import TrainingDisplay
 from sklpf.display._weights import WeightsDisplay
@@ -18,11 +15,8 @@ __all__ = [
     "ComparisonDisplay",
     "ComponentsDisplay",
     "ConvergenceDisplay",
-    "EvidenceDisplay",
-    "FitComparisonDisplay",
     "LogPartitionDisplay",
     "RunDisplay",
-    "TemperingDisplay",
     "TopicsDisplay",
     "TrainingDisplay",
     "WeightsDisplay",

@@ -1,44 +1,75 @@
-"""ComparisonDisplay: models by their held-out log-likelihoods, with both errors."""
+"""ComparisonDisplay: models and procedures by their log-likelihoods, models by their evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from sklpf.display._drawing import LOG_PARTITION, ROWS, Display, draw_mean, legend_above, mark_zero
-from sklpf.models import ModelComparison, ScoreInterval
-from sklpf.models._scoring import sampled_units
+import numpy as np
+from numpy.typing import NDArray
 
-_ERRORS = (  # of a ScoreInterval: what it is called, its colour, how far below the mean it is drawn
-    ("combined", "both errors, {:.3g} %", "0.4", 0.0),
-    ("sampling", "{unit}", ROWS, 0.16),
-    ("partition", "log Z", LOG_PARTITION, 0.32),
+from sklpf.display._drawing import (
+    FITS,
+    LOG_PARTITION,
+    ROWS,
+    Display,
+    draw_mean,
+    legend_above,
+    mark_zero,
 )
+from sklpf.models import FitComparison, ModelComparison, ScoreInterval
+from sklpf.models._scoring import sampled_units
+from sklpf.partition import EvidenceComparison
+
+_ERRORS = {  # of an interval: what it is called and its colour, in the order drawn
+    "combined": ("all errors, {:.3g} %", "0.4"),
+    "sampling": ("{unit}", ROWS),
+    "fits": ("fits", FITS),
+    "partition": ("log Z", LOG_PARTITION),
+}
+_APART = 0.13  # of the parts of an error, in lines
+_DOTS = -0.22  # above the mean
+
+
+class _FromLogPartition(NamedTuple):
+    """A number whose error is that of log Z alone."""
+
+    mean: float
+    partition: tuple[float, float]
+    level: float
+    converged: bool
+    unit: str = "row"
 
 
 class ComparisonDisplay(Display):
-    """Mean log-likelihoods of these fitted models, their differences, and the errors over rows and
-    of log Z.
+    """Log-likelihoods of models or procedures, or log evidences, with their errors by source.
 
-    Of procedures, with the scatter from fit to fit, `FitComparisonDisplay` speaks.
+    Of models the log-likelihoods and their differences, of procedures also every fit as a dot,
+    which scatter by training seeds, training sets and the rows held out. Of log evidences the
+    differences from the highest, and posterior probabilities.
 
     Parameters
     ----------
-    scores : dict of str to ScoreInterval or None, default=None
-        Mean log-likelihood per row of every model, in nats.
-    differences : dict of str to ScoreInterval or None, default=None
-        Mean differences of log-likelihoods, paired by rows, in nats. Those of a name in `scores`
-        stand in its line.
+    scores : dict of str to ScoreInterval or FitInterval or None, default=None
+        Mean log-likelihood per row, in nats.
+    differences : dict of str to ScoreInterval or FitInterval or None, default=None
+        Mean differences, in nats. Those of a name in `scores` stand in its line.
+    probabilities : dict of str to intervals or None, default=None
+        Posterior probabilities of models.
+    means : dict of str to ndarray or None, default=None
+        Of procedures: the mean of every fit, in nats, by name, the best first.
+    chosen : str or None, default=None
+        Name of the procedure to mark.
 
     Attributes
     ----------
     ax_, axes_, figure_
-        The first panel, all (scores, differences), and their figure, once drawn.
+        The first panel, all of them, and their figure, once drawn.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf import BernoulliRBM, compare_models
+    >>> from sklpf import BernoulliRBM, compare
     >>> from sklpf.display import ComparisonDisplay
     >>> fair, skewed = (
     ...     BernoulliRBM.from_parameters(np.zeros((1, 2)), np.full(2, c), np.zeros(1))
@@ -46,7 +77,7 @@ class ComparisonDisplay(Display):
     ... )
     >>> X = np.array([[1, 1], [1, 0], [1, 1]])
     >>> display = ComparisonDisplay.from_result(
-    ...     compare_models({"fair": fair, "skewed": skewed}, X)
+    ...     compare({"fair": fair, "skewed": skewed}, X=X)
     ... )
     >>> list(display.scores)
     ['skewed', 'fair']
@@ -54,21 +85,28 @@ class ComparisonDisplay(Display):
 
     def __init__(
         self,
-        scores: Mapping[str, ScoreInterval] | None = None,
-        differences: Mapping[str, ScoreInterval] | None = None,
+        scores: Mapping[str, Any] | None = None,
+        differences: Mapping[str, Any] | None = None,
+        *,
+        probabilities: Mapping[str, Any] | None = None,
+        means: Mapping[str, NDArray] | None = None,
+        chosen: str | None = None,
     ):
         self.scores = scores
         self.differences = differences
+        self.probabilities = probabilities
+        self.means = means
+        self.chosen = chosen
 
     @classmethod
     def from_result(cls, result, *, name: str | None = None, ax: Any = None) -> Self:
-        """Draw what `compare_models`, `compare` or several `score_interval` returned.
+        """Draw a comparison, or scores.
 
         Parameters
         ----------
-        result : ModelComparison, ScoreInterval or dict of str to ScoreInterval
-            A dict holds the `score_interval` of models of the same rows, one ScoreInterval is that
-            of `compare` or of a model.
+        result : ModelComparison, FitComparison, EvidenceComparison, ScoreInterval or dict
+            What `compare`, `compare_fits` or `compare_evidence` returned, or `score_interval`; a
+            dict holds the `score_interval` of models of the same rows by name.
         name : str or None, default=None
             Of one ScoreInterval; None says "difference" or "model".
         ax : Axes, array-like of Axes or None, default=None
@@ -83,22 +121,7 @@ class ComparisonDisplay(Display):
         TypeError
             If `result` is none of these.
         """
-        if isinstance(result, ModelComparison):
-            return cls(result.scores, result.differences).plot(ax)
-        if isinstance(result, ScoreInterval):
-            if result.method:  # of `compare`
-                return cls(differences={name or "difference": result}).plot(ax)
-            return cls({name or "model": result}).plot(ax)
-        if (
-            isinstance(result, Mapping)
-            and result
-            and all(isinstance(one, ScoreInterval) for one in result.values())
-        ):
-            return cls(result).plot(ax)
-        raise TypeError(
-            "result must be what compare_models or compare returned, or a dict of names and"
-            f" score_interval(X), got {type(result).__name__}"
-        )
+        return cls(**_drawn(result, name)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
@@ -106,41 +129,89 @@ class ComparisonDisplay(Display):
         Parameters
         ----------
         ax : Axes, array-like of Axes or None, default=None
-            One, which is divided if there are scores and differences, or as many. None makes a
-            figure.
+            One, which is divided into panels, or as many as there are panels. None makes a figure.
 
         Returns
         -------
         self
         """
-        names = list(dict.fromkeys([*(self.scores or {}), *(self.differences or {})]))
-        parts = {
-            f"log-likelihood per {_unit(self.scores)}": self.scores,
-            "difference": self.differences,
+        kind, whose = ("expected ", "") if self.means else ("", " of these fits")
+        of = "" if self.scores or not self.probabilities else " of log evidence"
+        panels = {
+            f"{kind}log-likelihood\nper {_unit(self.scores)}{whose} (nats)": self.scores,
+            f"{kind}difference{of or whose}\n(nats)": self.differences,
+            "posterior probability\n(given the errors of log Z)": self.probabilities,
         }
-        there = {label: intervals for label, intervals in parts.items() if intervals}
+        there = {label: intervals for label, intervals in panels.items() if intervals}
         if not there:
             raise ValueError("scores or differences must hold the interval of at least one model")
+        names = list(dict.fromkeys(name for intervals in there.values() for name in intervals))
         size = 2 + 4.0 * len(there), 1.6 + 0.5 * len(names)
-        for axes, (label, intervals) in zip(
-            self._panels_in_a_row(ax, len(there), size, apart=0.3, sharey=True), there.items()
-        ):
+        all_axes = self._panels_in_a_row(ax, len(there), size, apart=0.3, sharey=True)
+        for axes, (label, intervals) in zip(all_axes, there.items()):
             for line, name in enumerate(names):
                 if name in intervals:
+                    self._draw_fits(axes, line, name, intervals is self.differences)
                     _draw(axes, line, intervals[name])
                 else:  # the best, which is 0 from itself
                     axes.plot(0, line, "ok")
-            axes.set_xlabel(f"{label}\nof these fits (nats)", fontsize="small")
+            axes.set_xlabel(label, fontsize="small")
             axes.locator_params(axis="x", nbins=4)
             if intervals is self.differences:
                 mark_zero(axes)
-        self.ax_.set_yticks(range(len(names)), names)
+            if intervals is self.probabilities:
+                axes.set_xlim(-0.03, 1.03)
+        marks = [f"{name} (chosen)" if name == self.chosen else name for name in names]
+        self.ax_.set_yticks(range(len(names)), marks)
         self.ax_.set_ylim(len(names) - 0.4, -0.6)
         legend_above(self.ax_)
         return self
 
+    def _draw_fits(self, axes, line, name, is_difference) -> None:
+        """All fits of a procedure as dots, or their differences from those of the best."""
+        if not self.means:
+            return
+        means = self.means[name]
+        if is_difference:
+            means = means - next(iter(self.means.values()))
+        style = {"color": FITS, "alpha": 0.6, "label": "one fit"}
+        axes.plot(means.ravel(), np.full(means.size, line + _DOTS), ".", **style)
 
-def _unit(intervals: Mapping[str, ScoreInterval] | None) -> str:
+
+def _drawn(result: Any, name: str | None) -> dict[str, Any]:
+    """What the display of a result is made of."""
+    if isinstance(result, ModelComparison):
+        return {"scores": result.scores, "differences": result.differences}
+    if isinstance(result, FitComparison):
+        means = {name: result.means[name] for name in result.scores}
+        shown = {"scores": result.scores, "differences": result.differences}
+        return shown | {"means": means, "chosen": result.chosen}
+    if isinstance(result, EvidenceComparison):
+        return {
+            f"{of}": {
+                model: _FromLogPartition(
+                    getattr(said, one),
+                    getattr(said, f"{one}_interval"),
+                    result.level,
+                    said.converged,
+                )
+                for model, said in result.models.items()
+            }
+            for of, one in (("differences", "difference"), ("probabilities", "probability"))
+        }
+    if isinstance(result, ScoreInterval):
+        part = "differences" if result.method else "scores"  # of `compare`, or of one model
+        return {part: {name or part.removesuffix("s").replace("score", "model"): result}}
+    scores = result if isinstance(result, Mapping) else {}
+    if scores and all(isinstance(one, ScoreInterval) for one in scores.values()):
+        return {"scores": scores}
+    raise TypeError(
+        "result must be what compare, compare_fits or compare_evidence returned, or a dict of names"
+        f" and score_interval(X), got {type(result).__name__}"
+    )
+
+
+def _unit(intervals: Mapping[str, Any] | None) -> str:
     """What the means are taken over; ValueError if they can't stand on one axis."""
     units = list(dict.fromkeys(interval.unit for interval in (intervals or {}).values()))
     if len(units) > 1:
@@ -148,11 +219,12 @@ def _unit(intervals: Mapping[str, ScoreInterval] | None) -> str:
     return "".join(units)
 
 
-def _draw(axes, line, interval):
-    """A model's line: its mean, and each error beside the other."""
-    unit = sampled_units(interval.unit)
-    parts = [
-        (getattr(interval, name), label.format(100 * interval.level, unit=unit), color, below)
-        for name, label, color, below in _ERRORS
-    ]
+def _draw(axes, line, interval) -> None:
+    """A mean in its line, with each error below the other."""
+    known = [name for name in _ERRORS if np.isfinite(getattr(interval, name, (np.nan,))[0])]
+    parts = []
+    for place, name in enumerate(known):
+        label, color = _ERRORS[name]
+        label = label.format(100 * interval.level, unit=sampled_units(interval.unit))
+        parts.append((getattr(interval, name), label, color, _APART * place))
     draw_mean(axes, line, interval, parts)

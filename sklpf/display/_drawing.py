@@ -19,7 +19,7 @@ ROWS = "#0072B2"
 LOG_PARTITION = "#E69F00"
 FITS = "#009E73"
 
-_NARROW = 3.0  # inches in which panels have no room side by side
+_NARROWEST = 1.5  # inches that a panel beside others takes at least
 
 
 class Display:
@@ -85,10 +85,13 @@ class Display:
     def _panels_in_a_row(
         self, ax: Any, n: int, size: tuple[float, float], *, apart: float = 0.75, **options
     ) -> NDArray:
-        """As `_panels`: n side by side, or one below the other where one Axes is narrow."""
-        if np.ndim(ax) == 0 and hasattr(ax, "bbox") and width(ax) < _NARROW:
-            return self._panels(ax, n, 1, **options)
-        return self._panels(ax, 1, n, size, apart=apart, **options)
+        """As `_panels`: n side by side, or fewer where one Axes has no room for them."""
+        n_columns = n
+        if np.ndim(ax) == 0 and hasattr(ax, "bbox"):
+            room = max(int(width(ax) / _NARROWEST), 1)
+            n_columns = max(count for count in range(1, n + 1) if n % count == 0 and count <= room)
+        apart = apart if n_columns == n else 0.85  # also for the labels between rows
+        return self._panels(ax, n // n_columns, n_columns, size, apart=apart, **options)
 
     def _draw_in_a_row(self, ax: Any, draw: list, inches: float) -> Self:
         """Draw each panel by one function of Axes, with the display's name above the first."""

@@ -7,19 +7,21 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from sklpf.display._drawing import Display, last_step, title_of
+from sklpf.display._drawing import ResultDisplay, check_has, check_result, last_step, title_of
+from sklpf.partition import PartitionResult
 from sklpf.readings import read
 from sklpf.runs import PopulationRun, Run
 
 
-class RunDisplay(Display):
-    """Levels, acceptance, weights and regions of a run.
+class RunDisplay(ResultDisplay):
+    """Levels, acceptance, traffic, weights and regions of a run.
 
-    A panel for each of these that the run has: the inverse temperatures of its levels; the
-    acceptance rate of its moves, or of swaps, at each level; its weights (of populations the
-    effective number of particles at every level, as a share; of annealed chains a histogram of the
-    log weights at the target); and, for each region of the target whose mass is known, its mass
-    beside its share of the run's draws. A region whose mass exceeds its share was missed.
+    A panel for each of these that there is: the inverse temperatures of the levels; the acceptance
+    rate of moves and swaps, and the overlap of neighbouring levels; the time that tempered chains
+    spend at each level, and how often they cross the ladder; weights (of populations the effective
+    number of particles at every level, as a share; of annealed chains a histogram of the log
+    weights at the target); and, for each region of the target whose mass is known, its mass beside
+    its share of the run's draws. A region whose mass exceeds its share was missed.
 
     Parameters
     ----------
@@ -29,6 +31,15 @@ class RunDisplay(Display):
         Acceptance rate of the moves at every level, NaN where none was made.
     swaps : ndarray of shape (K - 1,) or None, default=None
         Acceptance rate of the swaps between neighbouring levels.
+    overlap : ndarray of shape (K - 1,) or None, default=None
+        Of the distributions at two neighbouring levels: 1 if they are one, 0 if they are apart.
+    shares : ndarray of shape (K,) or None, default=None
+        Of the chains' time at every level (`RTS`, `SAMS`, `WangLandau`).
+    round_trips : ndarray of shape (G,) or None, default=None
+        Between base and target, of every ladder (`ParallelTempering`).
+    crossed : ndarray of shape (G,) or None, default=None
+        Share of the chains of each group that visited both ends of the ladder (`RTS`, `SAMS`,
+        `WangLandau`).
     effective_shares : ndarray of shape (G, K) or None, default=None
         Effective number of particles of every population, as a share of all of these.
     log_weights : ndarray of shape (n,) or None, default=None
@@ -66,6 +77,10 @@ class RunDisplay(Display):
         *,
         acceptance=None,
         swaps=None,
+        overlap=None,
+        shares=None,
+        round_trips=None,
+        crossed=None,
         effective_shares=None,
         log_weights=None,
         region_masses=None,
@@ -75,6 +90,10 @@ class RunDisplay(Display):
         self.ladder = ladder
         self.acceptance = acceptance
         self.swaps = swaps
+        self.overlap = overlap
+        self.shares = shares
+        self.round_trips = round_trips
+        self.crossed = crossed
         self.effective_shares = effective_shares
         self.log_weights = log_weights
         self.region_masses = region_masses
@@ -88,7 +107,8 @@ class RunDisplay(Display):
         Parameters
         ----------
         run : Run
-            The `run_` of an estimator with levels, such as `AIS`, `SMC` or `ParallelTempering`.
+            The `run_` of an estimator with levels, such as `AIS`, `SMC` or `ParallelTempering`. It
+            shows more than its result: regions, and populations' particles.
         ax : Axes, array-like of Axes or None, default=None
             As in `plot`.
 
@@ -112,12 +132,10 @@ class RunDisplay(Display):
                 f"RunDisplay draws runs with levels, and this run of {run.sampler} has none"
             )
         result = read(run).result
-        found = result.diagnostics
-        drawn: dict[str, Any] = {name: found.get(name) for name in ("acceptance", "log_weights")}
-        if "rejection" in found:
-            drawn["swaps"] = 1 - found["rejection"]
+        drawn = _of_result(result)
         if isinstance(run, PopulationRun):
-            drawn["effective_shares"] = found["effective_sizes"] / run.log_weights.shape[1]
+            sizes = result.diagnostics["effective_sizes"]
+            drawn["effective_shares"] = sizes / run.log_weights.shape[1]
             drawn["log_weights"] = None
         if run.draws is not None and run.regions is not None and len(run.regions.radii):
             log_masses = run.regions.log_masses
@@ -129,13 +147,13 @@ class RunDisplay(Display):
         return cls(run.ladder, **drawn, name=title_of(result)).plot(ax)
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax: Any = None) -> Self:
-        """Draw the run of a fitted partition estimator.
+    def from_result(cls, result, *, ax: Any = None) -> Self:
+        """Draw what a result, such as that of a model's log Z, keeps of its run.
 
         Parameters
         ----------
-        estimator : PartitionEstimator
-            Fitted, with a `run_`. Models keep none.
+        result : PartitionResult
+            Of an estimator with levels.
         ax : Axes, array-like of Axes or None, default=None
             As in `plot`.
 
@@ -146,11 +164,44 @@ class RunDisplay(Display):
         Raises
         ------
         TypeError
-            If it has no run.
+            If `result` is none.
         ValueError
-            If the run has no levels; NotFittedError, which is one, if there is no run yet.
+            If it has no levels.
         """
-        return cls.from_run(getattr(last_step(estimator), "run_", None), ax=ax)
+        there = check_result(result).ladder is not None
+        traffic = {"round_trips", "crossed"}
+        check_has(result, there, cls.__name__, "how chains travel between levels", traffic)
+        return cls(result.ladder, **_of_result(result), name=title_of(result)).plot(ax)
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax: Any = None, **options) -> Self:
+        """Draw the run of a fitted partition estimator, or the result of a model's log Z.
+
+        Parameters
+        ----------
+        estimator : PartitionEstimator or model
+            A model after its log Z was estimated (by `score`, say), or a pipeline that ends in one.
+            Models keep no run.
+        ax : Axes, array-like of Axes or None, default=None
+            As in `plot`.
+        **options
+            As in `from_result`.
+
+        Returns
+        -------
+        display : RunDisplay
+
+        Raises
+        ------
+        TypeError
+            If `estimator` is neither.
+        ValueError
+            If the run has no levels; NotFittedError, which is one, if there is no result yet.
+        """
+        run = getattr(last_step(estimator), "run_", None)
+        if isinstance(run, Run):
+            return cls.from_run(run, ax=ax, **options)
+        return super().from_estimator(estimator, ax=ax, **options)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
@@ -165,8 +216,12 @@ class RunDisplay(Display):
         self
         """
         draw = [self._draw_levels]
-        if self.acceptance is not None or self.swaps is not None:
+        if not (self.acceptance is None and self.swaps is None and self.overlap is None):
             draw.append(self._draw_acceptance)
+        if self.shares is not None:
+            draw.append(self._draw_shares)
+        if self.round_trips is not None or self.crossed is not None:
+            draw.append(self._draw_traffic)
         if self.effective_shares is not None or self.log_weights is not None:
             draw.append(self._draw_weights)
         if self.region_masses is not None:
@@ -183,8 +238,25 @@ class RunDisplay(Display):
             axes.plot(self.ladder, self.acceptance, label="moves")
         if self.swaps is not None:
             axes.stairs(self.swaps, self.ladder, baseline=None, color="C1", label="swaps")
+        if self.overlap is not None:
+            style = {"color": "C2", "linestyle": "--", "linewidth": 1.5}
+            axes.stairs(self.overlap, self.ladder, baseline=None, label="overlap", **style)
         axes.set(xlabel="inverse temperature", ylabel="acceptance rate", ylim=(0, 1.05))
         axes.legend()
+
+    def _draw_shares(self, axes):
+        axes.plot(self.ladder, self.shares, marker="." if len(self.ladder) <= 30 else None)
+        axes.set(xlabel="inverse temperature", ylabel="share of time")
+        axes.set_ylim(0, 1.1 * np.max(self.shares))
+
+    def _draw_traffic(self, axes):
+        values = self.crossed if self.round_trips is None else self.round_trips
+        axes.bar(np.arange(1, len(values) + 1), values)
+        if self.round_trips is None:
+            axes.set(xlabel="group of chains", ylabel="share crossed", ylim=(0, 1.05))
+        else:
+            axes.set(xlabel="ladder", ylabel="round trips")
+        axes.xaxis.get_major_locator().set_params(integer=True)
 
     def _draw_weights(self, axes):
         if self.effective_shares is not None:
@@ -204,3 +276,13 @@ class RunDisplay(Display):
         axes.set(xlabel="region of the target", ylabel="share of Z")
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.legend()
+
+
+def _of_result(result: PartitionResult) -> dict[str, Any]:
+    """What a result has for the panels."""
+    found = result.diagnostics
+    names = ("acceptance", "overlap", "shares", "round_trips", "crossed", "log_weights")
+    drawn: dict[str, Any] = {name: found.get(name) for name in names}
+    if "rejection" in found:
+        drawn["swaps"] = 1 - found["rejection"]
+    return drawn

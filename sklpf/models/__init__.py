@@ -4,7 +4,7 @@ replace.
 
 from sklpf.models._compare import compare, score_interval
 from sklpf.models._compare_fits import compare_fits
-from sklpf.models._compare_models import ModelComparison, compare_models
+from sklpf.models._comparison import ModelComparison
 from sklpf.models._fit_comparison import FitComparison, FitInterval
 from sklpf.models._scoring import ScoreInterval
 from sklpf.models._searches import log_likelihood, log_likelihood_with_error
@@ -47,7 +47,6 @@ __all__ = [
     "ScoreInterval",
     "compare",
     "compare_fits",
-    "compare_models",
     "log_likelihood",
     "log_likelihood_with_error",
     "score_interval",

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
+from sklpf.models._comparison import ModelComparison
 from sklpf.models._direct_ratio import check_ratio, direct_ratio, disagreement
 from sklpf.models._pipelines import (
     check_same_kind,
@@ -17,13 +18,22 @@ from sklpf.models._pipelines import (
     last_step,
     steps_behind_model,
 )
-from sklpf.models._scoring import Scored, ScoreInterval, interval_of, report
+from sklpf.models._scoring import Scored, ScoreInterval, best_first, interval_of, report
 
 
-def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") -> ScoreInterval:
-    """Mean over rows of log p_a(x) - log p_b(x) of two fitted models (nats).
+def compare(
+    model_a: Any,
+    model_b: Any = None,
+    X: Any = None,
+    level: float = 0.95,
+    *,
+    ratio: str = "auto",
+) -> Any:
+    """Compare fitted models by their mean log-likelihood of the same rows (nats).
 
-    Positive where `model_a` is better.
+    ``compare(a, b, X)`` is the mean over rows of log p_a(x) - log p_b(x), positive where `a` is
+    better. ``compare({"a": a, "b": b, "c": c}, X=X)`` is a table of any number of models, each with
+    its difference from the best.
 
     It does not say which procedure is better: another training seed or training set gives other
     models, which may differ by more than the interval. That is the question of `compare_fits`.
@@ -37,8 +47,9 @@ def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") ->
     ----------
     model_a, model_b : fitted models, or pipelines that end in one
         With `score_samples` and `score_interval`, such as `BernoulliRBM` or `FactorialMixture`.
+        Instead of `model_a`, a dict of at least 2 by name, without `model_b`.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Held-out rows, at least 2, the same for both. Pipelines transform them, and must arrive at
+        Held-out rows, at least 2, the same for all. Pipelines transform them, and must arrive at
         the same rows.
     level : float, default=0.95
         Probability with which each interval covers.
@@ -53,18 +64,24 @@ def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") ->
     Returns
     -------
     interval : ScoreInterval
-        ``mean``, its intervals ``sampling``, ``partition`` (the two log Z) and ``combined``,
-        ``converged`` and ``reasons``; ``method`` says which ratio was used. Not converged if one of
-        the models' numbers is not trusted, or if both ratios differ by more than 3 joint standard
-        errors.
+        Of two models: ``mean``, its intervals ``sampling``, ``partition`` (the two log Z) and
+        ``combined``, ``converged`` and ``reasons``; ``method`` says which ratio was used. Not
+        converged if one of the models' numbers is not trusted, or if both ratios differ by more
+        than 3 joint standard errors.
+    comparison : ModelComparison
+        Of a dict: prints as a table; `to_frame` gives a pandas.DataFrame. The best is chosen by
+        these rows, so that differences from it are a little too large where several are about as
+        good; an interval that excludes 0 says that this model and the best differ, for one pair and
+        not for all at once.
 
     Raises
     ------
     TypeError
-        If a model has no log-likelihood with an error.
+        If a model has no log-likelihood with an error, or `X` is missing.
     ValueError
-        If pipelines arrive at different rows, whose densities can't be compared; or if one model
-        has densities and the other probabilities, or probabilities of documents.
+        If a dict holds fewer than 2 models; if pipelines arrive at different rows, whose densities
+        can't be compared; or if one model has densities and another probabilities, or
+        probabilities of documents.
 
     Examples
     --------
@@ -75,10 +92,35 @@ def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") ->
     >>> X = np.array([[1, 1], [1, 0], [1, 1]])
     >>> round(compare(skewed, fair, X).mean, 4)
     0.4264
+    >>> print(compare({"fair": fair, "skewed": skewed}, X=X))
+    these fits  log-likelihood              difference from the first
+    skewed      -0.96 [-2.39, 0.47]
+    fair        -1.3863 [-1.3863, -1.3863]  -0.43 [-1.86, 1.01]
     """
     check_ratio(ratio)
+    if X is None or (model_b is None) != isinstance(model_a, Mapping):
+        raise TypeError(
+            "compare needs two models and rows, compare(model_a, model_b, X), or models by name,"
+            " compare({'a': model_a, 'b': model_b}, X=X)"
+        )
+    if model_b is None:
+        return _compare_all(model_a, X, level, ratio)
     a, b = score_all({"model_a": model_a, "model_b": model_b}, X, level)
     return paired(a, b, level, ratio)
+
+
+def _compare_all(models: Mapping[str, Any], X, level: float, ratio: str) -> ModelComparison:
+    """Every model's mean, and its difference from the best."""
+    named = {str(name): model for name, model in models.items()}
+    if len(named) < max(len(models), 2):
+        raise ValueError(f"compare needs at least 2 models of different names, got {list(models)}")
+    entrants = {entrant.name: entrant for entrant in score_all(named, X, level)}
+    scores = {name: interval_of(entrant.scored, level) for name, entrant in entrants.items()}
+    best, *others = best_first(scores)
+    return ModelComparison(
+        {name: scores[name] for name in (best, *others)},
+        {name: paired(entrants[name], entrants[best], level, ratio) for name in others},
+    )
 
 
 def score_interval(model, X, level: float = 0.95, *, per: str | None = None) -> ScoreInterval:

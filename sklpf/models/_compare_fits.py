@@ -18,7 +18,7 @@ import scipy.sparse as sp
 import sklearn
 from numpy.typing import NDArray
 from scipy.stats import norm
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
@@ -40,7 +40,6 @@ from sklpf.models._compare import _last_step
 from sklpf.models._fit_comparison import FitComparison, HeldOutRows, compare_held_out
 from sklpf.models._fit_errors import Fits
 from sklpf.models._pipelines import check_same_kind, common_unit, is_model, last_step
-from sklpf.models._search_scores import is_search, search_scores
 from sklpf.models.decoder._model import DecoderModel
 
 _PROBED = 1000  # rows that tell functions apart
@@ -48,8 +47,8 @@ _NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no numb
 
 
 def compare_fits(
-    candidates: Mapping[str, Any] | BaseEstimator,
-    X=None,
+    candidates: Mapping[str, Any],
+    X,
     y=None,
     *,
     groups=None,
@@ -66,15 +65,14 @@ def compare_fits(
     Every candidate is fitted to the training part of every split with several training seeds, and
     scored on the rows held out. Fits with the same split and seed make pairs. What is estimated is
     the expected difference between a fit of one and a fit of the other, for a new training set of
-    the splits' size, new seeds and new rows. `compare` and `compare_models` speak of fitted models
-    instead, whose order may change with the seed.
+    the splits' size, new seeds and new rows. `compare` speaks of fitted models instead, whose order
+    may change with the seed.
 
     Parameters
     ----------
-    candidates : dict of str to estimator or pipeline, or finished search
+    candidates : dict of str to estimator or pipeline
         At least 2, by name, the simplest first. They are models of sklpf, or pipelines that end in
-        one, and are cloned. A finished search, such as GridSearchCV, gives the scores of its splits
-        instead, and takes no `X`: see the notes.
+        one, and are cloned.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), or list of n_samples
         Independent rows, or whatever the pipelines take.
     y : array-like of shape (n_samples,) or None, default=None
@@ -120,8 +118,7 @@ def compare_fits(
         If a candidate has no log-likelihood with an error.
     ValueError
         If a parameter can't be used, if pipelines arrive at different rows, if candidates are of
-        different kinds (as in `compare`), if no fit at all can be scored, or if the scores of a
-        search say nothing of their error.
+        different kinds (as in `compare`), or if no fit at all can be scored.
 
     Notes
     -----
@@ -131,12 +128,6 @@ def compare_fits(
     of training sets, and corrects for the rows that they share. Its coverage was measured: see the
     benchmarks. The interval is too narrow for procedures that stay far from the likelihood's
     maximum, such as an estimate shrunk by half, which depend more strongly on their training set.
-
-    For a search only scores of splits are known: the interval is that of the corrected resampled
-    t-test, and its parts are not known; where all splits agree, or by more than the errors of log Z
-    allow, there is none, which is an error. A scorer that returns several scores may return the
-    standard error of log Z under the key "log_partition_std_error", beside "log_likelihood" or what
-    `refit` names. That these scores are log-likelihoods of the same rows is not checked.
 
     Examples
     --------
@@ -151,14 +142,6 @@ def compare_fits(
     True
     """
     check_level(level)
-    if is_search(candidates):
-        if X is not None or groups is not None:
-            raise ValueError(
-                "X and groups must be None where candidates is a search, whose scores are read"
-            )
-        held_out, missing = search_scores(candidates)
-        return compare_held_out(held_out, missing, level)
-
     named = _check_candidates(candidates)
     check_count(n_seeds, "n_seeds")
     if not isinstance(verbose, Integral):
@@ -417,10 +400,14 @@ def _parameters(model, names: tuple[str, ...]) -> list[str]:
 
 # -- what is given
 def _check_candidates(candidates) -> dict[str, Any]:
+    if hasattr(candidates, "cv_results_"):
+        raise TypeError(
+            "candidates must be a dict of estimators by name, and not a finished search: fit its"
+            " short list again, each as clone(search.estimator).set_params(**params), on X"
+        )
     if not isinstance(candidates, Mapping):
         raise TypeError(
-            "candidates must be a dict of names and estimators, or a finished search such as"
-            f" GridSearchCV, got {type(candidates).__name__}"
+            f"candidates must be a dict of estimators by name, got {type(candidates).__name__}"
         )
     if len(candidates) < 2:
         raise ValueError(

@@ -60,8 +60,9 @@ class EnergyBasedModel(
       coordinates;
     - ``_store(family, parameters)``: sets the fitted attributes;
     - ``_fitted_shapes``: dimensions of the fitted attributes;
-    - ``_improper()``: why the model has no normaliser, or None;
-    - ``_log_density(X)``: log f of the rows, (n,);
+    - ``_improper()``: why the model has no normaliser, where it may have none;
+    - ``_log_density(X)``: log f of the rows, (n,), whose integral is the path's Z;
+    - ``transform(X)`` and ``_n_features_out``, the number of its columns;
     - ``path()`` as `LogLikelihoodMixin` says; the path's ``rows(state)``
       gives x.
     """

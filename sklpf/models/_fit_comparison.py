@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import check_level
-from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas, text_table
-from sklpf.models._fit_errors import FitError, Fits, corrected_variance, error_of_mean
+from sklpf._utils.tables import Readable, Rows, decimals, from_to
+from sklpf.models._comparison import Comparison, digits, half_width
+from sklpf.models._fit_errors import FitError, Fits, error_of_mean
 from sklpf.models._scoring import best_first
 
 _MOST_MISSING = 0.25  # of the fits: those that fail are not like the others
-_UNKNOWN = (np.nan, np.nan)
-_ROUNDING = 1e-12  # of scores
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,13 +31,11 @@ class FitInterval(Readable):
     std_error : float
         Standard error of the mean, from all sources.
     sampling : tuple of float
-        Interval from the spread over the held-out rows; NaN if it is not known separately, as for a
-        search.
+        Interval from the spread over the held-out rows.
     fits : tuple of float
-        Interval from training seeds and training sets; NaN if it is not known separately.
+        Interval from training seeds and training sets.
     partition : tuple of float
-        Interval from the errors of log Z, a part of the spread between fits; NaN if it is not
-        known.
+        Interval from the errors of log Z, a part of the spread between fits.
     combined : tuple of float
         All.
     level : float
@@ -135,96 +132,19 @@ class HeldOutRows(NamedTuple):
         return _fit_interval(error, level, n_fits, reasons, self.unit)
 
 
-class SplitScores(NamedTuple):
-    """Scores of splits alone, such as a search keeps.
-
-    Attributes
-    ----------
-    names : tuple of str
-    scores : dict of str to ndarray of shape (n_splits,)
-        NaN where one is missing.
-    partition : dict of str to ndarray of shape (n_splits,), or None
-        Standard errors from log Z, where they are known.
-    test_over_train : float
-        Rows that a split holds out for each that it trains on.
-    unit : {"row", "document"}
-    """
-
-    names: tuple[str, ...]
-    scores: Mapping[str, NDArray[np.float64]]
-    partition: Mapping[str, NDArray[np.float64]] | None
-    test_over_train: float
-    unit: str = "row"
-
-    @property
-    def size(self) -> str:
-        """As in `HeldOutRows`."""
-        return f"{len(self.scores[self.names[0]])} splits of a search"
-
-    def means(self, name: str) -> NDArray[np.float64]:
-        """As in `HeldOutRows`."""
-        return self.scores[name][:, np.newaxis]
-
-    def interval(self, a: str, b: str | None, level: float) -> FitInterval:
-        """As in `HeldOutRows`.
-
-        Raises
-        ------
-        ValueError
-            If the spread between splits says nothing of the error.
-        """
-        values = self.scores[a] if b is None else self.scores[a] - self.scores[b]
-        there = np.isfinite(values)
-        n_fits = int(there.sum())
-        reasons = _missing(n_fits, len(values), n_fits)
-        if n_fits < 2:
-            return _nothing(level, n_fits, reasons, self.unit)
-        variance = corrected_variance(values[there], self.test_over_train)
-        mean = float(values[there].mean())
-        half_width = variance.half_width(level)
-        std_error = float(np.sqrt(variance.value))
-        partition = _UNKNOWN
-        share = 0.0
-        if self.partition is not None:
-            errors = [self.partition[name][there] for name in (a, b) if name is not None]
-            share = float(np.sqrt(sum(np.sum(error**2) for error in errors))) / n_fits
-            part = half_width * share / std_error if std_error > 0 else 0.0
-            partition = (mean - part, mean + part)
-        if not std_error > max(share, _ROUNDING * abs(mean)):
-            what = f"scores of {a}" if b is None else f"differences of {a} from {b}"
-            raise ValueError(
-                f"candidates is a search in which the {what} have a standard error of"
-                f" {std_error:.2g} by their spread between splits and {share:.2g} by log Z alone,"
-                " so that the spread does not show the error: give the candidates as a dict, and X"
-            )
-        return FitInterval(
-            mean=mean,
-            std_error=std_error,
-            sampling=_UNKNOWN,
-            fits=_UNKNOWN,
-            partition=partition,
-            combined=(mean - half_width, mean + half_width),
-            level=level,
-            n_fits=n_fits,
-            converged=not reasons,
-            reasons=reasons,
-            unit=self.unit,
-        )
-
-
 @dataclass(frozen=True, repr=False)
-class FitComparison(Readable):
+class FitComparison(Comparison):
     """Procedures, compared by the expected held-out log-likelihood per row of their fits (nats).
 
     Attributes
     ----------
-    names : tuple of str
-        The candidates in the order given, which should be the simplest first.
     scores : dict of str to FitInterval
         Every candidate's expected log-likelihood, the best first: by the mean, those that did not
         converge last.
     differences : dict of str to FitInterval
         Expected difference from the first of them, of every other one; usually negative.
+    names : tuple of str
+        The candidates in the order given, which should be the simplest first.
     means : dict of str to ndarray of shape (n_splits, n_seeds)
         Mean log-likelihood of the held-out rows by every fit; NaN where it is missing.
     missing : tuple of str
@@ -235,18 +155,15 @@ class FitComparison(Readable):
         Probability with which each interval covers.
     """
 
-    names: tuple[str, ...]
     scores: dict[str, FitInterval]
     differences: dict[str, FitInterval]
+    names: tuple[str, ...]
     means: dict[str, NDArray[np.float64]]
     missing: tuple[str, ...]
     held_out: Any
     level: float
 
-    @property
-    def best(self) -> str:
-        """Name of the candidate with the largest mean among those that converged."""
-        return next(iter(self.scores))
+    _index = "candidate"
 
     @property
     def chosen(self) -> str:
@@ -306,47 +223,14 @@ class FitComparison(Readable):
             check_level(level)
         return self.held_out.interval(a, b, self.level if level is None else level)
 
-    def to_frame(self) -> Any:
-        """Return a pandas.DataFrame with a row for every candidate.
-
-        Columns: mean, low and high; difference, difference_low, difference_high and
-        difference_std_error (from the best candidate, 0 for itself); sampling, fits and partition
-        (half-widths of the difference's parts, of the best one those of its mean); n_fits, chosen,
-        converged, and reasons in one string.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The best candidate first.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        pd = import_pandas()
-
-        rows = [self._row(name) for name in self.scores]
-        return pd.DataFrame(rows, index=pd.Index(self.scores, name="candidate"))
-
-    def _row(self, name):
-        score = self.scores[name]
-        difference = self.differences.get(name)
-        apart = (0.0, 0.0, 0.0, 0.0)
-        if difference is not None:
-            apart = (difference.mean, *difference.combined, difference.std_error)
-        shown = score if difference is None else difference
-        labels = ("difference", "difference_low", "difference_high", "difference_std_error")
+    def _details(self, name: str) -> dict[str, Any]:
+        shown = self._shown(name)
+        parts = ("sampling", "fits", "partition")
         return {
-            "mean": score.mean,
-            "low": score.combined[0],
-            "high": score.combined[1],
-            **dict(zip(labels, apart)),
-            **{part: _half(getattr(shown, part)) for part in ("sampling", "fits", "partition")},
-            "n_fits": score.n_fits,
+            "difference_std_error": 0.0 if name == self.best else shown.std_error,
+            **{part: half_width(getattr(shown, part)) for part in parts},
+            "n_fits": self.scores[name].n_fits,
             "chosen": name == self.chosen,
-            "converged": not shown.reasons,
-            "reasons": "; ".join(shown.reasons),
         }
 
     _header = (
@@ -359,27 +243,15 @@ class FitComparison(Readable):
         "",
     )
 
-    def _table(self) -> Rows:
-        table = []
-        for name in self.scores:
-            score = self.scores[name]
-            difference = self.differences.get(name)
-            shown = score if difference is None else difference
-            notes = ["chosen"] if name == self.chosen else []
-            notes += [f"not converged: {'; '.join(shown.reasons)}"] if shown.reasons else []
-            table.append(
-                (
-                    name,
-                    _text(score),
-                    "" if difference is None else _text(difference),
-                    *(_half_text(shown, part) for part in ("sampling", "fits", "partition")),
-                    ", ".join(notes),
-                )
-            )
-        return table
+    def _parts(self, name: str) -> list[str]:
+        shown = self._shown(name)
+        return [_half_text(shown, part) for part in ("sampling", "fits", "partition")]
+
+    def _remarks(self, name: str) -> list[str]:
+        return [*(["chosen"] if name == self.chosen else []), *super()._remarks(name)]
 
     def __repr__(self) -> str:
-        return "\n".join([text_table([self._header, *self._table()]), *self._missing_lines()])
+        return "\n".join([super().__repr__(), *self._missing_lines()])
 
     def summary(self) -> str:
         """Return the table with a title, and the fits that are missing.
@@ -399,9 +271,7 @@ class FitComparison(Readable):
         return f"expected log-likelihood per {held_out.unit} of procedures (nats): {held_out.size}"
 
 
-def compare_held_out(
-    held_out: HeldOutRows | SplitScores, missing: Sequence[str], level: float
-) -> FitComparison:
+def compare_held_out(held_out: HeldOutRows, missing: Sequence[str], level: float) -> FitComparison:
     """Return the comparison of all candidates, each with the best of those that converged."""
     scores = {name: held_out.interval(name, None, level) for name in held_out.names}
     ranked = best_first(scores)
@@ -463,23 +333,6 @@ def _fit_interval(
     )
 
 
-def _half(ends: tuple[float, float]) -> float:
-    return (ends[1] - ends[0]) / 2
-
-
 def _half_text(interval: FitInterval, part: str) -> str:
-    half = _half(getattr(interval, part))
-    return f"± {half:.{_digits(interval)}f}" if np.isfinite(half) else ""
-
-
-def _text(interval: FitInterval) -> str:
-    if not np.isfinite(interval.mean):
-        return f"{interval.mean}"
-    n = _digits(interval)
-    low, high = interval.combined
-    return f"{interval.mean:.{n}f} [{low:.{n}f}, {high:.{n}f}]"
-
-
-def _digits(interval: FitInterval) -> int:
-    """Decimals that show two digits of the standard error, at least 2."""
-    return max(2, decimals(interval.mean, _half(interval.combined) / 2))
+    half = half_width(getattr(interval, part))
+    return f"± {half:.{digits(interval)}f}" if np.isfinite(half) else ""

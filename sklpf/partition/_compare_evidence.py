@@ -244,7 +244,7 @@ def _result_of(name: str, fitted: Any) -> PartitionResult:
     if np.ndim(result.log_partition):
         raise ValueError(
             f"fitted[{name!r}] has a log Z for each of {len(result.log_partition)} rows, and models"
-            " are compared by one: see compare_models"
+            " are compared by one: see compare"
         )
     return result
 

@@ -9,7 +9,6 @@ from convergence import may_not_converge
 from matplotlib.legend import Legend
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -22,17 +21,14 @@ from sklpf import (
     compare,
     compare_evidence,
     compare_fits,
-    compare_models,
 )
 from sklpf.datasets import make_bars_corpus
 from sklpf.display import (
     ComparisonDisplay,
     ComponentsDisplay,
     ConvergenceDisplay,
-    EvidenceDisplay,
-    FitComparisonDisplay,
     LogPartitionDisplay,
-    TemperingDisplay,
+    RunDisplay,
     TopicsDisplay,
     TrainingDisplay,
 )
@@ -52,35 +48,35 @@ def drawn(axes):
         (round(line.get_ydata()[0]), line.get_label()): tuple(line.get_xdata())
         for line in axes.lines
     }
-    return {key: ends for key, ends in bars.items() if key[1].startswith(("both", "rows", "log Z"))}
+    return {key: ends for key, ends in bars.items() if key[1].startswith(("all", "rows", "log Z"))}
 
 
 def test_models_are_drawn_with_both_errors_and_beside_it_their_differences(rbm):
     X = np.random.default_rng(1).integers(2, size=(20, 9))
     other = BernoulliRBM.from_parameters(np.zeros((1, 9)), np.zeros(9), np.zeros(1))
-    comparison = compare_models({"one": rbm, "other": other}, X)
+    comparison = compare({"one": rbm, "other": other}, X=X)
     display = ComparisonDisplay.from_result(comparison)
     names = list(comparison.scores)
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == names
     bars = drawn(display.axes_[0])
     for i, name in enumerate(names):
         score = comparison.scores[name]
-        assert bars[i, "both errors, 95 %"] == score.combined
+        assert bars[i, "all errors, 95 %"] == score.combined
         assert bars[i, "rows"] == score.sampling
         assert bars[i, "log Z"] == score.partition
     assert (
-        drawn(display.axes_[1])[1, "both errors, 95 %"] == comparison.differences[names[1]].combined
+        drawn(display.axes_[1])[1, "all errors, 95 %"] == comparison.differences[names[1]].combined
     )
     assert len(drawn(display.axes_[1])) == 3  # the best one has no difference from itself
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert display.ax_.get_xlabel() == "log-likelihood per row\nof these fits (nats)"
-    assert legend == ["both errors, 95 %", "rows", "log Z"]
+    assert display.ax_.get_xlabel() == "log-likelihood\nper row of these fits (nats)"
+    assert legend == ["all errors, 95 %", "rows", "log Z"]
     difference = compare(other, rbm, X)
     alone = ComparisonDisplay.from_result(difference, name="other - one")
     assert drawn(alone.ax_)[0, "rows"] == difference.sampling
-    assert alone.ax_.get_xlabel() == "difference\nof these fits (nats)"
+    assert alone.ax_.get_xlabel() == "difference of these fits\n(nats)"
     alone = ComparisonDisplay.from_result(rbm.score_interval(X))
-    assert alone.ax_.get_xlabel() == "log-likelihood per row\nof these fits (nats)"
+    assert alone.ax_.get_xlabel() == "log-likelihood\nper row of these fits (nats)"
 
 
 def test_what_is_not_trusted_is_hollow_and_what_is_not_finite_is_written():
@@ -99,7 +95,8 @@ def test_what_is_not_trusted_is_hollow_and_what_is_not_finite_is_written():
 @pytest.mark.parametrize("result", [{}, {"a": 1.0}, 3.0])
 def test_other_results_are_refused(result):
     with pytest.raises(
-        TypeError, match="result must be what compare_models or compare returned, or a dict"
+        TypeError,
+        match="result must be what compare, compare_fits or compare_evidence returned, or a",
     ):
         ComparisonDisplay.from_result(result)
     with pytest.raises(
@@ -110,7 +107,7 @@ def test_other_results_are_refused(result):
 
 def test_procedures_are_drawn_with_every_fit():
     comparison = procedures()
-    display = FitComparisonDisplay.from_result(comparison)
+    display = ComparisonDisplay.from_result(comparison)
     names = list(comparison.scores)
     labels = [label.get_text().removesuffix(" (chosen)") for label in display.ax_.get_yticklabels()]
     assert labels == names
@@ -127,19 +124,8 @@ def test_procedures_are_drawn_with_every_fit():
     ends = [tuple(line.get_xdata()) for line in right.lines if line.get_label() == "fits"]
     assert ends == [comparison.differences[names[1]].fits]
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert legend == ["one fit", "all, 95 %", "rows", "fits", "log Z"]
+    assert legend == ["one fit", "all errors, 95 %", "rows", "fits", "log Z"]
     assert display.ax_.get_xlabel() == "expected log-likelihood\nper row (nats)"
-    X = np.random.default_rng(0).integers(2, size=(40, 4))
-    search = GridSearchCV(
-        BernoulliRBM(n_iter=2, random_state=0), {"n_components": [1, 2]}, cv=3
-    ).fit(X)
-    searched = FitComparisonDisplay.from_result(compare_fits(search))
-    assert [text.get_text() for text in searched.ax_.get_legend().get_texts()] == [
-        "one fit",
-        "all, 95 %",
-    ]
-    with pytest.raises(TypeError, match="result must be what compare_fits returned, got dict"):
-        FitComparisonDisplay.from_result({})
 
 
 # ---- components
@@ -344,14 +330,14 @@ def procedures():
 
 GRID = {
     "log Z": lambda tempering, ax: LogPartitionDisplay.from_estimator(tempering, ax=ax),
-    "tempering": lambda tempering, ax: TemperingDisplay.from_estimator(tempering, ax=ax),
-    "shares": lambda tempering, ax: TemperingDisplay(
+    "tempering": lambda tempering, ax: RunDisplay.from_estimator(tempering, ax=ax),
+    "shares": lambda tempering, ax: RunDisplay(
         [0, 1], overlap=[0.5], shares=[0.4, 0.6], crossed=[1.0]
     ).plot(ax),
     "models": lambda tempering, ax: ComparisonDisplay(
         {"a": interval(-12.3), "b": interval(-13.5)}, {"b": interval(-1.2)}
     ).plot(ax),
-    "procedures": lambda tempering, ax: FitComparisonDisplay(procedures()).plot(ax),
+    "procedures": lambda tempering, ax: ComparisonDisplay.from_result(procedures(), ax=ax),
     "training": lambda tempering, ax: TrainingDisplay(
         [1, 2], label=LONG, log_partition=[3, 4]
     ).plot(ax),
@@ -379,13 +365,13 @@ def test_panels_of_one_axes_keep_their_labels_apart_and_to_themselves(kind, layo
 
 
 NARROW = {
-    "tempering": (2, GRID["tempering"]),
-    "shares": (3, GRID["shares"]),
+    "tempering": (4, GRID["tempering"]),
+    "shares": (4, GRID["shares"]),
     "models": (2, GRID["models"]),
     "procedures": (2, GRID["procedures"]),
     "evidence": (
         2,
-        lambda tempering, ax: EvidenceDisplay.from_result(
+        lambda tempering, ax: ComparisonDisplay.from_result(
             compare_evidence({"no relation": tempering, "hierarchical model": tempering}), ax=ax
         ),
     ),

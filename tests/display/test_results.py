@@ -26,10 +26,10 @@ from sklpf import (
     ThermodynamicIntegration,
 )
 from sklpf.datasets import make_bars_corpus
-from sklpf.display import ConvergenceDisplay, LogPartitionDisplay, TemperingDisplay, WeightsDisplay
+from sklpf.display import ConvergenceDisplay, LogPartitionDisplay, RunDisplay, WeightsDisplay
 from sklpf.partition import PartitionResult
 
-DISPLAYS = [ConvergenceDisplay, LogPartitionDisplay, TemperingDisplay, WeightsDisplay]
+DISPLAYS = [ConvergenceDisplay, LogPartitionDisplay, RunDisplay, WeightsDisplay]
 
 
 # ---- what is drawn
@@ -84,25 +84,25 @@ def test_what_has_no_interval_has_no_band(tempering):
 
 
 def test_tempering_shows_neighbours_and_round_trips(tempering):
-    display, found = TemperingDisplay.from_estimator(tempering), tempering.result_.diagnostics
-    rejection, overlap = display.axes_[0].patches
-    np.testing.assert_array_equal(rejection.get_data().values, found["rejection"])
+    display, found = RunDisplay.from_estimator(tempering), tempering.result_.diagnostics
+    swaps, overlap = display.axes_[1].patches
+    np.testing.assert_array_equal(swaps.get_data().values, 1 - found["rejection"])
     np.testing.assert_array_equal(overlap.get_data().values, found["overlap"])
     np.testing.assert_array_equal(overlap.get_data().edges, tempering.result_.ladder)
     assert np.all(
         (found["overlap"] > 0.3) & (found["overlap"] <= 1.05)
     )  # few levels of an easy model
     np.testing.assert_array_equal(
-        [bar.get_height() for bar in display.axes_[1].patches], found["round_trips"]
+        [bar.get_height() for bar in display.axes_[2].patches], found["round_trips"]
     )
 
 
 def test_simulated_tempering_shows_shares_and_crossings(rts):
-    display, found = TemperingDisplay.from_estimator(rts), rts.result_.diagnostics
-    np.testing.assert_array_equal(display.axes_[0].patches[0].get_data().values, found["overlap"])
-    np.testing.assert_array_equal(display.axes_[1].lines[0].get_ydata(), found["shares"])
+    display, found = RunDisplay.from_estimator(rts), rts.result_.diagnostics
+    np.testing.assert_array_equal(display.axes_[1].patches[0].get_data().values, found["overlap"])
+    np.testing.assert_array_equal(display.axes_[2].lines[0].get_ydata(), found["shares"])
     np.testing.assert_array_equal(
-        [bar.get_height() for bar in display.axes_[2].patches], found["crossed"]
+        [bar.get_height() for bar in display.axes_[3].patches], found["crossed"]
     )
 
 
@@ -167,7 +167,7 @@ def test_models_and_pipelines_show_their_log_partition(rbm):
     model.estimate_log_partition()
     pipeline = make_pipeline(FunctionTransformer(), model)
     for estimator in (model, pipeline):
-        for kind in (LogPartitionDisplay, TemperingDisplay, ConvergenceDisplay):
+        for kind in (LogPartitionDisplay, RunDisplay, ConvergenceDisplay):
             assert kind.from_estimator(estimator).figure_ is not None
     assert (
         LogPartitionDisplay.from_estimator(pipeline).log_partition_curve[-1] == model.log_partition_
@@ -202,11 +202,8 @@ def test_unfitted_estimators_and_other_objects_are_refused(kind):
             "draws log Z at the levels, and this result of Exact has none: those of BAR, ",
         ),
         (
-            TemperingDisplay,
-            (
-                "draws how tempered chains travel, and this result of Exact has none: those of"
-                " Parallel"
-            ),
+            RunDisplay,
+            "draws how chains travel between levels, and this result of Exact has none: those of",
         ),
         (
             WeightsDisplay,
@@ -259,8 +256,8 @@ def test_axes_that_do_not_fit_are_refused(tempering):
         LogPartitionDisplay.from_estimator(tempering, ax=axes)
     with pytest.raises(ValueError, match="ax must be one matplotlib Axes or an array of 1"):
         ConvergenceDisplay.from_estimator(tempering, ax="here")
-    with pytest.raises(ValueError, match="ax must come from subplots to be divided into 2 panels"):
-        TemperingDisplay.from_estimator(tempering, ax=figure.add_axes((0, 0, 1, 1)))
+    with pytest.raises(ValueError, match="ax must come from subplots to be divided into 4 panels"):
+        RunDisplay.from_estimator(tempering, ax=figure.add_axes((0, 0, 1, 1)))
 
 
 # ---- matplotlib

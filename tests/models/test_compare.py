@@ -23,7 +23,6 @@ from sklpf import (
     ParallelTempering,
     ProductOfExperts,
     compare,
-    compare_models,
     score_interval,
 )
 from sklpf.models import DecoderModel, ScoreInterval, _direct_ratio
@@ -265,7 +264,7 @@ def test_densities_probabilities_and_documents_are_not_compared():
     with pytest.raises(ValueError, match="model_b has probabilities of documents, which can't"):
         compare(machine, topics, few)
     with pytest.raises(ValueError, match="one has densities of rows and three has probabilities"):
-        compare_models({"one": real, "two": real, "three": machine}, few)
+        compare({"one": real, "two": real, "three": machine}, X=few)
     assert compare(machine, machine, few).mean == 0
     decoders = [
         DecoderModel(np.sin, 2, likelihood=kind, noise_std=noise)
@@ -288,7 +287,7 @@ def test_comparisons_name_training_that_has_not_settled():
     assert own[0] > 0.1 > own[1]
     assert "training has not settled" in difference.summary()
     assert "training has not settled" in repr(
-        compare_models({"jumping": jumping, "settled": settled}, X[1200:])
+        compare({"jumping": jumping, "settled": settled}, X=X[1200:])
     )
     assert compare(other, settled, X[1200:]).notes == ()
     assert "between the last passes of training" in settled.score_interval(X[1200:]).summary()

@@ -415,92 +415,15 @@ def test_texts_with_labels():
     assert found.best == "2"
 
 
-# ---- searches
-def searched(**options):
-    options = {"cv": KFold(4)} | options
-    return GridSearchCV(rbm(random_state=0), {"n_components": [1, 3]}, **options).fit(X)
-
-
-def test_a_search_gives_the_corrected_resampled_t_test():
-    search = searched()
-    found = compare_fits(search)
-    assert found.names == ("n_components=1", "n_components=3")
-    scores = np.array([search.cv_results_[f"split{split}_test_score"] for split in range(4)])
-    differences = scores[:, 1] - scores[:, 0]
-    std_error = differences.std(ddof=1) * np.sqrt(1 / 4 + 1 / 3)
-    difference = found.difference("n_components=3", "n_components=1")
-    assert difference.mean == pytest.approx(differences.mean())
-    assert difference.std_error == pytest.approx(std_error)
-    assert half(difference.combined) == pytest.approx(student_t.isf(0.025, 3) * std_error)
-    assert np.isnan([*difference.sampling, *difference.fits, *difference.partition]).all()
-    assert found.best == f"n_components={search.best_params_['n_components']}"
-    assert "4 splits of a search" in found.summary()
-    wide = compare_fits(searched(cv=ShuffleSplit(4, test_size=0.5, random_state=0)))
-    assert wide.held_out.test_over_train == 1
-
-
-def with_error(estimator, X, y=None):
-    return {"log_likelihood": estimator.score(X), "log_partition_std_error": 0.01}
-
-
-def test_a_search_whose_scorer_has_the_error_of_log_z():
-    difference = compare_fits(searched(scoring=with_error, refit="log_likelihood")).difference(
-        "n_components=1", "n_components=3"
-    )
-    share = half(difference.partition) / half(difference.combined) * difference.std_error
-    assert share == pytest.approx(0.01 * np.sqrt(2 / 4))
-    plain = compare_fits(searched()).difference("n_components=1", "n_components=3")
-    assert difference.combined == pytest.approx(plain.combined)
-    assert compare_fits(searched(scoring=with_error, refit=False)).converged
-
-
-def test_a_search_with_missing_scores():
-    search = searched()
-    search.cv_results_["split1_test_score"][0] = np.nan
-    found = compare_fits(search)
-    assert found.missing == ("n_components=1, split 1: the search has no score",)
-    assert found.difference("n_components=1", "n_components=3").n_fits == 3
-
-
-@pytest.mark.parametrize("spread", [0.0, 0.001])
-def test_a_search_whose_splits_agree_too_well_has_no_interval(spread):
-    """Without a spread between splits every level had the same interval, and with a smaller one
-    than log Z allows the standard error was a hundredth of the interval.
-    """
-    search = searched(scoring=with_error, refit="log_likelihood")
-    for split in range(4):
-        scores = np.array([-4.0, -3.0]) + spread * split * np.array([1, -1])
-        search.cv_results_[f"split{split}_test_log_likelihood"] = scores
-    with pytest.raises(ValueError, match="the spread does not show the error: give the candidates"):
-        compare_fits(search)
-
-
 # ---- bad input
 HALVES = (np.arange(30), np.arange(30, 60))
 NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
 
 
-def without_splits():
-    search = searched()
-    for name in [name for name in search.cv_results_ if name.startswith("split")]:
-        del search.cv_results_[name]
-    return search
-
-
-def with_fewer_rows_at_first():
-    search = searched()
-    search.cv_results_["n_resources"] = np.array([20, 60])  # as HalvingGridSearchCV keeps them
-    return search
-
-
 @pytest.mark.parametrize(
     ("candidates", "options", "message"),
     [
-        (
-            [rbm(), rbm()],
-            {},
-            "candidates must be a dict of names and estimators, or a finished search",
-        ),
+        ([rbm(), rbm()], {}, "candidates must be a dict of estimators by name, got list"),
         ({}, {}, "candidates must hold at least 2 procedures to be compared, got 0"),
         ({"one": rbm()}, {}, "candidates must hold at least 2 procedures to be compared, got 1"),
         ({"one": rbm(), 1: rbm(), "1": rbm()}, {}, "candidates must have different names"),
@@ -558,21 +481,13 @@ def with_fewer_rows_at_first():
             "checkpoint must name a directory to write to",
         ),
         (
-            GridSearchCV(rbm(), {"n_components": [1, 2]}),
-            {"X": None},
-            "candidates is a search that is not fitted",
-        ),
-        (searched, {}, "X and groups must be None where candidates is a search"),
-        (without_splits, {"X": None}, "candidates is a search without scores of at least 2 splits"),
-        (
-            with_fewer_rows_at_first,
-            {"X": None},
-            "candidates is a search that trains on fewer rows at first",
+            GridSearchCV(rbm(), {"n_components": [1, 2]}, cv=2).fit(X),
+            {},
+            r"and not a finished search: fit its short list again, each as clone",
         ),
     ],
 )
 def test_bad_input(candidates, options, message):
-    candidates = candidates() if callable(candidates) else candidates
     with pytest.raises((TypeError, ValueError), match=message):
         compare_fits(candidates, **{"X": X, "cv": 2} | options)
 

@@ -1,10 +1,10 @@
-"""compare_models: the table of several models."""
+"""compare of several models: their table."""
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from sklpf import BernoulliRBM, ParallelTempering, compare, compare_models
+from sklpf import BernoulliRBM, ParallelTempering, compare
 from sklpf.models import ModelComparison
 
 BINARY = (load_digits().data > 7).astype(np.float64)
@@ -19,7 +19,7 @@ def trained(n_components, **options):
 
 def test_models_are_paired_against_the_best():
     models = {f"{n} units": trained(n) for n in (2, 12, 6)}
-    found = compare_models(models, TEST, level=0.9)
+    found = compare(models, X=TEST, level=0.9)
     assert isinstance(found, ModelComparison)
     assert list(found.scores) == ["12 units", "6 units", "2 units"]
     assert found.best == "12 units"
@@ -31,7 +31,7 @@ def test_models_are_paired_against_the_best():
 
 
 def test_summary_is_the_table_below_what_it_holds():
-    found = compare_models({"a": trained(2), "b": trained(6)}, TEST)
+    found = compare({"a": trained(2), "b": trained(6)}, X=TEST)
     title, header, first, second = found.summary().splitlines()
     assert (
         title == "log-likelihood per row of these fitted models (nats); of procedures: compare_fits"
@@ -45,7 +45,7 @@ def test_summary_is_the_table_below_what_it_holds():
 
 
 def test_to_frame():
-    found = compare_models({"a": trained(2), "b": trained(6)}, TEST)
+    found = compare({"a": trained(2), "b": trained(6)}, X=TEST)
     frame = found.to_frame()
     assert list(frame.index) == ["b", "a"]
     assert frame.index.name == "model"
@@ -56,9 +56,9 @@ def test_to_frame():
         "difference",
         "difference_low",
         "difference_high",
+        "method",
         "converged",
         "reasons",
-        "method",
     ]
     assert tuple(frame.loc["a", ["mean", "difference"]]) == (
         found.scores["a"].mean,
@@ -79,7 +79,7 @@ def test_models_that_are_not_trusted_come_last_with_the_reason():
     untrusted = trained(
         12, partition_estimator=ParallelTempering(n_sweeps=512, tol=1e-9), on_nonconvergence="nan"
     )
-    found = compare_models({"good": untrusted, "worse": trained(2)}, TEST)
+    found = compare({"good": untrusted, "worse": trained(2)}, X=TEST)
     assert found.best == "worse"
     assert not found.scores["good"].converged
     assert not found.differences["good"].converged
@@ -91,13 +91,15 @@ def test_models_that_are_not_trusted_come_last_with_the_reason():
 
 def test_bad_input():
     model = trained(2)
-    with pytest.raises(TypeError, match="models must be a dict"):
-        compare_models([model, model], TEST)
-    with pytest.raises(ValueError, match="at least 2 models"):
-        compare_models({"one": model}, TEST)
+    for wrong in ((model, model), (model, None, TEST), ({"one": model}, model, TEST)):
+        with pytest.raises(TypeError, match="compare needs two models and rows, .* or models by"):
+            compare(*wrong)
+    for models in ({"one": model}, {"1": model, 1: model}):
+        with pytest.raises(ValueError, match="at least 2 models of different names"):
+            compare(models, X=TEST)
     with pytest.raises(TypeError, match="two must be a model of sklpf"):
-        compare_models({"one": model, "two": 2}, TEST)
+        compare({"one": model, "two": 2}, X=TEST)
     with pytest.raises(ValueError, match="ratio must be"):
-        compare_models({"one": model, "two": model}, TEST, ratio=None)
+        compare({"one": model, "two": model}, X=TEST, ratio=None)
     with pytest.raises(ValueError, match="level must lie"):
-        compare_models({"one": model, "two": model}, TEST, level=2)
+        compare({"one": model, "two": model}, X=TEST, level=2)

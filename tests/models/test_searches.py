@@ -25,7 +25,7 @@ from sklpf import (
     MeanCovarianceRBM,
     ParallelTempering,
     ProductOfExperts,
-    compare_models,
+    compare,
     log_likelihood,
     log_likelihood_with_error,
     score_interval,
@@ -202,7 +202,7 @@ def test_intervals_and_comparisons_say_which_part_of_the_pipeline_to_pass():
     with pytest.raises(TypeError, match=match):
         score_interval(pipe, DIGITS)
     with pytest.raises(TypeError, match=f"^with classifier must be .*{match}"):
-        compare_models({"with classifier": pipe, "without": pipe[:-1]}, DIGITS)
+        compare({"with classifier": pipe, "without": pipe[:-1]}, X=DIGITS)
     longer = make_pipeline(*HOLDERS["a scaler and a classifier behind it"])
     with pytest.raises(TypeError, match=r"pass pipe\[:-2\]"):
         score_interval(longer, DIGITS)

@@ -41,7 +41,6 @@ from sklpf import (
     WangLandau,
     compare,
     compare_estimates,
-    compare_models,
 )
 from sklpf._utils.tables import decimals, from_to, short, with_error
 from sklpf.partition import Alarm, PartitionResult
@@ -176,7 +175,7 @@ def test_runs_print_shapes_and_no_numbers(tempering):
 
 def test_html_has_the_same_cells(tempering, rows):
     fair, skewed = FAIR, RBM
-    table = compare_models({"<fair>": fair, "skewed": skewed}, X)
+    table = compare({"<fair>": fair, "skewed": skewed}, X=X)
     for thing in (
         tempering.result_,
         tempering.run_,
@@ -210,7 +209,7 @@ def test_a_frame_has_a_row_for_each_log_partition(tempering, rows):
 
 def test_frames_say_what_they_need(tempering, monkeypatch):
     things = tempering.result_, compare_estimates(tempering.run_), RBM.score_interval(X)
-    models = compare_models({"rbm": RBM, "fair": FAIR}, X)
+    models = compare({"rbm": RBM, "fair": FAIR}, X=X)
     monkeypatch.setitem(sys.modules, "pandas", None)
     for thing in (*things, models):
         with pytest.raises(

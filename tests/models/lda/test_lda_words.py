@@ -15,7 +15,6 @@ from sklpf import (
     Exact,
     LatentDirichletAllocation,
     compare,
-    compare_models,
     score_interval,
 )
 from sklpf.datasets import make_bars_corpus
@@ -130,14 +129,14 @@ def test_rows_of_topic_models_are_documents_in_all_results():
     assert "from the documents" in score.summary()
     assert list(score.to_frame()["unit"]) == ["document"]
     assert compare(a, b, DOCUMENTS).unit == "document"
-    comparison = compare_models({"a": a, "b": b}, DOCUMENTS)
+    comparison = compare({"a": a, "b": b}, X=DOCUMENTS)
     assert comparison.summary().startswith(
         "log-likelihood per document of these fitted models (nats)"
     )
     display = ComparisonDisplay.from_result(comparison)
-    assert display.ax_.get_xlabel() == "log-likelihood per document\nof these fits (nats)"
+    assert display.ax_.get_xlabel() == "log-likelihood\nper document of these fits (nats)"
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert legend == ["both errors, 95 %", "documents", "log Z"]
+    assert legend == ["all errors, 95 %", "documents", "log Z"]
 
 
 def test_words_come_in_documents():
@@ -157,4 +156,4 @@ def test_documents_are_not_compared_with_rows():
     rbm = BernoulliRBM.from_parameters(np.zeros((1, 3)), np.zeros(3), np.zeros(1))
     assert rbm.score_interval(X).unit == "row"
     with pytest.raises(ValueError, match="probabilities of documents and rbm has probabilities of"):
-        compare_models({"topics": model(), "rbm": rbm}, X)
+        compare({"topics": model(), "rbm": rbm}, X=X)
