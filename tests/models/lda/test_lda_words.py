@@ -145,7 +145,7 @@ def test_words_come_in_documents():
     assert "from the documents" in words.summary()
     assert "perplexity" in words.summary()
     display = ComparisonDisplay.from_result({"a": words})
-    assert display.ax_.get_xlabel() == "log-likelihood per word\nof these fits (nats)"
+    assert display.ax_.get_xlabel() == "log-likelihood\nper word of these fits (nats)"
     with pytest.raises(ValueError, match="all, got word and document"):
         ComparisonDisplay.from_result({"a": words, "b": model().score_interval(DOCUMENTS)})
     plt.close("all")
