@@ -18,7 +18,6 @@ from sklpf import Exact, Gaussian, GeometricPath, ParallelTempering, RandomWalk,
 from sklpf.models import RBMPath
 from sklpf.paths import make_ladder
 from sklpf.programs import _plan
-from sklpf.programs._plan import doubling
 
 Z_BOUND = 3.7
 
@@ -191,15 +190,6 @@ def test_first_draws_are_spread_over_ladders():
 def test_bad_parameters_are_named(parameters, message):
     with pytest.raises(ValueError, match=message):
         ParallelTempering(**parameters).fit(make_rbm_problem("easy").path)
-
-
-@pytest.mark.parametrize("n_scans", [32, 33, 100, 1024, 4097])
-def test_rounds_double_and_use_all_scans(n_scans):
-    lengths = doubling(n_scans, 16)
-    assert sum(lengths) == n_scans
-    assert lengths[-1] >= n_scans / 2
-    assert min(lengths) >= 16
-    assert all(later >= earlier - 1 for earlier, later in zip(lengths, lengths[1:]))
 
 
 def test_a_stepping_stone_that_is_off_raises_no_alarm_on_bennetts_ratio():

@@ -135,32 +135,6 @@ def test_runs_are_plain_arrays_and_can_be_pickled(fitted, tmp_path):
 
 
 # ---- other ways to read a run
-def test_counted_levels_from_a_run_of_rts():
-    """What TS says about the chains of RTS: another number, near it, as no other chains are
-    involved.
-    """
-    rts = RTS(50, 12, n_sweeps=2000, random_state=0).fit(PROBLEM.path)
-    counted = RTS(50, 12, n_sweeps=2000, rao_blackwell=False).fit(rts.run_)
-    assert counted.result_.method == "TS"
-    assert counted.log_partition_ != rts.log_partition_
-    # both t with 9 degrees of freedom or more, and correlated: 4.8 errors of the noisier are a
-    # false alarm in < 1e-3
-    assert abs(counted.log_partition_ - rts.log_partition_) < 4.8 * counted.log_partition_std_error_
-    assert (
-        abs(counted.log_partition_ - PROBLEM.log_partition) < 4.8 * counted.log_partition_std_error_
-    )
-    averages = rts.run_.rounds[-1].counts.sum(axis=(0, 1)) + 0.1
-    curve = np.log(averages) - rts.run_.rounds[-1].log_pseudo_prior
-    assert counted.log_partition_ == pytest.approx(
-        curve[-1] - curve[0], abs=0.02
-    )  # the jackknife takes the bias off
-
-
-def test_stepping_stones_from_a_run_for_bridges():
-    bar = ParallelTempering(10, n_sweeps=1024, random_state=0).fit(PROBLEM.path)
-    stones = ParallelTempering(10, n_sweeps=1024, bridge="stepping-stone").fit(bar.run_)
-    assert stones.log_partition_ != bar.log_partition_
-    assert abs(stones.log_partition_ - bar.log_partition_) < 4.8 * stones.log_partition_std_error_
 
 
 def test_tol_is_judged_when_a_run_is_read():

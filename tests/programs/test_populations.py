@@ -11,7 +11,6 @@ from scipy.special import logsumexp
 
 from sklpf import Exact
 from sklpf._utils.sampling import systematic
-from sklpf.models import RBMPath
 from sklpf.paths import Path, stream_key
 from sklpf.programs._annealing import anneal_up
 from sklpf.programs._populations import climb, descend, family_weights, target_summaries
@@ -152,26 +151,6 @@ def test_weights_of_families_add_up_to_the_estimate():
         np.testing.assert_allclose(
             target_summaries(path, population), [weights @ summary, weights @ summary**2]
         )
-
-
-def same(first, second):
-    for one, other in zip(first, second, strict=True):
-        for a, b in zip(one, other, strict=True):
-            np.testing.assert_array_equal(a, b) if isinstance(a, np.ndarray) else None
-        np.testing.assert_array_equal(one.state.v, other.state.v)
-
-
-@pytest.mark.parametrize("chain_length", [None, 4])
-def test_segments_and_jobs_do_not_change_a_bit(chain_length):
-    class ShortSegments(RBMPath):
-        n_moves_per_segment = 7
-
-    path, _ = easy(41)
-    short = path.with_ladder(path.ladder)
-    short.__class__ = ShortSegments
-    reference = grow(path, 5, 12, 0.9, n_jobs=1, chain_length=chain_length)
-    same(reference, grow(short, 5, 12, 0.9, n_jobs=1, chain_length=chain_length))
-    same(reference, grow(short, 5, 12, 0.9, n_jobs=2, chain_length=chain_length))
 
 
 # ---- walls

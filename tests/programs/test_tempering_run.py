@@ -12,9 +12,14 @@ from scipy.special import logsumexp
 
 from sklpf import Exact
 from sklpf.paths import Path, Stream
+<<<<<<< HEAD:tests/programs/test_tempering_run.py
 from sklpf.programs._pilot import run_pilot
 from sklpf.programs._plan import doubling
 from sklpf.programs._tempering import Setup, run_round
+=======
+from sklpf.programs._pilot import run_pilot
+from sklpf.programs._tempering import Setup, run_round
+>>>>>>> main:tests/runs/test_tempering_run.py
 from sklpf.transitions import Gibbs
 
 T_BOUND = 4.8
@@ -98,13 +103,6 @@ def test_round_has_the_stationary_distribution_of_equation_8():
     assert error.max() < 0.02
     counted = last.shares(False).mean(axis=0)
     np.testing.assert_allclose(counted, groups.mean(axis=0), atol=0.01)  # 1e5 draws, correlated
-
-
-@pytest.mark.parametrize("n_redraws", [4, 8, 15, 16, 250, 1001])
-def test_burn_in_rounds_double(n_redraws):
-    lengths = doubling(n_redraws, 8)
-    assert sum(lengths) == n_redraws
-    assert all(later >= earlier - 1 for earlier, later in zip(lengths, lengths[1:]))
 
 
 def test_base_draw_at_the_first_level():

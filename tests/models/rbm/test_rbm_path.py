@@ -17,7 +17,6 @@ from sklpf.models import RBMPath
 from sklpf.models.rbm import _path_kernels as _rbm_kernels
 from sklpf.models.rbm._path import RBMState, enumerate_log_partition
 from sklpf.paths import Stream, stream_key
-from sklpf.paths._base import map_state
 from sklpf.programs import _plain, _programs
 from sklpf.programs._chains import Chains
 from sklpf.testing import check_path
@@ -209,15 +208,6 @@ def test_cached_fields_do_not_drift(weights):
         np.testing.assert_allclose(cached, exact, rtol=0, atol=2e-4)
 
 
-def test_state_of_one_chain_does_not_depend_on_its_block():
-    path = make_path(20, 10)
-    whole = path.gibbs(path.sample_base(6, STREAM.at(0)), np.full(6, 2), STREAM)
-    part_stream = Stream(STREAM.key, chain=STREAM.chain + 4, step=1)
-    part = path.gibbs(path.sample_base(2, part_stream.at(0)), np.full(2, 2), part_stream)
-    for a, b in zip(path.take(whole, [4, 5]), part):
-        np.testing.assert_array_equal(a, b)
-
-
 def test_sample_base_has_the_declared_means():
     path = make_path(12, 7, "joint")
     n = 20_000
@@ -304,20 +294,6 @@ def test_fused_annealing_equals_the_loop(n_visible, n_hidden, weights, reverse):
 
 
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
-def test_annealing_in_two_segments_gives_the_same_states(weights):
-    path, n = make_path(40, 20, weights, ladder=np.linspace(0, 1, 401)), 4
-    state = path.sample_base(n, STREAM.at(0))
-    levels = np.repeat(np.arange(401)[:, np.newaxis], n, axis=1)
-    whole, _, log_weights = _programs.anneal(path, Gibbs(), state, (), levels, STREAM)
-    middle, _, first = _programs.anneal(path, Gibbs(), state, (), levels[:131], STREAM)
-    end, _, second = _programs.anneal(
-        path, Gibbs(), middle, (), levels[130:], STREAM.at(STREAM.step + 130)
-    )
-    assert_states_equal(whole, end)
-    np.testing.assert_allclose(log_weights, first + second, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("weights", ["marginal", "joint"])
 @pytest.mark.parametrize("n_levels", [2, 5, 6])
 def test_fused_exchange_equals_the_loop(weights, n_levels):
     path = make_path(20, 9, weights, scale=0.3, ladder=np.linspace(0, 1, n_levels))
@@ -373,21 +349,6 @@ def test_exchange_with_huge_log_ratios_stays_finite():
     np.testing.assert_allclose(
         sums, _plain.exchange(path, Gibbs(), *arguments).sums.pairs, rtol=1e-9, atol=1e-300
     )
-
-
-def test_exchange_in_two_calls_equals_one():
-    path = make_path(20, 9, scale=0.3, ladder=np.linspace(0, 1, 5))
-    chains = Chains(path.sample_base(10, STREAM.at(0)), (), np.tile(np.arange(5), 2))
-    ends, shift = np.zeros(10, dtype=np.int64), np.zeros(4)
-    whole = _programs.exchange(path, Gibbs(), chains, ends, shift, 101, STREAM)
-    half = _programs.exchange(path, Gibbs(), chains, ends, shift, 50, STREAM)
-    later = STREAM.at(STREAM.step + 50)
-    rest = _programs.exchange(path, Gibbs(), half.chains, half.ends, shift, 51, later)
-    assert_states_equal(whole.chains.state, rest.chains.state)
-    np.testing.assert_array_equal(whole.chains.levels, rest.chains.levels)
-    for all_, first, second in zip(whole.sums[:3], half.sums, rest.sums):
-        np.testing.assert_allclose(all_, first + second, rtol=1e-12)
-    np.testing.assert_array_equal(whole.trips, half.trips + rest.trips)
 
 
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
@@ -452,25 +413,6 @@ def test_pickle_and_copies_leave_out_the_packed_weights():
     assert not copied.ladder.flags.writeable
     np.testing.assert_array_equal(copied.log_f_ladder(state), path.log_f_ladder(state))
     np.testing.assert_array_equal(copy.deepcopy(path).log_f_ladder(state), path.log_f_ladder(state))
-
-
-def test_takes_read_only_states():
-    path, levels = make_path(30, 12), np.array([0, 1, 2])
-    state = path.sample_base(3, STREAM)
-    frozen = map_state(np.array, state)
-    for array in frozen:
-        array.setflags(write=False)
-    assert_states_equal(path.gibbs(frozen, levels, STREAM), path.gibbs(state, levels, STREAM))
-    np.testing.assert_array_equal(path.log_f(frozen, levels), path.log_f(state, levels))
-    np.testing.assert_array_equal(path.log_f_ladder(frozen), path.log_f_ladder(state))
-
-
-def test_with_ladder_leaves_the_path_alone():
-    path = make_path(5, 3)
-    other = path.with_ladder([0, 1])
-    assert len(path.ladder) == 5
-    assert len(other.ladder) == 2
-    assert not other.ladder.flags.writeable
 
 
 @pytest.mark.parametrize(
