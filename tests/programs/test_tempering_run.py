@@ -12,14 +12,8 @@ from scipy.special import logsumexp
 
 from sklpf import Exact
 from sklpf.paths import Path, Stream
-<<<<<<< HEAD:tests/programs/test_tempering_run.py
-from sklpf.programs._pilot import run_pilot
-from sklpf.programs._plan import doubling
-from sklpf.programs._tempering import Setup, run_round
-=======
 from sklpf.programs._pilot import run_pilot
 from sklpf.programs._tempering import Setup, run_round
->>>>>>> main:tests/runs/test_tempering_run.py
 from sklpf.transitions import Gibbs
 
 T_BOUND = 4.8
