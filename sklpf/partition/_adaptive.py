@@ -23,7 +23,7 @@ class AdaptiveTempering(SimulatedTempering):
     (`_visits_are_probabilities`).
     """
 
-    run_class = AdaptedRun
+    _run_class = AdaptedRun
 
     @property
     def _visits_are_probabilities(self) -> bool:

@@ -107,7 +107,7 @@ class AIS(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    run_class = AnnealingRun
+    _run_class = AnnealingRun
 
     def _sample(self, path, seed) -> AnnealingRun:
         return AnnealingRun(**anneal_both_ways(self, path, self.n_chains, seed))

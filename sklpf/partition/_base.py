@@ -58,7 +58,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     A subclass sets its parameters in ``__init__`` (among them `random_state` and `n_jobs` where it
     samples), declares `_parameter_constraints`, and defines ``_estimate(path, seed) ->
     PartitionResult``; or ``_sample(path, seed)``, which returns a `Run` that reads itself, of the
-    class that `run_class` names.
+    class that `_run_class` names.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     # -- what a subclass defines: _sample, or _estimate alone
     # of the runs that it makes or can read
-    run_class: type[Run] | tuple[type[Run], ...] | None = None
+    _run_class: type[Run] | tuple[type[Run], ...] | None = None
     _keeps_draws = True  # where it can: not of many rows
 
     def _sample(self, path: Path, seed: int) -> Run:
@@ -175,13 +175,13 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         -------
         set of str
         """
-        kinds = cls.run_class if isinstance(cls.run_class, tuple) else (cls.run_class,)
+        kinds = cls._run_class if isinstance(cls._run_class, tuple) else (cls._run_class,)
         return {name for kind in kinds if kind is not None for name in kind.described}
 
     @classmethod
     def _reads(cls, run: Run) -> bool:
         """Whether a run is of a kind that it can read."""
-        return cls.run_class is not None and isinstance(run, cls.run_class)
+        return cls._run_class is not None and isinstance(run, cls._run_class)
 
     def _check_reads(self, run: Run) -> None:
         """Raise TypeError, which names who can, unless this estimator can read a run."""
@@ -242,7 +242,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                     " drawn for it"
                 )
             return estimate_rows(self, path, seed)
-        if self.run_class is None:
+        if self._run_class is None:
             return self._estimate(path, seed)
         run = self._run(path, seed)
         result = self._read(run)

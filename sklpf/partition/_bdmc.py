@@ -203,7 +203,7 @@ class BDMC(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    run_class = BidirectionalRun
+    _run_class = BidirectionalRun
 
     def _sample(self, path, seed) -> BidirectionalRun:
         base_log_partition = require_base(path, "BDMC")

@@ -225,7 +225,7 @@ class BridgeSampling(PartitionEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    run_class = BridgeRun
+    _run_class = BridgeRun
 
     def fit(self, path, y=None, *, draws: Any = None) -> Self:
         """Estimate the log partition function from draws of the target.

@@ -115,7 +115,7 @@ class HAIS(PartitionEstimator):
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
 
-    run_class = AnnealingRun
+    _run_class = AnnealingRun
 
     def _transition(self, path) -> Transition:
         transition = HMC() if self.transition is None else self.transition

@@ -136,7 +136,7 @@ class ImportanceSampling(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    run_class = DrawsRun
+    _run_class = DrawsRun
 
     def _as_path(self, path):
         return proposing(super()._as_path(path), self.proposal)

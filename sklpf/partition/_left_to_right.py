@@ -202,7 +202,7 @@ class LeftToRight(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    run_class = FilterRun
+    _run_class = FilterRun
 
     def _sample(self, path, seed) -> FilterRun:
         require(path, Filters, "LeftToRight")

@@ -169,7 +169,7 @@ class MarkovMixture(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    run_class = MixtureRun
+    _run_class = MixtureRun
 
     def _sample(self, path, seed) -> MixtureRun:
         require(path, ConditionalDraws, "MarkovMixture")

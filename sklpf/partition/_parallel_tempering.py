@@ -159,7 +159,7 @@ class ParallelTempering(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    run_class = ExchangeRun
+    _run_class = ExchangeRun
 
     def _sample(self, path, seed) -> ExchangeRun:
         return self._run_rounds(path, seed).run

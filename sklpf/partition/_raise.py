@@ -193,7 +193,7 @@ class RAISE(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    run_class = ReverseRun
+    _run_class = ReverseRun
 
     def _sample(self, path, seed) -> ReverseRun:
         base_log_partition = require_base(path, "RAISE")

@@ -161,7 +161,7 @@ class RejectionSampling(PartitionEstimator):
         self.proposal = proposal
         self.random_state = random_state
 
-    run_class = RejectionRun
+    _run_class = RejectionRun
 
     def _as_path(self, path):
         return proposing(super()._as_path(path), self.proposal)

@@ -77,7 +77,7 @@ class ReweightingEstimator(PartitionEstimator):
         "difference": Diagnostic("difference from the sampler's log Z (nats)"),
         **PLAIN_BOUND,
     }
-    run_class: type[Run] | tuple[type[Run], ...] = LevelRun
+    _run_class: type[Run] | tuple[type[Run], ...] = LevelRun
     _reads_continuous = False
 
     def __init__(self, sampler=None, *, random_state=None, n_jobs=None, verbose=0):

@@ -223,7 +223,7 @@ class RTS(SimulatedTempering):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    run_class = (TemperingRun, ContinuousRun)
+    _run_class = (TemperingRun, ContinuousRun)
 
     @property
     def _averages(self):

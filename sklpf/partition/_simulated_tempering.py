@@ -76,7 +76,7 @@ class SimulatedTempering(PartitionEstimator):
     sweeps_per_redraw: int | None
     n_jobs: int | None
 
-    run_class: type[Run] | tuple[type[Run], ...] = TemperingRun
+    _run_class: type[Run] | tuple[type[Run], ...] = TemperingRun
 
     def _initialise(self, setup: Setup, log_prior: NDArray[np.float64]) -> Start:
         """Burn-in."""

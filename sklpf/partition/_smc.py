@@ -279,7 +279,7 @@ class SMC(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    run_class = PopulationRun
+    _run_class = PopulationRun
 
     def _sample(self, path, seed) -> PopulationRun:
         run, plan, populations = self._climb(path, seed)

@@ -116,7 +116,7 @@ class ThermodynamicIntegration(ReweightingEstimator):
     _described = ReweightingEstimator._described | {
         "quadrature_error": Diagnostic("error of the quadrature (nats)"),
     }
-    run_class = (LevelRun, ContinuousRun)
+    _run_class = (LevelRun, ContinuousRun)
     _reads_continuous = True
 
     def _as_path(self, path):

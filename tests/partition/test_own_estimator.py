@@ -49,7 +49,7 @@ class Drawn(PartitionEstimator):
         self.trim = trim
         self.random_state = random_state
 
-    run_class = DrawnRun
+    _run_class = DrawnRun
 
     def _sample(self, path, seed):
         base_log_partition = require_base(path, "Drawn")
