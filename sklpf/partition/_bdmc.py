@@ -34,7 +34,6 @@ _FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
 _WIDE_GAP = 4.0  # standard errors
 _MIN_OVERLAP = 5.0  # chains
 _ROUNDING = 1e-6  # nats
-_MOST_GROUPS = 100  # of the chains of a direction, for the jackknife
 _NOT_EXACT = Alarm(
     "inexact-starts",
     "the starts are not exact samples of the model, so that the number is no estimate",
@@ -53,8 +52,11 @@ class BidirectionalRun(Run):
         From the target to the base: from exact starts the mean weight is unbiased for Z_0 / Z.
     starts : {"exact", "tempered", "given"}
         What the reverse chains started from.
+    most_groups : int
+        Of the chains of a direction, for the jackknife.
     """
 
+    options = ("most_groups",)
     described = {
         "forward_log_partition": Diagnostic("log Z by the forward chains (nats)"),
         "reverse_log_partition": Diagnostic("log Z by the reverse chains (nats)"),
@@ -68,6 +70,7 @@ class BidirectionalRun(Run):
     up: NDArray[np.float64]
     down: NDArray[np.float64]
     starts: str
+    most_groups: int = 100
 
     def _read(self) -> PartitionResult:
         """The estimate, its jackknife error and the alarms from the log weights of both
@@ -76,11 +79,13 @@ class BidirectionalRun(Run):
         up = self.up
         down = self.down.ravel()
         forward, reverse = mean_weight(up), mean_weight(down)
-        log_ratio, error_up = _jackknife(lambda keep: bar(up[keep], down), len(up))
-        _, error_down = _jackknife(lambda keep: bar(up, down[keep]), len(down))
+        log_ratio, error_up = _jackknife(
+            lambda keep: bar(up[keep], down), len(up), self.most_groups
+        )
+        _, error_down = _jackknife(lambda keep: bar(up, down[keep]), len(down), self.most_groups)
 
         n = min(len(up), len(down))
-        degrees = min(n, _MOST_GROUPS) - 1
+        degrees = min(n, self.most_groups) - 1
         gap = -reverse.log_mean - forward.log_mean
         gap_std_error = float(np.hypot(forward.std_error, reverse.std_error))
         shared = overlap(up, down, float(log_ratio))
@@ -243,9 +248,9 @@ class BDMC(PartitionEstimator):
         )
 
 
-def _jackknife(estimate, n):
+def _jackknife(estimate, n, most_groups):
     """Jackknife over chains, or over groups of them where they are many."""
-    groups = np.array_split(np.arange(n), min(n, _MOST_GROUPS))
+    groups = np.array_split(np.arange(n), min(n, most_groups))
     return jackknife(lambda keep: estimate(np.concatenate([groups[g] for g in keep])), len(groups))
 
 

@@ -76,7 +76,13 @@ class ContinuousRun(Run):
         return len(self.first) - 1
 
     def curve(self) -> Curve:
-        """Return log Z_k - log Z_0 by the density of beta at the nodes."""
+        """Return log Z_k - log Z_0 by the density of beta at the nodes.
+
+        Returns
+        -------
+        callable
+            Of indices of the groups to use: shape (K,), in nats.
+        """
         return _pooled(self, _sums(self))
 
     def _read(self) -> PartitionResult:

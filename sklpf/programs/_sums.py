@@ -130,7 +130,17 @@ class LevelRound(Fields):
         return -np.diff(self.log_pseudo_prior)
 
     def counts_in(self, half: int) -> NDArray[np.float64]:
-        """States of every level in the sums over pairs of one half, shape (G, K)."""
+        """Return the states of every level in the sums over pairs of one half.
+
+        Parameters
+        ----------
+        half : int
+            0 or 1.
+
+        Returns
+        -------
+        ndarray of shape (G, K)
+        """
         return self.level_sums[half, ..., 0]
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
