@@ -40,7 +40,7 @@ from sklpf import (
 from sklpf.models import LDAPath, RBMPath
 from sklpf.testing import Problem, check_partition_estimator
 
-SAMPLER = ParallelTempering(n_temperatures=6, n_sweeps=256, random_state=0)
+SAMPLER = ParallelTempering(n_temperatures=6, n_sweeps=512, random_state=0)
 CONTINUOUS = RTS(50, 10, 300, continuous=True, random_state=0)
 WASTE_FREE = SMC(300, 20, variant="waste-free")
 
@@ -100,7 +100,7 @@ COVERAGE = {  # and the share of the runs that converge at least: to flag everyt
     "AIS, few chains": (AIS(10, 10), (*RBMS, "hard"), 0.0),
     "AIS, short": (AIS(30, 100), (*RBMS, "hard"), 0.3),
     "AIS": (AIS(100, 300), (*RBMS, "hard"), 0.5),
-    "ParallelTempering": (ParallelTempering(n_sweeps=256), RBMS, 0.8),
+    "ParallelTempering": (ParallelTempering(n_sweeps=512), RBMS, 0.8),
     "RTS": (RTS(20, 20, 500), (*RBMS, "hard"), 0.4),
     "RTS, 8 levels": (RTS(n_temperatures=8, n_sweeps=400), ("easy",), 0.9),
     "RTS, continuous": (RTS(50, 10, 240, continuous=True), DENSITIES, 0.75),
