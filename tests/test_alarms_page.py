@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "doc" / "guide" / "alarms.md"
-FOLDERS = ("kernels", "models", "partition", "paths", "readings", "runs", "training")
+FOLDERS = ("kernels", "models", "partition", "paths", "programs", "training")
 NO_SENTENCES = (
     "progress.py",
     "_summary.py",

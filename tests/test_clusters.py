@@ -74,6 +74,7 @@ def test_documents_on_a_cluster(backend):
 
 
 # ---- partitions
+@pytest.mark.large
 def test_partitions_of_a_dask_array_have_the_scores_of_one_array():
     import dask.array as da
 

@@ -37,6 +37,7 @@ def test_outputs_agree_but_for_rounding(printed, same):
     assert agree("log Z 1.23 of 10 rows", printed) == same
 
 
+@pytest.mark.large
 def test_readme_prints_what_it_says():
     assert check_outputs("README.md")
 

@@ -37,7 +37,14 @@ def examples(module):
     ]
 
 
-@pytest.mark.parametrize("module", MODULES)
+SLOW = [f"sklpf.{name}" for name in ("models.mcrbm._model", "models.bilinear._model")]
+SLOW += [f"sklpf.display.{name}" for name in ("_topics", "_convergence", "_fit_comparison")]
+
+
+@pytest.mark.parametrize(
+    "module",
+    [pytest.param(name, marks=[pytest.mark.large] * (name in SLOW)) for name in MODULES],
+)
 def test_examples_print_what_they_say(module):
     failed = [test.name for test in examples(module) if doctest.DocTestRunner().run(test).failed]
     assert not failed

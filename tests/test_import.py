@@ -27,7 +27,10 @@ def test_importing_the_package_imports_neither_numba_nor_scikit_learn():
 
 @pytest.mark.parametrize(
     "code",
-    ["from sklpf import AIS, Exact, Path; AIS(), Exact(), Path()", "import sklpf.runs._programs"],
+    [
+        "from sklpf import AIS, Exact, Path; AIS(), Exact(), Path()",
+        "import sklpf.programs._programs",
+    ],
 )
 def test_estimators_are_imported_without_numba(code):
     output, _ = run(f"{code}; import sys; print('numba' in sys.modules)")
@@ -47,8 +50,8 @@ PACKAGES = [
     "models",
     "partition",
     "paths",
+    "programs",
     "reweighting",
-    "runs",
     "testing",
     "training",
     "transitions",

@@ -16,8 +16,7 @@ ORDER = (
     "models",
     "training",
     "partition",
-    "readings",
-    "runs",
+    "programs",
     "reweighting",
     "transitions",
     "paths",
@@ -33,7 +32,7 @@ MODULES = sorted(
 
 
 def rank(name):
-    """Place of a module or public name in the order: 'sklpf.runs._plan' has that of runs."""
+    """Place of a module or public name in the order: 'sklpf.programs._plan' has that of runs."""
     parts = name.split(".")
     if parts[1] in ORDER:
         return ORDER.index(parts[1])
@@ -82,13 +81,17 @@ def test_what_learns_knows_no_path(module):
 @pytest.mark.parametrize(
     ("module", "code", "found"),
     [
-        ("runs/_plan.py", "from sklpf.partition._base import x", True),
-        ("runs/_plan.py", "def f():\n    from sklpf.partition import x", True),
-        ("runs/_plan.py", "import sklpf.models.rbm._path as m", True),
-        ("runs/_plan.py", "from sklpf import AIS", True),
-        ("runs/_plan.py", "from sklpf import partition", True),
-        ("runs/_plan.py", "from sklpf import _utils, paths", False),
-        ("runs/_plan.py", "import sklpf, numpy.random\nfrom sklpf.runs import _programs", False),
+        ("programs/_plan.py", "from sklpf.partition._base import x", True),
+        ("programs/_plan.py", "def f():\n    from sklpf.partition import x", True),
+        ("programs/_plan.py", "import sklpf.models.rbm._path as m", True),
+        ("programs/_plan.py", "from sklpf import AIS", True),
+        ("programs/_plan.py", "from sklpf import partition", True),
+        ("programs/_plan.py", "from sklpf import _utils, paths", False),
+        (
+            "programs/_plan.py",
+            "import sklpf, numpy.random\nfrom sklpf.programs import _programs",
+            False,
+        ),
         ("_utils/random.py", "from sklpf.datasets import make_bars_corpus", True),
         ("_utils/random.py", "from sklpf._utils.limits import MAX_EXPONENT", False),
         ("models/rbm/_model.py", "from sklpf.testing import check_path", True),

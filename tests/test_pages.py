@@ -27,10 +27,20 @@ def test_own_estimator():
 
 
 ELSEWHERE = ("doc/developers/add_a_model.md", "doc/developers/add_an_estimator.md")  # tested above
+SLOW = (  # a minute to some seconds each
+    *("guide/image_models", "guide/recipes", "guide/searches", "guide/large_runs"),
+    *("guide/your_density", "guide/comparing", "guide/log_likelihood", "guide/topic_models"),
+    *("guide/pictures", "guide/large_corpora", "migration/evidence"),
+)
 
 
 @pytest.mark.parametrize(
-    "file", [file for file in PAGES if "```python\n" in text(file) and file not in ELSEWHERE]
+    "file",
+    [
+        pytest.param(file, marks=[pytest.mark.large] * file[4:].startswith(SLOW))
+        for file in PAGES
+        if "```python\n" in text(file) and file not in ELSEWHERE
+    ],
 )
 def test_pages_run(file):
     check_outputs(file)

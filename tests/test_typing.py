@@ -98,7 +98,7 @@ def test_good_code_passes(folder):
         ),
         ("FactorialMixture(n_inits=3)", '"n_inits" for "FactorialMixture"'),
         ("text: str = rbm.score(X)", 'expression has type "float", variable has type "str"'),
-        ("compare(rbm, rbm)", 'Missing positional argument "X"'),
+        ("compare()", 'Missing positional argument "model_a"'),
         ("AIS(n_chain=3)", '"n_chain" for "AIS"; did you mean "n_chains"'),
         ('sklpf.ParallelTempering(bridge="bra")', "incompatible type \"Literal\\['bra'\\]\""),
         ("sklpf.BernouliRBM", '"BernouliRBM"'),

@@ -139,6 +139,7 @@ def what_is_left_to_compile():
     print(sorted(signatures() - before))
 
 
+@pytest.mark.large
 def test_nothing_is_left_to_compile():
     command = [sys.executable, "-c", "import test_warm_up; test_warm_up.what_is_left_to_compile()"]
     result = subprocess.run(

@@ -28,7 +28,8 @@ from sklearn.datasets import load_digits
 
 from sklpf import BernoulliRBM, Exact
 from sklpf.paths import Stream, make_ladder, stream_key
-from sklpf.runs._programs import temper
+from sklpf.programs._chains import Chains
+from sklpf.programs._programs import temper
 from sklpf.testing import find_shared_data
 from sklpf.transitions import Gibbs
 
@@ -72,13 +73,14 @@ def initialise(rao_blackwell, n_rounds=8):
         stream = Stream(stream_key(0, i + 1))
         # Redraws, sweeps between two of them, and records: none are needed.
         order = (n_sweeps, 1, n_sweeps)
-        state, _, _, log_q, counts, *_ = temper(
-            path, Gibbs(), state, (), levels, -log_z, *order, stream
+        left = temper(
+            path, Gibbs(), Chains(state, (), levels), -log_z, *order, stream
         )
+        state = left.chains.state
         log_c = (
-            logsumexp(log_q, axis=0)
+            logsumexp(left.log_q_sums, axis=0)
             if rao_blackwell
-            else np.log(counts.sum(axis=0) + 0.1)
+            else np.log(left.counts.sum(axis=0) + 0.1)
         )
         log_z = log_z + log_c - log_c[0]
         history.append((log_z, log_c - logsumexp(log_c)))

@@ -195,9 +195,11 @@ def check_has(
             " one for each row, which keep nothing else: fit the estimator on path.row(t) for that"
             " of row t"
         )
-    estimators = (getattr(partition, name) for name in partition.__all__)
+    kinds = (getattr(partition, name) for name in partition.__all__)
     owners = ", ".join(
-        kind.__name__ for kind in estimators if names & getattr(kind, "_diagnostics", {}).keys()
+        kind.__name__
+        for kind in kinds
+        if hasattr(kind, "_described_names") and names & kind._described_names()
     )
     raise ValueError(
         f"{display} draws {what}, and this result of {result.method} has none: those of {owners}"

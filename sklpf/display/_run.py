@@ -8,9 +8,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from sklpf.display._drawing import ResultDisplay, check_has, check_result, last_step, title_of
-from sklpf.partition import PartitionResult
-from sklpf.readings import read
-from sklpf.runs import PopulationRun, Run
+from sklpf.partition import PartitionResult, PopulationRun, Run
 
 
 class RunDisplay(ResultDisplay):
@@ -129,9 +127,9 @@ class RunDisplay(ResultDisplay):
             )
         if run.ladder is None:
             raise ValueError(
-                f"RunDisplay draws runs with levels, and this run of {run.sampler} has none"
+                f"RunDisplay draws runs with levels, and this run of {run.method} has none"
             )
-        result = read(run).result
+        result = run.read()
         drawn = _of_result(result)
         if isinstance(run, PopulationRun):
             sizes = result.diagnostics["effective_sizes"]

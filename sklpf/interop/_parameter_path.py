@@ -13,7 +13,7 @@ from sklpf._utils.numbers import as_float64
 from sklpf._utils.warnings import warn
 from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.paths import Gaussian, GeometricPath
-from sklpf.runs import Draws
+from sklpf.programs import Draws
 
 Values = dict[str, NDArray[np.float64]]
 

@@ -3,7 +3,7 @@
 A hook is a stub; `implements` gives it a body for the models that are instances of one NamedTuple.
 `compiled` gives a program for the models of one module of kernels.
 
-`runs/_plain.py` has the same programs as plain loops, which specify what they do.
+`programs/_plain.py` has the same programs as plain loops, which specify what they do.
 """
 
 import functools
@@ -11,7 +11,7 @@ import importlib
 import math
 import types
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -131,37 +131,11 @@ def anneal(model, state, betas, reverse, keys, log_weights):
             sweep(model, state, betas[t + 1], False, now, work)
 
 
-class ExchangeSums(NamedTuple):
-    """What replica exchange adds up on G ladders; the plain loop says what each number is."""
-
-    pairs: np.ndarray  # (G, K - 1, 5)
-    levels: np.ndarray  # (G, K, 4): see `add_derivatives`
-    summaries: np.ndarray  # (G, 2, S): of states at the target, their sums and the sums of squares
-    trips: np.ndarray  # (G,)
-    stride: int  # scans from one record to the next; 0 for none
-    vectors: np.ndarray  # (n_records, n, K): log f_k(x)
-    slopes: np.ndarray  # (n_records, n, K): d log f / d beta
-    vector_levels: np.ndarray  # (n_records, n): the level that x was moved at
-
-
-class TemperSums(NamedTuple):
-    """What simulated tempering adds up for n chains, and the states that it keeps a record of."""
-
-    q: np.ndarray  # (n, K): q(k | x), each as exp(log q + Q_OFFSET)
-    counts: np.ndarray  # (n, K): levels drawn
-    levels: np.ndarray  # (K, 4): see `add_derivatives`
-    vectors: np.ndarray  # (n_records, n, K): log f_k(x)
-    vector_levels: np.ndarray  # (n_records, n): the level that x was moved at
-    slopes: np.ndarray  # (n_records, n, K): d log f / d beta
-    pairs: np.ndarray  # (K - 1, 4): see `add_bridges`
-    summaries: (
-        np.ndarray
-    )  # (2, S): of all states, weighted by q(K - 1 | x), their sums and the sums of squares
-
-
 @program
-def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
-    """Replica exchange in place on independent ladders of K consecutive chains."""
+def exchange(model, state, levels, ends, trips, ladder, shift, n_scans, stride, keys, sums):
+    """Replica exchange in place on independent ladders of K consecutive chains, which adds to trips
+    (G,) and to `LevelSums`.
+    """
     n = levels.shape[0]
     n_levels = ladder.shape[0]
     work = scratch(model, state)
@@ -187,7 +161,7 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
                 add_summary(model, state, c, 1.0, summary, sums.summaries[c // n_levels])
             if now.step % RECORD_EVERY == 0:
                 add_derivatives(model, state, c, beta, work, sums.levels[c // n_levels, level])
-        if sums.stride > 0 and now.step % sums.stride == 0:
+        if stride > 0 and now.step % stride == 0:
             for c in range(n):
                 log_ladder(model, state, c, ladder, work, sums.vectors[record, c])
                 write_slopes(model, state, c, ladder, work, sums.slopes[record, c])
@@ -195,16 +169,29 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
             record += 1
         for start in range(0, n, n_levels):
             i = start // n_levels
-            sums.trips[i] += swap_levels(
+            trips[i] += swap_levels(
                 up, down, levels, ends, shift, start, now, chain_at, sums.pairs[i]
             )
 
 
 @program
 def temper(
-    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
+    model,
+    state,
+    levels,
+    ladder,
+    log_pseudo_prior,
+    n_redraws,
+    sweeps_per_redraw,
+    stride,
+    keys,
+    q_sums,
+    counts,
+    sums,
 ):
-    """Simulated tempering in place."""
+    """Simulated tempering in place of one group of chains, which adds exp(log q(k | x) + Q_OFFSET)
+    to q_sums (n, K), the levels drawn to counts (n, K), and the rest to `LevelSums`.
+    """
     n = levels.shape[0]
     n_levels = ladder.shape[0]
     work = scratch(model, state)
@@ -212,7 +199,7 @@ def temper(
     bits = np.empty(4, np.uint32)
     log_densities = np.empty(n_levels)
     cumulative = np.empty(n_levels)
-    summary = np.empty(sums.summaries.shape[1])
+    summary = np.empty(sums.summaries.shape[2])
     for t in range(n_redraws):
         now = keys
         for c in range(n):
@@ -227,16 +214,16 @@ def temper(
                     sums.vectors[t // stride, c, k] = log_densities[k]
                 write_slopes(model, state, c, ladder, work, sums.slopes[t // stride, c])
                 sums.vector_levels[t // stride, c] = levels[c]
-            add_bridges(log_densities, log_pseudo_prior, levels[c], sums.pairs)
-            add_derivatives(model, state, c, betas[c], work, sums.levels[levels[c]])
+            add_bridges(log_densities, log_pseudo_prior, levels[c], sums.pairs[0])
+            add_derivatives(model, state, c, betas[c], work, sums.levels[0, levels[c]])
             random_bits(bits, 1, now.key0, now.key1, now.step, now.chain + c, REDRAW)
             levels[c] = redraw(
-                log_densities, log_pseudo_prior, uniform(bits[0]), sums.q[c], cumulative
+                log_densities, log_pseudo_prior, uniform(bits[0]), q_sums[c], cumulative
             )
-            sums.counts[c, levels[c]] += 1
+            counts[c, levels[c]] += 1
             at_target = 1.0 - cumulative[n_levels - 2] / cumulative[n_levels - 1]
             if at_target > 0.0:
-                add_summary(model, state, c, at_target, summary, sums.summaries)
+                add_summary(model, state, c, at_target, summary, sums.summaries[0])
 
 
 @program

@@ -15,10 +15,9 @@ from sklearn.base import clone
 from sklpf._utils.random import stream_key
 from sklpf.models._scoring import fit_quietly
 from sklpf.partition import ParallelTempering, PartitionResult
+from sklpf.partition.checks._regions import FOR_SECOND_TRY, known_regions, missed_regions
 from sklpf.paths import Rebased
 from sklpf.paths._capabilities import has
-from sklpf.readings import read
-from sklpf.readings._regions import FOR_SECOND_TRY, known_regions, missed_regions
 from sklpf.uncertainty import MOST_BETWEEN
 
 N_GROUPS = 10  # of independent chains, each with draws of the two models of its own
@@ -75,7 +74,7 @@ def tempered_rows(
         state, run = estimator._draw(path, N_GROUPS * n_draws, rng)
         regions = known_regions(path, stream_key(int(rng.integers(2**31))))
         run = replace(run, regions=regions)
-        result = read(run).result
+        result = run.read()
         missed = missed_regions(
             regions, run.draws, result.log_partition, result.std_error, FOR_SECOND_TRY
         )

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from sklpf._utils.alarm import Alarm
 from sklpf.partition._simulated_tempering import SimulatedTempering, Start
-from sklpf.readings import Reading
-from sklpf.readings._diagnostics import Diagnostic
-from sklpf.readings._rounds import ALL, at_target, pool_rounds
-from sklpf.runs._adaptive import GainRule, adapt
-from sklpf.runs._run import NO_ROUNDS
-from sklpf.runs._tempering import Adaptation
-
-# nats by which a frozen log Z_k may differ from the result: levels are then visited unevenly
-_LARGEST_ERROR = 1.0
+from sklpf.partition._tempering_run import (
+    ALL,
+    Adaptation,
+    AdaptedRun,
+    at_target,
+    pool_rounds,
+)
+from sklpf.programs._adaptive import GainRule, adapt
+from sklpf.programs._plan import NO_ROUNDS
 
 
 class AdaptiveTempering(SimulatedTempering):
     """Simulated tempering whose weights follow the visits of the chains until they are frozen.
 
-    A subclass says how far (`_rule`), whether visits are probabilities or drawn levels
-    (`_visits_are_probabilities`), and what it means where the gain has not settled (`_unsettled`).
+    A subclass says how far (`_rule`), and whether visits are probabilities or drawn levels
+    (`_visits_are_probabilities`).
     """
 
-    _diagnostics = SimulatedTempering._diagnostics | {
-        f"adaptive_{name}": Diagnostic(dimensions=("update",))
-        for name in ("n_draws", "gain", "evenness", "log_partition")
-    }
-    _unsettled: str
+    _run_class = AdaptedRun
 
     @property
     def _visits_are_probabilities(self) -> bool:
@@ -47,9 +40,7 @@ class AdaptiveTempering(SimulatedTempering):
             setup, chains, log_prior, pilot(ALL), n_redraws, rule, self._visits_are_probabilities
         )
         sizes = np.array([float(r.n_redraws) for r in adapted.recent])
-        estimate = pool_rounds(
-            setup.first, adapted.recent, True, sizes, first_ratio=setup.first_ratio
-        )
+        estimate = pool_rounds(adapted.recent, True, sizes, first_ratio=setup.first_ratio)
         history = self._with_round(NO_ROUNDS, setup, "pilot", at_target(pilot), used)
         used += n_redraws * setup.sweeps_per_redraw
         return Start(
@@ -64,32 +55,4 @@ class AdaptiveTempering(SimulatedTempering):
     @classmethod
     def _reads(cls, run) -> bool:
         """Those alone whose weights this rule has found."""
-        return super()._reads(run) and run.sampler == cls._sampler
-
-    @classmethod
-    def _reading(cls, run) -> Reading:
-        reading = super()._reading(run)
-        result = reading.result
-        adaptation = run.adaptation
-        alarms = []
-        if not adaptation.settled:
-            seen = f"{cls._unsettled} (evenness {adaptation.evenness[-1]:.2f})"
-            alarms.append(Alarm("weights-unsettled", seen, "raise n_sweeps"))
-        off = float(
-            np.abs(result.log_partition_curve - run.base_log_partition - adaptation.curve).max()
-        )
-        if off > _LARGEST_ERROR:
-            alarms.append(
-                Alarm(
-                    "weights-off",
-                    f"the frozen weights were off by {off:.1f} nats",
-                    "raise n_sweeps",
-                )
-            )
-        adapted = {
-            f"adaptive_{field}": getattr(adaptation, field)
-            for field in ("n_draws", "gain", "evenness")
-        }
-        adapted["adaptive_log_partition"] = run.base_log_partition + adaptation.log_partition
-        result = replace(result, method=cls.__name__, diagnostics={**result.diagnostics, **adapted})
-        return reading._replace(result=result).with_alarms(*alarms)
+        return super()._reads(run) and run.method == cls.__name__

@@ -11,12 +11,12 @@ from scipy.special import softmax
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._hull import Hull
+from sklpf.partition._result import PartitionResult
+from sklpf.partition.checks._alarms import rounding_alarms
 from sklpf.paths import GeometricPath
 from sklpf.paths._base import concatenate
-from sklpf.readings import PartitionResult
-from sklpf.readings._alarms import rounding_alarms
-from sklpf.readings._diagnostics import Diagnostic
 
 
 class AdaptiveRejection(PartitionEstimator):
@@ -69,8 +69,6 @@ class AdaptiveRejection(PartitionEstimator):
 
     _parameter_constraints = {"tol": [Interval(Real, 0, None, closed="neither")]}
 
-    _diagnostics = {"n_evaluations": Diagnostic("evaluations of log f", "low")}
-
     def __init__(self, tol: float = 1e-6):
         self.tol = tol
 
@@ -95,6 +93,7 @@ class AdaptiveRejection(PartitionEstimator):
             statement="enclosed",
             alarms=(*alarms, *rounding_alarms(log_partition)),
             diagnostics={"n_evaluations": n},
+            described={"n_evaluations": Diagnostic("evaluations of log f", "low")},
         )
 
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import Interval
+from sklpf.partition._annealing_run import AnnealingRun, anneal_both_ways
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._both_ways import BOTH_WAYS, anneal_both_ways, read_both_ways
 from sklpf.partition._options import ANNEALING
-from sklpf.readings import Reading
-from sklpf.runs import AnnealingRun
 from sklpf.transitions import Transition
 
 
@@ -109,16 +107,7 @@ class AIS(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    _diagnostics = BOTH_WAYS
     _run_class = AnnealingRun
 
-    @classmethod
-    def _reads(cls, run) -> bool:
-        return super()._reads(run) and run.goes_both_ways
-
     def _sample(self, path, seed) -> AnnealingRun:
-        return anneal_both_ways(self, path, self.n_chains, seed)
-
-    @classmethod
-    def _reading(cls, run) -> Reading:
-        return read_both_ways(run, cls.__name__, "raise n_temperatures or n_chains")
+        return AnnealingRun(**anneal_both_ways(self, path, self.n_chains, seed))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from sklpf.partition._level_run import bar_curve
 from sklpf.partition._reweighting import ReweightingEstimator
-from sklpf.readings._levels import bar_curve
 
 
 class BAR(ReweightingEstimator):

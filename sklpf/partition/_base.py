@@ -15,22 +15,22 @@ from sklearn.utils.validation import check_is_fitted
 
 import sklpf
 from sklpf._utils import progress as _progress
+from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import Checkpoint, fingerprint, own_arithmetic, removing_checkpoints
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf._utils.saving import Versioned
 from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
 from sklpf._utils.warnings import warn
 from sklpf.partition._path_rows import each_row, estimate_rows
-from sklpf.partition._tails import tail_alarms
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run import Run
+from sklpf.partition._summary import in_a_line
+from sklpf.partition.checks._regions import FOR_SECOND_TRY, known_regions, missed_regions
+from sklpf.partition.checks._tails import tail_alarms
 from sklpf.paths import GeometricPath, Parameters, Path, Rebased
 from sklpf.paths._capabilities import has
 from sklpf.paths._climbs import Evaluations
-from sklpf.readings import Alarm, Diagnostic, PartitionResult, Reading, read
-from sklpf.readings._reading import SAMPLERS
-from sklpf.readings._regions import FOR_SECOND_TRY, known_regions, missed_regions
-from sklpf.readings._summary import in_a_line
-from sklpf.runs import Run
-from sklpf.runs._plan import Plan, plan_run
+from sklpf.programs._plan import Plan, plan_run
 from sklpf.transitions import Transition, default_move
 
 # random streams
@@ -57,9 +57,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     A subclass sets its parameters in ``__init__`` (among them `random_state` and `n_jobs` where it
     samples), declares `_parameter_constraints`, and defines ``_estimate(path, seed) ->
-    PartitionResult``; or ``_sample(path, seed)``, which returns a `Run` of the class `_run_class`,
-    and ``_reading(run) -> Reading``, a pure function of that run, in whose ``options`` are the
-    parameters that `_read_options` names.
+    PartitionResult``; or ``_sample(path, seed)``, which returns a `Run` that reads itself, of the
+    class that `_run_class` names.
 
     Attributes
     ----------
@@ -98,9 +97,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         ----------
         path : Path, fitted model or run
             A model is anything with a method ``path(**options)``; of a model with a likelihood for
-            each row give ``model.path(X)``. A run that this estimator can read, ``run_`` of one of
-            the same kind (of `ParallelTempering` or `RTS` where the estimator only reweights), is
-            only read anew.
+            each row give ``model.path(X)``. A run of this estimator's kind, ``run_`` of a fitted
+            one (of `ParallelTempering` or `RTS` where the estimator only reweights), is only read
+            anew, by this estimator's parameters.
         y : ignored
             Not used; there for scikit-learn's conventions.
 
@@ -133,8 +132,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 path = self._as_path(path)
                 with path.unchanged():
                     result = self._estimate_path(path)
-        described = self._diagnostics | result.described
-        self._keep(replace(result, seconds=time.perf_counter() - started, described=described))
+        self._keep(replace(result, seconds=time.perf_counter() - started))
         _progress.said(lambda: in_a_line(self.result_))
         if not result.converged:
             warn(
@@ -156,58 +154,46 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         self.log_partition_interval_ = result.interval()
         self.converged_ = result.converged
 
-    # -- what a subclass defines: _sample and _reading, or _estimate alone
-    _run_class: type | tuple[type, ...] | None = None  # of what _sample returns
-    _read_options: tuple[str, ...] = ()  # parameters on which _reading depends
-    _diagnostics: dict[str, Diagnostic] = {}  # what the numbers mean that a result has beside log Z
+    # -- what a subclass defines: _sample, or _estimate alone
+    # of the runs that it makes or can read
+    _run_class: type[Run] | tuple[type[Run], ...] | None = None
     _keeps_draws = True  # where it can: not of many rows
 
     def _sample(self, path: Path, seed: int) -> Run:
         """Run chains on the path and return what they leave."""
-        raise NotImplementedError(
-            f"{type(self).__name__} must define _estimate(path, seed), or _sample and _reading"
-        )
-
-    @classmethod
-    def _reading(cls, run: Any) -> Reading:
-        """What a run says, by its arrays and its options alone."""
-        raise NotImplementedError(f"{cls.__name__} must define _reading(run)")
+        raise NotImplementedError(f"{type(self).__name__} must define _estimate or _sample")
 
     def _estimate(self, path: Path, seed: int) -> PartitionResult:
         return self._read(self._run(path, seed))
 
     # -- runs
-    _sampler = ""  # the name under which runs know this estimator
-
-    def __init_subclass__(cls, **options):
-        super().__init_subclass__(**options)
-        ours = cls.__module__.startswith("sklpf.")
-        cls._sampler = cls.__name__ if ours else f"{cls.__module__}.{cls.__qualname__}"
-        SAMPLERS[cls._sampler] = cls
+    @classmethod
+    def _described_names(cls) -> set[str]:
+        """Names of the diagnostics that its results describe."""
+        kinds = cls._run_class if isinstance(cls._run_class, tuple) else (cls._run_class,)
+        return {name for kind in kinds if kind is not None for name in kind.described}
 
     @classmethod
     def _reads(cls, run: Run) -> bool:
-        """Whether a run holds what _reading needs."""
+        """Whether a run is of a kind that it can read."""
         return cls._run_class is not None and isinstance(run, cls._run_class)
 
     def _check_reads(self, run: Run) -> None:
         """Raise TypeError, which names who can, unless this estimator can read a run."""
         if self._reads(run):
             return
-        known = [name for name in sklpf.__all__ if name in SAMPLERS]
-        readers = [name for name in known if SAMPLERS[name]._reads(run)]
+        known = [(name, getattr(sklpf, name)) for name in sklpf.__all__]
+        readers = [name for name, each in known if hasattr(each, "_reads") and each._reads(run)]
         instead = f": give it to {' or '.join(readers)}" if readers else ""
         raise TypeError(
             f"path must be a model, a path or a run that {type(self).__name__} can read, got a run"
-            f" of {run.sampler or 'no estimator'}{instead}"
+            f" of {run.method or 'no estimator'}{instead}"
         )
 
-    def _made(self) -> dict[str, Any]:
-        """What a run keeps of the estimator that made it, or that reads it anew."""
-        return {
-            "sampler": self._sampler,
-            "options": {name: getattr(self, name) for name in self._read_options},
-        }
+    def _signed(self, run: Any) -> Any:
+        """A run with the name and the parameters of this estimator, which reads it."""
+        options = {name: getattr(self, name) for name in run.options if hasattr(self, name)}
+        return replace(run, method=type(self).__name__, **options)
 
     def _run(self, path: Path, seed: int) -> Run:
         """The run that _sample leaves, with what the path's tails and rounding errors are."""
@@ -225,8 +211,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         if run.draws is not None:
             regions = known_regions(checked, stream_key(seed, REGIONS))
         return replace(
-            run,
-            **self._made(),
+            self._signed(run),
             known=(*known, *run.known),
             log_f_rounding=path.log_f_rounding,
             base=path.base_chosen,
@@ -237,7 +222,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _read(self, run: Run) -> PartitionResult:
         """The result of a run, as this estimator's parameters say."""
-        return read(replace(run, **self._made())).result
+        return self._signed(run).read()
 
     def _estimate_rows(self, path: Path, rows, seeds) -> Iterator[PartitionResult]:
         """One result for each of some rows of a path with rows."""

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student_t
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import BOUND, PartitionEstimator
+from sklpf.partition._diagnostics import PLAIN_BOUND, Diagnostic
 from sklpf.partition._options import ANNEALING
-from sklpf.partition._raise import RAISE, STATEMENTS, find_starts
+from sklpf.partition._raise import RAISE, find_starts
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run import Run
+from sklpf.partition.checks._alarms import lower_bound
 from sklpf.paths import ExactStart
 from sklpf.paths._capabilities import has, require_base
-from sklpf.readings import Reading, conclude
-from sklpf.readings._alarms import lower_bound
-from sklpf.readings._diagnostics import PLAIN_BOUND, Diagnostic
+from sklpf.programs._annealing import anneal_down, anneal_up
 from sklpf.reweighting import bar, mean_weight, overlap
-from sklpf.runs import AnnealingRun
-from sklpf.runs._annealing import anneal_down, anneal_up
 from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife
 
@@ -37,6 +38,85 @@ _NOT_EXACT = Alarm(
     "inexact-starts",
     "the starts are not exact samples of the model, so that the number is no estimate",
 )
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class BidirectionalRun(Run):
+    """Log weights of forward chains, and of reverse chains from samples of the model.
+
+    Attributes
+    ----------
+    up : ndarray of shape (n,)
+        From the base to the target: the mean weight is unbiased for Z / Z_0.
+    down : ndarray of shape (n_starts, 1)
+        From the target to the base: from exact starts the mean weight is unbiased for Z_0 / Z.
+    starts : {"exact", "tempered", "given"}
+        What the reverse chains started from.
+    most_groups : int
+        Of the chains of a direction, for the jackknife.
+    """
+
+    options = ("most_groups",)
+    described = {
+        "forward_log_partition": Diagnostic("log Z by the forward chains (nats)"),
+        "reverse_log_partition": Diagnostic("log Z by the reverse chains (nats)"),
+        "gap": Diagnostic("gap between the bounds (nats)", "low"),
+        "overlap": Diagnostic("overlap of the two directions (1: full)", "high"),
+        **PLAIN_BOUND,
+        "forward_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
+        "reverse_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
+    }
+
+    up: NDArray[np.float64]
+    down: NDArray[np.float64]
+    starts: str
+    most_groups: int = 100
+
+    def _read(self) -> PartitionResult:
+        """The estimate, its jackknife error and the alarms from the log weights of both
+        directions.
+        """
+        up = self.up
+        down = self.down.ravel()
+        forward, reverse = mean_weight(up), mean_weight(down)
+        log_ratio, error_up = _jackknife(
+            lambda keep: bar(up[keep], down), len(up), self.most_groups
+        )
+        _, error_down = _jackknife(lambda keep: bar(up, down[keep]), len(down), self.most_groups)
+
+        n = min(len(up), len(down))
+        degrees = min(n, self.most_groups) - 1
+        gap = -reverse.log_mean - forward.log_mean
+        gap_std_error = float(np.hypot(forward.std_error, reverse.std_error))
+        shared = overlap(up, down, float(log_ratio))
+        alarms = _gap_alarms(gap, gap_std_error, degrees, self.starts == "exact")
+        needed = min(_MIN_OVERLAP, n / 2)
+        if shared * n < needed:
+            seen = (
+                f"{shared * n:.1f} of {n} chains of the two directions overlap (at least {needed:g}"
+                " needed)"
+            )
+            alarms.append(Alarm("few-overlapping-chains", seen, "raise n_temperatures or n_chains"))
+
+        result = self.conclude(
+            self.base_log_partition + float(log_ratio),
+            float(np.hypot(error_up, error_down)),
+            degrees,
+            alarms=alarms,
+            diagnostics={
+                "forward_log_partition": self.base_log_partition + forward.log_mean,
+                "forward_std_error": forward.std_error,
+                "reverse_log_partition": self.base_log_partition - reverse.log_mean,
+                "reverse_std_error": reverse.std_error,
+                "gap": gap,
+                "gap_std_error": gap_std_error,
+                "overlap": shared,
+                "starts": self.starts,
+                "forward_log_weights": up,
+                "reverse_log_weights": down,
+            },
+        )
+        return result if self.starts == "exact" else result.no_estimate("approximate", _NOT_EXACT)
 
 
 class BDMC(PartitionEstimator):
@@ -128,24 +208,9 @@ class BDMC(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    _diagnostics = {
-        "forward_log_partition": Diagnostic("log Z by the forward chains (nats)"),
-        "reverse_log_partition": Diagnostic("log Z by the reverse chains (nats)"),
-        "gap": Diagnostic("gap between the bounds (nats)", "low"),
-        "overlap": Diagnostic("overlap of the two directions (1: full)", "high"),
-        **PLAIN_BOUND,
-        "forward_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
-        "reverse_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
-    }
-    _run_class = AnnealingRun
-    _read_options = ("most_groups",)
-    most_groups = 100  # of the chains of a direction, for the jackknife
+    _run_class = BidirectionalRun
 
-    @classmethod
-    def _reads(cls, run) -> bool:
-        return super()._reads(run) and run.goes_both_ways and run.starts in STATEMENTS
-
-    def _sample(self, path, seed) -> AnnealingRun:
+    def _sample(self, path, seed) -> BidirectionalRun:
         base_log_partition = require_base(path, "BDMC")
         checkpoint = self._checkpoint(path, seed)
         path, transition, n_pilot, _ = self._plan(path, seed, self.n_chains)
@@ -172,7 +237,7 @@ class BDMC(PartitionEstimator):
         )
         n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1)
         n_sweeps += len(down) * n_settling
-        return AnnealingRun(
+        return BidirectionalRun(
             ladder=path.ladder,
             base_log_partition=base_log_partition,
             n_sweeps=n_sweeps,
@@ -181,54 +246,6 @@ class BDMC(PartitionEstimator):
             down=down,
             starts=kind,
         )
-
-    @classmethod
-    def _reading(cls, run) -> Reading:
-        """The estimate, its jackknife error and the alarms from the log weights of both
-        directions.
-        """
-        up = run.up
-        down = run.down.ravel()
-        most_groups = run.options["most_groups"]
-        forward, reverse = mean_weight(up), mean_weight(down)
-        log_ratio, error_up = _jackknife(lambda keep: bar(up[keep], down), len(up), most_groups)
-        _, error_down = _jackknife(lambda keep: bar(up, down[keep]), len(down), most_groups)
-
-        n = min(len(up), len(down))
-        degrees = min(n, most_groups) - 1
-        gap = -reverse.log_mean - forward.log_mean
-        gap_std_error = float(np.hypot(forward.std_error, reverse.std_error))
-        shared = overlap(up, down, float(log_ratio))
-        alarms = _gap_alarms(gap, gap_std_error, degrees, run.starts == "exact")
-        needed = min(_MIN_OVERLAP, n / 2)
-        if shared * n < needed:
-            seen = (
-                f"{shared * n:.1f} of {n} chains of the two directions overlap (at least {needed:g}"
-                " needed)"
-            )
-            alarms.append(Alarm("few-overlapping-chains", seen, "raise n_temperatures or n_chains"))
-
-        reading = conclude(
-            run,
-            "BDMC",
-            run.base_log_partition + float(log_ratio),
-            float(np.hypot(error_up, error_down)),
-            degrees,
-            alarms=alarms,
-            diagnostics={
-                "forward_log_partition": run.base_log_partition + forward.log_mean,
-                "forward_std_error": forward.std_error,
-                "reverse_log_partition": run.base_log_partition - reverse.log_mean,
-                "reverse_std_error": reverse.std_error,
-                "gap": gap,
-                "gap_std_error": gap_std_error,
-                "overlap": shared,
-                "starts": run.starts,
-                "forward_log_weights": up,
-                "reverse_log_weights": down,
-            },
-        )
-        return reading if run.starts == "exact" else reading.no_estimate("approximate", _NOT_EXACT)
 
 
 def _jackknife(estimate, n, most_groups):

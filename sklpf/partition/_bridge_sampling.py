@@ -15,14 +15,15 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import StrOptions
 from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._fitted_proposals import FITS, FittedProposal
 from sklpf.partition._posterior_draws import posterior_draws
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run import Run
 from sklpf.paths import DataRows, Gaussian, GeometricPath
 from sklpf.paths._capabilities import has
-from sklpf.readings import Reading, conclude
-from sklpf.readings._diagnostics import Diagnostic
+from sklpf.programs import Draws
 from sklpf.reweighting import bar, effective_sample_size, overlap
-from sklpf.runs import Draws, Run
 from sklpf.uncertainty import (
     effective_draws,
     log_mean_exp,
@@ -86,6 +87,20 @@ class BridgeRun(Run):
         Points at which log f was computed.
     """
 
+    described = {
+        "half_log_partition": Diagnostic("log Z by each half of the draws (nats)"),
+        "check_log_partition": Diagnostic("log Z by another kind of proposal (nats)"),
+        "r_hat": Diagnostic("R-hat of the chains, worst coordinate", "low"),
+        "effective_draws": Diagnostic("effective number of draws, worst coordinate", "high"),
+        "effective_terms": Diagnostic("effective number of terms of the bridge", "high"),
+        "overlap": Diagnostic("overlap of draws and proposal (1: full)", "high"),
+        "target_pareto_shape": Diagnostic("Pareto shape at the draws (heavy from 0.7)", "low"),
+        "proposal_pareto_shape": Diagnostic(
+            "Pareto shape at the proposal's draws (heavy from 0.7)", "low"
+        ),
+        "n_evaluations": Diagnostic("evaluations of the density"),
+    }
+
     bridges: tuple[Bridge, ...]
     checks: tuple[Bridge, ...]
     r_hat: NDArray[np.float64]
@@ -93,6 +108,39 @@ class BridgeRun(Run):
     most_effective: float
     n_divergent: int | None
     n_evaluations: int
+
+    def _to_reach(self) -> str:
+        return "give draws that cover it"
+
+    def _read(self) -> PartitionResult:
+        halves = [_bridge_estimate(bridge) for bridge in self.bridges]
+        others = [_bridge_estimate(bridge) for bridge in self.checks]
+        by_half = np.array([half.log_ratio for half in halves])
+        variances = [half.variances for half in halves]
+        std_error = np.sqrt(_variance_of_halves(variances, _covariance_of_halves(*halves)))
+        diagnostics: dict[str, Any] = {
+            "half_log_partition": by_half,
+            "check_log_partition": float(np.mean([other.log_ratio for other in others])),
+            "r_hat": float(self.r_hat.max()),
+            "effective_draws": float(self.effective_draws.min()),
+            "effective_terms": min(half.n_effective for half in halves),
+            "overlap": min(half.overlap for half in halves),
+            "target_pareto_shape": max(half.target_shape for half in halves),
+            "proposal_pareto_shape": max(half.proposal_shape for half in halves),
+            "n_evaluations": self.n_evaluations,
+        }
+        alarms = [
+            *_chain_alarms(self, diagnostics),
+            *_overlap_alarms(halves, diagnostics),
+            *_difference_alarms(self, halves, others),
+        ]
+        return self.conclude(
+            float(by_half.mean()),
+            float(std_error),
+            diagnostics["effective_terms"],
+            alarms=alarms,
+            diagnostics=diagnostics,
+        )
 
 
 class BridgeSampling(PartitionEstimator):
@@ -177,19 +225,6 @@ class BridgeSampling(PartitionEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    _diagnostics = {
-        "half_log_partition": Diagnostic("log Z by each half of the draws (nats)"),
-        "check_log_partition": Diagnostic("log Z by another kind of proposal (nats)"),
-        "r_hat": Diagnostic("R-hat of the chains, worst coordinate", "low"),
-        "effective_draws": Diagnostic("effective number of draws, worst coordinate", "high"),
-        "effective_terms": Diagnostic("effective number of terms of the bridge", "high"),
-        "overlap": Diagnostic("overlap of draws and proposal (1: full)", "high"),
-        "target_pareto_shape": Diagnostic("Pareto shape at the draws (heavy from 0.7)", "low"),
-        "proposal_pareto_shape": Diagnostic(
-            "Pareto shape at the proposal's draws (heavy from 0.7)", "low"
-        ),
-        "n_evaluations": Diagnostic("evaluations of the density"),
-    }
     _run_class = BridgeRun
 
     def fit(self, path, y=None, *, draws: Any = None) -> Self:
@@ -277,39 +312,6 @@ class BridgeSampling(PartitionEstimator):
             n_evaluations=density.n_evaluations,
             draws=every.thinned(),
             known=alarms,
-        )
-
-    @classmethod
-    def _reading(cls, run) -> Reading:
-        halves = [_bridge_estimate(bridge) for bridge in run.bridges]
-        others = [_bridge_estimate(bridge) for bridge in run.checks]
-        by_half = np.array([half.log_ratio for half in halves])
-        variances = [half.variances for half in halves]
-        std_error = np.sqrt(_variance_of_halves(variances, _covariance_of_halves(*halves)))
-        diagnostics = {
-            "half_log_partition": by_half,
-            "check_log_partition": float(np.mean([other.log_ratio for other in others])),
-            "r_hat": float(run.r_hat.max()),
-            "effective_draws": float(run.effective_draws.min()),
-            "effective_terms": min(half.n_effective for half in halves),
-            "overlap": min(half.overlap for half in halves),
-            "target_pareto_shape": max(half.target_shape for half in halves),
-            "proposal_pareto_shape": max(half.proposal_shape for half in halves),
-            "n_evaluations": run.n_evaluations,
-        }
-        alarms = [
-            *_chain_alarms(run, diagnostics),
-            *_overlap_alarms(halves, diagnostics),
-            *_difference_alarms(run, halves, others),
-        ]
-        return conclude(
-            run,
-            "BridgeSampling",
-            float(by_half.mean()),
-            float(std_error),
-            diagnostics["effective_terms"],
-            alarms=alarms,
-            diagnostics=diagnostics,
         )
 
 

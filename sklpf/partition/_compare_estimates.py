@@ -10,11 +10,11 @@ import numpy as np
 from sklpf._utils.tables import Readable, Rows, import_pandas, text_table
 from sklpf.partition._bar import BAR
 from sklpf.partition._level_process import LevelProcess
+from sklpf.partition._level_run import check_run
 from sklpf.partition._mbar import MBAR
+from sklpf.partition._result import PartitionResult
 from sklpf.partition._stepping_stone import SteppingStone
 from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
-from sklpf.readings import PartitionResult, read
-from sklpf.readings._levels import check_run
 
 _COLUMNS = (
     "method",
@@ -120,9 +120,9 @@ def compare_estimates(run: Any) -> EstimateComparison:
     ['ParallelTempering', 'BAR', 'MBAR']
     """
     check_run(run)
-    own = read(run)
+    own = run.read()
     methods = [BAR(), MBAR(), SteppingStone(), LevelProcess()]
     slopes = run.samples.slopes
-    if slopes.shape[1] and np.isfinite(run.level_sums).all():
+    if slopes.shape[1] and np.isfinite(run.last.level_sums).all():
         methods.append(ThermodynamicIntegration())
-    return EstimateComparison((own.result, *(method._beside(run, own) for method in methods)))
+    return EstimateComparison((own, *(method._beside(run, own) for method in methods)))

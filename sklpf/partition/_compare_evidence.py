@@ -13,7 +13,7 @@ from scipy.stats import t as student_t
 
 from sklpf._utils.numbers import as_float64, check_level
 from sklpf._utils.tables import Readable, Rows, from_to, import_pandas, with_error
-from sklpf.readings import PartitionResult
+from sklpf.partition._result import PartitionResult
 
 _CERTAIN = ("exact", "estimate", "enclosed")  # statements with an error to both sides
 

@@ -13,11 +13,11 @@ from scipy.special import logsumexp
 from sklpf._utils.parallel import parallel_map
 from sklpf._utils.sklearn import N_JOBS
 from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult
+from sklpf.partition.checks._alarms import rounding_alarms
 from sklpf.paths import ClosedForm, EnumeratedDraws, EnumeratedRows, Enumeration
 from sklpf.paths._capabilities import has, require
-from sklpf.readings import PartitionResult
-from sklpf.readings._alarms import rounding_alarms
-from sklpf.readings._diagnostics import Diagnostic
 
 MAX_LOG2_STATES = 25
 
@@ -62,8 +62,6 @@ class Exact(PartitionEstimator):
     """
 
     _parameter_constraints = {"n_jobs": N_JOBS, "verbose": ["verbose"]}
-
-    _diagnostics = {"n_states": Diagnostic("states that were enumerated")}
 
     def __init__(self, *, n_jobs: int | None = None, verbose: int = 0):
         self.n_jobs = n_jobs
@@ -125,6 +123,7 @@ def _result(log_partition, rounding=0.0, **diagnostics):
         statement="exact",
         alarms=rounding_alarms(log_partition, rounding),
         diagnostics=diagnostics,
+        described={"n_states": Diagnostic("states that were enumerated")},
     )
 
 

@@ -9,15 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import Interval
+from sklpf.partition._annealing_run import AnnealingRun, anneal_both_ways
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._both_ways import BOTH_WAYS, anneal_both_ways, read_both_ways
 from sklpf.partition._options import ANNEALING
-from sklpf.readings import Reading
-from sklpf.readings._alarms import tol_alarms
-from sklpf.readings._diagnostics import ROUNDS
-from sklpf.runs import AnnealingRun
-from sklpf.runs._levels import enough_levels
-from sklpf.runs._plan import Plan
+from sklpf.programs._levels import enough_levels
+from sklpf.programs._plan import Plan
 from sklpf.transitions import HMC, Transition
 
 _LEVELS = 10  # random stream of the pilot that finds how many levels there should be
@@ -119,13 +115,7 @@ class HAIS(PartitionEstimator):
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
 
-    _read_options = ("tol", "n_temperatures")
-    _diagnostics = BOTH_WAYS | ROUNDS
     _run_class = AnnealingRun
-
-    @classmethod
-    def _reads(cls, run) -> bool:
-        return super()._reads(run) and run.goes_both_ways
 
     def _transition(self, path) -> Transition:
         transition = HMC() if self.transition is None else self.transition
@@ -145,19 +135,4 @@ class HAIS(PartitionEstimator):
         )
 
     def _sample(self, path, seed) -> AnnealingRun:
-        return anneal_both_ways(self, path, self.n_chains, seed)
-
-    @classmethod
-    def _reading(cls, run) -> Reading:
-        reading = read_both_ways(run, cls.__name__, "raise n_temperatures or n_chains")
-        n_levels = len(run.ladder)
-        # With fewer levels than it may have the pilot asked for no more.
-        more = "n_temperatures" if n_levels >= run.options["n_temperatures"] else "n_chains"
-        return reading.with_alarms(
-            *tol_alarms(
-                reading.result.std_error,
-                run.options["tol"],
-                f"raise {more}",
-                f" with {n_levels} levels",
-            )
-        )
+        return AnnealingRun(**anneal_both_ways(self, path, self.n_chains, seed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -10,23 +11,46 @@ import numpy as np
 
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
+from sklpf.partition._annealing_run import AnnealingRun, anneal_both_ways
 from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
-from sklpf.partition._both_ways import BOTH_WAYS, anneal_both_ways, read_both_ways
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._proposal import base_draws, proposing
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._weights import weight_alarms, weight_diagnostics
+from sklpf.partition.checks._alarms import lower_bound
 from sklpf.paths import Continuous, GibbsMove
 from sklpf.paths._capabilities import has
-from sklpf.readings import Reading, conclude
-from sklpf.readings._alarms import lower_bound
-from sklpf.readings._weights import weight_alarms, weight_diagnostics
+from sklpf.programs._draws import draws_of
+from sklpf.programs._plan import Plan, plan_run
 from sklpf.reweighting import mean_weight
-from sklpf.runs import AnnealingRun
-from sklpf.runs._draws import draws_of
-from sklpf.runs._plan import Plan, plan_run
 from sklpf.transitions import Transition
 
 _DRAWS = 1  # random stream
 _TWO_LEVELS = np.array([0.0, 1.0])
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ImportanceRun(AnnealingRun):
+    """An `AnnealingRun` without levels between base and target; without reverse chains where the
+    path has no moves.
+    """
+
+    remedy = "give a proposal (or a base) that is nearer to the target, or anneal with AIS"
+
+    def _read(self) -> PartitionResult:
+        if self.down is not None:
+            return super()._read()
+        n = len(self.up)
+        estimate = mean_weight(self.up)
+        diagnostics = weight_diagnostics(self.up)
+        return self.conclude(
+            self.base_log_partition + estimate.log_mean,
+            estimate.std_error,
+            n - 1,
+            alarms=weight_alarms(n, diagnostics, self.remedy),
+            diagnostics=diagnostics,
+            statement="lower bound",
+        )
 
 
 class ImportanceSampling(PartitionEstimator):
@@ -112,14 +136,7 @@ class ImportanceSampling(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    _diagnostics = BOTH_WAYS
-    _run_class = AnnealingRun
-
-    @classmethod
-    def _reads(cls, run) -> bool:
-        return super()._reads(run) and run.up is not None
-
-    _remedy = "give a proposal (or a base) that is nearer to the target, or anneal with AIS"
+    _run_class = ImportanceRun
 
     def _as_path(self, path):
         return proposing(super()._as_path(path), self.proposal)
@@ -127,35 +144,17 @@ class ImportanceSampling(PartitionEstimator):
     def _plan(self, path, seed, n_chains) -> Plan:
         return plan_run(path, self._transition(path), _TWO_LEVELS, 2, n_chains, seed, TUNE)
 
-    def _sample(self, path, seed) -> AnnealingRun:
+    def _sample(self, path, seed) -> ImportanceRun:
         if self.transition is not None or has(path, GibbsMove) or has(path, Continuous):
-            return anneal_both_ways(self, path, self.n_samples, seed)
+            return ImportanceRun(**anneal_both_ways(self, path, self.n_samples, seed))
         draws = base_draws(
             path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "ImportanceSampling"
         )
         bound = lower_bound(path, stream_key(seed, BOUND))
-        return AnnealingRun(
+        return ImportanceRun(
             ladder=_TWO_LEVELS,
             base_log_partition=draws.base_log_partition,
             bound=bound,
             draws=draws_of(path, draws.state, draws.log_weights, np.arange(self.n_samples)),
             up=draws.log_weights,
-        )
-
-    @classmethod
-    def _reading(cls, run) -> Reading:
-        if run.down is not None or run.up is None:
-            return read_both_ways(run, cls.__name__, cls._remedy)
-        n = len(run.up)
-        estimate = mean_weight(run.up)
-        diagnostics = weight_diagnostics(run.up)
-        return conclude(
-            run,
-            "ImportanceSampling",
-            run.base_log_partition + estimate.log_mean,
-            estimate.std_error,
-            n - 1,
-            alarms=weight_alarms(n, diagnostics, cls._remedy),
-            diagnostics=diagnostics,
-            statement="lower bound",
         )

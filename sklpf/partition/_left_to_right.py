@@ -17,15 +17,15 @@ from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._diagnostics import LOWER_BOUND, WEIGHTS, Diagnostic
 from sklpf.partition._options import SAMPLING
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run import Run
+from sklpf.partition._weights import weight_diagnostics
+from sklpf.partition.checks._alarms import tol_alarms
 from sklpf.paths import Filters
 from sklpf.paths._capabilities import require
-from sklpf.readings import Reading, conclude
-from sklpf.readings._alarms import tol_alarms
-from sklpf.readings._diagnostics import LOWER_BOUND, WEIGHTS, Diagnostic
-from sklpf.readings._weights import weight_diagnostics
 from sklpf.reweighting import mean_weight
-from sklpf.runs import Run
 
 # nats; beyond it estimates are low by 0.2 nats and more, and their error is a guess
 _MAX_SPREAD = 2.0
@@ -49,10 +49,47 @@ class FilterRun(Run):
         Each the log of an unbiased estimate of Z, in nats.
     resolution : float
         Standard error of the log of their mean from what none of the particles happened to do.
+    n_particles, tol
+        As in `LeftToRight`.
     """
+
+    options = ("n_particles", "tol")
+    described = {
+        **WEIGHTS,
+        **LOWER_BOUND,
+        "spread": Diagnostic("standard deviation of the log estimates (nats)", "low"),
+    }
 
     log_estimates: NDArray[np.float64]
     resolution: float
+    n_particles: int | str = "auto"
+    tol: float = 0.3
+
+    def _read(self) -> PartitionResult:
+        """The log of the mean, with an error that knows that few filters rarely show their
+        estimates' long tail.
+        """
+        n = len(self.log_estimates)
+        estimate = mean_weight(self.log_estimates)
+        variance = float(np.var(self.log_estimates, ddof=1))
+        lognormal = _lognormal_error(variance, n)
+        spread = math.sqrt(variance)
+        std_error = math.hypot(max(estimate.std_error, lognormal), self.resolution)
+        return self.conclude(
+            estimate.log_mean,
+            std_error,
+            n - 1,
+            alarms=_alarms(self, spread, std_error),
+            diagnostics={
+                **weight_diagnostics(self.log_estimates),
+                "delta_std_error": estimate.delta,
+                "jackknife_std_error": estimate.jackknife,
+                "lower_bound": estimate.log_mean - math.log(20),
+                "spread": spread,
+                "lognormal_std_error": lognormal,
+            },
+            bias=-(std_error**2) / 2,
+        )
 
 
 class LeftToRight(PartitionEstimator):
@@ -165,13 +202,7 @@ class LeftToRight(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    _diagnostics = {
-        **WEIGHTS,
-        **LOWER_BOUND,
-        "spread": Diagnostic("standard deviation of the log estimates (nats)", "low"),
-    }
     _run_class = FilterRun
-    _read_options = ("n_particles", "tol")
 
     def _sample(self, path, seed) -> FilterRun:
         require(path, Filters, "LeftToRight")
@@ -193,35 +224,6 @@ class LeftToRight(PartitionEstimator):
             log_estimates=np.concatenate(log_estimates), n_sweeps=n_sweeps, resolution=unseen
         )
 
-    @classmethod
-    def _reading(cls, run) -> Reading:
-        """The log of the mean, with an error that knows that few filters rarely show their
-        estimates' long tail.
-        """
-        n = len(run.log_estimates)
-        estimate = mean_weight(run.log_estimates)
-        variance = float(np.var(run.log_estimates, ddof=1))
-        lognormal = _lognormal_error(variance, n)
-        spread = math.sqrt(variance)
-        std_error = math.hypot(max(estimate.std_error, lognormal), run.resolution)
-        return conclude(
-            run,
-            "LeftToRight",
-            estimate.log_mean,
-            std_error,
-            n - 1,
-            alarms=_alarms(run, spread, std_error),
-            diagnostics={
-                **weight_diagnostics(run.log_estimates),
-                "delta_std_error": estimate.delta,
-                "jackknife_std_error": estimate.jackknife,
-                "lower_bound": estimate.log_mean - math.log(20),
-                "spread": spread,
-                "lognormal_std_error": lognormal,
-            },
-            bias=-(std_error**2) / 2,
-        )
-
 
 def _alarms(run, spread: float, std_error: float) -> list[Alarm]:
     alarms = []
@@ -229,11 +231,9 @@ def _alarms(run, spread: float, std_error: float) -> list[Alarm]:
         seen = f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}"
         alarms.append(Alarm("filters-disagree", seen, "raise n_particles or lower tol"))
     most_particles = len(run.log_estimates) * _MOST
-    if run.options["n_particles"] == "auto" and run.resolution <= 1 / most_particles:
+    if run.n_particles == "auto" and run.resolution <= 1 / most_particles:
         most = f' with the {_MOST:,} particles that "auto" takes at most'
-        alarms += tol_alarms(
-            std_error, run.options["tol"], "raise n_filters, or give n_particles", most
-        )
+        alarms += tol_alarms(std_error, run.tol, "raise n_filters, or give n_particles", most)
     return alarms
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sklpf._utils.alarm import Alarm
+from sklpf.partition._level_run import level_process_curve
 from sklpf.partition._reweighting import ReweightingEstimator
-from sklpf.readings._levels import level_process_curve
 
 _FEWEST_STATES = 10
 

@@ -16,15 +16,16 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._diagnostics import PLAIN_BOUND, Diagnostic
+from sklpf.partition._exchange_run import ExchangeRun
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._parallel_tempering import ParallelTempering
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run import Run
 from sklpf.paths import ConditionalDraws
 from sklpf.paths._capabilities import require
-from sklpf.readings import Reading, conclude, read
-from sklpf.readings._diagnostics import PLAIN_BOUND, Diagnostic
+from sklpf.programs._draws import draws_of
 from sklpf.reweighting import bar, effective_sample_size, overlap
-from sklpf.runs import ExchangeRun, Run
-from sklpf.runs._draws import draws_of
 from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
@@ -46,9 +47,40 @@ class MixtureRun(Run):
         The last round before the draws of the run that centres and the model's draws come from.
     """
 
+    described = {
+        "effective_share": Diagnostic("effective sample size, share of the draws", "high"),
+        "overlap": Diagnostic("overlap of the two kinds of draws (1: full)", "high"),
+        **PLAIN_BOUND,
+    }
+
     mixture_draws: NDArray[np.float64]
     model_draws: NDArray[np.float64]
     tempering: ExchangeRun
+
+    def _read(self) -> PartitionResult:
+        drawn = self.mixture_draws
+        others = self.model_draws
+        n_groups = len(others)
+        log_partition, std_error = jackknife(
+            lambda keep: bar(drawn[keep].ravel(), -others[keep].ravel()), n_groups
+        )
+        # Centres that agree say nothing of the mass that fewer than one of them stands for.
+        error = math.hypot(float(std_error), 1 / drawn.size)
+        before = self.tempering.read()
+        diagnostics = {
+            "effective_share": effective_sample_size(drawn.ravel()) / drawn.size,
+            "overlap": overlap(drawn.ravel(), -others.ravel(), float(log_partition)),
+            "one_sided": float(log_mean_exp(drawn)),
+            "tempering": before.log_partition,
+        }
+        return self.conclude(
+            float(log_partition),
+            error,
+            n_groups - 1,
+            alarms=_alarms(diagnostics)
+            + [replace(alarm, seen=f"the tempering run: {alarm.seen}") for alarm in before.alarms],
+            diagnostics=diagnostics,
+        )
 
 
 class MarkovMixture(PartitionEstimator):
@@ -137,11 +169,6 @@ class MarkovMixture(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    _diagnostics = {
-        "effective_share": Diagnostic("effective sample size, share of the draws", "high"),
-        "overlap": Diagnostic("overlap of the two kinds of draws (1: full)", "high"),
-        **PLAIN_BOUND,
-    }
     _run_class = MixtureRun
 
     def _sample(self, path, seed) -> MixtureRun:
@@ -171,34 +198,6 @@ class MarkovMixture(PartitionEstimator):
             mixture_draws=rng.permutation(drawn).reshape(n_groups, -1),
             model_draws=others.reshape(-1, n_groups).T,
             tempering=replace(run, bound=None),
-        )
-
-    @classmethod
-    def _reading(cls, run) -> Reading:
-        drawn = run.mixture_draws
-        others = run.model_draws
-        n_groups = len(others)
-        log_partition, std_error = jackknife(
-            lambda keep: bar(drawn[keep].ravel(), -others[keep].ravel()), n_groups
-        )
-        # Centres that agree say nothing of the mass that fewer than one of them stands for.
-        error = math.hypot(float(std_error), 1 / drawn.size)
-        before = read(run.tempering).result
-        diagnostics = {
-            "effective_share": effective_sample_size(drawn.ravel()) / drawn.size,
-            "overlap": overlap(drawn.ravel(), -others.ravel(), float(log_partition)),
-            "one_sided": float(log_mean_exp(drawn)),
-            "tempering": before.log_partition,
-        }
-        return conclude(
-            run,
-            "MarkovMixture",
-            float(log_partition),
-            error,
-            n_groups - 1,
-            alarms=_alarms(diagnostics)
-            + [replace(alarm, seen=f"the tempering run: {alarm.seen}") for alarm in before.alarms],
-            diagnostics=diagnostics,
         )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from sklpf._utils.alarm import Alarm
+from sklpf.partition._diagnostics import PAIR, Diagnostic
+from sklpf.partition._level_run import mbar_curve
 from sklpf.partition._reweighting import ReweightingEstimator
-from sklpf.readings._diagnostics import PAIR, Diagnostic
-from sklpf.readings._levels import mbar_curve
+from sklpf.programs._sums import Samples
 from sklpf.reweighting import overlap, overlap_matrix
-from sklpf.runs._samples import Samples
 
 _LEAST_OVERLAP = 0.03
 
@@ -57,7 +57,7 @@ class MBAR(ReweightingEstimator):
     True
     """
 
-    _diagnostics = ReweightingEstimator._diagnostics | {
+    _described = ReweightingEstimator._described | {
         "overlap_matrix": Diagnostic(dimensions=("level", "other_level")),
         "neighbour_overlap": Diagnostic(
             "overlap of neighbouring levels, lowest (0.5: full)", "high", PAIR

@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 from sklpf._utils.numbers import as_float64
 from sklpf._utils.sklearn import N_JOBS, Instance, Interval, StrOptions
-from sklpf.runs._plan import ADAPTIVE_LADDERS
+from sklpf.programs._plan import ADAPTIVE_LADDERS
 from sklpf.transitions import Transition
 
 SAMPLING: dict[str, Any] = {

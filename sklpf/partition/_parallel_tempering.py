@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,27 +16,24 @@ from sklpf._utils.progress import round_done, stage
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
-from sklpf.partition._options import SAMPLING
-from sklpf.paths import LADDERS, make_ladder
-from sklpf.paths._base import concatenate
-from sklpf.paths._capabilities import require_base
-from sklpf.paths._ladders import respace
-from sklpf.readings import read
-from sklpf.readings._alarms import lower_bound
-from sklpf.readings._diagnostics import CURVE, PAIR, PLAIN_BOUND, ROUNDS, Diagnostic
-from sklpf.readings._exchange import (
+from sklpf.partition._exchange_run import (
     MOST_SHIFTED,
+    ExchangeRun,
     at_target,
     cut_off,
     differences,
     pair_ratios,
-    read_exchange,
 )
-from sklpf.runs import ExchangeRun
-from sklpf.runs._draws import MOST_DRAWS
-from sklpf.runs._exchange import Ladders, move_ladders, run_round, start_ladders
-from sklpf.runs._plan import check_ends, doubling, n_tuning_moves
-from sklpf.runs._run import NO_ROUNDS, with_round
+from sklpf.partition._options import SAMPLING
+from sklpf.partition.checks._alarms import lower_bound
+from sklpf.paths import LADDERS, make_ladder
+from sklpf.paths._base import concatenate
+from sklpf.paths._capabilities import require_base
+from sklpf.paths._ladders import respace
+from sklpf.programs._chains import Chains
+from sklpf.programs._draws import MOST_DRAWS
+from sklpf.programs._exchange import move_ladders, run_scans, start_ladders
+from sklpf.programs._plan import NO_ROUNDS, check_ends, doubling, n_tuning_moves, with_round
 from sklpf.transitions import Transition
 
 _SHORTEST_ROUND = 16
@@ -162,23 +159,10 @@ class ParallelTempering(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    _diagnostics = {
-        **CURVE,
-        "barrier": Diagnostic("communication barrier (sum of rejection rates)", "low"),
-        "between_ladders": Diagnostic("share of the variance between ladders", "low"),
-        "overlap": Diagnostic("overlap of neighbouring levels, lowest (1: full)", "high", PAIR),
-        **PLAIN_BOUND,
-        "rejection": Diagnostic("rejection rate of swaps by pairs of levels", "", PAIR),
-        "round_trips": Diagnostic("round trips of a ladder", "", ("ladder",)),
-        "ladder_log_partitions": Diagnostic(dimensions=("ladder",), per_chain=True),
-        **ROUNDS,
-    }
     _run_class = ExchangeRun
-    _read_options = ("bridge", "tol")
-    _reading = staticmethod(read_exchange)
 
     def _sample(self, path, seed) -> ExchangeRun:
-        return self._run_rounds(path, seed)[-1]
+        return self._run_rounds(path, seed).run
 
     @removing_checkpoints()
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
@@ -193,8 +177,9 @@ class ParallelTempering(PartitionEstimator):
         """The state of n chains, chain i from ladder i modulo n_ladders, and the last round before,
         with all sweeps.
         """
-        ladders, transition, run = self._run_rounds(path, int(rng.integers(2**31)))
-        gap = int(np.ceil(2 + 2 * run.rejection.sum()))
+        path, transition, ladders, run = self._run_rounds(path, int(rng.integers(2**31)))
+        last = run.last
+        gap = int(np.ceil(2 + 2 * last.rejection.sum()))
         target = len(run.ladder) - 1
         drawn: list[Any] = []
         key = stream_key(int(rng.integers(2**31)))
@@ -202,29 +187,27 @@ class ParallelTempering(PartitionEstimator):
             for first in range(0, gap * n, gap):
                 if len(drawn) >= n:
                     break
-                ladders, _ = run_round(
-                    ladders,
+                ladders, _ = run_scans(
+                    path,
                     transition,
-                    run.shift,
+                    ladders,
+                    last.log_pseudo_prior,
                     gap,
                     key,
                     "sample",
-                    self.n_jobs,
                     first_scan=first,
+                    n_jobs=self.n_jobs,
                 )
                 drawn += [
-                    path.take(state, np.flatnonzero(levels == target))
-                    for state, _, levels in ladders.chains
+                    path.take(each.state, np.flatnonzero(each.levels == target)) for each in ladders
                 ]
-                draws_done(len(ladders.chains))
+                draws_done(len(ladders))
         n_sweeps = run.n_sweeps + gap * len(drawn) * len(run.ladder)
         return concatenate(drawn[:n]), replace(run, n_sweeps=n_sweeps)
 
     # -- rounds
-    def _run_rounds(self, path, seed) -> tuple[Ladders, Transition, ExchangeRun]:
-        """Where the ladders stand after the last round, the move that was tuned, and what the round
-        left.
-        """
+    def _run_rounds(self, path, seed) -> _Stand:
+        """Where the ladders stand after the last round, and what it left."""
         base_log_partition = require_base(path, "ParallelTempering")
         checkpoint = self._checkpoint(path, seed)
         path = self._first_ladder(path)
@@ -232,8 +215,9 @@ class ParallelTempering(PartitionEstimator):
         transition = move.tune(path, stream_key(seed, TUNE))
         lengths = doubling(self.n_sweeps, _SHORTEST_ROUND)
         bound = lower_bound(path, stream_key(seed, BOUND))
-        ladders = start_ladders(path, transition, self.n_ladders, stream_key(seed, 0))
-        shift = np.zeros(len(path.ladder) - 1)
+        n_ladders = int(self.n_ladders)
+        ladders = start_ladders(path, transition, n_ladders, stream_key(seed, 0))
+        log_pseudo_prior = np.zeros(len(path.ladder))
         n_sweeps = n_tuning_moves(move, transition)
         precise = 0
         i = 0
@@ -241,48 +225,54 @@ class ParallelTempering(PartitionEstimator):
         history = NO_ROUNDS
         while i < len(lengths):
             n_scans = lengths[i]
-            key = stream_key(seed, 1, i)
             n_kept = _MOST_KEPT if self.tol is not None or i + 1 >= len(lengths) else 0
-            ladders, run = run_round(
-                ladders,
+            ladders, last = run_scans(
+                path,
                 transition,
-                shift,
+                ladders,
+                log_pseudo_prior,
                 n_scans,
-                key,
+                stream_key(seed, 1, i),
                 f"round{i + 1}",
-                self.n_jobs,
-                checkpoint=checkpoint,
                 n_kept=n_kept,
                 n_draws=MOST_DRAWS if n_kept and self._keeps_draws else 0,
+                n_jobs=self.n_jobs,
+                checkpoint=checkpoint,
             )
-            n_sweeps += int(self.n_ladders) * len(path.ladder) * n_scans
-            known = {"base_log_partition": base_log_partition, "bound": bound, "history": history}
-            run = replace(run, n_sweeps=n_sweeps, **known, **self._made())
-            ratios = pair_ratios(run)
+            n_sweeps += n_ladders * len(path.ladder) * n_scans
+            run = self._signed(
+                ExchangeRun(
+                    ladder=path.ladder,
+                    has_walls=path.has_walls,
+                    draws=last.draws,
+                    last=last,
+                    n_sweeps=n_sweeps,
+                    base_log_partition=base_log_partition,
+                    bound=bound,
+                    history=history,
+                )
+            )
             if self.tol is not None:
-                result = read(run).result
+                result = run.read()
                 precise = precise + 1 if result.converged and result.std_error < self.tol else 0
                 if precise == 2:
                     break
-            if (
-                i + 1 == len(lengths)
-                and not repeated
-                and any(d.alarms(self.n_ladders) for d in differences(run, ratios))
-            ):
+            if i + 1 == len(lengths) and not repeated and _disagrees(run):
                 # a second try, from where the ladders stand
                 lengths = [*lengths, n_scans]
                 repeated = True
             if i + 1 < len(lengths):
-                value = at_target(run, ratios)
+                value = at_target(run)
                 history = with_round(history, *value, n_sweeps)
-                n_left = int(self.n_ladders) * len(path.ladder) * sum(lengths[i + 1 :])
+                n_left = n_ladders * len(path.ladder) * sum(lengths[i + 1 :])
                 round_done(f"round {i + 1} of {len(lengths)}", *value, n_sweeps, n_left)
-                path, shift = self._place_levels(
-                    ladders, run, ratios, fixed=i + 1 >= len(lengths) - 2
+                moved, log_pseudo_prior = self._place_levels(
+                    path, ladders, run, fixed=i + 1 >= len(lengths) - 2
                 )
-                ladders = move_ladders(ladders, path)
+                ladders = move_ladders(ladders, path, moved)
+                path = moved
             i += 1
-        return ladders, transition, run
+        return _Stand(path, transition, ladders, run)
 
     def _first_ladder(self, path):
         if not self.adapt and isinstance(self.ladder, str):
@@ -295,33 +285,50 @@ class ParallelTempering(PartitionEstimator):
         check_ends(path)
         return path
 
-    def _place_levels(self, ladders, run, ratios_of, fixed):
-        """The path with the next round's levels, and the reference ratios of these."""
-        path = ladders.path
-        ratios = ratios_of(np.arange(self.n_ladders))
+    def _place_levels(self, path, ladders, run, fixed) -> tuple[Any, NDArray[np.float64]]:
+        """The path with the next round's levels, and the log pseudo-prior there."""
+        rejection = run.last.rejection
+        ratios = pair_ratios(run)(np.arange(run.n_groups))
         beyond = cut_off(run, ratios)
         if beyond.any():
-            ratios = np.where(beyond, _rough_ratios(ladders, run, ratios), ratios)
+            ratios = np.where(beyond, _rough_ratios(path, ladders, run, ratios), ratios)
         curve = np.r_[0, np.cumsum(ratios)]
         if not self.adapt:
-            return path, np.diff(curve)
+            return path, -curve
         n_levels = len(path.ladder)
         if self.n_temperatures == "auto" and isinstance(self.ladder, str) and not fixed:
-            n_levels = int(np.clip(np.ceil(2 * run.rejection.sum()) + 1, _FEWEST, _MOST))
-        new = path.with_ladder(respace(path.ladder, run.rejection, n_levels))
-        return new, np.diff(PchipInterpolator(path.ladder, curve)(new.ladder))
+            n_levels = int(np.clip(np.ceil(2 * rejection.sum()) + 1, _FEWEST, _MOST))
+        moved = path.with_ladder(respace(path.ladder, rejection, n_levels))
+        return moved, -PchipInterpolator(path.ladder, curve)(moved.ladder)
 
 
-def _rough_ratios(ladders, run, ratios) -> NDArray[np.float64]:
+class _Stand(NamedTuple):
+    """Where ladders stand after a round: the path with its levels, the tuned move, the chains, and
+    what the round left.
+    """
+
+    path: Any
+    transition: Transition
+    ladders: list[Chains]
+    run: ExchangeRun
+
+
+def _disagrees(run: ExchangeRun) -> bool:
+    """Whether the halves of a round, or forward and reverse ratios, differ by more than chance."""
+    return any(each.alarms(run.n_groups) for each in differences(run, pair_ratios(run)))
+
+
+def _rough_ratios(path, ladders, run, ratios) -> NDArray[np.float64]:
     """References log Z_(k+1) / Z_k for the next round, finite where this one's sums are cut off: by
     its last states.
     """
-    path = ladders.path
-    nearest = np.clip(np.nan_to_num(ratios - run.shift), -MOST_SHIFTED, MOST_SHIFTED)
+    shift = run.last.shift
+    nearest = np.clip(np.nan_to_num(ratios - shift), -MOST_SHIFTED, MOST_SHIFTED)
     steps = []
-    for state, _, levels in ladders.chains:
+    for chains in ladders:
         with np.errstate(invalid="ignore"):  # -inf - (-inf) behind walls
-            up = np.diff(path.log_f_ladder(path.take(state, np.argsort(levels))), axis=1)
+            log_f = path.log_f_ladder(path.take(chains.state, np.argsort(chains.levels)))
+            up = np.diff(log_f, axis=1)
         steps.append((np.diagonal(up) + np.diagonal(up, -1)) / 2)
     rough = np.mean(steps, axis=0)
-    return np.where(np.isfinite(rough), rough, run.shift + nearest)
+    return np.where(np.isfinite(rough), rough, shift + nearest)

@@ -24,11 +24,12 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.turns import in_turn
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult
 from sklpf.paths import JointRows, Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
-from sklpf.readings import Diagnostic, PartitionResult
-from sklpf.runs._plan import n_tuning_moves
-from sklpf.runs._side_by_side import answer
+from sklpf.programs._plan import n_tuning_moves
+from sklpf.programs._side_by_side import answer
 
 _ROWS_PER_BLOCK = 64
 # the same whatever is scored

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import as_float64
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run import Run
 from sklpf.paths import Unconstrain
 from sklpf.paths._capabilities import has
-from sklpf.readings import PartitionResult, read
-from sklpf.runs import Draws, Run
+from sklpf.programs import Draws
 
 
 class PosteriorDraws(NamedTuple):
@@ -60,7 +61,7 @@ def _run_alarms(source: Draws | PartitionResult | Run) -> tuple[Alarm, ...]:
     """An alarm if the run that made the draws has one: its draws may miss a part of the target."""
     if isinstance(source, Draws):
         return ()  # without their run
-    result = read(source).result if isinstance(source, Run) else source
+    result = source.read() if isinstance(source, Run) else source
     if not result.alarms:
         return ()
     seen = f"the {result.method} run that made the draws did not converge ({result.alarms[0].seen})"

@@ -11,7 +11,7 @@ from sklpf._utils.random import Stream
 from sklpf.paths import DataRows, GeometricPath
 from sklpf.paths._as_base import as_base
 from sklpf.paths._capabilities import has, require_base
-from sklpf.runs._plan import check_finite
+from sklpf.programs._plan import check_finite
 from sklpf.transitions._pilot import reflect
 
 _N_COVER = 1000  # draws of which the neighbourhood is looked at

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from sklpf._utils.alarm import Alarm
@@ -16,17 +16,17 @@ from sklpf._utils.numbers import as_float64
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._diagnostics import WEIGHTS, Diagnostic
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._parallel_tempering import ParallelTempering
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run import Run
+from sklpf.partition._weights import few_weights_alarm, weight_diagnostics
 from sklpf.paths import Continuous, DataStarts, EnumeratedDraws, TargetDraws
 from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._capabilities import has, require_base
-from sklpf.readings import Reading, conclude
-from sklpf.readings._diagnostics import WEIGHTS, Diagnostic
-from sklpf.readings._weights import few_weights_alarm, weight_diagnostics
-from sklpf.runs import AnnealingRun
-from sklpf.runs._annealing import anneal_down
+from sklpf.programs._annealing import anneal_down
 from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
@@ -42,6 +42,55 @@ _NO_ESTIMATE = Alarm(
     " estimate",
 )
 _ENOUGH_EFFECTIVE = 25.0
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ReverseRun(Run):
+    """Log weights of chains from the target to the base.
+
+    Attributes
+    ----------
+    down : ndarray of shape (n_starts, n_chains_per_start)
+        From exact starts the mean weight is unbiased for Z_0 / Z.
+    starts : {"exact", "tempered", "given"}
+        What the chains started from.
+    """
+
+    described = WEIGHTS | {
+        "log_weights": Diagnostic(dimensions=("start", "chain"), per_chain=True),
+        "log_partition_by_start": Diagnostic(dimensions=("start",), per_chain=True),
+    }
+
+    down: NDArray[np.float64]
+    starts: str
+
+    def _read(self) -> PartitionResult:
+        by_start = log_mean_exp(self.down, axis=1)
+
+        def estimate(keep):
+            log_mean = (
+                by_start[keep].mean() if self.starts == "given" else log_mean_exp(by_start[keep])
+            )
+            return self.base_log_partition - log_mean
+
+        log_partition, std_error = jackknife(estimate, len(self.down))
+        diagnostics = {
+            **weight_diagnostics(self.down.ravel()),
+            "starts": self.starts,
+            "log_weights": self.down,
+            "log_partition_by_start": self.base_log_partition - by_start,
+        }
+        result = self.conclude(
+            float(log_partition),
+            float(std_error),
+            len(self.down) - 1,
+            alarms=_weight_alarms(diagnostics["effective_sample_size"], self.down.size),
+            diagnostics=diagnostics,
+            statement=STATEMENTS[self.starts],
+        )
+        if self.starts == "exact":
+            return result
+        return result.no_estimate(STATEMENTS[self.starts], _NO_ESTIMATE)
 
 
 class RAISE(PartitionEstimator):
@@ -144,17 +193,9 @@ class RAISE(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    _diagnostics = WEIGHTS | {
-        "log_weights": Diagnostic(dimensions=("start", "chain"), per_chain=True),
-        "log_partition_by_start": Diagnostic(dimensions=("start",), per_chain=True),
-    }
-    _run_class = AnnealingRun
+    _run_class = ReverseRun
 
-    @classmethod
-    def _reads(cls, run) -> bool:
-        return super()._reads(run) and run.down is not None and run.starts in STATEMENTS
-
-    def _sample(self, path, seed) -> AnnealingRun:
+    def _sample(self, path, seed) -> ReverseRun:
         base_log_partition = require_base(path, "RAISE")
         checkpoint = self._checkpoint(path, seed)
         n_pilot_chains = self.n_starts * self.n_chains_per_start
@@ -164,45 +205,12 @@ class RAISE(PartitionEstimator):
         m = self.n_chains_per_start
         down = anneal_down(path, transition, starts, m, key, self.n_jobs, checkpoint)
         n_sweeps = n_pilot + down.size * (len(path.ladder) - 1)
-        return AnnealingRun(
+        return ReverseRun(
             ladder=path.ladder,
             base_log_partition=base_log_partition,
             n_sweeps=n_sweeps,
             down=down,
             starts=kind,
-        )
-
-    @classmethod
-    def _reading(cls, run) -> Reading:
-        by_start = log_mean_exp(run.down, axis=1)
-
-        def estimate(keep):
-            log_mean = (
-                by_start[keep].mean() if run.starts == "given" else log_mean_exp(by_start[keep])
-            )
-            return run.base_log_partition - log_mean
-
-        log_partition, std_error = jackknife(estimate, len(run.down))
-        diagnostics = {
-            **weight_diagnostics(run.down.ravel()),
-            "starts": run.starts,
-            "log_weights": run.down,
-            "log_partition_by_start": run.base_log_partition - by_start,
-        }
-        reading = conclude(
-            replace(run, bound=None),
-            "RAISE",
-            float(log_partition),
-            float(std_error),
-            len(run.down) - 1,
-            alarms=_weight_alarms(diagnostics["effective_sample_size"], run.down.size),
-            diagnostics=diagnostics,
-            statement=STATEMENTS[run.starts],
-        )
-        return (
-            reading
-            if run.starts == "exact"
-            else reading.no_estimate(STATEMENTS[run.starts], _NO_ESTIMATE)
         )
 
 

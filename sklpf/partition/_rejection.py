@@ -13,12 +13,12 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import BOUND, PartitionEstimator
+from sklpf.partition._diagnostics import PLAIN_BOUND, Diagnostic
 from sklpf.partition._proposal import base_draws, check_cover, proposing
-from sklpf.readings import Reading, conclude
-from sklpf.readings._alarms import lower_bound
-from sklpf.readings._diagnostics import PLAIN_BOUND, Diagnostic
-from sklpf.runs import Run
-from sklpf.runs._draws import has_points, points_of
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run import Run
+from sklpf.partition.checks._alarms import lower_bound
+from sklpf.programs._draws import has_points, points_of
 
 # random streams
 _DRAWS = 1
@@ -40,9 +40,46 @@ class RejectionRun(Run):
         In nats.
     """
 
+    described = {
+        "acceptance": Diagnostic("acceptance rate", "high"),
+        "n_accepted": Diagnostic("accepted draws", "high"),
+        **PLAIN_BOUND,
+    }
+
     n_samples: int
     n_accepted: int
     log_bound: float
+
+    def _read(self) -> PartitionResult:
+        k = self.n_accepted
+        n = self.n_samples
+        diagnostics: dict[str, Any] = {"acceptance": k / n, "n_accepted": k}
+        log_bound = self.base_log_partition + self.log_bound
+        if k == 0:
+            most = log_bound + np.log(-np.expm1(np.log(0.05) / n))
+            seen = (
+                f"none of {n} draws was accepted (so that log Z is below {most:.4g} with 95 %"
+                " certainty)"
+            )
+            none = Alarm(
+                "none-accepted", seen, "lower log_bound if you can, or take another estimator"
+            )
+            unbounded = replace(self, bound=None)  # which log Z = -inf is below in any case
+            result = unbounded.conclude(-np.inf, np.nan, alarms=[], diagnostics=diagnostics)
+            return result.no_estimate("approximate", none)
+        alarms = []
+        if k < _FEWEST:
+            seen = f"{k} of {n} draws were accepted (at least {_FEWEST} needed)"
+            alarms.append(
+                Alarm("few-accepted", seen, "raise n_samples, or lower log_bound if you can")
+            )
+        log_partition = log_bound + float(np.log(k / n))
+        return self.conclude(
+            log_partition,
+            _std_error(k, n),
+            alarms=alarms,
+            diagnostics=diagnostics,
+        )
 
 
 class RejectionSampling(PartitionEstimator):
@@ -124,11 +161,6 @@ class RejectionSampling(PartitionEstimator):
         self.proposal = proposal
         self.random_state = random_state
 
-    _diagnostics = {
-        "acceptance": Diagnostic("acceptance rate", "high"),
-        "n_accepted": Diagnostic("accepted draws", "high"),
-        **PLAIN_BOUND,
-    }
     _run_class = RejectionRun
 
     def _as_path(self, path):
@@ -166,42 +198,6 @@ class RejectionSampling(PartitionEstimator):
         raise ValueError(
             f"log_bound is no bound: log f - log q is {found:.6g} at {shown}, above log_bound ="
             f" {self.log_bound:.6g}: raise it to a number that log f - log q exceeds nowhere"
-        )
-
-    @classmethod
-    def _reading(cls, run) -> Reading:
-        k = run.n_accepted
-        n = run.n_samples
-        diagnostics: dict[str, Any] = {"acceptance": k / n, "n_accepted": k}
-        log_bound = run.base_log_partition + run.log_bound
-        if k == 0:
-            most = log_bound + np.log(-np.expm1(np.log(0.05) / n))
-            seen = (
-                f"none of {n} draws was accepted (so that log Z is below {most:.4g} with 95 %"
-                " certainty)"
-            )
-            none = Alarm(
-                "none-accepted", seen, "lower log_bound if you can, or take another estimator"
-            )
-            unbounded = replace(run, bound=None)  # which log Z = -inf is below in any case
-            reading = conclude(
-                unbounded, cls.__name__, -np.inf, np.nan, alarms=[], diagnostics=diagnostics
-            )
-            return reading.no_estimate("approximate", none)
-        alarms = []
-        if k < _FEWEST:
-            seen = f"{k} of {n} draws were accepted (at least {_FEWEST} needed)"
-            alarms.append(
-                Alarm("few-accepted", seen, "raise n_samples, or lower log_bound if you can")
-            )
-        log_partition = log_bound + float(np.log(k / n))
-        return conclude(
-            run,
-            cls.__name__,
-            log_partition,
-            _std_error(k, n),
-            alarms=alarms,
-            diagnostics=diagnostics,
         )
 
 

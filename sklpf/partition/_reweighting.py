@@ -15,14 +15,13 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.sklearn import N_JOBS, Instance
 from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._diagnostics import CURVE, PLAIN_BOUND, Diagnostic
+from sklpf.partition._level_run import Curve, LevelRun, check_run, known_ratio
 from sklpf.partition._parallel_tempering import ParallelTempering
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run import Run
 from sklpf.partition._simulated_tempering import SimulatedTempering
-from sklpf.readings import PartitionResult, Reading, conclude, read
-from sklpf.readings._diagnostics import CURVE, PLAIN_BOUND, Diagnostic
-from sklpf.readings._levels import check_run, known_ratio
-from sklpf.readings._reading import Curve
 from sklpf.reweighting import with_first_error, with_first_ratio
-from sklpf.runs import LevelRun
 from sklpf.uncertainty import Difference, jackknife, t_ratio
 
 
@@ -73,12 +72,12 @@ class ReweightingEstimator(PartitionEstimator):
         "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
-    _diagnostics = {
+    _described = {
         **CURVE,
         "difference": Diagnostic("difference from the sampler's log Z (nats)"),
         **PLAIN_BOUND,
     }
-    _run_class: type | tuple[type, ...] = LevelRun
+    _run_class: type[Run] | tuple[type[Run], ...] = LevelRun
     _reads_continuous = False
 
     def __init__(self, sampler=None, *, random_state=None, n_jobs=None, verbose=0):
@@ -92,6 +91,10 @@ class ReweightingEstimator(PartitionEstimator):
         return super().fit(path, y)
 
     fit.__doc__ = PartitionEstimator.fit.__doc__
+
+    @classmethod
+    def _described_names(cls) -> set[str]:
+        return set(cls._described)
 
     # -- what a subclass defines
     def _curve(self, run: LevelRun) -> Curve:
@@ -141,18 +144,19 @@ class ReweightingEstimator(PartitionEstimator):
     # -- estimate
     def _read(self, run) -> PartitionResult:
         self._check(run)
-        own = read(run)
+        own = run.read()
         if hasattr(self, "sampler_"):
-            self.sampler_._keep(own.result)
+            self.sampler_._keep(own)
         return self._beside(run, own)
 
-    def _beside(self, run, own: Reading) -> PartitionResult:
+    def _beside(self, run, own: PartitionResult) -> PartitionResult:
         """The result of a run of which its sampler says `own`."""
         with one_blas_thread():
+            sampler_curve = run.curve()
             from_run = self._curve(run)
             curve_of = _remembered(lambda keep: with_first_ratio(from_run(keep), run.first_ratio))
             values, errors = jackknife(
-                lambda keep: _with_difference(curve_of(keep), own.curve(keep)), run.n_groups
+                lambda keep: _with_difference(curve_of(keep), sampler_curve(keep)), run.n_groups
             )
         curve = values[:-1]
         curve_error = with_first_error(errors[:-1], run.first_ratio)
@@ -162,11 +166,11 @@ class ReweightingEstimator(PartitionEstimator):
 
         diagnostics = {
             "curve_std_error": curve_error,
-            "sampler_log_partition": own.result.log_partition,
+            "sampler_log_partition": own.log_partition,
             "difference": float(between.value),
             "difference_std_error": float(errors[-1]),
         }
-        alarms = [*own.result.alarms, *self._alarms(run, curve_of, diagnostics, std_error)]
+        alarms = [*own.alarms, *self._alarms(run, curve_of, diagnostics, std_error)]
         # The error of a quadrature is the same in all groups, so that the jackknife can't see it.
         quadrature = diagnostics.get("quadrature_error", 0.0)
         if np.isfinite(quadrature) and "approximate" not in diagnostics:
@@ -175,31 +179,31 @@ class ReweightingEstimator(PartitionEstimator):
             alarms.append(_missing_states(run))
         elif between.alarms(run.n_groups):
             seen = (
-                f"{self._method} differs from {own.result.method} on the same run by"
+                f"{self._method} differs from {own.method} on the same run by"
                 f" {between.value:+.2g} nats (t = {between.t:.1f})"
             )
             alarms.append(Alarm("readings-differ", seen, "raise n_sweeps or n_temperatures"))
 
         is_estimate = not diagnostics.pop("approximate", False)
-        reading = conclude(
-            run if is_estimate else replace(run, bound=None),
-            self._method,
+        known = run if is_estimate else replace(run, bound=None)
+        result = known.conclude(
             log_partition,
             std_error,
             run.n_groups - 1,
+            method=self._method,
             alarms=alarms,
             diagnostics=diagnostics,
             levels=run.base_log_partition + curve,
             statement="estimate" if is_estimate else "approximate",
         )
-        return replace(reading.result, described=self._diagnostics)
+        return replace(result, described=self._described)
 
 
 def _missing_states(run) -> Alarm:
     """Why a number can't be had."""
     few = 0
     if isinstance(run, LevelRun):
-        seen = np.count_nonzero(run.pairs()[1][:, len(known_ratio(run)) :], axis=0)
+        seen = np.count_nonzero(run.last.pairs()[1][:, len(known_ratio(run)) :], axis=0)
         few = int(np.sum(seen < 2))
     if not few:
         return Alarm(

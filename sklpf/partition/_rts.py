@@ -11,25 +11,26 @@ from numpy.typing import ArrayLike
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import StrOptions
 from sklpf.partition._base import BOUND
+from sklpf.partition._continuous_run import ContinuousRun
 from sklpf.partition._options import PRIOR, log_prior_of
+from sklpf.partition._run import Run
 from sklpf.partition._simulated_tempering import SimulatedTempering, Start
-from sklpf.paths import Endpoints
-from sklpf.paths._capabilities import has, require_base
-from sklpf.readings._alarms import lower_bound
-from sklpf.readings._rounds import (
+from sklpf.partition._tempering_run import (
     ALL,
     CROSSED,
     N_GROUPS,
     TOLERANCE,
+    TemperingRun,
     at_target,
     largest_move,
 )
+from sklpf.partition.checks._alarms import lower_bound
+from sklpf.paths import Endpoints
+from sklpf.paths._capabilities import has, require_base
+from sklpf.programs._continuous import check_mass, temper_continuously
+from sklpf.programs._plan import NO_ROUNDS, doubling
+from sklpf.programs._tempering import START, run_round
 from sklpf.reweighting import Pooled
-from sklpf.runs import ContinuousRun, Run, TemperingRun
-from sklpf.runs._continuous import check_mass, temper_continuously
-from sklpf.runs._plan import doubling
-from sklpf.runs._rounds import START, run_round
-from sklpf.runs._run import NO_ROUNDS
 from sklpf.transitions import Transition
 
 _SHORTEST_ROUND = 8  # redraws of the first burn-in round
@@ -223,7 +224,6 @@ class RTS(SimulatedTempering):
         self.verbose = verbose
 
     _run_class = (TemperingRun, ContinuousRun)
-    _read_options = ("rao_blackwell", "tol")
 
     @property
     def _averages(self):
@@ -295,7 +295,7 @@ class RTS(SimulatedTempering):
         check_mass(setup)
         chains, curve, estimate, used, history, _ = self._initialise(setup, log_prior)
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
-        betas, gains, summaries = temper_continuously(setup, chains, log_prior - curve, n_redraws)
+        left = temper_continuously(setup, chains, log_prior - curve, n_redraws)
         used += n_redraws * setup.sweeps_per_redraw
         return ContinuousRun(
             ladder=path.ladder,
@@ -305,9 +305,7 @@ class RTS(SimulatedTempering):
             bound=bound,
             first=setup.first,
             log_pseudo_prior=log_prior - curve,
-            betas=betas,
-            gains=gains,
-            summaries=summaries,
+            **left._asdict(),
             previous=(estimate.log_pseudo_prior, estimate.log_sums, estimate.sizes),
             sweeps_per_redraw=setup.sweeps_per_redraw,
         )

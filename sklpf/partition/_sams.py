@@ -160,8 +160,6 @@ class SAMS(AdaptiveTempering):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    _unsettled = "levels were not visited evenly while the weights adapted"
-
     @property
     def _visits_are_probabilities(self):
         return self.update == "rao-blackwell"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,28 +13,25 @@ from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import BOUND, WALLS, PartitionEstimator
 from sklpf.partition._options import ANNEALING, log_prior_of
-from sklpf.partition._walls import first_ratio
-from sklpf.paths._capabilities import require_base
-from sklpf.readings import Reading
-from sklpf.readings._alarms import lower_bound, tol_alarms
-from sklpf.readings._continuous import judge_continuous
-from sklpf.readings._diagnostics import (
-    CURVE,
-    LEVEL,
-    PAIR,
-    PLAIN_BOUND,
-    ROUNDS,
-    Diagnostic,
-    round_diagnostics,
+from sklpf.partition._run import Run
+from sklpf.partition._tempering_run import (
+    ALL,
+    N_GROUPS,
+    Adaptation,
+    AdaptedRun,
+    TemperingRun,
+    judge,
+    pool_rounds,
 )
-from sklpf.readings._reading import conclude
-from sklpf.readings._rounds import ALL, N_GROUPS, judge, pool_rounds, started_from
+from sklpf.partition._walls import first_ratio
+from sklpf.partition.checks._alarms import lower_bound
+from sklpf.paths._capabilities import require_base
+from sklpf.programs import Round
+from sklpf.programs._chains import Chains
+from sklpf.programs._pilot import run_pilot
+from sklpf.programs._plan import with_round
+from sklpf.programs._tempering import Setup, pool_groups, run_round
 from sklpf.reweighting import Pooled
-from sklpf.runs import ContinuousRun, Round, Run, TemperingRun
-from sklpf.runs._pilot import run_pilot
-from sklpf.runs._rounds import Setup, run_round
-from sklpf.runs._run import with_round
-from sklpf.runs._tempering import Adaptation, pool_groups
 
 _MOST_SWEEPS_PER_REDRAW = 3
 _MAX_VECTORS = 5_000
@@ -47,7 +44,7 @@ class Start(NamedTuple):
     round until then log Z / Z_0, its standard error and a chain's sweeps (R, 3).
     """
 
-    chains: list[tuple[Any, tuple, NDArray[np.int64]]]
+    chains: list[Chains]
     curve: NDArray[np.float64]
     estimate: Pooled
     used: int
@@ -79,22 +76,7 @@ class SimulatedTempering(PartitionEstimator):
     sweeps_per_redraw: int | None
     n_jobs: int | None
 
-    _diagnostics = {
-        **CURVE,
-        "between_groups": Diagnostic("share of the variance between groups of chains", "low"),
-        "effective_draws": Diagnostic("effective number of independent draws of a chain", "high"),
-        "overlap": Diagnostic("overlap of neighbouring levels, lowest (1: full)", "high", PAIR),
-        "mbar_log_partition": Diagnostic("log Z_target - log Z_base by MBAR (nats)"),
-        "bar_log_partition": Diagnostic("log Z_target - log Z_base by BAR (nats)"),
-        **PLAIN_BOUND,
-        "crossed": Diagnostic("share of chains that crossed the ladder, by group", "", ("group",)),
-        "n_rounds": Diagnostic("rounds of production"),
-        "shares": Diagnostic(dimensions=LEVEL),
-        "log_pseudo_prior": Diagnostic(dimensions=LEVEL),
-        **ROUNDS,
-    }
-    _run_class: type | tuple[type, ...] = TemperingRun
-    _read_options: tuple[str, ...] = ("tol",)
+    _run_class: type[Run] | tuple[type[Run], ...] = TemperingRun
 
     def _initialise(self, setup: Setup, log_prior: NDArray[np.float64]) -> Start:
         """Burn-in."""
@@ -109,37 +91,7 @@ class SimulatedTempering(PartitionEstimator):
         """log r_k, the share of draws that each level should have, normalised."""
         return log_prior_of("uniform", ladder)
 
-    @classmethod
-    def _reading(cls, run) -> Reading:
-        rao_blackwell = run.options.get("rao_blackwell", True)
-        if not isinstance(run, ContinuousRun):
-            verdict = judge(run.first, run.rounds, started_from(run), rao_blackwell)
-        elif rao_blackwell:
-            verdict = judge_continuous(run)
-        else:
-            raise ValueError(
-                "rao_blackwell must be True for a run with continuous beta: no beta is drawn twice"
-            )
-
-        log_partition = float(run.base_log_partition + verdict.curve[-1])
-        return conclude(
-            run,
-            "RTS" if rao_blackwell else "TS",
-            log_partition,
-            verdict.std_error,
-            verdict.degrees_of_freedom,
-            alarms=verdict.alarms
-            + tol_alarms(verdict.std_error, run.options["tol"], "raise max_sweeps"),
-            diagnostics={
-                **verdict.diagnostics,
-                "sweeps_per_redraw": run.sweeps_per_redraw,
-                **round_diagnostics(run, log_partition, verdict.std_error),
-            },
-            levels=run.base_log_partition + verdict.curve,
-            curve=verdict.pooled,
-        )
-
-    def _sample(self, path, seed) -> Run:
+    def _sample(self, path, seed):
         base_log_partition = require_base(path, type(self).__name__)
         checkpoint = self._checkpoint(path, seed)
         path, transition, n_moves, _ = self._plan(path, seed, self.n_chains)
@@ -151,21 +103,23 @@ class SimulatedTempering(PartitionEstimator):
         bound = lower_bound(path, stream_key(seed, BOUND))
         start = self._initialise(setup, log_prior)
         rounds, previous, n_sweeps, history = self._produce(setup, log_prior, start)
-        return TemperingRun(
-            ladder=path.ladder,
-            base_log_partition=base_log_partition,
-            n_sweeps=n_moves + n_draws + n_sweeps * self.n_chains,
-            history=history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves + n_draws],
-            bound=bound,
-            known=alarms,
-            first_ratio=ratio,
-            draws=rounds[-1].draws,
-            first=setup.first,
-            rounds=rounds,
-            previous=previous,
-            sweeps_per_redraw=setup.sweeps_per_redraw,
-            adaptation=start.adaptation,
-        )
+        n_before = n_moves + n_draws
+        fields = {
+            "ladder": path.ladder,
+            "base_log_partition": base_log_partition,
+            "n_sweeps": n_before + n_sweeps * self.n_chains,
+            "history": history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_before],
+            "bound": bound,
+            "known": alarms,
+            "first_ratio": ratio,
+            "draws": rounds[-1].draws,
+            "rounds": rounds,
+            "previous": previous,
+            "sweeps_per_redraw": setup.sweeps_per_redraw,
+        }
+        if start.adaptation is None:
+            return TemperingRun(**fields)
+        return AdaptedRun(**fields, adaptation=start.adaptation)
 
     def _setup(self, path, transition, seed, checkpoint, ratio=None) -> Setup:
         """What all stages share: the groups of chains and how they are run."""
@@ -205,7 +159,7 @@ class SimulatedTempering(PartitionEstimator):
         return with_round(history, value[0], value[1], used)
 
     def _pool(self, setup, last) -> Pooled:
-        return pool_rounds(setup.first, [last], self._averages, first_ratio=setup.first_ratio)
+        return pool_rounds([last], self._averages, first_ratio=setup.first_ratio)
 
     def _produce(self, setup, log_prior, start):
         """One round, or with `tol` as many as it takes; returns them, the last one's estimate,
@@ -233,7 +187,7 @@ class SimulatedTempering(PartitionEstimator):
             used += n_redraws * setup.sweeps_per_redraw
             if self.tol is None:
                 break
-            verdict = judge(setup.first, rounds, previous, self._averages)
+            verdict = judge(rounds, previous, self._averages)
             estimate = verdict.pooled
             curve = verdict.pooled(ALL)
             n_redraws = min(

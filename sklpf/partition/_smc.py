@@ -5,7 +5,7 @@ the ladder.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,19 +18,20 @@ from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sampling import systematic
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.partition._base import BOUND, PartitionEstimator
+from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, PLAIN_BOUND, Diagnostic
 from sklpf.partition._options import ANNEALING
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run import Run
+from sklpf.partition._weights import move_diagnostics
+from sklpf.partition.checks._alarms import lower_bound, modes_alarms
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
-from sklpf.readings import Reading, conclude
-from sklpf.readings._alarms import lower_bound, modes_alarms
-from sklpf.readings._diagnostics import CURVE, LOWER_BOUND, MOVES, PLAIN_BOUND, Diagnostic
-from sklpf.readings._weights import move_diagnostics
+from sklpf.programs import Draws
+from sklpf.programs._annealing import settle
+from sklpf.programs._draws import draws_of
+from sklpf.programs._plan import check_alive
+from sklpf.programs._populations import climb, descend, family_weights, target_summaries
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
-from sklpf.runs import Draws, PopulationRun
-from sklpf.runs._annealing import settle
-from sklpf.runs._draws import draws_of
-from sklpf.runs._plan import check_alive
-from sklpf.runs._populations import climb, descend, family_weights, target_summaries
 from sklpf.transitions import Transition
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
 
@@ -43,6 +44,111 @@ _LARGE_SHARE = 2 / 3
 # share of the variance that may lie between populations, as a multiple of 1 / N, if that is more
 _INDEPENDENT = 2.0
 _POPULATION = ("population",)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class PopulationRun(Run):
+    """What G independent populations of N particles leave of their way up a ladder of K levels.
+
+    Attributes
+    ----------
+    log_means : ndarray of shape (G, K)
+        Every population's log Z_k / Z_0; its exponential is unbiased.
+    effective_sizes : ndarray of shape (G, K)
+        Effective number of particles at every level, before they are resampled there; 0 if all
+        weights are.
+    resampled : ndarray of shape (G, K)
+        1 where the particles were resampled.
+    log_weights : ndarray of shape (G, N)
+        Log of the weight of all descendants of each particle that started, -inf where there are
+        none: their mean within a population is its estimate. Without resampling these are the
+        weights of annealed importance sampling.
+    summaries : ndarray of shape (G, 2, S)
+        Weighted means of the path's summaries of the states at the target, and of their squares.
+    down : ndarray of shape (n, K - 1)
+        log f_(k+1) - log f_k of chains that went down from the target, where they left level k + 1;
+        of waste-free populations the log of the mean ratio over the P states at level k.
+    acceptance : ndarray or None
+        Mean acceptance probability at every level but the first; None if no move is rejected.
+    pilot : object or None
+        Step sizes of the moves at some inverse temperatures, of moves that were tuned.
+    chain_length : int or None
+        P of waste-free populations.
+    """
+
+    described = {
+        **CURVE,
+        "effective_families": Diagnostic("effective number of ancestors", "high"),
+        "effective_families_from_target": Diagnostic("… by the reverse chains", "high"),
+        "between_populations": Diagnostic("share of the variance between populations", "low"),
+        **LOWER_BOUND,
+        **PLAIN_BOUND,
+        **MOVES,
+        "log_partition_by_population": Diagnostic(dimensions=_POPULATION, per_chain=True),
+        "effective_sizes": Diagnostic(dimensions=("population", "level"), per_chain=True),
+        "n_resamplings": Diagnostic("resamplings of a population", "", _POPULATION, per_chain=True),
+        "families": Diagnostic("ancestors of a population", "", _POPULATION, per_chain=True),
+    }
+
+    log_means: NDArray[np.float64]
+    effective_sizes: NDArray[np.float64]
+    resampled: NDArray[np.int64]
+    log_weights: NDArray[np.float64]
+    summaries: NDArray[np.float64]
+    down: NDArray[np.float64]
+    acceptance: NDArray[np.float64] | None = None
+    pilot: Any = None
+    chain_length: int | None = None
+
+    @property
+    def n_starts(self) -> int:
+        """Particles of a population that are drawn by weight where it is resampled."""
+        return self.log_weights.shape[1] // (self.chain_length or 1)
+
+    def _read(self) -> PartitionResult:
+        by_population = log_mean_exp(self.log_weights, axis=1)
+        groups = mean_weight(by_population)
+        families = mean_weight(self.log_weights.ravel())
+        log_partition = self.base_log_partition + groups.log_mean
+        std_error = groups.std_error
+        alive = by_population > -np.inf
+        n_populations, n_particles = self.log_weights.shape
+        if self.chain_length is None:
+            std_error = max(std_error, families.delta)
+            count = effective_sample_size(self.log_weights.ravel())
+        else:  # a few chains leave a few families, whatever their weights are
+            count = 1 / (std_error**2 + 1 / self.log_weights.size)
+        variance = population_seen_from_target(
+            self.down, self.resampled[alive], self.log_means[alive], self.n_starts
+        )
+        from_target = float(np.sqrt(variance / n_populations))
+        std_error = max(std_error, float(np.sqrt((std_error**2 + from_target**2) / 2)))
+        curve, curve_error = jackknife(
+            lambda keep: log_mean_exp(self.log_means[keep], axis=0), n_populations
+        )
+        diagnostics = {
+            "curve_std_error": curve_error,
+            "log_partition_by_population": self.base_log_partition + by_population,
+            "effective_sizes": self.effective_sizes,
+            "n_resamplings": self.resampled.sum(axis=1),
+            "families": np.sum(self.log_weights > -np.inf, axis=1),
+            "effective_families": count,
+            "effective_families_from_target": n_populations / (variance + 1 / n_particles),
+            "between_populations": _between_populations(self, alive),
+            "group_std_error": groups.std_error,
+            "family_std_error": families.delta if self.chain_length is None else np.nan,
+            "reverse_std_error": from_target,
+            "lower_bound": log_partition - np.log(20),
+            **move_diagnostics(self),
+        }
+        return self.conclude(
+            log_partition,
+            std_error,
+            n_populations - 1,
+            alarms=_alarms(self, diagnostics),
+            diagnostics=diagnostics,
+            levels=self.base_log_partition + curve,
+        )
 
 
 class SMC(PartitionEstimator):
@@ -173,19 +279,6 @@ class SMC(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    _diagnostics = {
-        **CURVE,
-        "effective_families": Diagnostic("effective number of ancestors", "high"),
-        "effective_families_from_target": Diagnostic("… by the reverse chains", "high"),
-        "between_populations": Diagnostic("share of the variance between populations", "low"),
-        **LOWER_BOUND,
-        **PLAIN_BOUND,
-        **MOVES,
-        "log_partition_by_population": Diagnostic(dimensions=_POPULATION, per_chain=True),
-        "effective_sizes": Diagnostic(dimensions=("population", "level"), per_chain=True),
-        "n_resamplings": Diagnostic("resamplings of a population", "", _POPULATION, per_chain=True),
-        "families": Diagnostic("ancestors of a population", "", _POPULATION, per_chain=True),
-    }
     _run_class = PopulationRun
 
     def _sample(self, path, seed) -> PopulationRun:
@@ -273,54 +366,6 @@ class SMC(PartitionEstimator):
                 " n_particles / chain_length particles"
             )
         return self.chain_length
-
-    @classmethod
-    def _reading(cls, run) -> Reading:
-        by_population = log_mean_exp(run.log_weights, axis=1)
-        groups = mean_weight(by_population)
-        families = mean_weight(run.log_weights.ravel())
-        log_partition = run.base_log_partition + groups.log_mean
-        std_error = groups.std_error
-        alive = by_population > -np.inf
-        n_populations, n_particles = run.log_weights.shape
-        if run.chain_length is None:
-            std_error = max(std_error, families.delta)
-            count = effective_sample_size(run.log_weights.ravel())
-        else:  # a few chains leave a few families, whatever their weights are
-            count = 1 / (std_error**2 + 1 / run.log_weights.size)
-        variance = population_seen_from_target(
-            run.down, run.resampled[alive], run.log_means[alive], run.n_starts
-        )
-        from_target = float(np.sqrt(variance / n_populations))
-        std_error = max(std_error, float(np.sqrt((std_error**2 + from_target**2) / 2)))
-        curve, curve_error = jackknife(
-            lambda keep: log_mean_exp(run.log_means[keep], axis=0), n_populations
-        )
-        diagnostics = {
-            "curve_std_error": curve_error,
-            "log_partition_by_population": run.base_log_partition + by_population,
-            "effective_sizes": run.effective_sizes,
-            "n_resamplings": run.resampled.sum(axis=1),
-            "families": np.sum(run.log_weights > -np.inf, axis=1),
-            "effective_families": count,
-            "effective_families_from_target": n_populations / (variance + 1 / n_particles),
-            "between_populations": _between_populations(run, alive),
-            "group_std_error": groups.std_error,
-            "family_std_error": families.delta if run.chain_length is None else np.nan,
-            "reverse_std_error": from_target,
-            "lower_bound": log_partition - np.log(20),
-            **move_diagnostics(run),
-        }
-        return conclude(
-            run,
-            "SMC",
-            log_partition,
-            std_error,
-            n_populations - 1,
-            alarms=_alarms(run, diagnostics),
-            diagnostics=diagnostics,
-            levels=run.base_log_partition + curve,
-        )
 
 
 def _log_weights(populations) -> NDArray[np.float64]:

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 
 from sklpf._utils.sklearn import StrOptions
+from sklpf.partition._level_run import first_pair, known_ratio
 from sklpf.partition._reweighting import ReweightingEstimator
-from sklpf.readings._levels import first_pair, known_ratio
 from sklpf.reweighting import stepping_stones
 
 
@@ -68,8 +68,8 @@ class SteppingStone(ReweightingEstimator):
         self.direction = direction
 
     def _curve(self, run):
-        pair_sums, counts = run.pairs()
-        both = stepping_stones(pair_sums, run.shift, counts)
+        pair_sums, counts = run.last.pairs()
+        both = stepping_stones(pair_sums, run.last.shift, counts)
         known = known_ratio(run)
         first = max(first_pair(run), len(known))
         weights = {"forward": (1.0, 0.0), "reverse": (0.0, 1.0), "both": (0.5, 0.5)}[self.direction]

@@ -8,13 +8,18 @@ import numpy as np
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.sklearn import StrOptions
+from sklpf.partition._continuous_run import ContinuousRun, continuous_integral
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._exchange_run import ExchangeRun
+from sklpf.partition._level_run import (
+    LevelRun,
+    bar_curve,
+    level_process_curve,
+    mbar_curve,
+)
 from sklpf.partition._reweighting import ReweightingEstimator
 from sklpf.partition._rts import RTS
-from sklpf.readings._continuous import continuous_integral
-from sklpf.readings._diagnostics import Diagnostic
-from sklpf.readings._levels import bar_curve, level_process_curve, mbar_curve
 from sklpf.reweighting import RULES, integrate, level_moments, reweighted_slopes
-from sklpf.runs import ContinuousRun, ExchangeRun, LevelRun
 from sklpf.uncertainty import jackknife
 
 _LARGEST_SHARE = 0.5  # of the standard error that the error of quadrature may be
@@ -108,7 +113,7 @@ class ThermodynamicIntegration(ReweightingEstimator):
         self.rule = rule
         self.rao_blackwell = rao_blackwell
 
-    _diagnostics = ReweightingEstimator._diagnostics | {
+    _described = ReweightingEstimator._described | {
         "quadrature_error": Diagnostic("error of the quadrature (nats)"),
     }
     _run_class = (LevelRun, ContinuousRun)
@@ -146,7 +151,7 @@ class ThermodynamicIntegration(ReweightingEstimator):
 
     def _moments(self, run):
         samples = run.samples
-        sums = run.level_sums.sum(axis=0)
+        sums = run.last.level_sums.sum(axis=0)
         if not samples.slopes.shape[1]:
             raise ValueError(
                 "run must come from a path with the method derivatives(state, levels): take BAR"
@@ -164,9 +169,7 @@ class ThermodynamicIntegration(ReweightingEstimator):
             chosen = samples.of(keep)
             own = level_moments(sums[keep].sum(axis=0), run.ladder)
             mixture = (
-                -np.r_[0.0, np.cumsum(run.shift)]
-                if zeta is None
-                else np.log(chosen.counts) - zeta(keep)
+                run.last.log_pseudo_prior if zeta is None else np.log(chosen.counts) - zeta(keep)
             )
             return own._replace(slope=reweighted_slopes(chosen.vectors, chosen.slopes, mixture))
 

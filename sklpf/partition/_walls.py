@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream
-from sklpf.readings._weights import weight_alarms, weight_diagnostics
+from sklpf.partition._weights import weight_alarms, weight_diagnostics
+from sklpf.programs._plan import check_alive, check_finite
 from sklpf.reweighting import MeanWeight, mean_weight
-from sklpf.runs._plan import check_alive, check_finite
 
 _LOOK = 1000  # base draws that show whether it has such points
 _MATERIAL = 0.01  # share of them that is worth the work: less moves log Z by less than 0.01 nats

@@ -141,7 +141,5 @@ class WangLandau(AdaptiveTempering):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    _unsettled = "gamma did not come down to K / t while the weights adapted"
-
     def _rule(self, log_prior):
         return HalvingGain(len(log_prior), self.flatness)

@@ -458,7 +458,7 @@ class GeometricPath(PointsPath):
         Parameters
         ----------
         name : str
-            Of a program, as in `sklpf.runs`.
+            Of a program, as in `sklpf.kernels`.
 
         Returns
         -------

@@ -28,7 +28,7 @@ class CompiledPrograms:
         Parameters
         ----------
         name : str
-            Of a program, as in `sklpf.runs`.
+            Of a program, as in `sklpf.kernels`.
 
         Returns
         -------

@@ -15,11 +15,11 @@ from sklpf._utils.sampling import systematic
 from sklpf.paths import Continuous
 from sklpf.paths._base import take
 from sklpf.paths._capabilities import has, require_base
+from sklpf.programs import _programs as programs
+from sklpf.programs._pilot import run_pilot
+from sklpf.programs._plan import check_finite, plan_run
+from sklpf.programs._tempering import Setup, run_round
 from sklpf.reweighting import mean_weight
-from sklpf.runs import _programs as programs
-from sklpf.runs._pilot import run_pilot
-from sklpf.runs._plan import check_finite, plan_run
-from sklpf.runs._rounds import Setup, run_round
 from sklpf.transitions import default_move
 from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
 
@@ -225,7 +225,9 @@ class TemperedChains:
         """Follow the model to its new parameters, those of the target of `path`, whose ladder is
         the same.
         """
-        self.chains = [(carried(self.path, path, state), *rest) for state, *rest in self.chains]
+        self.chains = [
+            old._replace(state=carried(self.path, path, old.state)) for old in self.chains
+        ]
         self.setup = self.setup._replace(path=path)
         log_pseudo_prior = self.log_prior - self.curve
         self.chains, left = run_round(

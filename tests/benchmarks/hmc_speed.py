@@ -32,7 +32,7 @@ from sklpf import HMC, GeometricPath, MeanCovarianceRBM, ProductOfExperts
 from sklpf._utils.random import Stream
 from sklpf.models import LinearPath
 from sklpf.paths._base import map_state
-from sklpf.runs import _plain
+from sklpf.programs import _plain
 
 LEVELS, ROUNDS, KEY = 100, 15, (1, 2)
 

@@ -55,7 +55,6 @@ from sklpf import (
     WangLandau,
 )
 from sklpf.models.rbm._path import RBMPath
-from sklpf.readings import read
 from sklpf.testing import find_shared_data
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
@@ -244,8 +243,8 @@ def read_by_all(path, sampler, seeds):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             fitted = sampler.set_params(random_state=seed).fit(path)
-        own = read(fitted.run_)
-        results = [own.result, *(method._beside(fitted.run_, own) for method in METHODS.values())]
+        own = fitted.run_.read()
+        results = [own, *(method._beside(fitted.run_, own) for method in METHODS.values())]
         rows.append([numbers(result) for result in results])
     return rows
 

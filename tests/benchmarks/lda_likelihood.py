@@ -30,7 +30,7 @@ from sklpf.kernels import njit
 from sklpf.models import LDAPath
 from sklpf.models.lda._path_kernels import _lane
 from sklpf.paths import Stream
-from sklpf.runs._programs import anneal
+from sklpf.programs._programs import anneal
 from sklpf.testing import find_shared_data
 from sklpf.transitions import Gibbs
 

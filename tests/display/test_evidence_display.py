@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklpf import PartitionResult, compare_evidence
-from sklpf.readings import Alarm
+from sklpf.partition import Alarm
 
 pytest.importorskip("matplotlib")
 from sklpf.display import ComparisonDisplay

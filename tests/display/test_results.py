@@ -195,7 +195,7 @@ def test_unfitted_estimators_and_other_objects_are_refused(kind):
     [
         (
             ConvergenceDisplay,
-            "draws log Z after every round, and this result of Exact has none: those of HAIS, ",
+            "draws log Z after every round, and this result of Exact has none: those of AIS, ",
         ),
         (
             LogPartitionDisplay,

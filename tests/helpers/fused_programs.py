@@ -4,7 +4,8 @@ import numpy as np
 
 from sklpf.paths import Stream, stream_key
 from sklpf.paths._base import map_state
-from sklpf.runs import _plain, _programs
+from sklpf.programs import _plain, _programs
+from sklpf.programs._chains import Chains
 from sklpf.transitions import Gibbs
 
 STREAM = Stream(stream_key(1), chain=5, step=1)
@@ -32,53 +33,61 @@ def assert_annealing_equals_the_loop(path, reverse):
 def assert_exchange_equals_the_loop(path):
     state = path.sample_base(12, STREAM)
     arguments = (
-        np.tile(np.arange(4), 3),
+        Chains(state, (), np.tile(np.arange(4), 3)),
         np.zeros(12, dtype=int),
         np.array([-0.5, -0.3, -0.2]),
         40,
         STREAM.at(4),
     )
     before = map_state(np.copy, state)
-    fused = _programs.exchange(path, Gibbs(), state, (), *arguments, stride=3)
-    plain = _plain.exchange(path, Gibbs(), state, (), *arguments, stride=3)
+    fused = _programs.exchange(path, Gibbs(), *arguments, stride=3)
+    plain = _plain.exchange(path, Gibbs(), *arguments, stride=3)
     same_state(state, before)
-    same_state(fused.state, plain.state)
-    assert fused.memory == ()
-    np.testing.assert_array_equal(fused.levels, plain.levels)
+    same_state(fused.chains.state, plain.chains.state)
+    assert fused.chains.memory == ()
+    np.testing.assert_array_equal(fused.chains.levels, plain.chains.levels)
     np.testing.assert_array_equal(fused.ends, plain.ends)
-    np.testing.assert_allclose(fused.pair_sums, plain.pair_sums, rtol=1e-9)
-    np.testing.assert_allclose(fused.level_sums, plain.level_sums, rtol=1e-9)
-    np.testing.assert_array_equal(fused.level_sums[..., 0], 10)  # every fourth of 40 scans
-    np.testing.assert_allclose(fused.summaries, plain.summaries, rtol=1e-9)
-    assert fused.summaries.shape == (3, 2, path.n_summaries)
-    assert np.abs(fused.summaries).sum() > 0
+    np.testing.assert_allclose(fused.sums.pairs, plain.sums.pairs, rtol=1e-9)
+    np.testing.assert_allclose(fused.sums.levels, plain.sums.levels, rtol=1e-9)
+    np.testing.assert_array_equal(fused.sums.levels[..., 0], 10)  # every fourth of 40 scans
+    np.testing.assert_allclose(fused.sums.summaries, plain.sums.summaries, rtol=1e-9)
+    assert fused.sums.summaries.shape == (3, 2, path.n_summaries)
+    assert np.abs(fused.sums.summaries).sum() > 0
     np.testing.assert_array_equal(fused.trips, plain.trips)
     assert plain.trips.sum() > 0  # the comparison saw round trips
-    assert len(fused.vectors) in (13, 14)  # every third of 40 scans
+    assert len(fused.sums.vectors) in (13, 14)  # every third of 40 scans
     for name in ("vectors", "slopes"):
-        np.testing.assert_allclose(getattr(fused, name), getattr(plain, name), rtol=1e-10)
-    np.testing.assert_array_equal(fused.vector_levels, plain.vector_levels)
+        np.testing.assert_allclose(getattr(fused.sums, name), getattr(plain.sums, name), rtol=1e-10)
+    np.testing.assert_array_equal(fused.sums.vector_levels, plain.sums.vector_levels)
 
 
 def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride):
     state, log_prior = path.sample_base(8, STREAM), np.array([0.0, 0.5, 1.0, 1.5])
-    arguments = (np.arange(8) % 4, log_prior, 30, sweeps_per_redraw, stride, STREAM.at(6))
-    fused = _programs.temper(path, Gibbs(), state, (), *arguments)
-    plain = _plain.temper(path, Gibbs(), state, (), *arguments)
-    same_state(fused.state, plain.state)
-    assert fused.memory == ()
-    for name in ("levels", "counts", "vector_levels"):
-        np.testing.assert_array_equal(getattr(fused, name), getattr(plain, name))
+    arguments = (
+        Chains(state, (), np.arange(8) % 4),
+        log_prior,
+        30,
+        sweeps_per_redraw,
+        stride,
+        STREAM.at(6),
+    )
+    fused = _programs.temper(path, Gibbs(), *arguments)
+    plain = _plain.temper(path, Gibbs(), *arguments)
+    same_state(fused.chains.state, plain.chains.state)
+    assert fused.chains.memory == ()
+    np.testing.assert_array_equal(fused.chains.levels, plain.chains.levels)
+    np.testing.assert_array_equal(fused.counts, plain.counts)
+    np.testing.assert_array_equal(fused.sums.vector_levels, plain.sums.vector_levels)
     np.testing.assert_allclose(fused.log_q_sums, plain.log_q_sums, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(fused.level_sums, plain.level_sums, rtol=1e-9)
-    assert fused.level_sums[..., 0].sum() == 30 * 8
+    np.testing.assert_allclose(fused.sums.levels, plain.sums.levels, rtol=1e-9)
+    assert fused.sums.levels[..., 0].sum() == 30 * 8
     for name in ("vectors", "slopes"):
-        np.testing.assert_allclose(getattr(fused, name), getattr(plain, name), rtol=1e-10)
-    np.testing.assert_allclose(fused.pair_sums, plain.pair_sums, rtol=1e-9)
-    assert plain.pair_sums.min() > 0
-    np.testing.assert_allclose(fused.summaries, plain.summaries, rtol=1e-8)
-    assert fused.summaries.shape == (1, 2, path.n_summaries)
-    assert np.abs(fused.summaries).sum() > 0
+        np.testing.assert_allclose(getattr(fused.sums, name), getattr(plain.sums, name), rtol=1e-10)
+    np.testing.assert_allclose(fused.sums.pairs, plain.sums.pairs, rtol=1e-9)
+    assert plain.sums.pairs.min() > 0
+    np.testing.assert_allclose(fused.sums.summaries, plain.sums.summaries, rtol=1e-8)
+    assert fused.sums.summaries.shape == (1, 2, path.n_summaries)
+    assert np.abs(fused.sums.summaries).sum() > 0
 
 
 def assert_derivatives_equal_finite_differences(path, state, log_f, rtol):

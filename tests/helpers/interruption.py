@@ -34,6 +34,11 @@ def saves(interrupt_at=None):
         yield saved
 
 
+def kept_files():
+    """Within, runs that end keep their files, as if interrupted at the very end."""
+    return mock.patch.object(Checkpoint, "remove", return_value=None)
+
+
 @contextlib.contextmanager
 def interrupted(at_line):
     """Interrupt what runs within before so many lines of models and of their training have run;

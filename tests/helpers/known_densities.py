@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import betaln, comb, gammaln, ndtr, ndtri
 
-from sklpf._utils.random import Stream
-from sklpf.paths import Gaussian, GeometricPath, StudentT, Uniform
+from sklpf.paths import Gaussian, GeometricPath, Stream, StudentT, Uniform
 from sklpf.testing import Problem
 
 Array = NDArray[np.float64]

@@ -7,9 +7,7 @@ import functools
 import numpy as np
 from scipy.special import expit, logit, logsumexp
 
-from sklpf._utils.random import Stream
-from sklpf.paths import TemperedPath
-from sklpf.paths._base import check_ladder
+from sklpf.paths import Stream, TemperedPath
 from sklpf.testing import Problem
 
 _RANDOM = {
@@ -53,7 +51,8 @@ def make_rbm_problem(
     ValueError
         If `kind` is unknown.
     """
-    from sklpf.models.rbm._path import RBMPath
+    from sklpf import Exact
+    from sklpf.models import RBMPath
 
     if kind in _RANDOM:
         components, visible, hidden, mean = _random_parameters(*_RANDOM[kind], random_state)
@@ -66,7 +65,7 @@ def make_rbm_problem(
     else:
         raise ValueError(f"kind must be one of {RBM_PROBLEMS}, got {kind!r}")
     path = RBMPath(components, visible, hidden, mean, weights=weights)
-    return Problem(kind, path, enumerate_log_partition(path, level=1))
+    return Problem(kind, path, Exact().fit(path).log_partition_)
 
 
 def enumerate_log_partition(path, level):
@@ -170,7 +169,7 @@ class HiddenModePath(TemperedPath):
     def __init__(self, n_units: int, mean: float, ladder=(0.0, 1.0)):
         self.n_units = n_units
         self.mean = mean
-        self.ladder = check_ladder(ladder)
+        self.ladder = np.array(ladder, dtype=float)
 
     def _gain_of_count(self) -> np.ndarray:
         """log f_1 - log f_0 of a state with s units on, shape (n_units + 1,)."""

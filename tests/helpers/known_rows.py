@@ -10,9 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import log_ndtr
 
-from sklpf._utils.random import Stream
-from sklpf.paths import TemperedPath
-from sklpf.paths._base import check_ladder
+from sklpf.paths import Stream, TemperedPath
 from sklpf.testing import Problem
 
 _LOG_TAU = np.log(2 * np.pi)
@@ -164,7 +162,7 @@ class LinearRowsPath(TemperedPath):
         self.base = base
         self.n_rows: int | None = len(self.X)
         self.n_dimensions = self.mixing.shape[1]
-        self.ladder = check_ladder(ladder)
+        self.ladder = np.array(ladder, dtype=float)
         self.root = np.eye(self.n_dimensions)
         if base == "posterior":
             precision = (

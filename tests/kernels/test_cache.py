@@ -132,6 +132,7 @@ def run(package):
     return float(value), int(hits)
 
 
+@pytest.mark.large
 def test_a_change_of_a_shared_kernel_is_seen(package):
     first, hits = run(package)
     assert hits == 0

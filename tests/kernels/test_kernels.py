@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sklpf import kernels
-from sklpf.kernels._compile import OPTIONS
+from sklpf.kernels import OPTIONS
 
 WIDTHS = (16, 32, 48, 64, 80, 128, 240, 256, 272, 496, 512, 528, 784, 800)
 

@@ -1,13 +1,10 @@
 """compare of several models: their table."""
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import BernoulliRBM, ParallelTempering, ProductOfExperts, compare
+from sklpf import BernoulliRBM, ParallelTempering, compare
 from sklpf.models import ModelComparison
 
 BINARY = (load_digits().data > 7).astype(np.float64)
@@ -90,21 +87,6 @@ def test_models_that_are_not_trusted_come_last_with_the_reason():
     assert list(frame["converged"]) == [True, False]
     assert "above tol" in frame.loc["good", "reasons"]
     assert "not converged: good: log Z is not to be trusted" in str(found)
-
-
-def test_a_model_without_normaliser():
-    X = np.random.default_rng(0).normal(size=(60, 3))
-    proper = ProductOfExperts(algorithm="ml", random_state=0).fit(X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of training
-        improper = ProductOfExperts(2, max_iter=1, random_state=0).fit(X)
-    with pytest.warns(ConvergenceWarning, match="no likelihood"):
-        found = compare({"improper": improper, "proper": proper}, X=X)
-    assert found.best == "proper"
-    assert found.differences["improper"].mean == -np.inf
-    last = str(found).splitlines()[-1]
-    assert last.split()[:2] == ["improper", "-inf"]
-    assert "not converged: improper: rows have no likelihood" in last
 
 
 def test_bad_input():

@@ -5,14 +5,13 @@ from known_problems import hidden_mode_problem, make_rbm_problem
 from reference_data import shared_data
 from scipy.special import logsumexp
 from scipy.stats import binom
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf.models import RBMPath
 from sklpf.partition import AIS
 from sklpf.paths import LADDERS, make_ladder, stream_key
-from sklpf.runs._annealing import anneal_up
-from sklpf.runs._plan import pilot_spread
+from sklpf.programs._annealing import anneal_up
+from sklpf.programs._plan import pilot_spread
 from sklpf.transitions import Gibbs, Metropolis
 
 CHOICES = (*LADDERS, "adaptive", (0.0, 0.01, *np.linspace(0.05, 1, 40)))
@@ -138,17 +137,6 @@ def test_segments_do_not_change_the_numbers():
     np.testing.assert_allclose(
         anneal_up(short, Gibbs(), 20, stream_key(0))[0], whole, rtol=0, atol=1e-11
     )
-
-
-@may_not_converge()
-def test_random_state():
-    path = make_rbm_problem("easy").path
-    first, second = AIS(8, 20, random_state=1).fit(path), AIS(8, 20, random_state=2).fit(path)
-    assert first.log_partition_ != second.log_partition_
-    state = np.random.RandomState(0)
-    one, two = AIS(8, 20, random_state=state).fit(path), AIS(8, 20, random_state=state).fit(path)
-    assert one.log_partition_ != two.log_partition_
-    assert np.isfinite(clone(one).set_params(random_state=None).fit(path).log_partition_)
 
 
 @pytest.mark.parametrize(

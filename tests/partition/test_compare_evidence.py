@@ -6,7 +6,7 @@ from scipy.special import expit
 from scipy.stats import t as student_t
 
 from sklpf import HAIS, Gaussian, GeometricPath, PartitionResult, compare_evidence
-from sklpf.readings import Alarm
+from sklpf.partition import Alarm
 
 
 def result(value, error=0.0, degrees=np.inf, **options):

@@ -119,9 +119,10 @@ def test_no_other_number_changes(name):
     assert bare.result_.alarms == kept.result_.alarms
     assert bare.log_partition_ == pytest.approx(kept.log_partition_, rel=1e-12)
     assert bare.log_partition_std_error_ == pytest.approx(kept.log_partition_std_error_, rel=1e-9)
+    left = [getattr(run, "last", run) for run in (bare.run_, kept.run_)]
     for field in ("vector_levels", "round_trips", "betas"):
-        if hasattr(kept.run_, field):
-            np.testing.assert_array_equal(getattr(bare.run_, field), getattr(kept.run_, field))
+        if hasattr(left[0], field):
+            np.testing.assert_array_equal(*(getattr(each, field) for each in left))
 
 
 def test_methods_that_read_a_run_have_its_draws():

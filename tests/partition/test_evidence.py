@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, ParallelTempering
 from sklpf.models import RBMPath
+from sklpf.partition.checks._alarms import bound_alarms, lower_bound
 from sklpf.paths import Stream, stream_key
-from sklpf.readings._alarms import bound_alarms, lower_bound
 from sklpf.reweighting import seen_from_target
 
 

@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 
 from sklpf.models import BoltzmannMachine, RBMPath
 from sklpf.partition import Exact
-from sklpf.partition._exact import check_enumerable
 from sklpf.paths import Path
 from sklpf.testing import check_partition_estimator
 
@@ -112,10 +111,6 @@ def test_leaves_the_global_random_generator_alone():
     after = np.random.get_state()  # noqa: NPY002
     np.testing.assert_array_equal(after[1], before[1])
     assert after[2:] == before[2:]
-
-
-def test_25_units_are_taken():
-    check_enumerable(RBMPath(np.zeros((25, 30)), np.zeros(30), np.zeros(25), np.full(30, 0.5)))
 
 
 def test_names_both_when_the_path_cannot_be_enumerated():

@@ -15,9 +15,9 @@ from densities import PATHS
 from scipy.special import log_ndtr
 from sklearn.base import clone
 
-from sklpf import AIS, BDMC, HAIS, RAISE, RTS, Gaussian, GeometricPath, ParallelTempering
+from sklpf import AIS, BDMC, HAIS, RTS, Gaussian, GeometricPath, ParallelTempering
 from sklpf.paths import stream_key
-from sklpf.runs._annealing import anneal_up
+from sklpf.programs._annealing import anneal_up
 from sklpf.testing import Problem
 from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice
 
@@ -122,13 +122,6 @@ def test_weights_with_a_tuned_move_are_unbiased():
 )
 def test_other_estimators_move_with_hmc(estimator):
     assert_right(clone(estimator).set_params(random_state=1).fit(Plane()), PLANE_LOG_Z)
-
-
-def test_raise_bounds_from_above():
-    fitted = RAISE(20, 10, 100, transition=HMC(), random_state=0).fit(Plane())
-    error = fitted.log_partition_ - PLANE_LOG_Z
-    assert fitted.result_.statement == "upper bound"
-    assert -4.8 * fitted.log_partition_std_error_ < error < 0.3
 
 
 def test_reverse_weights_are_unbiased():

@@ -5,12 +5,12 @@ whatever runs beside it.
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from interruption import kept_files
 from known_rows import LinearRowsPath, make_rows_problem
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, HAIS, RTS, ParallelTempering
-from sklpf._utils.parallel import Checkpoint
 from sklpf.partition import _hais
 from sklpf.paths import stream_key
 from sklpf.paths._ladders import respace
@@ -84,11 +84,10 @@ def test_rows_that_are_tuned_on_themselves_do_not_touch_either():
     )
 
 
-def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
+def test_an_interrupted_run_goes_on(tmp_path):
     path, estimator = HARD.path, HAIS(12, 100, tol=0.2, checkpoint=tmp_path, random_state=3)
     expected = numbers(SAMPLERS["HAIS with tol"], path)
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "remove", lambda self: None)  # as if interrupted
+    with kept_files():
         np.testing.assert_array_equal(numbers(estimator, path), expected)
     files = sorted(tmp_path.iterdir())
     assert len(files) == 4  # one for every block of rows
@@ -246,6 +245,7 @@ def test_a_ladder_that_is_given_is_thinned_out():
     np.testing.assert_allclose(found, np.linspace(0, 1, len(found)) ** 3, atol=2e-6)
 
 
+@pytest.mark.large
 def test_the_mean_estimate_of_z_is_z_whatever_number_of_levels_was_chosen(monkeypatch):
     """200 rows, 4 standard errors: 6e-5 false alarms; over 2000 seeds: 1.0000 +- 0.0017
     (doc/benchmarks/hais.md).

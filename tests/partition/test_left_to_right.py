@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from interruption import kept_files
 from known_problems import hidden_mode_problem
 from scipy.special import logsumexp
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, Exact, LeftToRight
-from sklpf._utils.parallel import Checkpoint
 from sklpf.models import LDAPath
 from sklpf.paths import Stream, stream_key
 
@@ -200,8 +200,7 @@ def test_filters_that_disagree_are_not_trusted():
 def test_checkpoints_give_the_same_bits(tmp_path, monkeypatch):
     path = documents().row(2)
     plain = LeftToRight(20, random_state=0).fit(path).log_partition_
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "remove", lambda self: None)  # as if interrupted at the very end
+    with kept_files():
         assert (
             LeftToRight(20, checkpoint=tmp_path, random_state=0).fit(path).log_partition_ == plain
         )

@@ -13,10 +13,10 @@ from scipy.special import expit
 
 from sklpf import AIS, RTS, SMC, BernoulliRBM, Exact, ParallelTempering
 from sklpf.models import RBMPath
+from sklpf.partition import Draws
+from sklpf.partition.checks._regions import FOR_ALARM, missed_regions
 from sklpf.paths import LocalMasses, Regions, Stream, stream_key
 from sklpf.paths._capabilities import has
-from sklpf.readings._regions import FOR_ALARM, missed_regions
-from sklpf.runs import Draws
 
 Z_BOUND = 4.0
 

@@ -2,7 +2,7 @@
 its alarms counted.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,17 +10,35 @@ from known_problems import make_rbm_problem
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import PartitionEstimator
-from sklpf.partition import Alarm
+from sklpf.partition import Alarm, Diagnostic, Run
 from sklpf.paths import Stream, require_base, stream_key
-from sklpf.readings import Diagnostic, conclude, read
-from sklpf.runs import Run
 from sklpf.testing import check_partition_estimator
 from sklpf.uncertainty import jackknife, log_mean_exp
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class DrawnRun(Run):
+    options = ("trim",)
+    described = {
+        "largest": Diagnostic("largest weight of a group (nats)", "low", ("group",)),
+        "every": Diagnostic(dimensions=("group", "draw"), per_chain=True),
+    }
+
     log_weights: np.ndarray
+    trim: bool = False
+
+    def _read(self):
+        value, error = jackknife(lambda keep: log_mean_exp(self.log_weights[keep]), 20)
+        alarms = []
+        if self.trim:
+            alarms = [Alarm("trimmed", "the largest weight was dropped", "keep it")]
+        return self.conclude(
+            self.base_log_partition + float(value),
+            float(error),
+            19,
+            alarms=alarms,
+            diagnostics={"largest": self.log_weights.max(axis=1), "every": self.log_weights},
+        )
 
 
 class Drawn(PartitionEstimator):
@@ -32,11 +50,6 @@ class Drawn(PartitionEstimator):
         self.random_state = random_state
 
     _run_class = DrawnRun
-    _read_options = ("trim",)
-    _diagnostics = {
-        "largest": Diagnostic("largest weight of a group (nats)", "low", ("group",)),
-        "every": Diagnostic(dimensions=("group", "draw"), per_chain=True),
-    }
 
     def _sample(self, path, seed):
         base_log_partition = require_base(path, "Drawn")
@@ -44,20 +57,6 @@ class Drawn(PartitionEstimator):
         log_weights = (vectors[:, -1] - vectors[:, 0]).reshape(20, -1)
         return DrawnRun(
             ladder=path.ladder, base_log_partition=base_log_partition, log_weights=log_weights
-        )
-
-    @classmethod
-    def _reading(cls, run):
-        value, error = jackknife(lambda keep: log_mean_exp(run.log_weights[keep]), 20)
-        alarms = (
-            [Alarm("trimmed", "the largest weight was dropped", "keep it")]
-            if run.options["trim"]
-            else []
-        )
-        diagnostics = {"largest": run.log_weights.max(axis=1), "every": run.log_weights}
-        log_partition = run.base_log_partition + float(value)
-        return conclude(
-            run, "Drawn", log_partition, float(error), 19, alarms=alarms, diagnostics=diagnostics
         )
 
 
@@ -72,13 +71,13 @@ def test_it_keeps_the_contract_of_an_estimator():
 
 def test_its_runs_say_who_made_them_and_are_read_alike(fitted):
     run = fitted.run_
-    assert run.options == {"trim": False}
-    assert read(run).result.log_partition == fitted.log_partition_
+    assert (run.method, run.trim) == ("Drawn", False)
+    assert run.read().log_partition == fitted.log_partition_
     with pytest.warns(ConvergenceWarning, match="the largest weight was dropped: keep it"):
         other = Drawn(trim=True).fit(run)
     assert other.result_.alarms[0].kind == "trimmed"
     assert other.run_ is run
-    assert read(run).result.converged  # as it was made
+    assert run.read().converged  # as it was made
 
 
 def test_its_diagnostics_are_shown_labelled_and_dropped(fitted):
@@ -92,10 +91,3 @@ def test_its_diagnostics_are_shown_labelled_and_dropped(fitted):
     assert data["largest"].dims == ("group",)
     assert data["every"].dims == ("group", "draw")
     assert set(result.without_samples().diagnostics) == {"largest"}
-
-
-def test_runs_of_an_estimator_that_is_not_known_are_refused(fitted):
-    with pytest.raises(
-        ValueError, match="run was made by another, which is not known here: import it first"
-    ):
-        read(replace(fitted.run_, sampler="another"))

@@ -17,8 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import Exact, Gaussian, GeometricPath, ParallelTempering, RandomWalk, Uniform
 from sklpf.models import RBMPath
 from sklpf.paths import make_ladder
-from sklpf.runs import _plan
-from sklpf.runs._plan import doubling
+from sklpf.programs import _plan
 
 Z_BOUND = 3.7
 
@@ -144,7 +143,7 @@ def test_ladders_of_a_density_that_is_not_compiled_have_the_same_bits_side_by_si
     tempering, runs = ParallelTempering(7, 5, 128, transition=RandomWalk(1.0), random_state=0), []
     for n_blocks in (7, 2, 1):
         monkeypatch.setattr(_plan, "_FEWEST_BLOCKS", n_blocks)
-        runs.append(tempering.fit(path).run_)
+        runs.append(tempering.fit(path).run_.last)
     for field in ("pair_sums", "level_sums", "summaries", "round_trips", "slopes", "vector_levels"):
         for run in runs[1:]:
             np.testing.assert_array_equal(
@@ -191,15 +190,6 @@ def test_first_draws_are_spread_over_ladders():
 def test_bad_parameters_are_named(parameters, message):
     with pytest.raises(ValueError, match=message):
         ParallelTempering(**parameters).fit(make_rbm_problem("easy").path)
-
-
-@pytest.mark.parametrize("n_scans", [32, 33, 100, 1024, 4097])
-def test_rounds_double_and_use_all_scans(n_scans):
-    lengths = doubling(n_scans, 16)
-    assert sum(lengths) == n_scans
-    assert lengths[-1] >= n_scans / 2
-    assert min(lengths) >= 16
-    assert all(later >= earlier - 1 for earlier, later in zip(lengths, lengths[1:]))
 
 
 def test_a_stepping_stone_that_is_off_raises_no_alarm_on_bennetts_ratio():
@@ -254,11 +244,11 @@ def test_ladders_that_keep_their_log_partition_are_in_different_modes():
     with may_not_converge():
         run = tempering.fit(path).run_
     assert "different-modes" not in [alarm.kind for alarm in tempering.result_.alarms]
-    pair_sums = run.pair_sums.copy()
+    pair_sums = run.last.pair_sums.copy()
     moves = np.exp(np.repeat([0.0, 4.0], run.n_groups // 2))
     pair_sums[:, :, 0, 2] *= moves
     pair_sums[:, :, 0, 3] /= moves
     with pytest.warns(ConvergenceWarning, match="more between ladders than between the halves"):
-        tempering.fit(replace(run, pair_sums=pair_sums))
+        tempering.fit(replace(run, last=replace(run.last, pair_sums=pair_sums)))
     kinds = [alarm.kind for alarm in tempering.result_.alarms]
     assert kinds.count("different-modes") == 1

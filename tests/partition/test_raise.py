@@ -17,8 +17,8 @@ from sklearn.base import clone
 from sklpf import RAISE, Exact, Path
 from sklpf.models import RBMPath
 from sklpf.paths import Stream, stream_key
-from sklpf.runs import _plain, _programs
-from sklpf.runs._annealing import anneal_down
+from sklpf.programs import _programs
+from sklpf.programs._annealing import anneal_down
 from sklpf.transitions import Gibbs
 
 Z_BOUND = 4.5
@@ -93,21 +93,6 @@ def test_marginal_sweep_is_its_own_reversal(level):
     up = flows(path, level, n, 0, False, with_hidden=False)
     down = flows(path, level, n, 1, True, with_hidden=False)
     assert p_value_of_equal_flows(up.ravel(), down.T.ravel()) > 1e-5
-
-
-@pytest.mark.parametrize("weights", ["joint", "marginal"])
-def test_compiled_annealing_down_equals_the_plain_loop(weights):
-    path = make_rbm_problem("medium", weights=weights).path.with_ladder(np.linspace(0, 1, 30))
-    state = path.sample_base(20, Stream((1, 2)))
-    levels = np.repeat(np.arange(29, -1, -1)[:, np.newaxis], 20, axis=1)
-    fused, _, fused_weights = _programs.anneal(
-        path, Gibbs(), state, (), levels, Stream((1, 2), 0, 1), reverse=True
-    )
-    plain, _, plain_weights = _plain.anneal(
-        path, Gibbs(), state, (), levels, Stream((1, 2), 0, 1), reverse=True
-    )
-    np.testing.assert_array_equal(fused.v, plain.v)
-    np.testing.assert_allclose(fused_weights, plain_weights, atol=1e-3)
 
 
 def test_runs_down_the_ladder_segment_by_segment(monkeypatch):

@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import Gaussian, GeometricPath, ProductOfExperts, RejectionSampling, StudentT
 from sklpf.models import RBMPath
 from sklpf.partition._rejection import RejectionRun
-from sklpf.readings import read
 from sklpf.testing import check_partition_estimator
 
 NORMAL = np.log(2 * np.pi) / 2
@@ -63,8 +62,8 @@ def test_the_interval_covers_by_enumeration(share, n):
     """
     covered = 0.0
     for k in range(1, n + 1):
-        run = RejectionRun(sampler="RejectionSampling", n_samples=n, n_accepted=k, log_bound=0.0)
-        low, high = read(run).result.interval()
+        run = RejectionRun(n_samples=n, n_accepted=k, log_bound=0.0)
+        low, high = run.read().interval()
         covered += stats.binom.pmf(k, n, share) * (low <= np.log(share) <= high)
     assert covered >= 0.95 * (1 - stats.binom.pmf(0, n, share)) - 1e-9
 

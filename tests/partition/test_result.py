@@ -43,8 +43,7 @@ from sklpf import (
     compare_estimates,
 )
 from sklpf._utils.tables import decimals, from_to, short, with_error
-from sklpf.partition import Alarm, PartitionResult
-from sklpf.readings import Diagnostic
+from sklpf.partition import Alarm, Diagnostic, PartitionResult
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
@@ -166,8 +165,8 @@ def test_a_repr_is_one_short_line(tempering, rows):
 
 
 def test_runs_print_shapes_and_no_numbers(tempering):
-    lines = repr(tempering.run_).splitlines()
-    assert lines[0] == "ExchangeRun"
+    assert repr(tempering.run_).splitlines()[0] == "ExchangeRun"
+    lines = repr(tempering.run_.last).splitlines()
     assert all(len(line) < 130 for line in lines)
     assert any(line.split() == ["round_trips", "int64", "(4,)"] for line in lines)
     assert "AnnealingRun" in AIS(20, 50, random_state=0).fit(RBM).run_._repr_html_()
@@ -230,7 +229,7 @@ def test_labelled_arrays(tempering, rows):
     kept = run.to_xarray()
     assert kept["log_f"].dims == ("chain", "draw", "level")
     assert kept.sizes["chain"] == 4
-    np.testing.assert_array_equal(kept["moved_at"], run.vector_levels)
+    np.testing.assert_array_equal(kept["moved_at"], run.last.vector_levels)
     np.testing.assert_array_equal(
         kept["log_f"].values.reshape(-1, len(run.ladder)), run.samples.vectors
     )

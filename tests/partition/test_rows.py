@@ -1,21 +1,19 @@
 """Paths with one log Z for each row of data: the same bits for a row whatever runs beside it."""
 
 import copy
-import pickle
 import weakref
 
 import joblib
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from interruption import kept_files
 from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, RAISE, Exact, ParallelTempering
-from sklpf._utils.parallel import Checkpoint
 from sklpf.models import FactorialPath
 from sklpf.partition import Alarm, PartitionEstimator, PartitionResult
-from sklpf.partition._path_rows import cut_by_cost
 from sklpf.paths import Path
 from sklpf.testing import check_path
 
@@ -156,13 +154,6 @@ def test_jobs_and_back_ends_give_the_same_bits(backend):
     )
 
 
-def test_another_seed_gives_other_numbers():
-    assert np.all(
-        numbers(AIS(20, 30, random_state=4), Coins(X))
-        != numbers(AIS(20, 30, random_state=3), Coins(X))
-    )
-
-
 class Counting(PartitionEstimator):
     """Returns the number of calls so far, and complains about rows above 0."""
 
@@ -206,11 +197,10 @@ def test_alarms_are_counted():
     assert estimator.result_.reasons == ("in 4 of 5 rows: x is 0.250, above 0: shrink it",)
 
 
-def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
+def test_an_interrupted_run_goes_on(tmp_path):
     expected = numbers(AIS(20, 30, random_state=3), Coins(X))
     estimator = AIS(20, 30, random_state=3, checkpoint=tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "remove", lambda self: None)  # as if interrupted
+    with kept_files():
         np.testing.assert_array_equal(numbers(estimator, Coins(X)), expected)
     files = sorted(tmp_path.iterdir())
     assert len(files) == 5  # one for every block of rows, none of the rows' own
@@ -219,16 +209,15 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_checkpoints_keep_reasons(tmp_path, monkeypatch):
-    monkeypatch.setattr(Checkpoint, "remove", lambda self: None)
-
+def test_checkpoints_keep_reasons(tmp_path):
     def run():
         estimator = Counting([], tmp_path)
         with pytest.warns(ConvergenceWarning, match="in 1 of 2 rows: x is 1.000"):
             return estimator.fit(Coins([1.0, -1.0]))
 
-    assert len(run().rows) == 2
-    assert run().rows == []  # all read back
+    with kept_files():
+        assert len(run().rows) == 2
+        assert run().rows == []  # all read back
 
 
 def test_one_result_is_held_at_a_time():
@@ -242,28 +231,6 @@ def test_one_result_is_held_at_a_time():
             return PartitionResult("Heavy", 0.0, 0.0, diagnostics={"vectors": samples})
 
     assert len(Heavy().fit(Coins(np.arange(300.0))).alive) == 300
-
-
-# ---- blocks
-@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 100, 5000])
-def test_blocks_cover_all_rows(n):
-    bounds = cut_by_cost(np.ones(n))
-    sizes = np.diff(bounds)
-    assert bounds[0] == 0
-    assert bounds[-1] == n
-    assert sizes.min() >= 1
-    assert len(sizes) >= min(n, 8)
-    assert sizes.max() - sizes.min() <= 1
-    assert sizes.max() <= 64
-
-
-def test_blocks_have_equal_cost():
-    costs = np.r_[np.full(10, 100.0), np.ones(1000)]
-    bounds = cut_by_cost(costs)
-    assert bounds[0] == 0
-    assert bounds[-1] == 1010
-    work = np.add.reduceat(costs, bounds[:-1])
-    assert work.max() <= 100 + costs.sum() / 16 + 1
 
 
 # ---- what is wrong is said in one sentence
@@ -302,13 +269,6 @@ def test_raise_runs_on_rows():
     with may_not_converge():
         bound = RAISE(n_starts=8, n_temperatures=20, random_state=0).fit(Coins(X[:2]))
     assert bound.log_partition_.shape == (2,)
-
-
-def test_results_can_be_pickled():
-    estimator = AIS(20, 30, random_state=3).fit(Coins(X[:3]))
-    np.testing.assert_array_equal(
-        pickle.loads(pickle.dumps(estimator)).log_partition_, estimator.log_partition_
-    )
 
 
 @pytest.mark.parametrize(

@@ -11,19 +11,18 @@ import pytest
 from convergence import may_not_converge
 from known_problems import hidden_mode_problem, make_rbm_problem
 from reference_data import shared_data
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import RTS, Exact, Gaussian, GeometricPath, RandomWalk
 from sklpf.models import RBMPath
+from sklpf.partition._tempering_run import between_target_states, judge, tempering_alarms
+from sklpf.partition.checks._alarms import modes_alarms
 from sklpf.paths import Path
-from sklpf.readings._alarms import modes_alarms
-from sklpf.readings._rounds import between_target_states, judge, tempering_alarms
+from sklpf.programs import _plan
+from sklpf.programs._pilot import run_pilot
+from sklpf.programs._tempering import Setup, pool_groups, run_round
 from sklpf.reweighting import Pooled, mbar
-from sklpf.runs import _plan
-from sklpf.runs._pilot import run_pilot
-from sklpf.runs._rounds import Setup, run_round
-from sklpf.runs._tempering import pool_groups
 from sklpf.transitions import Gibbs
 from sklpf.uncertainty import Difference
 
@@ -31,9 +30,10 @@ T_BOUND = 4.8
 
 
 # ---- the estimator
-@pytest.mark.parametrize("weights", ["marginal", "joint"])
 @pytest.mark.parametrize(
-    "parameters", [{}, {"rao_blackwell": False}, {"prior": 2.0}, {"ladder": "sigmoid"}]
+    ("parameters", "weights"),
+    [({}, "joint"), ({"rao_blackwell": False}, "marginal")]
+    + [({"prior": 2.0}, "marginal"), ({"ladder": "sigmoid"}, "joint")],
 )
 def test_is_right_at_a_known_log_partition(parameters, weights):
     problem = make_rbm_problem("easy", weights=weights)
@@ -160,7 +160,7 @@ def test_mbar_tells_chains_that_have_not_spread():
     starts, log_weights = run_pilot(setup, log_softmax(-4 * path.ladder), 400)
     pilot = Pooled(np.zeros((1, 30)), pool_groups(first, log_weights, axis=0)[np.newaxis])
     _, last = run_round(setup, (0,), starts, -pilot(np.arange(10)), 10, n_kept=20_000)
-    verdict = judge(first, [last], pilot, rao_blackwell=True)
+    verdict = judge([last], pilot, rao_blackwell=True)
     error = verdict.curve[-1] - problem.log_partition
     assert error < -T_BOUND * verdict.std_error
     assert abs(verdict.diagnostics["mbar_log_partition"] - problem.log_partition) < abs(error) / 2
@@ -182,21 +182,6 @@ def test_groups_in_modes_of_their_own_are_an_alarm():
     assert rts.result_.diagnostics["between_groups"] > 0.2
 
 
-def test_states_are_weighted_by_the_target():
-    """The units' means at the target against exact draws, each in 5 joint standard errors: false
-    alarms of 1e-4.
-    """
-    problem = make_rbm_problem("easy")
-    rts = RTS(n_temperatures=8, n_sweeps=2000, random_state=0).fit(problem.path)
-    last = rts.run_.rounds[-1]
-    weights = np.exp(pool_groups(rts.run_.first, last.log_sums(True), axis=0)[:, -1])
-    groups = last.summaries[:, 0] / weights[:, np.newaxis]
-    draws = problem.path.summary(Exact().sample(problem.path, 4000, np.random.default_rng(0)))
-    error = np.hypot(groups.std(axis=0, ddof=1) / np.sqrt(10), draws.std(axis=0) / np.sqrt(4000))
-    assert np.all(np.abs(groups.mean(axis=0) - draws.mean(axis=0)) < 5 * error)
-    assert rts.result_.diagnostics["between_groups"] < 0.1
-
-
 def test_sees_no_hidden_mode_as_its_documentation_says():
     problem = hidden_mode_problem()
     rts = RTS(n_temperatures=4, n_sweeps=300, n_chains=20, random_state=0).fit(problem.path)
@@ -204,18 +189,6 @@ def test_sees_no_hidden_mode_as_its_documentation_says():
 
 
 # ---- what is kept
-def test_kept_vectors_serve_mbar():
-    problem = make_rbm_problem("easy")
-    rts = RTS(n_temperatures=15, n_sweeps=600, random_state=0).fit(problem.path)
-    result, last = rts.result_, rts.run_.rounds[-1]
-    vectors, levels = last.vectors, last.vector_levels
-    counts = np.bincount(levels.ravel(), minlength=15)
-    curve = mbar(vectors.reshape(-1, 15), counts)
-    error = result.std_error * 2  # MBAR has the noise of the drawn levels on top
-    assert abs(curve[-1] - problem.log_partition) < T_BOUND * error
-    np.testing.assert_array_equal(result.diagnostics["log_pseudo_prior"], last.log_pseudo_prior)
-    shares = softmax(vectors + last.log_pseudo_prior, axis=2).mean(axis=(0, 1))
-    np.testing.assert_allclose(shares, result.diagnostics["shares"], rtol=0.3)
 
 
 @pytest.mark.parametrize("n_sweeps", [2000, 20_000])
@@ -240,24 +213,6 @@ def test_a_run_is_small_and_serves_mbar_as_well_as_with_all_digits():
     )
     two = [mbar((last.vectors + more).reshape(-1, n_levels), counts)[-1] for more in (0, rounding)]
     assert abs(two[0] - two[1]) < 1e-4 * rts.log_partition_std_error_
-
-
-# ---- streams
-
-
-def test_compiled_programs_and_plain_loops_agree():
-    path = make_rbm_problem("digits").path
-    options = {"n_temperatures": 12, "n_sweeps": 400, "random_state": 3}
-    fused = RTS(**options).fit(path)
-
-    class Plain(Gibbs):
-        """Without the path's compiled programs."""
-
-        def compiled(self, path):
-            return None
-
-    generic = RTS(transition=Plain(), **options).fit(path)
-    np.testing.assert_allclose(generic.log_partition_, fused.log_partition_, rtol=1e-6)
 
 
 # ---- bad input

@@ -27,7 +27,7 @@ from sklpf import (
     ThermodynamicIntegration,
     compare_estimates,
 )
-from sklpf.readings._continuous import judge_continuous
+from sklpf.partition._continuous_run import judge_continuous
 from sklpf.transitions import Gibbs
 
 T_BOUND = 4.8
@@ -122,7 +122,7 @@ def test_a_sampler_is_judged_once(problem, monkeypatch):
         judged.append(run)
         return judge_continuous(run)
 
-    monkeypatch.setattr("sklpf.partition._simulated_tempering.judge_continuous", counted)
+    monkeypatch.setattr("sklpf.partition._continuous_run.judge_continuous", counted)
     integral = ThermodynamicIntegration(RTS(**SHORT), rule="continuous").fit(problem.path)
     assert len(judged) == 1
     again = ThermodynamicIntegration(rule="continuous").fit(integral.run_)

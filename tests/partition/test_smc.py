@@ -174,11 +174,11 @@ def test_waste_free_is_not_trusted_where_no_bound_shows_lost_modes():
     "options", [{"variant": "waste-free", "n_particles": 200}, {"n_temperatures": 30}]
 )
 def test_moves_that_are_tuned_are_right_and_show_their_acceptance(options):
-    """Eight runs together: t with 72 degrees of freedom exceeds 4.5 with a probability of 3e-5."""
+    """Four runs together: t with 36 degrees of freedom exceeds 4.7 with a probability of 4e-5."""
     problem = make_density_problem("gaussian 2-D, condition 1")
     options = {"n_temperatures": 12, "transition": RandomWalk()} | options
-    runs = [quietly(SMC(**options, random_state=seed), problem.path) for seed in range(8)]
-    assert abs(pooled_z(runs, problem.log_partition)) < 4.5
+    runs = [quietly(SMC(**options, random_state=seed), problem.path) for seed in range(4)]
+    assert abs(pooled_z(runs, problem.log_partition)) < 4.7
     for smc in runs:
         acceptance, steps = (smc.result_.diagnostics[name] for name in ("acceptance", "step_sizes"))
         assert acceptance.shape == steps.shape == (options["n_temperatures"],)

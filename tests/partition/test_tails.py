@@ -26,7 +26,7 @@ from sklpf import (
     Uniform,
 )
 from sklpf.partition import _base
-from sklpf.partition._tails import tail_alarms
+from sklpf.partition.checks._tails import tail_alarms
 from sklpf.paths import Stream, stream_key
 
 SEEDS = range(4)

@@ -23,11 +23,11 @@ from sklpf import (
 )
 from sklpf.interop import from_prior_transform
 from sklpf.models._density_ratio_path import DensityRatioPath
+from sklpf.partition import Draws
+from sklpf.partition.checks._regions import region_alarms
 from sklpf.paths import LocalMasses, Stream, stream_key
 from sklpf.paths._capabilities import has
 from sklpf.paths._climbs import _root_of_precision, mirrored
-from sklpf.readings._regions import region_alarms
-from sklpf.runs import Draws
 
 Z_BOUND = 4.0
 BASE = Gaussian(np.zeros(2), 9.0)
@@ -201,14 +201,14 @@ def test_regions_of_a_model_are_in_the_coordinates_of_its_rows():
     ["gaussian 2-D, condition 100", "laplace 6-D", "student-t 6-D", "two gaussians 10-D"]
     + ["box exponential", "box gaussian", "funnel", "beta-binomial", "linear regression"],
 )
-def test_right_draws_raise_no_alarm(kind):
-    """20 sets of 1000 exact draws, with an error of .02 nats. At one false alarm in a hundred three
-    of 180 or more come with a probability of .27, and two of 20 of one kind with .02; seeds are
-    fixed.
+@pytest.mark.parametrize("n_sets", [3, pytest.param(20, marks=pytest.mark.large)])
+def test_right_draws_raise_no_alarm(kind, n_sets):
+    """Sets of 1000 exact draws, with an error of .02 nats. At one false alarm in a hundred two of
+    20 of one kind come with a probability of .02; seeds are fixed.
     """
     problem = make_density_problem(kind)
     n_alarms = 0
-    for seed in range(20):
+    for seed in range(n_sets):
         regions = problem.path.regions(stream(seed))
         state = problem.path.sample_target(1000, stream(100 + seed))
         draws = Draws(problem.path.position(state), np.zeros(1000), np.arange(1000) % 10)
@@ -278,6 +278,7 @@ def far_units():
     return model, log_z + 1.5 * np.log(2 * np.pi) + 3 * np.log(2)
 
 
+@pytest.mark.large  # a program of its own; tests/partition/test_second_try.py has plain loops
 def test_a_base_with_the_missed_region_makes_the_run_right():
     model, log_partition = far_units()
     given = model.path()

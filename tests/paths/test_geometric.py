@@ -17,7 +17,6 @@ from scipy.special import log_ndtr
 
 from sklpf import (
     AIS,
-    BDMC,
     HAIS,
     RTS,
     BernoulliRBM,
@@ -303,17 +302,6 @@ def test_gradients_are_compared_in_any_units(size):
         )
 
 
-def test_one_wrong_component_is_found():
-    with pytest.raises(ValueError, match="grad disagrees"):
-        make(grad=lambda x: grad_correlated(x) * [1, 1.01])
-
-
-def test_a_gradient_is_not_compared_across_walls_and_kinks():
-    for name in ("wall", "Laplace"):
-        path = PATHS[name]
-        make(path.log_density, grad=path.grad)
-
-
 def test_a_base_that_is_not_normalised_is_refused_by_estimators():
     path = make(base=Unnormalised())
     assert path.base_log_partition is None
@@ -407,7 +395,7 @@ def grad_laplace_base(x):
     return -np.sign(x)
 
 
-@pytest.mark.parametrize("transition", [HMC(), RandomWalk(), Slice()])
+@pytest.mark.parametrize("transition", [HMC(), RandomWalk()])
 def test_functions_of_one_point_give_the_same_bits(transition):
     found = []
     for vectorized in (True, False):
@@ -439,21 +427,6 @@ def test_frozen_distributions_are_bases(frozen, base):
     assert_close(fitted[0], LOG_Z)
 
 
-def test_independent_frozen_distributions_are_a_base_with_a_gradient_of_the_users():
-    path = make(
-        grad=grad_correlated, base=[stats.laplace(), stats.laplace()], grad_base=grad_laplace_base
-    )
-    assert_close(HAIS(40, 60, random_state=0).fit(path), LOG_Z)
-
-
-def test_an_own_base_of_one_dimension():
-    path = GeometricPath(
-        lambda x: -(x[:, 0] ** 2) / 8, grad=lambda x: -x / 4, base=stats.norm(1, 3)
-    )
-    assert path.n_dimensions == 1
-    assert_close(HAIS(40, 60, random_state=0).fit(path), 0.5 * np.log(8 * np.pi))
-
-
 def test_a_prior_as_base_tempers_the_likelihood_alone():
     """Normal prior and likelihood: the evidence is known."""
     prior, data = Gaussian([0.0, 0.0], [1.0, 4.0]), np.array([1.5, -2.0])
@@ -474,34 +447,18 @@ def test_a_prior_as_base_tempers_the_likelihood_alone():
     assert_close(HAIS(40, 150, random_state=0).fit(path), evidence)
 
 
-def test_a_pickled_path_is_the_same():
-    for path in PATHS.values():
-        copied = pickle.loads(pickle.dumps(path))
-        state = path.sample_base(5, Stream(stream_key(0)))
-        np.testing.assert_array_equal(copied.log_f_ladder(state), path.log_f_ladder(state))
-        if path.bounds is not None:
-            np.testing.assert_array_equal(copied.bounds, path.bounds)
-
-
 # ---- walls and boxes
 LOG_Z_WALL = float(np.log(2 * np.pi) + log_ndtr(0.5 / 2**0.5))
 
 
-@pytest.mark.parametrize("transition", [HMC(), HMC(0.4), RandomWalk(), RandomWalk(0.8), Slice(2.0)])
-@pytest.mark.parametrize("ladder", ["linear", "adaptive"])
+@pytest.mark.parametrize(
+    ("ladder", "transition"),
+    [("adaptive", HMC()), ("linear", RandomWalk(0.8)), ("adaptive", Slice(2.0))],
+)
 def test_half_a_space_is_right(ladder, transition):
     fitted = AIS(60, 60, ladder=ladder, transition=transition, random_state=0).fit(PATHS["wall"])
     assert_close(fitted, LOG_Z_WALL)
     assert np.any(fitted.result_.diagnostics["log_weights"] == -np.inf)
-
-
-@pytest.mark.parametrize("transition", [HMC(), RandomWalk(), Slice(2.0)])
-def test_parallel_tempering_works_with_walls(transition):
-    tempering = ParallelTempering(10, 3, 128, transition=transition, random_state=0)
-    fitted = tempering.fit(PATHS["wall"])
-    assert abs(fitted.log_partition_ - LOG_Z_WALL) < 4.8 * fitted.log_partition_std_error_
-    drawn = tempering.sample(PATHS["wall"], 20, np.random.default_rng(0))
-    assert np.all(np.isfinite(drawn.gain))
 
 
 def test_chains_from_the_target_know_of_walls():
@@ -515,24 +472,6 @@ def test_chains_from_the_target_know_of_walls():
     np.testing.assert_allclose(
         [found["reverse_std_error"], found["delta_std_error"]], 1000**-0.5, rtol=0.1
     )
-
-
-class HalfPlane(GeometricPath):
-    """Half of a normal distribution, with exact draws."""
-
-    def __init__(self):
-        super().__init__(log_half, grad=lambda x: -x, base=Gaussian([0.5, 0.0], 1.5))
-
-    def sample_target(self, n, stream):
-        drawn = stream.generator().normal(size=(n, 2))
-        drawn[:, 0] = np.abs(drawn[:, 0])
-        return self.at(drawn)
-
-
-def test_both_directions_meet_at_a_wall():
-    fitted = BDMC(100, 40, transition=HMC(), random_state=0).fit(HalfPlane())
-    assert_close(fitted, np.log(np.pi))
-    assert np.any(fitted.result_.diagnostics["forward_log_weights"] == -np.inf)
 
 
 def log_half(x):
@@ -554,15 +493,6 @@ def test_parallel_tempering_places_levels_with_walls():
 
 def log_quadrant(x):
     return np.where(np.all(x > 0, axis=1), -np.sum(x**2, axis=1) / 2, -np.inf)
-
-
-@pytest.mark.parametrize("init", ["adaptive", "paper"])
-def test_rts_works_with_walls(init):
-    """Two chains in each group: some groups' base draws are all where the target is 0."""
-    rts = RTS(20, 3, n_sweeps=200, init=init, transition=RandomWalk(1.0), random_state=0)
-    with np.errstate(all="raise", under="ignore"):
-        fitted = rts.fit(PATHS["wall"])
-    assert abs(fitted.log_partition_ - LOG_Z_WALL) < 4.8 * fitted.log_partition_std_error_
 
 
 def log_far(x):
@@ -661,7 +591,7 @@ def slope(x):
     return -(x - 0.5)
 
 
-@pytest.mark.parametrize("transition", [HMC(), RandomWalk(), Slice()])
+@pytest.mark.parametrize("transition", [HMC()])
 def test_functions_may_change_their_argument(transition):
     fits = [
         AIS(n_temperatures=30, n_chains=20, transition=transition, random_state=0).fit(
@@ -698,7 +628,7 @@ def far_below(x):
     "estimator",
     [
         AIS(n_temperatures=50, random_state=0),
-        RTS(n_sweeps=2000, random_state=0),
+        RTS(20, 10, n_sweeps=400, random_state=0),
     ],
 )
 def test_large_constants_do_not_matter(estimator):

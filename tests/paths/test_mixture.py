@@ -12,7 +12,6 @@ from scipy import integrate
 from scipy.special import logsumexp
 
 from sklpf import (
-    AIS,
     HAIS,
     SMC,
     Gaussian,
@@ -178,10 +177,8 @@ def test_starts_from_which_nothing_is_found_are_left_out():
 @pytest.mark.parametrize(
     "estimator",
     [
-        HAIS(n_temperatures=300, n_chains=200, random_state=0),
-        SMC(random_state=0),
-        AIS(random_state=0),
-        ParallelTempering(random_state=0),
+        HAIS(n_temperatures=300, n_chains=100, random_state=0),
+        ParallelTempering(n_sweeps=1024, random_state=0),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )

@@ -7,7 +7,6 @@ comparisons; fixed seeds.
 
 import numpy as np
 import pytest
-from interruption import saves
 from scipy.special import logsumexp
 
 from sklpf import AIS, BDMC, RAISE, RTS, SMC, Exact, ParallelTempering
@@ -95,7 +94,7 @@ def sums(estimator):
         "BDMC": lambda: [run.up, run.down],
         "RTS": lambda: [run.rounds[-1].log_q_sums, run.rounds[-1].level_sums],
         "SMC": lambda: [run.log_means, run.log_weights, run.summaries, run.down],
-        "ParallelTempering": lambda: [run.pair_sums, run.level_sums, run.summaries],
+        "ParallelTempering": lambda: [run.last.pair_sums, run.last.level_sums, run.last.summaries],
     }[type(estimator).__name__]()
     return np.concatenate([np.ravel(array) for array in arrays])
 
@@ -196,19 +195,6 @@ def test_jobs_and_segments_do_not_show(name):
             return super().move(path, state, memory, levels, stream, reverse)
 
     assert not np.allclose(sums(fit(name, transition=Forgets())), whole, rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.parametrize("n_saved", [5, pytest.param(15, marks=pytest.mark.large)])
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_an_interrupted_run_goes_on_with_the_same_bits(name, n_saved, tmp_path):
-    path = Circle()
-    path.n_moves_per_segment = 20
-    whole = sums(fit(name, path))
-    with saves(interrupt_at=n_saved):
-        fit(name, path, checkpoint=tmp_path)
-    assert list(tmp_path.iterdir())
-    np.testing.assert_array_equal(sums(fit(name, path, checkpoint=tmp_path)), whole)
-    assert not list(tmp_path.iterdir())
 
 
 # ---- memory stays with its chain

@@ -11,7 +11,7 @@ from sklpf import HAIS
 from sklpf.models import BilinearPath
 from sklpf.paths import Stream, stream_key
 from sklpf.paths._base import map_state
-from sklpf.runs import _plain, _programs
+from sklpf.programs import _plain, _programs
 from sklpf.testing import check_path
 from sklpf.transitions import HMC
 

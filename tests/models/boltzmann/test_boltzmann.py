@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from lattices import CRITICAL_COUPLING, kaufman, lattice
 from scipy.special import logsumexp
 
-from sklpf import AIS, RTS, SMC, BoltzmannMachine, Exact, ParallelTempering
+from sklpf import AIS, BoltzmannMachine, Exact, ParallelTempering
 from sklpf.models import BoltzmannPath
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
@@ -114,7 +114,7 @@ def test_sixteen_by_sixteen_at_the_critical_point():
     assert error < Z_BOUND * result.std_error
 
 
-@pytest.mark.parametrize("estimator", [AIS(), SMC(), ParallelTempering(), RTS()], ids=str)
+@pytest.mark.parametrize("estimator", [AIS(n_temperatures=200), ParallelTempering()], ids=str)
 def test_samplers_agree_with_enumeration(estimator):
     """Z_BOUND standard errors each: a false alarm in 150,000."""
     model = random_model(10, seed=3)

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from decoders import Layers, Linear
-from interruption import saves
+from interruption import kept_files, saves
 from scipy.special import expit, logsumexp
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from sklpf import BDMC, HAIS, PartitionResult, compare
-from sklpf._utils.parallel import Checkpoint
+from sklpf import BDMC, HAIS, PartitionResult
 from sklpf.interop import from_decoder
 from sklpf.models.decoder._network import probes
 from sklpf.partition import _path_rows
@@ -42,7 +41,7 @@ def assert_right(model, rows, exact):
 
 
 # ---- right numbers
-@pytest.mark.parametrize(("n_latents", "noise_std"), [(1, 1.0), (3, 0.5)])
+@pytest.mark.parametrize(("n_latents", "noise_std"), [(3, 0.5)])
 def test_a_linear_decoder_has_the_density_of_its_closed_form(n_latents, noise_std):
     linear = Linear(n_latents, 8, noise_std)
     model = linear.model()
@@ -50,7 +49,7 @@ def test_a_linear_decoder_has_the_density_of_its_closed_form(n_latents, noise_st
     assert_right(model, rows, linear.log_likelihood(rows))
 
 
-@pytest.mark.parametrize("n_latents", [1, 2])
+@pytest.mark.parametrize("n_latents", [2])
 def test_a_network_with_binary_rows_agrees_with_a_grid(n_latents):
     network = Layers([n_latents, 20, 12], 2.0)
     model = network.model()
@@ -58,7 +57,7 @@ def test_a_network_with_binary_rows_agrees_with_a_grid(n_latents):
     assert_right(model, rows, network.log_likelihood(rows))
 
 
-@pytest.mark.parametrize("resolution", [None, 0.05])
+@pytest.mark.parametrize("resolution", [0.05, pytest.param(None, marks=pytest.mark.large)])
 def test_a_network_of_probabilities_agrees_with_a_grid(resolution):
     """Also where rounding makes many of them 0 or 1, which excludes a row that says the opposite,
     but for e^-100.
@@ -237,11 +236,9 @@ def test_other_rows_and_jobs_do_not_matter():
     [
         SHORT,
         HAIS(20, 60, transition=HMC(metric="dense"), random_state=3),
-        HAIS(20, 60, transition=HMC(n_leapfrog=2, half_life=None, metric="diag"), random_state=3),
-        HAIS(20, 60, transition=HMC(0.2), ladder="linear", random_state=3),
         HAIS(20, 60, transition=RandomWalk(), random_state=3),
     ],
-    ids=["levels of their own", "dense", "diag", "given step size", "random walk"],
+    ids=["levels of their own", "dense", "random walk"],
 )
 def test_a_row_alone_has_the_numbers_that_it_has_beside_others(estimator):
     class Alone(HAIS):
@@ -294,19 +291,9 @@ def test_rows_share_calls_of_the_decoder():
 def test_a_run_that_was_interrupted_goes_on_with_the_same_bits(tmp_path, monkeypatch):
     path = MODEL.path(X[:6])
     monkeypatch.setattr(_path_rows, "_ROWS_PER_BLOCK", 2)
-    saved = []
-
-    def save(self, *arguments, save=Checkpoint.save):
-        save(self, *arguments)
-        saved.append(None)
-        if len(saved) == 1:
-            raise KeyboardInterrupt
-
     estimator = clone(SHORT).set_params(checkpoint=tmp_path)
-    with monkeypatch.context() as patched:
-        patched.setattr(Checkpoint, "save", save)
-        with pytest.raises(KeyboardInterrupt), may_not_converge():
-            estimator.fit(path)
+    with may_not_converge(), saves(interrupt_at=1):
+        estimator.fit(path)
     with may_not_converge():
         resumed = estimator.fit(path).log_partition_
         whole = clone(SHORT).fit(path).log_partition_
@@ -333,11 +320,10 @@ def test_another_decoder_does_not_resume_the_run_of_the_one_before(tmp_path, mon
     """A pickle names functions, and not what they read."""
     binary = (np.random.default_rng(0).random((6, 5)) < 0.5).astype(float)
     estimator = clone(SHORT).set_params(checkpoint=tmp_path)
-    monkeypatch.setattr(Checkpoint, "remove", lambda self: None)
 
     def fitted(estimator):
         path = from_decoder(sloped, 2, pullback=pulled_back, encoder=encoder).path(binary)
-        with may_not_converge(), saves() as saved:
+        with may_not_converge(), kept_files(), saves() as saved:
             return estimator.fit(path).log_partition_, len(saved)
 
     before, n_saved = fitted(estimator)
@@ -362,13 +348,6 @@ def test_scores_and_intervals_are_those_of_the_rows():
     assert model.score(X) == interval.mean == model.score_samples(X).mean()
     low, high = interval.partition
     assert low < interval.mean < high
-
-
-def test_it_is_compared_with_a_model_of_the_same_rows():
-    other = Layers([2, 20, 12], 0.1, seed=1).model(partition_estimator=HAIS(50, 60))
-    model = NETWORK.model(partition_estimator=HAIS(50, 60))
-    rows = model.sample(20, random_state=3)
-    assert compare(model, other, rows).combined[0] > 0
 
 
 def test_a_clone_is_ready_after_fit():

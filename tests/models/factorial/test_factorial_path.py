@@ -14,17 +14,14 @@ from fused_programs import (
     assert_annealing_equals_the_loop,
     assert_derivatives_equal_finite_differences,
     assert_exchange_equals_the_loop,
-    assert_tempering_equals_the_loop,
     log_f_at,
     same_state,
 )
-from numpy.polynomial.hermite import hermgauss
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
-from sklpf import AIS, BDMC, RTS, Exact, ParallelTempering
+from sklpf import AIS, BDMC, Exact, ParallelTempering
 from sklpf.models import FactorialPath
-from sklpf.models.factorial._path import quadratic_sums, subset_sums
 from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
@@ -112,46 +109,11 @@ def test_blocks_of_many_components_equal_a_plain_sum():
     np.testing.assert_allclose(np.concatenate(blocks), log_weights[2], rtol=1e-9)
 
 
-def test_sums_by_doubling_equal_plain_sums():
-    rng = np.random.default_rng(0)
-    matrix, high = rng.normal(size=(7, 7)), np.array([1, 0, 1])
-    matrix += matrix.T
-    z = np.column_stack([all_states(4)[:, ::-1], np.tile(high, (16, 1))])
-    np.testing.assert_allclose(subset_sums(matrix[0, :4]), z[:, :4] @ matrix[0, :4], atol=1e-14)
-    np.testing.assert_allclose(
-        quadratic_sums(matrix, 4, high), np.sum(z @ matrix * z, axis=1), atol=1e-13
-    )
-
-
 def test_the_density_integrates_to_one_in_one_dimension():
     parameters = make_parameters(4, 1)
     x = np.linspace(-15, 15, 4001)  # the narrowest normal density has a standard deviation of 0.55
     density = np.exp(Exact().fit(FactorialPath(x[:, np.newaxis], *parameters)).log_partition_)
     assert np.sum(density) * (x[1] - x[0]) == pytest.approx(1, abs=1e-10)
-
-
-def test_the_density_integrates_to_one_in_two_dimensions():
-    parameters = make_parameters(3, 2)
-    x = np.linspace(
-        -11, 11, 201
-    )  # the trapezoidal rule converges faster than any power of its step here
-    grid = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
-    density = np.exp(Exact().fit(FactorialPath(grid, *parameters)).log_partition_)
-    assert np.sum(density) * (x[1] - x[0]) ** 2 == pytest.approx(1, abs=1e-8)
-
-
-def test_one_component_has_a_closed_form():
-    nodes, weights = hermgauss(
-        40
-    )  # mean of the component integrated by Gauss-Hermite: N(x; m mu, s) mixed over mu
-    mean, spread, noise, probability = 0.8, 0.5, 0.3, 0.4
-    path = FactorialPath([[1.3]], [[mean]], [[spread]], noise, [probability])
-    drawn = mean + np.sqrt(2 * spread) * nodes
-    active = np.sum(weights * np.exp(-((1.3 - drawn) ** 2) / (2 * noise))) / np.sqrt(np.pi)
-    expected = (
-        probability * active + (1 - probability) * np.exp(-(1.3**2) / (2 * noise))
-    ) / np.sqrt(2 * np.pi * noise)
-    assert Exact().fit(path).log_partition_[0] == pytest.approx(np.log(expected), abs=1e-12)
 
 
 # ---- the path's contract
@@ -190,27 +152,6 @@ def test_derivatives_equal_finite_differences(n_components, n_features):
     np.testing.assert_array_equal(path.derivatives(state, np.full(20, 2))[:, 1], 0)
 
 
-def test_base_draws_have_the_prior_means():
-    path, _, (_, _, _, probability) = make_path(6, 2)
-    z = path.row(0).sample_base(20_000, STREAM).z
-    # 6 means, two-sided normal bound 4.5: false alarms in 4e-5
-    assert np.all(
-        np.abs(z.mean(axis=0) - probability)
-        < 4.5 * np.sqrt(probability * (1 - probability) / 20_000)
-    )
-
-
-def test_long_runs_visit_states_as_the_posterior_does():
-    path = make_path(3, 2)[0].row(0)
-    state, last = path.sample_base(20_000, STREAM), np.full(20_000, 3)
-    for t in range(20):  # these chains forget their start in a few sweeps
-        state = path.gibbs(state, last, STREAM.at(2 + t))
-    counts = np.bincount(state.z @ [1, 2, 4], minlength=8)
-    expected = np.exp(path.enumerate_block(0, 3) - logsumexp(path.enumerate_block(0, 3))) * 20_000
-    # each count within 4.5 standard deviations: false alarms in 5e-5
-    assert np.all(np.abs(counts - expected) < 4.5 * np.sqrt(expected) + 1)
-
-
 # ---- fused programs equal plain loops
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
@@ -222,16 +163,10 @@ def test_exchange_equals_the_plain_loop():
     assert_exchange_equals_the_loop(make_path(5, 2)[0].row(0))
 
 
-@pytest.mark.parametrize(("sweeps_per_redraw", "stride"), [(1, 1), (3, 4)])
-def test_tempering_equals_the_plain_loop(sweeps_per_redraw, stride):
-    assert_tempering_equals_the_loop(make_path(5, 2)[0].row(0), sweeps_per_redraw, stride)
-
-
 # ---- estimators agree
 ESTIMATORS = {
     "AIS": AIS(100, 200, random_state=0),
     "ParallelTempering": ParallelTempering(n_sweeps=512, random_state=0),
-    "RTS": RTS(100, 20, random_state=0),
     "BDMC": BDMC(50, 100, random_state=0),
 }
 
@@ -277,14 +212,6 @@ def test_a_row_has_the_same_bits_in_any_company(estimator):
         np.testing.assert_array_equal(log_likelihood(X[:30]), everything[:30])
 
 
-def test_blocks_of_rows_do_not_show(monkeypatch):
-    path, X, parameters = make_path(3, 5, n_rows=11)
-    monkeypatch.setattr("sklpf.models.factorial._path._ROWS_AT_ONCE", 4)
-    np.testing.assert_array_equal(FactorialPath(X, *parameters).statistics, path.statistics)
-    np.testing.assert_allclose(path.statistics[:, :3], X @ parameters[0].T, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(path.statistics[:, 3], np.sum(X**2, axis=1), rtol=1e-12)
-
-
 def test_float32_and_read_only_memory_maps_are_taken(tmp_path):
     path, X, parameters = make_path(3, 5)
     np.save(tmp_path / "X.npy", X)
@@ -293,12 +220,6 @@ def test_float32_and_read_only_memory_maps_are_taken(tmp_path):
     single = X.astype(np.float32)
     expected = FactorialPath(single.astype(float), *parameters).statistics
     np.testing.assert_array_equal(FactorialPath(single, *parameters).statistics, expected)
-
-
-def test_a_path_of_many_rows_asks_for_one():
-    path, _, _ = make_path(3, 2)
-    with pytest.raises(ValueError, match=r"choose one with row\(t\)"):
-        path.sample_base(3, STREAM)
 
 
 # ---- extreme values
@@ -378,12 +299,6 @@ GOOD = {
 def test_bad_parameters_are_refused(name, value, message):
     with pytest.raises(ValueError, match=message):
         FactorialPath(**{**GOOD, name: value})
-
-
-def test_too_many_components_are_refused_by_exact():
-    path = make_path(26, 2)[0]
-    with pytest.raises(ValueError, match=r"Exact would enumerate 2\*\*26"):
-        Exact().fit(path)
 
 
 def test_a_pickled_path_gives_the_same_bits():

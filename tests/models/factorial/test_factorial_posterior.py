@@ -238,16 +238,6 @@ def test_bounds_stay_below_the_enumerated_evidence(kind, diagonal):
     assert exact - 4 < best <= exact + 1e-9
 
 
-def test_bound_is_the_evidence_where_the_posterior_has_its_form():
-    """Components that are practically always on: the means are normal given X, and the bound is
-    tight.
-    """
-    on, X = np.full(2, 1 - 1e-12), 1 + 0.1 * np.random.default_rng(0).normal(size=(4, 3))
-    *_, last = sweeps(FactorialPosterior(X, np.ones((4, 2)), 0.1, 1.0, on), tol=1e-12)
-    exact = log_evidence(X, 0.1, 1.0, on, np.ones(4))
-    assert last.elbo == pytest.approx(exact, abs=1e-6)
-
-
 # -- invariances
 def test_order_of_the_components_does_not_matter_to_the_bound():
     posterior = make_posterior(rows(), 4, learned=ALL)

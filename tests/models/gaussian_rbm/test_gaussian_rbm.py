@@ -9,7 +9,7 @@ from scipy.optimize import check_grad
 from scipy.special import expit, logsumexp
 from scipy.stats import norm
 
-from sklpf import AIS, RTS, SMC, Exact, GaussianRBM, ParallelTempering
+from sklpf import AIS, Exact, GaussianRBM, ParallelTempering
 from sklpf.models.gaussian_rbm.learning._contrastive_divergence import gradient
 from sklpf.models.gaussian_rbm.learning._hidden_chains import jump, log_marginal, sweep
 from sklpf.models.gaussian_rbm.learning._parameters import Parameters
@@ -163,7 +163,7 @@ def test_log_f_of_the_target_is_the_models():
 
 
 # -- log Z
-@pytest.mark.parametrize("estimator", [AIS(), SMC(), ParallelTempering(), RTS()], ids=str)
+@pytest.mark.parametrize("estimator", [AIS(n_temperatures=200), ParallelTempering()], ids=str)
 def test_samplers_agree_with_enumeration(estimator):
     """Z_BOUND standard errors each: a false alarm in 150,000."""
     model = random_model(10, 5, seed=3)
@@ -201,8 +201,9 @@ def test_draws_have_the_models_moments():
     means = model.intercept_visible_ + hidden @ model.components_
     log_weights = log_joint(model, means, hidden)
     mean = np.exp(log_weights - logsumexp(log_weights)) @ means
-    for estimator, bound in ((None, Z_BOUND), (ParallelTempering(random_state=0), 2 * Z_BOUND)):
-        X = model.set_params(partition_estimator=estimator).sample(20_000, random_state=0)
+    tempering = ParallelTempering(n_sweeps=512, random_state=0)
+    for estimator, n, bound in ((None, 20_000, Z_BOUND), (tempering, 4000, 2 * Z_BOUND)):
+        X = model.set_params(partition_estimator=estimator).sample(n, random_state=0)
         errors = (X.mean(axis=0) - mean) / (X.std(axis=0) / np.sqrt(len(X)))
         assert np.all(np.abs(errors) < bound)
     again = model.gibbs(X)
@@ -211,17 +212,19 @@ def test_draws_have_the_models_moments():
 
 
 # -- learning
-def test_fits_recover_the_likelihood_of_a_known_mixture():
+@pytest.mark.parametrize("schedule", ["linear", pytest.param("constant", marks=pytest.mark.large)])
+def test_fits_recover_the_likelihood_of_a_known_mixture(schedule):
     """The mean log-likelihood of the truth less that of a maximum likelihood fit is about 23 / (2
     n) = .004 nats on new rows, where 23 is the number of parameters; five times that is refused.
     A single Gaussian loses 0.69.
     """
     truth = random_model(3, 4, seed=9)
     X, new = truth.sample(3000, random_state=0), truth.sample(20_000, random_state=1)
-    for schedule in ("constant", "linear"):
-        model = GaussianRBM(3, learning_rate_schedule=schedule, n_iter=200, random_state=0).fit(X)
-        loss = np.mean(truth.score_samples(new) - model.score_samples(new))
-        assert -0.01 < loss < 0.02
+    model = GaussianRBM(3, learning_rate_schedule=schedule, n_iter=120, random_state=0).fit(X)
+    loss = np.mean(truth.score_samples(new) - model.score_samples(new))
+    assert -0.01 < loss < 0.02
+    if schedule == "linear":
+        assert_moments_match(model, X)
 
 
 def test_a_fit_does_not_depend_on_the_units_of_the_data():
@@ -236,12 +239,10 @@ def test_a_fit_does_not_depend_on_the_units_of_the_data():
     )
 
 
-def test_learning_matches_the_moments():
+def assert_moments_match(model, X):
     """Maximum likelihood makes E[h] the same over rows and over the model, and its means those of
     the rows; the chains' own error is below 0.05 standard deviations.
     """
-    X = random_model(3, 4, seed=9).sample(2000, random_state=0)
-    model = GaussianRBM(3, learning_rate_schedule="linear", n_iter=200, random_state=0).fit(X)
     drawn = model.sample(50_000, random_state=0)
     away = (drawn.mean(axis=0) - X.mean(axis=0)) / X.std(axis=0)
     np.testing.assert_allclose(away, 0, atol=0.05)
@@ -273,5 +274,5 @@ def test_well_separated_modes_are_learned():
     """A Gaussian loses 2.7 nats, and chains without jumps diverge."""
     truth = random_model(12, 30, seed=4, scale=2.0)
     X, new = truth.sample(3000, random_state=0), truth.sample(5000, random_state=1)
-    model = GaussianRBM(12, n_iter=60, random_state=0).fit(X)
+    model = GaussianRBM(12, n_iter=40, random_state=0).fit(X)
     assert -0.02 < np.mean(truth.score_samples(new) - model.score_samples(new)) < 0.3

@@ -7,15 +7,12 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment, minimize
-from scipy.special import gammaln
+from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, Exact, LatentDirichletAllocation, compare
 from sklpf.datasets import make_bars_corpus
 from sklpf.models.lda._completion import split_tokens
-from sklpf.models.lda.learning._priors import fit_prior
-from sklpf.models.lda.learning._variational_bayes import Steps, Trainer
 
 QUICK = AIS(n_temperatures=50, n_chains=16)
 UNTRUSTED = pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted")
@@ -39,10 +36,7 @@ def overlap(model, topics):
     ("tempering", "method"),
     [
         (None, "batch"),
-        ("annealed", "batch"),
-        ("global", "batch"),
         ("local", "batch"),
-        (None, "online"),
         ("annealed", "online"),
     ],
 )
@@ -78,35 +72,6 @@ def test_a_learned_prior_tells_frequent_topics_from_rare_ones():
     assert learned[:4].min() > 2 * learned[4:].max()
     fixed = LatentDirichletAllocation(8, doc_topic_prior=0.5, **options).fit(X)
     assert model.elbo_ > fixed.elbo_ + 100
-
-
-def test_newton_steps_reach_the_best_prior():
-    rng = np.random.default_rng(0)
-    start = np.full(4, 0.7)
-    shares = rng.dirichlet([2.0, 0.5, 0.1, 0.02], 400)
-    counts = np.array([rng.multinomial(50, row) for row in shares]).astype(float)
-
-    def loss(log_alpha):
-        alpha = np.exp(log_alpha)
-        sums = gammaln(alpha.sum()) - gammaln(alpha.sum() + 50)
-        return -np.mean(np.sum(gammaln(alpha + counts) - gammaln(alpha), axis=1) + sums)
-
-    best = np.exp(minimize(loss, np.zeros(4), tol=1e-12).x)
-    np.testing.assert_allclose(fit_prior(start, start + counts, 1.0), best, rtol=1e-4)
-    step = fit_prior(start, start + counts, 0.1)
-    assert np.all(np.abs(np.log(step / best)) < np.abs(np.log(0.7 / best)))
-    np.testing.assert_array_equal(
-        fit_prior(np.array([0.3]), counts[:, :1], 1.0), [0.3]
-    )  # any value is as good
-
-
-def test_the_prior_of_topics_that_no_document_has_falls():
-    alpha = np.full(3, 0.5)
-    gamma = alpha + np.array([[10.0, 5.0, 0.0]]) * np.ones((20, 1))
-    learned = fit_prior(alpha, gamma, 0.5)
-    assert np.exp(-0.5) * 0.5 <= learned[2] < 0.5
-    assert np.all(learned[:2] > 0.5)
-    assert np.all(np.isfinite(fit_prior(alpha, gamma, 1.0)))
 
 
 @pytest.mark.parametrize("learned", [False, True])
@@ -265,17 +230,6 @@ def test_completion_of_a_document_does_not_depend_on_the_others(fitted):
     assert model.completion_score(X) > random.completion_score(X) + 0.2
 
 
-def test_completion_splits_tokens_evenly():
-    X = sp.csr_matrix(np.tile(np.arange(1, 41), (200, 1)) + np.arange(200)[:, None])
-    first, _ = split_tokens(X)
-    share = first.toarray() / X.toarray()
-    # means of 200 hypergeometric shares: 5 standard errors, 40 of them: a false alarm in 4e4 runs
-    n = X.toarray()
-    error = np.sqrt((0.25 / n).mean(axis=0) / 200)
-    assert np.all(np.abs(share.mean(axis=0) - 0.5) < 5 * error)
-    assert share.std() > 0
-
-
 # ---- streams
 def test_a_stream_goes_through_in_bounded_memory():
     def documents(n, seed):
@@ -311,34 +265,6 @@ def test_a_stream_learns_what_fit_learns():
     assert not hasattr(model, "elbo_")
     model.fit(X)
     assert np.isfinite(model.bound_)
-
-
-def test_a_trainer_writes_to_the_model_when_told_and_nothing_before():
-    X, _, _ = make_bars_corpus(100, size=3, random_state=0)
-    options = {
-        "learning_method": "online",
-        "batch_size": 30,
-        "learn_doc_topic_prior": True,
-        "random_state": 0,
-    }
-    model = LatentDirichletAllocation(4, max_iter=0, **options).fit(X)
-    trainer = Trainer(
-        model,
-        X,
-        100,
-        Steps.of_fit(model, 100),
-        lambda function, items: [*map(function, items)],
-    )
-    for _ in range(3):
-        trainer.run()
-    assert (model.n_batch_iter_, len(model.temperatures_)) == (1, 0)
-    np.testing.assert_array_equal(model.doc_topic_prior_, np.full(4, 0.25))
-    trainer.store(model)
-    whole = LatentDirichletAllocation(4, max_iter=3, **options).fit(X)
-    np.testing.assert_array_equal(model.components_, whole.components_)
-    np.testing.assert_array_equal(model.doc_topic_prior_, whole.doc_topic_prior_)
-    assert (model.n_batch_iter_, len(model.temperatures_)) == (13, 12)
-    assert trainer.bound() == (whole.bound_, whole.elbo_)
 
 
 # ---- what is refused

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment, minimize_scalar
+from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
@@ -16,13 +16,10 @@ from sklpf import LatentDirichletAllocation, LeftToRight
 from sklpf.datasets import make_bars_corpus
 from sklpf.models.lda.learning._gibbs import (
     Chain,
-    Sampling,
     State,
     Tokens,
     _warn_if_unsettled,
-    run_chain,
 )
-from sklpf.models.lda.learning._priors import fit_symmetric_prior
 
 GIBBS = {"learning_method": "gibbs", "random_state": 0}
 UNSETTLED = pytest.mark.filterwarnings("ignore:Gibbs sampling (has not settled|needs)")
@@ -60,24 +57,6 @@ def test_the_sampler_has_the_distribution_of_the_enumerated_topics(alpha, eta):
     assert chi2.sf(statistic, 63) > 1e-6  # a false alarm in a million runs
 
 
-@pytest.mark.parametrize("n_topics", [1, 16, 20, 100])
-def test_counts_are_those_of_the_topics(n_topics):
-    X, _, _ = make_bars_corpus(40, size=4, n_tokens=30, random_state=0)
-    X = sp.csr_matrix(X)
-    corpus = Tokens.of(X)
-    np.testing.assert_array_equal(corpus.words[:30], np.repeat(X[0].indices, X[0].data.astype(int)))
-    state = State(corpus, np.full(n_topics, 0.1), 0.1, (1, 2))
-    for step in range(5):
-        state.sweep(step)
-        counts = np.zeros_like(state.by_word)
-        np.add.at(counts, (corpus.words, state.z), 1)
-        np.testing.assert_array_equal(state.by_word, counts)
-        np.testing.assert_array_equal(state.by_topic, counts.sum(axis=0)[:n_topics])
-        assert state.by_document().sum() == 1200
-    expected = log_joint(corpus, state.z, state.alpha, state.eta)
-    assert state.log_joint(state.by_document()) == pytest.approx(expected, rel=1e-10)
-
-
 def test_a_token_is_drawn_in_proportion_to_its_weights():
     corpus = Tokens(np.zeros(1, np.int32), np.array([0, 1]), 2)
     alpha, seen = np.linspace(0.1, 3.0, 40), np.zeros(40)
@@ -108,23 +87,6 @@ def test_tiny_weights_are_not_lost():
 
 
 # ---- priors
-def test_the_prior_of_topics_is_the_one_that_makes_the_counts_most_probable():
-    rng = np.random.default_rng(0)
-    counts = np.array([rng.multinomial(300, row) for row in rng.dirichlet(np.full(50, 0.2), 30)]).T
-    totals = counts.sum(axis=0)
-
-    def loss(log_eta):
-        eta = np.exp(log_eta)
-        value = np.sum(gammaln(eta + counts) - gammaln(eta))
-        return -value - np.sum(gammaln(50 * eta) - gammaln(50 * eta + totals))
-
-    best, eta = (
-        np.exp(minimize_scalar(loss, bounds=(-6, 3), method="bounded", options={"xatol": 1e-9}).x),
-        1.0,
-    )
-    for _ in range(200):
-        eta = fit_symmetric_prior(eta, counts, totals, 0.5)
-    assert eta == pytest.approx(best, rel=1e-5)
 
 
 @UNSETTLED
@@ -206,14 +168,6 @@ def test_held_out_documents_are_at_least_as_probable_as_with_variational_topics(
     assert (sampled.n_iter_, len(sampled.log_joint_)) == (150, 31)
     assert sampled.log_joint_[-1] > sampled.log_joint_[0]
     np.testing.assert_allclose(sampled.transform(test).sum(axis=1), 1, rtol=1e-6)
-
-
-def test_components_are_the_prior_and_averaged_counts(corpus):
-    X = corpus[0]
-    sampling = Sampling(10, False, False)
-    chain = run_chain(Tokens.of(X), np.full(4, 0.3), 0.2, sampling, (1, 2))
-    np.testing.assert_allclose(chain.counts.sum(axis=0), X.sum(axis=0).A1, rtol=1e-12)
-    assert np.any(chain.counts % 1 == 0.5)  # of two passes
 
 
 def test_a_fit_says_whether_it_has_settled():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation as Reference
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV
@@ -42,9 +41,9 @@ def corpus(n=300, dtype=np.float64, random_state=0):
     return X.astype(dtype)
 
 
-@pytest.mark.parametrize("method", ["batch", "online"])
 @pytest.mark.parametrize(
-    "make", [sp.csr_matrix, sp.csr_array, sp.csc_matrix, lambda X: X.toarray()]
+    ("method", "make"),
+    [("batch", sp.csr_matrix), ("online", sp.csc_matrix), ("online", lambda X: X.toarray())],
 )
 def test_a_seed_gives_the_topics_of_scikit_learn(method, make):
     X = make(corpus())
@@ -67,8 +66,7 @@ def test_a_seed_gives_the_topics_of_scikit_learn(method, make):
     assert (ours.doc_topic_prior_, ours.topic_word_prior_) == (1 / 12, 1 / 12)
 
 
-@pytest.mark.parametrize("prior", [0.01, 0.2, 1.0])
-@pytest.mark.parametrize("n_components", [3, 12, pytest.param(60, marks=pytest.mark.large)])
+@pytest.mark.parametrize(("n_components", "prior"), [(3, 1.0), (12, 0.01)])
 def test_the_same_topics_give_documents_the_same_gamma(n_components, prior):
     X = corpus()
     theirs = Reference(n_components, doc_topic_prior=prior, random_state=0).fit(X)
@@ -152,30 +150,3 @@ def test_grid_search_over_a_pipeline():
     assert search.best_params_ == {"latentdirichletallocation__n_components": 8}
     names = search.best_estimator_.get_feature_names_out()
     assert list(names[:2]) == ["latentdirichletallocation0", "latentdirichletallocation1"]
-
-
-@pytest.mark.parametrize("tempering", [None, "annealed", "global", "local"])
-def test_a_clone_with_the_same_seed_and_any_number_of_jobs_gives_the_same_bits(tempering):
-    X = corpus(200)
-    model = LatentDirichletAllocation(
-        12,
-        learning_method="online",
-        batch_size=90,
-        max_iter=3,
-        tempering=tempering,
-        n_temperatures=5,
-        random_state=0,
-    )
-    one, three = model.fit(X), clone(model).set_params(n_jobs=3).fit(X)
-    np.testing.assert_array_equal(one.components_, three.components_)
-    np.testing.assert_array_equal(one.temperatures_, three.temperatures_)
-    np.testing.assert_array_equal(one.transform(X), three.transform(X))
-    assert one.elbo_ == three.elbo_
-
-
-def test_topics_of_a_document_do_not_depend_on_its_company():
-    X, model = corpus(100), LatentDirichletAllocation(12, random_state=0)
-    together = model.fit(X).transform(X)
-    order = np.random.default_rng(0).permutation(100)[:70]
-    np.testing.assert_array_equal(model.transform(X[order]), together[order])
-    np.testing.assert_array_equal(model.transform(X[5:6]), together[5:6])

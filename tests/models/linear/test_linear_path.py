@@ -12,7 +12,7 @@ from sklpf import HAIS, Exact
 from sklpf.models import LinearPath
 from sklpf.paths import Stream, stream_key
 from sklpf.paths._base import map_state
-from sklpf.runs import _plain, _programs
+from sklpf.programs import _plain, _programs
 from sklpf.testing import check_path
 from sklpf.transitions import HMC
 

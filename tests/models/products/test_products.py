@@ -187,35 +187,6 @@ def test_the_tail_index_is_the_least_of_all_sets_of_filters(most, monkeypatch):
         assert index_of_bases(filters, exponents) <= max(found.alpha, 0) + 1e-9
 
 
-def shell_mass(filters, exponents, radius):
-    """The integral of f over the sides of the square |x| = radius, on grids that are fine where
-    an expert is near 0.
-    """
-    total = 0.0
-    for axis in (0, 1):
-        across = filters[:, 1 - axis]
-        zeros = -filters[:, axis][across != 0] * radius / across[across != 0]
-        centres = np.concatenate([zeros, [0.0]])
-        steps = np.linspace(-1, 1, 401) * np.arcsinh(100 * radius)
-        grid = np.sort((centres[:, np.newaxis] + np.sinh(steps) / 50).ravel())
-        grid = grid[np.abs(grid) <= radius]
-        u = np.multiply.outer(grid, across) + radius * filters[:, axis]
-        total += 2 * np.trapezoid(np.exp(-np.log1p(u**2) @ exponents), grid)
-    return total
-
-
-def test_shells_have_the_mass_that_the_index_says():
-    """In the plane the mass at a distance of r falls as r^-(1 + alpha), whether alpha is above 0
-    or below. Between 1e6 and 1e8 the next power is seen a little (at most .08), of 30 products.
-    """
-    sets = [each for each in dependent_sets(200, 1) if each[0].shape[1] == 2][:30]
-    assert len(sets) == 30
-    for filters, exponents in sets:
-        masses = [shell_mass(filters, exponents, radius) for radius in (1e6, 1e8)]
-        slope = -np.log(masses[1] / masses[0]) / np.log(100)
-        assert slope == pytest.approx(1 + tail_index(filters, exponents).alpha, abs=0.1)
-
-
 def test_repeated_filters_are_one_expert():
     """Two of (1, 0) with exponents of 1 are one of 2, so that log Z is known. z-bound 4."""
     filters = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]

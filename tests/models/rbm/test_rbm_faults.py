@@ -6,7 +6,6 @@ import contextlib
 import pickle
 import warnings
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +14,6 @@ from convergence import may_not_converge
 from scipy.special import log_expit, logsumexp
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import cross_val_score
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf import AIS, BernoulliRBM, ParallelTempering
@@ -111,39 +109,6 @@ def test_training_where_no_unit_is_on():
     model = BernoulliRBM(4, batch_size=10, n_iter=200, learning_rate=0.5, random_state=0).fit(X)
     assert model.score(X) > -0.1  # all the mass on the only row
     assert np.all(np.isfinite(model.components_))
-
-
-def test_empty_data_and_wrong_rows_say_what_is_wrong():
-    for method in ("fit", "partial_fit"):
-        for X, message in (
-            (np.zeros((0, 5)), "0 sample"),
-            (np.zeros((5, 0)), "0 feature"),
-            (np.full((4, 5), np.nan), "NaN"),
-            (np.full((4, 5), np.inf), "infinity"),
-            (np.zeros(5), "2D array"),
-            ([["a", "b"]], "could not convert"),
-        ):
-            with pytest.raises(ValueError, match=message):
-                getattr(BernoulliRBM(2), method)(X)
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"n_components": 0},
-        {"learning_rate": 0},
-        {"batch_size": 0},
-        {"n_iter": -1},
-        {"partition_estimator": "ais"},
-        {"on_nonconvergence": "ignore"},
-        {"n_jobs": 1.5},
-    ],
-)
-def test_bad_parameters_are_named(parameters):
-    (name,) = parameters
-    for method in ("fit", "partial_fit"):
-        with pytest.raises(ValueError, match=f"The '{name}' parameter of BernoulliRBM"):
-            getattr(BernoulliRBM(2).set_params(**parameters), method)(BINARY[:10])
 
 
 # ---- training that fails
@@ -246,29 +211,6 @@ def test_gibbs_says_what_is_wrong_with_its_rows(v, message):
         BernoulliRBM(5, n_iter=1).fit(BINARY).gibbs(v)
     with pytest.raises(NotFittedError):
         BernoulliRBM(5).gibbs(v)
-
-
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_other_back_ends_give_the_same_bits(backend, tmp_path):
-    X = np.tile(BINARY, (2, 1))  # 1.8 MB: joblib hands it to workers as a read-only memory map
-    tempering = ParallelTempering(n_ladders=4, n_sweeps=64)
-    model = BernoulliRBM(
-        21,
-        batch_size=100,
-        n_iter=2,
-        random_state=0,
-        partition_estimator=tempering,
-        on_nonconvergence="nan",
-    )
-    serial = model.fit(X).estimate_log_partition().log_partition_
-    scores = cross_val_score(
-        model.set_params(partition_estimator=AIS(100, 101), on_nonconvergence="warn"), X, cv=2
-    )
-    with joblib.parallel_config(backend, n_jobs=2, temp_folder=tmp_path):
-        model.set_params(partition_estimator=tempering, on_nonconvergence="nan")
-        assert model.fit(X).estimate_log_partition().log_partition_ == serial
-        model.set_params(partition_estimator=AIS(100, 101), on_nonconvergence="warn")
-        np.testing.assert_array_equal(cross_val_score(model, X, cv=2), scores)
 
 
 @pytest.mark.parametrize("value", [1e39, 1e99])

@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.datasets import load_digits
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import (
     AIS,
@@ -116,14 +116,6 @@ def test_pseudo_log_likelihood_against_enumeration(n_components, n_features, sca
     np.testing.assert_allclose(model.pseudo_log_likelihood(v), expected, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(
         model.pseudo_log_likelihood(sp.csr_matrix(v)), expected, rtol=1e-12, atol=1e-12
-    )
-
-
-def test_large_blocks_of_rows_and_subsets_agree():
-    model = small_model(12, 64)
-    X = np.tile(BINARY[:500], (5, 1))
-    np.testing.assert_allclose(
-        model.score_samples(X)[1900:], model.score_samples(X[1900:]), rtol=1e-12
     )
 
 
@@ -518,18 +510,6 @@ def test_bad_rows(method):
     ):
         with pytest.raises(ValueError, match=message):
             call(X)
-
-
-@pytest.mark.parametrize(
-    "method",
-    ["score", "score_samples", "score_interval", "pseudo_log_likelihood", "transform", "gibbs"],
-)
-def test_a_model_that_is_not_fitted(method):
-    with pytest.raises(NotFittedError):
-        getattr(BernoulliRBM(), method)(np.zeros((2, 5)))
-    for call in (BernoulliRBM().path, BernoulliRBM().sample, BernoulliRBM().estimate_log_partition):
-        with pytest.raises(NotFittedError):
-            call()
 
 
 def test_a_number_that_is_no_estimate_is_not_trusted_as_a_score():

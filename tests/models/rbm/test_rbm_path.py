@@ -18,8 +18,8 @@ from sklpf.models import RBMPath
 from sklpf.models.rbm import _path_kernels as _rbm_kernels
 from sklpf.models.rbm._path import RBMState
 from sklpf.paths import Stream, stream_key
-from sklpf.paths._base import map_state
-from sklpf.runs import _plain, _programs
+from sklpf.programs import _plain, _programs
+from sklpf.programs._chains import Chains
 from sklpf.testing import check_path
 from sklpf.transitions import Gibbs
 
@@ -209,15 +209,6 @@ def test_cached_fields_do_not_drift(weights):
         np.testing.assert_allclose(cached, exact, rtol=0, atol=2e-4)
 
 
-def test_state_of_one_chain_does_not_depend_on_its_block():
-    path = make_path(20, 10)
-    whole = path.gibbs(path.sample_base(6, STREAM.at(0)), np.full(6, 2), STREAM)
-    part_stream = Stream(STREAM.key, chain=STREAM.chain + 4, step=1)
-    part = path.gibbs(path.sample_base(2, part_stream.at(0)), np.full(2, 2), part_stream)
-    for a, b in zip(path.take(whole, [4, 5]), part):
-        np.testing.assert_array_equal(a, b)
-
-
 def test_sample_base_has_the_declared_means():
     path = make_path(12, 7, "joint")
     n = 20_000
@@ -304,20 +295,6 @@ def test_fused_annealing_equals_the_loop(n_visible, n_hidden, weights, reverse):
 
 
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
-def test_annealing_in_two_segments_gives_the_same_states(weights):
-    path, n = make_path(40, 20, weights, ladder=np.linspace(0, 1, 401)), 4
-    state = path.sample_base(n, STREAM.at(0))
-    levels = np.repeat(np.arange(401)[:, np.newaxis], n, axis=1)
-    whole, _, log_weights = _programs.anneal(path, Gibbs(), state, (), levels, STREAM)
-    middle, _, first = _programs.anneal(path, Gibbs(), state, (), levels[:131], STREAM)
-    end, _, second = _programs.anneal(
-        path, Gibbs(), middle, (), levels[130:], STREAM.at(STREAM.step + 130)
-    )
-    assert_states_equal(whole, end)
-    np.testing.assert_allclose(log_weights, first + second, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("weights", ["marginal", "joint"])
 @pytest.mark.parametrize("n_levels", [2, 5, 6])
 def test_fused_exchange_equals_the_loop(weights, n_levels):
     path = make_path(20, 9, weights, scale=0.3, ladder=np.linspace(0, 1, n_levels))
@@ -325,71 +302,54 @@ def test_fused_exchange_equals_the_loop(weights, n_levels):
     state = path.sample_base(n, STREAM.at(0))
     levels = np.tile(np.arange(n_levels), 3)
     shift = np.linspace(-1, 1, n_levels - 1)
-    arguments = (state, (), levels, np.zeros(n, dtype=np.int64), shift, 301, STREAM.at(3))
-    fused, _, fused_levels, fused_ends, fused_sums, level_sums, summaries, fused_trips, *kept = (
-        _programs.exchange(path, Gibbs(), *arguments, stride=7)
+    arguments = (
+        Chains(state, (), levels),
+        np.zeros(n, dtype=np.int64),
+        shift,
+        301,
+        STREAM.at(3),
     )
-    looped, _, *expected = _plain.exchange(path, Gibbs(), *arguments, stride=7)
-    assert_states_equal(fused, looped)
-    np.testing.assert_array_equal(fused_levels, expected[0])
-    np.testing.assert_array_equal(fused_ends, expected[1])
-    np.testing.assert_allclose(
-        fused_sums, expected[2], rtol=5e-7 * np.sqrt(9)
-    )  # float32 in every log ratio
-    np.testing.assert_allclose(level_sums, expected[3], rtol=1e-6)
-    np.testing.assert_array_equal(level_sums[..., 0], 75)  # steps 4, 8, …, 300 of 3 to 303
-    np.testing.assert_allclose(summaries, expected[4], rtol=1e-6)
-    assert summaries.shape == (3, 2, 9)
-    np.testing.assert_array_equal(fused_trips, expected[5])
-    np.testing.assert_allclose(kept[0], expected[6], rtol=1e-12)
-    np.testing.assert_allclose(kept[1], expected[7], rtol=1e-6)  # float32 sums
-    np.testing.assert_array_equal(kept[2], expected[8])
-    assert kept[0].shape == kept[1].shape == (43, n, n_levels)  # steps 7, 14, …, 301 of 3 to 303
-    assert np.all(kept[1] == kept[1][..., :1]) == (weights == "joint")
-    assert fused_trips.min() > 0  # the comparison saw round trips
-    assert not np.array_equal(fused_levels, levels)
+    fused = _programs.exchange(path, Gibbs(), *arguments, stride=7)
+    looped = _plain.exchange(path, Gibbs(), *arguments, stride=7)
+    kept = fused.sums
+    assert_states_equal(fused.chains.state, looped.chains.state)
+    np.testing.assert_array_equal(fused.chains.levels, looped.chains.levels)
+    np.testing.assert_array_equal(fused.ends, looped.ends)
+    np.testing.assert_array_equal(fused.trips, looped.trips)
+    # float32 in every log ratio
+    np.testing.assert_allclose(kept.pairs, looped.sums.pairs, rtol=5e-7 * np.sqrt(9))
+    np.testing.assert_allclose(kept.levels, looped.sums.levels, rtol=1e-6)
+    np.testing.assert_array_equal(kept.levels[..., 0], 75)  # steps 4, 8, …, 300 of 3 to 303
+    np.testing.assert_allclose(kept.summaries, looped.sums.summaries, rtol=1e-6)
+    assert kept.summaries.shape == (3, 2, 9)
+    np.testing.assert_allclose(kept.vectors, looped.sums.vectors, rtol=1e-12)
+    np.testing.assert_allclose(kept.slopes, looped.sums.slopes, rtol=1e-6)  # float32 sums
+    np.testing.assert_array_equal(kept.vector_levels, looped.sums.vector_levels)
+    # steps 7, 14, …, 301 of 3 to 303
+    assert kept.vectors.shape == kept.slopes.shape == (43, n, n_levels)
+    assert np.all(kept.slopes == kept.slopes[..., :1]) == (weights == "joint")
+    assert fused.trips.min() > 0  # the comparison saw round trips
+    assert not np.array_equal(fused.chains.levels, levels)
     np.testing.assert_array_equal(
-        np.sort(fused_levels.reshape(3, -1), axis=1), levels.reshape(3, -1)
+        np.sort(fused.chains.levels.reshape(3, -1), axis=1), levels.reshape(3, -1)
     )
 
 
 def test_exchange_with_huge_log_ratios_stays_finite():
     path = make_path(33, 17, scale=1e4)
     arguments = (
-        path.sample_base(5, STREAM),
-        (),
-        np.arange(5),
+        Chains(path.sample_base(5, STREAM), (), np.arange(5)),
         np.zeros(5, dtype=np.int64),
         np.zeros(4),
         30,
         STREAM,
     )
-    sums = _programs.exchange(path, Gibbs(), *arguments)[4]
+    sums = _programs.exchange(path, Gibbs(), *arguments).sums.pairs
     assert np.all(np.isfinite(sums))
     assert sums[..., 2:4].max() > 1e260  # exp(600)
     np.testing.assert_allclose(
-        sums, _plain.exchange(path, Gibbs(), *arguments)[4], rtol=1e-9, atol=1e-300
+        sums, _plain.exchange(path, Gibbs(), *arguments).sums.pairs, rtol=1e-9, atol=1e-300
     )
-
-
-def test_exchange_in_two_calls_equals_one():
-    path = make_path(20, 9, scale=0.3, ladder=np.linspace(0, 1, 5))
-    start = (
-        path.sample_base(10, STREAM.at(0)),
-        (),
-        np.tile(np.arange(5), 2),
-        np.zeros(10, dtype=np.int64),
-    )
-    whole = _programs.exchange(path, Gibbs(), *start, np.zeros(4), 101, STREAM)
-    half = _programs.exchange(path, Gibbs(), *start, np.zeros(4), 50, STREAM)
-    rest = _programs.exchange(
-        path, Gibbs(), *half[:4], np.zeros(4), 51, STREAM.at(STREAM.step + 50)
-    )
-    assert_states_equal(whole[0], rest[0])
-    np.testing.assert_array_equal(whole[2], rest[2])
-    for i in (4, 5, 6):
-        np.testing.assert_allclose(whole[i], half[i] + rest[i], rtol=1e-12)
-    np.testing.assert_array_equal(whole[7], half[7] + rest[7])
 
 
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
@@ -401,52 +361,40 @@ def test_fused_tempering_equals_the_loop(weights, n_redraws, sweeps_per_redraw, 
         enumerate_log_partition(path, k) for k in range(20)
     ]
     arguments = (
-        path.sample_base(n, STREAM.at(0)),
-        (),
-        np.zeros(n, dtype=np.int64),
+        Chains(path.sample_base(n, STREAM.at(0)), (), np.zeros(n, dtype=np.int64)),
         prior,
         n_redraws,
         sweeps_per_redraw,
         stride,
         STREAM,
     )
-    (
-        fused,
-        _,
-        levels,
-        log_q_sums,
-        counts,
-        level_sums,
-        vectors,
-        vector_levels,
-        slopes,
-        pairs,
-        summaries,
-    ) = _programs.temper(path, Gibbs(), *arguments)
-    looped, _, *expected = _plain.temper(path, Gibbs(), *arguments)
-    assert_states_equal(fused, looped)
-    np.testing.assert_array_equal(levels, expected[0])
-    np.testing.assert_allclose(log_q_sums, expected[1], rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(counts, expected[2])
-    np.testing.assert_allclose(level_sums, expected[3], rtol=1e-6)
-    assert level_sums[..., 0].sum() == n * n_redraws
-    np.testing.assert_allclose(vectors, expected[4], rtol=1e-12)
-    np.testing.assert_array_equal(vector_levels, expected[5])
-    np.testing.assert_allclose(slopes, expected[6], rtol=1e-6)  # float32 sums
-    np.testing.assert_allclose(pairs, expected[7], rtol=1e-6)  # float32 in every log ratio
-    np.testing.assert_allclose(summaries, expected[8], rtol=1e-5)
-    assert vectors.shape == (-(-n_redraws // stride), n, 20)
-    assert np.all(counts.sum(axis=1) == n_redraws)
-    assert len(np.unique(levels)) > 1
+    fused = _programs.temper(path, Gibbs(), *arguments)
+    looped = _plain.temper(path, Gibbs(), *arguments)
+    kept = fused.sums
+    assert_states_equal(fused.chains.state, looped.chains.state)
+    np.testing.assert_array_equal(fused.chains.levels, looped.chains.levels)
+    np.testing.assert_allclose(fused.log_q_sums, looped.log_q_sums, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(fused.counts, looped.counts)
+    np.testing.assert_allclose(kept.levels, looped.sums.levels, rtol=1e-6)
+    assert kept.levels[..., 0].sum() == n * n_redraws
+    np.testing.assert_allclose(kept.vectors, looped.sums.vectors, rtol=1e-12)
+    np.testing.assert_array_equal(kept.vector_levels, looped.sums.vector_levels)
+    np.testing.assert_allclose(kept.slopes, looped.sums.slopes, rtol=1e-6)  # float32 sums
+    # float32 in every log ratio
+    np.testing.assert_allclose(kept.pairs, looped.sums.pairs, rtol=1e-6)
+    np.testing.assert_allclose(kept.summaries, looped.sums.summaries, rtol=1e-5)
+    assert kept.vectors.shape == (-(-n_redraws // stride), n, 20)
+    assert np.all(fused.counts.sum(axis=1) == n_redraws)
+    assert len(np.unique(fused.chains.levels)) > 1
 
 
 def test_tempering_keeps_tiny_level_probabilities():
     path = make_path(30, 12, scale=3.0, ladder=[0.0, 1.0])
     levels, log_prior = np.zeros(2, dtype=np.int64), np.array([0.0, -1000.0])
-    arguments = (path.sample_base(2, STREAM), (), levels, log_prior, 1, 1, 1, STREAM)
-    log_q_sums = _programs.temper(path, Gibbs(), *arguments)[3]
+    arguments = (Chains(path.sample_base(2, STREAM), (), levels), log_prior, 1, 1, 1, STREAM)
+    log_q_sums = _programs.temper(path, Gibbs(), *arguments).log_q_sums
     np.testing.assert_allclose(
-        log_q_sums, _plain.temper(path, Gibbs(), *arguments)[3], rtol=1e-9, atol=1e-9
+        log_q_sums, _plain.temper(path, Gibbs(), *arguments).log_q_sums, rtol=1e-9, atol=1e-9
     )
     assert np.all((log_q_sums[:, 1] < -700) & np.isfinite(log_q_sums[:, 1]))
 
@@ -466,25 +414,6 @@ def test_pickle_and_copies_leave_out_the_packed_weights():
     assert not copied.ladder.flags.writeable
     np.testing.assert_array_equal(copied.log_f_ladder(state), path.log_f_ladder(state))
     np.testing.assert_array_equal(copy.deepcopy(path).log_f_ladder(state), path.log_f_ladder(state))
-
-
-def test_takes_read_only_states():
-    path, levels = make_path(30, 12), np.array([0, 1, 2])
-    state = path.sample_base(3, STREAM)
-    frozen = map_state(np.array, state)
-    for array in frozen:
-        array.setflags(write=False)
-    assert_states_equal(path.gibbs(frozen, levels, STREAM), path.gibbs(state, levels, STREAM))
-    np.testing.assert_array_equal(path.log_f(frozen, levels), path.log_f(state, levels))
-    np.testing.assert_array_equal(path.log_f_ladder(frozen), path.log_f_ladder(state))
-
-
-def test_with_ladder_leaves_the_path_alone():
-    path = make_path(5, 3)
-    other = path.with_ladder([0, 1])
-    assert len(path.ladder) == 5
-    assert len(other.ladder) == 2
-    assert not other.ladder.flags.writeable
 
 
 @pytest.mark.parametrize(

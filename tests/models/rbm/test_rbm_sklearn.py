@@ -1,13 +1,11 @@
 """BernoulliRBM as a scikit-learn estimator."""
 
 import inspect
-import pickle
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn import neural_network
-from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
@@ -15,7 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Binarizer, minmax_scale
 from threadpoolctl import threadpool_limits
 
-from sklpf import AIS, BernoulliRBM, ParallelTempering
+from sklpf import BernoulliRBM, ParallelTempering
 
 DIGITS = load_digits().data / 16
 BINARY = (DIGITS > 0.5).astype(np.float64)
@@ -81,16 +79,6 @@ def test_nan_keeps_a_model_out_of_a_grid_search():
         search = GridSearchCV(model, grid, cv=2).fit(BINARY[:100])
     assert np.isnan(search.cv_results_["mean_test_score"][0])
     assert search.best_params_ == {"partition_estimator": None}
-
-
-def test_clone_and_pickle():
-    model = small(partition_estimator=AIS(n_chains=200, n_temperatures=51)).fit(BINARY[:100])
-    score = model.score(BINARY[100:200])
-    assert pickle.loads(pickle.dumps(model)).score(BINARY[100:200]) == score
-    again = clone(model)
-    assert not hasattr(again, "components_")
-    assert again.partition_estimator is not model.partition_estimator
-    assert again.fit(BINARY[:100]).score(BINARY[100:200]) == score
 
 
 def nudged_digits():

@@ -1,0 +1,158 @@
+"""AnnealingRun: chains from the base to the target and reverse chains from there, of AIS, HAIS and
+ImportanceSampling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.sampling import systematic
+from sklpf.partition._base import BOUND
+from sklpf.partition._diagnostics import (
+    LOWER_BOUND,
+    MOVES,
+    PLAIN_BOUND,
+    ROUNDS,
+    WEIGHTS,
+    Diagnostic,
+)
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run import Run
+from sklpf.partition._weights import move_diagnostics, weight_alarms, weight_diagnostics
+from sklpf.partition.checks._alarms import lower_bound, tol_alarms
+from sklpf.paths._capabilities import require_base
+from sklpf.programs._annealing import anneal_down, anneal_up
+from sklpf.programs._draws import draws_of
+from sklpf.programs._plan import check_alive
+from sklpf.reweighting import mean_weight, seen_from_target
+
+_MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
+_FEWEST_BACK = 10  # reverse chains, or a quarter of all
+_SETTLING = 100  # sweeps at the target before they begin
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class AnnealingRun(Run):
+    """Log weights of independent chains that went up the ladder, and of reverse chains.
+
+    Attributes
+    ----------
+    up : ndarray of shape (n,)
+        Log weights of chains from the base to the target: the mean weight is unbiased for Z / Z_0.
+    down : ndarray of shape (n_starts, 1) or None
+        Log weights of reverse chains, from where forward chains arrived, drawn by weight.
+    acceptance : ndarray or None
+        Mean acceptance probability of the forward chains at every level but the first, as a mean
+        over each segment of their way; None if no move is rejected.
+    pilot : object or None
+        Step sizes of the moves at some inverse temperatures, of moves that were tuned.
+    n_temperatures : int or None
+    tol : float or None
+        As in `HAIS`.
+    """
+
+    options = ("n_temperatures", "tol")
+    described = {
+        **WEIGHTS,
+        "effective_sample_size_from_target": Diagnostic("… by the reverse chains", "high"),
+        **LOWER_BOUND,
+        **PLAIN_BOUND,
+        **MOVES,
+        **ROUNDS,
+    }
+    remedy: ClassVar[str] = "raise n_temperatures or n_chains"
+
+    up: NDArray[np.float64]
+    down: NDArray[np.float64] | None = None
+    acceptance: NDArray[np.float64] | None = None
+    pilot: Any = None
+    n_temperatures: int | None = None
+    tol: float | None = None
+
+    def _read(self) -> PartitionResult:
+        """log Z by the mean weight, with an error that the reverse chains may raise."""
+        n = len(self.up)
+        estimate = mean_weight(self.up)
+        alive = float(np.mean(self.up > -np.inf))
+        down = np.ravel(self.down)  # type: ignore[arg-type]  # it is there
+        seen = seen_from_target(-down, estimate.log_mean, alive)
+        log_partition = self.base_log_partition + estimate.log_mean
+        reverse = float(np.sqrt(seen.variance / n))
+        std_error = max(estimate.delta, float(np.sqrt((estimate.delta**2 + seen.variance / n) / 2)))
+        diagnostics = {
+            **weight_diagnostics(self.up),
+            "effective_sample_size_from_target": n * seen.share,
+            "delta_std_error": estimate.delta,
+            "jackknife_std_error": estimate.jackknife,
+            "reverse_std_error": reverse,
+            "lower_bound": log_partition - np.log(20),
+            **move_diagnostics(self),
+        }
+        if len(self.history):
+            diagnostics |= self._rounds(log_partition, std_error)
+        return self.conclude(
+            log_partition,
+            std_error,
+            n - 1,
+            alarms=[
+                *self._tol_alarms(std_error),
+                *weight_alarms(n, diagnostics, self.remedy),
+            ],
+            diagnostics=diagnostics,
+        )
+
+    def _tol_alarms(self, std_error) -> list[Alarm]:
+        if self.tol is None:
+            return []
+        n_levels = len(self.ladder)
+        # With fewer levels than it may have the pilot asked for no more.
+        most = self.n_temperatures or 0
+        more = "n_temperatures" if n_levels >= most else "n_chains"
+        return tol_alarms(std_error, self.tol, f"raise {more}", f" with {n_levels} levels")
+
+
+def anneal_both_ways(estimator: Any, path: Any, n: int, seed: int) -> dict[str, Any]:
+    """The fields of an `AnnealingRun`: the weights of n chains from the base, and of reverse chains
+    from where they ended.
+    """
+    base_log_partition = require_base(path, type(estimator).__name__)
+    checkpoint = estimator._checkpoint(path, seed)
+    path, transition, n_pilot, history = estimator._plan(path, seed, n)
+    bound = lower_bound(path, stream_key(seed, BOUND))
+    key = stream_key(seed, _MAIN)
+    checks = stream_key(seed, _CHECK)
+    up, state, acceptance = anneal_up(path, transition, n, key, estimator.n_jobs, checkpoint)
+    ends = path.take(state, _going_back(up, Stream(checks).aside("starts").generator()))
+    down = anneal_down(
+        path, transition, ends, 1, checks, estimator.n_jobs, checkpoint, n_settling=_SETTLING
+    )
+    n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1) + len(down) * _SETTLING
+    return {
+        "ladder": path.ladder,
+        "base_log_partition": base_log_partition,
+        "n_sweeps": n_sweeps,
+        "history": history + [base_log_partition, 0.0, 0.0],
+        "bound": bound,
+        "draws": draws_of(path, state, up, np.arange(n)) if estimator._keeps_draws else None,
+        "up": up,
+        "down": down,
+        "acceptance": acceptance,
+        "pilot": transition.pilot,
+    }
+
+
+def _going_back(log_weights, rng):
+    """A quarter of the chains, at least 10, drawn in proportion to their weights (systematic
+    resampling).
+
+    A chain that was left behind in a tail has hardly any weight, and is no draw from the target.
+    """
+    check_alive(log_weights)
+    n_chains = len(log_weights)
+    return systematic(log_weights, min(n_chains, max(_FEWEST_BACK, n_chains // 4)), rng.random())

@@ -1,0 +1,205 @@
+"""ContinuousRun: what RTS at continuous inverse temperatures leaves, the estimate, its error, and
+the alarms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf.partition._level_run import Curve
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run import Run
+from sklpf.partition._tempering_run import (
+    ALL,
+    N_GROUPS,
+    TEMPERING,
+    Verdict,
+    between_target_states,
+    concluded,
+    largest_move,
+    tempering_alarms,
+    wider,
+)
+from sklpf.partition.checks._alarms import modes_alarms
+from sklpf.reweighting import Places, Pooled, between_nodes, node_sums, standard_error
+from sklpf.uncertainty import Difference, difference, jackknife, log_mean_exp, t_bound
+
+_END_SHARE = 0.1  # a chain visits an end of the ladder within this share of it
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ContinuousRun(Run):
+    """M chains in G groups that were tempered T times at continuous inverse temperatures, with
+    fixed weights.
+
+    The log weights are linear between the nodes of the ladder.
+
+    Attributes
+    ----------
+    first : ndarray of shape (G + 1,)
+        First chain of every group, and the end.
+    log_pseudo_prior : ndarray of shape (K,)
+        log r minus the estimate of log Z at the nodes; r is a density by the ladder's coordinate.
+    betas : ndarray of shape (M, T)
+        Inverse temperatures at which every chain was moved.
+    gains : ndarray of shape (M, T)
+        log f_1 - log f_0 after these moves.
+    summaries : ndarray of shape (G, 2, S)
+        As in `LevelRound`; the weights are the densities of beta = 1 given x.
+    previous : tuple
+        As in `TemperingRun`.
+    sweeps_per_redraw : int
+    tol : None
+    rao_blackwell : bool
+        As in `RTS`, which needs it True here.
+    """
+
+    options = ("rao_blackwell", "tol")
+    described = TEMPERING
+
+    first: NDArray[np.int64]
+    log_pseudo_prior: NDArray[np.float64]
+    betas: NDArray[np.float64]
+    gains: NDArray[np.float64]
+    summaries: NDArray[np.float64]
+    previous: tuple[NDArray, NDArray, NDArray]
+    sweeps_per_redraw: int
+    rao_blackwell: bool = True
+    tol: float | None = None
+
+    @property
+    def n_groups(self) -> int:
+        """Independent groups G of chains."""
+        return len(self.first) - 1
+
+    def curve(self) -> Curve:
+        """Return log Z_k - log Z_0 by the density of beta at the nodes.
+
+        Returns
+        -------
+        callable
+            Of indices of the groups to use: shape (K,), in nats.
+        """
+        return _pooled(self, _sums(self))
+
+    def _read(self) -> PartitionResult:
+        if not self.rao_blackwell:
+            raise ValueError(
+                "rao_blackwell must be True for a run with continuous beta: no beta is drawn twice"
+            )
+        return concluded(self, judge_continuous(self))
+
+
+def judge_continuous(run: ContinuousRun) -> Verdict:
+    """The verdict on a run, by equation 12 with densities at the nodes instead of shares."""
+    chains = node_sums(run.log_pseudo_prior, run.ladder, run.gains)
+    sums = chains.grouped(run.first)
+    pooled = _pooled(run, sums)
+    curve, jackknifed = jackknife(pooled, N_GROUPS)
+    chain = _chain_error(chains.log_sums[:, [0, -1]])
+    error, degrees = wider((float(jackknifed[-1]), N_GROUPS - 1), (chain, len(run.gains) - 1))
+    halves = [_pooled(run, _sums(run, gains)) for gains in np.array_split(run.gains, 2, axis=1)]
+    drift = difference(lambda keep: halves[1](keep)[-1] - halves[0](keep)[-1], N_GROUPS)
+    local = local_difference(run, sums)
+    move = largest_move(pooled, Pooled(*run.previous), t_bound(N_GROUPS, len(curve)))
+    visits = _crossed(run)
+    crossed = np.array([group.mean() for group in np.split(visits, run.first[1:-1])])
+    diagnostics = {
+        "curve_std_error": jackknifed,
+        "chain_std_error": chain,
+        "jackknife_std_error": float(jackknifed[-1]),
+        "shares": np.exp(_log_shares(run, sums, ALL)[0]),
+        "log_pseudo_prior": run.log_pseudo_prior,
+        "crossed": crossed,
+        "local_t": local.t,
+        "drift_t": drift.t,
+        "largest_move": move,
+        "between_groups": between_target_states(run.summaries, sums.log_sums[:, -1]),
+    }
+    says = "log f_1 - log f_0 averaged at each beta gives"
+    found = tempering_alarms(crossed, visits.mean(), move, drift, local, says)
+    found += modes_alarms("groups of chains", diagnostics["between_groups"], "raise n_sweeps")
+    return Verdict(curve, error, degrees, found, diagnostics, pooled)
+
+
+def continuous_integral(run: ContinuousRun):
+    """log Z_k - log Z_0 as a function of the groups to use, by log Z = log Z_0 + E[gain / p(beta)].
+
+    The slopes of the weights' own curve, whose integral is known, are taken off each gain: the
+    expectation is the same, and its noise no longer depends on the size of log f. p is the average
+    of q, between nodes by interpolation.
+    """
+    sums = _sums(run)
+    widths = np.diff(run.ladder)
+    group_of = np.repeat(np.arange(run.n_groups), np.diff(run.first) * run.betas.shape[1])
+    places = Places.on(run.ladder, run.betas.ravel())
+    gains = run.gains.ravel()
+    known = -np.diff(run.log_pseudo_prior)
+
+    def curve(keep):
+        log_shares, slopes = _log_shares(run, sums, keep)
+        chosen = np.isin(group_of, keep)
+        here = Places(places.cell[chosen], places.share[chosen])
+        log_p, _ = between_nodes(run.log_pseudo_prior, run.ladder, log_shares, slopes, here)
+        terms = (widths[here.cell] * gains[chosen] - known[here.cell]) * np.exp(-log_p)
+        cells = np.bincount(here.cell, terms, len(widths)) / len(terms)
+        return np.r_[0.0, np.cumsum(known + cells)]
+
+    return curve
+
+
+def local_difference(run: ContinuousRun, sums) -> Difference:
+    """RTS minus the integral of the mean gain at each beta, which does not assume that chains have
+    spread over beta.
+    """
+    widths = np.diff(run.ladder)
+    n = len(run.ladder) - 1
+    places = [
+        Places.on(run.ladder, run.betas[a:b].ravel()) for a, b in zip(run.first, run.first[1:])
+    ]
+    gains = [run.gains[a:b].ravel() for a, b in zip(run.first, run.first[1:])]
+    counts = np.array([np.bincount(group.cell, minlength=n) for group in places])
+
+    def off(keep):
+        log_shares, slopes = _log_shares(run, sums, keep)
+        total = np.zeros(n)
+        for g in keep:
+            _, expected = between_nodes(
+                run.log_pseudo_prior, run.ladder, log_shares, slopes, places[g]
+            )
+            total += np.bincount(places[g].cell, expected - gains[g], n)
+        return widths @ (total / np.maximum(counts[keep].sum(axis=0), 1))
+
+    return difference(off, N_GROUPS)
+
+
+def _chain_error(log_sums):
+    """Equation 16 from every chain's log sums at both ends (M, 2)."""
+    ends = np.exp(log_sums - log_mean_exp(log_sums, axis=0))
+    return standard_error(ends[:, 1] - ends[:, 0])
+
+
+def _sums(run, gains=None):
+    sums = node_sums(run.log_pseudo_prior, run.ladder, run.gains if gains is None else gains)
+    return sums.grouped(run.first)
+
+
+def _pooled(run, sums):
+    return Pooled(run.log_pseudo_prior[np.newaxis], sums.log_sums[np.newaxis])
+
+
+def _log_shares(run, sums, keep):
+    """Log of the density of the ladder's coordinate at the nodes, and d log Z / dbeta there, of
+    some groups.
+    """
+    log_sums, slopes = sums.of(keep)
+    return log_sums - np.log(np.diff(run.first)[keep].sum() * run.gains.shape[1]), slopes
+
+
+def _crossed(run):
+    """Which chains visited both the lowest and the highest tenth of the ladder, shape (M,)."""
+    at = np.interp(run.betas, run.ladder, np.linspace(0, 1, len(run.ladder)))
+    return (at <= _END_SHARE).any(axis=1) & (at >= 1 - _END_SHARE).any(axis=1)

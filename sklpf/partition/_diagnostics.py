@@ -1,0 +1,54 @@
+"""What diagnostics mean: every run says it of its own, in `described`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Diagnostic(NamedTuple):
+    """What one of the numbers beside log Z means.
+
+    Attributes
+    ----------
+    meaning : str
+        Its line in a summary; empty for those that have none.
+    good : str
+        The side that is good, "high" or "low": of an array a summary shows the worst. Empty: the
+        range.
+    dimensions : tuple of str
+        Of an array.
+    per_chain : bool
+        Whether it has a number for every chain, ladder or population, which models don't keep.
+    """
+
+    meaning: str = ""
+    good: str = ""
+    dimensions: tuple[str, ...] = ()
+    per_chain: bool = False
+
+
+# a pair is one of neighbouring levels
+LEVEL = ("level",)
+PAIR = ("pair",)
+ROUND = ("round",)
+
+CURVE = {"curve_std_error": Diagnostic(dimensions=LEVEL)}
+FIRST_TRY = {
+    "first_try": Diagnostic("log Z of a first try, whose base did not cover all regions", "")
+}
+PLAIN_BOUND = {"plain_bound": Diagnostic("lower bound of log Z by plain chains, estimated (nats)")}
+ROUNDS = {
+    "round_log_partition": Diagnostic(dimensions=ROUND),
+    "round_std_error": Diagnostic(dimensions=ROUND),
+    "round_sweeps": Diagnostic(dimensions=ROUND),
+}
+MOVES = {
+    "acceptance": Diagnostic("acceptance rate of moves, lowest of all levels", "high", LEVEL),
+    "step_sizes": Diagnostic(dimensions=LEVEL),
+}
+WEIGHTS = {
+    "log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
+    "effective_sample_size": Diagnostic("effective sample size", "high"),
+    "pareto_shape": Diagnostic("Pareto shape of the weights' tail (heavy from 0.7)", "low"),
+}
+LOWER_BOUND = {"lower_bound": Diagnostic("log Z is above, with 95 % certainty (nats)")}

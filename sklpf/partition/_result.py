@@ -1,0 +1,303 @@
+"""PartitionResult: what an estimator says about log Z, how sure it is, and why it may not be
+trusted.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student_t
+
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import check_level
+from sklpf._utils.tables import Readable, Rows, import_pandas
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._summary import as_dataset, each_converged, in_a_line, in_rows
+from sklpf.programs import Draws
+
+STATEMENTS = (
+    "exact",
+    "enclosed",
+    "estimate",
+    "lower bound",
+    "upper bound",
+    "approximate",
+    "conservative, not a bound",
+)
+
+
+@dataclass(frozen=True, repr=False)
+class PartitionResult(Readable):
+    """The outcome of one estimation of a log partition function, or of one for each of T rows.
+
+    It prints as one line; `summary` is a table, which notebooks show.
+
+    Attributes
+    ----------
+    method : str
+        Name of the estimator.
+    log_partition : float or ndarray of shape (T,)
+        log Z in nats.
+    std_error : float or ndarray of shape (T,)
+        Standard error of `log_partition` in nats; 0 for exact results, NaN for numbers that are no
+        estimate.
+    degrees_of_freedom : float or ndarray of shape (T,)
+        Of the Student t quantile in `interval`; inf for a normal quantile or an exact value.
+    statement : str
+        "exact", "enclosed", "estimate", "lower bound", "upper bound", "approximate" or
+        "conservative, not a bound".
+        What kind of number this is. One that is enclosed lies half-way between two certain bounds,
+        `std_error` from either, and these are its `interval` at any level. A bound holds in
+        expectation, and `interval` turns it into a one-sided one. Of rows that differ in kind
+        "approximate", unless some are exact and the others estimates.
+    alarms : tuple of Alarm
+        Why the numbers should not be trusted: empty where they may be. With rows each alarm counts
+        those that raise it.
+    n_sweeps : int
+        Sweeps of all chains together, everything included.
+    check_evaluations : int
+        How often the checks of a density on R^d, of its tails and for missed regions, asked for its
+        log density, or its gradient, at a point; beside what the sweeps took.
+        ``diagnostics["failed_evaluations"]`` says at how many of them it raised an error, if any.
+    seconds : float
+        Wall time.
+    ladder : ndarray of shape (K,) or None
+        Inverse temperatures that were used.
+    log_partition_curve : ndarray of shape (K,) or None
+        log Z at every level, in nats.
+    diagnostics : dict
+        Further numbers by name; each estimator's documentation lists its own. With rows:
+        ``converged`` (T,), ``n_distinct`` rows that were computed, and the ``mean`` of all log Z (a
+        held-out score) with its Monte-Carlo standard error ``mean_std_error``, which shrinks with
+        T.
+    bias : float or ndarray of shape (T,)
+        By how much `log_partition` is expected to differ from log Z, in nats; where it is low this
+        is below 0, and `interval` reaches so much farther up. With rows it is minus half the
+        squared standard error, by which the log of an unbiased estimate is low: the mean of it over
+        rows, unlike that of their errors, does not shrink with T.
+
+    draws : Draws or None
+        At most a thousand draws from the target with their weights and independent groups, of
+        `AIS`, `HAIS`, `ImportanceSampling`, `SMC`, `ParallelTempering`, `MarkovMixture`, `RTS` and
+        of what reads their runs. None with rows: fit on ``path.row(t)`` for those of row t. None in
+        the result that a model keeps.
+
+    base : str
+        Which base the path has chosen by itself; empty where it was given.
+    described : dict
+        What the diagnostics mean, a `Diagnostic` by name: what a summary says, and the dimensions
+        of arrays.
+
+    Raises
+    ------
+    TypeError
+        If `log_partition` or `std_error` is no number.
+    ValueError
+        If `std_error` is negative or of another shape than `log_partition`, or if `statement` is
+        none of the above.
+
+    Examples
+    --------
+    >>> from sklpf import PartitionResult
+    >>> result = PartitionResult(
+    ...     "AIS", log_partition=2.0, std_error=0.1, degrees_of_freedom=99
+    ... )
+    >>> low, high = result.interval()
+    >>> print(f"{low:.2f} to {high:.2f} nats")
+    1.80 to 2.20 nats
+    """
+
+    method: str
+    log_partition: Any
+    std_error: Any
+    degrees_of_freedom: Any = math.inf
+    statement: str = "estimate"
+    alarms: tuple[Alarm, ...] = ()
+    n_sweeps: int = 0
+    check_evaluations: int = 0
+    seconds: float = 0.0
+    ladder: NDArray[np.float64] | None = None
+    log_partition_curve: NDArray[np.float64] | None = None
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+    bias: Any = 0.0
+    draws: Draws | None = None
+    base: str = ""
+    described: dict[str, Diagnostic] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("log_partition", "std_error"):
+            values = np.asarray(getattr(self, name))
+            if values.dtype.kind not in "fiu" or not values.size:
+                given = repr(getattr(self, name))
+                raise TypeError(f"{name} must be real numbers in nats, got {given:.40}")
+        for name in ("n_sweeps", "check_evaluations", "seconds"):
+            if not isinstance(getattr(self, name), Real):
+                raise TypeError(f"{name} must be a number, got {getattr(self, name)!r:.80}")
+        if not isinstance(self.alarms, tuple):
+            raise TypeError(f"alarms must be a tuple of Alarm, got {self.alarms!r:.80}")
+        if not isinstance(self.statement, str) or self.statement not in STATEMENTS:
+            raise ValueError(
+                f"statement must be one of {', '.join(map(repr, STATEMENTS))}, got"
+                f" {self.statement!r:.80}"
+            )
+        error = np.asarray(self.std_error)
+        shape = np.shape(self.log_partition)
+        if np.any(error < 0):
+            raise ValueError(f"std_error must not be negative, got {np.min(error)}")
+        if error.shape not in ((), shape):
+            raise ValueError(
+                f"std_error must be one number or have shape {shape}, as log_partition has, got"
+                f" {error.shape}"
+            )
+
+    @property
+    def converged(self) -> bool:
+        """Whether the numbers can be trusted; with rows, all of them. NaN never is."""
+        return not self.alarms and not np.any(np.isnan(self.log_partition))
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The alarms in words, one sentence each; of a NaN without one, that it is NaN."""
+        if not self.alarms and not self.converged:
+            return ("log Z is NaN: look for NaN in what the estimate was computed from",)
+        return tuple(map(str, self.alarms))
+
+    def to_frame(self) -> Any:
+        """Return a pandas.DataFrame with a row for every log Z: one, or one for each row of data.
+
+        Columns: log_partition, std_error, low and high (95 % interval), and converged; of one log Z
+        also statement, reasons in one string, n_sweeps and seconds, with the method as its index.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Numbers in nats.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pd = import_pandas()
+
+        low, high = self.interval()
+        columns = {
+            "log_partition": self.log_partition,
+            "std_error": self.std_error,
+            "low": low,
+            "high": high,
+        }
+        if np.ndim(self.log_partition):
+            return pd.DataFrame(columns | {"converged": each_converged(self)}).rename_axis("row")
+        columns |= {
+            "converged": self.converged,
+            "statement": self.statement,
+            "reasons": "; ".join(self.reasons),
+        }
+        columns |= {"n_sweeps": self.n_sweeps, "seconds": self.seconds}
+        return pd.DataFrame(columns, index=pd.Index([self.method], name="method"))
+
+    def to_xarray(self) -> Any:
+        """Return an xarray.Dataset of all numbers, with the dimensions level and row where there
+        are such.
+
+        ``draws`` (draw, feature) come with their ``draw_log_weight`` and ``draw_group`` where they
+        were kept. Of the diagnostics there is what is numeric, with the dimensions level, pair (of
+        neighbouring levels), round, update, ladder, group, population, start and chain; an array
+        that is none of this package's estimators has dimensions named after it. The rest is in
+        `attrs`.
+
+        Returns
+        -------
+        xarray.Dataset
+            Numbers in nats.
+
+        Raises
+        ------
+        ImportError
+            If xarray is not installed.
+        """
+        return as_dataset(self)
+
+    def without_samples(self) -> PartitionResult:
+        """Return the result without draws, and without diagnostics that hold a number for every
+        chain or start.
+
+        Returns
+        -------
+        PartitionResult
+            All else is the same.
+        """
+        kept = {
+            name: value
+            for name, value in self.diagnostics.items()
+            if name not in self.described or not self.described[name].per_chain
+        }
+        return replace(self, draws=None, diagnostics=kept)
+
+    def no_estimate(self, statement: str, alarm: Alarm) -> PartitionResult:
+        """Return the result of a number that is neither an estimate nor a bound: no error, and not
+        converged.
+
+        Parameters
+        ----------
+        statement : str
+            What the number is.
+        alarm : Alarm
+            Why it is no estimate.
+
+        Returns
+        -------
+        PartitionResult
+            With this alarm after the others.
+        """
+        return replace(self, statement=statement, std_error=math.nan, alarms=(*self.alarms, alarm))
+
+    def interval(self, level: float = 0.95) -> tuple[Any, Any]:
+        """Return the interval that covers log Z.
+
+        Two-sided with Student t quantiles for an estimate, for an enclosed number its two bounds. A
+        bound gives a one-sided interval by Markov's inequality (P(log Z < lower bound - log(1 /
+        delta)) <= delta); a statement that is neither gives (-inf, inf).
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability with which it covers.
+
+        Returns
+        -------
+        low, high : float or ndarray of shape (T,)
+            In nats.
+        """
+        check_level(level)
+        markov = -math.log1p(-level)
+        if self.statement == "lower bound":
+            below, above = markov, math.inf
+        elif self.statement == "upper bound":
+            below, above = math.inf, markov
+        elif self.statement == "enclosed":
+            below = above = self.std_error
+        elif self.statement in ("conservative, not a bound", "approximate"):
+            below = above = math.inf
+        else:
+            below = student_t.ppf(0.5 + level / 2, self.degrees_of_freedom) * self.std_error
+            above = below - self.bias
+        with np.errstate(invalid="ignore"):  # -inf + inf, of a number that may be anything
+            low = np.where(np.isposinf(below), -np.inf, self.log_partition - below)
+            high = np.where(np.isposinf(above), np.inf, self.log_partition + above)
+        return (low, high) if np.ndim(self.log_partition) else (float(low), float(high))
+
+    def _line(self) -> str:
+        return in_a_line(self)
+
+    def _table(self) -> Rows:
+        return in_rows(self)
+
+    def _title(self) -> str:
+        return self.method

@@ -1,0 +1,196 @@
+"""Run: what sampling leaves of one log Z, which says itself what it is worth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.tables import Fields
+from sklpf.partition._diagnostics import FIRST_TRY, Diagnostic
+from sklpf.partition._result import PartitionResult
+from sklpf.partition.checks._alarms import bound_alarms, rounding_alarms, single_state_alarms
+from sklpf.partition.checks._regions import FOR_ALARM, FOR_SECOND_TRY, region_alarms
+from sklpf.paths import Regions
+from sklpf.programs import Draws
+from sklpf.programs._plan import NO_ROUNDS, with_round
+from sklpf.reweighting import MeanWeight
+
+_LARGEST_ERROR = 10.0  # nats
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Run(Fields):
+    """What sampling leaves of one log Z: arrays, from which the result is read without further
+    chains.
+
+    A subclass adds its arrays, and defines ``_read``, which ends in `conclude`. It may name in
+    `options` those of its fields that are parameters of the estimator, and describe in `described`
+    what its diagnostics mean.
+
+    Attributes
+    ----------
+    method : str
+        The estimator that made it, or that reads it anew.
+    ladder : ndarray of shape (K,) or None
+        Inverse temperatures; None where there are none.
+    base_log_partition : float
+        log Z_0 in nats.
+    n_sweeps : int
+        Sweeps of all chains together, everything included.
+    check_evaluations : int
+        How often checks asked for the log density, or its gradient, at a point of R^d.
+    failed_evaluations : int
+        Points at which it raised an error then.
+    history : ndarray of shape (R, 3)
+        log Z in nats, its standard error and the sweeps of all chains after each earlier stage: a
+        round, or a pilot.
+    bound : ndarray or None
+        Logs of independent estimates of Z that are not too large on average, made without the base.
+    log_f_rounding : float
+        Size of the rounding errors of log_f in nats, where the path names one.
+    first_ratio : MeanWeight or None
+        log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
+    base : str
+        Which base was chosen by itself; empty where it was given.
+    known : tuple of Alarm
+        What was found against the path before anything was sampled.
+    draws : Draws or None
+        At most a thousand draws from the target, where the estimator keeps them.
+    regions : Regions or None
+        Regions of the target whose mass is known, which its draws should have found.
+    first_try : float or None
+        log Z of a run before, in nats, where this one is from a base that covers what that one has
+        missed.
+    """
+
+    options: ClassVar[tuple[str, ...]] = ()
+    described: ClassVar[dict[str, Diagnostic]] = {}
+
+    method: str = ""
+    ladder: NDArray[np.float64] = None  # type: ignore[assignment]  # only of runs without levels
+    base_log_partition: float = 0.0
+    n_sweeps: int = 0
+    check_evaluations: int = 0
+    failed_evaluations: int = 0
+    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
+    bound: NDArray[np.float64] | None = None
+    log_f_rounding: float = 0.0
+    first_ratio: MeanWeight | None = None
+    base: str = ""
+    known: tuple[Alarm, ...] = ()
+    draws: Draws | None = None
+    regions: Regions | None = None
+    first_try: float | None = None
+
+    def read(self) -> PartitionResult:
+        """Return what the run says of log Z: a pure function of its fields.
+
+        Returns
+        -------
+        PartitionResult
+        """
+        # Ratios of levels that do not overlap are infinite, and sums of them NaN: alarms say so.
+        with np.errstate(invalid="ignore", over="ignore"):
+            return self._read()
+
+    def _read(self) -> PartitionResult:
+        raise NotImplementedError(f"{type(self).__name__} must define _read()")
+
+    def conclude(
+        self,
+        log_partition: float,
+        std_error: float,
+        degrees_of_freedom: float = math.inf,
+        *,
+        alarms: list[Alarm],
+        diagnostics: dict[str, Any],
+        method: str | None = None,
+        levels: NDArray[np.float64] | None = None,
+        statement: str = "estimate",
+        bias: float = 0.0,
+    ) -> PartitionResult:
+        """Return the result from what was found in the run and what was known before.
+
+        Parameters
+        ----------
+        log_partition, std_error, degrees_of_freedom, statement, bias
+            As in `PartitionResult`.
+        alarms : list of Alarm
+            What speaks against the number.
+        diagnostics : dict
+            Further numbers; those of the run's lower bound of log Z come to them.
+        method : str or None, default=None
+            As in `PartitionResult`; None is the run's own.
+        levels : ndarray of shape (K,) or None, default=None
+            log Z at every level in nats.
+
+        Returns
+        -------
+        PartitionResult
+            With the alarms of the lower bound, of what was known before sampling and of rounding
+            after the others.
+        """
+        if statement == "estimate" and std_error > _LARGEST_ERROR:
+            seen = f"there is no usable estimate: the standard error is {std_error:.2g} nats"
+            remedy = "give a base that is closer to the target, or many more levels"
+            if self.method != "ParallelTempering":
+                remedy += "; else take ParallelTempering"
+            alarms = [*alarms, Alarm("no-usable-estimate", seen, remedy)]
+        alarms = [*alarms, *single_state_alarms(self.draws, std_error)]
+        bounded = bound_alarms(self.bound, log_partition, std_error, diagnostics)
+        threshold = FOR_ALARM
+        if self.first_try is not None:  # of a run that was chosen for what another one missed
+            diagnostics = diagnostics | {"first_try": self.first_try}
+            threshold = FOR_SECOND_TRY
+        missed = region_alarms(
+            self.regions,
+            self.draws,
+            log_partition,
+            std_error,
+            diagnostics,
+            threshold,
+            self._to_reach(),
+        )
+        rounded = rounding_alarms(log_partition, self.log_f_rounding)
+        if self.failed_evaluations:
+            diagnostics["failed_evaluations"] = self.failed_evaluations
+        return PartitionResult(
+            method=self.method if method is None else method,
+            log_partition=log_partition,
+            std_error=std_error,
+            degrees_of_freedom=degrees_of_freedom,
+            statement=statement,
+            alarms=tuple(dict.fromkeys([*alarms, *bounded, *missed, *self.known, *rounded])),
+            n_sweeps=self.n_sweeps,
+            check_evaluations=self.check_evaluations,
+            ladder=self.ladder,
+            log_partition_curve=levels,
+            diagnostics=diagnostics,
+            bias=bias,
+            draws=self.draws,
+            base=self.base,
+            described=self.described | FIRST_TRY,
+        )
+
+    def _to_reach(self) -> str:
+        """What to do so that the next run reaches a region that this one has missed."""
+        if self.first_try is None and "second-try-failed" not in [each.kind for each in self.known]:
+            return "fit path.with_regions(run_.regions), whose base covers it"
+        return "give a base that covers it"
+
+    def _rounds(self, log_partition: float, std_error: float) -> dict[str, NDArray]:
+        """Diagnostics: the estimate after every earlier round and at last the result's own, shape
+        (R + 1,).
+        """
+        rounds = with_round(self.history, log_partition, std_error, self.n_sweeps)
+        values, errors, sweeps = rounds.T.copy()
+        return {
+            "round_log_partition": values,
+            "round_std_error": errors,
+            "round_sweeps": sweeps.astype(np.int64),
+        }

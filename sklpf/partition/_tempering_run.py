@@ -1,0 +1,447 @@
+"""TemperingRun: what rounds of simulated tempering leave, the estimate, its errors, and the
+alarms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student_t
+
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.tables import Fields
+from sklpf.partition._diagnostics import (
+    CURVE,
+    LEVEL,
+    PAIR,
+    PLAIN_BOUND,
+    ROUNDS,
+    Diagnostic,
+)
+from sklpf.partition._level_run import Curve, LevelRun, between_by_slope
+from sklpf.partition._result import PartitionResult
+from sklpf.partition.checks._alarms import halves_alarms, modes_alarms, tol_alarms
+from sklpf.programs import Round
+from sklpf.programs._tempering import pool_groups
+from sklpf.reweighting import (
+    Pooled,
+    bar_ratios,
+    bias,
+    influence,
+    mbar,
+    neighbour_overlap,
+    rts_curve,
+    standard_error,
+    with_first_error,
+    with_first_ratio,
+)
+from sklpf.uncertainty import (
+    Difference,
+    between_groups,
+    effective_sample_size,
+    jackknife,
+    t_bound,
+    t_ratio,
+)
+
+N_GROUPS = 10
+ALL = np.arange(N_GROUPS)
+CROSSED = 0.9  # share of the chains that must visit both ends of the ladder
+TOLERANCE = 0.1  # nats that log Z_k may move in a round, and the paper's bound on K |r_k - c_k|
+_COMPARED = 0.5  # effective share of the groups that must have been at the target
+_LOG_EXTRA_COUNT = np.log(0.1)  # what the paper adds to counts that are not Rao-Blackwellised
+_LARGEST_OFF = (
+    1.0  # nats that a frozen log Z_k may differ from the result: levels are then visited unevenly
+)
+
+TEMPERING = {
+    **CURVE,
+    "between_groups": Diagnostic("share of the variance between groups of chains", "low"),
+    "effective_draws": Diagnostic("effective number of independent draws of a chain", "high"),
+    "overlap": Diagnostic("overlap of neighbouring levels, lowest (1: full)", "high", PAIR),
+    "mbar_log_partition": Diagnostic("log Z_target - log Z_base by MBAR (nats)"),
+    "bar_log_partition": Diagnostic("log Z_target - log Z_base by BAR (nats)"),
+    **PLAIN_BOUND,
+    "crossed": Diagnostic("share of chains that crossed the ladder, by group", "", ("group",)),
+    "n_rounds": Diagnostic("rounds of production"),
+    "shares": Diagnostic(dimensions=LEVEL),
+    "log_pseudo_prior": Diagnostic(dimensions=LEVEL),
+    **ROUNDS,
+}
+
+
+class Verdict(NamedTuple):
+    """log Z_k - log Z_0 (K,), the target's standard error and degrees of freedom, alarms,
+    diagnostics, estimate.
+    """
+
+    curve: NDArray[np.float64]
+    std_error: float
+    degrees_of_freedom: int
+    alarms: list[Alarm]
+    diagnostics: dict[str, Any]
+    pooled: Pooled
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class TemperingRun(LevelRun):
+    """Rounds of simulated tempering after burn-in.
+
+    Reweighting reads the last round, which is half of the production or all of it.
+
+    Attributes
+    ----------
+    rounds : tuple of Round
+    previous : tuple
+        Log pseudo-priors (T, K), log sums of every group (T, G, K) and sizes (T,) of the rounds
+        from which the last round's estimate came, and the log of what is added to the pooled sums.
+    sweeps_per_redraw : int
+    rao_blackwell : bool
+    tol : float or None
+        As in `RTS`.
+    """
+
+    options = ("rao_blackwell", "tol")
+    described = TEMPERING
+
+    rounds: tuple[Round, ...]
+    previous: tuple[NDArray, NDArray, NDArray, float]
+    sweeps_per_redraw: int
+    rao_blackwell: bool = True
+    tol: float | None = None
+
+    @property
+    def last(self) -> Round:
+        """The last round."""
+        return self.rounds[-1]
+
+    def curve(self) -> Curve:
+        """Return log Z_k - log Z_0 by the averages of q(k | x), or by counts."""
+        return pool_crossed(self.rounds, self._before(), self.rao_blackwell)[2]
+
+    def _before(self) -> Pooled:
+        """The estimate that the last round began with."""
+        return Pooled(*self.previous, first_ratio=self.first_ratio)
+
+    def _read(self) -> PartitionResult:
+        return concluded(self, judge(self.rounds, self._before(), self.rao_blackwell))
+
+
+@dataclass(frozen=True, repr=False)
+class Adaptation(Fields):
+    """What an adaptive phase found, and what its updates did.
+
+    Attributes
+    ----------
+    curve : ndarray of shape (K,)
+        The estimates log Z_k - log Z_0 that were frozen.
+    n_draws : ndarray of shape (n_updates,)
+        Draws of a level by all chains together, this update's included.
+    gain : ndarray of shape (n_updates,)
+        By which (share of visits) / r_k was multiplied.
+    evenness : ndarray of shape (n_updates,)
+        Of the visits that the rule looked at; 1 is perfect.
+    log_partition : ndarray of shape (n_updates,)
+        log Z_target - log Z_base after the update.
+    settled : bool
+        Whether the gain has begun to fall as 1 / draws.
+    """
+
+    curve: NDArray[np.float64]
+    n_draws: NDArray[np.int64]
+    gain: NDArray[np.float64]
+    evenness: NDArray[np.float64]
+    log_partition: NDArray[np.float64]
+    settled: bool
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class AdaptedRun(TemperingRun):
+    """Rounds of simulated tempering with weights that an adaptive phase has found.
+
+    Attributes
+    ----------
+    adaptation : Adaptation
+        How it found them.
+    """
+
+    described = TEMPERING | {
+        f"adaptive_{name}": Diagnostic(dimensions=("update",))
+        for name in ("n_draws", "gain", "evenness", "log_partition")
+    }
+
+    adaptation: Adaptation
+
+    def _read(self) -> PartitionResult:
+        result = super()._read()
+        adaptation = self.adaptation
+        alarms = []
+        if not adaptation.settled:
+            seen = (
+                "weights had not settled when they were frozen (evenness"
+                f" {adaptation.evenness[-1]:.2f})"
+            )
+            alarms.append(Alarm("weights-unsettled", seen, "raise n_sweeps"))
+        curve = np.asarray(result.log_partition_curve) - self.base_log_partition
+        off = float(np.abs(curve - adaptation.curve).max())
+        if off > _LARGEST_OFF:
+            seen = f"the frozen weights were off by {off:.1f} nats"
+            alarms.append(Alarm("weights-off", seen, "raise n_sweeps"))
+        updates = {
+            "adaptive_n_draws": adaptation.n_draws,
+            "adaptive_gain": adaptation.gain,
+            "adaptive_evenness": adaptation.evenness,
+            "adaptive_log_partition": self.base_log_partition + adaptation.log_partition,
+        }
+        return replace(
+            result,
+            alarms=(*alarms, *result.alarms),
+            diagnostics=result.diagnostics | updates,
+        )
+
+
+def concluded(run: Any, verdict: Verdict) -> PartitionResult:
+    """The result of a `TemperingRun` or a `ContinuousRun`."""
+    std_error = verdict.std_error
+    log_partition = float(run.base_log_partition + verdict.curve[-1])
+    return run.conclude(
+        log_partition,
+        std_error,
+        verdict.degrees_of_freedom,
+        method=run.method if run.rao_blackwell else "TS",
+        alarms=verdict.alarms + tol_alarms(std_error, run.tol, "raise max_sweeps"),
+        diagnostics={
+            **verdict.diagnostics,
+            "sweeps_per_redraw": run.sweeps_per_redraw,
+            **run._rounds(log_partition, std_error),
+        },
+        levels=run.base_log_partition + verdict.curve,
+    )
+
+
+def judge(rounds: Sequence[Round], old: Pooled, rao_blackwell: bool) -> Verdict:
+    """The verdict on all rounds whose chains crossed the ladder, or else on the last, and their
+    pooled estimate; `old` is the estimate that the last round began with.
+    """
+    last = rounds[-1]
+    used, shares, pooled = pool_crossed(rounds, old, rao_blackwell)
+    origin = pooled.origin
+    curve, jackknifed = jackknife(pooled, N_GROUPS)
+    chain = standard_error(
+        influence(pooled.log_pseudo_prior, shares, pooled.sizes, curve, -1, origin)
+    )
+    error, degrees = wider((float(jackknifed[-1]), N_GROUPS - 1), (chain, shares.shape[1] - 1))
+    error = _with_first(error, pooled.first_ratio)
+    newest = pool_rounds([last], rao_blackwell, first_ratio=old.first_ratio)
+    move = largest_move(newest, old, t_bound(N_GROUPS, len(curve)))
+    drift = _drift(last, rao_blackwell, old.first_ratio)
+    mbar_value, from_mbar = _cross_check(used, pooled)
+    neighbours = bar_ratios(last.pairs()[0], last.shift, last.pairs()[1])
+    bar_value, bar_error = jackknife(
+        lambda keep: _sum_of(neighbours(keep), old.first_ratio), N_GROUPS
+    )
+    crossed = np.array([group.mean() for group in np.split(last.crossed, last.first[1:-1])])
+    by_place = between_target_states(
+        last.summaries, pool_groups(last.first, last.log_sums(True), axis=0)[:, -1]
+    )
+    between = np.maximum(by_place, between_by_slope(last.level_sums))
+    diagnostics = {
+        "curve_std_error": with_first_error(jackknifed, pooled.first_ratio),
+        "chain_std_error": chain,
+        "jackknife_std_error": float(jackknifed[-1]),
+        "bias": bias(shares[-1], origin),
+        "shares": np.exp(pooled.log_shares(ALL)[-1]),
+        "log_pseudo_prior": last.log_pseudo_prior,
+        "overlap": neighbour_overlap(*last.pairs()),
+        "crossed": crossed,
+        "effective_draws": _effective_draws(last, shares[-1], origin),
+        "mbar_log_partition": mbar_value,
+        "mbar_t": from_mbar.t,
+        "bar_log_partition": float(bar_value),
+        "bar_std_error": _with_first(bar_error, old.first_ratio),
+        "drift_t": drift.t,
+        "largest_move": move,
+        "between_groups": between,
+        "n_rounds": len(rounds),
+    }
+    found = tempering_alarms(crossed, last.crossed.mean(), move, drift, from_mbar, "MBAR gives")
+    found += modes_alarms("groups of chains", between, "raise n_sweeps")
+    if not shares[:, :, [origin, -1]].any(axis=(0, 1)).all():
+        seen = "no chain drew one of the ladder's ends in production"
+        found.append(Alarm("end-never-drawn", seen, "raise n_sweeps"))
+    return Verdict(curve, error, degrees, found, diagnostics, pooled)
+
+
+def pool_crossed(rounds: Sequence[Round], old: Pooled, rao_blackwell: bool):
+    """The rounds whose chains crossed the ladder, every chain's shares in each, and the estimate
+    from all of them.
+    """
+    used = [r for r in rounds if r.crossed.mean() >= CROSSED] or [rounds[-1]]
+    shares = np.array([r.shares(rao_blackwell) for r in used])
+    sizes = (
+        [1.0]
+        if len(used) == 1
+        else [_effective_size(r, own, old.origin) for r, own in zip(used, shares)]
+    )
+    return used, shares, pool_rounds(used, rao_blackwell, sizes, first_ratio=old.first_ratio)
+
+
+def pool_rounds(
+    rounds: Sequence[Round],
+    rao_blackwell: bool,
+    sizes=(1.0,),
+    halves=(0, 1),
+    first_ratio=None,
+) -> Pooled:
+    """The estimate of rounds as a function of the groups to use."""
+    sums = [pool_groups(r.first, r.log_sums(rao_blackwell, halves), axis=0) for r in rounds]
+    log_extra = -np.inf if rao_blackwell else _LOG_EXTRA_COUNT
+    priors = np.array([r.log_pseudo_prior for r in rounds])
+    return Pooled(priors, np.array(sums), np.array(sizes), log_extra, first_ratio)
+
+
+def at_target(pooled: Pooled) -> tuple[float, float]:
+    """log Z_target - log Z_base of an estimate and its standard error by the jackknife."""
+    curve, jackknifed = jackknife(pooled, N_GROUPS)
+    known = 0.0 if pooled.first_ratio is None else pooled.first_ratio.std_error
+    return float(curve[-1]), float(np.hypot(jackknifed[-1], known))
+
+
+def _sum_of(ratios, first_ratio):
+    """Of the ratios of neighbouring levels."""
+    return ratios.sum() if first_ratio is None else first_ratio.log_mean + ratios[1:].sum()
+
+
+def _with_first(std_error, first_ratio) -> float:
+    """The target's standard error with that of log Z_1 / Z_0, where it comes from base draws."""
+    return float(with_first_error(np.array([0.0, std_error]), first_ratio)[-1])
+
+
+def wider(*errors: tuple[float, int]) -> tuple[float, int]:
+    """The standard error, with its degrees of freedom, that gives the wider interval."""
+    return max(errors, key=lambda pair: pair[0] * student_t.ppf(0.975, pair[1]))
+
+
+def between_target_states(summaries: NDArray, log_weights: NDArray) -> float:
+    """Share of the variance of the target's states that lies between groups: sums (G, 2, S), log
+    weights (G,).
+
+    NaN where few groups have nearly all of the weight, which can't show where the others are.
+    """
+    if not effective_sample_size(log_weights) > _COMPARED * len(log_weights):
+        return np.nan
+    return between_groups(summaries[:, 0], summaries[:, 1], np.exp(log_weights))
+
+
+# -- tests
+def largest_move(new: Pooled, old: Pooled, n_errors: float) -> float:
+    """Largest change of a log Z_k in units of 0.1 nats, or of `n_errors` standard errors where
+    these are more.
+    """
+    moved, error = _difference(new, old)
+    return float(np.max(np.abs(moved) / np.maximum(TOLERANCE, n_errors * error)))
+
+
+def _difference(new, old):
+    """new - old at every level and its jackknife standard error."""
+    return jackknife(lambda keep: new(keep) - old(keep), N_GROUPS)
+
+
+def _drift(last, rao_blackwell, first_ratio) -> Difference:
+    """Second half minus first half of a round."""
+    halves = [
+        pool_rounds([last], rao_blackwell, halves=(half,), first_ratio=first_ratio)
+        for half in (0, 1)
+    ]
+    origin = halves[0].origin
+    value, jackknifed = _difference(halves[1], halves[0])
+    moved = np.subtract(
+        *(
+            _own_influence(last, last.shares(rao_blackwell, halves=(half,)), origin)
+            for half in (1, 0)
+        )
+    )
+    return Difference(
+        float(value[-1]), t_ratio(value[-1], max(jackknifed[-1], standard_error(moved)))
+    )
+
+
+def _cross_check(rounds, pooled):
+    """MBAR's log Z_target - log Z_base from the kept vectors, and RTS minus it."""
+    vectors = np.concatenate([r.vectors for r in rounds], axis=1)
+    levels = np.concatenate([r.vector_levels for r in rounds], axis=1)
+    n_levels = vectors.shape[2]
+    first = rounds[-1].first
+
+    def estimate(keep, start):
+        chains = np.concatenate([np.arange(first[g], first[g + 1]) for g in keep])
+        counts = np.bincount(levels[chains].ravel(), minlength=n_levels)
+        return with_first_ratio(
+            mbar(vectors[chains].reshape(-1, n_levels), counts, start), pooled.first_ratio
+        )
+
+    everything = estimate(ALL, pooled(ALL))
+    value, error = jackknife(
+        lambda keep: pooled(keep)[-1] - estimate(keep, everything)[-1], N_GROUPS
+    )
+    return float(everything[-1]), Difference(float(value), t_ratio(value, error))
+
+
+def _own_influence(r, shares, origin):
+    """Influence of every chain on one round's estimate for the target."""
+    zeta = rts_curve(r.log_pseudo_prior, np.log(_mean_shares(r, shares)))
+    return influence(
+        r.log_pseudo_prior[np.newaxis], shares[np.newaxis], np.ones(1), zeta, -1, origin
+    )
+
+
+def _mean_shares(r, shares):
+    """Averages over chains; where no chain drew a level, that of the paper's tenth of a count."""
+    mean = shares.mean(axis=0)
+    return np.where(mean > 0, mean, np.exp(_LOG_EXTRA_COUNT) / (len(shares) * r.n_redraws))
+
+
+def _effective_size(r, shares, origin) -> float:
+    """Effective number of samples of a round up to a common factor: the inverse of its variance."""
+    return standard_error(_own_influence(r, shares, origin)) ** -2
+
+
+def _effective_draws(r, shares, origin) -> float:
+    """Independent draws that a chain was worth: the variance of its influence at one time over that
+    of its average.
+    """
+    q = np.exp(r.log_q)
+    mean = _mean_shares(r, shares)
+    single = q[..., -1] / mean[-1] - q[..., origin] / mean[origin]
+    variance = _own_influence(r, shares, origin).var(ddof=1)
+    return float(single.var() / variance) if variance > 0 else np.inf
+
+
+def tempering_alarms(
+    crossed, share, move, drift: Difference, other: Difference, says: str
+) -> list[Alarm]:
+    """What speaks against a run; `says` begins the sentence on another estimate from the same
+    samples.
+    """
+    found = []
+    if share < CROSSED or crossed.min() < CROSSED / 2:
+        seen = (
+            f"{share:.0%} of the chains ({crossed.min():.0%} in one group) visited both ends of the"
+            f" ladder in production (at least {CROSSED:.0%} and {CROSSED / 2:.0%} needed)"
+        )
+        found.append(Alarm("ladder-not-crossed", seen, "raise n_sweeps"))
+    if move > 1:
+        seen = (
+            f"burn-in was too short (production moved a log Z_k {move:.1f} times as far as its"
+            " noise does)"
+        )
+        found.append(Alarm("short-burn-in", seen, "raise n_sweeps"))
+    found += halves_alarms(drift, N_GROUPS)
+    if other.alarms(N_GROUPS):
+        seen = f"{says} another value from the same samples (t = {other.t:.1f})"
+        found.append(Alarm("other-reading", seen, "raise n_sweeps"))
+    return found

@@ -1,0 +1,1 @@
+"""Checks: what speaks against a path, a run or a number."""

@@ -1,0 +1,195 @@
+"""What is fixed before chains run: blocks, segments, lengths of rounds, ladders."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.tables import with_error
+from sklpf.paths import LADDERS, make_ladder
+from sklpf.paths._base import concatenate
+from sklpf.paths._ladders import respace
+from sklpf.programs import _programs as programs
+from sklpf.uncertainty import log_mean_exp
+
+# a history (R, 3) without rounds: log Z in nats, its standard error, sweeps of all chains so far
+NO_ROUNDS = np.empty((0, 3))
+ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
+_SPREAD = 0  # what the pilot's random stream is for
+_PILOT_SHARE = 20  # a pilot has so many times fewer levels
+# Plain loops: calls of NumPy cost more than what they compute, so chains move in one block of at
+# most so many; functions of one point gain nothing from it and keep blocks for processes.
+_MOST_CHAINS = 1000
+_FEWEST_BLOCKS = 1
+_FEWEST_BLOCKS_OF_POINTS = 4
+_MOST_DRAWS = 1000  # of some chains, until all are where the target has mass
+
+
+def equal_blocks(n: int, largest: int, fewest_blocks: int = 8) -> list[int]:
+    """Sizes of at least 8 (where n allows) blocks of n chains, as equal as possible and at most
+    `largest`.
+    """
+    n_blocks = max(min(n, fewest_blocks), -(-n // largest))
+    return [n // n_blocks + (block < n % n_blocks) for block in range(n_blocks)]
+
+
+def side_by_side(path, transition, n_groups: int, n_chains: int) -> NDArray[np.int64]:
+    """First group of every block, and the end: one in each where programs are compiled, else all
+    in as few blocks as memory allows.
+    """
+    n_blocks = n_groups
+    if transition.compiled(path) is None:
+        vectorized = getattr(path, "vectorized", True)
+        fewest = _FEWEST_BLOCKS if vectorized else _FEWEST_BLOCKS_OF_POINTS
+        n_blocks = min(n_blocks, max(fewest, n_chains // _MOST_CHAINS))
+    return np.linspace(0, n_groups, n_blocks + 1).astype(np.int64)
+
+
+def segments(n_sweeps: int, length: int) -> list[int]:
+    """First sweep of every segment of at most `length` sweeps, and the end."""
+    return [*range(0, n_sweeps, length), n_sweeps]
+
+
+def doubling(n: int, shortest: int) -> list[int]:
+    """Lengths of rounds that add up to n: the last takes half, the one before a quarter, … and the
+    first the rest.
+    """
+    lengths = []
+    while n // 2 >= shortest:
+        lengths.append(n - n // 2)
+        n //= 2
+    return [n, *lengths[::-1]]
+
+
+def with_round(
+    history: NDArray, log_partition: float, std_error: float, n_sweeps: int
+) -> NDArray[np.float64]:
+    """The history with one more round."""
+    return np.vstack([history, [log_partition, std_error, n_sweeps]])
+
+
+def running_log_partition(path: Any, level: int, log_weights: NDArray) -> str:
+    """log Z of a level with its standard error, from independent log weights on the way (n,)."""
+    n = len(log_weights)
+    log_mean = float(log_mean_exp(log_weights))
+    with np.errstate(invalid="ignore"):  # all weights may be 0
+        relative = np.exp(log_weights - log_mean)
+    std_error = float(np.std(relative) / np.sqrt(max(n - 1, 1)))
+    value = with_error(path.base_log_partition + log_mean, std_error)
+    return f"log Z = {value} at inverse temperature {path.ladder[level]:.2g}"
+
+
+def check_finite(log_terms: NDArray, allow_zero: bool = False) -> NDArray:
+    """Raise ValueError where log_f gave values that are not finite; `allow_zero` lets -inf, a
+    density of 0, pass.
+    """
+    finite = (
+        np.isfinite(log_terms) | (log_terms == -np.inf) if allow_zero else np.isfinite(log_terms)
+    )
+    if not np.all(finite):
+        raise ValueError(
+            "log_f gave values that are not finite; check the model's parameters and the path's"
+            " log_f"
+        )
+    return log_terms
+
+
+def check_alive(log_weights: NDArray) -> None:
+    """Raise ValueError if all weights are 0."""
+    if np.all(log_weights == -np.inf):
+        raise ValueError(
+            "every chain has weight 0: the base draws no point where f > 0; give another base"
+        )
+
+
+def draw_alive(path, n, stream):
+    """Base draws; those at which the target is 0 are drawn anew."""
+    state = path.sample_base(n, stream)
+    again = stream.aside("base draws anew")
+    if not path.has_walls:
+        return state
+    for attempt in range(1, _MOST_DRAWS):
+        dead = path.log_f(state, np.full(n, len(path.ladder) - 1)) == -np.inf
+        if not dead.any():
+            return state
+        index = np.where(dead, n + np.arange(n), np.arange(n))
+        state = path.take(concatenate([state, path.sample_base(n, again.at(attempt))]), index)
+    raise ValueError(
+        "base draws hardly any point where the target has mass: give a base that covers it"
+    )
+
+
+def check_ends(path) -> None:
+    """Raise ValueError unless the ladder goes from the base to the target."""
+    if path.ladder[0] != 0 or path.ladder[-1] != 1:
+        raise ValueError(
+            "ladder must begin at 0 (the base, which is sampled) and end at 1 (the target)"
+        )
+
+
+class Plan(NamedTuple):
+    """The path on its ladder, the move that is frozen for it, the sweeps that finding them took,
+    and the rounds.
+    """
+
+    path: Any
+    transition: Any
+    n_sweeps: int
+    history: NDArray[np.float64] = NO_ROUNDS  # of log Z / Z_0, where finding them gave estimates
+
+
+def plan_run(path, transition, ladder, n_temperatures, n_chains, seed, tune_stage) -> Plan:
+    """Fix the ladder and tune the move.
+
+    "adaptive" measures the spread of log f_(k+1) - log f_k in a pilot and places the levels at
+    equal cumulative spread. A move that has a pilot of its own tells the spread at once; others are
+    tuned on the ladder.
+    """
+    key = stream_key(seed, tune_stage)
+    if not isinstance(ladder, str) or ladder != "adaptive":
+        path = path.with_ladder(make_ladder(ladder, n_temperatures))
+        check_ends(path)
+        return _tuned(path, transition, key, 0)
+    n_levels = max(2, n_temperatures // _PILOT_SHARE)
+    path = path.with_ladder(make_ladder("linear", n_levels))
+    plan = _tuned(path, transition, key, 0)
+    pilot = plan.transition.pilot
+    if pilot is not None and len(pilot.betas) > 1:
+        cost = (pilot.spread[1:] + pilot.spread[:-1]) / 2 * np.diff(pilot.betas)
+        return plan._replace(path=path.with_ladder(respace(pilot.betas, cost, n_temperatures)))
+    spread = pilot_spread(path, plan.transition, n_chains, stream_key(seed, _SPREAD))
+    path = path.with_ladder(respace(path.ladder, spread, n_temperatures))
+    return _tuned(path, transition, key, plan.n_sweeps + n_chains * (n_levels - 1))
+
+
+def _tuned(path, transition, key, n_sweeps) -> Plan:
+    tuned = transition.tune(path, key)
+    return Plan(path, tuned, n_sweeps + n_tuning_moves(transition, tuned))
+
+
+def n_tuning_moves(transition, tuned) -> int:
+    """Moves that it took to tune a transition: none if it had been tuned before."""
+    return 0 if tuned is transition or tuned.pilot is None else tuned.pilot.n_moves
+
+
+def pilot_spread(path, transition, n_chains, key):
+    """Standard deviation over chains of log f_(k+1) - log f_k during one annealing pass, shape (K -
+    1,).
+    """
+    stream = Stream(key)
+    state = path.sample_base(n_chains, stream)
+    memory = transition.init(path, state, stream.aside("memory"))
+    spread = np.empty(len(path.ladder) - 1)
+    for k in range(len(spread)):
+        levels = np.full((2, n_chains), [[k], [k + 1]])
+        with np.errstate(invalid="ignore"):
+            state, memory, increments = programs.anneal(
+                path, transition, state, memory, levels, stream.at(k + 1)
+            )
+        increments = check_finite(increments, allow_zero=path.has_walls)
+        check_alive(increments)
+        spread[k] = increments[increments > -np.inf].std()
+    return spread

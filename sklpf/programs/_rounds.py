@@ -1,0 +1,247 @@
+"""A round of chains at levels: groups side by side in blocks, segment by segment, and what they
+leave. `_exchange.py` and `_tempering.py` say how chains change their levels.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from sklpf._utils.parallel import run_segments
+from sklpf._utils.random import Stream
+from sklpf.paths import Derivatives
+from sklpf.paths._base import concatenate
+from sklpf.paths._capabilities import has
+from sklpf.programs._chains import Chains, apart, together, with_base_renewed
+from sklpf.programs._draws import Draws, joined, no_draws, pieces, points_of
+from sklpf.programs._plan import side_by_side
+from sklpf.programs._sums import LevelSums, fewest_columns
+
+
+class _Carry(NamedTuple):
+    """Where the groups of a block stand, and what their steps have left so far; sums are of the
+    first and the second half of the round.
+    """
+
+    chains: Chains
+    own: tuple  # what this kind of round counts besides
+    pair_sums: NDArray[np.float64]
+    level_sums: NDArray[np.float64]
+    summaries: NDArray[np.float64]
+    log_q: NDArray[np.float32]
+    vector_levels: NDArray[np.int64]
+    slopes: NDArray[np.floating]
+    draws: Draws
+
+
+def halves(n_steps: int, length: int) -> list[int]:
+    """First step of every segment of at most `length` steps, and the end; none lies in both halves
+    of a round.
+    """
+    half = n_steps // 2
+    return [*range(0, half, length), *range(half, n_steps, length), n_steps]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundProgram:
+    """How a round goes. A subclass says what one step is.
+
+    Attributes
+    ----------
+    path, transition : object
+    first : ndarray of shape (G + 1,)
+        First chain of every group, and the end.
+    log_pseudo_prior : ndarray of shape (K,)
+        As in `LevelRound`.
+    key : tuple of int
+        Of the random streams.
+    first_sweep : int
+        Step of the stream at which the round begins.
+    sweeps_per_step : int
+        Sweeps of every chain in a step.
+    stride : int
+        Steps from one kept vector of a chain to the next; 0 for none.
+    keeps_every : int
+        Vectors of every such segment are kept; 0 for none.
+    pause : int
+        Steps from one look at the states to the next, of which some become draws of the target; 0
+        for none.
+    renewal : int
+        Steps from one draw of the base's chains to the next; 0 for none.
+    """
+
+    path: Any
+    transition: Any
+    first: NDArray[np.int64]
+    log_pseudo_prior: NDArray[np.float64]
+    key: tuple[int, int]
+    first_sweep: int = 0
+    sweeps_per_step: int = 1
+    stride: int = 0
+    keeps_every: int = 1
+    pause: int = 0
+    renewal: int = 0
+
+    n_pair_sums: ClassVar[int]
+    keeps_linear_vectors: ClassVar[bool]  # also where the slopes say the same
+
+    # -- what a subclass defines
+    def begin(self, n_groups: int, n_chains: int) -> tuple:
+        """What is counted besides, before any step."""
+        raise NotImplementedError
+
+    def steps(
+        self, chains: Chains, own: tuple, half: int, n: int, stream: Stream, first: NDArray
+    ) -> tuple[Chains, tuple, LevelSums]:
+        """Chains and what is counted besides after n steps in one half of the round, and what these
+        left; `first` is the first chain of every group here, and the end.
+        """
+        raise NotImplementedError
+
+    def at_target(self, levels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of some chains that may become draws of the target."""
+        raise NotImplementedError
+
+    def target_log_weights(self, state: Any, n: int) -> NDArray[np.float64]:
+        """Log of their weights as such (n,)."""
+        raise NotImplementedError
+
+    def by_row(self, records: NDArray) -> NDArray:
+        """Records (n_records, n, …) in the rows of `LevelRound`."""
+        raise NotImplementedError
+
+    # -- the round
+    def run(
+        self, groups: list[Chains], n_steps: int, longest: int, stage: str, **options: Any
+    ) -> tuple[list[Chains], list[tuple], dict[str, Any]]:
+        """Return where the groups stand after a round, what each block counted besides, and the
+        fields of `LevelRound`.
+
+        Parameters
+        ----------
+        groups : list of Chains
+        n_steps, longest : int
+            Steps of the round, and of a segment at most.
+        stage : str
+            Name of the round within a run.
+        **options
+            `n_jobs` and `checkpoint` of `run_segments`.
+        """
+        blocks = side_by_side(self.path, self.transition, len(groups), int(self.first[-1]))
+        bounds = halves(n_steps, longest)
+        carries = run_segments(
+            functools.partial(self._begin, groups, blocks),
+            functools.partial(self._advance, blocks, bounds),
+            len(blocks) - 1,
+            len(bounds) - 1,
+            stage=stage,
+            **options,
+        )
+        parts: Any = _Carry._make(zip(*carries))  # every field of all blocks
+        log_q, vector_levels, all_slopes = (
+            [self.by_row(records) for records in kept]
+            for kept in (parts.log_q, parts.vector_levels, parts.slopes)
+        )
+        slopes = fewest_columns(all_slopes)
+        keeps_vectors = self.keeps_linear_vectors or slopes.shape[-1] != 1
+        left = {
+            "log_pseudo_prior": self.log_pseudo_prior,
+            "pair_sums": np.concatenate(parts.pair_sums, axis=1),
+            "level_sums": np.concatenate(parts.level_sums, axis=1),
+            "summaries": np.concatenate(parts.summaries),
+            "log_q": np.concatenate(log_q) if keeps_vectors else None,
+            "vector_levels": np.concatenate(vector_levels),
+            "slopes": slopes,
+            "draws": joined(parts.draws).thinned(),
+        }
+        stand = [
+            group
+            for block, chains in enumerate(parts.chains)
+            for group in apart(self.path, chains, self._first_here(blocks, block))
+        ]
+        return stand, list(parts.own), left
+
+    def _first_here(self, blocks, block) -> NDArray[np.int64]:
+        """First chain of every group in its block, and the end."""
+        first = self.first[blocks[block] : blocks[block + 1] + 1]
+        return first - first[0]
+
+    def _begin(self, groups, blocks, block) -> _Carry:
+        """The groups of a block before any step."""
+        chains = together(groups[blocks[block] : blocks[block + 1]])
+        n = len(chains.levels)
+        n_groups = blocks[block + 1] - blocks[block]
+        n_levels = len(self.path.ladder)
+        n_summaries = self.path.summary(self.path.take(chains.state, [0])).shape[1]
+        n_slopes = n_levels if has(self.path, Derivatives) else 0
+        return _Carry(
+            chains=chains,
+            own=self.begin(n_groups, n),
+            pair_sums=np.zeros((2, n_groups, n_levels - 1, self.n_pair_sums)),
+            level_sums=np.zeros((2, n_groups, n_levels, 4)),
+            summaries=np.zeros((n_groups, 2, n_summaries)),
+            log_q=np.empty((0, n, n_levels), dtype=np.float32),
+            vector_levels=np.empty((0, n), dtype=np.int64),
+            slopes=np.empty((0, n, n_slopes)),
+            draws=no_draws(self.path, chains.state),
+        )
+
+    def _advance(self, blocks, bounds, block, segment, carry) -> _Carry:
+        """The groups of a block after one segment of steps."""
+        half = int(bounds[segment] >= bounds[-1] // 2)
+        first = self._first_here(blocks, block)
+        chains, own = carry.chains, carry.own
+        pair_sums = carry.pair_sums.copy()
+        level_sums = carry.level_sums.copy()
+        summaries = carry.summaries
+        records = []
+        seen = []
+        # A base that is renewed sets the pace of the draws too.
+        for start, end in pieces(bounds[segment], bounds[segment + 1], self.renewal or self.pause):
+            stream = Stream(
+                self.key,
+                int(self.first[blocks[block]]),
+                self.first_sweep + start * self.sweeps_per_step,
+            )
+            chains, own, left = self.steps(chains, own, half, end - start, stream, first)
+            pair_sums[half] += left.pairs
+            level_sums[half] += left.levels
+            summaries = summaries + left.summaries
+            if len(left.vectors):
+                records.append((left.vectors, left.vector_levels, left.slopes))
+            if self.pause:
+                chosen = self.at_target(chains.levels)
+                group_of = np.searchsorted(first, chosen, side="right") - 1
+                seen.append((self.path.take(chains.state, chosen), blocks[block] + group_of))
+            if self.renewal:
+                renewing = stream.aside("renewal")
+                chains = with_base_renewed(self.path, self.transition, chains, renewing)
+
+        carry = carry._replace(
+            chains=chains,
+            own=own,
+            pair_sums=pair_sums,
+            level_sums=level_sums,
+            summaries=summaries,
+        )
+        if records and self.keeps_every and segment % self.keeps_every == 0:
+            vectors, vector_levels, slopes = (np.concatenate(parts) for parts in zip(*records))
+            log_q = log_softmax(vectors + self.log_pseudo_prior, axis=-1).astype(np.float32)
+            carry = carry._replace(
+                log_q=np.concatenate([carry.log_q, log_q]),
+                vector_levels=np.concatenate([carry.vector_levels, vector_levels]),
+                slopes=np.concatenate([carry.slopes, slopes]),
+            )
+        if seen:
+            states, groups = zip(*seen)
+            state = concatenate(states)
+            group_of = np.concatenate(groups)
+            log_weights = self.target_log_weights(state, len(group_of))
+            more = Draws(points_of(self.path, state), log_weights, group_of)
+            carry = carry._replace(draws=joined([carry.draws, more]))
+        return carry

@@ -1,0 +1,274 @@
+"""Simulated tempering of groups of chains, round by round, with fixed pseudo-priors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, logsumexp
+
+from sklpf._utils.random import Stream, stream_key
+from sklpf.programs import _programs as programs
+from sklpf.programs._chains import Chains
+from sklpf.programs._draws import has_points
+from sklpf.programs._plan import check_finite, draw_alive, side_by_side
+from sklpf.programs._rounds import RoundProgram
+from sklpf.programs._sums import LevelRound
+from sklpf.reweighting import MeanWeight
+
+START, LEVELS, PILOT, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
+_LOOKED_AT = 2000  # states of a round that may become draws
+_RENEW_EVERY = 8  # redraws from one draw of the base to the next, where a path asks for them
+_LOWEST = -1300.0  # log of the smallest sum of q(k | x) that is told from 0
+_END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Round(LevelRound):
+    """What a round of simulated tempering leaves of M chains in G groups.
+
+    Attributes
+    ----------
+    first : ndarray of shape (G + 1,)
+        First chain of every group, and the end.
+    n_redraws : int
+        Redraws of every chain's level.
+    log_q_sums : ndarray of shape (2, M, K)
+        Log of every chain's sum of q(k | x) over the first and the second half.
+    counts : ndarray of shape (2, M, K)
+        How often every chain drew every level in each half.
+    origin : int
+        The first level that counts as an end of the ladder: 1 where log Z_1 / Z_0 comes from base
+        draws.
+    """
+
+    first: NDArray[np.int64]
+    n_redraws: int
+    log_q_sums: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    origin: int = 0
+
+    @property
+    def vectors(self) -> NDArray[np.float64]:
+        """log f_k(x) of the kept states but for a constant of every x, shape (M, n_kept, K)."""
+        return self.log_q - self.log_pseudo_prior  # type: ignore[operator]  # it keeps log_q
+
+    def log_sums(
+        self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)
+    ) -> NDArray[np.float64]:
+        """Log of every chain's sum of q(k | x), or of its counts.
+
+        Parameters
+        ----------
+        rao_blackwell : bool
+            Whether q(k | x) is summed, or the levels that were drawn are counted.
+        halves : tuple of int, default=(0, 1)
+            Which halves of the round.
+
+        Returns
+        -------
+        ndarray of shape (M, K)
+            In nats.
+        """
+        if rao_blackwell:
+            return logsumexp(self.log_q_sums[list(halves)], axis=0)
+        with np.errstate(divide="ignore"):
+            return np.log(self.counts[list(halves)].sum(axis=0))
+
+    def shares(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> NDArray[np.float64]:
+        """Averages of q(k | x), or of the counts, of every chain.
+
+        Parameters
+        ----------
+        rao_blackwell : bool
+            Whether q(k | x) is summed, or the levels that were drawn are counted.
+        halves : tuple of int, default=(0, 1)
+            Which halves of the round.
+
+        Returns
+        -------
+        ndarray of shape (M, K)
+            Each row sums to 1.
+        """
+        sums = np.exp(self.log_sums(rao_blackwell, halves))
+        return sums / sums.sum(axis=1, keepdims=True)
+
+    def thinned(self) -> Round:
+        """Return the round without every other kept vector, and without its draws.
+
+        Returns
+        -------
+        Round
+            All else is shared.
+        """
+        kept = {
+            name: getattr(self, name)[:, ::2].copy()
+            for name in ("log_q", "vector_levels", "slopes")
+        }
+        return replace(self, **kept, draws=None)
+
+    @property
+    def crossed(self) -> NDArray[np.bool_]:
+        """Which chains visited both ends of the ladder, shape (M,): its lowest and its highest
+        tenth.
+        """
+        visits = self.counts.sum(axis=0) > 0
+        n_end = max(1, round(_END_SHARE * visits.shape[1]))
+        return visits[:, : max(n_end, self.origin + 1)].any(axis=1) & visits[:, -n_end:].any(axis=1)
+
+    def _group_of_rows(self):
+        return np.repeat(np.arange(self.n_groups), np.diff(self.first))
+
+
+class Setup(NamedTuple):
+    """What all stages of a run share."""
+
+    path: Any
+    transition: Any
+    first: NDArray[np.int64]  # (G + 1,): first chain of every group, and the end
+    seed: int
+    sweeps_per_redraw: int
+    options: dict[str, Any]  # n_jobs and checkpoint of run_segments
+    first_ratio: MeanWeight | None = (
+        None  # log Z_1 / Z_0, where the base draws points at which the target is 0
+    )
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.first) - 1
+
+    def stream(self, stage: int, group: int, step: int = 0, *name: int) -> Stream:
+        """The random numbers of one group in one stage."""
+        return Stream(stream_key(self.seed, stage, *name), int(self.first[group]), step)
+
+    @property
+    def blocks(self) -> list[NDArray[np.int64]]:
+        """The groups that move side by side, and the one after them: one array a block."""
+        bounds = side_by_side(self.path, self.transition, self.n_groups, int(self.first[-1]))
+        return [np.arange(start, end + 1) for start, end in zip(bounds, bounds[1:])]
+
+    def base_chains(self, stage: int, group: int) -> Chains:
+        """Base draws of a group, at level 0; only where the target has mass."""
+        n = int(self.first[group + 1] - self.first[group])
+        stream = self.stream(stage, group)
+        state = (
+            self.path.sample_base(n, stream)
+            if self.first_ratio is None
+            else draw_alive(self.path, n, stream)
+        )
+        memory = self.transition.init(self.path, state, stream.aside("memory"))
+        return Chains(state, memory, np.zeros(n, dtype=np.int64))
+
+    def with_fresh_levels(self, chains: list[Chains], name: int) -> list[Chains]:
+        """The same chains at uniformly drawn levels."""
+        n_levels = len(self.path.ladder)
+        fresh = []
+        for group, old in enumerate(chains):
+            rng = self.stream(LEVELS, group, name).generator()
+            fresh.append(old._replace(levels=rng.integers(n_levels, size=len(old.levels))))
+        return fresh
+
+
+@dataclass(frozen=True, kw_only=True)
+class Temper(RoundProgram):
+    """Steps are redraws: all chains move, then each draws a new level."""
+
+    n_pair_sums: ClassVar[int] = 4
+    keeps_linear_vectors: ClassVar[bool] = True
+
+    def begin(self, n_groups, n_chains):
+        shape = (2, n_chains, len(self.path.ladder))
+        return np.full(shape, -np.inf), np.zeros(shape, dtype=np.int64)
+
+    def steps(self, chains, own, half, n, stream, first):
+        log_q_sums, counts = (sums.copy() for sums in own)
+        left = programs.temper(
+            self.path,
+            self.transition,
+            chains,
+            self.log_pseudo_prior,
+            n,
+            self.sweeps_per_step,
+            self.stride,
+            stream,
+            first,
+        )
+        more = check_finite(left.log_q_sums, allow_zero=True)
+        log_q_sums[half] = np.logaddexp(log_q_sums[half], more)
+        counts[half] += left.counts
+        return left.chains, (log_q_sums, counts), left.sums
+
+    def at_target(self, levels):
+        return np.arange(len(levels))
+
+    def target_log_weights(self, state, n):
+        log_f = self.path.log_f_ladder(state)
+        return log_softmax(log_f + self.log_pseudo_prior, axis=1)[:, -1]
+
+    def by_row(self, records):
+        # Sums over it depend on its layout, which pickling would change.
+        return records.swapaxes(0, 1).copy()
+
+
+def run_round(
+    setup: Setup,
+    name: tuple[int, ...],
+    chains: list[Chains],
+    log_pseudo_prior: NDArray[np.float64],
+    n_redraws: int,
+    n_kept: int = 0,
+    with_draws: bool = False,
+) -> tuple[list[Chains], Round]:
+    """Return the chains of all groups after a round, and its record with about `n_kept` vectors log
+    f_k(x).
+    """
+    path = setup.path
+    n_chains = int(setup.first[-1])
+    stride = -(-n_redraws * n_chains // n_kept) if n_kept else n_redraws
+    longest = max(1, path.n_moves_per_segment // setup.sweeps_per_redraw)
+    stride, longest, every = _thinning(stride, longest)
+    pause = 0  # redraws from one look at the states to the next
+    if with_draws and has_points(path):
+        pause = stride * -(-n_redraws * n_chains // (_LOOKED_AT * stride))
+    renews = path.renews_base and setup.first_ratio is None
+    program = Temper(
+        path=path,
+        transition=setup.transition,
+        first=setup.first,
+        log_pseudo_prior=log_pseudo_prior,
+        key=stream_key(setup.seed, _ROUND, *name),
+        first_sweep=1,
+        sweeps_per_step=setup.sweeps_per_redraw,
+        stride=stride,
+        keeps_every=every if n_kept else 0,
+        pause=pause,
+        renewal=stride * -(-_RENEW_EVERY // stride) if renews else 0,
+    )
+    stage = "round" + "-".join(map(str, name))
+    chains, own, left = program.run(chains, n_redraws, longest, stage, **setup.options)
+    log_q_sums, counts = (np.concatenate(parts, axis=1) for parts in zip(*own))
+    return chains, Round(
+        first=setup.first,
+        n_redraws=n_redraws,
+        log_q_sums=np.maximum(log_q_sums, _LOWEST),
+        counts=counts,
+        origin=int(setup.first_ratio is not None),
+        **left,
+    )
+
+
+def _thinning(stride, longest):
+    """Stride of the kept vectors in a segment, redraws of a segment, and of how many segments one
+    keeps vectors.
+    """
+    if stride <= longest:
+        return stride, longest // stride * stride, 1
+    return longest, longest, -(-stride // longest)
+
+
+def pool_groups(first: NDArray[np.int64], log_terms: NDArray, axis: int) -> NDArray:
+    """Add up, in logs, the chains of every group along `axis`."""
+    parts = np.split(log_terms, first[1:-1], axis=axis)
+    return np.stack([logsumexp(part, axis=axis) for part in parts], axis=axis)

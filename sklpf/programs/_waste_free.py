@@ -1,0 +1,87 @@
+"""Waste-free populations: few particles are resampled, and every state of the chains that start at
+them is one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._utils.random import REDRAW, Stream
+from sklpf._utils.sampling import systematic
+from sklpf.paths._base import concatenate, n_chains, take
+from sklpf.programs import _programs as programs
+from sklpf.programs._plan import check_finite
+from sklpf.uncertainty import effective_sample_size, log_mean_exp
+
+
+def waste_free_step(path, transition, chain_length, key, level, block, population):
+    """One level up (Dau & Chopin 2022): of N particles N / P are drawn by weight and move P - 1
+    times.
+
+    Returns the population, whose weights are equal, and the record of the level.
+    """
+    n = len(population.ancestors)
+    rises = log_rises(path, population.state, level)
+    effective = effective_sample_size(rises)
+    log_mean = population.log_mean + log_mean_exp(rises)
+    starts = np.arange(n // chain_length)
+    stream = Stream(key, block * n, 1 + level * chain_length)
+    if effective > 0:
+        uniform = float(stream.aside("resampling").uniform(1, REDRAW)[0])
+        starts = systematic(rises, len(starts), uniform)
+    first = path.take(population.state, starts), take(population.memory, starts)
+    chain = [first, *_walk(path, transition, first, level + 1, chain_length - 1, stream)]
+    before = transition.accepted(chain[0][1])
+    after = transition.accepted(chain[-1][1])
+    rate = np.nan if before is None else np.sum(after - before) / (n - len(starts))
+    states, memories = zip(*chain)
+    population = population._replace(
+        state=concatenate(states),
+        memory=concatenate(memories),
+        log_weights=np.full(n, 0.0 if log_mean > -np.inf else -np.inf),
+        log_mean=np.asarray(log_mean),
+        ancestors=np.tile(population.ancestors[starts], chain_length),
+    )
+    return population, (float(log_mean), effective, effective > 0, rate)
+
+
+def waste_free_fall(path, transition, chain_length, key, first, step, state, memory):
+    """One level down: the starts at the level below, and the log of the mean of f_(k+1) / f_k over
+    their chains.
+
+    A particle at level k + 1 was one of P in a chain at level k, any of them: some moves lead back
+    to the start of that chain, and the others on to its end.
+    """
+    level = len(path.ladder) - 2 - step
+    stream = Stream(key, first, 1 + step * chain_length)
+    n_back = int(stream.aside("place").uniform(1, REDRAW)[0] * chain_length)
+    here = state, memory
+    back = _walk(path, transition, here, level, n_back, stream, reverse=True)
+    ahead = _walk(
+        path, transition, here, level, chain_length - 1 - n_back, stream.at(stream.step + n_back)
+    )
+    rises = [log_rises(path, states, level) for states, _ in (here, *back, *ahead)]
+    return *(back[-1] if back else here), log_mean_exp(np.array(rises), axis=0)
+
+
+def _walk(path, transition, start, level, n_moves, stream, reverse=False) -> list[tuple]:
+    """State and memory after each of some moves at a level."""
+    state, memory = start
+    passed = []
+    levels = np.full((2, n_chains(state)), level)
+    for move in range(n_moves):
+        now = stream.at(stream.step + move)
+        with np.errstate(invalid="ignore"):  # inf - inf of particles without weight
+            state, memory, _ = programs.anneal(
+                path, transition, state, memory, levels, now, reverse=reverse
+            )
+        passed.append((state, memory))
+    return passed
+
+
+def log_rises(path, state, level) -> NDArray[np.float64]:
+    """log f_(level + 1) - log f_level of every chain, (n,); -inf where the density ends."""
+    old, new = (path.log_f(state, np.full(n_chains(state), k)) for k in (level, level + 1))
+    with np.errstate(invalid="ignore"):
+        return check_finite(np.where(new == -np.inf, new, new - old), allow_zero=path.has_walls)

@@ -1,0 +1,125 @@
+"""The programs as plain loops, with moves and densities that can be followed by hand."""
+
+import numpy as np
+from scipy.special import expit
+
+from sklpf.paths import Path, Stream
+from sklpf.programs import _plain
+from sklpf.programs._chains import Chains
+from sklpf.transitions import Transition
+
+
+class Recorder(Transition):
+    """Writes down what it is asked for, and adds 1 to every chain."""
+
+    def __init__(self):
+        self.calls = []
+
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        self.calls.append((stream.step, int(levels[0]), reverse))
+        return state + 1, memory
+
+
+class Linear(Path):
+    """log f_k(x) = k x."""
+
+    ladder = np.array([0.0, 0.25, 0.5, 1.0])
+
+    def log_f(self, state, levels):
+        return levels * state
+
+
+def test_annealing_weighs_before_it_moves_and_reverse_annealing_after():
+    levels = np.repeat(np.arange(4)[:, np.newaxis], 2, axis=1)
+    start, stream = np.array([1.0, 10.0]), Stream((1, 2), step=7)
+    forward = Recorder()
+    state, _, log_weights = _plain.anneal(Linear(), forward, start, (), levels, stream)
+    # x at levels 0, 1, 2: x, x + 1, x + 2; each step adds it once
+    np.testing.assert_array_equal(log_weights, 3 * start + 3)
+    np.testing.assert_array_equal(state, start + 3)
+    assert forward.calls == [(7, 1, False), (8, 2, False), (9, 3, False)]
+    backward = Recorder()
+    state, _, log_weights = _plain.anneal(
+        Linear(), backward, start, (), levels[::-1], stream, reverse=True
+    )
+    np.testing.assert_array_equal(log_weights, -(3 * start + 6))
+    np.testing.assert_array_equal(state, start + 3)
+    assert backward.calls == [(7, 3, True), (8, 2, True), (9, 1, True)]
+
+
+def test_exchange_swaps_even_pairs_at_even_steps_and_odd_pairs_at_odd_steps():
+    path = Linear()  # equal states: every swap is accepted
+    levels, zeros = np.arange(4), np.zeros(4)
+    even = _plain.exchange(
+        path, Recorder(), Chains(zeros, (), levels), zeros, np.zeros(3), 1, Stream((1, 2), step=4)
+    )
+    np.testing.assert_array_equal(even.chains.levels, [1, 0, 3, 2])
+    odd = _plain.exchange(
+        path, Recorder(), Chains(zeros, (), levels), zeros, np.zeros(3), 1, Stream((1, 2), step=5)
+    )
+    np.testing.assert_array_equal(odd.chains.levels, [0, 2, 1, 3])
+
+
+def test_exchange_counts_round_trips():
+    # with all swaps accepted a chain needs 4 scans an end to end: every chain comes round after 8
+    path, n_scans = Linear(), 80
+    levels, zeros = np.arange(4), np.zeros(4)
+    result = _plain.exchange(
+        path,
+        Recorder(),
+        Chains(zeros, (), levels),
+        np.zeros(4, dtype=int),
+        np.zeros(3),
+        n_scans,
+        Stream((1, 2)),
+    )
+    assert 4 * (n_scans // 8 - 2) <= result.trips[0] <= 4 * n_scans // 8
+
+
+class Curved(Linear):
+    """log f_beta(x) = beta^2 x."""
+
+    def log_f(self, state, levels):
+        return self.ladder[levels] ** 2 * state
+
+    def derivatives(self, state, levels):
+        return np.stack([2 * self.ladder[levels] * state, 2 * state], axis=1)
+
+
+def test_records_are_those_of_the_scans_that_the_stride_divides():
+    path, levels, start = Curved(), np.arange(4), np.arange(4.0)
+    chains = Chains(start, (), levels)
+    order = chains, np.zeros(4, dtype=int), np.zeros(3), 7, Stream((1, 2), step=4)
+    *_, vectors, at, slopes = _plain.exchange(path, Recorder(), *order, stride=3).sums
+    # steps 6 and 9 are the scans 2 and 5, after whose moves x is 3 and 6 more
+    for i, moved in enumerate((3, 6)):
+        np.testing.assert_array_equal(vectors[i], path.ladder**2 * (start + moved)[:, np.newaxis])
+        np.testing.assert_array_equal(slopes[i], 2 * path.ladder * (start + moved)[:, np.newaxis])
+        np.testing.assert_array_equal(np.sort(at[i]), levels)
+    *_, vectors, at, slopes = _plain.exchange(path, Recorder(), *order).sums
+    assert vectors.shape == slopes.shape == (0, 4, 4)
+    assert at.shape == (0, 4)
+
+
+def test_slopes_that_do_not_depend_on_beta_are_asked_for_twice():
+    asked = []
+
+    class Straight(Linear):
+        def derivatives(self, state, levels):
+            asked.append(levels[0])
+            return np.stack([state, np.zeros_like(state)], axis=1)
+
+    np.testing.assert_array_equal(
+        _plain.slopes(Straight(), np.array([1.0, 2.0])), [[1] * 4, [2] * 4]
+    )
+    assert asked == [0, 3]
+    assert _plain.slopes(Linear(), np.array([1.0, 2.0])).shape == (2, 0)
+
+
+def test_tempering_sums_what_states_say_of_the_pairs_with_their_neighbours():
+    sums, log_weights = np.zeros((2, 2, 4)), np.array([[1.0, 3.0, 2.5], [0.0, 1000.0, -np.inf]])
+    _plain.add_bridges(log_weights, np.array([1, 0]), sums, np.array([0, 1]))
+    np.testing.assert_allclose(
+        sums[0], [[0, expit(-2), 0, np.exp(-2)], [expit(-0.5), 0, np.exp(-0.5), 0]]
+    )
+    np.testing.assert_allclose(sums[1], [[expit(600), 0, np.exp(600), 0], [0, 0, 0, 0]])
