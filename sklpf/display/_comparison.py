@@ -188,7 +188,7 @@ def _drawn(result: Any, name: str | None) -> dict[str, Any]:
         return shown | {"means": means, "chosen": result.chosen}
     if isinstance(result, EvidenceComparison):
         return {
-            f"{of}": {
+            of: {
                 model: _FromLogPartition(
                     getattr(said, one),
                     getattr(said, f"{one}_interval"),

@@ -4,6 +4,8 @@ arrays.
 
 import dataclasses
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -99,6 +101,17 @@ def test_reading_a_run_runs_no_chains(fitted, monkeypatch):
 
     monkeypatch.setattr(type(fitted), "_sample", refuse)
     quietly(clone(fitted).set_params(random_state=np.random.RandomState(0)), fitted.run_)
+
+
+def test_a_run_reads_itself_in_another_process(tmp_path):
+    tempering = ParallelTempering(5, n_sweeps=512, random_state=0).fit(PROBLEM.path)
+    file = tmp_path / "run.pickle"
+    file.write_bytes(pickle.dumps(tempering.run_))
+    code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).read().log_partition)"
+    found = subprocess.run(
+        [sys.executable, "-c", code, file], capture_output=True, text=True, check=True
+    )
+    assert float(found.stdout) == tempering.log_partition_
 
 
 def is_plain(value):
