@@ -94,7 +94,7 @@ def _digest(folder: Path) -> str:
     files = [
         *(package / "kernels").glob("*.py"),
         *(package / "_utils" / f"{name}.py" for name in ("layout", "limits", "random")),
-        *(package / "paths" / f"{name}.py" for name in ("_bases", "_density_kernels", "_mixture")),
+        *(package / "paths" / f"{name}.py" for name in ("_bases", "_density_kernels")),
         *(package / "transitions").glob("*kernels.py"),
         *folder.parent.glob("*kernels.py"),
         *folder.glob("*kernels.py"),
