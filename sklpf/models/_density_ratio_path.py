@@ -28,7 +28,7 @@ class BetweenDraws(BDMC):
 
 
 class DensityRatioPath(GeometricPath):
-    """From one density on R^d to another: log f_beta = (1 - beta) log f_a + beta log f_b.
+    """Path from one density on R^d to another: log f_beta = (1 - beta) log f_a + beta log f_b.
 
     Level 0 counts as normalised, so that this path's log Z is log Z_b - log Z_a. Forward
     chains begin at draws of the first density and reverse chains at draws of the second, each chain

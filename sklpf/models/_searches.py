@@ -110,7 +110,7 @@ def log_likelihood_with_error(estimator, X, y=None) -> dict[str, float]:
 
 
 def _log_partition_std_error(model: Any) -> float:
-    """Of the rows that were scored just now."""
+    """Standard error of log Z of the rows that were scored last."""
     if not hasattr(model, "partition_estimator_"):  # a density without a normaliser
         return float(np.nan)
     result = model.partition_estimator_.result_

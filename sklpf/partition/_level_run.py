@@ -119,7 +119,7 @@ def check_run(run: Any) -> None:
 
 
 def bar_curve(run: LevelRun) -> Curve:
-    """By Bennett's acceptance ratio of neighbouring levels."""
+    """Curve of log Z by Bennett's acceptance ratio of neighbouring levels."""
     pair_sums, counts = run.last.pairs()
     ratios = bar_ratios(pair_sums, run.last.shift, counts)
     known = known_ratio(run)
@@ -127,7 +127,7 @@ def bar_curve(run: LevelRun) -> Curve:
 
 
 def mbar_curve(run: LevelRun) -> Curve:
-    """By MBAR of the kept states."""
+    """Curve of log Z by MBAR of the kept states."""
     samples = kept_samples(run)
     start = mbar(samples.vectors, samples.counts)
 
@@ -139,7 +139,7 @@ def mbar_curve(run: LevelRun) -> Curve:
 
 
 def level_process_curve(run: LevelRun) -> Curve:
-    """By the stationary law of the process that redraws the levels of the kept states."""
+    """Curve of log Z by the stationary law of the level process of the kept states."""
     samples = kept_samples(run)
 
     def curve(keep):

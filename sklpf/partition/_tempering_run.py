@@ -312,7 +312,7 @@ def at_target(pooled: Pooled) -> tuple[float, float]:
 
 
 def _sum_of(ratios, first_ratio):
-    """Of the ratios of neighbouring levels."""
+    """Sum of the ratios of neighbouring levels."""
     return ratios.sum() if first_ratio is None else first_ratio.log_mean + ratios[1:].sum()
 
 

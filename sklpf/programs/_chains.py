@@ -28,7 +28,7 @@ class Chains(NamedTuple):
     levels: NDArray[np.int64]
 
     def take(self, path: Any, index: NDArray[np.int64]) -> Chains:
-        """Those with some indices."""
+        """Return the chains with some indices."""
         return Chains(path.take(self.state, index), take(self.memory, index), self.levels[index])
 
 

@@ -62,7 +62,7 @@ class Samples(NamedTuple):
     groups: NDArray[np.int64]
 
     def of(self, keep: NDArray[np.int64]) -> Samples:
-        """Those of some groups."""
+        """Return the samples of some groups."""
         chosen = np.isin(self.groups, keep)
         return Samples(
             self.vectors[chosen], self.slopes[chosen], self.levels[chosen], self.groups[chosen]

@@ -34,7 +34,8 @@ class GaussianRBMState(NamedTuple):
 
 
 class GaussianRBMPath(UnitsPath):
-    """From independent normal columns to a Gaussian RBM, geometric in the joint density of v and h.
+    """Path from independent normal columns to a Gaussian RBM, geometric in the joint density of v
+    and h.
 
     With base means m and variances t², biases b and c, variances s² and weights W (hidden by
     visible)

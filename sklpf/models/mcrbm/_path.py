@@ -25,7 +25,7 @@ _SHOWN = {"filters": "mean_components"}
 
 
 class MeanCovariancePath(CompiledPrograms, GeometricPath):
-    """From a mixture of Gaussians to a MeanCovarianceRBM.
+    """Path from a mixture of Gaussians to a MeanCovarianceRBM.
 
     Chains move in y, x = mean + scale axes @ y, whose axes are those of the covariance units'
     curvature at 0.

@@ -39,8 +39,8 @@ _TOO_SMALL = (
 
 
 class ProductPath(CompiledPrograms, GeometricPath):
-    """From a base with the right tails to a product of experts, in coordinates y of scales about
-    one.
+    """Path from a base with the right tails to a product of experts, in coordinates y of scales
+    about one.
 
     x = mean + root @ y.
 

@@ -11,7 +11,7 @@ from sklpf.models.rbm._path import RBMPath, RBMState, aligned
 
 
 class RBMMixturePath(RBMPath):
-    """From a mixture of K products of Bernoulli distributions to an RBM.
+    """Path from a mixture of K products of Bernoulli distributions to an RBM.
 
     With weights w_k, base logits a_k and log f_beta(v, h; a) as an `RBMPath` has it for one base
 

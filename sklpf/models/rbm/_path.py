@@ -46,7 +46,7 @@ class RBMState(NamedTuple):
 
 
 class RBMPath(UnitsPath):
-    """From independent visible units to an RBM, geometric in the joint density of v and h.
+    """Path from independent visible units to an RBM, geometric in the joint density of v and h.
 
     With base logits a, visible biases c, hidden biases b and weights W (visible by hidden)
 

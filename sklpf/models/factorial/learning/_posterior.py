@@ -168,7 +168,7 @@ class FactorialPosterior(ConjugateModel):
 
     @property
     def log_odds(self) -> NDArray[np.float64]:
-        """Of the components to be on."""
+        """Log odds of the components to be on."""
         return logit(self.activation_probability)
 
     def terms(self):
@@ -186,7 +186,7 @@ class FactorialPosterior(ConjugateModel):
 
     @property
     def statistics(self) -> Statistics:
-        """Of the rows, after a sweep at one temperature for all."""
+        """Sufficient statistics of the rows, after a sweep at one temperature for all."""
         return Statistics(
             self.n, self._second / self.n, self._products / self.n, self._squares / self.n
         )
