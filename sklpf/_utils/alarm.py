@@ -12,7 +12,7 @@ class Alarm:
     Attributes
     ----------
     kind : str
-        Its name, by which alarms are grouped: the key of its paragraph in the guide's page of
+        Its name, by which alarms are grouped: the key of its paragraph in the guide's pages of
         alarms.
     seen : str
         What was found, with its numbers.
