@@ -66,8 +66,8 @@ class ComponentsDisplay(Display):
         shape : tuple of int or None, default=None
             Height and width of an image; None makes squares.
         whitening : transformer or None, default=None
-            What made the model's rows of images by a linear map, such as `Patches.whitening`:
-            components are drawn as its ``inverse_transform`` maps rows back.
+            The linear transformer that made the model's rows of images, such as
+            `Patches.whitening`: components are drawn as its ``inverse_transform`` maps rows back.
         ax : Axes or None, default=None
             As in `plot`.
         **options

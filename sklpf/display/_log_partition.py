@@ -23,7 +23,7 @@ class LogPartitionDisplay(ResultDisplay):
     level : float, default=0.95
         Probability with which the band covers log Z at any one of the levels.
     name : str or None, default=None
-        Of the estimate, for the legend.
+        Name of the estimate, for the legend.
 
     Attributes
     ----------
@@ -77,9 +77,9 @@ class LogPartitionDisplay(ResultDisplay):
         Parameters
         ----------
         result : PartitionResult
-            With a ``log_partition_curve``.
+            A result with a ``log_partition_curve``.
         level : float, default=0.95
-            Of the intervals.
+            Confidence level of the intervals.
         ax : Axes, array-like of Axes or None, default=None
             As in `plot`.
         **options
@@ -119,7 +119,7 @@ class LogPartitionDisplay(ResultDisplay):
             One, which is divided into both panels, or two (``axes_`` of another display, to draw
             into the same). None makes a figure.
         **options
-            Of the curve, as ``Axes.plot`` takes them.
+            Options of the curve, as ``Axes.plot`` takes them.
 
         Returns
         -------

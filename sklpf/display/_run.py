@@ -31,9 +31,10 @@ class RunDisplay(ResultDisplay):
     swaps : ndarray of shape (K - 1,) or None, default=None
         Acceptance rate of the swaps between neighbouring levels.
     overlap : ndarray of shape (K - 1,) or None, default=None
-        Of the distributions at two neighbouring levels: 1 if they are one, 0 if they are apart.
+        Overlap of the distributions at two neighbouring levels: 1 if they are one, 0 if they are
+        apart.
     shares : ndarray of shape (K,) or None, default=None
-        Of the chains' time at every level (`RTS`, `SAMS`, `WangLandau`).
+        Share of the chains' time at every level (`RTS`, `SAMS`, `WangLandau`).
     round_trips : ndarray of shape (G,) or None, default=None
         Between base and target, of every ladder (`ParallelTempering`).
     crossed : ndarray of shape (G,) or None, default=None
@@ -42,13 +43,13 @@ class RunDisplay(ResultDisplay):
     effective_shares : ndarray of shape (G, K) or None, default=None
         Effective number of particles of every population, as a share of all of these.
     log_weights : ndarray of shape (n,) or None, default=None
-        Of the chains at the target.
+        Log weights of the chains at the target, in nats.
     region_masses : ndarray of shape (R,) or None, default=None
         The part of Z in every region, known apart from the run.
     region_shares : ndarray of shape (R,) or None, default=None
         The weighted share of the run's draws in every region.
     name : str or None, default=None
-        Of the estimator, for the title.
+        Name of the estimator, for the title.
 
     Attributes
     ----------
@@ -165,7 +166,7 @@ class RunDisplay(ResultDisplay):
         Parameters
         ----------
         result : PartitionResult
-            Of an estimator with levels.
+            The result of an estimator with levels.
         ax : Axes, array-like of Axes or None, default=None
             As in `plot`.
 

@@ -21,7 +21,7 @@ class TopicsDisplay(Display):
     words : array-like of str of shape (n_topics, n_words)
         The words of every topic, the first one on top.
     probabilities : array-like of shape (n_topics, n_words)
-        Of each of these words in its topic.
+        Probability of each of these words in its topic.
     names : array-like of str of shape (n_topics,) or None, default=None
         Titles; None counts the topics from 0.
 
@@ -74,13 +74,13 @@ class TopicsDisplay(Display):
             The words (a vectorizer's ``get_feature_names_out()`` or ``vocabulary_``); None takes
             the model's ``feature_names_in_``, or x0, x1, …
         n_words : int, default=10
-            Of each topic.
+            Number of words of each topic.
         topics : array-like of int or None, default=None
-            Which to draw, in this order; None draws all.
+            Topics to draw, in this order; None draws all.
         order : {"probability", "lift"}, default="probability"
-            Which words come first: those that the topic makes most likely, or those that it makes
-            likely and that are rare in the others: the largest p log(p / geometric mean of p over
-            all topics) (Blei & Lafferty 2009).
+            The words that come first: those that the topic makes most likely, or those that it
+            makes likely and that are rare in the others: the largest p log(p / geometric mean of p
+            over all topics) (Blei & Lafferty 2009).
         ax : Axes, array-like of Axes or None, default=None
             As in `plot`.
         **options

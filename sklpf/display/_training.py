@@ -24,17 +24,18 @@ class TrainingDisplay(Display):
     Parameters
     ----------
     values : ndarray of shape (n_passes,) or None, default=None
-        What training should raise, after every pass, in nats.
+        The objective that training raises, after every pass, in nats.
     std_errors : ndarray of shape (n_passes,) or None, default=None
-        Of these, in nats.
+        Standard errors of `values`, in nats.
     log_partition : ndarray of shape (n_passes,) or None, default=None
         log Z after every pass, in nats.
     log_partition_std_errors : ndarray of shape (n_passes,) or None, default=None
-        Of log Z. Where it is inf log Z was not known, which is marked; NaN has no band.
+        Standard errors of log Z, in nats. Passes with inf, in which log Z was not known, are
+        marked; NaN has no band.
     best_iteration : int or None, default=None
         The pass, counted from 1, whose parameters were kept.
     label : str, default="log-likelihood"
-        What `values` are.
+        Name of the objective.
 
     Attributes
     ----------

@@ -37,8 +37,8 @@ class DensityRatioPath(GeometricPath):
     Parameters
     ----------
     a, b : GeometricPath
-        To the two densities, with ``rows(state)``, an affine function of the position. Chains move
-        in the coordinates of the first.
+        Paths to the two densities, with ``rows(state)``, an affine function of the position. Chains
+        move in the coordinates of the first.
     draws_a, draws_b : ndarray of shape (G, N, d)
         Rows drawn from the two densities, N in each of G independent groups.
     """

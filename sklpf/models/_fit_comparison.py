@@ -47,7 +47,7 @@ class FitInterval(Readable):
     reasons : tuple of str
         Why not, one sentence a reason; empty when converged.
     unit : {"row", "document"}
-        What a row is.
+        The unit of the means.
     """
 
     mean: float

@@ -42,11 +42,11 @@ class ModelEvidence(NamedTuple):
         Log evidence less that of the model with the highest: the log Bayes factor, and the error of
         both together.
     difference_interval : tuple of float
-        That covers the difference.
+        Interval of the difference, in nats.
     probability : float
         Posterior probability of the model, if one of those compared is true.
     probability_interval : tuple of float
-        That covers it, given the errors of all log evidences.
+        Interval of the posterior probability, from the errors of all log evidences.
     converged : bool
         Whether its log evidence can be trusted.
     """
@@ -68,9 +68,9 @@ class EvidenceComparison(Readable):
     Attributes
     ----------
     models : dict of str to ModelEvidence
-        By name.
+        The models by name.
     level : float
-        Of the intervals.
+        Confidence level of the intervals.
     reasons : tuple of str
         Why some of the log evidences should not be trusted.
     """

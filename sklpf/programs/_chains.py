@@ -17,7 +17,7 @@ class Chains(NamedTuple):
     Attributes
     ----------
     state : object
-        Of the path, which alone looks inside.
+        State of the chains, into which only the path looks.
     memory : tuple
         Auxiliary variables of the move, such as velocities.
     levels : ndarray of shape (n,)

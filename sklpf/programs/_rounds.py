@@ -59,7 +59,7 @@ class RoundProgram:
     log_pseudo_prior : ndarray of shape (K,)
         As in `LevelRound`.
     key : tuple of int
-        Of the random streams.
+        Key of the random streams.
     first_sweep : int
         Step of the stream at which the round begins.
     sweeps_per_step : int

@@ -51,9 +51,9 @@ class ProductPath(CompiledPrograms, GeometricPath):
     Parameters
     ----------
     experts : Experts
-        Of x - mean, with K >= d filters that span R^d.
+        The experts, as a function of x - mean, with K >= d filters that span R^d.
     mean : ndarray of shape (d,)
-        Of the rows.
+        Mean of the rows.
 
     Raises
     ------

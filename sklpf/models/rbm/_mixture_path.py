@@ -24,11 +24,11 @@ class RBMMixturePath(RBMPath):
     Parameters
     ----------
     path : RBMPath
-        To the same RBM; its base is the first part.
+        Path to the same RBM; its base is the first part.
     means : ndarray of shape (K - 1, n_visible)
         Means of the other parts' units, inside (0, 1).
     weights : ndarray of shape (K,)
-        Of the parts; their sum is 1.
+        Weights of the parts; their sum is 1.
     """
 
     _kernels = "sklpf.models.rbm._mixture_path_kernels"

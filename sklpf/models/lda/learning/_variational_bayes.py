@@ -72,7 +72,7 @@ class Trainer:
         Documents that those of X stand for.
     steps : Steps
     tasks : callable
-        Of `task_map`.
+        The map that `task_map` returned.
     """
 
     def __init__(self, model, X: sp.csr_matrix, n_corpus: float, steps: Steps, tasks):
