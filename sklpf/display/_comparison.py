@@ -135,6 +135,9 @@ class ComparisonDisplay(Display):
         -------
         self
         """
+        for name in ("scores", "differences", "probabilities", "means"):
+            if not isinstance(getattr(self, name), Mapping | None):
+                raise TypeError(f"{name} must be a dict by names of models")
         kind, whose = ("expected ", "") if self.means else ("", " of these fits")
         of = "" if self.scores or not self.probabilities else " of log evidence"
         panels = {

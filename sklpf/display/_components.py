@@ -39,6 +39,10 @@ class ComponentsDisplay(Display):
     (10, 4, 4)
     """
 
+    _shapes = {
+        "images": ("n_components", "height", "width"),
+    }
+
     def __init__(self, images):
         self.images = images
 
@@ -127,11 +131,8 @@ class ComponentsDisplay(Display):
         ValueError
             If `images` are none, or `scale` is unknown.
         """
-        images = np.asarray(self.images, dtype=float)
-        if images.ndim != 3 or 0 in images.shape:
-            raise ValueError(
-                f"images must have the shape (n_components, height, width), got {images.shape}"
-            )
+        self._check_arrays()
+        images = self.images
         check_option(scale, ("common", "each"), "scale")
         if scale == "each":
             largest = np.abs(images).max(axis=(1, 2), keepdims=True)

@@ -56,6 +56,12 @@ class ConvergenceDisplay(ResultDisplay):
     True
     """
 
+    _shapes = {
+        "n_sweeps": ("n_rounds",),
+        "log_partition": ("n_rounds",),
+        "half_width": ("n_rounds",),
+    }
+
     def __init__(
         self, n_sweeps, log_partition, half_width, *, level: float = 0.95, name: str | None = None
     ):
@@ -124,6 +130,7 @@ class ConvergenceDisplay(ResultDisplay):
         -------
         self
         """
+        self._check_arrays()
         (axes,) = self._panels(ax)
         options = {"label": self.name, "fmt": "o-", "markersize": 4, "capsize": 3} | options
         half = np.where(np.isfinite(self.half_width), self.half_width, np.nan)

@@ -45,6 +45,12 @@ class LogPartitionDisplay(ResultDisplay):
     True
     """
 
+    _shapes = {
+        "ladder": ("K",),
+        "log_partition_curve": ("K",),
+        "half_width": ("K",),
+    }
+
     def __init__(
         self,
         ladder,
@@ -119,6 +125,7 @@ class LogPartitionDisplay(ResultDisplay):
         -------
         self
         """
+        self._check_arrays()
         options = {"label": self.name} | options
         if self.half_width is None:
             (upper,) = self._panels(ax)
@@ -132,8 +139,7 @@ class LogPartitionDisplay(ResultDisplay):
             upper.legend()
         if self.half_width is not None:
             area = {"color": line.get_color(), "alpha": 0.3}
-            curve = np.asarray(self.log_partition_curve)
-            half = np.asarray(self.half_width)
+            curve, half = self.log_partition_curve, self.half_width
             upper.fill_between(self.ladder, curve - half, curve + half, **area)
             lower.fill_between(self.ladder, -half, half, **area)
             lower.axhline(0, color="0.4", linewidth=0.8)

@@ -42,6 +42,10 @@ class TopicsDisplay(Display):
     (4, 5)
     """
 
+    _shapes = {
+        "probabilities": ("n_topics", "n_words"),
+    }
+
     def __init__(self, words, probabilities, *, names=None):
         self.words = words
         self.probabilities = probabilities
@@ -124,8 +128,13 @@ class TopicsDisplay(Display):
         -------
         self
         """
+        self._check_arrays()
         words = np.asarray(self.words)
-        p = np.asarray(self.probabilities)
+        p = self.probabilities
+        titles = [f"topic {k}" for k in range(len(p))] if self.names is None else self.names
+        for name, given, wanted in ("words", words, p.shape), ("names", titles, p.shape[:1]):
+            if np.shape(given) != wanted:
+                raise ValueError(f"{name} must have shape {wanted}, got {np.shape(given)}")
         room = max(1, int(width(ax) / _PANEL)) if hasattr(ax, "bbox") else 5
         n_columns = n_columns or min(5, room, len(words))
         n_rows = -(-len(words) // n_columns)
@@ -139,9 +148,7 @@ class TopicsDisplay(Display):
             )  # words stand on the bars, not on the panel beside
             axes[k].locator_params(axis="x", nbins=3)
             axes[k].invert_yaxis()
-            axes[k].set_title(
-                f"topic {k}" if self.names is None else self.names[k], fontsize="medium"
-            )
+            axes[k].set_title(titles[k], fontsize="medium")
             if k + n_columns >= len(words):
                 axes[k].tick_params(labelbottom=True)
                 axes[k].set_xlabel("probability", fontsize="small")

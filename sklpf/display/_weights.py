@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from sklpf._utils.numbers import as_float64
 from sklpf.display._drawing import ResultDisplay, check_has, check_result, label_decades, title_of
 from sklpf.reweighting import effective_sample_size
 from sklpf.uncertainty import pareto_tail
@@ -129,7 +130,7 @@ class WeightsDisplay(ResultDisplay):
         return self
 
     def _check(self):
-        log_weights = np.sort(np.asarray(self.log_weights, dtype=float).ravel())[::-1]
+        log_weights = np.sort(as_float64(self.log_weights, "log_weights").ravel())[::-1]
         if not len(log_weights) or not np.isfinite(log_weights[0]) or np.isnan(log_weights).any():
             raise ValueError(
                 "log_weights must hold at least one finite number, and neither NaN nor +inf"
