@@ -31,7 +31,7 @@ def in_turn(
     tasks : sequence of callable
         task(ask) gives a result; ask(question) gives the answer.
     answer : callable
-        Of a list of questions, the answers in the same order.
+        A function of a list of questions, which returns the answers in the same order.
     """
     turns = [_Turn(task) for task in tasks]
     waiting = turns
