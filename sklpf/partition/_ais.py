@@ -109,5 +109,5 @@ class AIS(PartitionEstimator):
 
     _run_class = AnnealingRun
 
-    def _sample(self, path, seed) -> AnnealingRun:
-        return AnnealingRun(**anneal_both_ways(self, path, self.n_chains, seed))
+    def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
+        return [AnnealingRun(**run) for run in anneal_both_ways(self, paths, self.n_chains, seeds)]

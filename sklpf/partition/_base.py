@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, Self
 
@@ -30,8 +30,9 @@ from sklpf.partition.checks._tails import tail_alarms
 from sklpf.paths import GeometricPath, Parameters, Path, Rebased
 from sklpf.paths._capabilities import has
 from sklpf.paths._climbs import Evaluations
-from sklpf.programs._plan import Plan, plan_run
+from sklpf.programs._plan import Plan, plan_runs
 from sklpf.transitions import Transition, default_move
+from sklpf.transitions._side_by_side import can_join
 
 # random streams
 TUNE = 6  # moves are tuned
@@ -161,6 +162,12 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _sample(self, path: Path, seed: int) -> Run:
         """Run chains on the path and return what they leave."""
+        return self._sample_rows([path], [seed])[0]
+
+    def _sample_rows(self, paths: Sequence[Path], seeds: Sequence[int]) -> list[Run]:
+        """The runs on the paths of several rows, whose chains move in one array where there is more
+        than one: instead of `_sample`.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define _estimate or _sample")
 
     def _estimate(self, path: Path, seed: int) -> PartitionResult:
@@ -195,8 +202,10 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         options = {name: getattr(self, name) for name in run.options if hasattr(self, name)}
         return replace(run, method=type(self).__name__, **options)
 
-    def _run(self, path: Path, seed: int) -> Run:
-        """The run that _sample leaves, with what the path's tails and rounding errors are."""
+    def _run(self, path: Path, seed: int, run: Run | None = None) -> Run:
+        """The run that _sample leaves, unless it is given, with what the path's tails and rounding
+        errors are.
+        """
         checked = path
         evaluations = Evaluations()
         known: tuple[Alarm, ...] | None = ()
@@ -206,7 +215,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             known = path.tail_alarms
         if known is None:
             known = tail_alarms(checked, stream_key(seed, TAILS))
-        run = self._sample(path, seed)
+        run = self._sample(path, seed) if run is None else run
         regions = None
         if run.draws is not None:
             regions = known_regions(checked, stream_key(seed, REGIONS))
@@ -227,6 +236,16 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     def _estimate_rows(self, path: Path, rows, seeds) -> Iterator[PartitionResult]:
         """One result for each of some rows of a path with rows."""
         return each_row(self, path, rows, seeds)
+
+    def _joins_rows(self, path: Path) -> bool:
+        """Whether chains of several rows such as this path move in one array."""
+        steps = "_estimate", "_sample", "_sample_rows"
+        own = [
+            name
+            for name in steps
+            if getattr(type(self), name) is not getattr(PartitionEstimator, name)
+        ]
+        return own == ["_sample_rows"] and can_join(path, self._transition(path))
 
     def _estimate_path(self, path: Path) -> PartitionResult:
         seed = self._seed()
@@ -339,8 +358,12 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _plan(self, path: Path, seed: int, n_chains: int) -> Plan:
         """The path on its ladder, the move that is frozen for it, and the sweeps that this took."""
-        transition = self._transition(path)
-        return plan_run(path, transition, self.ladder, self.n_temperatures, n_chains, seed, TUNE)
+        return self._plans([path], [seed], n_chains)[0]
+
+    def _plans(self, paths: Sequence[Path], seeds: Sequence[int], n_chains: int) -> list[Plan]:
+        """The plans of several rows."""
+        move = self._transition(paths[0])
+        return plan_runs(paths, move, self.ladder, self.n_temperatures, n_chains, seeds, TUNE)
 
     def _checkpoint(self, path: Path, seed: int) -> Checkpoint | None:
         """Files are named by all that the numbers depend on: path, parameters, seed and

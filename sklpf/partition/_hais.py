@@ -122,17 +122,11 @@ class HAIS(PartitionEstimator):
         transition.check(path)
         return transition
 
-    def _plan(self, path, seed, n_chains) -> Plan:
-        plan = super()._plan(path, seed, n_chains)
+    def _plans(self, paths, seeds, n_chains) -> list[Plan]:
+        plans = super()._plans(paths, seeds, n_chains)
         if self.tol is None:
-            return plan
-        enough = enough_levels(
-            plan.path, plan.transition, n_chains, self.tol, seed, _LEVELS, self.n_jobs
-        )
-        history = enough.history + [0.0, 0.0, plan.n_sweeps]
-        return plan._replace(
-            path=enough.path, n_sweeps=plan.n_sweeps + enough.n_sweeps, history=history
-        )
+            return plans
+        return enough_levels(plans, n_chains, self.tol, seeds, _LEVELS, self.n_jobs)
 
-    def _sample(self, path, seed) -> AnnealingRun:
-        return AnnealingRun(**anneal_both_ways(self, path, self.n_chains, seed))
+    def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
+        return [AnnealingRun(**run) for run in anneal_both_ways(self, paths, self.n_chains, seeds)]
