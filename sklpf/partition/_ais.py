@@ -109,5 +109,8 @@ class AIS(PartitionEstimator):
 
     _run_class = AnnealingRun
 
+    def _sample(self, path, seed) -> AnnealingRun:
+        return self._sample_rows([path], [seed])[0]
+
     def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
-        return [AnnealingRun(**run) for run in anneal_both_ways(self, paths, self.n_chains, seeds)]
+        return anneal_both_ways(self, paths, self.n_chains, seeds)

@@ -120,9 +120,9 @@ class AnnealingRun(Run):
 
 def anneal_both_ways(
     estimator: Any, paths: Sequence[Any], n: int, seeds: Sequence[int]
-) -> list[dict[str, Any]]:
-    """The fields of an `AnnealingRun` for each of several rows, or for one path: the weights of n
-    chains from the base, and of reverse chains from where they ended.
+) -> list[AnnealingRun]:
+    """A run on each of several rows' paths, or on one path: the weights of n chains from the base,
+    and of reverse chains from where they ended.
     """
     base_log_partition = require_base(paths[0], type(estimator).__name__)
     checkpoint = estimator._checkpoint(paths[0], seeds[0])
@@ -138,27 +138,25 @@ def anneal_both_ways(
     ]
     downs = anneal_down(plans, ends, 1, checks, n_jobs, checkpoint, n_settling=_SETTLING)
 
-    runs = []
-    for plan, bound, (up, state, acceptance), down in zip(plans, bounds, ups, downs):
-        n_sweeps = plan.n_sweeps + (n + len(down)) * (len(plan.path.ladder) - 1)
-        draws = None
-        if estimator._keeps_draws:
-            draws = draws_of(plan.path, state, up, np.arange(n))
-        runs.append(
-            {
-                "ladder": plan.path.ladder,
-                "base_log_partition": base_log_partition,
-                "n_sweeps": n_sweeps + len(down) * _SETTLING,
-                "history": plan.history + [base_log_partition, 0.0, 0.0],
-                "bound": bound,
-                "draws": draws,
-                "up": up,
-                "down": down,
-                "acceptance": acceptance,
-                "pilot": plan.transition.pilot,
-            }
+    return [
+        estimator._run_class(
+            ladder=plan.path.ladder,
+            base_log_partition=base_log_partition,
+            n_sweeps=plan.n_sweeps
+            + (n + len(down)) * (len(plan.path.ladder) - 1)
+            + len(down) * _SETTLING,
+            history=plan.history + [base_log_partition, 0.0, 0.0],
+            bound=bound,
+            draws=draws_of(plan.path, up.state, up.log_weights, np.arange(n))
+            if estimator._keeps_draws
+            else None,
+            up=up.log_weights,
+            down=down,
+            acceptance=up.acceptance,
+            pilot=plan.transition.pilot,
         )
-    return runs
+        for plan, bound, up, down in zip(plans, bounds, ups, downs)
+    ]
 
 
 def _going_back(log_weights, key):

@@ -32,7 +32,6 @@ from sklpf.paths._capabilities import has
 from sklpf.paths._climbs import Evaluations
 from sklpf.programs._plan import Plan, plan_runs
 from sklpf.transitions import Transition, default_move
-from sklpf.transitions._side_by_side import can_join
 
 # random streams
 TUNE = 6  # moves are tuned
@@ -59,7 +58,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     A subclass sets its parameters in ``__init__`` (among them `random_state` and `n_jobs` where it
     samples), declares `_parameter_constraints`, and defines ``_estimate(path, seed) ->
     PartitionResult``; or ``_sample(path, seed)``, which returns a `Run` that reads itself, of the
-    class that `_run_class` names.
+    class that `_run_class` names. With ``_sample_rows(paths, seeds)`` chains of several rows move
+    in one array, where the path and the move can do that.
 
     Attributes
     ----------
@@ -162,12 +162,6 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _sample(self, path: Path, seed: int) -> Run:
         """Run chains on the path and return what they leave."""
-        return self._sample_rows([path], [seed])[0]
-
-    def _sample_rows(self, paths: Sequence[Path], seeds: Sequence[int]) -> list[Run]:
-        """The runs on the paths of several rows, whose chains move in one array where there is more
-        than one: instead of `_sample`.
-        """
         raise NotImplementedError(f"{type(self).__name__} must define _estimate or _sample")
 
     def _estimate(self, path: Path, seed: int) -> PartitionResult:
@@ -202,10 +196,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         options = {name: getattr(self, name) for name in run.options if hasattr(self, name)}
         return replace(run, method=type(self).__name__, **options)
 
-    def _run(self, path: Path, seed: int, run: Run | None = None) -> Run:
-        """The run that _sample leaves, unless it is given, with what the path's tails and rounding
-        errors are.
-        """
+    def _run(self, path: Path, seed: int) -> Run:
+        """The run that _sample leaves, with what the path's tails and rounding errors are."""
         checked = path
         evaluations = Evaluations()
         known: tuple[Alarm, ...] | None = ()
@@ -215,7 +207,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             known = path.tail_alarms
         if known is None:
             known = tail_alarms(checked, stream_key(seed, TAILS))
-        run = self._sample(path, seed) if run is None else run
+        run = self._sample(path, seed)
         regions = None
         if run.draws is not None:
             regions = known_regions(checked, stream_key(seed, REGIONS))
@@ -236,16 +228,6 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     def _estimate_rows(self, path: Path, rows, seeds) -> Iterator[PartitionResult]:
         """One result for each of some rows of a path with rows."""
         return each_row(self, path, rows, seeds)
-
-    def _joins_rows(self, path: Path) -> bool:
-        """Whether chains of several rows such as this path move in one array."""
-        steps = "_estimate", "_sample", "_sample_rows"
-        own = [
-            name
-            for name in steps
-            if getattr(type(self), name) is not getattr(PartitionEstimator, name)
-        ]
-        return own == ["_sample_rows"] and can_join(path, self._transition(path))
 
     def _estimate_path(self, path: Path) -> PartitionResult:
         seed = self._seed()

@@ -210,6 +210,9 @@ class BDMC(PartitionEstimator):
 
     _run_class = BidirectionalRun
 
+    def _sample(self, path, seed) -> BidirectionalRun:
+        return self._sample_rows([path], [seed])[0]
+
     def _sample_rows(self, paths, seeds) -> list[BidirectionalRun]:
         base_log_partition = require_base(paths[0], "BDMC")
         checkpoint = self._checkpoint(paths[0], seeds[0])

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import Interval
-from sklpf.partition._annealing_run import AnnealingRun, anneal_both_ways
-from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._options import ANNEALING
+from sklpf.partition._ais import AIS
 from sklpf.programs._levels import enough_levels
 from sklpf.programs._plan import Plan
 from sklpf.transitions import HMC, Transition
@@ -19,7 +17,7 @@ from sklpf.transitions import HMC, Transition
 _LEVELS = 10  # random stream of the pilot that finds how many levels there should be
 
 
-class HAIS(PartitionEstimator):
+class HAIS(AIS):
     """Hamiltonian annealed importance sampling (Sohl-Dickstein & Culpepper 2012, eq. 17 to 25), for
     densities on R^d.
 
@@ -110,12 +108,9 @@ class HAIS(PartitionEstimator):
         self.verbose = verbose
 
     _parameter_constraints = {
-        **ANNEALING,
-        "n_chains": [Interval(Integral, 2, None, closed="left")],
+        **AIS._parameter_constraints,
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
-
-    _run_class = AnnealingRun
 
     def _transition(self, path) -> Transition:
         transition = HMC() if self.transition is None else self.transition
@@ -127,6 +122,3 @@ class HAIS(PartitionEstimator):
         if self.tol is None:
             return plans
         return enough_levels(plans, n_chains, self.tol, seeds, _LEVELS, self.n_jobs)
-
-    def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
-        return [AnnealingRun(**run) for run in anneal_both_ways(self, paths, self.n_chains, seeds)]

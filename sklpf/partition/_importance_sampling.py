@@ -145,9 +145,9 @@ class ImportanceSampling(PartitionEstimator):
         move = self._transition(paths[0])
         return plan_runs(paths, move, _TWO_LEVELS, 2, n_chains, seeds, TUNE)
 
-    def _sample(self, path, seed) -> ImportanceRun:
+    def _sample(self, path, seed) -> AnnealingRun:
         if self.transition is not None or has(path, GibbsMove) or has(path, Continuous):
-            return ImportanceRun(**anneal_both_ways(self, [path], self.n_samples, [seed])[0])
+            return anneal_both_ways(self, [path], self.n_samples, [seed])[0]
         draws = base_draws(
             path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "ImportanceSampling"
         )

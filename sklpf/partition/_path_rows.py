@@ -25,7 +25,7 @@ from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult
-from sklpf.paths import Rows, SimulatedRows
+from sklpf.paths import JointRows, Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
 from sklpf.programs._plan import n_tuning_moves
 
@@ -52,8 +52,7 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
     checkpoint = estimator._checkpoint(path, seed)
     rows, row_of, seeds = _distinct(path, seed)
     # Rows in one array share their calls: there, few blocks are faster than many jobs.
-    fewest = 1 if estimator._joins_rows(path.row(rows[0])) else 8
-    bounds = cut_by_cost(path.row_cost(rows), fewest)
+    bounds = cut_by_cost(path.row_cost(rows), 1 if _go_together(estimator, path) else 8)
     estimator, n_tuning = _tune_once(estimator, path)
     carries = run_segments(
         lambda block: (np.empty((0, 6)), np.empty((0, 3), dtype="U1")),
@@ -74,7 +73,7 @@ def each_row(
     estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int]
 ) -> Iterator[PartitionResult]:
     """Estimate one row after the other, or with the chains of all rows in one array."""
-    if not estimator._joins_rows(path.row(rows[0])):
+    if not _go_together(estimator, path):
         for row, seed in zip(rows, seeds):
             yield _estimate_row(estimator, path.row(row), row, seed)
         return
@@ -86,8 +85,17 @@ def each_row(
         for of_row, row, seed in zip(paths, rows, seeds):
             _estimate_row(estimator, of_row, row, seed)
         raise
-    for of_row, seed, run in zip(paths, seeds, runs):
-        yield estimator._read(estimator._run(of_row, seed, run))
+    for of_row, run in zip(paths, runs):
+        yield estimator._read(replace(run, log_f_rounding=of_row.log_f_rounding))
+
+
+def _go_together(estimator, path) -> bool:
+    """Whether chains of several rows can move in one array."""
+    return (
+        has(path, JointRows)
+        and hasattr(estimator, "_sample_rows")
+        and estimator._transition(path).joins_rows
+    )
 
 
 def _estimate_row(estimator, path, row, seed) -> PartitionResult:

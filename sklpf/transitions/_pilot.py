@@ -15,12 +15,7 @@ from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sampling import shares
 from sklpf.paths._base import n_chains, take
 from sklpf.transitions._base import Transition
-from sklpf.transitions._side_by_side import (
-    joint_levels,
-    joint_move,
-    joint_path,
-    joint_stream,
-)
+from sklpf.transitions._side_by_side import joined, joint_move
 
 _FEWEST_CHAINS = 64
 _MOST_CHAINS = 400
@@ -142,7 +137,7 @@ class _Climb:
     """Where the chains of one row are on their way from the base to the target."""
 
     path: Any
-    key: tuple[int, int]
+    stream: Stream
     rng: np.random.Generator
     root: NDArray[np.float64]
     log_step: Any
@@ -194,22 +189,15 @@ def run_pilots(
         if transition.metric is None
         else int(np.clip(2 * d, _FEWEST_CHAINS, _MOST_CHAINS))
     )
-    path = joint_path(paths, n)
-    stream = joint_stream([Stream(key) for key in keys], n)
+    streams = [Stream(key) for key in keys]
+    path, stream, _ = joined(paths, streams, n)
     state = path.sample_base(n * len(paths), stream)
     chains = state, transition.init(path, state, stream.aside("memory"))
-    positions = np.split(path.position(state), len(paths))
-    log_step = np.log(transition.first_step(d))
-    climbs = [
-        _Climb(
-            path,
-            key,
-            np.random.default_rng(key),
-            _root([own], [], transition.metric, None),
-            log_step,
-        )
-        for path, key, own in zip(paths, keys, positions)
-    ]
+    first_step = np.log(transition.first_step(d))
+    climbs = []
+    for row, own, points in zip(paths, streams, np.split(path.position(state), len(paths))):
+        root = _root([points], [], transition.metric, None)
+        climbs.append(_Climb(row, own, np.random.default_rng(own.key), root, first_step))
     climbing = climbs
     n_moves = _N_FIRST_MOVES
     n_done = 0
@@ -224,34 +212,33 @@ def run_pilots(
     return [climb.pilot(n) for climb in climbs]
 
 
-def _tune_level(climbs, transition, chains, n_moves, first_step):
+def _tune_level(climbs, transition, chains, n_moves, first_sweep):
     """Move chains (state, memory) at each row's level: half of the time for its scales, and half
     for the step size with them. Returns them with the rows' log f_1 - log f_0.
     """
     state, memory = chains
     n = n_chains(state) // len(climbs)
-    own = [slice(t * n, (t + 1) * n) for t in range(len(climbs))]
-    placed = [_at(climb.path, climb.beta) for climb in climbs]
-    paths = [path for path, _ in placed]
-    path = joint_path(paths, n)
-    levels = joint_levels(paths, [np.array([level]) for _, level in placed], n)[0]
+    paths, of_rows = zip(*[_at(climb.path, climb.beta) for climb in climbs])
+    joint = joined(paths, [climb.stream for climb in climbs], n)
+    path = joint.path
+    levels = np.repeat(joint.first_levels + of_rows, n)
     betas = path.ladder[levels][:, np.newaxis]
-    stream = joint_stream([Stream(climb.key) for climb in climbs], n)
     points: list[NDArray] = []
     slopes: list[NDArray] = []
     tried: list[list[float]] = []
     for move in range(n_moves):
         if move == n_moves // 2:
-            for climb, part in zip(climbs, own):
-                parts = [[array[part] for array in arrays] for arrays in (points, slopes)]
-                climb.root = _root(*parts, transition.metric, path.bounds)
+            for climb, (_, own) in zip(climbs, joint.stream.rows()):
+                mine = [[array[own] for array in arrays] for arrays in (points, slopes)]
+                climb.root = _root(mine[0], mine[1], transition.metric, path.bounds)
         before = transition.accepted(memory)
         tuned = [
             transition.with_pilot(_make_pilot([(0.0, climb.log_step, climb.root, 0.0)], 0))
             for climb in climbs
         ]
-        here = joint_move(tuned, paths, path)
-        state, memory = here.move(path, state, memory, levels, stream.at(first_step + move))
+        here = joint_move(tuned, paths, joint)
+        now = joint.stream.at(first_sweep + move)
+        state, memory = here.move(path, state, memory, levels, now)
         if before is not None:
             rates = (transition.accepted(memory) - before).reshape(-1, n).mean(axis=1)
             for climb, rate in zip(climbs, rates.tolist()):

@@ -6,51 +6,34 @@ its own path, move and stream.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.random import RowStreams, Stream
-from sklpf.paths import JointRows
-from sklpf.paths._capabilities import has
 
 
-def can_join(path: Any, transition: Any) -> bool:
-    """Whether the chains of rows such as this one can be moved in one array."""
-    return has(path, JointRows) and transition.joins_rows
+class Joint(NamedTuple):
+    """What chains of several rows move on, row after row."""
+
+    path: Any  # of all chains, on the ladders of all rows, one after the other
+    stream: Any
+    first_levels: NDArray[np.int64]  # (n_rows,): where the ladder of each row begins
 
 
-def joint_path(paths: Sequence[Any], n_chains: int) -> Any:
-    """The path of n chains of each row, on the ladders of all rows, one after the other."""
+def joined(paths: Sequence[Any], streams: Sequence[Stream], n_chains: int) -> Joint:
+    """Return the path and the random numbers of n chains of each row."""
     if len(paths) == 1:
-        return paths[0]
-    joint = paths[0].side_by_side(paths, n_chains)
-    joint.ladder = np.concatenate([path.ladder for path in paths])
-    return joint
+        return Joint(paths[0], streams[0], np.zeros(1, dtype=np.int64))
+    path = paths[0].side_by_side(paths, n_chains)
+    path.ladder = np.concatenate([row.ladder for row in paths])
+    first_levels = np.cumsum([0, *(len(row.ladder) for row in paths[:-1])])
+    return Joint(path, RowStreams(streams, n_chains), first_levels)
 
 
-def joint_levels(
-    paths: Sequence[Any], levels: Sequence[NDArray[np.int64]], n_chains: int
-) -> NDArray[np.int64]:
-    """Levels of every row (m,), for n chains of each as levels of the joint path, (m, T n)."""
-    first = np.cumsum([0, *(len(path.ladder) for path in paths[:-1])])
-    columns = [start + of_row for start, of_row in zip(first, levels)]
-    return np.repeat(np.stack(columns, axis=1), n_chains, axis=1)
-
-
-def joint_move(transitions: Sequence[Any], paths: Sequence[Any], joint: Any) -> Any:
-    """The move that has at every level of the joint path what the row's own move has there."""
+def joint_move(transitions: Sequence[Any], paths: Sequence[Any], joint: Joint) -> Any:
+    """Return the move that is each row's own on its ladder."""
     if len(paths) == 1:
         return transitions[0]
-    return transitions[0].side_by_side(transitions, paths, joint.ladder)
-
-
-def joint_stream(streams: Sequence[Stream], n_chains: int) -> Any:
-    """The random numbers of n chains of each row."""
-    return streams[0] if len(streams) == 1 else RowStreams(streams, n_chains)
-
-
-def chains_of(rows: Sequence[int], n_chains: int) -> NDArray[np.int64]:
-    """Which chains of a joint array some rows have, row by row."""
-    return (n_chains * np.array(rows)[:, np.newaxis] + np.arange(n_chains)).ravel()
+    return transitions[0].side_by_side(transitions, paths, joint.path.ladder)
