@@ -12,12 +12,12 @@ class Alarm:
     Attributes
     ----------
     kind : str
-        Its name, by which alarms are grouped: the key of its paragraph in the guide's page of
+        Its name, by which alarms are grouped: the key of its paragraph in the guide's pages of
         alarms.
     seen : str
-        What was found, with its numbers.
+        The finding, with its numbers.
     remedy : str
-        What to do about it.
+        What the user can do.
     """
 
     kind: str

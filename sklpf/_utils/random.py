@@ -79,13 +79,13 @@ class Stream:
         Parameters
         ----------
         purpose : str
-            What it is for. Streams of other purposes differ, and so do those that are drawn aside
-            from them in turn.
+            Purpose of the stream. Streams of other purposes differ, and so do those that are drawn
+            aside from them in turn.
 
         Returns
         -------
         Stream
-            With another key: a hash of this one's and of the purpose.
+            A stream with another key: a hash of this one's and of the purpose.
         """
         hashed = hashlib.blake2b(purpose.encode(), key=struct.pack("<2I", *self.key), digest_size=8)
         key0, key1 = struct.unpack("<2I", hashed.digest())
@@ -124,7 +124,7 @@ class Stream:
         n : int
             Number of chains.
         purpose : int
-            What the numbers are for: other numbers for another purpose.
+            Purpose of the numbers; another purpose gives other numbers.
 
         Returns
         -------
@@ -208,7 +208,7 @@ def stream_key(seed: int, *stage: int) -> tuple[int, int]:
     Returns
     -------
     tuple of two int
-        Of 32 bits each.
+        Two integers of 32 bits.
     """
     words = np.random.SeedSequence(seed, spawn_key=stage).generate_state(2, np.uint32)
     return int(words[0]), int(words[1])

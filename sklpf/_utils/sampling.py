@@ -84,7 +84,7 @@ def importance_resample(
     Parameters
     ----------
     samples : array-like of shape (m, ...)
-        What is drawn from, along the first axis.
+        Samples to draw from, along the first axis.
     log_weights : array-like of shape (m,)
         Logs of the weights in nats, up to a constant; -inf is a weight of 0.
     n : int

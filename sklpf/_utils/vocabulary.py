@@ -14,7 +14,7 @@ def in_order(words: Iterable[Any], name: str) -> list[Any]:
     ----------
     words : iterable
     name : str
-        Of the parameter, for errors.
+        Name of the parameter, for errors.
 
     Raises
     ------

@@ -26,7 +26,7 @@ def make_bars_corpus(
     size : int, default=5
         The square has size * size words, and there are 2 * size topics.
     n_tokens : int, default=100
-        Of every document.
+        Number of tokens of every document.
     doc_topic_prior : float, default=1.0
         Dirichlet parameter of the documents' topic shares.
     background : float, default=0.0

@@ -46,9 +46,9 @@ def make_factorial_shapes(
     shapes : {"drawn", "bars"}, default="drawn"
         Squares, lines, a cross and the like; or the four rows and four columns.
     noise_variance : float, default=0.01
-        Of every pixel.
+        Variance of the noise of every pixel.
     activation_probability : float, default=0.3
-        Of every shape in every row.
+        Probability that a shape is on in a row.
     random_state : int, RandomState or None, default=None
         Seed of the rows.
 

@@ -72,7 +72,8 @@ def make_patches(
     n_patches : int, default=10000
         Patches for training, all at different places.
     n_components : int, default=36
-        Of the size * size - 1 dimensions that are left without the mean, how many are kept.
+        Number of principal components that are kept, of the size * size - 1 that are left without
+        the mean.
     n_test : int, default=1000
         Patches for testing, all at different places.
     block_size : int, default=None

@@ -57,7 +57,7 @@ class ComparisonDisplay(Display):
     probabilities : dict of str to intervals or None, default=None
         Posterior probabilities of models.
     means : dict of str to ndarray or None, default=None
-        Of procedures: the mean of every fit, in nats, by name, the best first.
+        Mean of every fit of each procedure, in nats, by name, the best first.
     chosen : str or None, default=None
         Name of the procedure to mark.
 
@@ -105,10 +105,10 @@ class ComparisonDisplay(Display):
         Parameters
         ----------
         result : ModelComparison, FitComparison, EvidenceComparison, ScoreInterval or dict
-            What `compare`, `compare_fits` or `compare_evidence` returned, or `score_interval`; a
-            dict holds the `score_interval` of models of the same rows by name.
+            The result of `compare`, `compare_fits`, `compare_evidence` or `score_interval`; a dict
+            holds the `score_interval` of models of the same rows by name.
         name : str or None, default=None
-            Of one ScoreInterval; None says "difference" or "model".
+            Name of a single ScoreInterval; None says "difference" or "model".
         ax : Axes, array-like of Axes or None, default=None
             As in `plot`.
 
@@ -135,6 +135,9 @@ class ComparisonDisplay(Display):
         -------
         self
         """
+        for name in ("scores", "differences", "probabilities", "means"):
+            if not isinstance(getattr(self, name), Mapping | None):
+                raise TypeError(f"{name} must be a dict by names of models")
         kind, whose = ("expected ", "") if self.means else ("", " of these fits")
         of = "" if self.scores or not self.probabilities else " of log evidence"
         panels = {

@@ -39,6 +39,10 @@ class ComponentsDisplay(Display):
     (10, 4, 4)
     """
 
+    _shapes = {
+        "images": ("n_components", "height", "width"),
+    }
+
     def __init__(self, images):
         self.images = images
 
@@ -62,8 +66,8 @@ class ComponentsDisplay(Display):
         shape : tuple of int or None, default=None
             Height and width of an image; None makes squares.
         whitening : transformer or None, default=None
-            What made the model's rows of images by a linear map, such as `Patches.whitening`:
-            components are drawn as its ``inverse_transform`` maps rows back.
+            The linear transformer that made the model's rows of images, such as
+            `Patches.whitening`: components are drawn as its ``inverse_transform`` maps rows back.
         ax : Axes or None, default=None
             As in `plot`.
         **options
@@ -127,11 +131,8 @@ class ComponentsDisplay(Display):
         ValueError
             If `images` are none, or `scale` is unknown.
         """
-        images = np.asarray(self.images, dtype=float)
-        if images.ndim != 3 or 0 in images.shape:
-            raise ValueError(
-                f"images must have the shape (n_components, height, width), got {images.shape}"
-            )
+        self._check_arrays()
+        images = self.images
         check_option(scale, ("common", "each"), "scale")
         if scale == "each":
             largest = np.abs(images).max(axis=(1, 2), keepdims=True)

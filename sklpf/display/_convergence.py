@@ -34,7 +34,7 @@ class ConvergenceDisplay(ResultDisplay):
     level : float, default=0.95
         Probability with which an interval covers.
     name : str or None, default=None
-        Of the estimator, for the legend.
+        Name of the estimator, for the legend.
 
     Attributes
     ----------
@@ -56,6 +56,12 @@ class ConvergenceDisplay(ResultDisplay):
     True
     """
 
+    _shapes = {
+        "n_sweeps": ("n_rounds",),
+        "log_partition": ("n_rounds",),
+        "half_width": ("n_rounds",),
+    }
+
     def __init__(
         self, n_sweeps, log_partition, half_width, *, level: float = 0.95, name: str | None = None
     ):
@@ -72,10 +78,10 @@ class ConvergenceDisplay(ResultDisplay):
         Parameters
         ----------
         result : PartitionResult
-            With the diagnostics ``round_log_partition``, ``round_std_error`` and ``round_sweeps``.
-            The intervals use Student t with the result's degrees of freedom.
+            A result with the diagnostics ``round_log_partition``, ``round_std_error`` and
+            ``round_sweeps``. The intervals use Student t with the result's degrees of freedom.
         level : float, default=0.95
-            Of the intervals.
+            Confidence level of the intervals.
         ax : Axes or None, default=None
             As in `plot`.
         **options
@@ -118,12 +124,13 @@ class ConvergenceDisplay(ResultDisplay):
         ax : Axes or None, default=None
             None makes a figure.
         **options
-            Of the points, as ``Axes.errorbar`` takes them.
+            Options of the points, as ``Axes.errorbar`` takes them.
 
         Returns
         -------
         self
         """
+        self._check_arrays()
         (axes,) = self._panels(ax)
         options = {"label": self.name, "fmt": "o-", "markersize": 4, "capsize": 3} | options
         half = np.where(np.isfinite(self.half_width), self.half_width, np.nan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf import partition
+from sklpf._utils.numbers import as_float64, check_level
 from sklpf.partition import PartitionResult
 
 # Colours of what an error comes from (Okabe & Ito 2008: they differ for the colour-blind too)
@@ -38,6 +40,7 @@ class Display:
     axes_: NDArray
     figure_: Any
     name: str | None  # for the title, where a display has one
+    _shapes: ClassVar[dict[str, tuple[str, ...]]] = {}  # of parameters
 
     def _panels(
         self,
@@ -81,6 +84,27 @@ class Display:
         self.ax_ = self.axes_[0]
         self.figure_ = self.ax_.figure
         return self.axes_
+
+    def _check_arrays(self) -> None:
+        """Make arrays of parameters, or raise an error unless they are real and fit each other."""
+        check_level(getattr(self, "level", 0.95))
+        sizes: dict[str, int] = {}
+        parameters = signature(type(self)).parameters
+        for name, dimensions in self._shapes.items():
+            value = getattr(self, name)
+            if value is None and parameters[name].default is None:
+                continue
+            value = as_float64(value, name)
+            setattr(self, name, value)
+            given = value.shape
+            for dimension, n in zip(dimensions, given):
+                sizes.setdefault(dimension, n)
+            wanted = tuple(sizes.get(dimension, dimension) for dimension in dimensions)
+            if given != wanted or 0 in given:
+                raise ValueError(
+                    f"{name} must be an array of shape {wanted}, got {given}: "
+                    f"{', '.join(self._shapes)} must fit each other"
+                )
 
     def _panels_in_a_row(
         self, ax: Any, n: int, size: tuple[float, float], *, apart: float = 0.75, **options

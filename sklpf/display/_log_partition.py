@@ -23,7 +23,7 @@ class LogPartitionDisplay(ResultDisplay):
     level : float, default=0.95
         Probability with which the band covers log Z at any one of the levels.
     name : str or None, default=None
-        Of the estimate, for the legend.
+        Name of the estimate, for the legend.
 
     Attributes
     ----------
@@ -44,6 +44,12 @@ class LogPartitionDisplay(ResultDisplay):
     >>> bool(display.log_partition_curve[-1] == tempering.log_partition_)
     True
     """
+
+    _shapes = {
+        "ladder": ("K",),
+        "log_partition_curve": ("K",),
+        "half_width": ("K",),
+    }
 
     def __init__(
         self,
@@ -71,9 +77,9 @@ class LogPartitionDisplay(ResultDisplay):
         Parameters
         ----------
         result : PartitionResult
-            With a ``log_partition_curve``.
+            A result with a ``log_partition_curve``.
         level : float, default=0.95
-            Of the intervals.
+            Confidence level of the intervals.
         ax : Axes, array-like of Axes or None, default=None
             As in `plot`.
         **options
@@ -113,12 +119,13 @@ class LogPartitionDisplay(ResultDisplay):
             One, which is divided into both panels, or two (``axes_`` of another display, to draw
             into the same). None makes a figure.
         **options
-            Of the curve, as ``Axes.plot`` takes them.
+            Options of the curve, as ``Axes.plot`` takes them.
 
         Returns
         -------
         self
         """
+        self._check_arrays()
         options = {"label": self.name} | options
         if self.half_width is None:
             (upper,) = self._panels(ax)
@@ -132,8 +139,7 @@ class LogPartitionDisplay(ResultDisplay):
             upper.legend()
         if self.half_width is not None:
             area = {"color": line.get_color(), "alpha": 0.3}
-            curve = np.asarray(self.log_partition_curve)
-            half = np.asarray(self.half_width)
+            curve, half = self.log_partition_curve, self.half_width
             upper.fill_between(self.ladder, curve - half, curve + half, **area)
             lower.fill_between(self.ladder, -half, half, **area)
             lower.axhline(0, color="0.4", linewidth=0.8)

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import logsumexp, softmax
 
+from sklpf._utils.numbers import as_float64
 from sklpf.display._drawing import ResultDisplay, check_has, check_result, last_step, title_of
 from sklpf.partition import PartitionResult, PopulationRun, Run
 
@@ -30,9 +31,10 @@ class RunDisplay(ResultDisplay):
     swaps : ndarray of shape (K - 1,) or None, default=None
         Acceptance rate of the swaps between neighbouring levels.
     overlap : ndarray of shape (K - 1,) or None, default=None
-        Of the distributions at two neighbouring levels: 1 if they are one, 0 if they are apart.
+        Overlap of the distributions at two neighbouring levels: 1 if they are one, 0 if they are
+        apart.
     shares : ndarray of shape (K,) or None, default=None
-        Of the chains' time at every level (`RTS`, `SAMS`, `WangLandau`).
+        Share of the chains' time at every level (`RTS`, `SAMS`, `WangLandau`).
     round_trips : ndarray of shape (G,) or None, default=None
         Between base and target, of every ladder (`ParallelTempering`).
     crossed : ndarray of shape (G,) or None, default=None
@@ -41,13 +43,13 @@ class RunDisplay(ResultDisplay):
     effective_shares : ndarray of shape (G, K) or None, default=None
         Effective number of particles of every population, as a share of all of these.
     log_weights : ndarray of shape (n,) or None, default=None
-        Of the chains at the target.
+        Log weights of the chains at the target, in nats.
     region_masses : ndarray of shape (R,) or None, default=None
         The part of Z in every region, known apart from the run.
     region_shares : ndarray of shape (R,) or None, default=None
         The weighted share of the run's draws in every region.
     name : str or None, default=None
-        Of the estimator, for the title.
+        Name of the estimator, for the title.
 
     Attributes
     ----------
@@ -68,6 +70,19 @@ class RunDisplay(ResultDisplay):
     >>> len(display.region_masses)
     1
     """
+
+    _shapes = {
+        "ladder": ("K",),
+        "acceptance": ("K",),
+        "swaps": ("K - 1",),
+        "overlap": ("K - 1",),
+        "shares": ("K",),
+        "round_trips": ("G",),
+        "crossed": ("G",),
+        "effective_shares": ("G", "K"),
+        "region_masses": ("R",),
+        "region_shares": ("R",),
+    }
 
     def __init__(
         self,
@@ -151,7 +166,7 @@ class RunDisplay(ResultDisplay):
         Parameters
         ----------
         result : PartitionResult
-            Of an estimator with levels.
+            The result of an estimator with levels.
         ax : Axes, array-like of Axes or None, default=None
             As in `plot`.
 
@@ -213,6 +228,7 @@ class RunDisplay(ResultDisplay):
         -------
         self
         """
+        self._check_arrays()
         draw = [self._draw_levels]
         if not (self.acceptance is None and self.swaps is None and self.overlap is None):
             draw.append(self._draw_acceptance)
@@ -222,7 +238,7 @@ class RunDisplay(ResultDisplay):
             draw.append(self._draw_traffic)
         if self.effective_shares is not None or self.log_weights is not None:
             draw.append(self._draw_weights)
-        if self.region_masses is not None:
+        if self.region_masses is not None and self.region_shares is not None:
             draw.append(self._draw_regions)
         return self._draw_in_a_row(ax, draw, 1 + 3.0 * len(draw))
 
@@ -262,7 +278,7 @@ class RunDisplay(ResultDisplay):
             axes.set(xlabel="inverse temperature", ylabel="effective share of particles")
             axes.set_ylim(0, 1.05)
             return
-        log_weights = np.ravel(self.log_weights)
+        log_weights = as_float64(self.log_weights, "log_weights").ravel()
         finite = log_weights[np.isfinite(log_weights)]
         axes.hist(finite - logsumexp(finite) + np.log(len(log_weights)), bins="auto")
         axes.set(xlabel="log weight over the mean weight (nats)", ylabel="chains")

@@ -21,7 +21,7 @@ class TopicsDisplay(Display):
     words : array-like of str of shape (n_topics, n_words)
         The words of every topic, the first one on top.
     probabilities : array-like of shape (n_topics, n_words)
-        Of each of these words in its topic.
+        Probability of each of these words in its topic.
     names : array-like of str of shape (n_topics,) or None, default=None
         Titles; None counts the topics from 0.
 
@@ -41,6 +41,10 @@ class TopicsDisplay(Display):
     >>> display.words.shape
     (4, 5)
     """
+
+    _shapes = {
+        "probabilities": ("n_topics", "n_words"),
+    }
 
     def __init__(self, words, probabilities, *, names=None):
         self.words = words
@@ -70,13 +74,13 @@ class TopicsDisplay(Display):
             The words (a vectorizer's ``get_feature_names_out()`` or ``vocabulary_``); None takes
             the model's ``feature_names_in_``, or x0, x1, …
         n_words : int, default=10
-            Of each topic.
+            Number of words of each topic.
         topics : array-like of int or None, default=None
-            Which to draw, in this order; None draws all.
+            Topics to draw, in this order; None draws all.
         order : {"probability", "lift"}, default="probability"
-            Which words come first: those that the topic makes most likely, or those that it makes
-            likely and that are rare in the others: the largest p log(p / geometric mean of p over
-            all topics) (Blei & Lafferty 2009).
+            The words that come first: those that the topic makes most likely, or those that it
+            makes likely and that are rare in the others: the largest p log(p / geometric mean of p
+            over all topics) (Blei & Lafferty 2009).
         ax : Axes, array-like of Axes or None, default=None
             As in `plot`.
         **options
@@ -124,8 +128,13 @@ class TopicsDisplay(Display):
         -------
         self
         """
+        self._check_arrays()
         words = np.asarray(self.words)
-        p = np.asarray(self.probabilities)
+        p = self.probabilities
+        titles = [f"topic {k}" for k in range(len(p))] if self.names is None else self.names
+        for name, given, wanted in ("words", words, p.shape), ("names", titles, p.shape[:1]):
+            if np.shape(given) != wanted:
+                raise ValueError(f"{name} must have shape {wanted}, got {np.shape(given)}")
         room = max(1, int(width(ax) / _PANEL)) if hasattr(ax, "bbox") else 5
         n_columns = n_columns or min(5, room, len(words))
         n_rows = -(-len(words) // n_columns)
@@ -139,9 +148,7 @@ class TopicsDisplay(Display):
             )  # words stand on the bars, not on the panel beside
             axes[k].locator_params(axis="x", nbins=3)
             axes[k].invert_yaxis()
-            axes[k].set_title(
-                f"topic {k}" if self.names is None else self.names[k], fontsize="medium"
-            )
+            axes[k].set_title(titles[k], fontsize="medium")
             if k + n_columns >= len(words):
                 axes[k].tick_params(labelbottom=True)
                 axes[k].set_xlabel("probability", fontsize="small")

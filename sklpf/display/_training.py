@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import norm
 
+from sklpf._utils.numbers import check_count
 from sklpf.display._drawing import Display, last_step
 from sklpf.models._energy_based import EnergyBasedModel
 
@@ -23,17 +24,18 @@ class TrainingDisplay(Display):
     Parameters
     ----------
     values : ndarray of shape (n_passes,) or None, default=None
-        What training should raise, after every pass, in nats.
+        The objective that training raises, after every pass, in nats.
     std_errors : ndarray of shape (n_passes,) or None, default=None
-        Of these, in nats.
+        Standard errors of `values`, in nats.
     log_partition : ndarray of shape (n_passes,) or None, default=None
         log Z after every pass, in nats.
     log_partition_std_errors : ndarray of shape (n_passes,) or None, default=None
-        Of log Z. Where it is inf log Z was not known, which is marked; NaN has no band.
+        Standard errors of log Z, in nats. Passes with inf, in which log Z was not known, are
+        marked; NaN has no band.
     best_iteration : int or None, default=None
         The pass, counted from 1, whose parameters were kept.
     label : str, default="log-likelihood"
-        What `values` are.
+        Name of the objective.
 
     Attributes
     ----------
@@ -51,6 +53,13 @@ class TrainingDisplay(Display):
     >>> bool(np.all(display.values == rbm.validation_scores_))
     True
     """
+
+    _shapes = {
+        "values": ("n_passes",),
+        "std_errors": ("n_passes",),
+        "log_partition": ("n_passes",),
+        "log_partition_std_errors": ("n_passes",),
+    }
 
     def __init__(
         self,
@@ -129,14 +138,19 @@ class TrainingDisplay(Display):
         -------
         self
         """
+        self._check_arrays()
+        if self.best_iteration is not None:
+            check_count(self.best_iteration, "best_iteration")
         curves = [(self.values, self.std_errors, self.label)]
         curves += [(self.log_partition, self.log_partition_std_errors, "log Z")]
         curves = [curve for curve in curves if curve[0] is not None]
+        if not curves:
+            raise ValueError("values or log_partition must be given")
         size = 6.0, 1.0 + 3.0 * len(curves)
         for axes, (values, errors, label) in zip(
             self._panels(ax, len(curves), 1, size, apart=0.3, sharex=True), curves
         ):
-            _draw(axes, np.asarray(values), errors)
+            _draw(axes, values, errors)
             axes.set_ylabel("nats")
             axes.set_title(label, loc="left", fontsize="medium")
             if self.best_iteration is not None:
@@ -160,7 +174,7 @@ def _draw(axes, values, errors):
     (line,) = axes.plot(passes, values, marker="." if len(values) <= 50 else None)
     if errors is None:
         return
-    half = norm.ppf(0.5 + _LEVEL / 2) * np.asarray(errors)
+    half = norm.ppf(0.5 + _LEVEL / 2) * errors
     known = np.isfinite(half)
     half = np.where(known, half, 0.0)
     band = {

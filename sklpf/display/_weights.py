@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from sklpf._utils.numbers import as_float64
 from sklpf.display._drawing import ResultDisplay, check_has, check_result, label_decades, title_of
 from sklpf.reweighting import effective_sample_size
 from sklpf.uncertainty import pareto_tail
@@ -26,14 +27,14 @@ class WeightsDisplay(ResultDisplay):
         Logs of n weights, in any order and shape; -inf is a weight of 0, which is counted and not
         drawn.
     name : str or None, default=None
-        Of the estimator, for the title.
+        Name of the estimator, for the title.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n,)
         Every weight over the mean of all, the largest first.
     tail_weights_ : ndarray of shape (n_tail,)
-        What the fitted tail gives for the largest ones; empty where the tail can't be fitted.
+        The largest weights by the fitted tail; empty where the tail can't be fitted.
     pareto_shape_ : float
         k of the tail: under 0.5 the variance of the weights is finite, from 0.7 on their mean
         should not be relied on.
@@ -66,7 +67,7 @@ class WeightsDisplay(ResultDisplay):
         Parameters
         ----------
         result : PartitionResult
-            Of `AIS`, `HAIS`, `RAISE` or `ImportanceSampling`.
+            The result of `AIS`, `HAIS`, `RAISE` or `ImportanceSampling`.
         ax : Axes or None, default=None
             As in `plot`.
 
@@ -129,7 +130,7 @@ class WeightsDisplay(ResultDisplay):
         return self
 
     def _check(self):
-        log_weights = np.sort(np.asarray(self.log_weights, dtype=float).ravel())[::-1]
+        log_weights = np.sort(as_float64(self.log_weights, "log_weights").ravel())[::-1]
         if not len(log_weights) or not np.isfinite(log_weights[0]) or np.isnan(log_weights).any():
             raise ValueError(
                 "log_weights must hold at least one finite number, and neither NaN nor +inf"

@@ -31,37 +31,37 @@ def from_decoder(
     Parameters
     ----------
     decoder : torch.nn.Module, a method of one, or callable
-        Of latent variables (n, n_latents), gives logits or probabilities ("bernoulli") or means
-        ("gaussian") of shape (n, n_features). A module of PyTorch stays on its device and in its
-        precision, and must be in evaluation mode; any other function is one of JAX, or with
-        `pullback` of NumPy arrays in float64.
+        A function of latent variables (n, n_latents), which returns logits or probabilities
+        ("bernoulli") or means ("gaussian") of shape (n, n_features). A module of PyTorch stays on
+        its device and in its precision, and must be in evaluation mode; any other function is one
+        of JAX, or with `pullback` of NumPy arrays in float64.
     n_latents : int
         Number of latent variables.
     pullback : callable or None, default=None
         pullback(z, g) is the gradient by z of ``sum(g * decoder(z))``, of shape (n, n_latents), of
         a decoder that is written in NumPy.
     likelihood : {"bernoulli", "gaussian"}, default="bernoulli"
-        Of a row given the outputs: independent binary features with these logits or probabilities,
-        or real ones with these means and noise of `noise_std`.
+        Likelihood of a row given the outputs: independent binary features with these logits or
+        probabilities, or real ones with these means and noise of `noise_std`.
     noise_std : float or None, default=None
         Standard deviation of the noise, in the units of X; "gaussian" needs it.
     encoder : torch.nn.Module, a method of one, callable or None, default=None
-        Of rows (n, n_features), gives mean and log variance of their latent
+        A function of rows (n, n_features), which returns mean and log variance of their latent
         variables, both (n, n_latents). Chains then start there, which takes fewer levels; it does
         not change what is estimated.
     outputs : {"logits", "probabilities"} or None, default=None
-        What a "bernoulli" decoder gives. "probabilities" are those of 1, as of a last layer with a
+        Outputs of a "bernoulli" decoder. "probabilities" are those of 1, as of a last layer with a
         sigmoid; a log probability counts as at least -100, since an output of 0 or 1 may be
         rounded. Logits, from before that layer, are not rounded. None: logits, of which some must
         lie outside of [0, 1].
     **parameters
-        Of `sklpf.models.DecoderModel`, such as `partition_estimator`, `chunk_size` or
+        Parameters of `sklpf.models.DecoderModel`, such as `partition_estimator`, `chunk_size` or
         `random_state`.
 
     Returns
     -------
     model : DecoderModel
-        With `score`, `score_samples`, `score_interval`, `path` and `sample`.
+        A model with `score`, `score_samples`, `score_interval`, `path` and `sample`.
 
     Raises
     ------

@@ -30,7 +30,7 @@ def from_gensim(
         the columns are gensim's ids, as in ``X = gensim.matutils.corpus2csc(corpus,
         model.num_terms).T``, it is ``model.id2word``.
     **parameters
-        Of `LatentDirichletAllocation.from_topics`, in place of the model's own.
+        Parameters of `LatentDirichletAllocation.from_topics`, in place of the model's own.
 
     Returns
     -------

@@ -21,7 +21,7 @@ def from_numpyro(
     model : callable
         A NumPyro model, or one within handlers such as ``reparam``.
     *args, **kwargs
-        Of the model: the data.
+        Arguments of the model: the data.
     base : object, default="auto"
         Where chains start, in unconstrained coordinates. "auto": a Gaussian at the mode, with 1.5
         times the covariance that the curvature there says, or where there is no mode one as wide as
@@ -32,7 +32,7 @@ def from_numpyro(
     Returns
     -------
     ParameterPath
-        With gradients, names, ``constrain`` and ``unconstrain``.
+        A path with gradients, names, ``constrain`` and ``unconstrain``.
 
     Raises
     ------

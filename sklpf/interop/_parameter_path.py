@@ -41,7 +41,7 @@ class ParameterPath(GeometricPath):
     Parameters
     ----------
     posterior : object
-        What those functions know of the model: its log density, gradient and transformations.
+        The model as those functions know it: its log density, gradient and transformations.
     base : object
         In the unconstrained coordinates, as the parameter of `GeometricPath`.
     ladder : array-like of shape (K,), default=(0.0, 1.0)
@@ -89,7 +89,7 @@ class ParameterPath(GeometricPath):
         Returns
         -------
         dict of str to ndarray of shape (n, ...)
-            By name, as the model has them.
+            The parameters by their names in the model.
         """
         return self.posterior.constrain(np.asarray(position, dtype=np.float64))
 
@@ -99,7 +99,7 @@ class ParameterPath(GeometricPath):
         Parameters
         ----------
         values : dict of str to array-like of shape (n, ...)
-            By name: all parameters, and nothing else.
+            All parameters by name, and nothing else.
 
         Returns
         -------

@@ -62,7 +62,7 @@ class PriorTransformPath(GeometricPath):
     posterior : callable
         The log density of points (n, d) in normal coordinates, giving (n,), in nats.
     names : sequence of str
-        Of the parameters, one for each dimension.
+        Names of the parameters, one for each dimension.
     base : object
         In the normal coordinates, as the parameter of `GeometricPath`.
     ladder : array-like of shape (K,), default=(0.0, 1.0)
@@ -153,7 +153,7 @@ def from_prior_transform(
     Parameters
     ----------
     log_likelihood : callable
-        Of the parameters (n_parameters,) of one point, giving a number in nats; -inf is a
+        Log likelihood in nats, a function of the parameters (n_parameters,) of one point; -inf is a
         likelihood of 0.
     transform : callable
         The prior transform: of a point u (n_dimensions,) in the open unit cube, giving the
@@ -161,7 +161,7 @@ def from_prior_transform(
     n_dimensions : int
         Number of coordinates of the unit cube.
     names : sequence of str or None, default=None
-        Of the parameters; None numbers them, "parameter_0" and so on.
+        Names of the parameters; None numbers them, "parameter_0" and so on.
     vectorized : bool, default=False
         True: both functions take points (n, ...) and give (n,) and (n, n_parameters).
     base : object, default="auto"

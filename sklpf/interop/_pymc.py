@@ -20,7 +20,7 @@ def from_pymc(model: Any, *, base: Any = "auto") -> ParameterPath:
     Parameters
     ----------
     model : pymc.Model
-        With continuous parameters.
+        A model with continuous parameters.
     base : object, default="auto"
         Where chains start, in unconstrained coordinates. "auto": a Gaussian at the mode, with 1.5
         times the covariance that the curvature there says, or where there is no mode one as wide as
@@ -31,7 +31,7 @@ def from_pymc(model: Any, *, base: Any = "auto") -> ParameterPath:
     Returns
     -------
     ParameterPath
-        With gradients, names, ``constrain`` and ``unconstrain``.
+        A path with gradients, names, ``constrain`` and ``unconstrain``.
 
     Raises
     ------

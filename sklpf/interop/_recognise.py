@@ -23,7 +23,7 @@ def recognise(model: Any, library: str, accepted: Mapping[str, str], function: s
     accepted : dict of str to str
         Names of classes, and how to call them in an error.
     function : str
-        Which function was called.
+        Name of the function that was called, for errors.
 
     Raises
     ------
@@ -64,11 +64,11 @@ def columns(
     Parameters
     ----------
     words : sequence
-        Those of the model, in its order.
+        Words of the model, in its order.
     vocabulary : iterable of str, dict of str to int or None
-        Those of X, in order or with their columns.
+        Words of X, in order or with their columns.
     function : str
-        Which function was called.
+        Name of the function that was called, for errors.
     own : str
         What to give where the columns are in the model's order.
 

@@ -27,15 +27,15 @@ def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichle
     model : fitted BernoulliRBM or LatentDirichletAllocation of scikit-learn
         It is not changed. Of a pipeline take the last step, and transform rows by the others.
     **parameters
-        Of `BernoulliRBM.from_parameters` (such as `visible_mean`, the means of the training data,
-        from which log Z is found sooner) or `LatentDirichletAllocation.from_topics`; in place of
-        the model's own.
+        Parameters of `BernoulliRBM.from_parameters` (such as `visible_mean`, the means of the
+        training data, from which log Z is found sooner) or `LatentDirichletAllocation.from_topics`;
+        in place of the model's own.
 
     Returns
     -------
     fitted : BernoulliRBM or LatentDirichletAllocation
-        With the model's parameters. `transform` gives its numbers, and `partial_fit` goes on where
-        it stopped (with the chains of an RBM, unless another `batch_size` is given).
+        A fitted model with the same parameters. `transform` gives its numbers, and `partial_fit`
+        goes on where it stopped (with the chains of an RBM, unless another `batch_size` is given).
 
     Raises
     ------

@@ -39,8 +39,8 @@ def from_stan(model: Any, *, base: Any = "auto") -> ParameterPath:
     Parameters
     ----------
     model : stan.model.Model or bridgestan.StanModel
-        With its data: what ``stan.build`` of PyStan, or BridgeStan, gives. Models are recognised by
-        their methods.
+        A model with its data, from ``stan.build`` of PyStan or from BridgeStan. Models are
+        recognised by their methods.
     base : object, default="auto"
         Where chains start, in unconstrained coordinates: "auto", draws of the posterior, or a base.
         As in `from_pymc`, but that "auto" knows no prior: a Stan program has none apart from its
@@ -49,7 +49,7 @@ def from_stan(model: Any, *, base: Any = "auto") -> ParameterPath:
     Returns
     -------
     ParameterPath
-        With gradients, names, ``constrain`` and ``unconstrain``.
+        A path with gradients, names, ``constrain`` and ``unconstrain``.
 
     Raises
     ------

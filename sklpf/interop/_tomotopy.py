@@ -30,7 +30,7 @@ def from_tomotopy(
         ``list(model.used_vocabs)`` where ``CountVectorizer(vocabulary=list(model.used_vocabs),
         analyzer=...)`` counts.
     **parameters
-        Of `LatentDirichletAllocation.from_topics`, in place of the model's own.
+        Parameters of `LatentDirichletAllocation.from_topics`, in place of the model's own.
 
     Returns
     -------

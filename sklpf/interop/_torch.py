@@ -46,8 +46,8 @@ def from_torch(
         sigmoid(input / T); weights and biases are divided by it. None is 1, but an error for a
         module whose ``T`` or ``temperature`` is another one.
     **parameters
-        Of `BernoulliRBM.from_parameters`; `visible_mean`, the means of the training data, makes log
-        Z easier to find.
+        Parameters of `BernoulliRBM.from_parameters`; `visible_mean`, the means of the training
+        data, makes log Z easier to find.
 
     Returns
     -------

@@ -64,15 +64,15 @@ def compare(
     Returns
     -------
     interval : ScoreInterval
-        Of two models: ``mean``, its intervals ``sampling``, ``partition`` (the two log Z) and
-        ``combined``, ``converged`` and ``reasons``; ``method`` says which ratio was used. Not
-        converged if one of the models' numbers is not trusted, or if both ratios differ by more
-        than 3 joint standard errors.
+        The difference of two models: ``mean``, its intervals ``sampling``, ``partition`` (the two
+        log Z) and ``combined``, ``converged`` and ``reasons``; ``method`` says which ratio was
+        used. Not converged if one of the models' numbers is not trusted, or if both ratios differ
+        by more than 3 joint standard errors.
     comparison : ModelComparison
-        Of a dict: prints as a table; `to_frame` gives a pandas.DataFrame. The best is chosen by
-        these rows, so that differences from it are a little too large where several are about as
-        good; an interval that excludes 0 says that this model and the best differ, for one pair and
-        not for all at once.
+        The comparison of a dict of models. It prints as a table; `to_frame` gives a
+        pandas.DataFrame. The best is chosen by these rows, so that differences from it are a little
+        too large where several are about as good; an interval that excludes 0 says that this model
+        and the best differ, for one pair and not for all at once.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def score_interval(model, X, level: float = 0.95, *, per: str | None = None) -> 
     level : float, default=0.95
         Probability with which each interval covers.
     per : {"document", "word"} or None, default=None
-        Of a topic model only, as in `LatentDirichletAllocation.score_interval`. None is its
+        For topic models only, as in `LatentDirichletAllocation.score_interval`. None is its
         default.
 
     Returns

@@ -28,7 +28,7 @@ class BetweenDraws(BDMC):
 
 
 class DensityRatioPath(GeometricPath):
-    """From one density on R^d to another: log f_beta = (1 - beta) log f_a + beta log f_b.
+    """Path from one density on R^d to another: log f_beta = (1 - beta) log f_a + beta log f_b.
 
     Level 0 counts as normalised, so that this path's log Z is log Z_b - log Z_a. Forward
     chains begin at draws of the first density and reverse chains at draws of the second, each chain
@@ -37,8 +37,8 @@ class DensityRatioPath(GeometricPath):
     Parameters
     ----------
     a, b : GeometricPath
-        To the two densities, with ``rows(state)``, an affine function of the position. Chains move
-        in the coordinates of the first.
+        Paths to the two densities, with ``rows(state)``, an affine function of the position. Chains
+        move in the coordinates of the first.
     draws_a, draws_b : ndarray of shape (G, N, d)
         Rows drawn from the two densities, N in each of G independent groups.
     """

@@ -47,7 +47,7 @@ class FitInterval(Readable):
     reasons : tuple of str
         Why not, one sentence a reason; empty when converged.
     unit : {"row", "document"}
-        What a row is.
+        The unit of the means.
     """
 
     mean: float
@@ -287,7 +287,7 @@ def compare_held_out(held_out: HeldOutRows, missing: Sequence[str], level: float
 
 
 def _difference(a: Fits, b: Fits) -> Fits:
-    """Of a split's fits in pairs, one of each candidate with the same seed."""
+    """Differences of a split's fits in pairs, one of each candidate with the same seed."""
     return Fits(
         a.groups, a.values - b.values, np.hypot(a.partition, b.partition), np.hypot(a.bias, b.bias)
     )

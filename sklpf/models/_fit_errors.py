@@ -86,8 +86,8 @@ def error_of_mean(splits: Sequence[Fits], test_over_train: float, level: float) 
 
 
 def rows_variance(splits: Sequence[Fits]) -> Variance:
-    """From the spread of rows within splits, summed by group; a row that several splits hold out
-    counts once.
+    """Variance from the spread of rows within splits, summed by group; a row that several splits
+    hold out counts once.
     """
     sums = np.zeros(1 + max(int(fits.groups.max()) for fits in splits))
     tested = np.zeros(len(sums), dtype=bool)
@@ -103,7 +103,9 @@ def rows_variance(splits: Sequence[Fits]) -> Variance:
 
 
 def seeds_variance(splits: Sequence[Fits]) -> Variance:
-    """From the spread of a split's fits beyond what its rows explain; 0 without repeated fits."""
+    """Variance from the spread of a split's fits beyond what its rows explain; 0 without repeated
+    fits.
+    """
     repeated = [fits for fits in splits if len(fits.values) > 1]
     if not repeated:
         return Variance(0.0, np.inf)
@@ -125,7 +127,7 @@ def _interaction(values: NDArray[np.float64]) -> float:
 
 
 def corrected_variance(scores: NDArray[np.float64], test_over_train: float) -> Variance:
-    """Of the mean of splits' scores, from their spread (the corrected resampled t-test).
+    """Variance of the mean of splits' scores, from their spread (the corrected resampled t-test).
 
     Splits share training rows, and may share rows that they hold out, so that s^2 / n_splits is too
     small.

@@ -114,7 +114,7 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         return kept[1]
 
     def _digest(self) -> tuple:
-        """Of the fitted arrays, and of all parameters that an estimate depends on."""
+        """Digest of the fitted arrays, and of all parameters that an estimate depends on."""
         arrays = [np.ascontiguousarray(getattr(self, name)) for name in self._fitted_shapes]
         estimator = self.partition_estimator
         parameters = {} if estimator is None else estimator.get_params()

@@ -28,9 +28,10 @@ from sklpf.models._scoring import (
 from sklpf.models._validation import named_by_model
 from sklpf.partition import PartitionEstimator, PartitionResult
 
-# by how many of its sampling errors rows that are not trusted may move the mean over rows
+# Largest effect of untrusted rows on the mean over rows, in units of its sampling error, and their
+# largest share, so that errors that no check sees are small as well.
 _NEGLIGIBLE = 0.1
-_MOST_UNTRUSTED = 0.05  # of the rows, so that errors that are not seen are small as well
+_MOST_UNTRUSTED = 0.05
 
 
 class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixin):

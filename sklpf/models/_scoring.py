@@ -72,7 +72,7 @@ class ScoreInterval(Readable):
         from one model to the other, "difference" the difference of two estimates. Empty for one
         model.
     unit : {"row", "document", "word"}
-        What the mean is taken over. Rows are documents where all models are topic models.
+        The unit of the mean. Rows are documents where all models are topic models.
     scatter : float
         Standard deviation (nats) of the mean over the last passes of training, as in a model's
         `log_likelihood_scatter_`; for a difference that of both models. NaN if it is not known. No

@@ -19,7 +19,7 @@ def log_likelihood(estimator, X, y=None) -> float:
     Parameters
     ----------
     estimator : fitted model, pipeline with one in it, or search that has refitted one
-        Of several models in a pipeline the last one counts.
+        The estimator to score. If a pipeline holds several models, its last one is scored.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Rows, as the estimator is given them. What is scored is what the steps before the model
         make of them: candidates with other steps there can't be compared.
@@ -110,7 +110,7 @@ def log_likelihood_with_error(estimator, X, y=None) -> dict[str, float]:
 
 
 def _log_partition_std_error(model: Any) -> float:
-    """Of the rows that were scored just now."""
+    """Standard error of log Z of the rows that were scored last."""
     if not hasattr(model, "partition_estimator_"):  # a density without a normaliser
         return float(np.nan)
     result = model.partition_estimator_.result_

@@ -54,5 +54,5 @@ class AdaptiveTempering(SimulatedTempering):
 
     @classmethod
     def _reads(cls, run) -> bool:
-        """Those alone whose weights this rule has found."""
+        """Only runs whose weights this rule has found can be read."""
         return super()._reads(run) and run.method == cls.__name__

@@ -74,8 +74,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     result_ : PartitionResult
         The numbers, what they are, and why they may not be trusted.
     run_ : Run
-        What the chains left (of estimators that sample, and for one log Z): arrays that others may
-        read.
+        What sampling has left, for estimators that sample and a path with one log Z. Other
+        estimators can read it.
 
     Examples
     --------

@@ -47,13 +47,15 @@ class BidirectionalRun(Run):
     Attributes
     ----------
     up : ndarray of shape (n,)
-        From the base to the target: the mean weight is unbiased for Z / Z_0.
+        Log weights of the chains from the base to the target, in nats: the mean weight is unbiased
+        for Z / Z_0.
     down : ndarray of shape (n_starts, 1)
-        From the target to the base: from exact starts the mean weight is unbiased for Z_0 / Z.
+        Log weights of the reverse chains, in nats: from exact starts the mean weight is unbiased
+        for Z_0 / Z.
     starts : {"exact", "tempered", "given"}
-        What the reverse chains started from.
+        Where the reverse chains started.
     most_groups : int
-        Of the chains of a direction, for the jackknife.
+        Largest number of groups of chains in a direction, for the jackknife.
     """
 
     options = ("most_groups",)

@@ -73,12 +73,12 @@ class BridgeRun(Run):
     Attributes
     ----------
     bridges : tuple of Bridge
-        Of the second half of the draws with the proposal that was fitted to the first, and of the
-        first half with the other.
+        The bridges of the second half of the draws with the proposal that was fitted to the first,
+        and of the first half with the other.
     checks : tuple of Bridge
         The same draws with a proposal of another kind.
     r_hat, effective_draws : ndarray of shape (d + 1,)
-        Of every coordinate, and of log f.
+        R-hat and effective sample size of every coordinate, and of log f.
     most_effective : float
         Effective number of all draws at most, as some are repeated; infinite where none is.
     n_divergent : int or None
@@ -456,8 +456,8 @@ def _bridge_estimate(bridge: Bridge, tilt: float = 0.0) -> _Estimate:
 
 
 class _Variances(NamedTuple):
-    """Of the means of terms over independent draws of the proposal, and over correlated ones of the
-    target.
+    """Variances of the mean terms over the proposal's independent draws, and over the target's
+    correlated ones.
     """
 
     of_proposal: float
@@ -465,8 +465,8 @@ class _Variances(NamedTuple):
 
 
 def _variances(proposal_terms: NDArray, target_terms: NDArray, most: float) -> _Variances:
-    """By the effective number of correlated draws (Frühwirth-Schnatter 2004), which is at most so
-    large.
+    """Return the variances of mean terms, with the effective sample size of the correlated draws
+    (Frühwirth-Schnatter 2004), which is taken as at most `most`.
     """
     return _Variances(
         float(proposal_terms.var() / proposal_terms.size),

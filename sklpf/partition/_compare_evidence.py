@@ -42,11 +42,11 @@ class ModelEvidence(NamedTuple):
         Log evidence less that of the model with the highest: the log Bayes factor, and the error of
         both together.
     difference_interval : tuple of float
-        That covers the difference.
+        Interval of the difference, in nats.
     probability : float
         Posterior probability of the model, if one of those compared is true.
     probability_interval : tuple of float
-        That covers it, given the errors of all log evidences.
+        Interval of the posterior probability, from the errors of all log evidences.
     converged : bool
         Whether its log evidence can be trusted.
     """
@@ -68,9 +68,9 @@ class EvidenceComparison(Readable):
     Attributes
     ----------
     models : dict of str to ModelEvidence
-        By name.
+        The models by name.
     level : float
-        Of the intervals.
+        Confidence level of the intervals.
     reasons : tuple of str
         Why some of the log evidences should not be trusted.
     """
@@ -275,7 +275,7 @@ def _error_of(result: PartitionResult) -> _Error:
 
 
 def _combined(errors: list[_Error], weights: Any) -> _Error:
-    """Of a sum of independent numbers with these weights, by Welch and Satterthwaite."""
+    """Error of a weighted sum of independent numbers, by Welch and Satterthwaite."""
     variances = np.array([(w * e.std_error) ** 2 for w, e in zip(weights, errors)])
     total = float(variances.sum())
     if total == 0 or math.isinf(total):
@@ -285,7 +285,7 @@ def _combined(errors: list[_Error], weights: Any) -> _Error:
 
 
 def _log_odds(name, results, errors, log_prior) -> tuple[float, _Error]:
-    """Of a model against all others together."""
+    """Log odds of a model against all others together."""
     others = [other for other in results if other != name]
     weighted = {other: results[other].log_partition + log_prior[other] for other in results}
     against = np.array([weighted[other] for other in others])

@@ -81,7 +81,8 @@ class ContinuousRun(Run):
         Returns
         -------
         callable
-            Of indices of the groups to use: shape (K,), in nats.
+            A function of the indices of the groups to use, which returns the curve, shape (K,), in
+            nats.
         """
         return _pooled(self, _sums(self))
 

@@ -16,7 +16,7 @@ class Diagnostic(NamedTuple):
         The side that is good, "high" or "low": of an array a summary shows the worst. Empty: the
         range.
     dimensions : tuple of str
-        Of an array.
+        Names of an array's dimensions.
     per_chain : bool
         Whether it has a number for every chain, ladder or population, which models don't keep.
     """

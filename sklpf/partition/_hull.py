@@ -58,7 +58,7 @@ class Hull:
     Parameters
     ----------
     log_density : callable
-        Of points (n,), giving (n,).
+        Log density, a function of points (n,) that returns (n,), in nats.
     low, high : float
         The interval, which may be infinite.
     center, scale : float

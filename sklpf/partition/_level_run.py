@@ -46,7 +46,8 @@ class LevelRun(Run):
         Returns
         -------
         callable
-            Of indices of the groups to use: shape (K,), in nats.
+            A function of the indices of the groups to use, which returns the curve, shape (K,), in
+            nats.
         """
         raise NotImplementedError
 
@@ -118,7 +119,7 @@ def check_run(run: Any) -> None:
 
 
 def bar_curve(run: LevelRun) -> Curve:
-    """By Bennett's acceptance ratio of neighbouring levels."""
+    """Curve of log Z by Bennett's acceptance ratio of neighbouring levels."""
     pair_sums, counts = run.last.pairs()
     ratios = bar_ratios(pair_sums, run.last.shift, counts)
     known = known_ratio(run)
@@ -126,7 +127,7 @@ def bar_curve(run: LevelRun) -> Curve:
 
 
 def mbar_curve(run: LevelRun) -> Curve:
-    """By MBAR of the kept states."""
+    """Curve of log Z by MBAR of the kept states."""
     samples = kept_samples(run)
     start = mbar(samples.vectors, samples.counts)
 
@@ -138,7 +139,7 @@ def mbar_curve(run: LevelRun) -> Curve:
 
 
 def level_process_curve(run: LevelRun) -> Curve:
-    """By the stationary law of the process that redraws the levels of the kept states."""
+    """Curve of log Z by the stationary law of the level process of the kept states."""
     samples = kept_samples(run)
 
     def curve(keep):
@@ -154,10 +155,11 @@ def known_ratio(run: LevelRun) -> list[float]:
 
 
 def first_pair(run: LevelRun) -> int:
-    """The first pair with a reverse ratio: 1 where the base has draws with f_1 = 0, which level 1
-    does not see.
+    """Index of the first pair of levels whose ratio can be estimated in both directions.
 
-    The slopes say so; of an exchange run on a path without them any walls count.
+    It is 1 where some draws of the base have f_1 = 0, which no state at level 1 has; the slopes of
+    the base's draws show them. Where an exchange run has no slopes, it is 1 for any path whose
+    support has a boundary.
     """
     unseen = run.has_walls and not run.last.slopes.shape[-1]
     return int(unseen or np.any(run.last.level_sums[:, :, 0, 1] == -np.inf))

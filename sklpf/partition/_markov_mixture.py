@@ -42,7 +42,7 @@ class MixtureRun(Run):
     Attributes
     ----------
     mixture_draws, model_draws : ndarray of shape (G, n)
-        By group; the model's draws in a group come from one ladder.
+        Log weights of the draws by group; the model's draws in a group come from one ladder.
     tempering : ExchangeRun
         The last round before the draws of the run that centres and the model's draws come from.
     """

@@ -51,9 +51,10 @@ class ReverseRun(Run):
     Attributes
     ----------
     down : ndarray of shape (n_starts, n_chains_per_start)
-        From exact starts the mean weight is unbiased for Z_0 / Z.
+        Log weights of the reverse chains, in nats: from exact starts the mean weight is unbiased
+        for Z_0 / Z.
     starts : {"exact", "tempered", "given"}
-        What the chains started from.
+        Where the chains started.
     """
 
     described = WEIGHTS | {

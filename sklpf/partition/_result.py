@@ -47,7 +47,8 @@ class PartitionResult(Readable):
         Standard error of `log_partition` in nats; 0 for exact results, NaN for numbers that are no
         estimate.
     degrees_of_freedom : float or ndarray of shape (T,)
-        Of the Student t quantile in `interval`; inf for a normal quantile or an exact value.
+        Degrees of freedom of the Student t quantile in `interval`; inf for a normal quantile or an
+        exact value.
     statement : str
         "exact", "enclosed", "estimate", "lower bound", "upper bound", "approximate" or
         "conservative, not a bound".
@@ -76,10 +77,10 @@ class PartitionResult(Readable):
         held-out score) with its Monte-Carlo standard error ``mean_std_error``, which shrinks with
         T.
     bias : float or ndarray of shape (T,)
-        By how much `log_partition` is expected to differ from log Z, in nats; where it is low this
-        is below 0, and `interval` reaches so much farther up. With rows it is minus half the
-        squared standard error, by which the log of an unbiased estimate is low: the mean of it over
-        rows, unlike that of their errors, does not shrink with T.
+        Expected difference of `log_partition` from log Z, in nats; where it is low this is below 0,
+        and `interval` reaches so much farther up. With rows it is minus half the squared standard
+        error, by which the log of an unbiased estimate is low: the mean of it over rows, unlike
+        that of their errors, does not shrink with T.
 
     draws : Draws or None
         At most a thousand draws from the target with their weights and independent groups, of
@@ -88,9 +89,9 @@ class PartitionResult(Readable):
         the result that a model keeps.
 
     base : str
-        Which base the path has chosen by itself; empty where it was given.
+        Name of the base that the library has chosen; empty where it was given.
     described : dict
-        What the diagnostics mean, a `Diagnostic` by name: what a summary says, and the dimensions
+        Meanings of the diagnostics, a `Diagnostic` by name: what a summary says, and the dimensions
         of arrays.
 
     Raises
@@ -247,7 +248,7 @@ class PartitionResult(Readable):
         Parameters
         ----------
         statement : str
-            What the number is.
+            Kind of the number, as in `PartitionResult`.
         alarm : Alarm
             Why it is no estimate.
 

@@ -39,9 +39,9 @@ class ReweightingEstimator(PartitionEstimator):
         ``sampler_``. None is a ParallelTempering with this estimator's `random_state` and `n_jobs`.
         Not used if `fit` gets a run.
     random_state : int, RandomState or None, default=None
-        Of the default sampler.
+        Seed of the default sampler.
     n_jobs : int or None, default=None
-        Of the default sampler.
+        Number of jobs of the default sampler.
     verbose : int, default=0
         As in `AIS`.
 

@@ -50,15 +50,16 @@ class Run(Fields):
         log Z in nats, its standard error and the sweeps of all chains after each earlier stage: a
         round, or a pilot.
     bound : ndarray or None
-        Logs of independent estimates of Z that are not too large on average, made without the base.
+        Logs of independent estimates of Z whose mean is at most Z, from chains that do not start at
+        the base.
     log_f_rounding : float
         Size of the rounding errors of log_f in nats, where the path names one.
     first_ratio : MeanWeight or None
         log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
     base : str
-        Which base was chosen by itself; empty where it was given.
+        Name of the base that the library has chosen; empty where it was given.
     known : tuple of Alarm
-        What was found against the path before anything was sampled.
+        Alarms that were found before anything was sampled.
     draws : Draws or None
         At most a thousand draws from the target, where the estimator keeps them.
     regions : Regions or None
@@ -121,7 +122,7 @@ class Run(Fields):
         log_partition, std_error, degrees_of_freedom, statement, bias
             As in `PartitionResult`.
         alarms : list of Alarm
-            What speaks against the number.
+            Reasons not to trust the number.
         diagnostics : dict
             Further numbers; those of the run's lower bound of log Z come to them.
         method : str or None, default=None

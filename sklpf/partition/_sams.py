@@ -72,8 +72,8 @@ class SAMS(AdaptiveTempering):
     n_temperatures, n_sweeps, tol, max_sweeps, ladder, prior, sweeps_per_redraw
         As in `RTS`. With `tol` later rounds use the weights that earlier rounds have found.
     update : {"rao-blackwell", "binary"}, default="rao-blackwell"
-        What the estimates follow: the probabilities q(k | x), or the drawn levels, 1 for the level
-        drawn and 0 for all others, which is noisier and has no part in the frozen phase.
+        How the estimates are updated: by the probabilities q(k | x), or the drawn levels, 1 for the
+        level drawn and 0 for all others, which is noisier and has no part in the frozen phase.
     exponent : float, default=0.8
         b, between 1/2 and 1 (both excluded).
     transition, checkpoint, random_state, n_jobs, verbose

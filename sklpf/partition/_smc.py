@@ -369,7 +369,7 @@ class SMC(PartitionEstimator):
 
 
 def _log_weights(populations) -> NDArray[np.float64]:
-    """Of all particles at the target, one population after the other."""
+    """Log weights of all particles at the target, one population after the other."""
     return np.concatenate(
         [population.log_mean + population.log_weights for population in populations]
     )

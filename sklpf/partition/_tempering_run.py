@@ -142,9 +142,9 @@ class Adaptation(Fields):
     n_draws : ndarray of shape (n_updates,)
         Draws of a level by all chains together, this update's included.
     gain : ndarray of shape (n_updates,)
-        By which (share of visits) / r_k was multiplied.
+        Factor of (share of visits) / r_k in each update.
     evenness : ndarray of shape (n_updates,)
-        Of the visits that the rule looked at; 1 is perfect.
+        Evenness of the visits that the rule looked at; 1 is perfect.
     log_partition : ndarray of shape (n_updates,)
         log Z_target - log Z_base after the update.
     settled : bool
@@ -312,7 +312,7 @@ def at_target(pooled: Pooled) -> tuple[float, float]:
 
 
 def _sum_of(ratios, first_ratio):
-    """Of the ratios of neighbouring levels."""
+    """Sum of the ratios of neighbouring levels."""
     return ratios.sum() if first_ratio is None else first_ratio.log_mean + ratios[1:].sum()
 
 

@@ -43,11 +43,11 @@ def first_ratio(
     ----------
     path : Path
     n_sweeps : int
-        Of all chains together: a quarter as many draws are made, at least 1000.
+        Number of sweeps of all chains together: a quarter as many draws are made, at least 1000.
     tol : float or None
         Standard error (nats) that the run is to have; more draws are made for it, up to a million.
     key : tuple of int
-        Of the draws' random stream.
+        Key of the draws' random stream.
     """
     if not path.has_walls:
         return None

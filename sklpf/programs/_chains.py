@@ -17,7 +17,7 @@ class Chains(NamedTuple):
     Attributes
     ----------
     state : object
-        Of the path, which alone looks inside.
+        State of the chains, into which only the path looks.
     memory : tuple
         Auxiliary variables of the move, such as velocities.
     levels : ndarray of shape (n,)
@@ -28,7 +28,7 @@ class Chains(NamedTuple):
     levels: NDArray[np.int64]
 
     def take(self, path: Any, index: NDArray[np.int64]) -> Chains:
-        """Those with some indices."""
+        """Return the chains with some indices."""
         return Chains(path.take(self.state, index), take(self.memory, index), self.levels[index])
 
 

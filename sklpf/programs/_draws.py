@@ -119,8 +119,8 @@ class Draws(NamedTuple):
         Returns
         -------
         Draws or None
-            Those that systematic resampling takes, each once, with the number of times as its
-            weight.
+            The draws that systematic resampling takes, each once, with the log of the number of
+            times as its weight.
         """
         if not np.any(self.log_weights > -np.inf):
             return None

@@ -78,8 +78,8 @@ def _quantiles(setup, group):
 
 
 def _advance(setup, blocks, bounds, block, segment, carry):
-    """Weight up to each next level, move there, and let the chains that belong there
-    start from it.
+    """Weigh the pilot's chains at each next level and move them there. Chains of production that
+    begin at this level start from states that are resampled by weight.
     """
     state, memory, log_weights, first_state, first_memory, levels = carry
     log_weights = log_weights.copy()

@@ -72,8 +72,8 @@ def exchange(path, transition, chains, ends, shift, n_scans, stream, stride=0) -
     chains : Chains
         Their levels are a permutation within each ladder.
     ends : ndarray of shape (n,)
-        Which end of the ladder a chain has visited last: -1 base, 1 target (after the base), 0
-        none.
+        The end of the ladder that each chain has visited last: -1 base, 1 target (after the base),
+        0 none.
     shift : ndarray of shape (K - 1,)
         Approximate log Z_(k+1) / Z_k.
     stride : int, default=0

@@ -59,7 +59,7 @@ class RoundProgram:
     log_pseudo_prior : ndarray of shape (K,)
         As in `LevelRound`.
     key : tuple of int
-        Of the random streams.
+        Key of the random streams.
     first_sweep : int
         Step of the stream at which the round begins.
     sweeps_per_step : int
@@ -92,7 +92,7 @@ class RoundProgram:
 
     # -- what a subclass defines
     def begin(self, n_groups: int, n_chains: int) -> tuple:
-        """What is counted besides, before any step."""
+        """Initial values of what this kind of round counts besides."""
         raise NotImplementedError
 
     def steps(
@@ -104,7 +104,7 @@ class RoundProgram:
         raise NotImplementedError
 
     def at_target(self, levels: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of some chains that may become draws of the target."""
+        """Indices of the chains that may become draws of the target."""
         raise NotImplementedError
 
     def target_log_weights(self, state: Any, n: int) -> NDArray[np.float64]:

@@ -62,7 +62,7 @@ class Samples(NamedTuple):
     groups: NDArray[np.int64]
 
     def of(self, keep: NDArray[np.int64]) -> Samples:
-        """Those of some groups."""
+        """Return the samples of some groups."""
         chosen = np.isin(self.groups, keep)
         return Samples(
             self.vectors[chosen], self.slopes[chosen], self.levels[chosen], self.groups[chosen]
@@ -87,7 +87,7 @@ class LevelRound(Fields):
         Reference of the round, in nats: the log of the share of draws that a level should have,
         minus the estimate of log Z_k; of replica exchange minus that estimate alone.
     pair_sums : ndarray of shape (2, G, K - 1, 4 or 5)
-        Of the first and the second half, every group and pair of neighbouring levels: sums of
+        Sums over the first and the second half, for every group and pair of neighbouring levels, of
         logistic(u - shift), logistic(r + shift), exp(u - shift), exp(r + shift) and, of replica
         exchange, the swap's rejection probability; u = log f_(k+1) - log f_k at level k, r its
         negative at level k + 1.

@@ -65,7 +65,7 @@ class Round(LevelRound):
         rao_blackwell : bool
             Whether q(k | x) is summed, or the levels that were drawn are counted.
         halves : tuple of int, default=(0, 1)
-            Which halves of the round.
+            The halves of the round to use.
 
         Returns
         -------
@@ -85,7 +85,7 @@ class Round(LevelRound):
         rao_blackwell : bool
             Whether q(k | x) is summed, or the levels that were drawn are counted.
         halves : tuple of int, default=(0, 1)
-            Which halves of the round.
+            The halves of the round to use.
 
         Returns
         -------

@@ -29,7 +29,8 @@ def bar_ratios(
     Returns
     -------
     callable
-        Of indices of groups: log Z_(k+1) / Z_k from their pooled sums, shape (K - 1,), in nats.
+        A function of the indices of groups, which returns log Z_(k+1) / Z_k from their pooled sums,
+        shape (K - 1,), in nats.
     """
 
     def ratios(keep):
@@ -54,8 +55,8 @@ def stepping_stones(
     Returns
     -------
     callable
-        Of indices of groups: the forward and the reverse estimate of log Z_(k+1) / Z_k, shape (2, K
-        - 1), in nats.
+        A function of the indices of groups, which returns the forward and the reverse estimate of
+        log Z_(k+1) / Z_k, shape (2, K - 1), in nats.
     """
 
     def ratios(keep):
@@ -119,7 +120,7 @@ def with_first_error(std_errors: NDArray, first_ratio: MeanWeight | None) -> NDA
     Parameters
     ----------
     std_errors : ndarray of shape (K,)
-        Of the curve without that ratio.
+        Standard errors of the curve without that ratio.
     first_ratio : MeanWeight or None
         As in `with_first_ratio`.
 

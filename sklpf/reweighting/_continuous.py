@@ -42,7 +42,7 @@ class NodeSums(NamedTuple):
         Parameters
         ----------
         keep : ndarray of int
-            Which chains or groups.
+            Indices of the chains or groups.
 
         Returns
         -------
@@ -63,7 +63,7 @@ class NodeSums(NamedTuple):
         Returns
         -------
         NodeSums
-            Of the groups.
+            The sums of the groups.
         """
         return _stack([self.of(np.arange(start, end)) for start, end in zip(first, first[1:])])
 
@@ -141,7 +141,7 @@ def log_mean_between(log_left: NDArray, log_right: NDArray) -> NDArray[np.float6
     Returns
     -------
     ndarray
-        Of the same shape; times the interval's width, exp of it is the integral.
+        The log means, of the same shape; exp of them times the interval's width is the integral.
     """
     fall = np.maximum(np.abs(log_right - log_left), _FLAT)
     return np.maximum(log_left, log_right) + np.log(-np.expm1(-fall) / fall)
@@ -162,7 +162,7 @@ def node_sums(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NodeSums
     Returns
     -------
     NodeSums
-        Of every chain.
+        The sums of every chain.
     """
     n_parts = -(-gains.shape[1] // _ROWS)
     chains = [
@@ -205,12 +205,12 @@ class Places(NamedTuple):
         ladder : ndarray of shape (K,)
             Inverse temperatures of the nodes.
         betas : ndarray of shape (n,)
-            What is looked up.
+            Inverse temperatures to look up.
 
         Returns
         -------
         Places
-            Of every one.
+            The place of each on the grid.
         """
         cell = np.clip(np.searchsorted(ladder, betas, side="right") - 1, 0, len(ladder) - 2)
         return cls(cell, (betas - ladder[cell]) / np.diff(ladder)[cell])

@@ -86,16 +86,16 @@ def combine_rounds(
 
 
 def influence(log_pseudo_prior, shares, sizes, zeta, level, origin=0):
-    """Shift of log Z_level - log Z_origin by every chain, shape (M,): the estimate's variance is
-    theirs over M.
+    """Influence of every chain on the estimate of log Z_level - log Z_origin, shape (M,).
 
-    For one round this is c_level / mean(c_level) - c_0 / mean(c_0) of every chain, whose variance
-    over M is equation 16 with the variances and the covariance of averages over whole chains.
+    The variance of the estimate is the variance of the influences divided by M. For one round the
+    influence of a chain is c_level / mean(c_level) - c_0 / mean(c_0), which gives equation 16 with
+    variances and covariances of averages over whole chains.
 
     Parameters
     ----------
     log_pseudo_prior : ndarray of shape (T, K)
-        Of every round.
+        Log pseudo-priors of every round, in nats.
     shares : ndarray of shape (T, M, K)
         Every chain's own averages c_k.
     sizes : ndarray of shape (T,)
@@ -125,7 +125,7 @@ def standard_error(influences: NDArray) -> float:
     Parameters
     ----------
     influences : ndarray of shape (M,)
-        Of independent chains.
+        Influences of independent chains.
 
     Returns
     -------
@@ -204,7 +204,7 @@ class Pooled:
         Parameters
         ----------
         keep : ndarray of int
-            Which groups.
+            Indices of the groups.
 
         Returns
         -------

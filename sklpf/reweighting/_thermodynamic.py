@@ -75,7 +75,7 @@ def integrate(ladder: NDArray, moments: Moments, rule: str) -> NDArray[np.float6
     ladder : ndarray of shape (K,)
         Inverse temperatures.
     moments : Moments
-        Of every level.
+        Moments of U at every level.
     rule : {"left", "right", "trapezoid", "corrected", "simpson"}
         Where log f is linear in beta log Z is convex, so that "left" and "right" are too small and
         too large. "corrected" subtracts h^2 / 12 times the change of the curvature from every step

@@ -34,7 +34,7 @@ class Problem(NamedTuple):
     log_partition : float
         In nats, the base's declared constant included; an array (n_rows,) for a path with rows.
     std_error : float
-        Of log_partition where it was measured; 0.0 where it is exact.
+        Standard error of log_partition where it was measured; 0.0 where it is exact.
     """
 
     name: str
@@ -339,7 +339,7 @@ def check_partition_estimator(
     Parameters
     ----------
     estimator : PartitionEstimator
-        It is cloned, and its `random_state` set where it has one.
+        The estimator to check. It is cloned, and its `random_state` set where it has one.
     problem : Problem
         Or any (name, path, log_partition).
     random_state : int, default=0

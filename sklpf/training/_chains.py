@@ -31,7 +31,7 @@ class Chains:
     n_leapfrog : int, default=10
         Steps of kick, drift and kick of a trajectory.
     step_size : float, default=0.1
-        To begin with.
+        Initial step size.
     target_acceptance : float, default=0.8
         Mean acceptance probability that the step size is adapted to.
     bounds : ndarray of shape (2, d) or None, default=None
@@ -85,9 +85,9 @@ class Chains:
         Parameters
         ----------
         log_density : callable
-            Of points (n, d), giving (n,), in nats up to a constant.
+            Log density, a function of points (n, d) that returns (n,), in nats up to a constant.
         grad : callable
-            Its gradient, of points (n, d), giving (n, d).
+            Its gradient, a function of points (n, d) that returns (n, d).
         """
         velocity = self.rng.standard_normal(self.position.shape)
         here = log_density(self.position)
@@ -136,12 +136,12 @@ class Chains:
         grad : callable
             Gradient of the log density, of points (n, d), giving (n, d).
         velocity : ndarray of shape (n, d)
-            To start with.
+            Initial velocities.
 
         Returns
         -------
         position, velocity : ndarray of shape (n, d)
-            At the ends.
+            Positions and velocities at the ends of the trajectories.
         """
         position = self.position
         half = 0.5 * self.step_size

@@ -30,7 +30,7 @@ class PersistentContrastiveDivergence:
     family : Family
         The density that is trained.
     parameters : ndarray of shape (P,)
-        To start from.
+        Initial parameters.
     X : ndarray of shape (n_samples, d)
         With scales of about one, as chains move in these coordinates.
     chains : Chains
@@ -84,7 +84,7 @@ class PersistentContrastiveDivergence:
         Parameters
         ----------
         parameters : ndarray of shape (P,)
-            Of the family.
+            Parameters of the family.
         """
         self.parameters = projected(self.family, parameters)
         self.first = np.zeros_like(parameters)

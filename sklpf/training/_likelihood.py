@@ -18,7 +18,7 @@ class MaximumLikelihood:
     family : Family
         With ``log_partition(parameters)``.
     parameters : ndarray of shape (P,)
-        To start from.
+        Initial parameters.
     X : ndarray of shape (n_samples, d)
         The data.
 

@@ -78,7 +78,7 @@ def check_not_diverged(*parameters: Any) -> None:
     Parameters
     ----------
     *parameters : array-like
-        What was learned.
+        Learned parameters.
 
     Raises
     ------

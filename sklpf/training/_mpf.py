@@ -27,7 +27,7 @@ class MinimumProbabilityFlow:
     family : Family
         The density that is trained.
     parameters : ndarray of shape (P,)
-        To start from.
+        Initial parameters.
     X : ndarray of shape (n_samples, d)
         With scales of about one.
     rng : numpy.random.Generator
@@ -35,7 +35,7 @@ class MinimumProbabilityFlow:
     n_leapfrog : int
         Steps of a trajectory.
     n_iterations : int
-        Of L-BFGS with the same ends.
+        Number of iterations of L-BFGS with the same ends.
 
     Attributes
     ----------

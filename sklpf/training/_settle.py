@@ -37,11 +37,11 @@ class Settled:
     Parameters
     ----------
     loss : callable
-        Of the trainer's parameters (P,).
+        Loss, a function of the trainer's parameters (P,).
     tol : float
         In the unit of the loss: it has settled when its mean is not lower by more than that.
     n_passes : int
-        That a mean is taken over.
+        Number of passes that a mean is taken over.
 
     Examples
     --------

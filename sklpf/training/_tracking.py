@@ -63,7 +63,7 @@ class LogPartitionTracker:
         ``between(other, share)``, the path of a model whose parameters are that share of the way to
         another's, is followed in several steps.
     seed : int
-        Of the particles and the full estimates.
+        Seed of the particles and the full estimates.
     method : {"particles", "rts"}, default="particles"
         "rts" carries tempered chains along (Carlson et al. 2016, equation 24), without an error bar
         and without further full estimates.
@@ -79,7 +79,7 @@ class LogPartitionTracker:
         After every pass.
     anchors : list of Anchor
     path : Path
-        That of the model after the last pass.
+        Path of the model after the last pass.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class LogPartitionTracker:
         Parameters
         ----------
         path : Path
-            Of the model as it is now.
+            Path of the current model.
         """
         self.path = path
         estimate = None
@@ -228,7 +228,7 @@ class EarlyStopping:
     Parameters
     ----------
     tracker : LogPartitionTracker
-        It stands before this one among the callbacks.
+        The tracker of log Z, which stands before this one among the callbacks.
     log_f : callable
         Mean log f of the held-out rows, in nats, given the path of the model.
     snapshot : callable

@@ -44,7 +44,7 @@ def t_ratio(difference: ArrayLike, std_error: ArrayLike) -> float:
     Parameters
     ----------
     difference : float
-        What is tested.
+        The difference to test.
     std_error : float
         Its standard error.
 
@@ -142,7 +142,7 @@ def between_groups(sums: NDArray, squares: NDArray, n: ArrayLike) -> float:
     Parameters
     ----------
     sums, squares : ndarray of shape (G, S)
-        Of every group's states: sums of the S numbers that describe them, and of their squares.
+        Sums over every group's states of the S numbers that describe them, and of their squares.
     n : float or ndarray of shape (G,)
         States of every group, or the sum of their weights where states are weighted.
 

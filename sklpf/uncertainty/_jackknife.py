@@ -16,7 +16,7 @@ def log_mean_exp(log_weights: ArrayLike, axis: int | None = None) -> NDArray[np.
     log_weights : array-like
         Any shape.
     axis : int or None, default=None
-        That the mean is taken over; None: all.
+        Axis of the mean; None: all.
 
     Returns
     -------

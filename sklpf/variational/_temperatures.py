@@ -112,7 +112,7 @@ class Tempering:
     inverse : float or ndarray of shape (n,)
         b = E_q[1 / T] of the next sweep, one for all data or one a datum.
     term : float
-        What the bound holds beside the model's own terms and b U, in nats.
+        Terms of the bound beside the model's own and b U, in nats.
     per_datum : bool
         Whether every datum has a temperature of its own.
     n_sweeps : int
@@ -150,7 +150,7 @@ class Annealed(Tempering):
     Parameters
     ----------
     temperatures : array-like of shape (n_sweeps,)
-        Of every sweep, such as `temperature_schedule` gives.
+        Temperature of every sweep, such as `temperature_schedule` gives.
 
     Examples
     --------

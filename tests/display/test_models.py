@@ -166,7 +166,7 @@ def test_scales_shapes_and_signs():
         ComponentsDisplay.from_estimator(rbm, (2, 2))
     with pytest.raises(ValueError, match='scale must be "common" or "each", got \'all\''):
         ComponentsDisplay(images).plot(scale="all")
-    with pytest.raises(ValueError, match=r"images must have the shape .* got \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"images must be an array of shape .* got \(2, 2\)"):
         ComponentsDisplay(np.ones((2, 2))).plot()
 
 

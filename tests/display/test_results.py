@@ -26,7 +26,15 @@ from sklpf import (
     ThermodynamicIntegration,
 )
 from sklpf.datasets import make_bars_corpus
-from sklpf.display import ConvergenceDisplay, LogPartitionDisplay, RunDisplay, WeightsDisplay
+from sklpf.display import (
+    ComparisonDisplay,
+    ConvergenceDisplay,
+    LogPartitionDisplay,
+    RunDisplay,
+    TopicsDisplay,
+    TrainingDisplay,
+    WeightsDisplay,
+)
 from sklpf.partition import PartitionResult
 
 DISPLAYS = [ConvergenceDisplay, LogPartitionDisplay, RunDisplay, WeightsDisplay]
@@ -276,3 +284,35 @@ except ImportError as error:
     assert ran.stdout == "WeightsDisplay needs matplotlib to draw: pip install 'sklpf[plot]'\n", (
         ran.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("display", "message"),
+    [
+        (ConvergenceDisplay([1, 2], [1.0, 2.0, 3.0], [1.0, 1.0]), "log_partition must be an array"),
+        (ConvergenceDisplay([1, 2], ["a", "b"], [1.0, 1.0]), "log_partition must be real numbers"),
+        (ConvergenceDisplay([1], [1.0], [1.0], level=95), "level must lie strictly"),
+        (LogPartitionDisplay(None, [1.0]), "ladder must be an array"),
+        (LogPartitionDisplay([], []), "ladder must be an array"),
+        (
+            LogPartitionDisplay([0.0, 1.0], [0.0, 1.0], half_width=1.0),
+            "half_width must be an array",
+        ),
+        (RunDisplay([0.0, 1.0], swaps=[0.5], overlap=[0.5, 0.5]), "overlap must be an array"),
+        (RunDisplay([0.0, 1.0], shares=[1j, 1.0]), "shares must be real numbers"),
+        (WeightsDisplay(["a"]), "log_weights must be real numbers"),
+        (TrainingDisplay(), "values or log_partition"),
+        (TrainingDisplay([1.0], best_iteration="x"), "best_iteration must be an integer"),
+        (TopicsDisplay([["a"]], [[0.5, 0.5]]), "words must have shape"),
+        (TopicsDisplay([["a"]], [[0.5]], names="topic"), "names must have shape"),
+        (ComparisonDisplay(scores=[1.0]), "scores must be a dict"),
+    ],
+)
+def test_what_can_not_be_drawn_is_named(display, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        display.plot()
+
+
+def test_lists_are_drawn():
+    display = LogPartitionDisplay([0, 1], [0, 1], half_width=[0, 1]).plot()
+    np.testing.assert_array_equal(display.ax_.lines[0].get_ydata(), [0, 1])

@@ -74,7 +74,7 @@ class PseudoLikelihood:
     X : ndarray of shape (n_samples, n_units)
         Rows of 0 and 1.
     pairs : Pairs
-        That may be coupled.
+        The pairs of units that may be coupled.
     penalty : Penalty
     """
 
@@ -141,7 +141,7 @@ class PersistentChains:
     X : ndarray of shape (n_samples, n_units)
         Rows of 0 and 1.
     pairs : Pairs
-        That may be coupled.
+        The pairs of units that may be coupled.
     penalty : Penalty
     start : Parameters
     base_mean : ndarray of shape (n_units,)

@@ -290,7 +290,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
             Means of the training data, from which log Z is computed. None takes those of a
             mean-field approximation.
         **parameters
-            Of the constructor, such as `partition_estimator` or `random_state`.
+            Parameters of the constructor, such as `partition_estimator` or `random_state`.
 
         Returns
         -------
@@ -331,7 +331,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         fields : array-like of shape (n_features,) or None, default=None
             h, over the temperature; None is 0.
         **parameters
-            Of the constructor, such as `partition_estimator` or `random_state`.
+            Parameters of the constructor, such as `partition_estimator` or `random_state`.
 
         Returns
         -------
@@ -404,7 +404,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         level : float, default=0.95
             Probability with which each interval covers.
         random_state : int, RandomState or None, default=None
-            Of the draws.
+            Seed of the draws.
 
         Returns
         -------
@@ -466,10 +466,10 @@ def _smoothed_means(X) -> NDArray[np.float64]:
 
 
 def _mean_field_means(couplings, intercept) -> NDArray[np.float64]:
-    """Means after some damped mean-field updates from 1/2, pulled a tenth of the way back to it.
+    """Means of the units after some damped mean-field updates, which start at 1/2.
 
-    Where the model has a symmetry between 0 and 1 these are 1/2 exactly, as means are that were
-    taken over both its phases.
+    At the end they are moved a tenth of the way back to 1/2. If the model is symmetric in 0 and 1
+    they are exactly 1/2, as are the means over both of its phases.
     """
     means = np.full(len(intercept), 0.5)
     for _ in range(20):

@@ -27,7 +27,7 @@ class BoltzmannState(NamedTuple):
 
 
 class BoltzmannPath(UnitsPath):
-    """From independent units to a Boltzmann machine, geometric in their densities.
+    """Path from independent units to a Boltzmann machine, geometric in their densities.
 
     With base logits a, intercepts b and symmetric couplings J whose diagonal is 0
 

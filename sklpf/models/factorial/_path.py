@@ -30,8 +30,8 @@ class FactorialState(NamedTuple):
 
 
 class FactorialPath(EnumerablePath):
-    """From the prior of the active components to their posterior given a row (Mandt et al. 2016,
-    appendix C).
+    """Path from the prior of the active components to their posterior given a row (Mandt et al.
+    2016, appendix C).
 
     With component means M, their posterior covariance S (the same for every feature) and activation
     probabilities pi,

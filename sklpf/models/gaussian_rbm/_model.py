@@ -318,7 +318,7 @@ class GaussianRBM(
             Means and variances of the data for the base of log Z. None: those of short Gibbs runs
             from random hidden units.
         **parameters
-            Of the constructor, such as `partition_estimator` or `random_state`.
+            Parameters of the constructor, such as `partition_estimator` or `random_state`.
 
         Returns
         -------

@@ -34,7 +34,8 @@ class GaussianRBMState(NamedTuple):
 
 
 class GaussianRBMPath(UnitsPath):
-    """From independent normal columns to a Gaussian RBM, geometric in the joint density of v and h.
+    """Path from independent normal columns to a Gaussian RBM, geometric in the joint density of v
+    and h.
 
     With base means m and variances t², biases b and c, variances s² and weights W (hidden by
     visible)
@@ -53,9 +54,9 @@ class GaussianRBMPath(UnitsPath):
     intercept_visible, intercept_hidden : array-like of shape (n_visible,) and (n_hidden,)
         Biases.
     variances : array-like of shape (n_visible,)
-        Of the visible units given the hidden ones.
+        Variances of the visible units given the hidden ones.
     base_mean, base_variance : array-like of shape (n_visible,)
-        Of the base's columns.
+        Means and variances of the base's columns.
     ladder : array-like of shape (K,)
         Inverse temperatures, increasing in [0, 1].
 

@@ -66,7 +66,7 @@ def _add_token(previous, weights, table, counts, n_tokens, out):
 
 @njit
 def _add_token_in_logs(previous, weights, table, counts, n_tokens, out):
-    """As `_add_token`, of logs of weights."""
+    """`_add_token` for logs of weights."""
     counts[:] = 0
     counts[0] = n_tokens
     last = counts.shape[0] - 1

@@ -383,7 +383,7 @@ class LatentDirichletAllocation(
         doc_topic_prior, topic_word_prior : as in the constructor
             The likelihood of documents needs the first alone.
         **parameters
-            Of the constructor, such as `partition_estimator` or `random_state`.
+            Parameters of the constructor, such as `partition_estimator` or `random_state`.
 
         Returns
         -------

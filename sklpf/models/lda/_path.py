@@ -37,8 +37,8 @@ class TopicState(NamedTuple):
 
 
 class LDAPath(KernelPath):
-    """From independent tokens to the tokens of one document, which share their topics (Wallach et
-    al. 2009, section 3).
+    """Path from independent tokens to the tokens of one document, which share their topics (Wallach
+    et al. 2009, section 3).
 
     With topics phi, the prior's means m = doc_topic_prior / sum(doc_topic_prior), and z_1, …, z_N
     the topics of the document's tokens, whose shares are integrated out,

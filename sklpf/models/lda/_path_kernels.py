@@ -8,9 +8,9 @@ With the prior's means m_k = alpha_k / A and the counts c_k of the topics, of a 
     - log denominator,
 
 and log f_beta = base + beta slope. The conditional of a token is proportional to topics[k, w] times
-m_k ((alpha_k + c_k) / m_k)^beta, c without the token itself. These weights are float32, 16 topics
-in a vector; counts are integers, and densities float64. Loops go through the tokens outside and the
-chains inside, so that no chain waits for its own last store.
+m_k ((alpha_k + c_k) / m_k)^beta, where c does not count the token itself. These weights are
+float32, 16 topics in a vector; counts are integers, and densities float64. The outer loop is over
+tokens and the inner one over chains, so that no load of a chain waits for its own last store.
 """
 
 import math

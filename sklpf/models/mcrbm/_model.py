@@ -219,11 +219,12 @@ class MeanCovarianceRBM(EnergyBasedModel):
         mean_components : array-like of shape (n_mean, n_features)
             Weights of the mean units.
         intercept_covariance, intercept_mean, intercept_visible, mean : array-like, optional
-            Of shapes (n_covariance,), (n_mean,), (n_features,) and (n_features,). None is 0.
+            Intercepts and mean, of shapes (n_covariance,), (n_mean,), (n_features,) and
+            (n_features,). None is 0.
         noise_std, scale : float, default=1.0
-            As the attributes `noise_std_` and `scale_`.
+            The attributes `noise_std_` and `scale_`.
         **parameters
-            Of the constructor, such as `partition_estimator` or `random_state`.
+            Parameters of the constructor, such as `partition_estimator` or `random_state`.
 
         Returns
         -------
@@ -329,7 +330,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_covariance + n_mean)
-            Of the covariance units, then of the mean units.
+            Probabilities of the covariance units, then of the mean units, to be on.
         """
         return sigmoid(
             np.concatenate(self._units().inputs(self._coordinates(self._validate(X))), axis=1)

@@ -25,7 +25,7 @@ _SHOWN = {"filters": "mean_components"}
 
 
 class MeanCovariancePath(CompiledPrograms, GeometricPath):
-    """From a mixture of Gaussians to a MeanCovarianceRBM.
+    """Path from a mixture of Gaussians to a MeanCovarianceRBM.
 
     Chains move in y, x = mean + scale axes @ y, whose axes are those of the covariance units'
     curvature at 0.
@@ -33,11 +33,11 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
     Parameters
     ----------
     units : Units
-        Of z = (x - mean) / scale.
+        The units, as a function of z = (x - mean) / scale.
     mean : ndarray of shape (d,)
-        Of the rows.
+        Mean of the rows.
     scale : float
-        What differences from it are divided by.
+        Divisor of the differences from the mean.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
         Parameters
         ----------
         stream : Stream
-            Of random numbers.
+            Source of the random numbers.
 
         Returns
         -------

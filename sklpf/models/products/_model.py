@@ -75,7 +75,7 @@ class ProductOfExperts(EnergyBasedModel):
     components_ : ndarray of shape (n_components, n_features)
         Filters; `transform` returns their outputs.
     exponents_ : ndarray of shape (n_components,)
-        Of Student-t experts; 1 for Laplace ones.
+        Exponents of the Student-t experts; 1 for Laplace ones.
     mean_ : ndarray of shape (n_features,)
         Mean of the rows, which is subtracted.
     loss_curve_ : ndarray of shape (`n_iter_`,)
@@ -175,11 +175,11 @@ class ProductOfExperts(EnergyBasedModel):
         components : array-like of shape (n_components, n_features)
             Filters of the experts.
         exponents : array-like of shape (n_components,) or None, default=None
-            Of Student-t experts, above 0. None: the experts are Laplace ones.
+            Exponents of the Student-t experts, above 0. None: the experts are Laplace ones.
         mean : array-like of shape (n_features,) or None, default=None
             None is 0.
         **parameters
-            Of the constructor, such as `partition_estimator` or `random_state`.
+            Parameters of the constructor, such as `partition_estimator` or `random_state`.
 
         Returns
         -------

@@ -39,8 +39,8 @@ _TOO_SMALL = (
 
 
 class ProductPath(CompiledPrograms, GeometricPath):
-    """From a base with the right tails to a product of experts, in coordinates y of scales about
-    one.
+    """Path from a base with the right tails to a product of experts, in coordinates y of scales
+    about one.
 
     x = mean + root @ y.
 
@@ -51,9 +51,9 @@ class ProductPath(CompiledPrograms, GeometricPath):
     Parameters
     ----------
     experts : Experts
-        Of x - mean, with K >= d filters that span R^d.
+        The experts, as a function of x - mean, with K >= d filters that span R^d.
     mean : ndarray of shape (d,)
-        Of the rows.
+        Mean of the rows.
 
     Raises
     ------

@@ -25,7 +25,8 @@ class TailIndex(NamedTuple):
     alpha : float
         At or below 0 the product has no normaliser.
     at_least : float
-        What it certainly is; less where dependent filters are too many to look at all their sets.
+        A certain lower bound of alpha; less where dependent filters are too many to look at all
+        their sets.
     """
 
     alpha: float
@@ -204,10 +205,10 @@ def _add_spans(found: dict, filters: Array, size: int, width: float) -> None:
 
 
 def _add_dependencies(found: dict, filters: Array, basis: NDArray, width: float) -> None:
-    """Add flats that show in the coefficients of all filters in a basis of R^d.
+    """Add the linear dependencies that show in the coefficients of all filters in a basis of R^d.
 
-    A filter that is a combination of some of the basis spans a flat with these, and so do those
-    filters that lie in the span of all of the basis but one.
+    A filter that is a combination of some basis filters spans a flat with these; so do the filters
+    in the span of all basis filters but one.
     """
     if len(basis) < filters.shape[1]:
         return

@@ -11,7 +11,7 @@ from sklpf.models.rbm._path import RBMPath, RBMState, aligned
 
 
 class RBMMixturePath(RBMPath):
-    """From a mixture of K products of Bernoulli distributions to an RBM.
+    """Path from a mixture of K products of Bernoulli distributions to an RBM.
 
     With weights w_k, base logits a_k and log f_beta(v, h; a) as an `RBMPath` has it for one base
 
@@ -24,11 +24,11 @@ class RBMMixturePath(RBMPath):
     Parameters
     ----------
     path : RBMPath
-        To the same RBM; its base is the first part.
+        Path to the same RBM; its base is the first part.
     means : ndarray of shape (K - 1, n_visible)
         Means of the other parts' units, inside (0, 1).
     weights : ndarray of shape (K,)
-        Of the parts; their sum is 1.
+        Weights of the parts; their sum is 1.
     """
 
     _kernels = "sklpf.models.rbm._mixture_path_kernels"

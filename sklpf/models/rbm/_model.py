@@ -269,9 +269,9 @@ class BernoulliRBM(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Without `n_chains` `batch_size` rows, as there are so many chains: with many more the
-            two terms of the gradient are out of balance (as in scikit-learn), and the model drifts
-            away from the data.
+            A batch. If `n_chains` is None there are `batch_size` chains: give about as many rows,
+            since with many more the two terms of the gradient are out of balance (as in
+            scikit-learn), and the model drifts away from the data.
         y : ignored
             Not used; there for scikit-learn's conventions.
 
@@ -323,7 +323,7 @@ class BernoulliRBM(
             mean of short Gibbs runs from random hidden units, pulled a tenth of the way to 1/2; on
             RBMs of MNIST it served nearly as well.
         **parameters
-            Of the constructor, such as `partition_estimator` or `random_state`.
+            Parameters of the constructor, such as `partition_estimator` or `random_state`.
 
         Returns
         -------

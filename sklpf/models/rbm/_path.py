@@ -46,7 +46,7 @@ class RBMState(NamedTuple):
 
 
 class RBMPath(UnitsPath):
-    """From independent visible units to an RBM, geometric in the joint density of v and h.
+    """Path from independent visible units to an RBM, geometric in the joint density of v and h.
 
     With base logits a, visible biases c, hidden biases b and weights W (visible by hidden)
 
@@ -166,14 +166,14 @@ class RBMPath(UnitsPath):
         Parameters
         ----------
         other : RBMPath
-            Of as many units.
+            A path to an RBM with as many units.
         share : float
-            From 0, this one, to 1.
+            Position between this RBM (0) and the other (1).
 
         Returns
         -------
         RBMPath
-            Of the RBM between.
+            The path to the RBM between the two.
         """
         path = copy.copy(other)
         ends = (self.packed, other.packed)
@@ -248,7 +248,7 @@ class RBMPath(UnitsPath):
         state : RBMState
             The chains.
         level : int
-            That h is drawn at.
+            The level at which h is drawn.
         stream : Stream
             Where all random numbers come from.
 
@@ -291,10 +291,10 @@ class RBMPath(UnitsPath):
         """Return balls around the modes of p(v | h), for h from chains at the target that start at
         random, with one hidden unit on alone, and at `starts`.
 
-        A ball holds 98 % of the draws from a mixture of a few p(v | h), all of one chain. Draws
-        from the mixtures of all of them are weighted for the mass of what is nearer to one centre
-        than to others. Of two around nearly the same mode one is given, and of a large model those
-        with the most mass.
+        Each ball holds 98 % of the draws from a mixture of p(v | h), for a few h of one chain. The
+        draws of all mixtures are weighted by importance sampling, which gives the mass of the
+        rows in a ball that are nearer to its centre than to any other. Where two balls surround
+        nearly the same mode only one is returned, and of a large model those with the most mass.
         """
         rng = stream.generator()
         rows = [self._random_rows(rng), self._rows_of_units(rng), self.starts]

@@ -160,7 +160,7 @@ def _row_scratch(n_hidden):
 
 @njit
 def _joint_parts(h, hidden_field, c, terms, factors):
-    """Of every hidden unit, kept: h g, and a factor of 1."""
+    """Parts of every hidden unit, kept: h g, and a factor of 1."""
     for j in range(h.shape[1]):
         terms[j] = np.float32(h[c, j]) * hidden_field[c, j]
         factors[j] = np.float32(1.0)
@@ -168,8 +168,8 @@ def _joint_parts(h, hidden_field, c, terms, factors):
 
 @njit
 def _marginal_parts(h, hidden_field, c, old, new, terms, factors):
-    """Of every hidden unit, summed out: log(1 + e^(beta g)) = beta max(g, 0) + log(1 + e^(-beta
-    |g|)).
+    """Parts of every hidden unit, summed out: log(1 + e^(beta g)) = beta max(g, 0) + log(1 +
+    e^(-beta |g|)).
 
     The terms are max(g, 0), the factors the ratios of 1 + e^(-beta |g|) at new and old, in [1/2,
     2].

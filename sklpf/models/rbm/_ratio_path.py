@@ -43,8 +43,8 @@ class RatioState(NamedTuple):
 
 
 class RBMRatioPath(KernelPath):
-    """From one RBM to another with the same visible units: all parameters change linearly, h is
-    summed out.
+    """Path from one RBM to another with the same visible units: all parameters change linearly, h
+    is summed out.
 
     Hidden units of the two that do the same are one unit of the path (`match_units`); others of
     either model have a counterpart of zeros at the other end. With n_0 and n_1 such counterparts at
@@ -210,7 +210,7 @@ def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath | None:
 
 
 def _parameters(model) -> EndParameters:
-    """Those of a fitted model."""
+    """Parameters of a fitted model."""
     arrays = model.components_, model.intercept_visible_, model.intercept_hidden_
     return EndParameters(*(np.asarray(array, dtype=np.float64) for array in arrays))
 

@@ -194,17 +194,15 @@ def _log_densities(path, rays, radii) -> tuple[NDArray, NDArray]:
 
 
 def _at(path, position) -> NDArray:
-    """Log densities of base and target at some points, (2, n): whatever the functions give, NaN
-    where they fail.
-    """
+    """Log densities of base and target at some points, shape (2, n); NaN where a function fails."""
     base = patiently(path.base.log_density, position, Evaluations())
     target = patiently(path.raw_log_density, position, path.evaluations or Evaluations())
     return np.stack([base, target])
 
 
 def _exponents(base, target) -> tuple[NDArray, NDArray, NDArray]:
-    """Which rays' s of the target levels off (n_rays,), its s far out, and the base's, infinite
-    where it goes on.
+    """Return whether the target's exponent s levels off along each ray, its value far out, and the
+    base's, which is infinite where it does not level off; all of shape (n_rays,).
     """
     n_finite = np.logical_and.accumulate(np.isfinite(target), axis=0).sum(axis=0)
     here = np.minimum(n_finite, len(target) - 1), np.arange(target.shape[1])
@@ -228,8 +226,8 @@ def _level(values, last) -> tuple[NDArray, NDArray]:
 
 
 class _Pilot(NamedTuple):
-    """Points near the target's mass (n, d), and at which share of all that were tried log f was
-    NaN.
+    """Points near the target's mass, shape (n, d), and the share of all points that were tried at
+    which log f was NaN.
     """
 
     position: NDArray[np.float64]

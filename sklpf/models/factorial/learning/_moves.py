@@ -130,10 +130,11 @@ def _without(posterior, k):
 
 
 def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
-    """One more component: the better, after steps of their own, of candidates drawn in proportion
-    to what rows gain.
+    """Return the posterior with one more component.
 
-    The one with the highest gain would be the same at every move, however often it has died.
+    Candidates are drawn in proportion to the gain of the rows, each is improved by some steps, and
+    the best one is kept. They are drawn, since the candidate with the highest gain would be the
+    same at every move, even after it has been removed.
     """
     x, energy, z = _look_at_rows(posterior, rng)
     means, own = _candidates(posterior, basis, x, z, rng)

@@ -75,9 +75,9 @@ class FactorialPosterior(ConjugateModel):
     activations : ndarray of shape (n, K)
         Where q(activations) starts; q(means) is fitted to them.
     noise_variance, component_variance : float
-        Of the noise, and of the components' prior.
+        Variances of the noise and of the components' prior.
     activation_probability : ndarray of shape (K,)
-        Of every component.
+        Prior probability that a component is on.
     diagonal : bool, default=False
         Whether S is diagonal, the plain mean field.
     learned : tuple of str, default=()
@@ -94,7 +94,7 @@ class FactorialPosterior(ConjugateModel):
     means, covariance, activations : ndarray of shape (K, D), (K, K) and (n, K)
         The activations in Fortran order: components are far apart in memory.
     noise_variance, component_variance, activation_probability
-        As they are now.
+        Current values of the hyperparameters.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class FactorialPosterior(ConjugateModel):
         Parameters
         ----------
         rows : slice or ndarray of int
-            Which.
+            Indices of the rows.
 
         Returns
         -------
@@ -168,7 +168,7 @@ class FactorialPosterior(ConjugateModel):
 
     @property
     def log_odds(self) -> NDArray[np.float64]:
-        """Of the components to be on."""
+        """Log odds of the components to be on."""
         return logit(self.activation_probability)
 
     def terms(self):
@@ -186,7 +186,7 @@ class FactorialPosterior(ConjugateModel):
 
     @property
     def statistics(self) -> Statistics:
-        """Of the rows, after a sweep at one temperature for all."""
+        """Sufficient statistics of the rows, after a sweep at one temperature for all."""
         return Statistics(
             self.n, self._second / self.n, self._products / self.n, self._squares / self.n
         )
@@ -198,7 +198,7 @@ class FactorialPosterior(ConjugateModel):
         Parameters
         ----------
         statistics : Statistics
-            As the property of this name has them.
+            Sufficient statistics, as `statistics` returns them.
         """
         self.n, second, products, square = statistics
         self._second = self.n * second

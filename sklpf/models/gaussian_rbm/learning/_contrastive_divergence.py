@@ -35,11 +35,11 @@ class Trainer:
     X : ndarray of shape (n_samples, n_features)
         Rows, whose means and standard deviations give the coordinates.
     seed : int
-        Of all random numbers.
+        Seed of all random numbers.
     n_passes : int or None, default=None
         After which the rate of a linear schedule is 0.
     start : Parameters or None, default=None
-        To start from, in the coordinates of X; None draws weights.
+        Initial parameters, in the coordinates of X; None draws weights.
     """
 
     def __init__(self, model, X, seed: int, n_passes: int | None = None, start=None):

@@ -153,11 +153,11 @@ def start_cooling(model, X, n_documents: float, batch_size: int, n_passes: float
         With its priors and `_partition_seed`.
     X : CSR of shape (n, n_features)
     n_documents : float
-        That those of X stand for.
+        Number of documents that the rows of X represent.
     batch_size : int
         Documents in an update.
     n_passes : float
-        Of which a pass, or half of a single one, is left for T = 1; infinite in a stream.
+        Number of passes, infinite in a stream; the last one, or half of a single one, is at T = 1.
     """
     if model.tempering is None:
         return None

@@ -307,7 +307,7 @@ def infer(
     values, joints : (n,)
         Gets sum_v n_v log sum_k theta rows, and U (only with `log_rows`).
     tolerance : float
-        Of the mean change of gamma.
+        Largest mean change of gamma at which iterations stop.
     """
     n = gamma.shape[0]
     n_topics = alpha.shape[0]

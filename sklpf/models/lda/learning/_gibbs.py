@@ -40,7 +40,7 @@ class Tokens(NamedTuple):
 
     @classmethod
     def of(cls, X: sp.csr_matrix) -> Tokens:
-        """Those of whole counts (n, n_features)."""
+        """Tokens of whole counts (n, n_features)."""
         n_tokens = np.asarray(X.sum(axis=1)).ravel()
         indptr = np.concatenate([[0], np.cumsum(n_tokens)]).astype(np.int64)
         words = np.repeat(X.indices.astype(np.int32), X.data.astype(np.int64))

@@ -89,10 +89,10 @@ def infer_documents(
         Counts above 0.
     alpha : ndarray of shape (n_topics,)
     gamma : ndarray of shape (n, n_topics)
-        To start from; not changed.
+        Initial values; they are not changed.
     settings : Settings
     tasks : callable
-        Of `task_map`.
+        The map that `task_map` returned.
     inverse : float or ndarray of shape (n,), default=1.0
         b.
     joint : bool, default=False

@@ -55,7 +55,8 @@ def fit_symmetric_prior(eta: float, counts, totals, rate: float) -> float:
     Parameters
     ----------
     eta : float
-        Of Dirichlet distributions over V words, of which the multinomial numbers in `counts` come.
+        Concentration of the symmetric Dirichlet prior over V words, whose multinomial draws are
+        `counts`.
     counts : ndarray of shape (V, K or more)
         Further columns are 0.
     totals : ndarray of shape (K,)

@@ -34,14 +34,14 @@ class Steps(NamedTuple):
 
     @classmethod
     def of_fit(cls, model, n_documents: int) -> Steps:
-        """Those of `fit` to so many documents."""
+        """Settings of `fit` to this number of documents."""
         if model.learning_method == "batch":
             return cls(n_documents, 1.0, 0.0, False, model.learn_doc_topic_prior)
         return cls.of_stream(model)._replace(shuffle=model.shuffle)
 
     @classmethod
     def of_stream(cls, model) -> Steps:
-        """Those of `partial_fit`."""
+        """Settings of `partial_fit`."""
         return cls(
             model.batch_size,
             model.learning_offset,
@@ -72,7 +72,7 @@ class Trainer:
         Documents that those of X stand for.
     steps : Steps
     tasks : callable
-        Of `task_map`.
+        The map that `task_map` returned.
     """
 
     def __init__(self, model, X: sp.csr_matrix, n_corpus: float, steps: Steps, tasks):

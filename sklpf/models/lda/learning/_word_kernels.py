@@ -53,7 +53,7 @@ def fill_exp_rows(weights, words, base, scale, factors, out):
 
 @njit
 def _fill_exp_row(weights, base, scale, factors, out):
-    """Of one word."""
+    """Fill the row of one word."""
     for k in range(weights.shape[0]):
         value = exp_digamma(base + scale * np.float64(weights[k])) * factors[k]
         out[k] = value if value > FLUSH else 0.0
@@ -68,7 +68,7 @@ def fill_log_rows(weights, words, base, scale, offsets, out):
 
 @njit
 def _fill_log_row(weights, base, scale, offsets, out):
-    """Of one word."""
+    """Fill the row of one word."""
     for k in range(weights.shape[0]):
         out[k] = max(digamma(base + scale * np.float64(weights[k])) - offsets[k], _LOWEST)
 
