@@ -12,6 +12,7 @@ from typing import Any
 
 import numba
 from numba.core import event
+from numba.extending import register_jitable
 
 from sklpf._utils import progress as _progress
 
@@ -88,11 +89,19 @@ def _mending(dispatcher):
     return dispatcher
 
 
-def inlined(function):
-    """Like `njit`, and made a part of its callers: counting references to arrays that a call hands
-    on takes 100 ns.
+def inner(function):
+    """Compile a function into the kernels that call it; Python that calls it gets it uncompiled.
+
+    numba would compile a wrapper for calls from Python, and keep the function on disk once more.
     """
-    return njit(function, forceinline=True)
+    return register_jitable(**OPTIONS)(function)
+
+
+def inlined(function):
+    """Like `inner`, and its code is copied: counting references to arrays that a call hands on
+    takes 100 ns.
+    """
+    return register_jitable(**OPTIONS, forceinline=True)(function)
 
 
 @functools.cache
@@ -104,7 +113,7 @@ def _digest(folder: Path) -> str:
     files = [
         *(package / "kernels").glob("*.py"),
         *(package / "_utils" / f"{name}.py" for name in ("layout", "limits", "random")),
-        *(package / "paths" / f"{name}.py" for name in ("_bases", "_density_kernels", "_mixture")),
+        *(package / "paths" / f"{name}.py" for name in ("_bases", "_density_kernels")),
         *(package / "transitions").glob("*kernels.py"),
         *folder.parent.glob("*kernels.py"),
         *folder.glob("*kernels.py"),

@@ -69,7 +69,7 @@ def _em_steps(density: StudentT, df: float, points: Points, prior: Points) -> St
     """
     n, n_dimensions = points.shape
     for _ in range(_N_EM_STEPS):
-        squares = density._whiten(points)[1]
+        squares = density.squared_distances(points)
         weights = (df + n_dimensions) / (df + squares)
         mean = weights @ points / weights.sum()
         apart = points - mean

@@ -2,7 +2,7 @@
 
 from sklpf._utils.random import Stream, stream_key
 from sklpf.paths._base import Path, TemperedPath
-from sklpf.paths._bases import Density, Uniform
+from sklpf.paths._bases import Density, Gaussian, Mixture, StudentT, Uniform
 from sklpf.paths._capabilities import (
     Base,
     BoundDraws,
@@ -37,10 +37,8 @@ from sklpf.paths._capabilities import (
     require_base,
 )
 from sklpf.paths._conditional_modes import Modes, iterated_conditional_modes
-from sklpf.paths._elliptical import Gaussian, StudentT
 from sklpf.paths._geometric import GeometricPath
 from sklpf.paths._ladders import LADDERS, make_ladder
-from sklpf.paths._mixture import Mixture
 from sklpf.paths._regions import Regions
 
 __all__ = [

@@ -8,8 +8,7 @@ import numpy as np
 from scipy import stats
 
 from sklpf.paths._base_numbers import Array, checked_points, typical
-from sklpf.paths._bases import Base, Density, Uniform
-from sklpf.paths._elliptical import Gaussian, StudentT
+from sklpf.paths._bases import Base, Density, Gaussian, StudentT, Uniform
 
 
 class _Independent(Base):

@@ -1,21 +1,39 @@
 """Bases on R^d: normalised densities that can be sampled, from which a path to a user's density may
 start.
+
+All are mixtures of K >= 1 elliptical parts, each within a box that may be open: `Parts` says what
+the density is, once for NumPy and once for compiled programs.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import linalg, stats
+from scipy.special import betaln, gammaln, logsumexp
 
+from sklpf._utils.numbers import check_squares
 from sklpf.paths._base_numbers import (
     Array,
     box_of,
+    check_function,
     checked_points,
+    factors_of,
     frozen,
+    full_matrix,
     is_inside,
+    log_mass,
+    matrix_of,
+    numbers_of,
+    positive_number,
+    times_matrix,
+    typical,
+    vector_of,
 )
+from sklpf.paths._mode import Function, checked_function, inverse_curvature, mode_and_widths
 
 
 class Density(Protocol):
@@ -71,51 +89,20 @@ class Density(Protocol):
         ...
 
 
-class GaussianParameters(NamedTuple):
-    """A Gaussian for compiled programs: mean (d,), lower triangular root R (d, d) with precision
-    R'R, and its diagonal (d,), which is all of it where is_diagonal is 1; log_norm is the log
-    density at the mean, in nats.
+class Parts(NamedTuple):
+    """The density of a base, for compiled programs too: a sum over K parts.
+
+    Part k is 0 outside of its box. Inside, with z = roots[k] @ (x - means[k]), its log is
+    log_norms[k] - |z|^2 / 2, or where dfs[k] is finite log_norms[k] - (dfs[k] + d) / 2
+    log(1 + |z|^2 / dfs[k]), in nats. Logs of weights are in log_norms.
     """
 
-    mean: Array
-    root: Array
-    diagonal: Array
-    is_diagonal: int
-    log_norm: float
-
-
-class StudentTParameters(NamedTuple):
-    """A t distribution for compiled programs, as `GaussianParameters` with R'R the inverse of the
-    scale matrix.
-    """
-
-    mean: Array
-    root: Array
-    diagonal: Array
-    is_diagonal: int
-    df: float
-    log_norm: float
-
-
-class UniformParameters(NamedTuple):
-    """A box for compiled programs: low (d,), high (d,) and the log density inside, in nats."""
-
-    low: Array
-    high: Array
-    log_norm: float
-
-
-class TruncatedParameters(NamedTuple):
-    """A Gaussian in a box for compiled programs: mean (d,), diagonal (d,) with 1 / standard
-    deviations, low (d,) and high (d,). Inside, the log density in nats is log_norm less half the
-    square of |(x - mean) * diagonal|.
-    """
-
-    mean: Array
-    diagonal: Array
-    low: Array
-    high: Array
-    log_norm: float
+    means: Array  # (K, d)
+    roots: Array  # (K, d, d), lower triangular; (K, 1, d), their diagonals, where they have no more
+    dfs: Array  # (K,)
+    log_norms: Array  # (K,)
+    low: Array  # (K, d)
+    high: Array  # (K, d)
 
 
 class Base:
@@ -129,10 +116,83 @@ class Base:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
+            if isinstance(value, Parts):
+                value = Parts(*map(frozen, value))
             setattr(self, name, frozen(value) if isinstance(value, np.ndarray) else value)
 
 
-class Uniform(Base):
+class _OfParts(Base):
+    """A base with the density that `Parts` describes."""
+
+    packed: Parts  # what compiled programs run on
+
+    def _pack(
+        self,
+        mean: Array,
+        root: Array,
+        log_norm: float,
+        df: float = np.inf,
+        low: ArrayLike = -np.inf,
+        high: ArrayLike = np.inf,
+    ) -> None:
+        """Set the density of one part; root is (d,) or (d, d)."""
+        self.n_dimensions = len(mean)
+        root = np.atleast_2d(root)
+        box = [np.broadcast_to(side, mean.shape) for side in (low, high)]
+        columns: tuple[Any, ...] = (mean, root, df, log_norm, *box)
+        self.packed = Parts(*(frozen([column]) for column in columns))
+
+    def _whiten(self, k: int, points: Array) -> tuple[Array, Array]:
+        """z of a part, (n, d), and |z|^2, (n,)."""
+        root = self.packed.roots[k]
+        with np.errstate(invalid="ignore"):  # of infinite points, in the root 0 of a box
+            z = times_matrix(points - self.packed.means[k], root[0] if len(root) == 1 else root)
+        return z, np.einsum("ij,ij->i", z, z)
+
+    def _log_parts(self, points: Array) -> Array:
+        """Log of weight times density of each part, (K, n)."""
+        d = self.n_dimensions
+        joint = np.empty((len(self.packed.dfs), len(points)))
+        for k, (_, _, df, log_norm, low, high) in enumerate(zip(*self.packed)):
+            squares = self._whiten(k, points)[1]
+            log_kernel = 0.5 * squares if df == np.inf else 0.5 * (df + d) * np.log1p(squares / df)
+            joint[k] = log_norm - log_kernel
+            if np.isfinite(low).any() or np.isfinite(high).any():
+                joint[k] = np.where(is_inside(points, low, high), joint[k], -np.inf)
+        return joint
+
+    def log_density(self, x: Array) -> Array:
+        """Return the log density at points (n, d), shape (n,), in nats; -inf where it is 0."""
+        joint = self._log_parts(checked_points(x, self.n_dimensions))
+        return joint[0] if len(joint) == 1 else logsumexp(joint, axis=0)
+
+    def grad_log_density(self, x: Array) -> Array:
+        """Return the gradient of `log_density`, zeros where the density is 0.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n, d)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            In nats by the coordinates' unit.
+        """
+        points = checked_points(x, self.n_dimensions)
+        joint = self._log_parts(points)
+        total = joint[0] if len(joint) == 1 else logsumexp(joint, axis=0)
+        shares = np.exp(joint - np.where(np.isfinite(total), total, 0.0))
+        slope = np.zeros_like(points)
+        for k, (share, root, df) in enumerate(zip(shares, self.packed.roots, self.packed.dfs)):
+            z, squares = self._whiten(k, points)
+            if df < np.inf:
+                share = share * (df + self.n_dimensions) / (df + squares)
+            slope -= share[:, np.newaxis] * times_matrix(z, root[0] if len(root) == 1 else root.T)
+        return slope
+
+
+class Uniform(_OfParts):
     """The uniform distribution on a finite box, its faces included.
 
     Parameters
@@ -159,39 +219,467 @@ class Uniform(Base):
             raise ValueError(
                 "low and high of Uniform must be finite; take Gaussian or StudentT on an open range"
             )
-        self.n_dimensions = len(width)
         self.center = frozen(self.low + 0.5 * width)
         self.scale = frozen(0.5 * width)
-        self._log_norm = float(-np.sum(np.log(width)))
-
-    @property
-    def packed(self) -> UniformParameters:
-        """The parameters as compiled programs take them."""
-        return UniformParameters(self.low, self.high, self._log_norm)
+        log_norm = float(-np.sum(np.log(width)))
+        self._pack(self.center, np.zeros(len(width)), log_norm, low=self.low, high=self.high)
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Return n independent draws, shape (n, d)."""
         return rng.uniform(self.low, self.high, size=(n, self.n_dimensions))
 
-    def log_density(self, x: Array) -> Array:
-        """Return the log density at points (n, d), shape (n,), in nats; -inf outside the box."""
-        return np.where(
-            is_inside(checked_points(x, self.n_dimensions), self.low, self.high),
-            self._log_norm,
-            -np.inf,
+
+class _Elliptical(_OfParts):
+    """A function of |R (x - mean)|, where R'R is the inverse of a matrix; what is diagonal is kept
+    as a vector.
+    """
+
+    def __init__(
+        self, mean: ArrayLike, name: str, matrix: ArrayLike, log_norm: float, df: float = np.inf
+    ) -> None:
+        self.mean = self.center = vector_of("mean", mean)
+        self._matrix = matrix_of(name, matrix, len(self.mean))
+        self.scale = frozen(
+            np.sqrt(self._matrix if self._matrix.ndim == 1 else np.diag(self._matrix))
+        )
+        self._factor, root = factors_of(name, self._matrix, self.scale)
+        diagonal = root if root.ndim == 1 else np.diag(root)
+        self._pack(self.mean, root, float(np.sum(np.log(diagonal)) + log_norm), df)
+
+    @property
+    def axes(self) -> Array:
+        """Principal directions, columns of an array (d, d)."""
+        return frozen(
+            np.eye(self.n_dimensions) if self._matrix.ndim == 1 else linalg.eigh(self._matrix)[1]
         )
 
-    def grad_log_density(self, x: Array) -> Array:
-        """Return the gradient of `log_density` within the box.
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Return n independent draws, shape (n, d)."""
+        df = self.packed.dfs[0]
+        stretch = 1.0 if df == np.inf else np.sqrt(df / rng.chisquare(df, size=(n, 1)))
+        draws = rng.standard_normal((n, self.n_dimensions))
+        return self.mean + stretch * times_matrix(draws, self._factor)
+
+    def squared_distances(self, x: Array) -> Array:
+        """Return (x - mean)' M^-1 (x - mean) of points (n, d), shape (n,), for the covariance or
+        scale matrix M.
+        """
+        return self._whiten(0, checked_points(x, self.n_dimensions))[1]
+
+
+class Gaussian(_Elliptical):
+    """The Gaussian distribution on R^d.
+
+    Parameters
+    ----------
+    mean : array-like of shape (d,), or float for d = 1
+        Where the density is highest.
+    covariance : float, array-like of shape (d,) or (d, d)
+        A number times the identity, variances, or a symmetric positive definite matrix. A matrix
+        without entries off its diagonal counts as variances.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, numbers aren't finite, or the covariance isn't symmetric and positive
+        definite.
+
+    Examples
+    --------
+    >>> base = Gaussian([0, 1], [[2, 1], [1, 2]])
+    >>> base.log_density(np.array([[0.0, 1.0]])).round(4)
+    array([-2.3872])
+    """
+
+    def __init__(self, mean: ArrayLike, covariance: ArrayLike) -> None:
+        d = np.size(mean)
+        super().__init__(mean, "covariance", covariance, -0.5 * d * np.log(2 * np.pi))
+
+    @classmethod
+    def fit(cls, points: ArrayLike) -> Self:
+        """Return a Gaussian with the mean and the variances of points; correlations shrink as
+        Ledoit and Wolf say.
+
+        Columns are standardised before, so that units don't matter. Shrinkage vanishes as the
+        number of points grows.
 
         Parameters
         ----------
-        x : ndarray of shape (n, d)
-            Points.
+        points : array-like of shape (n, d), n >= 3
+            As they are.
 
         Returns
         -------
-        ndarray of shape (n, d)
-            Zeros.
+        Gaussian
+            With these moments.
+
+        Raises
+        ------
+        ValueError
+            If points have another shape, aren't finite, or a column doesn't vary.
+
+        Examples
+        --------
+        >>> Gaussian.fit([[0, 0], [2, 0], [0, 4], [2, 4]]).scale
+        array([1., 2.])
         """
-        return np.zeros_like(checked_points(x, self.n_dimensions))
+        from sklearn.covariance import ledoit_wolf  # slow to import
+
+        array = numbers_of("points", points)
+        if array.ndim != 2 or array.shape[0] < 3 or array.shape[1] < 1:
+            raise ValueError(
+                f"points must have shape (n, d) with n >= 3 and d >= 1, got {array.shape}"
+            )
+        check_squares(array, "points")
+        mean = array.mean(axis=0)
+        spread = array.std(axis=0)
+        constant = np.flatnonzero(spread <= 1e-13 * np.abs(array).max(axis=0))
+        if len(constant):
+            raise ValueError(
+                f"points must vary in every column, column {constant[0]} doesn't: drop it"
+            )
+        covariance, _ = ledoit_wolf((array - mean) / spread, assume_centered=True)
+        return cls(mean, covariance * np.outer(spread, spread))
+
+    @classmethod
+    def at_mode(
+        cls,
+        log_density: Function,
+        start: ArrayLike,
+        *,
+        grad: Function | None = None,
+        factor: float = 1.0,
+    ) -> Self:
+        """Return a Gaussian with the mode and the curvature of a density (the Laplace
+        approximation).
+
+        Parameters
+        ----------
+        log_density : callable
+            Log density, up to a constant, in nats: points (n, d) to (n,).
+        start : array-like of shape (d,)
+            Where to climb from; log_density must be finite there.
+        grad : callable, optional
+            Its gradient: points (n, d) to (n, d). By default central differences of log_density.
+        factor : float, default=1.0
+            The covariance is this times the inverse of the negative Hessian, by central
+            differences.
+
+        Raises
+        ------
+        ValueError
+            If no mode was found, or the curvature there isn't positive definite.
+
+        Examples
+        --------
+        >>> base = Gaussian.at_mode(lambda x: -np.sum((x - 3) ** 2, axis=1), [0, 0])
+        >>> base.mean.round(4), base.scale.round(4)
+        (array([3., 3.]), array([0.7071, 0.7071]))
+        """
+        mode = vector_of("start", start)
+        factor = positive_number("factor", factor)
+        log_density = checked_function("log_density", log_density, mode, (1,))
+        grad = None if grad is None else checked_function("grad", grad, mode, (1, len(mode)))
+        with np.errstate(all="ignore"):  # far from the mode anything may happen
+            mode, widths = mode_and_widths(log_density, grad, mode)
+            return cls(mode, factor * inverse_curvature(log_density, grad, mode, widths))
+
+    @classmethod
+    def at_modes(
+        cls,
+        log_density: Function,
+        starts: ArrayLike,
+        *,
+        grad: Function | None = None,
+        factor: float = 1.0,
+    ) -> Mixture:
+        """Return a mixture of Gaussians at all modes to which climbs from some points lead.
+
+        Parameters
+        ----------
+        log_density : callable
+            Log density, up to a constant, in nats: points (n, d) to (n,).
+        starts : array-like of shape (n, d)
+            Where to climb from, such as draws of a prior or a rough guess of each mode. Those that
+            lead to no mode are left out.
+        grad : callable, optional
+            Its gradient: points (n, d) to (n, d). By default central differences of log_density.
+        factor : float, default=1.0
+            As of `at_mode`, for each mode.
+
+        Returns
+        -------
+        Mixture
+            Its weights are the Laplace approximations of the modes' masses, none of them below
+            a hundredth.
+
+        Raises
+        ------
+        ValueError
+            If no start leads to a mode.
+
+        Examples
+        --------
+        >>> def log_density(x):
+        ...     return np.logaddexp(-8 * (x[:, 0] - 3) ** 2, -8 * (x[:, 0] + 3) ** 2)
+        >>> base = Gaussian.at_modes(log_density, [[-5], [1], [4]])
+        >>> sorted(float(part.mean[0].round(3)) for part in base.components)
+        [-3.0, 3.0]
+        """
+        from sklpf.paths._modes import gaussians_at_modes
+
+        check_function("log_density", log_density)
+        if grad is not None:
+            check_function("grad", grad)
+        points = numbers_of("starts", starts)
+        if points.ndim != 2 or points.size == 0:
+            raise ValueError(
+                f"starts must have shape (n, d), a row for each start, got {points.shape}"
+            )
+        check_squares(points, "starts")
+        return gaussians_at_modes(log_density, points, grad, positive_number("factor", factor))
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance, shape (d, d)."""
+        return full_matrix(self._matrix)
+
+    def truncated(self, low: ArrayLike, high: ArrayLike) -> _TruncatedGaussian:
+        """Return this Gaussian restricted to a box and normalised there.
+
+        Parameters
+        ----------
+        low, high : array-like of shape (d,), or float
+            Corners of the box; infinite ones leave a side open.
+
+        Returns
+        -------
+        object
+            A base, as `Gaussian` is.
+
+        Raises
+        ------
+        ValueError
+            If the covariance isn't diagonal, or the box is empty or too far from the mean for
+            float64.
+
+        Examples
+        --------
+        >>> half = Gaussian(0, 1).truncated(0, np.inf)
+        >>> half.log_density(np.array([[0.0], [-1.0]])).round(4)
+        array([-0.2258,    -inf])
+        """
+        if self._matrix.ndim == 2:
+            raise ValueError(
+                "truncated needs a diagonal covariance: give Gaussian a number or variances (d,)"
+            )
+        return _TruncatedGaussian(self, low, high)
+
+
+class _TruncatedGaussian(_OfParts):
+    """A Gaussian with independent coordinates in a box."""
+
+    def __init__(self, gaussian: Gaussian, low: ArrayLike, high: ArrayLike) -> None:
+        self._gaussian = gaussian
+        self.low, self.high = box_of(low, high, gaussian.n_dimensions)
+        self._lowest, self._highest = (
+            frozen((x - gaussian.mean) / gaussian.scale) for x in (self.low, self.high)
+        )
+        mass = log_mass(self._lowest, self._highest)
+        if not np.min(mass) > -1e8:  # beyond, rounding of the log density would matter
+            raise ValueError(
+                "low and high must not cut off the whole Gaussian; move its mean towards the box"
+            )
+        mean, root, _, log_norm, *_ = (column[0] for column in gaussian.packed)
+        self._pack(mean, root[0], log_norm - np.sum(mass), low=self.low, high=self.high)
+        levels = np.full((self.n_dimensions, 3), [0.25, 0.5, 0.75]).T
+        self.center, self.scale = typical(self._quantiles(levels))
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Return n independent draws, shape (n, d)."""
+        return self._quantiles(rng.random((n, self.n_dimensions)))
+
+    def _quantiles(self, levels: Array) -> Array:
+        # in logs, so that far tails are no trouble
+        z = stats.truncnorm.ppf(levels, self._lowest, self._highest)
+        return np.clip(self._gaussian.mean + self._gaussian.scale * z, self.low, self.high)
+
+
+class StudentT(_Elliptical):
+    """The multivariate t distribution, a base with heavy tails.
+
+    Parameters
+    ----------
+    mean : array-like of shape (d,), or float for d = 1
+        Its center, also where the tails are too heavy for a mean.
+    scale : float, array-like of shape (d,) or (d, d)
+        The scale matrix: a number times the identity, its diagonal, or a symmetric positive
+        definite matrix; the covariance is df / (df - 2) times it. The attribute `scale` holds the
+        square roots of its diagonal.
+    df : float, at least 0.1
+        Degrees of freedom; with less, draws overflow.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, numbers aren't finite, the scale matrix isn't symmetric and positive
+        definite, or df is too small.
+
+    Examples
+    --------
+    >>> StudentT(0, 1, df=1).log_density(np.array([[0.0]])).round(4)
+    array([-1.1447])
+    """
+
+    def __init__(self, mean: ArrayLike, scale: ArrayLike, df: float) -> None:
+        self.df = positive_number("df", df)
+        if self.df < 0.1:
+            raise ValueError(f"df must be at least 0.1, as draws overflow with less, got {self.df}")
+        d = np.size(mean)
+        log_gammas = gammaln(0.5 * d) - betaln(0.5 * self.df, 0.5 * d)
+        log_norm = log_gammas - 0.5 * d * np.log(np.pi * self.df)
+        super().__init__(mean, "scale", scale, log_norm, self.df)
+
+    def __repr__(self) -> str:
+        return f"StudentT(n_dimensions={self.n_dimensions}, df={self.df:g})"
+
+    @property
+    def scale_matrix(self) -> Array:
+        """Scale matrix, shape (d, d)."""
+        return full_matrix(self._matrix)
+
+
+class Mixture(_OfParts):
+    """A mixture of normalised bases.
+
+    As a base for targets with several modes: chains start at each, whatever lies between.
+
+    Parameters
+    ----------
+    components : sequence of Gaussian, StudentT, Uniform or Mixture
+        The parts, all of one number of dimensions. The parts of a mixture are parts of this one.
+    weights : array-like of shape (K,) or None, default=None
+        Share of each component; their sum is divided out. None: equal shares.
+
+    Attributes
+    ----------
+    components : tuple
+        The parts.
+    weights : ndarray of shape (n_parts,)
+        Their shares, which sum to 1.
+    center, scale : ndarray of shape (d,)
+        Mean of the parts' centers, and root mean square of the parts' scales and of the distances
+        of their centers from it.
+
+    Raises
+    ------
+    TypeError
+        If a component is another kind of base.
+    ValueError
+        If there is no component, dimensions differ, or weights aren't positive and finite.
+
+    Examples
+    --------
+    >>> base = Mixture(
+    ...     [Gaussian([-3, 0], 1), StudentT([3, 0], 1, df=5)], weights=[0.3, 0.7]
+    ... )
+    >>> base.log_density(np.array([[-3.0, 0.0]])).round(4)
+    array([-3.0404])
+    """
+
+    def __init__(self, components: Sequence[Any], weights: ArrayLike | None = None) -> None:
+        try:
+            components = tuple(components)
+        except TypeError:
+            raise TypeError(
+                f"components must be a sequence of bases, got {components!r:.80}"
+            ) from None
+        if not components:
+            raise ValueError("components must be at least one base, got none")
+        for component in components:
+            if not isinstance(
+                component, (Gaussian, StudentT, Uniform, Mixture, _TruncatedGaussian)
+            ):
+                raise TypeError(
+                    "components must be Gaussian, StudentT, Uniform or Mixture, got"
+                    f" {type(component).__name__}"
+                )
+        dimensions = {component.n_dimensions for component in components}
+        if len(dimensions) > 1:
+            raise ValueError(
+                "components must have the same number of dimensions, got"
+                f" {' and '.join(map(str, sorted(dimensions)))}"
+            )
+        shares = np.ones(len(components)) if weights is None else numbers_of("weights", weights)
+        if shares.shape != (len(components),) or not np.all(shares > 0):
+            raise ValueError(
+                f"weights must be {len(components)} positive numbers, one for each component, got"
+                f" {weights!r}"
+            )
+        shares = shares / shares.sum()
+        parts: list[Any] = []
+        part_shares: list[float] = []
+        for component, share in zip(components, shares):
+            is_mixture = isinstance(component, Mixture)
+            parts += component.components if is_mixture else (component,)
+            part_shares += list(share * component.weights) if is_mixture else [share]
+        self.components = tuple(parts)
+        self.weights = frozen(part_shares)
+        self.n_dimensions = dimensions.pop()
+        self._pack_parts()
+        centers = np.array([part.center for part in parts])
+        self.center = frozen(self.weights @ centers)
+        squares = np.array([part.scale for part in parts]) ** 2 + (centers - self.center) ** 2
+        self.scale = frozen(np.sqrt(self.weights @ squares))
+
+    def __repr__(self) -> str:
+        return f"Mixture(n_components={len(self.components)}, n_dimensions={self.n_dimensions})"
+
+    def _pack_parts(self) -> None:
+        """Set the density of all parts."""
+        parts = [part.packed for part in self.components]
+        if any(part.roots.shape[1] > 1 for part in parts):
+            parts = [part._replace(roots=_full_roots(part.roots)) for part in parts]
+        packed = Parts(*(frozen(np.concatenate(columns)) for columns in zip(*parts)))
+        self.packed = packed._replace(log_norms=frozen(packed.log_norms + np.log(self.weights)))
+
+    def truncated(self, low: ArrayLike, high: ArrayLike) -> Mixture:
+        """Return the mixture with each Gaussian restricted to a box and normalised there.
+
+        Parameters
+        ----------
+        low, high : array-like of shape (d,), or float
+            Corners of the box; infinite ones leave a side open.
+
+        Returns
+        -------
+        Mixture
+            With the same weights. Other parts stay as they are.
+
+        Raises
+        ------
+        ValueError
+            As `Gaussian.truncated`.
+
+        Examples
+        --------
+        >>> half = Mixture([Gaussian(0, 1), Gaussian(2, 1)]).truncated(0, np.inf)
+        >>> half.log_density(np.array([[0.0], [-1.0]])).round(4)
+        array([-0.852,   -inf])
+        """
+        parts = [
+            part.truncated(low, high) if isinstance(part, Gaussian) else part
+            for part in self.components
+        ]
+        return Mixture(parts, self.weights)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Return n independent draws, shape (n, d)."""
+        numbers = rng.multinomial(n, self.weights)
+        drawn = [part.sample(m, rng) for part, m in zip(self.components, numbers)]
+        return rng.permutation(np.concatenate(drawn))
+
+
+def _full_roots(roots: Array) -> Array:
+    """The roots (K, d, d) of parts whose diagonals may be all that there is."""
+    return roots if roots.shape[1] > 1 else roots * np.eye(roots.shape[2])

@@ -7,13 +7,7 @@ import numpy as np
 from sklpf._utils.limits import BadValue
 from sklpf.kernels import implements, inlined
 from sklpf.kernels._densities import evaluate, evaluate_density
-from sklpf.paths._bases import (
-    GaussianParameters,
-    StudentTParameters,
-    TruncatedParameters,
-    UniformParameters,
-)
-from sklpf.paths._mixture import MixtureParameters
+from sklpf.paths._bases import Parts
 
 
 class Interpolation(NamedTuple):
@@ -83,73 +77,7 @@ def _with_gradient(density, position, log_density, slope):
 
 
 # ---- bases
-@inlined
-def _whiten(base, position, c, z, slope):
-    """z = R (x - mean); writes -R'z to the slope (d,) and returns |z|²."""
-    d = position.shape[1]
-    square = 0.0
-    if base.is_diagonal:
-        for j in range(d):
-            z[j] = (position[c, j] - base.mean[j]) * base.diagonal[j]
-            slope[j] = -z[j] * base.diagonal[j]
-            square += z[j] * z[j]
-        return square
-    for i in range(d):
-        total = 0.0
-        for j in range(i + 1):
-            total += base.root[i, j] * (position[c, j] - base.mean[j])
-        z[i] = total
-        square += total * total
-        slope[i] = 0.0
-        for j in range(i + 1):
-            slope[j] -= base.root[i, j] * total
-    return square
-
-
-@implements(evaluate_density, GaussianParameters)
-def _gaussian(base, position, log_density, slope):
-    z = np.empty(position.shape[1])
-    for c in range(position.shape[0]):
-        square = _whiten(base, position, c, z, slope[c])
-        log_density[c] = base.log_norm - 0.5 * square
-
-
-@implements(evaluate_density, StudentTParameters)
-def _student_t(base, position, log_density, slope):
-    d = position.shape[1]
-    z = np.empty(d)
-    for c in range(position.shape[0]):
-        square = _whiten(base, position, c, z, slope[c])
-        log_density[c] = base.log_norm - 0.5 * (base.df + d) * np.log1p(square / base.df)
-        for j in range(d):
-            slope[c, j] *= (base.df + d) / (base.df + square)
-
-
-@implements(evaluate_density, UniformParameters)
-def _uniform(base, position, log_density, slope):
-    for c in range(position.shape[0]):
-        inside = True
-        for j in range(position.shape[1]):
-            inside = inside and base.low[j] <= position[c, j] <= base.high[j]
-            slope[c, j] = 0.0
-        log_density[c] = base.log_norm if inside else -np.inf
-
-
-@implements(evaluate_density, TruncatedParameters)
-def _truncated(base, position, log_density, slope):
-    for c in range(position.shape[0]):
-        inside = True
-        square = 0.0
-        for j in range(position.shape[1]):
-            x = position[c, j]
-            inside = inside and base.low[j] <= x <= base.high[j]
-            z = (x - base.mean[j]) * base.diagonal[j]
-            square += z * z
-            slope[c, j] = -z * base.diagonal[j]
-        log_density[c] = base.log_norm - 0.5 * square if inside else -np.inf
-
-
-@implements(evaluate_density, MixtureParameters)
+@implements(evaluate_density, Parts)
 def _mixture(base, position, log_density, slope):
     n_parts, d = base.means.shape
     z = np.empty(d)
@@ -158,7 +86,7 @@ def _mixture(base, position, log_density, slope):
     for c in range(position.shape[0]):
         highest = -np.inf
         for k in range(n_parts):
-            joint[k] = _part_of_mixture(base, k, position[c], z, slopes[k])
+            joint[k] = _log_part(base, k, position[c], z, slopes[k])
             highest = max(highest, joint[k])
         for j in range(d):
             slope[c, j] = 0.0
@@ -176,13 +104,20 @@ def _mixture(base, position, log_density, slope):
 
 
 @inlined
-def _part_of_mixture(base, k, x, z, slope):
+def _log_part(base, k, x, z, slope):
     """Log of weight times density of a part at x (d,); writes the gradient to slope (d,)."""
     d = len(x)
     inside = True
     square = 0.0
+    is_diagonal = base.roots.shape[1] < d
     for i in range(d):
         inside = inside and base.low[k, i] <= x[i] <= base.high[k, i]
+        if is_diagonal:
+            diagonal = base.roots[k, 0, i]
+            z[i] = (x[i] - base.means[k, i]) * diagonal
+            slope[i] = -z[i] * diagonal
+            square += z[i] * z[i]
+            continue
         total = 0.0
         for j in range(i + 1):
             total += base.roots[k, i, j] * (x[j] - base.means[k, j])

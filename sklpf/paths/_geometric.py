@@ -28,7 +28,7 @@ from sklpf.paths._base_numbers import (
     shown,
     values_of,
 )
-from sklpf.paths._bases import Uniform
+from sklpf.paths._bases import Gaussian, Mixture, Uniform
 from sklpf.paths._capabilities import DataRows, has
 from sklpf.paths._climbs import (
     Ends,
@@ -40,8 +40,6 @@ from sklpf.paths._climbs import (
     regions_of,
     starts_of_climbs,
 )
-from sklpf.paths._elliptical import Gaussian
-from sklpf.paths._mixture import Mixture
 from sklpf.paths._regions import Regions
 from sklpf.paths._slopes import ellipsoids_on_slopes
 

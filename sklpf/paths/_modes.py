@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sklpf.paths._base_numbers import Array
+from sklpf.paths._bases import Gaussian, Mixture
 from sklpf.paths._climbs import climb, functions_for_climbs
-from sklpf.paths._elliptical import Gaussian
-from sklpf.paths._mixture import Mixture
 from sklpf.paths._mode import Function
 
 _SAME = 1.0  # standard deviations between modes that count as one
@@ -47,4 +46,4 @@ def gaussians_at_modes(
 
 def _distances(gaussian: Gaussian, points: Array) -> Array:
     """Distances of points (n, d) from the mean, in standard deviations, (n,)."""
-    return np.sqrt(gaussian._whiten(points)[1])
+    return np.sqrt(gaussian.squared_distances(points))

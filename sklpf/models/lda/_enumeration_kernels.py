@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from sklpf.kernels import njit
+from sklpf.kernels import inner, njit
 from sklpf.models.lda._path_kernels import urn_gain
 
 _LEAST = 1e-290  # relative weight of counts that has all its digits as a number, not as a log
 
 
-@njit
+@inner
 def _binomials(n_topics, n_tokens):
     """Table of t + b over t for t < n_topics and b <= n_tokens."""
     table = np.ones((n_topics, n_tokens + 1), np.int64)
@@ -22,7 +22,7 @@ def _binomials(n_topics, n_tokens):
     return table
 
 
-@njit
+@inner
 def _next_counts(counts):
     """The next counts of the topics, with the same sum, in colexicographic order of the sorted
     topics.
@@ -36,7 +36,7 @@ def _next_counts(counts):
     counts[t + 1] += 1
 
 
-@njit
+@inner
 def _add_token(previous, weights, table, counts, n_tokens, out):
     """Weights of all counts of n tokens from those of n - 1: remove a token of each topic in turn,
     times its weight.
@@ -64,7 +64,7 @@ def _add_token(previous, weights, table, counts, n_tokens, out):
             _next_counts(counts)
 
 
-@njit
+@inner
 def _add_token_in_logs(previous, weights, table, counts, n_tokens, out):
     """`_add_token` for logs of weights."""
     counts[:] = 0

@@ -24,7 +24,7 @@ from numba.extending import intrinsic
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import exp64, implements, inlined, njit, random_bits, uniform
+from sklpf.kernels import exp64, implements, inlined, inner, njit, random_bits, uniform
 from sklpf.models.lda._vector_kernels import Loop, aligned, lanes_below, repeated, running_sums
 
 # typed, since numba compiles a function anew for each literal number that it is given
@@ -121,7 +121,7 @@ def _weight(document, k, count, beta):
     return np.float32(document.mean[k] * exp64(beta * (log_urn[count + 1] - log_urn[count])))
 
 
-@njit
+@inner
 def _work_space(document, z, n_tokens):
     """Work space of chains whose first tokens have the topics z (n, N)."""
     n = z.shape[0]
@@ -157,7 +157,7 @@ def urn_gain(document, counts):
     return total
 
 
-@njit
+@inner
 def _measure(document, z, base, slope, counts):
     """Both parts of every chain's log f, summed anew so that rounding does not build up."""
     for c in range(z.shape[0]):
@@ -189,7 +189,7 @@ def sample_base(document, keys, z, base, slope):
 
 
 # ---- one sweep
-@njit
+@inner
 def _sweep_tokens(document, words, z, n_tokens, betas, reverse, keys, step, scratch):
     """One Gibbs sweep of chains over their first tokens z (n, N), which are `words`, in turn or in
     reverse.

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from sklpf.kernels import njit
+from sklpf.kernels import inner, njit
 from sklpf.models.rbm._enumeration_kernels import log1p_exp_sum
 
 _ROWS_IN_CACHE = 16
@@ -18,7 +18,7 @@ def log1p_exp_sums(fields, out):
         out[r] = log1p_exp_sum(fields[r], fields.shape[1], lanes)
 
 
-@njit
+@inner
 def _log_product_of_sums(off, on, factors, most, terms):
     """Sum over j of log(off_j + on_j * factors_j), a log for up to `most` terms: halves are folded
     onto each other.
@@ -41,7 +41,7 @@ def _log_product_of_sums(off, on, factors, most, terms):
     return total
 
 
-@njit
+@inner
 def _log_sigmoid(x):
     """log(1 / (1 + exp(-x))), for any finite x."""
     return min(x, 0.0) - math.log1p(math.exp(-abs(x)))

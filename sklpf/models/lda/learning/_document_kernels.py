@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sklpf._utils.layout import LANES
-from sklpf.kernels import exp64, inlined, njit
+from sklpf.kernels import exp64, inlined, inner, njit
 from sklpf.models.lda._vector_kernels import FLUSH, add_four, digamma, exp_digamma, four_dots
 from sklpf.models.lda.learning._word_kernels import fill_powers
 
@@ -66,7 +66,7 @@ def _most_left(width):
     return width if width <= _NARROW else width // 2
 
 
-@njit
+@inner
 def _scratch(n_words, n_topics, n_powers, like):
     """Work space; the row of zeros in its place."""
     matrix = np.empty((_most_left(n_topics) + 1) * n_words, like.dtype)
@@ -91,7 +91,7 @@ def _scratch(n_words, n_topics, n_powers, like):
     )
 
 
-@njit
+@inner
 def _explain_words(scratch, rows, n_words, width):
     """Set norms, ratios and sums for theta as it is, word by word."""
     scratch.sums[:] = 0
@@ -104,7 +104,7 @@ def _explain_words(scratch, rows, n_words, width):
         add_four(scratch.ratios, rows, scratch.word_starts, i, width, scratch.sums)
 
 
-@njit
+@inner
 def _explain_topics(scratch, n_left, width):
     """Like `_explain_words`, topic by topic of those that are left; width is that of the words."""
     scratch.norms[:width] = _EPSILON
@@ -115,14 +115,14 @@ def _explain_topics(scratch, n_left, width):
         four_dots(scratch.ratios, scratch.matrix, scratch.topic_starts, j, width, scratch.sums)
 
 
-@njit
+@inner
 def _divide(numerator, denominator, out):
     """out = numerator / denominator; vectorises."""
     for i in range(numerator.shape[0]):
         out[i] = numerator[i] / denominator[i]
 
 
-@njit
+@inner
 def _weigh(gamma, total, theta):
     """theta = exp(E log theta) for Dirichlet(gamma) with sum `total`."""
     factor = 1.0 / exp_digamma(total)
@@ -131,7 +131,7 @@ def _weigh(gamma, total, theta):
         theta[k] = value if value > FLUSH else 0.0
 
 
-@njit
+@inner
 def _weigh_tempered(gamma, total, inverse, theta):
     """theta = exp(inverse * E log theta)."""
     offset = digamma(total)
@@ -149,7 +149,7 @@ def _set_theta(gamma, total, inverse, theta):
         _weigh_tempered(gamma, total, inverse, theta)
 
 
-@njit
+@inner
 def _set_gamma(alpha, gamma, theta, sums, inverse, threshold, moves):
     """gamma = alpha + inverse * theta * sums; moves gets the changes, gamma, and whether a topic
     has its tokens.
@@ -164,7 +164,7 @@ def _set_gamma(alpha, gamma, theta, sums, inverse, threshold, moves):
         gamma[k] = new
 
 
-@njit
+@inner
 def _drop(scratch, gamma, width):
     """Drop topics without tokens, whose gamma is final and goes to `gamma`; returns the width of
     those that are left.
@@ -188,7 +188,7 @@ def _drop(scratch, gamma, width):
     return width
 
 
-@njit
+@inner
 def _pad(scratch, n, width):
     """Set what lies behind n topics so that it changes no sum."""
     scratch.ones[:n] = 1.0
@@ -200,7 +200,7 @@ def _pad(scratch, n, width):
     scratch.moves[3 * width : 4 * width] = 0.0
 
 
-@njit
+@inner
 def _turn(scratch, rows, n_words, n_left, width):
     """Copy the words' rows, topic by topic; width is that of the words."""
     for i in range(n_words):
@@ -212,7 +212,7 @@ def _turn(scratch, rows, n_words, n_left, width):
         scratch.topic_starts[j] = j * width
 
 
-@njit
+@inner
 def _settle(scratch, rows, gamma, n_words, inverse, tolerance, max_iter, threshold):
     """Update gamma until its changes sum to less than `tolerance`.
 
@@ -338,7 +338,7 @@ def infer(
             )
 
 
-@njit
+@inner
 def _raise_words(scratch, log_rows, words, inverse, n_topics):
     """Raise the rows of a document's words to its own inverse temperature."""
     padded = log_rows.shape[1]
@@ -349,7 +349,7 @@ def _raise_words(scratch, log_rows, words, inverse, n_topics):
         )
 
 
-@njit
+@inner
 def _start(scratch, words, counts, alpha, gamma, padded):
     """Set counts, starts, gamma and alpha; padded is 0 if the document has rows of its own. Returns
     its tokens.
@@ -371,7 +371,7 @@ def _start(scratch, words, counts, alpha, gamma, padded):
     return tokens
 
 
-@njit
+@inner
 def _finish(scratch, counts, width, gamma, theta, ratios, inverse):
     """Write gamma, theta and inverse * counts / probabilities; returns sum of counts * log
     probability.
@@ -388,7 +388,7 @@ def _finish(scratch, counts, width, gamma, theta, ratios, inverse):
     return value
 
 
-@njit
+@inner
 def _expected_log_joint(scratch, rows, log_rows, words, gamma, width, turned):
     """U = sum_v n_v sum_k phi_vk (E log theta_k + E log beta_kv), after `_settle`."""
     offset = digamma(gamma.sum())
@@ -408,14 +408,14 @@ def _expected_log_joint(scratch, rows, log_rows, words, gamma, width, turned):
     return value
 
 
-@njit
+@inner
 def _add_logs(sums, row, log_row, ratio):
     """Add what one word explains, times its E log beta."""
     for k in range(sums.shape[0]):
         sums[k] += np.float64(ratio * row[k]) * log_row[k]
 
 
-@njit
+@inner
 def _add_turned_logs(sums, scratch, log_row, word):
     """Like `_add_logs`, where the matrix has rows of topics."""
     for k in range(sums.shape[0]):

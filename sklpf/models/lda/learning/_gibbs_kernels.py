@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
-from sklpf.kernels import inlined, njit, random_bits, uniform
+from sklpf.kernels import inlined, inner, njit, random_bits, uniform
 from sklpf.models.lda._vector_kernels import (
     Loop,
     aligned,
@@ -97,7 +97,7 @@ def _draw(counts, shares, eta, sums, n_topics, u):
     )
 
 
-@njit
+@inner
 def _scale(weight):
     """A power of 2 by which weights are multiplied where priors are so small that this one is lost
     in float32.
@@ -175,7 +175,7 @@ def count_by_document(indptr, z, out):
             out[d, z[i]] += 1
 
 
-@njit
+@inner
 def _log_urns(counts, prior, offsets):
     """Sum over topics of log Gamma(counts + prior) - log Gamma(prior)."""
     total = 0.0

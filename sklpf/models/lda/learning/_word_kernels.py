@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from sklpf.kernels import exp64, inlined, njit
+from sklpf.kernels import exp64, inlined, inner, njit
 from sklpf.models.lda._vector_kernels import (
     FLUSH,
     add_four,
@@ -51,7 +51,7 @@ def fill_exp_rows(weights, words, base, scale, factors, out):
         _fill_exp_row(weights[words[i]], base, scale, factors, out[i])
 
 
-@njit
+@inner
 def _fill_exp_row(weights, base, scale, factors, out):
     """Fill the row of one word."""
     for k in range(weights.shape[0]):
@@ -66,7 +66,7 @@ def fill_log_rows(weights, words, base, scale, offsets, out):
         _fill_log_row(weights[words[i]], base, scale, offsets, out[i])
 
 
-@njit
+@inner
 def _fill_log_row(weights, base, scale, offsets, out):
     """Fill the row of one word."""
     for k in range(weights.shape[0]):
@@ -130,7 +130,7 @@ def add_local_statistics(
         _add_products(weights[words[i]], totals, sums[:n_topics], ones[:n_topics], factor)
 
 
-@njit
+@inner
 def _add_product_row(sums, first, second, factor):
     """sums += factor * first * second."""
     for k in range(sums.shape[0]):
@@ -155,14 +155,14 @@ def _dirichlet_term(prior, value, offset):
     return (prior - value) * (digamma(value) - offset) + log_gamma(value)
 
 
-@njit
+@inner
 def _document_terms(alpha, gamma, offset, out):
     """`_dirichlet_term` of a document's topics."""
     for k in range(alpha.shape[0]):
         out[k] = _dirichlet_term(alpha[k], gamma[k], offset)
 
 
-@njit
+@inner
 def _word_terms(prior, base, scale, weights, offsets, out):
     """`_dirichlet_term` of a word's topics."""
     for k in range(offsets.shape[0]):
@@ -192,7 +192,7 @@ def word_terms(prior, base, scale, weights, offsets):
     return total
 
 
-@njit
+@inner
 def _expected_log_row(gamma, offset, out):
     """out = digamma(gamma) - offset."""
     for k in range(gamma.shape[0]):
@@ -208,7 +208,7 @@ def expected_log(gamma):
     return out
 
 
-@njit
+@inner
 def _add_polygammas(prior, counts, first, second):
     """Add digamma and trigamma of one document."""
     for k in range(prior.shape[0]):
@@ -226,7 +226,7 @@ def mean_polygammas(prior, counts):
 
 
 # ---- moments
-@njit
+@inner
 def _moment_row(base, scale, weights, power, out):
     """Add what one word contributes."""
     for k in range(weights.shape[0]):
@@ -245,7 +245,7 @@ def power_sums(base, scale, weights, power):
     return sums
 
 
-@njit
+@inner
 def _tempered_row(gamma, power, log_sums, out):
     """The terms of one document at one power."""
     for k in range(gamma.shape[0]):

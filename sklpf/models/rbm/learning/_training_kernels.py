@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
-from sklpf.kernels import add_rows, exp32, njit, random_bits, uniform
+from sklpf.kernels import add_rows, exp32, inner, njit, random_bits, uniform
 
 # draws of each layer; typed, since numba compiles a function anew for each literal number that it
 # is given
@@ -49,7 +49,7 @@ class Lists(NamedTuple):
     counts: np.ndarray  # (n,) int64
 
 
-@njit
+@inner
 def _empty_lists(n, most):
     """Lists of n accumulators with room for as many rows, coefficients 1."""
     return Lists(
@@ -73,7 +73,7 @@ def compress(X, indptr, indices, values):
         indptr[r + 1] = count
 
 
-@njit
+@inner
 def _list_on(units, first, indices):
     """List the units that are on, numbered from `first`; returns how many."""
     count = 0
@@ -83,7 +83,7 @@ def _list_on(units, first, indices):
     return count
 
 
-@njit
+@inner
 def _list_row(indptr, indices, values, row, n, lists, r):
     """List the non-zero values of one row of the data, and behind them the bias row n."""
     first = indptr[row]
@@ -96,7 +96,7 @@ def _list_row(indptr, indices, values, row, n, lists, r):
     lists.counts[r] = count + 1
 
 
-@njit
+@inner
 def _list_by_unit(rows, n_positive, n_rows, rates, units, totals):
     """Turn the lists of the rows into lists of the visible units; rates are those of the data's
     rows and of the chains.
@@ -117,7 +117,7 @@ def _list_by_unit(rows, n_positive, n_rows, rates, units, totals):
             totals[i] += value
 
 
-@njit
+@inner
 def _add_rows(accumulators, rows, lists, n_columns, tile):
     """Add the listed rows, `tile` (a multiple of 16) columns at a time; the padding is
     left alone.
@@ -129,7 +129,7 @@ def _add_rows(accumulators, rows, lists, n_columns, tile):
 
 
 # ---- units and probabilities
-@njit
+@inner
 def _draw_visible(field, bits, units):
     """units_i ~ Bernoulli(sigmoid(field_i))."""
     one = np.float32(1.0)
@@ -137,14 +137,14 @@ def _draw_visible(field, bits, units):
         units[i] = np.uint8(uniform(bits[i]) * (one + exp32(-field[i])) < one)
 
 
-@njit
+@inner
 def _draw_hidden(probability, bits, units):
     """units ~ Bernoulli(probability)."""
     for j in range(units.shape[0]):
         units[j] = np.uint8(uniform(bits[j]) < probability[j])
 
 
-@njit
+@inner
 def _to_probability(field, n):
     """Replace inputs by their sigmoids."""
     one = np.float32(1.0)
@@ -192,7 +192,7 @@ def _transpose_tile(typing_context, source, source_width, target, target_width):
     return types.void(*[types.intp] * 4), generate
 
 
-@njit
+@inner
 def _transpose(source, n_rows, n_columns, target):
     """target[j, i] = source[i, j] for i < n_rows, j < n_columns; both float32 and C-contiguous."""
     whole_rows = n_rows // LANES * LANES
@@ -211,7 +211,7 @@ def _transpose(source, n_rows, n_columns, target):
 
 
 # ---- persistent contrastive divergence
-@njit
+@inner
 def _negative_phase(by_hidden, h, visible, keys, chains, rows, first):
     """Draw v given h for every persistent chain and append the lists of its units to `rows`."""
     key0, key1, step = keys
@@ -239,7 +239,7 @@ def _negative_phase(by_hidden, h, visible, keys, chains, rows, first):
         rows.values[first + c] = 1.0
 
 
-@njit
+@inner
 def _hidden_phase(by_visible, h, hidden, keys, rows, n_positive):
     """Probabilities of the hidden units for the data's and the chains' rows; the chains draw
     theirs.
@@ -256,7 +256,7 @@ def _hidden_phase(by_visible, h, hidden, keys, rows, n_positive):
         _draw_hidden(hidden[n_positive + c], bits, h[c])
 
 
-@njit
+@inner
 def _move_average(average, share, values):
     """average += share * (values - average) for arrays of one shape (n, m)."""
     for i in range(values.shape[0]):
@@ -264,7 +264,7 @@ def _move_average(average, share, values):
             average[i, j] += share * (values[i, j] - average[i, j])
 
 
-@njit
+@inner
 def _shrink(weights, n_rows, n_columns, share):
     """weights -= share * weights, but for the biases in the last row."""
     keep = np.float32(1.0) - share
