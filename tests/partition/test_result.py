@@ -103,6 +103,12 @@ def test_a_summary_says_what_a_reader_asks_first(tempering):
     )
 
 
+def test_a_summary_says_what_checks_cost():
+    result = PartitionResult("HAIS", 1.0, 0.1, check_evaluations=12400)
+    assert "  evaluations by checks  12,400" in " ".join(result.summary().splitlines())
+    assert "checks" not in replace(result, check_evaluations=0).summary()
+
+
 @pytest.mark.parametrize("value", [35.2, -2e5])
 def test_what_is_exact_but_for_rounding_shows_no_digits_of_it(value):
     off = 4e-16 * abs(value)
