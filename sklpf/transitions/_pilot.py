@@ -82,15 +82,15 @@ class LevelSteps(NamedTuple):
     ladder: NDArray[np.float64]  # (K,)
     step_sizes: NDArray[np.float64]  # (K, 1)
     scales: NDArray[np.float64]  # (K, 1) or (K, d); of matrices what they are multiplied by
-    knots: NDArray[np.int64] | None = None  # (K,): which of the matrices
-    matrices: NDArray[np.float64] | None = None  # (J, d, d)
+    knots: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # (K,): which of the matrices
+    matrices: NDArray[np.float64] = np.empty(0)  # (J, d, d), or empty
 
     def root(self, levels: NDArray[np.int64]) -> Callable[..., NDArray]:
         """A function of velocities (n, d): root @ velocity of every chain; with ``transpose=True``
         root.T @ it.
         """
         scales = self.scales[levels]
-        if self.knots is None or self.matrices is None:
+        if not len(self.matrices):
             return lambda velocity, transpose=False: scales * velocity
         knots = self.knots[levels]
         groups = [(np.flatnonzero(knots == k), self.matrices[k]) for k in np.unique(knots)]
@@ -106,17 +106,9 @@ class LevelSteps(NamedTuple):
 
 def joined_steps(steps: list[LevelSteps], ladder: NDArray[np.float64]) -> LevelSteps:
     """Step sizes and roots at the levels of several ladders, one after the other."""
-    step_sizes = np.concatenate([part.step_sizes for part in steps])
-    scales = np.concatenate([part.scales for part in steps])
-    knots: list[NDArray] = []
-    matrices: list[NDArray] = []
-    for part in steps:
-        if part.knots is not None and part.matrices is not None:
-            knots.append(part.knots + sum(map(len, matrices)))
-            matrices.append(part.matrices)
-    if not matrices:
-        return LevelSteps(ladder, step_sizes, scales)
-    return LevelSteps(ladder, step_sizes, scales, np.concatenate(knots), np.concatenate(matrices))
+    first = np.cumsum([0, *(len(part.matrices) for part in steps[:-1])])
+    parts = [part._replace(knots=part.knots + k) for part, k in zip(steps, first)]
+    return LevelSteps(ladder, *(np.concatenate(arrays) for arrays in list(zip(*parts))[1:]))
 
 
 def _fixed(step_size: float) -> Pilot:
