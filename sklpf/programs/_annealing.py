@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream
 from sklpf.paths import Completion
-from sklpf.paths._base import concatenate, map_state, n_chains, put, take
+from sklpf.paths._base import concatenate, n_chains, take
 from sklpf.paths._capabilities import has
 from sklpf.programs import _programs as programs
 from sklpf.programs._plan import Plan, check_finite, equal_blocks, running_log_partition, segments
-from sklpf.transitions._side_by_side import joined, joint_move
+from sklpf.transitions._side_by_side import joined
 
 _LARGEST_BLOCK = 32
 Keys = Sequence[tuple[int, int]]
@@ -100,13 +100,13 @@ def _anneal(plans, start, orders, n, keys, n_jobs, checkpoint, reverse=False) ->
     together = path.n_chains_per_block
     blocks = equal_blocks(n, _LARGEST_BLOCK) if together is None else equal_blocks(n, together, 1)
     first = np.concatenate([[0], np.cumsum(blocks)]).tolist()
-    # A row that is through leaves the others, which are then moved without it.
-    own_bounds = [segments(len(order) - 1, path.n_moves_per_segment) for order in orders]
-    bounds = sorted(set().union(*own_bounds))
+    # A row that is through leaves the others, whose segment ends there too.
+    of_rows = [segments(len(order) - 1, path.n_moves_per_segment) for order in orders]
+    bounds = sorted(set().union(*of_rows))
     tells = len(plans) == 1 and orders[0][0] == 0 and path.base_log_partition is not None
     carries = run_segments(
         functools.partial(_begin, plans, start, keys, first),
-        functools.partial(_advance, plans, keys, first, orders, bounds, reverse),
+        functools.partial(_advance, plans, keys, first, orders, of_rows, bounds, reverse),
         len(blocks),
         len(bounds) - 1,
         n_jobs=n_jobs,
@@ -114,76 +114,62 @@ def _anneal(plans, start, orders, n, keys, n_jobs, checkpoint, reverse=False) ->
         stage="reverse" if reverse else "anneal",
         so_far=functools.partial(_so_far, path, orders[0], bounds) if tells else None,
     )
-    states, _, log_weights, accepted = zip(*carries)
-    by_row = functools.partial(_by_row, len(plans))
-    state = map_state(by_row, *states)
-    rates = [
-        _rates(sums[np.searchsorted(bounds, own)] / n, own)
-        for sums, own in zip(np.sum(accepted, axis=0), own_bounds)
-    ]
-    return [
-        Arrivals(of_row, take(state, t), rates[t]) for t, of_row in enumerate(by_row(*log_weights))
-    ]
-
-
-def _by_row(n_rows, *blocks):
-    """The arrays of blocks as one with rows first, then chains."""
-    parts = [block.reshape(n_rows, -1, *block.shape[1:]) for block in blocks]
-    return np.concatenate(parts, axis=1)
-
-
-def _rates(accepted, bounds):
-    """Mean acceptance of every move, from its sums up to the bounds of segments; None where no move
-    is ever rejected.
-    """
-    lengths = np.diff(bounds)
-    rates = np.repeat(np.diff(accepted) / lengths, lengths)
-    return None if np.isnan(rates).any() else rates
+    arrivals = []
+    for own_bounds, own_blocks in zip(of_rows, zip(*carries)):
+        states, _, log_weights, accepted = zip(*own_blocks)
+        lengths = np.diff(own_bounds)
+        rates = np.repeat(np.diff(np.sum(accepted, axis=0)) / (n * lengths), lengths)
+        acceptance = None if np.isnan(rates).any() else rates
+        arrivals.append(Arrivals(np.concatenate(log_weights), concatenate(states), acceptance))
+    return arrivals
 
 
 def _so_far(path, order, bounds, segment, carries) -> str:
     """log Z of the level that forward chains have reached, with its standard error."""
-    log_weights = np.concatenate([carry[2] for carry in carries])
+    log_weights = np.concatenate([rows[0][2] for rows in carries])
     return running_log_partition(path, int(order[bounds[segment + 1]]), log_weights)
 
 
 def _begin(plans, start, keys, first, block):
+    """State, memory, log weights and summed acceptance of every row."""
     n = first[block + 1] - first[block]
-    paths = [plan.path for plan in plans]
-    joint = joined(paths, [Stream(key, first[block]) for key in keys], n)
-    transition = joint_move([plan.transition for plan in plans], paths, joint)
+    joint = joined(plans, [Stream(key, first[block]) for key in keys], n)
     state = start(joint.path, joint.stream, n * len(plans))
-    memory = transition.init(joint.path, state, joint.stream.aside("memory"))
-    return state, memory, np.zeros(n * len(plans)), np.zeros((len(plans), 1))
+    memory = joint.transition.init(joint.path, state, joint.stream.aside("memory"))
+    return tuple(
+        (take(state, own), take(memory, own), np.zeros(n), np.zeros(1))
+        for _, own in joint.stream.rows()
+    )
 
 
-def _advance(plans, keys, first, orders, bounds, reverse, block, segment, carry):
-    """Move the rows that are not through yet; returns state, memory, log weights, and the summed
-    acceptance of every row after each segment.
+def _advance(plans, keys, first, orders, of_rows, bounds, reverse, block, segment, carry):
+    """Likewise after a segment. Acceptance is noted at the ends of the row's own segments, so that
+    no other row matters.
     """
-    state, memory, log_weights, accepted = carry
     begin, end = bounds[segment], bounds[segment + 1]
     n = first[block + 1] - first[block]
-    rows = [t for t, order in enumerate(orders) if len(order) > end]
-    chains = (n * np.array(rows)[:, np.newaxis] + np.arange(n)).ravel()
-    paths = [plans[t].path for t in rows]
-    joint = joined(paths, [Stream(keys[t], first[block], begin + 1) for t in rows], n)
-    transition = joint_move([plans[t].transition for t in rows], paths, joint)
-    passed = np.stack([orders[t][begin : end + 1] for t in rows], axis=1) + joint.first_levels
+    moving = [t for t, order in enumerate(orders) if len(order) > end]
+    streams = [Stream(keys[t], first[block], begin + 1) for t in moving]
+    joint = joined([plans[t] for t in moving], streams, n)
+    levels = np.stack([orders[t][begin : end + 1] for t in moving], axis=1) + joint.first_levels
+    state, memory, log_weights, _ = (concatenate(p) for p in zip(*(carry[t] for t in moving)))
     with np.errstate(invalid="ignore"):  # inf - inf: reported here, after this segment
-        *moved, sums = programs.anneal(
+        state, memory, log_weights = programs.anneal(
             joint.path,
-            transition,
-            take(state, chains),
-            take(memory, chains),
-            np.repeat(passed, n, axis=1),
+            joint.transition,
+            state,
+            memory,
+            np.repeat(levels, n, axis=1),
             joint.stream,
             reverse,
-            log_weights[chains],
+            log_weights,
         )
-    check_finite(sums, allow_zero=joint.path.has_walls)
-    state, memory = put(state, chains, moved[0]), put(memory, chains, moved[1])
-    log_weights = put(log_weights, chains, sums)
-    total = transition.accepted(memory)
-    total = np.full(len(accepted), np.nan) if total is None else total.reshape(-1, n).sum(axis=1)
-    return state, memory, log_weights, np.column_stack([accepted, total])
+    check_finite(log_weights, allow_zero=joint.path.has_walls)
+    accepted = joint.transition.accepted(memory)
+    rows = list(carry)
+    for t, (_, own) in zip(moving, joint.stream.rows()):
+        sums = carry[t][3]
+        if end in of_rows[t]:
+            sums = np.append(sums, np.nan if accepted is None else np.sum(accepted[own]))
+        rows[t] = take(state, own), take(memory, own), log_weights[own], sums
+    return tuple(rows)
