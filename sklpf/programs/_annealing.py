@@ -21,7 +21,6 @@ from sklpf.programs._plan import Plan, check_finite, equal_blocks, running_log_p
 from sklpf.transitions._side_by_side import joined
 
 _LARGEST_BLOCK = 32
-Keys = Sequence[tuple[int, int]]
 
 
 class Arrivals(NamedTuple):
@@ -35,7 +34,7 @@ class Arrivals(NamedTuple):
 
 
 def anneal_up(
-    plans: Sequence[Plan], n: int, keys: Keys, n_jobs=None, checkpoint=None
+    plans: Sequence[Plan], n: int, stage: tuple[int, ...], n_jobs=None, checkpoint=None
 ) -> list[Arrivals]:
     """Take n forward chains of every row through its whole ladder, from exact base draws.
 
@@ -45,15 +44,15 @@ def anneal_up(
         One for each row; of a path without rows one in all.
     n : int
         Chains of each.
-    keys : sequence of tuple of two int
-        Of each row's random numbers.
+    stage : tuple of int
+        What the random numbers are for.
     """
     orders = [np.arange(len(plan.path.ladder)) for plan in plans]
-    return _anneal(plans, _base_draws, orders, n, keys, n_jobs, checkpoint)
+    return _anneal(plans, _base_draws, orders, n, stage, n_jobs, checkpoint)
 
 
 def anneal_down(
-    plans, starts, n_chains_per_start, keys, n_jobs=None, checkpoint=None, n_settling=0
+    plans, starts, n_chains_per_start, stage, n_jobs=None, checkpoint=None, n_settling=0
 ) -> list[NDArray[np.float64]]:
     """Log weights (n_starts, n_chains_per_start) of chains of every row that go down its whole
     ladder from the states in `starts`, one state a row.
@@ -64,15 +63,15 @@ def anneal_down(
     n = n_chains(starts[0]) * n_chains_per_start
     lasts = [len(plan.path.ladder) - 1 for plan in plans]
     orders = [np.r_[np.full(n_settling, last), np.arange(last, -1, -1)] for last in lasts]
-    arrivals = _anneal(plans, start, orders, n, keys, n_jobs, checkpoint, reverse=True)
+    arrivals = _anneal(plans, start, orders, n, stage, n_jobs, checkpoint, reverse=True)
     return [of_row.log_weights.reshape(-1, n_chains_per_start) for of_row in arrivals]
 
 
-def settle(plan, starts, n_sweeps, key, n_jobs=None, checkpoint=None) -> Any:
+def settle(plan, starts, n_sweeps, stage, n_jobs=None, checkpoint=None) -> Any:
     """The state of chains that made `n_sweeps` sweeps at the target."""
     order = np.full(n_sweeps + 1, len(plan.path.ladder) - 1)
     start = functools.partial(_from_starts, [plan], [starts], 1)
-    return _anneal([plan], start, [order], n_chains(starts), [key], n_jobs, checkpoint)[0].state
+    return _anneal([plan], start, [order], n_chains(starts), stage, n_jobs, checkpoint)[0].state
 
 
 def _base_draws(path, stream, n):
@@ -90,13 +89,14 @@ def _from_starts(plans, starts, n_chains_per_start, path, stream, n):
     return concatenate(states)
 
 
-def _anneal(plans, start, orders, n, keys, n_jobs, checkpoint, reverse=False) -> list[Arrivals]:
+def _anneal(plans, start, orders, n, stage, n_jobs, checkpoint, reverse=False) -> list[Arrivals]:
     """Take n chains of every row through the levels in `orders`, in blocks with equally many chains
     of each row.
 
     start(path, stream, n) returns the state of a block's chains; sweep 0 of a stream is its own.
     """
     path = plans[0].path
+    keys = [plan.key(*stage) for plan in plans]
     together = path.n_chains_per_block
     blocks = equal_blocks(n, _LARGEST_BLOCK) if together is None else equal_blocks(n, together, 1)
     first = np.concatenate([[0], np.cumsum(blocks)]).tolist()
