@@ -54,11 +54,11 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
     checkpoint = estimator._checkpoint(path, seed)
     rows, row_of, seeds = _distinct(path, seed)
     # Rows in one array share their calls: there, few blocks are faster than many jobs.
-    bounds = cut_by_cost(path.row_cost(rows), 1 if _go_together(estimator, path) else 8)
-    estimator, n_tuning = _tune_once(estimator, path)
+    bounds = _cut_by_cost(path.row_cost(rows), 1 if _go_together(estimator, path) else 8)
+    alone, n_tuning = _for_rows(estimator, path)
     carries = run_segments(
         lambda block: np.empty(0, dtype="U1"),
-        functools.partial(_advance, _on_one_job(estimator), path, rows, seeds, bounds),
+        functools.partial(_advance, alone, path, rows, seeds, bounds),
         len(bounds) - 1,
         1,
         n_jobs=getattr(estimator, "n_jobs", None),
@@ -105,7 +105,7 @@ def _estimate_row(estimator, path, row, seed) -> PartitionResult:
         raise ValueError(f"row {row}: {error}") from error
 
 
-def cut_by_cost(costs: NDArray[np.float64], fewest_blocks: int) -> NDArray[np.int64]:
+def _cut_by_cost(costs: NDArray[np.float64], fewest_blocks: int) -> NDArray[np.int64]:
     """First row of every block and the end: blocks of about equal cost."""
     n_blocks = min(len(costs), max(fewest_blocks, -(-len(costs) // _ROWS_PER_BLOCK)))
     total = np.cumsum(costs)
@@ -130,15 +130,21 @@ def _distinct(path, seed):
     return np.array(rows), row_of, [int.from_bytes(digest, "little") for digest in index]
 
 
-def _tune_once(estimator, path):
-    """The estimator with a move that is tuned for the model, and how many moves that took."""
+def _for_rows(estimator, path):
+    """A copy that runs in the task that calls it, without checkpoints of its own, and keeps no
+    draws; with a move that is tuned for the model, and how many moves that took.
+    """
+    alone = copy.copy(estimator)
+    alone._keeps_draws = False
+    for name, value in {"n_jobs": 1, "checkpoint": None}.items():
+        if hasattr(alone, name):
+            setattr(alone, name, value)
     if not has(path, SimulatedRows) or not hasattr(estimator, "transition"):
-        return estimator, 0
+        return alone, 0
     typical = path.simulated_row(Stream(_SIMULATION))
     transition = estimator._transition(typical)
-    tuned = copy.copy(estimator)
-    tuned.transition = transition.tune(typical, _TUNING)
-    return tuned, n_tuning_moves(transition, tuned.transition)
+    alone.transition = transition.tune(typical, _TUNING)
+    return alone, n_tuning_moves(transition, alone.transition)
 
 
 def _judge_move(result, transition):
@@ -166,18 +172,6 @@ def _judge_move(result, transition):
     )
     alarm = Alarm("moves-of-another-row", seen, "fit(path.row(t)) tunes them on row t itself")
     return replace(result, alarms=(*result.alarms, alarm))
-
-
-def _on_one_job(estimator):
-    """A copy that runs in the task that calls it, without checkpoints of its own, and keeps no
-    draws.
-    """
-    alone = copy.copy(estimator)
-    alone._keeps_draws = False
-    for name, value in {"n_jobs": 1, "checkpoint": None}.items():
-        if hasattr(alone, name):
-            setattr(alone, name, value)
-    return alone
 
 
 def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
