@@ -5,7 +5,7 @@ their weights. Several rows of data go together, each with a ladder and a move o
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from sklpf.paths._base import concatenate, n_chains, take
 from sklpf.paths._capabilities import has
 from sklpf.programs import _programs as programs
 from sklpf.programs._plan import Plan, check_finite, equal_blocks, running_log_partition, segments
-from sklpf.transitions._side_by_side import joined
+from sklpf.transitions._side_by_side import Joint, joined
 
 _LARGEST_BLOCK = 32
 
@@ -90,34 +90,38 @@ def _from_starts(plans, starts, n_chains_per_start, path, stream, n):
 
 
 def _anneal(plans, start, orders, n, stage, n_jobs, checkpoint, reverse=False) -> list[Arrivals]:
-    """Take n chains of every row through the levels in `orders`, in blocks with equally many chains
-    of each row.
+    """Take n chains of every row through the levels in `orders`.
 
     start(path, stream, n) returns the state of a block's chains; sweep 0 of a stream is its own.
     """
     path = plans[0].path
-    keys = [plan.key(*stage) for plan in plans]
     together = path.n_chains_per_block
     blocks = equal_blocks(n, _LARGEST_BLOCK) if together is None else equal_blocks(n, together, 1)
-    first = np.concatenate([[0], np.cumsum(blocks)]).tolist()
-    # A row that is through leaves the others, whose segment ends there too.
-    of_rows = [segments(len(order) - 1, path.n_moves_per_segment) for order in orders]
-    bounds = sorted(set().union(*of_rows))
+    ends = [segments(len(order) - 1, path.n_moves_per_segment) for order in orders]
+    way = _Way(
+        plans=plans,
+        stage=stage,
+        orders=orders,
+        reverse=reverse,
+        first=np.concatenate([[0], np.cumsum(blocks)]).tolist(),
+        ends=ends,
+        bounds=sorted(set().union(*ends)),
+    )
     tells = len(plans) == 1 and orders[0][0] == 0 and path.base_log_partition is not None
     carries = run_segments(
-        functools.partial(_begin, plans, start, keys, first),
-        functools.partial(_advance, plans, keys, first, orders, of_rows, bounds, reverse),
+        functools.partial(way.begin, start),
+        way.advance,
         len(blocks),
-        len(bounds) - 1,
+        len(way.bounds) - 1,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage="reverse" if reverse else "anneal",
-        so_far=functools.partial(_so_far, path, orders[0], bounds) if tells else None,
+        so_far=functools.partial(_so_far, path, orders[0], way.bounds) if tells else None,
     )
     arrivals = []
-    for own_bounds, own_blocks in zip(of_rows, zip(*carries)):
+    for own_ends, own_blocks in zip(ends, zip(*carries)):
         states, _, log_weights, accepted = zip(*own_blocks)
-        lengths = np.diff(own_bounds)
+        lengths = np.diff(own_ends)
         rates = np.repeat(np.diff(np.sum(accepted, axis=0)) / (n * lengths), lengths)
         acceptance = None if np.isnan(rates).any() else rates
         arrivals.append(Arrivals(np.concatenate(log_weights), concatenate(states), acceptance))
@@ -130,46 +134,56 @@ def _so_far(path, order, bounds, segment, carries) -> str:
     return running_log_partition(path, int(order[bounds[segment + 1]]), log_weights)
 
 
-def _begin(plans, start, keys, first, block):
-    """State, memory, log weights and summed acceptance of every row."""
-    n = first[block + 1] - first[block]
-    joint = joined(plans, [Stream(key, first[block]) for key in keys], n)
-    state = start(joint.path, joint.stream, n * len(plans))
-    memory = joint.transition.init(joint.path, state, joint.stream.aside("memory"))
-    return tuple(
-        (take(state, own), take(memory, own), np.zeros(n), np.zeros(1))
-        for _, own in joint.stream.rows()
-    )
-
-
-def _advance(plans, keys, first, orders, of_rows, bounds, reverse, block, segment, carry):
-    """Likewise after a segment. Acceptance is noted at the ends of the row's own segments, so that
-    no other row matters.
+class _Way(NamedTuple):
+    """The way of all rows' chains through their levels, in blocks with equally many chains of each
+    row. A row that is through leaves the others.
     """
-    begin, end = bounds[segment], bounds[segment + 1]
-    n = first[block + 1] - first[block]
-    moving = [t for t, order in enumerate(orders) if len(order) > end]
-    streams = [Stream(keys[t], first[block], begin + 1) for t in moving]
-    joint = joined([plans[t] for t in moving], streams, n)
-    levels = np.stack([orders[t][begin : end + 1] for t in moving], axis=1) + joint.first_levels
-    state, memory, log_weights, _ = (concatenate(p) for p in zip(*(carry[t] for t in moving)))
-    with np.errstate(invalid="ignore"):  # inf - inf: reported here, after this segment
-        state, memory, log_weights = programs.anneal(
-            joint.path,
-            joint.transition,
-            state,
-            memory,
-            np.repeat(levels, n, axis=1),
-            joint.stream,
-            reverse,
-            log_weights,
+
+    plans: Sequence[Plan]
+    stage: tuple[int, ...]
+    orders: Sequence[NDArray[np.int64]]  # levels that each row's chains pass
+    reverse: bool
+    first: list[int]  # first chain of every block, and the end
+    ends: Sequence[list[int]]  # moves after which each row's segments end, 0 included
+    bounds: list[int]  # those of all rows
+
+    def joint(self, block: int, rows: Sequence[int], step: int) -> tuple[int, Joint]:
+        """Number of chains of each row in a block, and what those of some rows move on."""
+        first, end = self.first[block : block + 2]
+        plans = [self.plans[t] for t in rows]
+        streams = [Stream(plan.key(*self.stage), first, step) for plan in plans]
+        return end - first, joined(plans, streams, end - first)
+
+    def begin(self, start: Callable[..., Any], block: int) -> tuple:
+        """State, memory, log weights and summed acceptance of every row."""
+        n, (path, transition, stream, _) = self.joint(block, range(len(self.plans)), 0)
+        state = start(path, stream, n * len(self.plans))
+        memory = transition.init(path, state, stream.aside("memory"))
+        return tuple(
+            (take(state, own), take(memory, own), np.zeros(n), np.zeros(1))
+            for _, own in stream.rows()
         )
-    check_finite(log_weights, allow_zero=joint.path.has_walls)
-    accepted = joint.transition.accepted(memory)
-    rows = list(carry)
-    for t, (_, own) in zip(moving, joint.stream.rows()):
-        sums = carry[t][3]
-        if end in of_rows[t]:
-            sums = np.append(sums, np.nan if accepted is None else np.sum(accepted[own]))
-        rows[t] = take(state, own), take(memory, own), log_weights[own], sums
-    return tuple(rows)
+
+    def advance(self, block: int, segment: int, carry: tuple) -> tuple:
+        """Likewise after a segment. Acceptance is noted at the ends of the row's own segments, so
+        that no other row matters.
+        """
+        begin, end = self.bounds[segment], self.bounds[segment + 1]
+        moving = [t for t, order in enumerate(self.orders) if len(order) > end]
+        n, (path, transition, stream, first_levels) = self.joint(block, moving, begin + 1)
+        passed = np.stack([self.orders[t][begin : end + 1] for t in moving], axis=1)
+        levels = np.repeat(first_levels + passed, n, axis=1)
+        state, memory, log_weights, _ = map(concatenate, zip(*(carry[t] for t in moving)))
+        with np.errstate(invalid="ignore"):  # inf - inf: reported here, after this segment
+            state, memory, log_weights = programs.anneal(
+                path, transition, state, memory, levels, stream, self.reverse, log_weights
+            )
+        check_finite(log_weights, allow_zero=path.has_walls)
+        accepted = transition.accepted(memory)
+        rows = list(carry)
+        for t, (_, own) in zip(moving, stream.rows()):
+            sums = carry[t][3]
+            if end in self.ends[t]:
+                sums = np.append(sums, np.nan if accepted is None else np.sum(accepted[own]))
+            rows[t] = take(state, own), take(memory, own), log_weights[own], sums
+        return tuple(rows)
