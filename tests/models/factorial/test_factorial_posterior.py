@@ -316,3 +316,7 @@ def test_shapes_are_sums_of_components(shapes, rank, pixels):
         make_factorial_shapes(10, noise_variance=-1.0)
     with pytest.raises(ValueError, match="shapes must be"):
         make_factorial_shapes(10, shapes="dots")
+    with pytest.raises(ValueError, match="shapes must be"):
+        make_factorial_shapes(10, shapes=["bars"])
+    with pytest.raises(ValueError, match="n_samples must be an integer"):
+        make_factorial_shapes(True)

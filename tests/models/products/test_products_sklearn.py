@@ -158,3 +158,14 @@ def test_partial_fit_that_diverges_leaves_the_model_as_it_was():
     with pytest.raises(ValueError, match="diverged|finite"):
         model.partial_fit(np.full((5, X.shape[1]), 1e308))
     assert model.partial_fit(X).score(X) == pytest.approx(score, abs=1)
+
+
+def test_without_tol_all_passes_are_made_and_log_z_is_not_estimated():
+    X = np.random.default_rng(0).laplace(size=(200, 2))
+    model = ProductOfExperts(max_iter=4, random_state=0).fit(X)
+    assert model.n_iter_ == 4
+    model.set_params(tol=None).fit(X)
+    assert model.n_iter_ == 4
+    assert not hasattr(model, "loss_curve_")
+    assert not hasattr(model, "converged_")
+    assert np.isfinite(model.score(X))
