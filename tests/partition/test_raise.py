@@ -107,7 +107,7 @@ def test_runs_down_the_ladder_segment_by_segment(monkeypatch):
     compiled = _programs.anneal
     monkeypatch.setattr(_programs, "anneal", anneal)
     starts = path.sample_base(2, Stream((1, 2)))
-    anneal_down([Plan(path, Gibbs(), 0)], [starts], 10, [(3, 4)])
+    anneal_down([Plan(path, Gibbs(), 0)], [starts], 10, ())
     first = [call[1:] for call in calls if call[0] == 0]
     assert first == [(25, 15, 1, True), (15, 5, 11, True), (5, 0, 21, True)]
 
@@ -116,7 +116,7 @@ def test_runs_down_the_ladder_segment_by_segment(monkeypatch):
 def test_mean_weight_from_exact_starts_is_the_inverse_ratio(weights):
     path = tiny_path(weights, n_hidden=4, n_visible=6)
     starts = Exact().sample(path, 4000, np.random.default_rng(0))
-    log_weights = anneal_down([Plan(path, Gibbs(), 0)], [starts], 10, [stream_key(0, 9)])[0]
+    log_weights = anneal_down([Plan(path, Gibbs(), 0)], [starts], 10, (9,))[0]
     by_start = np.exp(log_weights + Exact().fit(path).log_partition_).mean(axis=1)
     assert abs(by_start.mean() - 1) / (by_start.std() / np.sqrt(4000)) < Z_BOUND
     assert by_start.std() > 0.1  # four levels: the weights are far from constant
@@ -128,11 +128,11 @@ def test_bound_is_above_in_the_mean(weights):
     of honest cases.
     """
     problem = make_rbm_problem("medium", weights=weights)
-    plan = Plan(problem.path.with_ladder(np.linspace(0, 1, 30)), Gibbs(), 0)
+    path = problem.path.with_ladder(np.linspace(0, 1, 30))
     errors, by_start = [], []
     for seed in range(60):
         starts = Exact().sample(problem.path, 10, np.random.default_rng(seed))
-        log_weights = anneal_down([plan], [starts], 10, [stream_key(seed, 9)])[0]
+        log_weights = anneal_down([Plan(path, Gibbs(), seed)], [starts], 10, (9,))[0]
         errors.append(np.log(100) - logsumexp(log_weights) - problem.log_partition)
         by_start.append(np.log(10) - logsumexp(log_weights, axis=1).mean() - problem.log_partition)
     assert np.mean(errors) > -4 * np.std(errors) / np.sqrt(60)

@@ -130,7 +130,7 @@ def test_chains_that_go_down_from_exact_draws_give_the_inverse_without_bias(chai
 def test_without_resampling_particles_are_the_chains_of_annealing():
     path, _ = easy(41)
     populations = grow(path, 4, 10, 0.0)
-    (arrivals,) = anneal_up([Plan(path, Gibbs(), 0)], 40, [KEY])
+    (arrivals,) = anneal_up([Plan(path, Gibbs(), 0)], 40, ())
     np.testing.assert_array_equal(
         np.concatenate([p.state.v for p in populations]), arrivals.state.v
     )
