@@ -24,9 +24,9 @@ class Joint(NamedTuple):
 
 def joined(rows: Sequence[Any], streams: Sequence[Stream], n_chains: int) -> Joint:
     """Return what n chains of each row move on; a row has a `path` and a `transition`."""
-    first_levels = np.cumsum([0, *(len(row.path.ladder) for row in rows[:-1])])
     if len(rows) == 1:
-        return Joint(rows[0].path, rows[0].transition, streams[0], first_levels)
+        return Joint(rows[0].path, rows[0].transition, streams[0], np.zeros(1, dtype=np.int64))
+    first_levels = np.cumsum([0, *(len(row.path.ladder) for row in rows[:-1])])
     path = rows[0].path.side_by_side([row.path for row in rows], n_chains)
     path.ladder = np.concatenate([row.path.ladder for row in rows])
     transition = rows[0].transition.side_by_side(rows, path.ladder)
