@@ -25,7 +25,8 @@ from sklpf import (
     compare,
     score_interval,
 )
-from sklpf.models import DecoderModel, ScoreInterval, _direct_ratio
+from sklpf.models import DecoderModel, ScoreInterval
+from sklpf.models.comparing import _direct_ratio
 
 BINARY = (load_digits().data > 7).astype(np.float64)
 TRAIN, TEST = BINARY[:1200], BINARY[1200:]
@@ -145,7 +146,9 @@ def test_exact_models_and_such_that_differ_much_are_not_sampled(monkeypatch):
 def test_a_direct_run_that_does_not_converge_is_not_used(monkeypatch):
     a, b = two_stages()
     monkeypatch.setattr("sklpf.models.rbm._ratio_path._N_SWEEPS", 32)
-    monkeypatch.setattr("sklpf.models._direct_ratio.MOST_BETWEEN", -1.0)  # all draws are doubted
+    monkeypatch.setattr(
+        "sklpf.models.comparing._direct_ratio.MOST_BETWEEN", -1.0
+    )  # all draws are doubted
     found = compare(b, a, TEST)
     assert found == compare(b, a, TEST, ratio="difference")
     assert found.converged

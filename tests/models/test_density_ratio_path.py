@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import t as student_t
 
 from sklpf import HAIS, MeanCovarianceRBM, ParallelTempering, ProductOfExperts, compare
-from sklpf.models._density_ratio_path import DensityRatioPath
-from sklpf.models._direct_ratio import ratio_result
+from sklpf.models.comparing._density_ratio_path import DensityRatioPath
+from sklpf.models.comparing._direct_ratio import ratio_result
 from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_transition
 from sklpf.transitions import HMC

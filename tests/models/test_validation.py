@@ -29,9 +29,9 @@ from sklpf import (
 )
 from sklpf.datasets import make_bars_corpus
 from sklpf.models._learning import all_or_nothing
-from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._validation import validate_data
 from sklpf.models.lda import LDAPath
+from sklpf.models.scoring._likelihood import LogLikelihoodMixin
 from sklpf.paths import TemperedPath
 
 GOOD = sp.csr_matrix(np.array([[1.0, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]]))

@@ -22,7 +22,7 @@ from sklpf import (
     Uniform,
 )
 from sklpf.interop import from_prior_transform
-from sklpf.models._density_ratio_path import DensityRatioPath
+from sklpf.models.comparing._density_ratio_path import DensityRatioPath
 from sklpf.partition import Draws
 from sklpf.partition.checks._regions import region_alarms
 from sklpf.paths import LocalMasses, Stream, stream_key
