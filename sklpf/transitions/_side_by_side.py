@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from sklpf._utils.random import RowStreams, Stream
 
-
 _FIRST = np.zeros(1, dtype=np.int64)
 
 
