@@ -148,10 +148,10 @@ found = {
 # Bias, spread and RMSE in nats
 # -----------------------------
 # Nearly all estimates are too low: the narrow Gaussian can only be reached from
-# the wide base, and ten chains return there only a few times. Three checks don't
-# show this: chains cross the ladder, halves of the run agree, and so does a
-# second estimate from the same states. But the states of the ten groups lie in
-# different modes, and so most of these runs raise an alarm. A run in which
+# the wide base, and ten chains return there only a few times. Three checks
+# don't show this: chains cross the ladder, halves of the run agree, and so does
+# a second estimate from the same states. But the states of the ten groups lie
+# in different modes, and so most of these runs raise an alarm. A run in which
 # hardly any chain has entered the narrow Gaussian raises none: it counts as
 # converged, and is log 2 too low.
 
