@@ -18,7 +18,7 @@ from sklpf.programs._sums import LevelSums
 
 
 def _faster(plain):
-    """Decorator: the compiled form of a plain loop. It takes a path's packed `model` in the place of
+    """Decorator: the compiled form of a plain loop. It takes a packed `model` in the place of
     the transition.
     """
 
