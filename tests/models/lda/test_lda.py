@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, Exact, LatentDirichletAllocation, compare
 from sklpf.datasets import make_bars_corpus
-from sklpf.models.lda._completion import split_tokens
+from sklpf.models.lda._counts import split_tokens
 
 QUICK = AIS(n_temperatures=50, n_chains=16)
 UNTRUSTED = pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted")

@@ -10,16 +10,15 @@ from scipy.special import gammaln, logsumexp
 
 from sklpf import LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
-from sklpf.models.lda.learning._cooling import DocumentTempering
-from sklpf.models.lda.learning._inference import Settings, infer_documents, task_map, update_topics
-from sklpf.models.lda.learning._tempered_partition import (
+from sklpf.models.lda.learning._posterior import Posterior, Topics
+from sklpf.models.lda.learning._tempering import (
     CorpusSize,
+    DocumentTempering,
     corpus_log_partition,
     interpolation,
     log_partition,
     nodes,
 )
-from sklpf.models.lda.learning._topics import Topics
 from sklpf.variational import GlobalTempering, temperature_ladder
 
 K, V, ALPHA, ETA = 3, 5, 0.5, 0.4
@@ -124,13 +123,10 @@ def test_interpolation_is_exact_for_polynomials_and_close_for_partitions():
 # ---- bounds of the whole
 def sweep(topics, X, alpha, gamma, tempering):
     """One sweep of coordinate ascent; returns the bound before the topics move, gamma and U."""
-    with task_map(1) as tasks:
-        settings = Settings(1e-10, 3000)
-        found = infer_documents(
-            topics, X, alpha, gamma, settings, tasks, inverse=tempering.inverse, joint=True
-        )
-        objective = found.bound(alpha).sum() + topics.bound() + tempering.term
-        update_topics(topics, found, 1.0, 1.0, tasks)
+    posterior = Posterior(topics, alpha, tolerance=1e-10, max_iter=3000)
+    found = posterior.infer(X, gamma, tempering.inverse, joint=True)
+    objective = found.bound(alpha).sum() + topics.bound() + tempering.term
+    posterior.update(found, 1.0, 1.0)
     return objective, found.gamma, found.joints.sum()
 
 
