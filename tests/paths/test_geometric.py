@@ -23,6 +23,7 @@ from sklpf import (
     Gaussian,
     GeometricPath,
     LatentDirichletAllocation,
+    Mixture,
     ParallelTempering,
     ProductOfExperts,
     StudentT,
@@ -775,3 +776,14 @@ def test_functions_of_one_point_may_give_their_own_array_again():
         state = path.at(points)
         np.testing.assert_allclose(state.gain + state.log_base, -0.5 * np.sum(points**2, axis=1))
         np.testing.assert_allclose(path.gradients(state)[1] + path.gradients(state)[0], -points)
+
+
+@pytest.mark.parametrize(
+    "base",
+    [StudentT(0, 1, df=1), Mixture([Uniform([-1], [1]), StudentT(0, 1, df=1)])],
+    ids=lambda base: type(base).__name__,
+)
+def test_a_base_that_is_not_truncated_to_the_bounds_is_refused(base):
+    """3 % of its draws lie outside: log Z would be 1.1 nats too high, without an alarm."""
+    with pytest.raises(ValueError, match="base draws points outside bounds"):
+        GeometricPath(lambda x: -np.abs(x[:, 0]) / 50, base=base, bounds=(-20, 20))
