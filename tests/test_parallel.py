@@ -2,8 +2,6 @@
 interrupted.
 """
 
-import contextlib
-import errno
 import functools
 import os
 import signal
@@ -24,76 +22,10 @@ from sklpf._utils.parallel import (
     fingerprint,
     one_blas_thread,
     parallel_map,
-    removing_checkpoints,
     run_segments,
 )
 from sklpf.partition import AIS
-from sklpf.paths import Gaussian, GeometricPath, Path
-
-# ---- blocks and segments
-
-
-def _zeros(block):
-    return np.full(2, float(block)), (np.zeros(1), np.zeros(0))
-
-
-def _count(block, segment, carry):
-    values, (order, nothing) = carry
-    return values * 2, (order * 10 + segment, nothing)
-
-
-@pytest.mark.parametrize("n_jobs", [None, 1, 2])
-def test_run_segments_goes_through_the_segments_in_order(n_jobs):
-    carries = run_segments(_zeros, _count, 5, 3, n_jobs=n_jobs, stage="count")
-    for block, (values, (order, nothing)) in enumerate(carries):
-        np.testing.assert_array_equal(values, [8 * block] * 2)
-        np.testing.assert_array_equal(order, [12])  # segments 0, 1, 2
-        assert nothing.shape == (0,)
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_on_segment_is_called_here_after_each_segment_of_all_blocks(n_jobs):
-    seen = []
-
-    def look(segment, carries):
-        seen.append((segment, os.getpid(), [int(order[0]) for _, (order, _) in carries]))
-
-    run_segments(_zeros, _count, 3, 3, n_jobs=n_jobs, stage="count", on_segment=look)
-    assert seen == [
-        (0, os.getpid(), [0] * 3),
-        (1, os.getpid(), [1] * 3),
-        (2, os.getpid(), [12] * 3),
-    ]
-
-
-def test_on_segment_is_told_of_segments_that_are_read_back(tmp_path):
-    seen = []
-    for _ in range(2):
-        run_segments(
-            _zeros,
-            _count,
-            2,
-            3,
-            n_jobs=1,
-            checkpoint=Checkpoint(tmp_path, "name"),
-            stage="count",
-            on_segment=lambda segment, carries: seen.append((segment, int(carries[0][1][0][0]))),
-        )
-    assert seen == [(0, 0), (1, 1), (2, 12), (0, 12), (1, 12), (2, 12)]
-
-
-def _refuse_one(item):
-    if item == 1:
-        raise ValueError("no 1")
-    return item + 10
-
-
-@pytest.mark.parametrize("n_jobs", [None, 1, 2])
-@pytest.mark.parametrize("items", [[], [5], range(2, 20)])
-def test_parallel_map_keeps_the_order(items, n_jobs):
-    assert parallel_map(_refuse_one, items, n_jobs=n_jobs) == [item + 10 for item in items]
-    with pytest.raises(ValueError, match="no 1"):
-        parallel_map(_refuse_one, [0, 1, 2], n_jobs=n_jobs)
+from sklpf.paths import Path
 
 
 # ---- the same bits everywhere
@@ -220,20 +152,6 @@ def test_a_finished_run_removes_its_own_files_and_runs_anew(tmp_path, monkeypatc
         assert set(tmp_path.iterdir()) == others
 
 
-@pytest.mark.parametrize("fails", [True, False])
-def test_of_nested_runs_the_outermost_decides(tmp_path, fails):
-    Checkpoint(tmp_path, "unrelated").save("a", 1, np.zeros(2))
-    with contextlib.suppress(KeyError), removing_checkpoints():
-        Checkpoint(tmp_path, "outer").save("a", 1, np.zeros(2))
-        with removing_checkpoints():
-            Checkpoint(tmp_path, "inner").save("a", 1, np.zeros(2))
-        assert len(list(tmp_path.iterdir())) == 3
-        if fails:
-            raise KeyError
-    names = ["inner-a.npz", "outer-a.npz"] if fails else []
-    assert sorted(file.name for file in tmp_path.iterdir()) == [*names, "unrelated-a.npz"]
-
-
 @pytest.mark.usefixtures("files_stay")
 def test_runs_that_differ_do_not_share_files(tmp_path):
     path, options = (
@@ -336,30 +254,6 @@ def test_a_damaged_checkpoint_is_named(tmp_path, damage):
     assert len(fit(path, **options)) == 40 + 10
 
 
-def test_checkpoint_takes_nested_carries_and_leaves_no_temporary_file(tmp_path):
-    kept = Checkpoint(tmp_path / "new" / "folder", "name")
-    carry = (np.arange(3, dtype=np.uint8), (np.array(2.5), np.zeros((0, 4))))
-    assert kept.load("a", carry) == (0, carry)
-    kept.save("a", 7, carry)
-    n_segments, (first, (second, third)) = kept.load("a", carry)
-    assert n_segments == 7
-    assert first.dtype == np.uint8
-    np.testing.assert_array_equal(first, carry[0])
-    assert second == 2.5
-    assert third.shape == (0, 4)
-    assert [file.name for file in kept.directory.iterdir()] == ["name-a.npz"]
-
-
-def test_files_of_one_run_can_not_be_exchanged(tmp_path):
-    kept = Checkpoint(tmp_path, "name")
-    for name in "ab":
-        kept.save(name, 1, np.zeros(2))
-    kept._file("a").rename(tmp_path / "other")
-    kept._file("b").rename(kept._file("a"))
-    with pytest.raises(ValueError, match="not those that were saved under this name"):
-        kept.load("a", np.zeros(2))
-
-
 def test_another_process_may_finish_the_same_run(tmp_path, monkeypatch):
     """It removes what this one is about to read, and what it is writing."""
     mine, other = Checkpoint(tmp_path, "name"), Checkpoint(tmp_path, "name")
@@ -377,23 +271,6 @@ def test_another_process_may_finish_the_same_run(tmp_path, monkeypatch):
     mine.save("a", 3, np.ones(2))
     assert mine.load("a", np.zeros(2))[0] == 3
     assert [file.name for file in tmp_path.iterdir()] == ["name-a.npz"]
-
-
-def test_a_failed_save_leaves_the_file_before(tmp_path, monkeypatch):
-    kept = Checkpoint(tmp_path, "name")
-    kept.save("a", 1, np.zeros(2))
-
-    def full_disk(*arguments, **arrays):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(np, "savez", full_disk)
-        message = f"checkpoint {tmp_path} can't be written to .*No space left.*: free space there"
-        with pytest.raises(OSError, match=message) as raised:
-            kept.save("a", 2, np.ones(2))
-    assert raised.value.errno == errno.ENOSPC
-    assert kept.load("a", np.zeros(2))[0] == 1
-    assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("directory", ["", "file", "file/inside"])
@@ -554,28 +431,6 @@ def test_peak_memory_does_not_grow_with_the_number_of_sweeps(path, short, long):
     # a few arrays of the ladder's length; the levels of a whole run would take 20 chains * 8 bytes
     # a level and array
     assert growth < 6 * 8 * (long - short)
-
-
-WIDTH = 1.0
-
-
-def bell_of_global_width(x):
-    return -0.5 * np.sum((x / WIDTH) ** 2, axis=1)
-
-
-@pytest.mark.usefixtures("files_stay")
-def test_a_density_that_reads_another_global_does_not_resume(tmp_path, monkeypatch):
-    """A pickle names the function and not what it reads."""
-    path = GeometricPath(bell_of_global_width, base=Gaussian(np.zeros(2), 4.0))
-    options = {"n_temperatures": 20, "n_chains": 20, "checkpoint": tmp_path}
-    narrow = fit(path, **options)
-    n_files = len(list(tmp_path.iterdir()))
-    np.testing.assert_array_equal(fit(path, **options), narrow)
-    assert len(list(tmp_path.iterdir())) == n_files
-    monkeypatch.setattr(sys.modules[__name__], "WIDTH", 1.3)
-    wide = fit(path, **options)
-    np.testing.assert_array_equal(wide, fit(path, **{**options, "checkpoint": None}))
-    assert not np.array_equal(wide, narrow)
 
 
 @pytest.mark.usefixtures("files_stay")

@@ -30,7 +30,7 @@ from sklpf import (
     ProductOfExperts,
 )
 from sklpf._utils import progress as _progress
-from sklpf._utils.progress import in_words, say
+from sklpf._utils.progress import say
 from sklpf.training import _loop, train
 
 RNG = np.random.default_rng(0)
@@ -215,18 +215,6 @@ def test_score_tells_callbacks_of_a_model_of_its_estimator(recorder):
     assert not hasattr(model.partition_estimator_, "_skl_callbacks")
 
 
-def test_a_callback_of_a_model_and_of_its_estimator_hears_a_score_once(recorder):
-    estimator = AIS(20, 50).set_callbacks(recorder)
-    model = BernoulliRBM(4, n_iter=1, partition_estimator=estimator, random_state=0).fit(BINARY)
-    model.set_callbacks(recorder).score(BINARY)
-    assert (
-        recorder.heard.count(("setup", "AIS"))
-        == recorder.heard.count(("begin", "AIS", "fit", None))
-        == 1
-    )
-    assert estimator._skl_callbacks == [recorder]
-
-
 def test_a_fit_that_raises_tears_callbacks_down(recorder):
     model = BernoulliRBM(3, learning_rate=1e300, batch_size=100, random_state=0).set_callbacks(
         recorder
@@ -236,17 +224,6 @@ def test_a_fit_that_raises_tears_callbacks_down(recorder):
     assert recorder.heard[-1] == ("teardown", "BernoulliRBM")
     assert not hasattr(model, "components_")
     assert not hasattr(model, "_callback_fit_ctx")
-
-
-def test_the_progress_bar_of_scikit_learn_shows_fits(capsys):
-    pytest.importorskip("rich")
-    callback = pytest.importorskip("sklearn.callback")
-    BernoulliRBM(4, n_iter=3, random_state=0).set_callbacks(callback.ProgressBar()).fit(BINARY)
-    AIS(20, 50, random_state=0).set_callbacks(callback.ProgressBar()).fit(RBM)
-    shown = capsys.readouterr().out
-    assert "BernoulliRBM - fit" in shown
-    assert "AIS - anneal" in shown
-    assert "100%" in shown
 
 
 # -- lines
@@ -316,22 +293,6 @@ def test_lines_go_to_logging_where_it_shows_them_and_are_printed_elsewhere(logge
     assert capsys.readouterr().out == "printed\nprinted too: no handler\n"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.0123, "12 ms"),
-        (0.42, "0.4 s"),
-        (12.3, "12 s"),
-        (99.4, "99 s"),
-        (180, "3 min"),
-        (5400, "90 min"),
-        (9000, "2.5 h"),
-    ],
-)
-def test_durations_in_words(seconds, words):
-    assert in_words(seconds) == words
-
-
 class Broken(io.StringIO):
     """As of a pipe whose reader has gone."""
 
@@ -378,17 +339,6 @@ def test_lines_about_passes_come_once_a_second_and_after_the_last(monkeypatch, c
     Model().fit()
     said = [int(line.split()[2]) for line in capsys.readouterr().out.splitlines()]
     assert said == [1, 4, 7, 8]
-
-
-def test_verbose_must_be_one_number():
-    with pytest.raises(ValueError, match="'verbose' parameter of BernoulliRBM"):
-        BernoulliRBM(verbose=np.array([1, 2])).fit(np.eye(2))
-
-
-@pytest.mark.parametrize("model", [BernoulliRBM(n_jobs=0), BernoulliRBM(n_jobs=True)])
-def test_n_jobs_must_count_jobs(model):
-    with pytest.raises(ValueError, match="'n_jobs' parameter of BernoulliRBM"):
-        model.fit(np.eye(2))
 
 
 @pytest.mark.parametrize(

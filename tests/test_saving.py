@@ -167,10 +167,3 @@ def test_a_load_warns_once_however_much_is_in_it(monkeypatch):
         assert f"saved by version {version} of sklpf is read by version 99.1" in str(
             warning.message
         )
-
-
-def test_what_knows_no_version_is_of_an_unknown_one():
-    state = RBM.__getstate__()
-    del state["_sklpf_version"]
-    with pytest.warns(InconsistentVersionWarning, match="saved by version unknown of sklpf"):
-        BernoulliRBM().__setstate__(state)

@@ -2,7 +2,6 @@
 
 import functools
 import importlib.util
-import io
 import logging
 import multiprocessing
 import subprocess
@@ -186,17 +185,6 @@ def unannounced(monkeypatch):
     monkeypatch.setattr(announcer, "announced", set())
 
 
-def test_the_first_compilation_of_a_file_is_logged(caplog, unannounced):
-    caplog.set_level(logging.INFO, logger="sklpf")
-    _, outer = kernels()
-    assert not caplog.records
-    for x in (1, 2, 1.5):  # two signatures
-        outer(x)
-    assert [record.getMessage() for record in caplog.records] == [
-        "compiling kernels for sklpf.models.mine._kernels, once, about 10 s"
-    ]
-
-
 @pytest.mark.parametrize(
     ("process", "terminal"), [("MainProcess", 1), ("Worker", 1), ("MainProcess", 0)]
 )
@@ -210,14 +198,6 @@ def test_a_person_at_a_terminal_is_told_once(process, terminal, capsys, monkeypa
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == told
     assert all("sklpf.warm_up()" in line for line in lines)
-
-
-@pytest.mark.parametrize("stream", [None, io.StringIO(), object()], ids=["none", "closed", "other"])
-def test_a_first_compilation_needs_no_standard_error(stream, monkeypatch, unannounced):
-    if isinstance(stream, io.StringIO):
-        stream.close()
-    monkeypatch.setattr(sys, "stderr", stream)
-    assert kernels()[1](1) == 4
 
 
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])

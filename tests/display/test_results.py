@@ -15,17 +15,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklpf import (
-    AIS,
     BAR,
     RTS,
     SMC,
     BernoulliRBM,
     Exact,
-    LatentDirichletAllocation,
     ParallelTempering,
-    ThermodynamicIntegration,
 )
-from sklpf.datasets import make_bars_corpus
 from sklpf.display import (
     ComparisonDisplay,
     ConvergenceDisplay,
@@ -36,8 +32,6 @@ from sklpf.display import (
     WeightsDisplay,
 )
 from sklpf.partition import PartitionResult
-
-DISPLAYS = [ConvergenceDisplay, LogPartitionDisplay, RunDisplay, WeightsDisplay]
 
 
 # ---- what is drawn
@@ -81,16 +75,6 @@ def test_every_curve_has_errors_that_rise_from_the_base_to_those_of_the_result(r
     assert display.half_width[-1] == pytest.approx(result.interval()[1] - result.log_partition)
 
 
-@may_not_converge()
-def test_what_has_no_interval_has_no_band(tempering):
-    result = ThermodynamicIntegration(rule="trapezoid").fit(tempering.run_).result_
-    assert result.statement == "approximate"
-    display = LogPartitionDisplay.from_result(result)
-    assert display.half_width is None
-    assert len(display.axes_) == 1
-    assert "approximate" in display.name
-
-
 def test_tempering_shows_neighbours_and_round_trips(tempering):
     display, found = RunDisplay.from_estimator(tempering), tempering.result_.diagnostics
     swaps, overlap = display.axes_[1].patches
@@ -102,15 +86,6 @@ def test_tempering_shows_neighbours_and_round_trips(tempering):
     )  # few levels of an easy model
     np.testing.assert_array_equal(
         [bar.get_height() for bar in display.axes_[2].patches], found["round_trips"]
-    )
-
-
-def test_simulated_tempering_shows_shares_and_crossings(rts):
-    display, found = RunDisplay.from_estimator(rts), rts.result_.diagnostics
-    np.testing.assert_array_equal(display.axes_[1].patches[0].get_data().values, found["overlap"])
-    np.testing.assert_array_equal(display.axes_[2].lines[0].get_ydata(), found["shares"])
-    np.testing.assert_array_equal(
-        [bar.get_height() for bar in display.axes_[3].patches], found["crossed"]
     )
 
 
@@ -128,14 +103,6 @@ def test_weights_are_drawn_in_order_with_their_tail(ais):
     assert display.effective_sample_size_ == pytest.approx(
         ais.result_.diagnostics["effective_sample_size"]
     )
-
-
-def test_weights_of_zero_are_counted_and_few_weights_have_no_tail():
-    display = WeightsDisplay([[0.0, -np.inf], [1.0, -1.0]]).plot()
-    points, _ = display.ax_.lines
-    assert points.get_label() == "3 weights, and 1 of 0"
-    assert len(points.get_ydata()) == 3
-    assert len(display.tail_weights_) == 0
 
 
 @pytest.mark.parametrize("log_weights", [[], [np.nan, 0.0], [-np.inf, -np.inf], [np.inf, 0.0]])
@@ -156,13 +123,6 @@ def test_rounds_are_drawn_against_sweeps(tempering):
     assert found["round_sweeps"][-1] == result.n_sweeps
 
 
-def test_a_round_without_an_error_has_no_bar():
-    display = ConvergenceDisplay(
-        np.array([10, 20]), np.array([1.0, 2.0]), np.array([np.inf, 0.5])
-    ).plot()
-    assert display.ax_.get_ylim()[1] < 3
-
-
 # ---- whose result
 @may_not_converge()
 def test_models_and_pipelines_show_their_log_partition(rbm):
@@ -180,22 +140,6 @@ def test_models_and_pipelines_show_their_log_partition(rbm):
     assert (
         LogPartitionDisplay.from_estimator(pipeline).log_partition_curve[-1] == model.log_partition_
     )
-
-
-@pytest.mark.parametrize("kind", DISPLAYS)
-def test_unfitted_estimators_and_other_objects_are_refused(kind):
-    with pytest.raises(NotFittedError):
-        kind.from_estimator(AIS())
-    with pytest.raises(
-        TypeError,
-        match="estimator must be a fitted partition estimator or model of sklpf, got Func",
-    ):
-        kind.from_estimator(FunctionTransformer().fit([[0.0]]))
-    with pytest.raises(
-        TypeError, match="result must be a PartitionResult, such as result_, got float"
-    ):
-        kind.from_result(1.0)
-    assert not plt.get_fignums()
 
 
 @pytest.mark.parametrize(
@@ -227,18 +171,6 @@ def test_a_result_without_what_is_drawn_is_refused_and_who_has_it_is_named(rbm, 
     assert not plt.get_fignums()
 
 
-@pytest.mark.parametrize("kind", DISPLAYS)
-def test_results_of_rows_are_refused_and_the_way_to_one_row_is_named(kind):
-    counts, _, _ = make_bars_corpus(30, size=3, n_tokens=10, random_state=0)
-    lda = LatentDirichletAllocation(3, max_iter=2, random_state=0).fit(counts)
-    lda.score(counts[:4])
-    with pytest.raises(
-        ValueError,
-        match=r"has 4, one for each row, .*: fit the estimator on path.row\(t\) for that",
-    ):
-        kind.from_estimator(lda)
-
-
 # ---- where
 def test_panels_go_where_they_are_sent(tempering):
     figure, (left, right) = plt.subplots(1, 2)
@@ -254,18 +186,6 @@ def test_panels_go_where_they_are_sent(tempering):
     assert one.ax_ is right
     assert right.get_legend().get_texts()[0].get_text() == "mine"
     assert plt.get_fignums() == [figure.number]
-
-
-def test_axes_that_do_not_fit_are_refused(tempering):
-    figure, axes = plt.subplots(1, 3)
-    with pytest.raises(
-        ValueError, match="one matplotlib Axes or an array of 2, as many as LogPartitionDisplay has"
-    ):
-        LogPartitionDisplay.from_estimator(tempering, ax=axes)
-    with pytest.raises(ValueError, match="ax must be one matplotlib Axes or an array of 1"):
-        ConvergenceDisplay.from_estimator(tempering, ax="here")
-    with pytest.raises(ValueError, match="ax must come from subplots to be divided into 4 panels"):
-        RunDisplay.from_estimator(tempering, ax=figure.add_axes((0, 0, 1, 1)))
 
 
 # ---- matplotlib
@@ -311,8 +231,3 @@ except ImportError as error:
 def test_what_can_not_be_drawn_is_named(display, message):
     with pytest.raises((TypeError, ValueError), match=message):
         display.plot()
-
-
-def test_lists_are_drawn():
-    display = LogPartitionDisplay([0, 1], [0, 1], half_width=[0, 1]).plot()
-    np.testing.assert_array_equal(display.ax_.lines[0].get_ydata(), [0, 1])

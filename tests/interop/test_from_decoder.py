@@ -1,6 +1,5 @@
 """Decoders in NumPy, PyTorch and JAX give the same; what can't be used is refused in a sentence."""
 
-import importlib.util
 import pickle
 
 import numpy as np
@@ -61,33 +60,6 @@ def test_what_can_not_be_used_is_refused(parameters, message):
 def test_what_can_not_be_called_is_refused(parameters, message):
     with pytest.raises(TypeError, match=message):
         make(**parameters)
-
-
-@pytest.mark.parametrize("chunk_size", [1, 2, 4])
-def test_small_chunks_give_the_same(chunk_size):
-    rows = make().sample(3, random_state=0)
-    np.testing.assert_array_equal(make(chunk_size=chunk_size).sample(3, random_state=0), rows)
-
-
-@pytest.mark.parametrize("decoder", [None, 3, "text"])
-def test_what_is_no_function_is_refused(decoder):
-    with pytest.raises(TypeError, match="must be a function"):
-        make(decoder)
-
-
-@pytest.mark.skipif(importlib.util.find_spec("jax") is not None, reason="JAX finds the gradient")
-def test_functions_without_a_gradient_are_refused():
-    with pytest.raises(TypeError, match="pullback"):
-        make(pullback=None)
-
-
-def test_decoders_may_write_to_what_they_are_given():
-    def decoder(z):
-        z *= 2
-        return NETWORK.decoder(z / 2)
-
-    rows = make().sample(3, random_state=0)
-    np.testing.assert_array_equal(make(decoder).sample(3, random_state=0), rows)
 
 
 def test_decoders_may_give_their_own_array_again():
@@ -152,15 +124,6 @@ def test_a_module_scores_as_the_same_network_in_numpy(module, torch):
         assert torch.equal(parameter, before[name])
     copy = pickle.loads(pickle.dumps(clone(model).fit(ROWS)))
     np.testing.assert_array_equal(scores(copy), scores(model))
-
-
-def test_a_module_in_single_precision_stays_so(module, torch):
-    latents = np.random.default_rng(0).normal(size=(256, 2))
-    outputs, pullback = from_decoder(module.float(), 2).forward(latents)
-    np.testing.assert_allclose(outputs, NETWORK.decoder(latents), atol=1e-5)
-    weights = np.ones_like(outputs)
-    np.testing.assert_allclose(pullback(weights), NETWORK.pullback(latents, weights), atol=1e-4)
-    assert {parameter.dtype for parameter in module.parameters()} == {torch.float32}
 
 
 def test_a_method_of_a_module_is_one_too(module, torch):

@@ -109,11 +109,6 @@ def test_wrong_arrays(arrays, message):
         from_torch(module(**arrays))
 
 
-def test_arrays_of_something_else():
-    with pytest.raises(TypeError, match="v_bias must be real numbers"):
-        from_torch(types.SimpleNamespace(W=WEIGHTS, v_bias=["a", "b"], h_bias=HIDDEN))
-
-
 @pytest.mark.parametrize("name", ["T", "temperature"])
 def test_a_temperature_is_refused_until_it_is_said_what_it_means(name, expected):
     rbm = module(**{name: 0.5})
@@ -133,26 +128,6 @@ def test_a_temperature_is_refused_until_it_is_said_what_it_means(name, expected)
     np.testing.assert_allclose(
         from_torch(module(**{name: 1.0})).score_samples(ROWS), expected, atol=1e-12
     )
-
-
-@pytest.mark.parametrize("value", [None, lambda: 0.5, "hot", True])
-def test_what_is_no_number_is_no_temperature(value, expected):
-    for name in ("T", "temperature"):
-        np.testing.assert_allclose(
-            from_torch(module(**{name: value})).score_samples(ROWS), expected, atol=1e-12
-        )
-
-
-@pytest.mark.parametrize("temperature", [0, -1, np.inf, np.nan, "hot", True, np.True_])
-def test_impossible_temperatures(temperature):
-    with pytest.raises(ValueError, match="temperature must be a finite number above 0"):
-        from_torch(module(), temperature=temperature)
-
-
-def test_other_parameters_are_those_of_from_parameters():
-    rbm = from_torch(module(), visible_mean=np.full(4, 0.2), random_state=1)
-    assert rbm.random_state == 1
-    np.testing.assert_array_equal(rbm.visible_mean_, np.full(4, 0.2))
 
 
 # ---- PyTorch itself

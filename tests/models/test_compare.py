@@ -23,7 +23,6 @@ from sklpf import (
     ParallelTempering,
     ProductOfExperts,
     compare,
-    score_interval,
 )
 from sklpf.models import DecoderModel, ScoreInterval, _direct_ratio
 
@@ -210,17 +209,6 @@ def test_pipelines_are_compared_by_what_their_last_steps_say():
     )
 
 
-def test_score_interval_of_a_pipeline_is_that_of_its_last_step():
-    X = load_digits().data
-    pipeline = make_pipeline(Binarizer(threshold=7), trained(4))
-    expected = pipeline[-1].score_interval(TEST, 0.9)
-    assert score_interval(pipeline, X[1200:], 0.9) == expected
-    assert score_interval(make_pipeline(pipeline), X[1200:], 0.9) == expected
-    assert score_interval(pipeline[-1], TEST, level=0.9) == expected
-    with pytest.raises(TypeError, match="model must be a model of sklpf .* or a pipeline"):
-        score_interval(make_pipeline(Binarizer(threshold=7), KernelDensity().fit(TEST)), X)
-
-
 def test_pipelines_with_other_preprocessing_are_refused():
     X = np.random.default_rng(0).normal(size=(100, 3)) * [1, 2, 3]
     bare = ProductOfExperts(algorithm="ml", random_state=0).fit(X)
@@ -271,26 +259,3 @@ def test_densities_probabilities_and_documents_are_not_compared():
         for kind, noise in (("bernoulli", None), ("gaussian", 1.0))
     ]
     assert [decoder._discrete for decoder in decoders] == [True, False]
-
-
-# ---- fits whose likelihood still jumps
-def test_comparisons_name_training_that_has_not_settled():
-    X = (load_digits().data > 7).astype(float)
-    options = {"learning_rate": 0.05, "n_iter": 30, "random_state": 0}
-    jumping, settled, other = (
-        BernoulliRBM(12, **options, average=average, n_chains=n_chains).fit(X[:1200])
-        for average, n_chains in ((False, None), (True, None), (True, 20))
-    )
-    difference = compare(jumping, settled, X[1200:])
-    own = jumping.log_likelihood_scatter_, settled.log_likelihood_scatter_
-    assert difference.scatter == pytest.approx(np.hypot(*own))
-    assert own[0] > 0.1 > own[1]
-    assert "training has not settled" in difference.summary()
-    assert "training has not settled" in repr(
-        compare({"jumping": jumping, "settled": settled}, X=X[1200:])
-    )
-    assert compare(other, settled, X[1200:]).notes == ()
-    assert "between the last passes of training" in settled.score_interval(X[1200:]).summary()
-    known = BernoulliRBM.from_parameters(np.zeros((1, 64)), np.zeros(64), np.zeros(1))
-    assert np.isnan(known.score_interval(X).scatter)
-    assert "between the last passes" not in known.score_interval(X).summary()

@@ -1,6 +1,5 @@
 """compare_fits: procedures compared by many fits of each."""
 
-import sys
 import warnings
 
 import numpy as np
@@ -9,9 +8,7 @@ from interruption import saves
 from scipy.sparse import csr_array
 from scipy.stats import binom
 from scipy.stats import t as student_t
-from sklearn.base import clone
 from sklearn.decomposition import PCA
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -26,15 +23,11 @@ from sklearn.preprocessing import Binarizer, FunctionTransformer
 
 from sklpf import (
     AIS,
-    HAIS,
     BernoulliRBM,
     GaussianRBM,
-    LatentDirichletAllocation,
     ParallelTempering,
-    ProductOfExperts,
     compare_fits,
 )
-from sklpf.interop import from_decoder
 from sklpf.models import FitComparison, FitInterval
 
 TRUE = BernoulliRBM.from_parameters(
@@ -163,14 +156,6 @@ def test_rows_of_a_group_count_as_one():
         ).difference("none", "again")
     assert found[10].mean == pytest.approx(found[1].mean, rel=0.1)
     assert half(found[10].sampling) == pytest.approx(half(found[1].sampling), rel=0.1)
-
-
-def test_an_int_as_cv_holds_out_whole_groups():
-    groups = np.repeat(["a", "b", "c", "d"], 15)
-    found = compare_fits(two(), X, groups=groups, cv=2, random_state=0)
-    for fits in found.held_out.fits["1 unit"]:
-        assert len(fits.groups) == 30
-        assert len(np.unique(fits.groups)) == 2
 
 
 def test_the_interval_covers():
@@ -329,64 +314,6 @@ def test_an_interrupted_comparison_goes_on(tmp_path, n_jobs):
     assert list(tmp_path.iterdir()) == []
 
 
-THRESHOLD = 0.5
-
-
-def above_threshold(X):
-    return np.asarray(X) > THRESHOLD
-
-
-def weighted(z):
-    return z @ np.full((1, 6), THRESHOLD)
-
-
-def pulled(z, g):
-    return g.sum(axis=1, keepdims=True) * THRESHOLD
-
-
-@pytest.mark.parametrize("kind", ["step", "decoder"])
-def test_a_comparison_of_other_functions_does_not_go_on(tmp_path, monkeypatch, kind):
-    """A pickle names them, and not what they read."""
-
-    def candidates():
-        if kind == "step":
-            step = FunctionTransformer(above_threshold)
-            return {f"{n}": make_pipeline(PCA(6), step, rbm(n)) for n in (1, 2)}
-        few = HAIS(10, 20, tol=None)
-        return {
-            f"{n} chains": from_decoder(
-                weighted, 1, pullback=pulled, partition_estimator=clone(few).set_params(n_chains=n)
-            )
-            for n in (10, 20)
-        }
-
-    options = {"cv": 3, "random_state": 0}
-    with saves(interrupt_at=4):
-        compare_fits(candidates(), X, checkpoint=tmp_path, **options)
-    with monkeypatch.context() as patch:
-        patch.setattr(sys.modules[__name__], "THRESHOLD", 0.6)
-        with saves() as saved:
-            compare_fits(candidates(), X, checkpoint=tmp_path, **options)
-    assert len(saved) == 6
-    with saves() as saved:
-        compare_fits(candidates(), X, checkpoint=tmp_path, **options)
-    assert len(saved) == 2
-
-
-def test_verbose_says_how_far_it_is(capsys, tmp_path):
-    candidates = {"good": rbm(), "failing": failing(8)}
-    with saves(interrupt_at=1):
-        compare_fits(candidates, X, cv=2, random_state=0, checkpoint=tmp_path)
-    compare_fits(candidates, X, cv=2, random_state=0, checkpoint=tmp_path, verbose=1)
-    first, second, *_, last = capsys.readouterr().out.splitlines()
-    assert first == "[compare_fits] 1 of 4 fits are there from an earlier run"
-    assert second.startswith(
-        "[compare_fits] 2 of 4 fits (failing, split 0, seed 0): missing: training diverged"
-    )
-    assert " left" in second
-    assert last.startswith("[compare_fits] 4 of 4 fits (failing, split 1, seed 0): missing")
-
-
 # ---- pipelines and rows
 def test_pipelines_must_arrive_at_the_same_rows():
     same = {
@@ -400,19 +327,6 @@ def test_pipelines_must_arrive_at_the_same_rows():
     }
     with pytest.raises(ValueError, match="as they are and turned score different rows"):
         compare_fits(other, X, cv=2, random_state=0)
-
-
-def test_texts_with_labels():
-    texts = ["rain wind sun rain" if i % 2 else "cat dog bird cat" for i in range(24)]
-    topics = {
-        f"{n}": make_pipeline(CountVectorizer(), LatentDirichletAllocation(n, max_iter=5))
-        for n in (1, 2)
-    }
-    found = compare_fits(topics, texts, np.arange(24) % 2, cv=KFold(3), random_state=0)
-    assert "nats per document" in found.scores["1"].summary()
-    assert "training documents" in found.summary()
-    assert found.converged
-    assert found.best == "2"
 
 
 # ---- bad input
@@ -490,41 +404,3 @@ NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
 def test_bad_input(candidates, options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         compare_fits(candidates, **{"X": X, "cv": 2} | options)
-
-
-def test_pipelines_may_impute_and_others_say_what_is_wrong():
-    piped = {
-        name: make_pipeline(FunctionTransformer(np.nan_to_num), model)
-        for name, model in two().items()
-    }
-    assert compare_fits(piped, NAN, cv=2, random_state=0).converged
-    with pytest.raises(ValueError, match="no fit of any candidate can be scored; .* NaN"):
-        compare_fits(
-            {name: make_pipeline(FunctionTransformer(), model) for name, model in two().items()},
-            NAN,
-            cv=2,
-        )
-
-
-def test_names_that_are_no_candidates():
-    found = compare_fits(two(), X, cv=2, random_state=0)
-    with pytest.raises(
-        ValueError, match="there is no candidate '2 units': the names are '1 unit', '3 units'"
-    ):
-        found.difference("1 unit", "2 units")
-    with pytest.raises(ValueError, match="level must lie"):
-        found.difference("1 unit", "3 units", level=1)
-
-
-def test_models_of_other_kinds():
-    rows = np.random.default_rng(0).normal(size=(60, 3))
-    found = compare_fits(
-        {
-            "complete": ProductOfExperts(algorithm="ml"),
-            "again": ProductOfExperts(algorithm="ml", max_iter=5),
-        },
-        rows,
-        cv=2,
-        random_state=0,
-    )
-    assert set(found.names) == {"complete", "again"}

@@ -6,13 +6,11 @@ import copy
 
 import numpy as np
 import pytest
-import sklearn
 from interruption import bits, interrupted
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from sklpf import (
-    AIS,
     BernoulliRBM,
     BilinearGenerativeModel,
     BoltzmannMachine,
@@ -157,12 +155,6 @@ def test_the_size_of_what_was_learned_can_not_be_set(model, X):
         model.set_params(**{name: before}).partial_fit(X)
 
 
-def test_the_kind_of_experts_can_not_be_set():
-    model = ProductOfExperts(n_chains=20, max_iter=1, random_state=0).fit(REAL)
-    with pytest.raises(ValueError, match='expert is "laplace", but "student_t" was fitted'):
-        model.set_params(expert="laplace").partial_fit(REAL)
-
-
 @pytest.mark.parametrize(
     ("model", "X"),
     [(BernoulliRBM(4, n_iter=1), BINARY), (GaussianRBM(3, n_iter=1), REAL)]
@@ -228,19 +220,3 @@ def test_no_more_passes_are_made_than_were_asked_for(max_iter):
     assert model.n_iter_ == 40
     assert model.converged_
     assert GaussianRBM(1, n_iter=3, random_state=0).fit(REAL).n_iter_ == 3
-
-
-def test_validation_of_parameters_can_be_skipped():
-    """As scikit-learn's configuration says; True is no number of jobs and no rate, and works as
-    one.
-    """
-    known = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
-    fits = [
-        (AIS(20, 30, n_jobs=True, random_state=0), known),
-        (GaussianRBM(1, learning_rate=True, n_iter=1, random_state=0), REAL),
-    ]
-    for estimator, X in fits:
-        with pytest.raises(ValueError, match="parameter of"):
-            estimator.fit(X)
-        with sklearn.config_context(skip_parameter_validation=True):
-            estimator.fit(X)

@@ -11,7 +11,7 @@ from known_problems import make_rbm_problem
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import RTS, SAMS, Gaussian, GeometricPath, WangLandau
+from sklpf import SAMS, Gaussian, GeometricPath, WangLandau
 from sklpf.partition._sams import TwoStageGain
 from sklpf.partition._wang_landau import HalvingGain
 from sklpf.paths import Path
@@ -219,20 +219,6 @@ def test_base_draws_outside_of_the_target_are_no_confident_wrong_answer(kind):
         assert abs(fitted.log_partition_ - truth) < 4 * fitted.log_partition_std_error_ < 0.6
 
 
-# ---- runs and streams
-def test_a_run_is_read_by_the_estimator_that_left_it_and_by_rts(kind):
-    path = make_rbm_problem("easy").path
-    fitted = kind(n_temperatures=12, n_sweeps=600, random_state=0).fit(path)
-    again = clone(fitted).fit(fitted.run_)
-    assert again.log_partition_ == fitted.log_partition_
-    assert again.converged_ == fitted.converged_
-    assert RTS().fit(fitted.run_).log_partition_ == fitted.log_partition_
-    foreign = RTS(n_temperatures=12, n_sweeps=600, random_state=0).fit(path).run_
-    for stranger in (WangLandau() if isinstance(fitted, SAMS) else SAMS(), fitted):
-        with pytest.raises(TypeError, match=f"a run that {type(stranger).__name__} can read"):
-            stranger.fit(foreign if stranger is fitted else fitted.run_)
-
-
 # ---- bad input
 @pytest.mark.parametrize(
     ("estimator", "message"),
@@ -256,26 +242,3 @@ def test_a_run_is_read_by_the_estimator_that_left_it_and_by_rts(kind):
 def test_bad_parameters_are_named(estimator, message):
     with pytest.raises((TypeError, ValueError), match=message):
         clone(estimator).fit(make_rbm_problem("easy").path)
-
-
-def test_what_is_no_path_is_refused(kind):
-    with pytest.raises(TypeError, match="path must be a fitted model of sklpf or a path"):
-        kind().fit(np.zeros((3, 2)))
-
-
-class NoBase(Exact):
-    base_log_partition = None
-
-
-class Broken(Exact):
-    def log_f(self, state, levels):
-        return np.where(levels > 1, np.nan, 0.0)
-
-
-def test_paths_that_cannot_be_used_are_refused(kind):
-    with pytest.raises(
-        ValueError, match=f"{type(kind()).__name__} needs a base with a known normaliser"
-    ):
-        kind().fit(NoBase())
-    with pytest.raises(ValueError, match="log_f gave values that are not finite"):
-        kind(n_temperatures=5, n_sweeps=100, random_state=0).fit(Broken())

@@ -9,10 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf.models import RBMPath
 from sklpf.partition import AIS
-from sklpf.paths import LADDERS, make_ladder, stream_key
-from sklpf.programs._annealing import anneal_up
-from sklpf.programs._plan import pilot_spread
-from sklpf.transitions import Gibbs, Metropolis
+from sklpf.paths import LADDERS
 
 CHOICES = (*LADDERS, "adaptive", (0.0, 0.01, *np.linspace(0.05, 1, 40)))
 
@@ -26,12 +23,6 @@ def test_weights_are_unbiased(ladder, weights):
     z = (relative.mean() - 1) / (relative.std(ddof=1) / np.sqrt(len(relative)))
     assert abs(z) < 4.5  # false alarm 7e-6 each
     assert ais.log_partition_ == pytest.approx(problem.log_partition + np.log(relative.mean()))
-
-
-def test_an_undeclared_constant_of_the_base_is_added():
-    path = hidden_mode_problem(4, 0.6).path
-    path.base_log_partition = 3.0
-    assert AIS(20, 20, random_state=0).fit(path).log_partition_ == pytest.approx(3, abs=0.1)
 
 
 @may_not_converge()
@@ -112,33 +103,6 @@ def test_ladders():
     )  # a pilot of 10 levels; all go back down
 
 
-def test_adaptive_ladder_equalises_the_spread():
-    # hidden units of field 8: the density changes near beta = 0, so a linear ladder is far from
-    # equal spread
-    path = RBMPath(8 * np.eye(10), np.zeros(10), np.zeros(10), np.full(10, 0.5))
-    fitted = AIS(200, 400, ladder="adaptive", random_state=0).fit(path)
-    spread = pilot_spread(
-        path.with_ladder(fitted.result_.ladder[::20]), Gibbs(), 500, stream_key(1)
-    )
-    linear = pilot_spread(path.with_ladder(make_ladder("linear", 21)), Gibbs(), 500, stream_key(1))
-    assert spread.std() / spread.mean() < 0.5 * linear.std() / linear.mean()
-
-
-def test_segments_do_not_change_the_numbers():
-    class ShortSegments(RBMPath):
-        n_moves_per_segment = 7
-
-    path = make_rbm_problem("easy").path.with_ladder(np.linspace(0, 1, 101))
-    short = path.with_ladder(path.ladder)
-    short.__class__ = ShortSegments
-    whole = anneal_up(path, Gibbs(), 20, stream_key(0)).log_weights
-    # states are the same bits (tests of RBMPath); the sum of the increments is rounded once a
-    # segment
-    np.testing.assert_allclose(
-        anneal_up(short, Gibbs(), 20, stream_key(0))[0], whole, rtol=0, atol=1e-11
-    )
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -161,17 +125,6 @@ def test_segments_do_not_change_the_numbers():
 def test_rejects_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
         AIS(**{"random_state": 0, **parameters}).fit(make_rbm_problem("easy").path)
-
-
-def test_a_transition_that_the_path_cannot_do_names_both():
-    with pytest.raises(
-        TypeError,
-        match=(
-            r"Metropolis needs a path with the method propose\(state, levels, stream\); RBMPath has"
-            r" none"
-        ),
-    ):
-        AIS(transition=Metropolis()).fit(make_rbm_problem("easy").path)
 
 
 @pytest.mark.shared

@@ -9,7 +9,7 @@ from known_densities import make_density_problem
 from scipy.special import gammaln, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import HAIS, SMC, BernoulliRBM, BridgeSampling, Gaussian, GeometricPath, StudentT
+from sklpf import HAIS, SMC, BernoulliRBM, BridgeSampling, Gaussian, GeometricPath
 from sklpf.partition._fitted_proposals import FITS
 from sklpf.uncertainty import effective_draws
 
@@ -106,68 +106,6 @@ def test_modes_want_a_mixture():
     assert mixture < 0.3 * normal
 
 
-def test_fitted_proposals_are_normalised_and_close():
-    """Each is the density of its own draws, and its moments are those of the points."""
-    rng = np.random.default_rng(0)
-    points = rng.standard_normal((4000, 2)) @ [[1.0, 0.5], [0.0, 0.3]] + [3.0, -2.0]
-    for fit in FITS.values():
-        density = fit(points, 4000, rng).density
-        drawn = density.sample(20_000, rng)
-        np.testing.assert_allclose(drawn.mean(axis=0), points.mean(axis=0), atol=0.05)
-        np.testing.assert_allclose(np.cov(drawn.T), np.cov(points.T), atol=0.06)
-        wide = Gaussian(points.mean(axis=0), 3 * np.cov(points.T))
-        at = wide.sample(20_000, rng)
-        weights = np.exp(density.log_density(at) - wide.log_density(at))
-        assert weights.mean() == pytest.approx(1, abs=5 * weights.std() / np.sqrt(20_000))
-
-
-def test_degrees_of_freedom_are_found():
-    points = StudentT([1.0, 2.0], [[2.0, 0.5], [0.5, 1.0]], 3).sample(
-        5000, np.random.default_rng(0)
-    )
-    density = FITS["t"](points, 5000, np.random.default_rng(0)).density
-    assert density.df == 3
-    np.testing.assert_allclose(density.mean, [1, 2], atol=0.1)
-    np.testing.assert_allclose(density.scale_matrix, [[2, 0.5], [0.5, 1]], atol=0.15)
-
-
-def test_seeds_runs_and_functions():
-    problem, draws = exact("linear regression")
-    first, again, other = (fitted(problem.path, draws, seed=seed) for seed in (0, 0, 1))
-    assert first.log_partition_ == again.log_partition_ != other.log_partition_
-    reread = BridgeSampling().fit(first.run_)
-    assert reread.log_partition_ == first.log_partition_
-    assert reread.log_partition_std_error_ == first.log_partition_std_error_
-    assert fitted(problem.path.log_density, draws).log_partition_ == first.log_partition_
-    assert len(first.result_.draws.points) == 1000
-    assert len(np.unique(first.result_.draws.groups)) == 4
-    assert "R-hat" in first.result_.summary()
-
-
-def test_units_do_not_matter():
-    problem, draws = exact("laplace 6-D")
-    units = np.geomspace(1e-4, 1e4, 6)
-    path = GeometricPath(
-        lambda x: problem.path.log_density(x / units), base=Gaussian(np.zeros(6), units**2)
-    )
-    for proposal in FITS:
-        apart = (
-            fitted(path, draws * units, proposal).log_partition_
-            - fitted(problem.path, draws, proposal).log_partition_
-            - np.log(units).sum()
-        )
-        assert abs(apart) < 1e-6
-
-
-def test_one_chain_and_bounds():
-    """3.5 standard errors each."""
-    problem, draws = exact("box gaussian")
-    for given in (draws, draws.reshape(-1, 10), draws[:3]):
-        bridge = fitted(problem.path, given, "normal")
-        off = bridge.log_partition_ - problem.log_partition
-        assert abs(off) < 3.5 * bridge.log_partition_std_error_ < 0.2
-
-
 # -- draws of every origin
 class LogScale(GeometricPath):
     """x = log of rates a ~ gamma(3), of shape (2,), and b ~ gamma(3), with the Jacobian."""
@@ -220,16 +158,6 @@ def test_labelled_draws(origin):
     bridge = fitted(LogScale(), given)
     assert bridge.log_partition_ == fitted(LogScale(), values).log_partition_
     assert ("divergences" in kinds(bridge)) == (origin != "Dataset")
-
-
-def test_one_variable_needs_no_names():
-    xr = pytest.importorskip("xarray")
-    problem, draws = exact("linear regression")
-    data = xr.Dataset({"w": (("chain", "draw", "i"), draws)})
-    assert fitted(problem.path, data).log_partition_ == fitted(problem.path, draws).log_partition_
-    data["v"] = data["w"]
-    with pytest.raises(ValueError, match="the path doesn't say which coordinates"):
-        fitted(problem.path, data)
 
 
 @pytest.mark.parametrize("estimator", [HAIS(200, 200, random_state=0), SMC(random_state=0)])
@@ -323,25 +251,7 @@ def test_draws_of_another_density():
     assert "bridges-disagree" in kinds(bridge)
 
 
-def test_alarm_sentences():
-    problem, draws = exact("student-t 6-D")
-    with pytest.warns(ConvergenceWarning, match="Pareto shape"):
-        BridgeSampling("normal", random_state=0).fit(problem.path, draws=draws)
-
-
 # -- errors
-@pytest.mark.parametrize(
-    ("draws", "error", "sentence"),
-    [
-        (None, TypeError, "fit needs draws"),
-        (np.zeros(100), ValueError, r"draws must have shape \(n_chains, n_draws, d\)"),
-        (named_draws(), ValueError, "which coordinates"),
-        ("posterior", TypeError, "draws must be real numbers"),
-    ],
-)
-def test_draws_for_a_function(draws, error, sentence):
-    with pytest.raises(error, match=sentence):
-        BridgeSampling().fit(lambda x: -np.sum(x**2, axis=1), draws=draws)
 
 
 @pytest.mark.parametrize(
@@ -361,28 +271,12 @@ def test_draws_that_are_none(draws, error, sentence):
         BridgeSampling().fit(path, draws=draws)
 
 
-def test_missing_and_surplus_names():
-    values = named_draws()
-    with pytest.raises(ValueError, match="parameters are a, b"):
-        fitted(LogScale(), {"a": values["a"]})
-    with pytest.raises(ValueError, match="parameters are a, b"):
-        fitted(LogScale(), values | {"c": values["b"]})
-    with pytest.raises(ValueError, match="the same shape"):
-        fitted(LogScale(), {"a": values["a"], "b": values["b"][:2]})
-
-
 def test_draws_outside_of_the_support():
     problem, draws = exact("box gaussian")
     draws = draws.copy()
     draws[0, 0, 0] = 1.5
     with pytest.raises(ValueError, match="log_density is -inf at the draw"):
         fitted(problem.path, draws)
-
-
-def test_no_points_of_r_d():
-    rbm = BernoulliRBM.from_parameters(np.ones((2, 3)), np.zeros(3), np.zeros(2))
-    with pytest.raises(TypeError, match="needs a GeometricPath"):
-        BridgeSampling().fit(rbm, draws=np.zeros((4, 100, 3)))
 
 
 # The hierarchical normal example of R's bridgesampling: y of its vignettes (set.seed(12345)).

@@ -78,18 +78,6 @@ def test_what_is_not_to_be_trusted():
     assert comparison.summary().count("not converged") == 2
 
 
-def test_far_apart_and_frame():
-    pytest.importorskip("pandas")
-    comparison = compare_evidence({"a": result(0.0, 1.0), "b": result(-2000.0, 1.0)})
-    assert comparison.models["b"].probability == 0
-    frame = comparison.to_frame()
-    assert list(frame.index) == ["a", "b"]
-    assert frame.loc["b", "difference"] == -2000
-    assert list(frame.columns)[-1] == "converged"
-    assert "probability_low" in frame
-    assert "a with probability" in repr(comparison)
-
-
 def test_fitted_estimators():
     """Two Gaussians whose evidences differ by log 2; 4 standard errors."""
     fitted = {}

@@ -7,7 +7,6 @@ degrees of freedom); seeds are fixed.
 
 import functools
 
-import joblib
 import numpy as np
 import pytest
 from convergence import may_not_converge
@@ -19,7 +18,7 @@ from sklpf import AIS, BDMC, HAIS, RTS, Gaussian, GeometricPath, ParallelTemperi
 from sklpf.paths import stream_key
 from sklpf.programs._annealing import anneal_up
 from sklpf.testing import Problem
-from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice
+from sklpf.transitions import HMC, Gibbs, RandomWalk
 
 ROOT = np.linalg.cholesky(np.eye(10) + 0.5 * np.ones((10, 10)))
 PRECISION = np.linalg.inv(ROOT @ ROOT.T)
@@ -156,35 +155,10 @@ def whole():
     return fit().run_
 
 
-def assert_same(run, exactly_accepted=True):
-    np.testing.assert_array_equal(run.up, whole().up)
-    np.testing.assert_array_equal(run.down, whole().down)
-    np.testing.assert_array_equal(run.ladder, whole().ladder)
-    if exactly_accepted:
-        np.testing.assert_array_equal(run.acceptance, whole().acceptance)
-
-
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_back_ends_do_not_show(backend):
-    with joblib.parallel_config(backend=backend, n_jobs=2):
-        assert_same(fit().run_)
-
-
 def with_segments(length):
     path = PROBLEMS[0].path.with_ladder([0, 1])
     path.n_moves_per_segment = length
     return path
-
-
-def test_segments_do_not_show():
-    """Sums over parts of another length have other roundings."""
-    run = fit(with_segments(7)).run_
-    np.testing.assert_allclose(run.up, whole().up, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(run.down, whole().down, rtol=1e-11, atol=1e-11)
-    lengths = np.diff([*range(0, 59, 7), 59])
-    means = np.repeat(np.add.reduceat(run.acceptance, range(0, 59, 7)) / lengths, lengths)
-    np.testing.assert_allclose(run.acceptance, means)
-    assert run.acceptance.mean() == pytest.approx(whole().acceptance.mean())
 
 
 def test_the_velocity_matters():
@@ -207,54 +181,6 @@ def test_diagnostics_say_what_the_moves_did():
     assert fitted.result_.n_sweeps == 150 * 59 + 37 * 159 + fitted.run_.pilot.n_moves
 
 
-def test_a_given_step_size_is_the_one_that_is_used():
-    for metric in (None, "diag"):
-        fitted = fit(Plane(), transition=HMC(0.45, metric=metric))
-        np.testing.assert_allclose(fitted.result_.diagnostics["step_sizes"], 0.45)
-
-
-def test_a_move_that_rejects_nothing_has_no_acceptance():
-    fitted = AIS(20, 20, transition=Slice(1.0), random_state=0).fit(Plane())
-    assert fitted.run_.acceptance is None
-    assert "acceptance" not in fitted.result_.diagnostics
-
-
 def test_a_path_on_r_d_has_no_gibbs_sweep():
     with pytest.raises(TypeError, match="Gibbs needs a path with the method gibbs"):
         fit(transition=Gibbs())
-
-
-def test_a_run_is_read_anew_to_the_bit():
-    fitted = fit()
-    again = HAIS().fit(fitted.run_)
-    assert again.log_partition_ == fitted.log_partition_
-    assert again.log_partition_std_error_ == fitted.log_partition_std_error_
-    assert again.result_.method == "HAIS"
-    for name, value in fitted.result_.diagnostics.items():
-        np.testing.assert_array_equal(again.result_.diagnostics[name], value)
-
-
-def test_hais_is_an_estimator_of_scikit_learn():
-    hais = HAIS(7, 9, transition=HMC(n_leapfrog=3), random_state=1)
-    assert (
-        repr(hais)
-        == "HAIS(n_chains=7, n_temperatures=9, random_state=1, transition=HMC(n_leapfrog=3))"
-    )
-    copied = clone(hais)
-    assert repr(copied) == repr(hais)
-    assert copied.transition is not hais.transition
-    assert {"n_chains", "ladder", "transition__step_size"} <= set(hais.get_params())
-    assert not {"weights", "base"} & set(hais.get_params())
-    assert HAIS().transition is None
-    with pytest.raises(ValueError, match="The 'n_chains' parameter of HAIS"):
-        HAIS(1).fit(Plane())
-    with pytest.raises(ValueError, match="The 'step_size' parameter of HMC"):
-        HAIS(transition=HMC(step_size=-1.0)).fit(Plane())
-
-
-def test_the_adaptive_ladder_goes_where_log_f_varies():
-    """A base far too wide: most levels are close to it."""
-    path = GeometricPath(log_gaussian, grad=grad_gaussian, base=Gaussian(np.zeros(10), 30.0))
-    fitted = HAIS(60, 600, random_state=0).fit(path)
-    assert_right(fitted, PROBLEMS[0].log_partition)
-    assert np.median(fitted.result_.ladder) < 0.3

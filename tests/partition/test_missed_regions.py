@@ -79,13 +79,6 @@ def test_the_masses_of_balls_are_right():
     assert n_compared >= 3
 
 
-def test_the_same_stream_gives_the_same_regions():
-    path = small_path(0)
-    first, second = (path.regions(Stream(stream_key(5, 0))) for _ in range(2))
-    for one, other in zip(first[:3], second[:3]):
-        np.testing.assert_array_equal(one, other)
-
-
 @pytest.mark.parametrize("estimator", [AIS(), SMC(), RTS()], ids=str)
 def test_a_run_that_has_missed_a_region_says_so_and_names_it(estimator):
     path, pattern, exact = with_a_narrow_mode()
@@ -146,28 +139,6 @@ def test_models_without_a_narrow_mode_raise_no_alarm():
             tempering = ParallelTempering(n_sweeps=1024, random_state=seed).fit(rbm)
         n_raised += "missed_region" in tempering.result_.diagnostics
     assert n_raised <= 2
-
-
-def test_balls_and_ellipsoids_contain_what_they_should():
-    points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 3.0]])
-    balls = Regions(np.zeros((1, 2)), np.array([1.0]), np.zeros((1, 2)))
-    np.testing.assert_array_equal(balls.contain(points)[:, 0], [True, True, False])
-    wide = balls._replace(factors=np.diag([1.0, 1 / 3])[np.newaxis])
-    np.testing.assert_array_equal(wide.contain(points)[:, 0], [True, True, True])
-    none = Regions(np.zeros((0, 2)), np.zeros(0), np.zeros((0, 2)))
-    assert none.contain(points).shape == (3, 0)
-
-
-def test_a_point_lies_in_the_region_whose_centre_is_nearest_in_its_units():
-    """Two balls that overlap: their union has the sum of their masses."""
-    points = np.linspace(-2, 5, 50)[:, np.newaxis]
-    centres = np.array([[0.0], [2.0]])
-    balls = Regions(centres, np.array([1.5, 3.0]), np.zeros((2, 2)))
-    inside = balls.contain(points)
-    x = points[:, 0]
-    np.testing.assert_array_equal(inside.any(axis=1), (abs(x) <= 1.5) | (abs(x - 2) <= 3))
-    assert inside.sum(axis=1).max() == 1
-    np.testing.assert_array_equal(inside[:, 0], (abs(x) <= 1.5) & (abs(x) / 1.5 < abs(x - 2) / 3))
 
 
 def test_a_path_of_one_s_own_joins_in():
@@ -247,10 +218,3 @@ def test_many_holes_are_found():
         second = estimator.fit(path).result_
     assert second.diagnostics["first_try"] == first.log_partition
     assert abs(second.log_partition - exact) < Z_BOUND * second.std_error
-
-
-def test_starts_are_checked():
-    with pytest.raises(ValueError, match="visible rows must have the shape"):
-        small_path(0, starts=np.zeros((2, 8)))
-    with pytest.raises(ValueError, match="0 and 1 only"):
-        small_path(0, starts=np.full((2, 9), 0.5))

@@ -8,16 +8,13 @@ error.
 import numpy as np
 import pandas as pd
 import pytest
-from known_problems import hidden_mode_problem, make_rbm_problem
+from known_problems import make_rbm_problem
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
-from scipy.stats import chi2
-from sklearn.base import clone
 
 from sklpf import RAISE, Exact, Path
 from sklpf.models import RBMPath
-from sklpf.paths import Stream, stream_key
-from sklpf.programs import _programs
+from sklpf.paths import stream_key
 from sklpf.programs._annealing import anneal_down
 from sklpf.transitions import Gibbs
 
@@ -31,83 +28,6 @@ def tiny_path(weights, n_hidden=2, n_visible=3, seed=0):
     return RBMPath(
         *parameters, np.full(n_visible, 0.3), ladder=np.linspace(0, 1, 4), weights=weights
     )
-
-
-def exact_states(path, level, n, seed):
-    """Exact draws from one level: visible rows by enumeration, then h given v."""
-    rows = (
-        np.arange(2 ** len(path.base_logit))[:, np.newaxis] >> np.arange(len(path.base_logit))
-    ) & 1
-    marginal = RBMPath(
-        path.components,
-        path.intercept_visible,
-        path.intercept_hidden,
-        1 / (1 + np.exp(-path.base_logit)),
-        path.ladder,
-    )
-    log_p = marginal.log_f(marginal.state_from_rows(rows), np.full(len(rows), level))
-    drawn = np.random.default_rng(seed).choice(
-        len(rows), size=n, p=np.exp(log_p - logsumexp(log_p))
-    )
-    return path.complete(path.state_from_rows(rows[drawn]), level, Stream(stream_key(seed, 0)))
-
-
-def flows(path, level, n, seed, reverse, with_hidden):
-    """Counts of the pairs (before, after) one sweep from exact draws, as a square matrix."""
-    before = exact_states(path, level, n, seed)
-    after = path.gibbs(before, np.full(n, level), Stream(stream_key(seed, 1)), reverse=reverse)
-
-    def code(state):
-        units = np.hstack([state.v, state.h]) if with_hidden else state.v
-        return units @ (1 << np.arange(units.shape[1]))
-
-    n_states = 2 ** (len(path.base_logit) + len(path.components) * with_hidden)
-    pairs = code(before).astype(int) * n_states + code(after).astype(int)
-    return np.bincount(pairs, minlength=n_states**2).reshape(n_states, n_states)
-
-
-def p_value_of_equal_flows(first, second):
-    """Two-sample chi-square test of two tables of counts; cells that expect fewer than 10 are
-    pooled.
-    """
-    small = first + second < 20
-    first = np.r_[first[~small], first[small].sum()]
-    second = np.r_[second[~small], second[small].sum()]
-    statistic = np.sum((first - second) ** 2 / np.maximum(first + second, 1))
-    return chi2.sf(statistic, len(first) - 1)
-
-
-@pytest.mark.parametrize("level", [1, 3])
-def test_joint_sweep_down_is_the_reversal_of_the_sweep_up(level):
-    path, n = tiny_path("joint"), 200_000
-    up = flows(path, level, n, 0, False, with_hidden=True)
-    down = flows(path, level, n, 1, True, with_hidden=True)
-    assert p_value_of_equal_flows(up.ravel(), down.T.ravel()) > 1e-5
-    not_reversed = flows(path, level, n, 2, False, with_hidden=True)  # the test can tell them apart
-    assert p_value_of_equal_flows(up.ravel(), not_reversed.T.ravel()) < 1e-20
-
-
-@pytest.mark.parametrize("level", [1, 3])
-def test_marginal_sweep_is_its_own_reversal(level):
-    path, n = tiny_path("marginal"), 200_000
-    up = flows(path, level, n, 0, False, with_hidden=False)
-    down = flows(path, level, n, 1, True, with_hidden=False)
-    assert p_value_of_equal_flows(up.ravel(), down.T.ravel()) > 1e-5
-
-
-def test_runs_down_the_ladder_segment_by_segment(monkeypatch):
-    monkeypatch.setattr(RBMPath, "n_moves_per_segment", 10)
-    path, calls = make_rbm_problem("easy").path.with_ladder(np.linspace(0, 1, 26)), []
-
-    def anneal(path, transition, state, memory, levels, stream, reverse=False):
-        calls.append((stream.chain, levels[0, 0], levels[-1, 0], stream.step, reverse))
-        return compiled(path, transition, state, memory, levels, stream, reverse)
-
-    compiled = _programs.anneal
-    monkeypatch.setattr(_programs, "anneal", anneal)
-    anneal_down(path, Gibbs(), path.sample_base(2, Stream((1, 2))), 10, (3, 4))
-    first = [call[1:] for call in calls if call[0] == 0]
-    assert first == [(25, 15, 1, True), (15, 5, 11, True), (5, 0, 21, True)]
 
 
 @pytest.mark.parametrize("weights", ["joint", "marginal"])
@@ -209,30 +129,6 @@ def test_tempered_starts_are_labelled_approximate():
     assert abs(off) < 4.5 * np.linalg.norm(errors)
 
 
-@pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning"
-)  # neither a bound nor an estimate
-def test_path_of_the_users_own():
-    problem = hidden_mode_problem(n_units=12, mean=0.9)
-    assert (
-        RAISE(n_temperatures=20, random_state=0).fit(problem.path).result_.statement
-        == "upper bound"
-    )
-    states = problem.path.sample_target(4, Stream((3, 4)))
-    given = RAISE(starts=states, n_temperatures=20, random_state=0).fit(problem.path).result_
-    assert given.statement == "conservative, not a bound"
-    assert given.diagnostics["log_weights"].shape == (4, 10)
-
-
-def test_ladder_of_the_path_does_not_matter():
-    path = make_rbm_problem("easy").path
-    raise_ = RAISE(n_temperatures=30, random_state=0)
-    assert (
-        raise_.fit(path.with_ladder([0, 0.5])).log_partition_
-        == clone(raise_).fit(path).log_partition_
-    )
-
-
 @pytest.mark.parametrize(
     ("starts", "message"),
     [
@@ -274,11 +170,3 @@ def test_starts_outside_the_support_are_named():
     assert (
         RAISE(starts=[1.0, 2.0], n_temperatures=5, random_state=0).fit(Half()).log_partition_ == 0.0
     )
-
-
-def test_too_few_chains_a_start_are_refused():
-    with pytest.raises(
-        ValueError,
-        match=r"'n_chains_per_start' parameter of RAISE must be an int in the range \[10",
-    ):
-        RAISE(n_chains_per_start=9).fit(make_rbm_problem("easy").path)

@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import Gaussian, GeometricPath, ProductOfExperts, RejectionSampling, StudentT
-from sklpf.models import RBMPath
+from sklpf import Gaussian, GeometricPath, RejectionSampling, StudentT
 from sklpf.partition._rejection import RejectionRun
 from sklpf.testing import check_partition_estimator
 
@@ -97,47 +96,12 @@ def test_a_proposal_stands_in_for_the_base():
     )  # a false alarm in 7e-6
 
 
-def test_an_rbm_under_the_bound_of_its_weights():
-    path = RBMPath([[1.0, -0.5, 0.3]], np.zeros(3), [0.2], np.full(3, 0.5))
-    rows = np.array([[i >> j & 1 for j in range(3)] for i in range(8)])
-    log_f = np.logaddexp(0, rows @ path.components.T + 0.2).sum(axis=1)
-    log_bound = log_f.max() + 3 * np.log(2)
-    fitted = RejectionSampling(log_bound, random_state=0).fit(path)
-    assert (
-        abs(fitted.log_partition_ - np.logaddexp.reduce(log_f))
-        < 4.5 * fitted.log_partition_std_error_
-    )
-    assert fitted.samples_.shape == (fitted.run_.n_accepted, 3)
-    with pytest.raises(ValueError, match=r"at \[1, 0, 1\]"):
-        RejectionSampling(log_bound - 0.01, random_state=0).fit(path)
-
-
 @pytest.mark.parametrize(
     "options", [{"log_bound": np.nan}, {"log_bound": np.inf}, {"log_bound": None}, {"n_samples": 1}]
 )
 def test_bad_parameters_are_refused(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         RejectionSampling(**{"log_bound": 1.0, **options}).fit(PATH)
-
-
-def test_models_have_samples_in_their_own_units_and_keep_none():
-    product = ProductOfExperts.from_parameters(
-        [[1.0, 0.3], [-0.2, 0.8]], [3.0, 3.0], mean=[10.0, -10.0]
-    )
-    rejection = RejectionSampling(log_bound=7.0, n_samples=200_000, random_state=0).fit(product)
-    assert len(rejection.samples_) > 50
-    assert np.all(np.abs(rejection.samples_.mean(axis=0) - [10, -10]) < 3)
-    with pytest.raises(TypeError, match="proposals are for a GeometricPath"):
-        RejectionSampling(4.0, proposal=Gaussian([0.0, 0.0], 1.0)).fit(product)
-    kept = ProductOfExperts.from_parameters(
-        product.components_, product.exponents_, partition_estimator=rejection
-    )
-    assert not hasattr(kept.estimate_log_partition().partition_estimator_, "samples_")
-
-
-def test_reading_a_run_forgets_the_samples_of_another():
-    rejection = RejectionSampling(LOG_BOUND, 1000, random_state=0).fit(PATH)
-    assert not hasattr(rejection.fit(rejection.run_), "samples_")
 
 
 def test_a_base_without_mass_where_the_target_has_is_an_error():

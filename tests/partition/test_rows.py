@@ -1,7 +1,6 @@
 """Paths with one log Z for each row of data: the same bits for a row whatever runs beside it."""
 
 import copy
-import weakref
 
 import joblib
 import numpy as np
@@ -11,8 +10,7 @@ from interruption import kept_files
 from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, BDMC, RAISE, Exact, ParallelTempering
-from sklpf.models import FactorialPath
+from sklpf import AIS, BDMC, Exact, ParallelTempering
 from sklpf.partition import Alarm, PartitionEstimator, PartitionResult
 from sklpf.paths import Path
 from sklpf.testing import check_path
@@ -209,30 +207,6 @@ def test_an_interrupted_run_goes_on(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_checkpoints_keep_reasons(tmp_path):
-    def run():
-        estimator = Counting([], tmp_path)
-        with pytest.warns(ConvergenceWarning, match="in 1 of 2 rows: x is 1.000"):
-            return estimator.fit(Coins([1.0, -1.0]))
-
-    with kept_files():
-        assert len(run().rows) == 2
-        assert run().rows == []  # all read back
-
-
-def test_one_result_is_held_at_a_time():
-    class Heavy(PartitionEstimator):
-        alive: list = []
-
-        def _estimate(self, path, seed):
-            samples = np.empty(1000)
-            assert sum(reference() is not None for reference in self.alive) <= 1  # the row's before
-            self.alive.append(weakref.ref(samples))
-            return PartitionResult("Heavy", 0.0, 0.0, diagnostics={"vectors": samples})
-
-    assert len(Heavy().fit(Coins(np.arange(300.0))).alive) == 300
-
-
 # ---- what is wrong is said in one sentence
 def test_a_missing_method_is_named():
     class NoContent(Coins):
@@ -244,11 +218,6 @@ def test_a_missing_method_is_named():
         TypeError, match=r"needs a path with the method row_content\(t\); NoContent has none"
     ):
         Exact().fit(NoContent(X))
-
-
-def test_no_rows_are_refused():
-    with pytest.raises(ValueError, match="path has no rows: give it at least one"):
-        AIS().fit(Coins([]))
 
 
 def test_a_bad_row_is_named():
@@ -263,18 +232,3 @@ def test_bounds_give_one_sided_arrays():
     low, high = result.interval()
     assert low.tolist() == [-np.inf, -np.inf]
     np.testing.assert_allclose(high, [1 - np.log(0.05), 2 - np.log(0.05)])
-
-
-def test_raise_runs_on_rows():
-    with may_not_converge():
-        bound = RAISE(n_starts=8, n_temperatures=20, random_state=0).fit(Coins(X[:2]))
-    assert bound.log_partition_.shape == (2,)
-
-
-@pytest.mark.parametrize(
-    "estimator", [RAISE(starts=np.zeros((3, 2))), BDMC(starts=np.zeros((3, 2)))]
-)
-def test_given_starts_are_refused(estimator):
-    path = FactorialPath(np.zeros((2, 2)), np.eye(2), np.eye(2), 1.0, [0.5, 0.5])
-    with pytest.raises(ValueError, match="starts must be None for a path with rows"):
-        estimator.fit(path)

@@ -4,27 +4,21 @@ z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of
 seeds are fixed.
 """
 
-import pickle
-
 import numpy as np
 import pytest
 from convergence import may_not_converge
 from known_problems import hidden_mode_problem, make_rbm_problem
-from reference_data import shared_data
 from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import RTS, Exact, Gaussian, GeometricPath, RandomWalk
-from sklpf.models import RBMPath
-from sklpf.partition._tempering_run import between_target_states, judge, tempering_alarms
+from sklpf import RTS, Exact
+from sklpf.partition._tempering_run import between_target_states, judge
 from sklpf.partition.checks._alarms import modes_alarms
 from sklpf.paths import Path
-from sklpf.programs import _plan
 from sklpf.programs._pilot import run_pilot
 from sklpf.programs._tempering import Setup, pool_groups, run_round
-from sklpf.reweighting import Pooled, mbar
+from sklpf.reweighting import Pooled
 from sklpf.transitions import Gibbs
-from sklpf.uncertainty import Difference
 
 T_BOUND = 4.8
 
@@ -43,34 +37,6 @@ def test_is_right_at_a_known_log_partition(parameters, weights):
     z = (rts.log_partition_ - problem.log_partition) / rts.log_partition_std_error_
     assert abs(z) < T_BOUND
     assert rts.result_.method == ("RTS" if parameters.get("rao_blackwell", True) else "TS")
-
-
-def test_groups_of_a_density_that_is_not_compiled_have_the_same_bits_side_by_side(monkeypatch):
-    """Every group keeps its own sums and states, in groups of three and four chains too."""
-    path = GeometricPath(
-        lambda x: -0.5 * ((x - 1.0) ** 2).sum(axis=1), base=Gaussian(np.zeros(2), 4.0)
-    )
-    rts, runs = RTS(33, 5, 128, transition=RandomWalk(1.0), random_state=0), []
-    for n_blocks in (10, 1):
-        monkeypatch.setattr(_plan, "_FEWEST_BLOCKS", n_blocks)
-        runs.append(rts.fit(path).run_)
-    for part, other in zip(runs[0].previous, runs[1].previous):
-        np.testing.assert_array_equal(part, other)
-    names = (
-        "log_q_sums",
-        "counts",
-        "level_sums",
-        "pair_sums",
-        "summaries",
-        "slopes",
-        "vector_levels",
-        "log_q",
-    )
-    for name in names:
-        np.testing.assert_array_equal(
-            *(getattr(run.rounds[-1], name) for run in runs), err_msg=name
-        )
-    assert len(runs[0].rounds[-1].summaries) == 10
 
 
 def test_curve_matches_enumeration_at_every_level():
@@ -95,20 +61,6 @@ def test_given_ladder_and_prior_stay():
     shares = rts.result_.diagnostics["shares"]
     np.testing.assert_allclose(shares, prior / 10, atol=0.05)
     assert abs(rts.log_partition_ - problem.log_partition) < T_BOUND * rts.log_partition_std_error_
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize(
-    "name", [pytest.param("mnist_toy15", marks=pytest.mark.large), "mnist_h10"]
-)
-def test_reference_models(name):
-    rbm, train = shared_data(f"rbm/{name}.npz"), shared_data("binary/mnist.npz")
-    mean = np.unpackbits(train["train"], axis=1)[:, :784].mean(axis=0).clip(1e-4, 1 - 1e-4)
-    path = RBMPath(rbm["components"], rbm["intercept_visible"], rbm["intercept_hidden"], mean)
-    rts = RTS(tol=0.04, random_state=0, n_jobs=2).fit(path)
-    assert rts.converged_
-    assert rts.log_partition_std_error_ <= 0.04
-    assert abs(rts.log_partition_ - rbm["exact_log_partition"]) < 3.7 * rts.log_partition_std_error_
 
 
 def test_tolerance_is_met_by_more_rounds():
@@ -167,12 +119,6 @@ def test_mbar_tells_chains_that_have_not_spread():
     assert any("MBAR gives another value" in alarm.seen for alarm in verdict.alarms)
 
 
-@pytest.mark.parametrize(("size", "n_alarms"), [(0.009, 0), (0.011, 2)])
-def test_disagreements_below_a_hundredth_of_a_nat_raise_no_alarm(size, n_alarms):
-    certain = Difference(-size, -50.0)
-    assert len(tempering_alarms(np.ones(10), 1.0, 0.0, certain, certain, "MBAR gives")) == n_alarms
-
-
 def test_groups_in_modes_of_their_own_are_an_alarm():
     """Each of ten groups has one chain, which seldom leaves its mode of a sharp RBM."""
     with pytest.warns(
@@ -186,33 +132,6 @@ def test_sees_no_hidden_mode_as_its_documentation_says():
     problem = hidden_mode_problem()
     rts = RTS(n_temperatures=4, n_sweeps=300, n_chains=20, random_state=0).fit(problem.path)
     assert rts.log_partition_ == pytest.approx(problem.log_partition - np.log(2), abs=1e-6)
-
-
-# ---- what is kept
-
-
-@pytest.mark.parametrize("n_sweeps", [2000, 20_000])
-def test_kept_vectors_stay_within_bounds(n_sweeps):
-    path = make_rbm_problem("easy").path
-    rts = RTS(n_temperatures=3, n_sweeps=n_sweeps, sweeps_per_redraw=1, random_state=0).fit(path)
-    result = rts.result_
-    assert 2500 <= sum(round_.vector_levels.size for round_ in rts.run_.rounds) <= 5500
-    assert 0.98 * n_sweeps * 100 <= result.n_sweeps <= n_sweeps * 100
-
-
-def test_a_run_is_small_and_serves_mbar_as_well_as_with_all_digits():
-    rts = RTS(random_state=0).fit(make_rbm_problem("easy").path)
-    (last,) = rts.run_.rounds
-    assert last.log_q.dtype == np.float32
-    assert len(pickle.dumps(rts)) < 5e6  # 5000 vectors and slopes of 100 levels, 2 MB each
-    np.testing.assert_allclose(np.exp(last.log_q).sum(axis=2), 1, rtol=1e-5)
-    n_levels = len(rts.run_.ladder)
-    counts = np.bincount(last.vector_levels.ravel(), minlength=n_levels)
-    rounding = np.random.default_rng(0).uniform(-1, 1, last.log_q.shape) * np.spacing(
-        np.abs(last.log_q)
-    )
-    two = [mbar((last.vectors + more).reshape(-1, n_levels), counts)[-1] for more in (0, rounding)]
-    assert abs(two[0] - two[1]) < 1e-4 * rts.log_partition_std_error_
 
 
 # ---- bad input

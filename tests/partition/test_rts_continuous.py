@@ -5,27 +5,19 @@ z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of
 seeds are fixed.
 """
 
-import pickle
-
 import numpy as np
 import pytest
-from convergence import may_not_converge
 from known_densities import make_density_problem
 from known_problems import hidden_mode_problem, make_rbm_problem
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import (
-    BAR,
-    MBAR,
     RTS,
-    SAMS,
     Gaussian,
     GeometricPath,
     RandomWalk,
     Slice,
     ThermodynamicIntegration,
-    compare_estimates,
 )
 from sklpf.partition._continuous_run import judge_continuous
 from sklpf.transitions import Gibbs
@@ -134,13 +126,6 @@ def test_a_sampler_is_judged_once(problem, monkeypatch):
 
 
 # ---- runs
-def test_a_run_is_read_anew(fitted):
-    run = pickle.loads(pickle.dumps(fitted.run_))
-    again = RTS(continuous=True).fit(run)
-    assert again.log_partition_ == fitted.log_partition_
-    assert run.betas.shape == run.gains.shape == (50, run.gains.shape[1])
-    with pytest.raises(ValueError, match="rao_blackwell must be True"):
-        RTS(rao_blackwell=False).fit(run)
 
 
 def test_as_sampler_of_an_integral(problem, fitted):
@@ -181,28 +166,3 @@ def test_refuses_a_base_that_draws_points_without_mass(wall):
     )
     with pytest.raises(ValueError, match="base whose draws lie where the target has mass"):
         RTS(**SHORT).fit(path)
-
-
-def test_runs_are_kept_apart(problem, fitted):
-    levels = RTS(n_temperatures=10, n_sweeps=100, random_state=0)
-    with may_not_converge():
-        run = clone(levels).fit(problem.path).run_
-    for wrong in (
-        lambda: ThermodynamicIntegration(rule="continuous").fit(run),
-        lambda: ThermodynamicIntegration().fit(fitted.run_),
-        lambda: ThermodynamicIntegration(rule="continuous").fit(problem.path),
-        lambda: ThermodynamicIntegration(RTS(continuous=True)).fit(problem.path),
-    ):
-        with pytest.raises(ValueError, match=r"needs a run of RTS\(continuous=True\)"):
-            wrong()
-    with pytest.raises(ValueError, match="rao_blackwell must be False"):
-        ThermodynamicIntegration(rule="continuous", rao_blackwell=True).fit(fitted.run_)
-    for reader in (BAR(), MBAR()):
-        with pytest.raises(TypeError, match="a run of RTS: give it to RTS"):
-            reader.fit(fitted.run_)
-    with pytest.raises(ValueError, match="sampler must be one with levels"):
-        BAR(RTS(**SHORT)).fit(problem.path)
-    with pytest.raises(ValueError, match="take RTS"):
-        compare_estimates(fitted.run_)
-    with pytest.raises((TypeError, ValueError)):
-        SAMS().fit(fitted.run_)

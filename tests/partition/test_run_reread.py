@@ -95,14 +95,6 @@ def test_a_run_gives_the_numbers_of_its_fit(fitted):
     assert_same(quietly(fitted, fitted.run_).result_, again.result_)  # by itself too
 
 
-def test_reading_a_run_runs_no_chains(fitted, monkeypatch):
-    def refuse(self, path, seed):
-        raise AssertionError
-
-    monkeypatch.setattr(type(fitted), "_sample", refuse)
-    quietly(clone(fitted).set_params(random_state=np.random.RandomState(0)), fitted.run_)
-
-
 def test_a_run_reads_itself_in_another_process(tmp_path):
     tempering = ParallelTempering(5, n_sweeps=512, random_state=0).fit(PROBLEM.path)
     file = tmp_path / "run.pickle"
@@ -231,10 +223,3 @@ def test_a_run_is_read_right_or_refused_by_whoever_did_not_make_it(made_by):
         readers.add(type(reader).__name__)
     theirs = READ_ELSEWHERE.get(made_by, set())
     assert readers - {"ThermodynamicIntegration"} == theirs | {type(fitted).__name__}
-
-
-def test_rows_leave_no_run():
-    path = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3], [1, 0, 0]])
-    estimator = LeftToRight(20, random_state=0).fit(path.row(0))
-    assert hasattr(estimator, "run_")
-    assert not hasattr(estimator.fit(path), "run_")

@@ -91,24 +91,6 @@ def test_a_base_of_the_users_is_left_as_it_is_and_the_alarm_says_how_it_is_made_
     assert abs(again.log_partition_) < max(4 * again.log_partition_std_error_, 0.02)
 
 
-def test_gradients_of_the_base_are_those_of_the_one_with_regions(first):
-    base = path(ours=False).base
-    named = GeometricPath(two_peaks, grad=slope, base=base, grad_base=base.grad_log_density)
-    wider = named.with_regions(first.run_.regions)
-    state = wider.at(np.array([[DISTANCE, 0.5]]))
-    expected = wider.base.grad_log_density(state.position)
-    np.testing.assert_array_equal(wider.gradients(state)[0], expected)
-
-
-def test_what_reads_the_run_says_the_same():
-    tempering = ParallelTempering(n_sweeps=512, random_state=0).fit(path(ours=True))
-    assert tempering.result_.diagnostics["first_try"] == pytest.approx(np.log(0.25), abs=0.1)
-    read = ParallelTempering().fit(tempering.run_)
-    assert read.log_partition_ == tempering.log_partition_
-    assert read.result_.n_sweeps == tempering.result_.n_sweeps
-    assert read.result_.diagnostics["first_try"] == tempering.result_.diagnostics["first_try"]
-
-
 class Failing(GeometricPath):
     base_is_ours = True
 

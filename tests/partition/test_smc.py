@@ -3,12 +3,10 @@ import pytest
 from convergence import may_not_converge, pooled_z, quietly
 from known_densities import make_density_problem
 from known_problems import hidden_mode_problem, make_rbm_problem
-from reference_data import shared_data
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, SMC, BernoulliRBM, RandomWalk
-from sklpf.models import LDAPath, RBMPath
+from sklpf import SMC, RandomWalk
 from sklpf.paths import LADDERS
 from sklpf.uncertainty import log_mean_exp
 
@@ -77,18 +75,6 @@ def test_diagnostics_agree_with_their_definitions():
     assert "log_partition_by_population" not in result.without_samples().diagnostics
 
 
-def test_without_resampling_it_is_annealed_importance_sampling():
-    path = make_rbm_problem("digits").path
-    smc = quietly(SMC(10, 50, 4, ladder="linear", resample_at=0, random_state=3), path)
-    ais = quietly(AIS(40, 50, random_state=3), path)  # the same random numbers
-    np.testing.assert_allclose(smc.run_.log_weights.ravel(), ais.run_.up, rtol=0, atol=1e-9)
-    assert smc.log_partition_ == pytest.approx(ais.log_partition_, abs=1e-9)
-    assert smc.result_.diagnostics["family_std_error"] == pytest.approx(
-        ais.result_.diagnostics["delta_std_error"]
-    )
-    assert not smc.run_.resampled.any()
-
-
 @may_not_converge()
 def test_the_one_sided_bound_holds_even_for_useless_runs():
     problem, above = make_rbm_problem("hard"), 0
@@ -134,32 +120,6 @@ def test_a_mode_that_no_population_enters_is_missed_with_a_tiny_error_bar():
     assert smc.converged_
 
 
-# ---- waste-free
-
-
-def test_waste_free_diagnostics_agree_with_their_definitions():
-    smc = quietly(
-        SMC(30, 12, 6, variant="waste-free", random_state=0), make_rbm_problem("medium").path
-    )
-    run, diagnostics = smc.run_, smc.result_.diagnostics
-    assert (run.chain_length, run.n_starts) == (10, 3)
-    assert diagnostics["effective_families"] == pytest.approx(
-        1 / (diagnostics["group_std_error"] ** 2 + 1 / 180)
-    )
-    relative = np.exp(
-        run.down - np.diff(run.log_means, axis=1)[:, np.newaxis]
-    )  # 3 chains at every level
-    variance = np.mean(np.prod(1 + (relative - 1) / 3, axis=2)) - 1
-    assert diagnostics["reverse_std_error"] == pytest.approx(np.sqrt(variance / 6))
-    forward = diagnostics["group_std_error"]
-    assert smc.log_partition_std_error_ == pytest.approx(
-        max(forward, np.sqrt((forward**2 + variance / 6) / 2))
-    )
-    # the pilot; 3 starts make 9 moves at each of 11 levels; 10 particles settle and go down the
-    # same way
-    assert smc.result_.n_sweeps == 30 + 6 * 11 * 27 + 10 * (100 + 11 * 9)
-
-
 # ---- paths of other kinds
 
 
@@ -188,17 +148,6 @@ def test_moves_that_are_tuned_are_right_and_show_their_acceptance(options):
         assert len(smc.result_.reasons) == ("variant" in options)
 
 
-def test_rows():
-    path = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3], [1, 0, 0], [4, 1, 3]])
-    smc = SMC(30, 20, random_state=0).fit(path)
-    assert smc.converged_
-    assert smc.log_partition_[0] == smc.log_partition_[2]
-    alone = SMC(30, 20, random_state=0).fit(
-        LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[1, 0, 0]])
-    )
-    assert smc.log_partition_[1] == alone.log_partition_[0]
-
-
 def test_a_base_without_the_target_is_named():
     path = hidden_mode_problem(4).path
     path.has_walls = True
@@ -225,13 +174,6 @@ def test_sample_gives_draws_from_the_target():
     # 64 means; draws share ancestors, 100 sweeps back: 5.5 errors of independent draws are a false
     # alarm of 2e-6
     assert np.all(np.abs(difference) < 5.5 * error)
-
-
-def test_models_draw_from_it():
-    rng = np.random.default_rng(0)
-    model = BernoulliRBM.from_parameters(rng.normal(size=(3, 5)), np.zeros(5), np.zeros(3))
-    model.set_params(partition_estimator=SMC(20, 20, random_state=0))
-    assert model.sample(30, random_state=0).shape == (30, 5)
 
 
 # ---- reproducible bits
@@ -264,15 +206,3 @@ def test_models_draw_from_it():
 def test_rejects_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
         SMC(**{"random_state": 0, **parameters}).fit(make_rbm_problem("easy").path)
-
-
-@pytest.mark.shared
-def test_reference_model():
-    with shared_data("rbm/mnist_h10.npz") as data, shared_data("binary/mnist.npz") as mnist:
-        parameters = [data[key] for key in ("components", "intercept_visible", "intercept_hidden")]
-        exact = float(data["exact_log_partition"])
-        X = np.unpackbits(mnist["train"], axis=1)[:, : int(mnist["n_features"])]
-    smc = SMC(random_state=0).fit(RBMPath(*parameters, (X.sum(axis=0) + 1) / (len(X) + 2)))
-    assert smc.converged_
-    # t with 9 degrees of freedom: 6.0 standard errors are a false alarm of 2e-4
-    assert abs(smc.log_partition_ - exact) < 6.0 * smc.log_partition_std_error_

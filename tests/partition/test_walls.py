@@ -17,7 +17,6 @@ from sklpf import (
     GeometricPath,
     LevelProcess,
     SteppingStone,
-    ThermodynamicIntegration,
     WangLandau,
 )
 from sklpf.partition._walls import first_ratio
@@ -131,23 +130,3 @@ def test_an_end_that_was_not_drawn_is_reported(sparse):
         assert any(
             "no chain drew one of the ladder's ends" in reason for reason in fitted.result_.reasons
         )
-
-
-@pytest.mark.parametrize(
-    ("reader", "words"),
-    [
-        (BAR(), "levels have states of fewer than two groups"),
-        (SteppingStone(), "levels have states of fewer than two groups"),
-        (MBAR(), "levels have no kept states"),
-        (ThermodynamicIntegration(), None),
-        (RTS(), None),
-        (RTS(rao_blackwell=False), None),
-    ],
-)
-def test_readings_of_empty_levels_are_words_and_no_warnings(sparse, reader, words):
-    """NumPy's warnings are errors here, as in all tests."""
-    for fitted in sparse:
-        read = quietly(reader, fitted.run_)
-        assert not read.converged_
-        if words is not None:
-            assert any(words in reason for reason in read.result_.reasons)

@@ -3,8 +3,6 @@
 z-bounds: 4 standard errors is a false-alarm rate of 6e-5 a comparison; seeds are fixed.
 """
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from convergence import may_not_converge
@@ -17,17 +15,13 @@ from sklpf import (
     Gaussian,
     GeometricPath,
     MeanCovarianceRBM,
-    Mixture,
     ProductOfExperts,
     Uniform,
 )
 from sklpf.interop import from_prior_transform
-from sklpf.models._density_ratio_path import DensityRatioPath
 from sklpf.partition import Draws
 from sklpf.partition.checks._regions import region_alarms
-from sklpf.paths import LocalMasses, Stream, stream_key
-from sklpf.paths._capabilities import has
-from sklpf.paths._climbs import _root_of_precision, mirrored
+from sklpf.paths import Stream, stream_key
 
 Z_BOUND = 4.0
 BASE = Gaussian(np.zeros(2), 9.0)
@@ -73,15 +67,6 @@ def test_the_masses_of_ellipsoids_are_right(log_density, bounds):
     assert truth.max() > 0.2 * densities.sum()
 
 
-def test_the_mass_of_a_gaussian_has_no_error():
-    path = make_density_problem("gaussian 20-D, condition 100").path
-    problem = make_density_problem("gaussian 20-D, condition 100")
-    regions = path.regions(stream())
-    np.testing.assert_allclose(
-        np.exp(regions.log_masses[0] - problem.log_partition), 0.95, rtol=1e-3
-    )
-
-
 @pytest.mark.parametrize("grad", [True, False])
 def test_modes_far_from_each_other_are_found(grad):
     problem = make_density_problem("two gaussians 10-D, base on one")
@@ -93,12 +78,6 @@ def test_modes_far_from_each_other_are_found(grad):
     regions = path.regions(stream())
     masses = np.exp(regions.log_masses.mean(axis=1) - problem.log_partition)
     np.testing.assert_allclose(np.sort(masses)[-2:], [0.285, 0.665], rtol=0.05)
-
-
-def test_the_same_stream_gives_the_same_bits():
-    path = GeometricPath(log_two, base=BASE)
-    for first, second in zip(path.regions(stream(1)), path.regions(stream(1))):
-        np.testing.assert_array_equal(first, second)
 
 
 class Fails:
@@ -129,35 +108,6 @@ def test_climbs_go_on_where_the_density_fails(how):
     assert masses.max() == pytest.approx(0.95, abs=0.01)
 
 
-def test_mirrored_points_are_those_of_switched_labels():
-    mode = np.array([1.0, 2.0, 4.0])
-    points = mirrored(mode, 100, np.random.default_rng(0))
-    expected = {(-1, 2, 4), (1, -2, 4), (1, 2, -4), (-1, -2, -4)}
-    expected |= {(2, 1, 4), (4, 2, 1), (1, 4, 2)}
-    assert len(points) == 7
-    assert {tuple(point) for point in points.tolist()} == expected
-
-
-def test_mirrored_points_of_many_dimensions_need_no_memory():
-    """All 1.3 million in 1600 dimensions would take 16 GB; indices of pairs take 60 MB."""
-    mode = np.arange(1600.0)
-    tracemalloc.start()
-    points = mirrored(mode, 16, np.random.default_rng(0))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert points.shape == (16, 1600)
-    assert peak < 200e6
-
-
-@pytest.mark.parametrize("height", [0.0, -1e300, 1e300])
-def test_a_flat_density_has_a_region_or_none(height):
-    path = GeometricPath(
-        lambda x: np.full(len(x), height), base=Uniform([0, 0], [1, 1]), bounds=(0, 1)
-    )
-    regions = path.regions(stream())
-    assert np.all(np.exp(regions.log_masses.mean(axis=1) - height) < 1.2)
-
-
 def test_a_density_that_is_zero_all_but_everywhere_has_no_region():
     def log_density(x):
         return np.where(np.sum((x - 7) ** 2, axis=1) < 1e-6, 0.0, -np.inf)
@@ -167,18 +117,6 @@ def test_a_density_that_is_zero_all_but_everywhere_has_no_region():
     points = np.zeros((8, 2))
     draws = Draws(points, np.zeros(8), np.arange(8))
     assert region_alarms(regions, draws, 0.0, 0.1, {}) == []
-
-
-def test_a_base_without_a_normaliser_and_ratios_have_no_regions():
-    class Unnormalised(Gaussian):
-        normalised = False
-
-    path = GeometricPath(log_two, base=Unnormalised(np.zeros(2), 9.0))
-    assert len(path.regions(stream()).centres) == 0
-    product = ProductOfExperts.from_parameters([[1.0, 0.0], [0.0, 1.0]]).path()
-    assert has(product, LocalMasses)
-    ratio = DensityRatioPath(product, product, np.zeros((2, 3, 2)), np.zeros((2, 3, 2)))
-    assert not has(ratio, LocalMasses)
 
 
 def test_regions_of_a_model_are_in_the_coordinates_of_its_rows():
@@ -295,18 +233,6 @@ def test_a_base_with_the_missed_region_makes_the_run_right():
     assert abs(second.log_partition_ - log_partition) < Z_BOUND * error + 0.02
 
 
-def test_a_base_of_the_users_is_left_alone():
-    path = GeometricPath(log_two, base=BASE)
-    assert not path.base_is_ours
-    product = ProductOfExperts.from_parameters([[1.0, 0.0], [0.0, 1.0]]).path()
-    other = product.with_regions(product.regions(stream()))
-    assert isinstance(other.base, Mixture)
-    assert other.base.weights[0] == pytest.approx(0.5)
-    assert isinstance(product.base, Gaussian)
-    np.testing.assert_allclose(other.base.components[1].mean, 0, atol=1e-3)
-    assert not product.with_base(Gaussian(np.zeros(2), 1.0)).base_is_ours
-
-
 def test_a_narrow_mode_in_a_box_raises_the_alarm():
     """A Gaussian with a fifth of the mass hides one of a third of its width from every chain."""
 
@@ -327,19 +253,6 @@ def test_a_narrow_mode_in_a_box_raises_the_alarm():
     second = SMC(random_state=0).fit(path.with_regions(smc.run_.regions))
     assert second.converged_
     assert abs(second.log_partition_) < 4 * second.log_partition_std_error_
-
-
-def test_curvatures_too_large_for_eigenvalues_are_not_used():
-    """Half-Cauchy scales in normal coordinates have slopes of 1e262, at which LAPACK may fail."""
-
-    def log_density(x):
-        return -np.sum(x**2, axis=1) / 2
-
-    def slopes(x, steps):
-        return log_density(x), np.where(x > 0, -1e262 * x, -x)
-
-    factor, _ = _root_of_precision(log_density, slopes, np.zeros(2), np.ones(2), None)
-    np.testing.assert_allclose(factor, np.eye(2), atol=0.05)
 
 
 def test_climbs_that_end_on_a_steep_slope_do_no_harm():

@@ -62,8 +62,3 @@ def test_the_last_round_is_the_result_and_earlier_ones_agree_with_it(estimator, 
     # at most 8 rounds, each within 6 joint errors, t with at least 3 degrees of freedom, plus what
     # short rounds lie off
     assert np.all(np.abs(values - values[-1]) <= 6 * np.hypot(errors, errors[-1]) + 0.1)
-
-
-def test_a_run_without_rounds_names_none():
-    result = HAIS(20, 50, random_state=0).fit(QUARTIC).result_
-    assert "round_sweeps" not in result.diagnostics

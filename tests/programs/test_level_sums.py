@@ -11,7 +11,6 @@ them. Seeds are fixed.
 
 import numpy as np
 import pytest
-from known_problems import HiddenModePath
 from scipy.stats import t as student_t
 
 from sklpf import RTS, Exact, ParallelTempering
@@ -83,20 +82,3 @@ def test_every_state_is_counted():
     last = rts.rounds[-1]
     assert last.level_sums.shape == (2, 10, 5, 4)
     np.testing.assert_array_equal(last.level_sums[..., 0].sum(axis=(0, 2)), 10 * last.n_redraws)
-
-
-def test_paths_without_derivatives_only_count_states():
-    class Plain(HiddenModePath):
-        derivatives = property(doc="none")
-
-        def __getattribute__(self, name):
-            if name == "derivatives":
-                raise AttributeError(name)
-            return super().__getattribute__(name)
-
-    path = Plain(6, 0.6)
-    run = ParallelTempering(2, n_temperatures=3, n_sweeps=64, random_state=0).fit(path).run_
-    run = run.last
-    assert not run.level_sums[..., 1:].any()
-    assert run.level_sums[..., 0].all()
-    assert run.summaries.any()

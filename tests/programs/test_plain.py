@@ -1,7 +1,6 @@
 """The programs as plain loops, with moves and densities that can be followed by hand."""
 
 import numpy as np
-from scipy.special import expit
 
 from sklpf.paths import Path, Stream
 from sklpf.programs import _plain
@@ -99,27 +98,3 @@ def test_records_are_those_of_the_scans_that_the_stride_divides():
     *_, vectors, at, slopes = _plain.exchange(path, Recorder(), *order).sums
     assert vectors.shape == slopes.shape == (0, 4, 4)
     assert at.shape == (0, 4)
-
-
-def test_slopes_that_do_not_depend_on_beta_are_asked_for_twice():
-    asked = []
-
-    class Straight(Linear):
-        def derivatives(self, state, levels):
-            asked.append(levels[0])
-            return np.stack([state, np.zeros_like(state)], axis=1)
-
-    np.testing.assert_array_equal(
-        _plain.slopes(Straight(), np.array([1.0, 2.0])), [[1] * 4, [2] * 4]
-    )
-    assert asked == [0, 3]
-    assert _plain.slopes(Linear(), np.array([1.0, 2.0])).shape == (2, 0)
-
-
-def test_tempering_sums_what_states_say_of_the_pairs_with_their_neighbours():
-    sums, log_weights = np.zeros((2, 2, 4)), np.array([[1.0, 3.0, 2.5], [0.0, 1000.0, -np.inf]])
-    _plain.add_bridges(log_weights, np.array([1, 0]), sums, np.array([0, 1]))
-    np.testing.assert_allclose(
-        sums[0], [[0, expit(-2), 0, np.exp(-2)], [expit(-0.5), 0, np.exp(-0.5), 0]]
-    )
-    np.testing.assert_allclose(sums[1], [[expit(600), 0, np.exp(600), 0], [0, 0, 0, 0]])

@@ -11,7 +11,7 @@ from known_problems import make_rbm_problem
 from scipy.special import logsumexp
 
 from sklpf import Exact
-from sklpf.paths import Path, Stream
+from sklpf.paths import Path
 from sklpf.programs._pilot import run_pilot
 from sklpf.programs._tempering import Setup, run_round
 from sklpf.transitions import Gibbs
@@ -97,11 +97,3 @@ def test_round_has_the_stationary_distribution_of_equation_8():
     assert error.max() < 0.02
     counted = last.shares(False).mean(axis=0)
     np.testing.assert_allclose(counted, groups.mean(axis=0), atol=0.01)  # 1e5 draws, correlated
-
-
-def test_base_draw_at_the_first_level():
-    """A chain whose level is 0 starts from its own base draw."""
-    setup = make_setup(make_rbm_problem("easy").path)
-    starts, _ = run_pilot(setup, np.log([1 - 1e-9, *[1e-10] * 10]), 10)
-    state = setup.path.sample_base(10, Stream(setup.stream(3, 4).key, 40))
-    np.testing.assert_array_equal(starts[4][0].v, state.v)

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from sklpf._utils.progress import reporting
 from sklpf.training import train
 
@@ -69,17 +67,3 @@ def test_a_callback_ends_training_after_all_are_called_and_the_line_is_said(caps
     assert re.fullmatch(
         r"\[Model\] pass 2 of 5, loss = 2, [\d.]+ (ms|s), at most [\d.]+ (ms|s) left", lines[1]
     )
-
-
-def test_nothing_is_said_without_verbose(capsys):
-    trainer = Trainer()
-    assert Model(verbose=0).fit(trainer) == (2, True)
-    assert trainer.done == ["run", "end 1", "quiet 1", "run", "end 2", "quiet 2"]
-    assert capsys.readouterr().out == ""
-
-
-def test_errors_of_a_pass_end_training():
-    trainer = Trainer()
-    trainer.run = lambda: 1 / 0
-    with pytest.raises(ZeroDivisionError):
-        train(trainer, 2)

@@ -133,20 +133,6 @@ def test_the_rate_is_lowered_twice_before_training_ends():
     np.testing.assert_array_equal(settled.curve[:11], [9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0])
 
 
-def test_training_that_goes_on_falling_does_not_end():
-    assert train(Descent(floor=-1000.0), 60, callbacks=[Settled(float, 0.01, 5)]) == (60, False)
-
-
-def test_a_trainer_without_a_rate_ends_when_it_settles_first():
-    trainer = Descent(floor=0.0)
-    del trainer.learning_rate
-    type(trainer).run, run = lambda self: None, type(trainer).run
-    try:
-        assert train(trainer, 100, callbacks=[Settled(float, 0.01, 5)]) == (10, True)
-    finally:
-        type(trainer).run = run
-
-
 # -- chains
 def test_chains_follow_their_density_within_a_box():
     """exp(-x - y² / 2) for x > 0 from a point: means and variances of 4000 chains within 4.5

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from sklpf import AIS, BDMC, RAISE, RTS, SMC, Exact, ParallelTempering
 from sklpf._utils.random import ACCEPT
-from sklpf.paths import Path, TemperedPath
+from sklpf.paths import TemperedPath
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Transition
 
@@ -247,11 +247,6 @@ def test_memory_follows_ladders_of_new_lengths_and_draws():
     assert 0.35 < np.mean(4 * drawn**2) < 2.3
 
 
-def test_memory_of_an_adaptive_ladder_and_the_papers_initialisation():
-    fit("AIS", Gaussians(), transition=Twin(), ladder="adaptive")
-    fit("RTS", Gaussians(), transition=Twin(), init="paper")
-
-
 # ---- tuning
 class Tuned(GuidedWalk):
     """Notes the ladders that it was tuned on; the tuned copy makes the moves."""
@@ -272,22 +267,3 @@ class Tuned(GuidedWalk):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_moves_are_tuned_on_the_ladder_before_they_run(name):
     assert fit(name, transition=Tuned()).log_partition_ == fit(name).log_partition_
-
-
-def test_draws_are_made_by_the_tuned_move():
-    drawn = [
-        ParallelTempering(4, 4, 64, transition=transition).sample(
-            Circle(), 20, np.random.default_rng(0)
-        )
-        for transition in (Tuned(), GuidedWalk())
-    ]
-    np.testing.assert_array_equal(*drawn)
-
-
-def test_the_default_keeps_no_memory():
-    assert Transition().init(Path(), np.zeros(3), None) == ()
-    assert Transition().compiled(Circle()) is None
-    move = Transition()
-    assert move.tune(Circle(), (0, 0)) is move
-    with pytest.raises(NotImplementedError, match="Transition must define move"):
-        move.move(Circle(), np.zeros(3), (), np.zeros(3, dtype=int), None)

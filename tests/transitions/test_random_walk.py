@@ -12,7 +12,6 @@ from sklpf.paths import stream_key
 from sklpf.paths._base import choose
 from sklpf.testing import check_transition
 from sklpf.transitions import RandomWalk
-from sklpf.transitions import _random_walk as walk_module
 from sklpf.transitions._pilot import stream_normals
 
 KEY = stream_key(1)
@@ -63,16 +62,6 @@ def test_the_check_finds_wrong_moves(move):
     path = PATHS["correlated"]
     with pytest.raises(AssertionError, match="does not leave level|reversal is wrong"):
         check_transition(path, move, variables=path.position, n=20_000)
-
-
-@pytest.mark.parametrize("name", ["box", "half-open box"])
-def test_the_check_finds_steps_that_stop_at_the_sides(name, monkeypatch):
-    monkeypatch.setattr(
-        walk_module, "reflect", lambda bounds, position, step: (np.clip(position, *bounds), step)
-    )
-    path = PATHS[name]
-    with pytest.raises(AssertionError, match="does not leave level|reversal is wrong"):
-        check_transition(path, RandomWalk(0.5), variables=path.position, n=20_000)
 
 
 @pytest.mark.parametrize("metric", [None, "diag", "dense"])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from densities import PATHS, smallest_p_value
 
-from sklpf import AIS
 from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_transition
 from sklpf.transitions import Slice
@@ -109,15 +108,6 @@ def test_widths_follow_the_scales_of_every_level():
     pilot = Slice().tune(path, KEY).pilot
     np.testing.assert_allclose(np.exp(pilot.log_steps), 2)
     np.testing.assert_allclose(pilot.roots[[0, -1]], [[2**0.5] * 2, [1, 1]], rtol=0.3)
-
-
-def test_ais_is_right():
-    path = PATHS["correlated"]
-    fitted = AIS(50, 40, transition=Slice(), ladder="adaptive", random_state=0).fit(path)
-    assert (
-        abs(fitted.log_partition_ - np.log(2 * np.pi * 0.6)) < 4.8 * fitted.log_partition_std_error_
-    )
-    assert "acceptance" not in fitted.result_.diagnostics
 
 
 @pytest.mark.parametrize("parameters", [{"width": 0}, {"width": "wide"}, {"max_steps": 0}])

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from convergence import may_not_converge
 from sklearn.base import clone
 
 from sklpf import HAIS, BilinearGenerativeModel, LinearGenerativeModel, compare
@@ -75,29 +74,6 @@ def test_samples_have_the_moments_of_the_model():
     assert np.all(np.abs(np.mean(X**2, axis=0) - expected) < 5 * np.sqrt(100 / len(X)) * expected)
 
 
-@pytest.mark.parametrize("sizes", [(None, None, None), (1, 4, 2), (6, 2, 1)])
-@pytest.mark.parametrize("kind", ["one row", "few rows", "constant column", "large", "small"])
-def test_any_data_can_be_fitted(kind, sizes):
-    X = {
-        "one row": np.array([[1.0, 2.0, 3.0]]),
-        "few rows": np.random.default_rng(0).normal(size=(3, 5)),
-        "constant column": np.c_[np.random.default_rng(0).normal(size=(30, 2)), np.ones(30)],
-        "large": 1e7 * np.random.default_rng(0).normal(size=(30, 3)),
-        "small": 1e-7 * np.random.default_rng(0).normal(size=(30, 3)),
-    }[kind]
-    model = (
-        clone(SMALL)
-        .set_params(n_components=sizes[0], n_content=sizes[1], n_style=sizes[2], max_iter=30)
-        .fit(X)
-    )
-    for name in ("components_", "content_weights_", "style_weights_", "loss_curve_"):
-        assert np.all(np.isfinite(getattr(model, name)))
-    with may_not_converge():
-        assert np.isfinite(model.score(X[:2]))
-    assert np.all(np.isfinite(model.transform(X)))
-    assert model.sample(3, random_state=0).shape == (3, X.shape[1])
-
-
 def test_bad_parameters_are_refused():
     with pytest.raises(ValueError, match="The 'noise_std' parameter"):
         BilinearGenerativeModel(noise_std=0.0).fit(np.eye(3))
@@ -105,16 +81,3 @@ def test_bad_parameters_are_refused():
         BilinearGenerativeModel(n_style=0).fit(np.eye(3))
     with pytest.raises(ValueError, match="contains NaN"):
         clone(SMALL).fit([[np.nan, 1.0]])
-
-
-@pytest.mark.large
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, before the sentence
-def test_rows_whose_densities_are_too_large_are_refused():
-    X = 1e100 * np.random.default_rng(0).normal(size=(20, 2))
-    model = BilinearGenerativeModel(
-        max_iter=1, partition_estimator=HAIS(10, 30), random_state=0
-    ).fit(X)
-    with pytest.raises(
-        ValueError, match="too large to be tempered: rescale|the target is too steep"
-    ):
-        model.score(X)

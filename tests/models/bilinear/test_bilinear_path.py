@@ -126,16 +126,6 @@ def test_signs_and_order_do_not_matter():
     assert np.all(error < 0.15)
 
 
-def test_a_row_is_not_touched_by_the_others():
-    path = model(n_rows=4)
-    hais = HAIS(20, 200, random_state=0)
-    whole = hais.fit(path).log_partition_.copy()
-    some = BilinearPath(
-        path.X[[3, 0]], path.components, path.content_weights, path.style_weights, path.noise_std
-    )
-    np.testing.assert_array_equal(hais.fit(some).log_partition_, whole[[3, 0]])
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -15,14 +15,6 @@ pytestmark = [
 ]
 
 
-def test_verbose_prints_the_pseudo_likelihood(capsys):
-    model = BoltzmannMachine(verbose=1).fit(BINARY)
-    lines = capsys.readouterr().out.splitlines()
-    mean = model.pseudo_log_likelihood(BINARY).mean()
-    assert 1 <= len(lines) <= model.n_iter_
-    assert f"pseudo-likelihood = {mean:.3f}" in lines[-1]
-
-
 def test_pseudo_likelihood_that_has_not_settled_says_so():
     with pytest.warns(ConvergenceWarning, match="pseudo-likelihood has not settled after 1 pass"):
         BoltzmannMachine(max_iter=1).fit(BINARY)

@@ -1,21 +1,15 @@
 """Likelihoods of rows under decoders: closed forms, grids, and rows that move side by side."""
 
-import sys
-
 import numpy as np
 import pytest
 from convergence import may_not_converge
 from decoders import Layers, Linear
-from interruption import kept_files, saves
 from scipy.special import expit, logsumexp
 from scipy.stats import norm
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 from sklpf import BDMC, HAIS, PartitionResult
 from sklpf.interop import from_decoder
 from sklpf.models.decoder._network import probes
-from sklpf.partition import _path_rows
 from sklpf.testing import check_path
 from sklpf.transitions import HMC, RandomWalk
 
@@ -110,17 +104,6 @@ def test_outputs_that_look_like_probabilities_are_logits_for_nobody():
 
 
 # ---- decoders and encoders that do not keep still
-def test_an_encoder_may_write_to_its_rows():
-    linear = Linear(3, 8, 0.2)
-    rows = linear.model().sample(5, random_state=2)
-
-    def encoder(X):
-        found = linear.encoder(X.copy())
-        X -= X.mean(axis=1, keepdims=True)
-        return found
-
-    path = linear.model(encoder=encoder).path(rows)
-    np.testing.assert_array_equal(path.X, rows)
 
 
 @pytest.mark.parametrize("change", ["weights", "dropout", "dropout at first"])
@@ -223,14 +206,6 @@ def numbers(rows, estimator=SHORT, **parameters):
     return np.array([estimates, model.partition_estimator_.result_.std_error])
 
 
-def test_other_rows_and_jobs_do_not_matter():
-    everything = numbers(X)
-    order = np.array([3, 1, 0, 1])
-    np.testing.assert_array_equal(numbers(X[order]), everything[:, order])
-    np.testing.assert_array_equal(numbers(X[5:6]), everything[:, 5:6])
-    np.testing.assert_array_equal(numbers(X, n_jobs=2), everything)
-
-
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -247,10 +222,6 @@ def test_a_row_alone_has_the_numbers_that_it_has_beside_others(estimator):
 
     alone = Alone(**estimator.get_params(deep=False))
     np.testing.assert_array_equal(numbers(X, alone), numbers(X, estimator))
-
-
-def test_chunks_of_other_sizes_give_the_same_to_rounding():
-    np.testing.assert_allclose(numbers(X, chunk_size=37), numbers(X), atol=1e-5)
 
 
 def test_points_go_through_the_decoder_in_chunks_of_one_shape():
@@ -288,74 +259,16 @@ def test_rows_share_calls_of_the_decoder():
     assert counts[0] == counts[1] == counts[2]  # 12 rows of 20 chains fit into 256 points
 
 
-def test_a_run_that_was_interrupted_goes_on_with_the_same_bits(tmp_path, monkeypatch):
-    path = MODEL.path(X[:6])
-    monkeypatch.setattr(_path_rows, "_ROWS_PER_BLOCK", 2)
-    estimator = clone(SHORT).set_params(checkpoint=tmp_path)
-    with may_not_converge(), saves(interrupt_at=1):
-        estimator.fit(path)
-    with may_not_converge():
-        resumed = estimator.fit(path).log_partition_
-        whole = clone(SHORT).fit(path).log_partition_
-    np.testing.assert_array_equal(resumed, whole)
-
-
 SLOPE = 1.0
-
-
-def sloped(z):
-    return z @ np.full((2, 5), SLOPE)
-
-
-def pulled_back(z, g):
-    return g @ np.full((5, 2), SLOPE)
 
 
 def encoded(X):
     return np.full((len(X), 2), SLOPE / 2), np.zeros((len(X), 2))
 
 
-@pytest.mark.parametrize("encoder", [None, encoded])
-def test_another_decoder_does_not_resume_the_run_of_the_one_before(tmp_path, monkeypatch, encoder):
-    """A pickle names functions, and not what they read."""
-    binary = (np.random.default_rng(0).random((6, 5)) < 0.5).astype(float)
-    estimator = clone(SHORT).set_params(checkpoint=tmp_path)
-
-    def fitted(estimator):
-        path = from_decoder(sloped, 2, pullback=pulled_back, encoder=encoder).path(binary)
-        with may_not_converge(), kept_files(), saves() as saved:
-            return estimator.fit(path).log_partition_, len(saved)
-
-    before, n_saved = fitted(estimator)
-    assert n_saved > 0
-    again, n_saved = fitted(estimator)
-    assert n_saved == 0
-    np.testing.assert_array_equal(again, before)
-    monkeypatch.setattr(sys.modules[__name__], "SLOPE", 1.1)
-    after, n_saved = fitted(estimator)
-    assert n_saved > 0
-    np.testing.assert_array_equal(after, fitted(clone(SHORT))[0])
-
-
 # ---- a model as others
 def test_the_path_of_a_row_is_one_as_others_are():
     check_path(MODEL.path(X).row(0))
-
-
-def test_scores_and_intervals_are_those_of_the_rows():
-    model = NETWORK.model(partition_estimator=HAIS(40, 30))
-    interval = model.score_interval(X)
-    assert model.score(X) == interval.mean == model.score_samples(X).mean()
-    low, high = interval.partition
-    assert low < interval.mean < high
-
-
-def test_a_clone_is_ready_after_fit():
-    fresh = clone(NETWORK.model(partition_estimator=SHORT))
-    with pytest.raises(NotFittedError):
-        fresh.score_samples(X)
-    with may_not_converge():
-        np.testing.assert_array_equal(fresh.fit(X).score_samples(X), numbers(X)[0])
 
 
 # ---- what can't be used
@@ -396,11 +309,6 @@ def test_a_network_that_turns_nan_far_out_says_where():
     model = broken.model(partition_estimator=SHORT)
     with pytest.raises(ValueError, match="decoder is NaN or infinite at the latent variables"):
         model.score_samples(X)
-
-
-def test_the_path_of_all_rows_has_no_densities():
-    with pytest.raises(ValueError, match=r"choose one with row\(t\)"):
-        MODEL.path(X).at(np.zeros((1, 2)))
 
 
 # ---- probabilities that sum to more than 1

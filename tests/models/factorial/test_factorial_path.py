@@ -3,7 +3,6 @@ against Exact.
 """
 
 import itertools
-import pickle
 from contextlib import nullcontext
 
 import joblib
@@ -15,7 +14,6 @@ from fused_programs import (
     assert_derivatives_equal_finite_differences,
     assert_exchange_equals_the_loop,
     log_f_at,
-    same_state,
 )
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
@@ -212,16 +210,6 @@ def test_a_row_has_the_same_bits_in_any_company(estimator):
         np.testing.assert_array_equal(log_likelihood(X[:30]), everything[:30])
 
 
-def test_float32_and_read_only_memory_maps_are_taken(tmp_path):
-    path, X, parameters = make_path(3, 5)
-    np.save(tmp_path / "X.npy", X)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    np.testing.assert_array_equal(FactorialPath(mapped, *parameters).statistics, path.statistics)
-    single = X.astype(np.float32)
-    expected = FactorialPath(single.astype(float), *parameters).statistics
-    np.testing.assert_array_equal(FactorialPath(single, *parameters).statistics, expected)
-
-
 # ---- extreme values
 @pytest.mark.parametrize("noise", [1e-12, 1e-3, 1e8])
 @pytest.mark.parametrize("scale", [0.0, 1e-6, 1.0, 1e9])
@@ -299,12 +287,3 @@ GOOD = {
 def test_bad_parameters_are_refused(name, value, message):
     with pytest.raises(ValueError, match=message):
         FactorialPath(**{**GOOD, name: value})
-
-
-def test_a_pickled_path_gives_the_same_bits():
-    path = make_path(5, 4)[0]
-    path.row(0)  # packs the kernels' arrays, which stay behind
-    copied = pickle.loads(pickle.dumps(path))
-    np.testing.assert_array_equal(copied.enumerate_rows([0, 1, 2]), path.enumerate_rows([0, 1, 2]))
-    state, levels = path.row(1).sample_base(5, STREAM), np.full(5, 3)
-    same_state(copied.row(1).gibbs(state, levels, STREAM), path.row(1).gibbs(state, levels, STREAM))

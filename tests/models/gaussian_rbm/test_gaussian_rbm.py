@@ -11,9 +11,7 @@ from scipy.stats import norm
 
 from sklpf import AIS, Exact, GaussianRBM, ParallelTempering
 from sklpf.models.gaussian_rbm.learning._contrastive_divergence import gradient
-from sklpf.models.gaussian_rbm.learning._hidden_chains import jump, log_marginal, sweep
 from sklpf.models.gaussian_rbm.learning._parameters import Parameters
-from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
@@ -63,10 +61,6 @@ def log_partition_by_hand(model):
         peak = log_joint(model, mean[np.newaxis], h[np.newaxis])[0]
         terms.append(peak + 0.5 * np.log(2 * np.pi * model.variances_).sum())
     return logsumexp(terms)
-
-
-def stream():
-    return Stream(stream_key(0))
 
 
 # -- densities
@@ -183,15 +177,6 @@ def test_more_than_twenty_hidden_units_are_tempered():
     assert abs(result.log_partition - exact) < Z_BOUND * result.std_error
 
 
-def test_bound_draws_are_unbiased():
-    """Their ten independent means have the expectation Z: Student t with 9 degrees of freedom,
-    beyond 7 once in 30,000.
-    """
-    path = random_model(6, 3, seed=2).path()
-    ratios = np.exp(path.bound_draws(stream()) - Exact().fit(path).log_partition_).mean(axis=1)
-    assert abs(ratios.mean() - 1) < 7 * ratios.std(ddof=1) / np.sqrt(10)
-
-
 def test_draws_have_the_models_moments():
     """Means of 20,000 exact draws, and the entropy by them: Z_BOUND standard errors each of five
     numbers, a false alarm in 30,000. Tempered chains are not independent: twice the bound.
@@ -227,18 +212,6 @@ def test_fits_recover_the_likelihood_of_a_known_mixture(schedule):
         assert_moments_match(model, X)
 
 
-def test_a_fit_does_not_depend_on_the_units_of_the_data():
-    X = random_model(3, 4, seed=8).sample(500, random_state=0)
-    scale, location = np.array([0.01, 1.0, 30.0, 1e4]), np.array([5.0, 0.0, -100.0, 1e5])
-    first = GaussianRBM(3, n_iter=10, random_state=0).fit(X)
-    second = GaussianRBM(3, n_iter=10, random_state=0).fit(location + scale * X)
-    np.testing.assert_allclose(second.variances_, scale**2 * first.variances_, rtol=1e-6)
-    expected = first.score_samples(X) - np.log(scale).sum()
-    np.testing.assert_allclose(
-        second.score_samples(location + scale * X), expected, rtol=0, atol=1e-6
-    )
-
-
 def assert_moments_match(model, X):
     """Maximum likelihood makes E[h] the same over rows and over the model, and its means those of
     the rows; the chains' own error is below 0.05 standard deviations.
@@ -249,25 +222,6 @@ def assert_moments_match(model, X):
     np.testing.assert_allclose(drawn.std(axis=0) / X.std(axis=0), 1, atol=0.05)
     on = expit(model._parameters.hidden_fields(X)).mean(axis=0)
     np.testing.assert_allclose(model.transform(drawn).mean(axis=0), on, atol=0.05)
-
-
-def test_moves_of_the_hidden_chains_leave_their_distribution_invariant():
-    """From exact draws of 3 units, 20,000 chains after each move: the shares of all 8 states,
-    Z_BOUND standard errors each, a false alarm in 9,000.
-    """
-    model = random_model(3, 4, seed=10)
-    parameters = model._parameters
-    states = all_hidden(3)
-    probabilities = np.exp(log_marginal(parameters, states))
-    probabilities /= probabilities.sum()
-    rng = np.random.default_rng(0)
-    h = states[rng.choice(8, size=20_000, p=probabilities)]
-    rows = model.sample(20, random_state=0)
-    for moved in (sweep(parameters, h, rng), jump(parameters, h, rows, rng)):
-        assert np.any(moved != h)
-        shares = np.bincount((moved @ [4, 2, 1]).astype(int), minlength=8) / 20_000
-        errors = np.sqrt(probabilities * (1 - probabilities) / 20_000)
-        assert np.all(np.abs(shares - probabilities) < Z_BOUND * errors)
 
 
 def test_well_separated_modes_are_learned():

@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, Exact, LatentDirichletAllocation, compare
 from sklpf.datasets import make_bars_corpus
-from sklpf.models.lda._completion import split_tokens
 
 QUICK = AIS(n_temperatures=50, n_chains=16)
 UNTRUSTED = pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted")
@@ -137,22 +136,6 @@ def test_the_bound_of_short_documents_lies_below_their_likelihood():
 
 
 @UNTRUSTED
-def test_likelihoods_add_up_in_any_order_and_company(fitted):
-    model, X = fitted
-    model = model.set_params(partition_estimator=QUICK)
-    values = model.score_samples(X[:20])
-    order = np.random.default_rng(0).permutation(20)[:13]
-    np.testing.assert_array_equal(model.score_samples(X[order]), values[order])
-    assert model.score(X[:20]) == values.mean()
-    twice = sp.vstack([X[:20], X[:20]])
-    assert model.perplexity(twice) == pytest.approx(model.perplexity(X[:20]), rel=1e-13)
-    assert model.perplexity(X[:20], sub_sampling=True) == model.perplexity(X[:20])
-    assert model.perplexity(X[:20]) == pytest.approx(np.exp(-values.sum() / X[:20].sum()))
-    interval = model.score_interval(X[:20])
-    assert interval.combined[0] < interval.mean == values.mean() < interval.combined[1]
-
-
-@UNTRUSTED
 def test_empty_documents_are_certain_and_change_nothing(fitted):
     model, X = fitted
     model = model.set_params(partition_estimator=QUICK)
@@ -208,15 +191,6 @@ def test_documents_without_whole_counts_have_no_likelihood(fitted):
 
 
 # ---- completion
-def test_completion_is_the_mean_over_held_tokens(fitted):
-    model, X = fitted
-    first, second = split_tokens(X)
-    assert (first + second != X).nnz == 0
-    np.testing.assert_array_equal(first.sum(axis=1).A1, X.sum(axis=1).A1 // 2)
-    shares = model.transform(first)
-    topics = model.components_ / model.components_.sum(axis=1, keepdims=True)
-    expected = second.multiply(np.log(shares @ topics)).sum() / second.sum()
-    assert model.completion_score(X) == pytest.approx(expected, rel=1e-10)
 
 
 def test_completion_of_a_document_does_not_depend_on_the_others(fitted):
@@ -307,23 +281,6 @@ def test_counts_that_can_not_be_used_are_refused(make):
             getattr(model, name)(nothing)
 
 
-def test_topics_can_be_replaced_but_not_by_anything(fitted):
-    model, X = fitted
-    mine = np.random.default_rng(0).gamma(1.0, 1.0, model.components_.shape) + 0.1
-    model = LatentDirichletAllocation(8, max_iter=1).fit(X)
-    model.components_ = mine
-    np.testing.assert_allclose(model.components_, mine, rtol=1e-12)
-    with pytest.raises(ValueError, match="read-only"):
-        model.components_[0] = 1
-    for wrong in (mine[:3], -mine, mine * np.nan):
-        with pytest.raises(
-            ValueError, match="components_ must be finite and positive and have shape"
-        ):
-            model.components_ = wrong
-    assert not hasattr(LatentDirichletAllocation(), "components_")
-    assert not hasattr(LatentDirichletAllocation(), "exp_dirichlet_component_")
-
-
 def test_duplicates_and_zeros_of_sparse_counts_mean_what_they_say(fitted):
     model, X = fitted
     messy = sp.csr_matrix(([1.0, 2.0, 0.0, 3.0], [5, 1, 2, 5], [0, 4]), shape=(1, 16))
@@ -331,12 +288,3 @@ def test_duplicates_and_zeros_of_sparse_counts_mean_what_they_say(fitted):
     tidy[0, [1, 5]] = 2.0, 4.0
     np.testing.assert_array_equal(model.transform(messy), model.transform(tidy))
     np.testing.assert_array_equal(messy.data, [1.0, 2.0, 0.0, 3.0])  # not changed
-
-
-def test_exact_can_be_asked_for(fitted):
-    model, _ = fitted
-    X = sp.csr_matrix(np.eye(16)[[0, 3]] * 2)
-    exact = model.set_params(partition_estimator=Exact()).score_samples(X)
-    np.testing.assert_allclose(
-        exact, [enumerated(model, row.astype(int)) for row in X.toarray()], rtol=1e-9
-    )

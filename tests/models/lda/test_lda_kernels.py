@@ -118,14 +118,6 @@ def test_gamma_stays_where_no_step_is_allowed_and_empty_documents_get_the_prior(
     assert found.values[3] == found.joints[3] == 0
 
 
-def test_documents_with_tiny_weights_keep_their_topics():
-    topics, X, alpha = problem(20)
-    small = infer(topics, X * 1e-7, alpha, np.ones((X.shape[0], 20)))
-    np.testing.assert_allclose(
-        small.gamma.sum(axis=1) - alpha.sum(), 1e-7 * X.sum(axis=1).A1, rtol=1e-4, atol=1e-15
-    )
-
-
 # ---- bounds and moments
 def test_bounds_are_those_of_the_definition():
     topics, X, alpha = problem(6)
@@ -148,18 +140,3 @@ def dirichlet_bound(prior, values, expected):
     """E[log p - log q] of every row."""
     sums = gammaln(prior.sum(axis=1)) - gammaln(values.sum(axis=1))
     return np.sum((prior - values) * expected + gammaln(values) - gammaln(prior), axis=1) + sums
-
-
-# ---- topics
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_decay_over_many_updates_keeps_the_topics(dtype):
-    rng = np.random.default_rng(0)
-    components = rng.gamma(1.0, 1.0, (3, 20)).astype(dtype) + dtype(0.1)
-    topics, expected = Topics(components, 0.1), components.astype(np.float64)
-    for _ in range(200):
-        topics.decay(0.1)
-        expected = 0.9 * expected + 0.1 * 0.1
-    np.testing.assert_allclose(topics.components, expected, rtol=1e-5)
-    topics.decay(1.0)
-    np.testing.assert_allclose(topics.components, 0.1, rtol=1e-6)
-    np.testing.assert_allclose(topics.sums, 2.0, rtol=1e-6)

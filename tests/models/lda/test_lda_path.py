@@ -4,7 +4,6 @@ each other.
 
 import itertools
 import math
-import pickle
 
 import joblib
 import numpy as np
@@ -16,7 +15,6 @@ from fused_programs import (
     assert_derivatives_equal_finite_differences,
     assert_exchange_equals_the_loop,
     log_f_at,
-    same_state,
 )
 from scipy.special import gammaln, logsumexp
 
@@ -252,38 +250,6 @@ def test_a_document_has_the_same_bits_in_any_company(estimator):
         np.testing.assert_array_equal(log_likelihood(X[:10]), everything[:10])
 
 
-def test_the_form_of_the_counts_does_not_show():
-    X, topics, prior = corpus(5)
-    row, word = np.nonzero(X)
-    split = sp.coo_matrix(  # every count as ones in any order, and zeros between them
-        (
-            np.r_[np.ones(X.sum()), np.zeros(5)],
-            (
-                np.r_[np.repeat(row, X[row, word])[::-1], np.arange(5)],
-                np.r_[np.repeat(word, X[row, word])[::-1], [0] * 5],
-            ),
-        ),
-        shape=X.shape,
-    )
-    unsorted = sp.csr_matrix(X)
-    for t in range(5):
-        here = slice(*unsorted.indptr[t : t + 2])
-        unsorted.indices[here], unsorted.data[here] = (
-            unsorted.indices[here][::-1],
-            unsorted.data[here][::-1].copy(),
-        )
-    unsorted.has_sorted_indices = False
-    kept = unsorted.copy()
-    expected = LDAPath(topics, prior, X)
-    for other in (X.astype(np.float32), X.astype(np.uint8), split, unsorted, sp.csc_matrix(X)):
-        path = LDAPath(topics, prior, other)
-        for t in range(5):
-            assert path.row_content(t) == expected.row_content(t)
-            np.testing.assert_array_equal(path.row(t).packed.word, expected.row(t).packed.word)
-    np.testing.assert_array_equal(unsorted.indices, kept.indices)
-    np.testing.assert_array_equal(expected.n_tokens, X.sum(axis=1))
-
-
 def test_long_documents_with_few_topics_are_enumerated():
     path, X, topics, prior = make_path(3, [500])
     assert path.log2_states == math.ceil(math.log2(math.comb(502, 2)))
@@ -298,29 +264,6 @@ def test_long_documents_with_few_topics_are_enumerated():
 
 def test_the_default_estimator_is_left_to_right():
     assert isinstance(make_path(3, [3])[0].default_estimator(), LeftToRight)
-
-
-def test_extreme_priors_and_probabilities_stay_finite():
-    topics = np.array([[1 - 2e-300, 1e-300, 1e-300], [1e-300, 1 - 2e-300, 1e-300]])
-    for prior in ([1e-20, 1e-20], [1e20, 1e-20], [1e20, 1e20]):
-        path = LDAPath(topics, prior, [[2, 2, 1], [5, 0, 0]])
-        expected = [brute_force(x, topics, np.array(prior)) for x in ([2, 2, 1], [5, 0, 0])]
-        np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-6)
-        with may_not_converge():
-            for estimator in (AIS(30, 30, random_state=0), LeftToRight(10, random_state=0)):
-                assert np.all(np.isfinite(estimator.fit(path).log_partition_))
-
-
-def test_a_path_of_many_documents_asks_for_one():
-    with pytest.raises(ValueError, match=r"choose one with row\(t\)"):
-        make_path(3, [2, 3])[0].sample_base(3, STREAM)
-
-
-def test_a_pickled_path_gives_the_same_bits():
-    path = make_path(5, [20])[0].row(0)
-    state, levels = path.sample_base(5, STREAM), np.full(5, 3)
-    copied = pickle.loads(pickle.dumps(path))
-    same_state(copied.gibbs(state, levels, STREAM), path.gibbs(state, levels, STREAM))
 
 
 # ---- what is wrong is said in one sentence

@@ -236,18 +236,6 @@ def test_fit_always_ends_at_temperature_one(tempering, method, max_iter, n_cold)
     assert np.isfinite(model.elbo_)
 
 
-@pytest.mark.parametrize("partition", ["joint", "marginal"])
-def test_a_monotone_temperature_never_rises(partition):
-    model = fitted(
-        tempering="global",
-        tempered_partition=partition,
-        monotone_temperature=True,
-        max_iter=20,
-        n_tempered=15,
-    )
-    assert np.all(np.diff(model.temperatures_) <= 0)
-
-
 def test_streams_cool_after_as_many_documents_as_are_asked_for():
     model = LatentDirichletAllocation(
         8, tempering="annealed", n_tempered=2, total_samples=120, batch_size=40, random_state=0
@@ -259,14 +247,6 @@ def test_streams_cool_after_as_many_documents_as_are_asked_for():
     )
     model.fit(BARS)  # begins anew
     assert model.temperatures_[0] == 1.5
-
-
-def test_no_tempering_is_tempering_of_no_passes():
-    plain = fitted()
-    for tempering in ("annealed", "global", "local"):
-        np.testing.assert_array_equal(
-            fitted(tempering=tempering, n_tempered=0).components_, plain.components_
-        )
 
 
 def test_a_schedule_too_long_to_be_held_is_refused():

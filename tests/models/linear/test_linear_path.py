@@ -160,27 +160,6 @@ def test_a_large_scale_beside_the_noise_leaves_the_density_whole():
     np.testing.assert_allclose(hais.log_partition_, expected, atol=1e-5)
 
 
-def test_signs_and_order_of_the_components_do_not_matter():
-    path, rng = model(5, 3), np.random.default_rng(1)
-    turned = LinearPath(
-        path.X, (path.components * rng.choice([-1, 1], size=(5, 1)))[rng.permutation(5)], 0.3
-    )
-    one, two = (HAIS(random_state=0).fit(p) for p in (path, turned))
-    error = np.hypot(one.log_partition_std_error_, two.log_partition_std_error_)
-    # 4.5 standard errors of 3 rows: 2e-5 false alarms
-    assert np.all(np.abs(one.log_partition_ - two.log_partition_) < 4.5 * error)
-    assert np.all(error < 0.05)
-
-
-def test_a_row_is_not_touched_by_the_others():
-    path = model(6, 3, n_rows=5)
-    hais = HAIS(20, 50, random_state=0)
-    whole = hais.fit(path).log_partition_.copy()
-    for rows in ([3], [4, 0, 3], [1, 1, 2, 0]):
-        some = LinearPath(path.X[rows], path.components, 0.3)
-        np.testing.assert_array_equal(hais.fit(some).log_partition_, whole[rows])
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -195,8 +174,3 @@ def test_a_row_is_not_touched_by_the_others():
 def test_what_cannot_be_used_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         LinearPath(**({"X": [[0.0, 1.0]], "components": [[1.0, 0.0]], "noise_std": 0.1} | change))
-
-
-def test_exact_says_what_a_laplace_prior_lacks():
-    with pytest.raises(TypeError, match="Exact needs a path"):
-        Exact().fit(model(3, 2))

@@ -52,15 +52,6 @@ def test_rows_in_another_unit_give_the_same_model():
     np.testing.assert_allclose(second.noise_std_, first.noise_std_, rtol=1e-6)
 
 
-def test_partial_fit_makes_a_step_at_a_time():
-    X, model = contrasts(2000), clone(SMALL).set_params(n_chains=200)
-    scores = []
-    for start in [*range(0, 2000, 200)] * 8:
-        model.partial_fit(X[start : start + 200])
-        scores.append(model.score(X) if start == 0 else np.nan)
-    assert scores[70] > scores[0]
-
-
 def test_rows_that_do_not_vary():
     X = np.tile([1.0, -2.0], (20, 1))
     X[:, 1] += np.arange(20)

@@ -72,22 +72,6 @@ def test_compiled_programs_are_the_plain_loops(heavy):
     assert_programs_are_those_of_the_loops(path)
 
 
-@pytest.mark.parametrize("heavy", [False, True])
-def test_whitening_leaves_log_z_and_gives_scales_of_about_one(heavy):
-    filters = RNG.normal(size=(4, 4)) * [1e-3, 1.0, 10.0, 1e4]
-    experts = Experts(filters, np.array([2.0, 1.5, 3.0, 2.5]) if heavy else None)
-    whitened, root = experts.whitened()
-    y = np.random.default_rng(1).normal(size=(20_000, 4))
-    np.testing.assert_allclose(
-        whitened.log_density(y[:5]),
-        experts.log_density(y[:5] @ root.T) + np.linalg.slogdet(root)[1],
-    )
-    virial = -np.sum(
-        whitened.grad(y) * y, axis=1
-    )  # 4 on average, as for a density with an integral
-    assert abs(virial.mean() - 4) < 5 * virial.std() / np.sqrt(len(y))  # one seed; false alarm 6e-7
-
-
 # -- log Z
 def test_complete_products_by_quadrature():
     laplace = ProductOfExperts.from_parameters(PLANE[:2])
@@ -187,18 +171,6 @@ def test_the_tail_index_is_the_least_of_all_sets_of_filters(most, monkeypatch):
         assert index_of_bases(filters, exponents) <= max(found.alpha, 0) + 1e-9
 
 
-def test_repeated_filters_are_one_expert():
-    """Two of (1, 0) with exponents of 1 are one of 2, so that log Z is known. z-bound 4."""
-    filters = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
-    product = ProductOfExperts.from_parameters(filters, [1.0, 1.0, 1.1], random_state=0)
-    expected = Exact().fit(ProductOfExperts.from_parameters(np.eye(2), [2.0, 1.1])).log_partition_
-    assert product.path().base.df == pytest.approx(1.2)
-    result = product.estimate_log_partition().partition_estimator_.result_
-    assert result.converged
-    low, high = result.interval(0.9999)
-    assert low < expected < high
-
-
 def test_dependent_filters_may_have_no_normaliser():
     filters = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     with pytest.raises(ValueError, match="exponents_ are too small: .* is -0.1 and must be above"):
@@ -213,31 +185,6 @@ def test_dependent_filters_may_have_no_normaliser():
     )
     assert tail_index(filters, projected.exponents).alpha == pytest.approx(1.0)
     np.testing.assert_allclose(projected.exponents, [1.0, 1.0, 1.0])
-
-
-@pytest.mark.parametrize(("angle", "alarmed"), [(0.3, False), (0.01, True), (1e-6, True)])
-def test_nearly_dependent_filters_raise_an_alarm(angle, alarmed):
-    """The index is 1.9, but up to 1 / angle scales f has the tails of a product without
-    normaliser: HAIS was low by .3 to 1 nats, in units of its errors by 3 to 13.
-    """
-    filters = [[1.0, 0.0], [1.0, angle], [0.0, 1.0]]
-    path = ProductOfExperts.from_parameters(filters, [1.0, 1.0, 0.45]).path()
-    if not alarmed:
-        assert path.tail_alarms == ()
-        return
-    (alarm,) = path.tail_alarms
-    assert alarm.kind == "slow-tails"
-    assert "filters are nearly dependent" in str(alarm)
-
-
-def test_ordinary_filters_raise_no_alarm():
-    rng = np.random.default_rng(0)
-    for _ in range(40):
-        d = int(rng.integers(2, 13))
-        n_components = int(rng.integers(d + 1, 3 * d + 1))
-        filters = rng.normal(size=(n_components, d))
-        exponents = np.full(n_components, 1.5 * d / n_components)
-        assert ProductOfExperts.from_parameters(filters, exponents).path().tail_alarms == ()
 
 
 def test_tails_fall_as_the_index_says():
@@ -307,13 +254,6 @@ def test_chains_are_not_trusted_with_the_heaviest_tails():
     assert product.estimate_log_partition().partition_estimator_.converged_
 
 
-def test_the_base_has_the_degrees_of_freedom_of_the_tails():
-    assert ProductOfExperts.from_parameters(PLANE, EXPONENTS).path().base.df == pytest.approx(
-        tail_index(PLANE, EXPONENTS).alpha
-    )
-    assert ProductOfExperts.from_parameters(PLANE, 10 * EXPONENTS).path().base.df == 8
-
-
 # -- draws
 @pytest.mark.parametrize("heavy", [False, True])
 def test_exact_draws(heavy):
@@ -330,30 +270,7 @@ def test_exact_draws(heavy):
         assert stats.kstest(column, distribution.cdf).pvalue > 1e-4
 
 
-def test_samples_have_the_model_s_likelihood():
-    """By chains: E[x @ grad E] = d. 400 draws, 5 standard errors."""
-    product = model(6, 3, True)
-    X = product.sample(400, random_state=0)
-    virial = -np.sum(product._experts().grad(X) * X, axis=1)
-    assert abs(virial.mean() - 3) < 5 * virial.std() / 20
-    shifted = ProductOfExperts.from_parameters(PLANE[:2], mean=[100.0, -50.0])
-    np.testing.assert_allclose(
-        shifted.sample(2000, random_state=0).mean(axis=0), [100, -50], atol=0.5
-    )
-
-
 # -- fewer components than features
-@pytest.mark.parametrize("expert", ["laplace", "student_t"])
-def test_with_fewer_components_the_loss_is_that_of_projected_rows(expert):
-    X = np.random.default_rng(0).laplace(size=(300, 4)) * [3.0, 2.0, 1.0, 0.1] + 1.0
-    with pytest.warns(UserWarning, match="n_components=2 is below n_features=4"):
-        fitted = ProductOfExperts(2, expert, algorithm="ml", random_state=0).fit(X)
-    axes = np.linalg.qr(fitted.components_.T)[0]
-    exponents = None if expert == "laplace" else fitted.exponents_
-    complete = ProductOfExperts.from_parameters(fitted.components_ @ axes, exponents)
-    assert fitted.loss_curve_[-1] == pytest.approx(
-        -complete.score((X - fitted.mean_) @ axes), abs=1e-6
-    )
 
 
 @pytest.mark.filterwarnings("ignore:training has not settled")
