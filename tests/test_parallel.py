@@ -44,8 +44,7 @@ def short_segments(monkeypatch):
 
 
 @pytest.mark.usefixtures("short_segments")
-@pytest.mark.parametrize("weights", ["marginal", "joint"])
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize(("backend", "weights"), [("threading", "joint"), ("loky", "marginal")])
 def test_rbm_on_two_jobs_gives_the_bits_of_one(backend, weights):
     path = make_rbm_problem("digits", weights=weights).path
     assert path.n_moves_per_segment == 500
@@ -62,11 +61,13 @@ def test_rbm_on_two_jobs_gives_the_bits_of_one(backend, weights):
 BACKENDS = pytest.mark.parametrize(
     "backend",
     [
-        "threading",
         "loky",
         pytest.param(
             "multiprocessing",
-            marks=pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork"),
+            marks=[
+                pytest.mark.large,
+                pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork"),
+            ],
         ),
     ],
 )
@@ -105,10 +106,8 @@ def test_blas_uses_one_thread_in_every_back_end(backend):
 
 # ---- checkpoints
 @pytest.mark.usefixtures("short_segments")
-@pytest.mark.parametrize("ladder", ["adaptive"])
-@pytest.mark.parametrize("n_saved", [0, 11])
-def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path, ladder, n_saved):
-    path = make_rbm_problem("digits").path
+def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path):
+    path, ladder, n_saved = make_rbm_problem("digits").path, "adaptive", 11
     uninterrupted = fit(path, ladder=ladder)
     with saves(interrupt_at=n_saved) as before:
         fit(path, ladder=ladder, checkpoint=tmp_path)
@@ -227,7 +226,7 @@ def test_checkpoint_needs_an_int_seed(tmp_path, random_state):
 
 
 @pytest.mark.usefixtures("files_stay")
-@pytest.mark.parametrize("damage", ["empty", "garbage", "truncated", "flipped", "other arrays"])
+@pytest.mark.parametrize("damage", ["empty", "flipped", "other arrays"])
 def test_a_damaged_checkpoint_is_named(tmp_path, damage):
     path, options = hidden_mode_problem(6, 0.8).path, {"n_temperatures": 30, "checkpoint": tmp_path}
     fit(path, **options)
@@ -240,8 +239,6 @@ def test_a_damaged_checkpoint_is_named(tmp_path, damage):
         file.write_bytes(
             {
                 "empty": b"",
-                "garbage": b"no archive at all",
-                "truncated": content[: len(content) // 2],
                 "flipped": content[: len(content) // 2] + middle + content[len(content) // 2 + 1 :],
             }[damage]
         )
@@ -298,20 +295,32 @@ def test_fingerprint_tells_things_apart():
 
 # ---- killed, interrupted, crashed
 RUN = """
-import sys, numpy as np
-from sklpf.partition import AIS, BDMC, RAISE, RTS, LeftToRight, ParallelTempering
-from known_problems import make_rbm_problem
-path = make_rbm_problem("medium").path
-import sklpf.models.rbm._path as module
-module._WORK_PER_SEGMENT = 0
-print("started", flush=True)
-ais = AIS(32, 20_000, random_state=0, checkpoint=sys.argv[1], n_jobs=int(sys.argv[2])).fit(path)
+import os, sys, time
+from joblib import parallel_config
+from sklpf.partition import AIS
+from known_problems import HiddenModePath
+
+class Path(HiddenModePath):
+    def gibbs(self, state, levels, stream, reverse=False):
+        if stream.step == 25 and stream.chain > 4:
+            if sys.argv[3] == "crash":
+                os._exit(7)
+            while sys.argv[3] == "wait" and not os.path.exists(sys.argv[4]):
+                time.sleep(0.01)
+        return super().gibbs(state, levels, stream, reverse)
+
+path = Path(6, 0.8)
+path.n_moves_per_segment = 10
+with parallel_config(backend=sys.argv[2]):
+    ais = AIS(16, 41, random_state=0, checkpoint=sys.argv[1], n_jobs=int(sys.argv[5])).fit(path)
 print(ais.result_.diagnostics["log_weights"].tobytes().hex())
 """
 
 
-def start_run(*arguments, code=RUN):
-    command = [sys.executable, "-c", code, *map(str, arguments)]
+def start_run(folder, backend, deed, n_jobs=2):
+    """A run that crashes at its 25th sweep, or waits there until there is a file `go`."""
+    arguments = folder / "kept", backend, deed, folder / "go", n_jobs
+    command = [sys.executable, "-c", RUN, *map(str, arguments)]
     paths = os.pathsep.join(path for path in sys.path if path)
     return subprocess.Popen(
         command,
@@ -322,77 +331,47 @@ def start_run(*arguments, code=RUN):
     )
 
 
-def wait_for_files(folder, process, n=8):
-    deadline = time.monotonic() + 60
-    while len(list(folder.glob("*.npz"))) < n:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+def segments(folder):
+    """How many segments each block has saved."""
+    return [int(np.load(file)["n_segments"]) for file in folder.glob("kept/*.npz")]
 
 
-@pytest.mark.parametrize(
-    ("stop", "n_jobs"),
-    [pytest.param(signal.SIGKILL, 1, marks=pytest.mark.large), (signal.SIGINT, 2)],
-)
-def test_a_stopped_process_goes_on_with_the_same_bits(tmp_path, uninterrupted, stop, n_jobs):
-    process = start_run(tmp_path, n_jobs)
-    wait_for_files(tmp_path, process)
-    process.send_signal(stop)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode != 0
-    if stop == signal.SIGINT:
-        assert "KeyboardInterrupt" in errors
-    kept = [int(np.load(file)["n_segments"]) for file in tmp_path.glob("*.npz")]
-    assert min(kept) > 0
-    assert max(kept) < 20  # stopped in the middle
-    resumed = start_run(tmp_path, 3 - n_jobs)
-    output, errors = resumed.communicate(timeout=120)
-    assert resumed.returncode == 0, errors
-    assert output.split()[-1] == uninterrupted
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    process = start_run(tmp_path_factory.mktemp("whole"), 1)
-    output, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-    return output.split()[-1]
-
-
-CRASH = """
-import os, sys
-from joblib import parallel_config
-from sklpf.partition import AIS, BDMC, RAISE, RTS, SMC, LeftToRight, ParallelTempering
-from sklpf.paths import Gaussian, GeometricPath, Path
-from known_problems import HiddenModePath
-
-class Crashes(HiddenModePath):
-    def gibbs(self, state, levels, stream, reverse=False):
-        if stream.step == 25 and stream.chain > 4 and sys.argv[2] == "crash":
-            os._exit(7)
-        return super().gibbs(state, levels, stream, reverse)
-
-path = Crashes(6, 0.8)
-path.n_moves_per_segment = 10
-with parallel_config(backend=sys.argv[3]):
-    ais = AIS(16, 41, random_state=0, checkpoint=sys.argv[1], n_jobs=2).fit(path)
-print(ais.result_.diagnostics["log_weights"].tobytes().hex())
-"""
-
-
-@pytest.mark.large
-def test_a_worker_that_dies_is_reported_and_its_run_goes_on(tmp_path):
-    process = start_run(tmp_path, "crash", "loky", code=CRASH)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert "A worker process managed by the executor was unexpectedly terminated" in errors
-    assert "EXIT(7)" in errors
-    assert min(int(np.load(file)["n_segments"]) for file in tmp_path.glob("*.npz")) == 2
-    output, errors = start_run(tmp_path, "go", "threading", code=CRASH).communicate(timeout=60)
+def assert_goes_on(folder):
+    output, errors = start_run(folder, "threading", "go on").communicate(timeout=60)
     path = HiddenModePath(6, 0.8)
     path.n_moves_per_segment = 10
     expected = fit(path, n_chains=16, n_temperatures=41, random_state=0)[:16]
     assert output.split() == [expected.tobytes().hex()], errors
+
+
+@pytest.mark.parametrize(("stop", "n_jobs"), [(signal.SIGKILL, 1), (signal.SIGINT, 2)])
+def test_a_stopped_process_goes_on_with_the_same_bits(tmp_path, stop, n_jobs):
+    """Blocks wait in their third segment, so that the run can't end before the signal."""
+    process = start_run(tmp_path, "threading", "wait", n_jobs)
+    deadline = time.monotonic() + 60
+    while not segments(tmp_path):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(stop)
+    (tmp_path / "go").touch()  # threads that still wait end
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    if stop == signal.SIGINT:
+        assert "KeyboardInterrupt" in errors
+    assert segments(tmp_path)
+    assert_goes_on(tmp_path)
+
+
+@pytest.mark.large
+def test_a_worker_that_dies_is_reported_and_its_run_goes_on(tmp_path):
+    process = start_run(tmp_path, "loky", "crash")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "A worker process managed by the executor was unexpectedly terminated" in errors
+    assert "EXIT(7)" in errors
+    assert min(segments(tmp_path)) == 2
+    assert_goes_on(tmp_path)
 
 
 # ---- memory
@@ -421,7 +400,11 @@ def peak_memory(path, n_temperatures):
 
 
 @pytest.mark.parametrize(
-    ("path", "short", "long"), [(Gaussians(), 210, 1010), (None, 1100, 11_000)]
+    ("path", "short", "long"),
+    [
+        (Gaussians(), 210, 610),
+        pytest.param(None, 1100, 11_000, marks=pytest.mark.large),
+    ],
 )
 @pytest.mark.usefixtures("short_segments")
 def test_peak_memory_does_not_grow_with_the_number_of_sweeps(path, short, long):
@@ -439,9 +422,8 @@ def test_peak_memory_does_not_grow_with_the_number_of_sweeps(path, short, long):
     [
         lambda array: np.full_like(array, np.nan),
         lambda array: array[:-1],
-        lambda array: array.astype(np.float32),
     ],
-    ids=["NaN", "shape", "type"],
+    ids=["NaN", "shape"],
 )
 def test_a_file_that_another_program_wrote_is_refused(tmp_path, change):
     path, options = hidden_mode_problem(6, 0.8).path, {"n_temperatures": 30, "checkpoint": tmp_path}

@@ -6,7 +6,6 @@ import io
 import logging
 import re
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,7 +30,6 @@ from sklpf import (
 )
 from sklpf._utils import progress as _progress
 from sklpf._utils.progress import say
-from sklpf.training import _loop, train
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((60, 8)) < 0.4).astype(float)
@@ -237,22 +235,6 @@ def test_rounds_say_value_error_and_time_left(capsys):
     assert second.endswith(" left")
 
 
-def test_the_time_that_is_left_counts_no_compiler(monkeypatch, capsys):
-    now = [0.0]
-    monkeypatch.setattr(_progress, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    progress = _progress.Progress(AIS(verbose=1))
-    with _progress._as_current(progress), _progress.stage("anneal", 4) as task_done:
-        now[0] += 26
-        _progress.compiler_worked(20)  # of these 26 seconds
-        task_done()
-        now[0] += 6
-        task_done()
-    assert capsys.readouterr().out.splitlines() == [
-        "[AIS] anneal: 25 % done, about 18 s left of it",
-        "[AIS] anneal: 50 % done, about 12 s left of it",
-    ]
-
-
 def test_score_of_a_verbose_model_says_how_far_its_estimator_is(capsys):
     model = BernoulliRBM(
         4, n_iter=0, verbose=1, partition_estimator=AIS(20, 50), random_state=0
@@ -317,28 +299,6 @@ def test_a_stream_that_takes_no_line_ends_no_fit(kind, monkeypatch):
         lines = streams["ascii"].buffer.getvalue().decode().splitlines()
         assert lines[0] == "about \\xb11"
         assert len(lines) > 1
-
-
-def test_lines_about_passes_come_once_a_second_and_after_the_last(monkeypatch, capsys):
-    """On a clock that goes on by 0.4 s with every pass."""
-    seconds = [0.0]
-    monkeypatch.setattr(_loop, "clock", lambda: seconds[0])
-
-    class Trainer:
-        def run(self):
-            seconds[0] += 0.4
-
-    class Model:
-        verbose = 1
-
-        @_progress.reporting
-        def fit(self, X=None, y=None):
-            train(Trainer(), 8)
-            return self
-
-    Model().fit()
-    said = [int(line.split()[2]) for line in capsys.readouterr().out.splitlines()]
-    assert said == [1, 4, 7, 8]
 
 
 @pytest.mark.parametrize(

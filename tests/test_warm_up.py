@@ -6,7 +6,6 @@ import logging
 import multiprocessing
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -33,7 +32,6 @@ from sklpf import (
     PartitionResult,
 )
 from sklpf._utils.parallel import parallel_map
-from sklpf._utils.progress import clock
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((40, 30)) < 0.4).astype(float)
@@ -148,6 +146,7 @@ def test_nothing_is_left_to_compile():
     assert result.stdout == "[]\n"
 
 
+@pytest.mark.large
 def test_warm_up_says_in_one_line_how_long_it_took(caplog):
     caplog.set_level(logging.INFO, logger="sklpf")
     sklpf.warm_up()
@@ -251,11 +250,3 @@ def test_a_fit_with_verbose_says_once_that_it_waits_for_the_compiler(capsys, una
         lines = capsys.readouterr().out.splitlines()
         assert lines[:-1] == ["[Compiles] compiling kernels, once, about 10 s"] * first
         assert "log Z" in lines[-1]
-
-
-def test_the_clock_stands_still_while_kernels_are_compiled():
-    wall, working = time.perf_counter(), clock()
-    _, outer = kernels()
-    outer(1)
-    wall, working = time.perf_counter() - wall, clock() - working
-    assert 0 <= working < wall / 2

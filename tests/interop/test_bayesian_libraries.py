@@ -289,6 +289,7 @@ def test_pymc_models_without_an_evidence(pymc):
         from_pymc(lambda x: x)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("model", [BridgeStanStandIn(), PyStanStandIn()])
 def test_stan_by_its_methods(model):
     """4 standard errors."""
@@ -389,6 +390,7 @@ def test_pystan_drops_constants(stan):
     np.testing.assert_allclose(difference, constant, rtol=1e-12)
 
 
+@pytest.mark.large
 def test_bases(caplog):
     """Of draws: their mean and 1.5 times their covariance, given by name or as points."""
     model = BridgeStanStandIn()

@@ -119,6 +119,7 @@ def exact_difference(a, b):
     )
 
 
+@pytest.mark.large
 def test_of_models_that_differ_little_the_ratio_is_direct():
     a, b = two_stages()
     direct, difference = compare(b, a, TEST), compare(b, a, TEST, ratio="difference")

@@ -54,6 +54,7 @@ def two_classes():
     return product(0, heavy=True), units(0)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("make", [two_products, two_classes], ids=["models0", "models1"])
 def test_the_ends_are_the_models(make):
     models = make()
@@ -82,7 +83,11 @@ def test_moves_leave_every_level_invariant():
 
 
 @pytest.mark.parametrize(
-    ("make", "heavy"), [(tempered, (False, False)), (lambda m: m, (True, False))]
+    ("make", "heavy"),
+    [
+        pytest.param(tempered, (False, False), marks=pytest.mark.large),
+        (lambda model: model, (True, False)),
+    ],
 )
 def test_ratio_of_complete_products(make, heavy):
     a, b = make(product(0, heavy[0])), make(product(1, heavy[1]))
@@ -93,6 +98,7 @@ def test_ratio_of_complete_products(make, heavy):
     assert result.degrees_of_freedom == 9
 
 
+@pytest.mark.large
 def test_ratio_of_mean_covariance_models():
     """Against quadrature: the grid's error is far below the standard error."""
     a, b = units(0), units(1)

@@ -23,22 +23,22 @@ def results_over_seeds(kind, n_seeds, **parameters):
 
 
 def test_bounds_lie_on_their_sides():
-    """24 runs of three problems at 50 levels, where either bound alone is biased: the mean of the
-    lower bounds lies above log Z, or that of the upper ones below, by 4.6 of its standard errors in
-    1e-4 of honest cases (t with 23 degrees of freedom). Each run raises an alarm with probability
-    0.1 %: 2 of 24 has probability 3e-4.
+    """12 runs of three problems at 50 levels, where either bound alone is biased: the mean of the
+    lower bounds lies above log Z, or that of the upper ones below, by 5.5 of its standard errors in
+    1e-4 of honest cases (t with 11 degrees of freedom). Each run raises an alarm with probability
+    0.1 %: 2 of 12 has probability 7e-5.
     """
     flagged, below, above = 0, [], []
     for kind in KINDS:
         with may_not_converge():
-            results = list(results_over_seeds(kind, 8, n_temperatures=50))
+            results = list(results_over_seeds(kind, 4, n_temperatures=50))
         for log_partition, result in results:
             flagged += not result.converged
             below.append(result.diagnostics["forward_log_partition"] - log_partition)
             above.append(result.diagnostics["reverse_log_partition"] - log_partition)
     assert flagged <= 1
-    assert np.mean(below) < 4.6 * np.std(below) / np.sqrt(24)
-    assert np.mean(above) > -4.6 * np.std(above) / np.sqrt(24)
+    assert np.mean(below) < 5.5 * np.std(below) / np.sqrt(12)
+    assert np.mean(above) > -5.5 * np.std(above) / np.sqrt(12)
 
 
 def test_numbers_are_those_of_the_log_weights():
@@ -58,17 +58,15 @@ def test_numbers_are_those_of_the_log_weights():
     assert result.n_sweeps == 2 * 40 * 49
 
 
-@pytest.mark.parametrize(
-    ("n_seeds", "bound"), [(20, 0.7), pytest.param(60, 0.4, marks=pytest.mark.large)]
-)
-def test_standard_error_is_the_spread_of_the_estimates(n_seeds, bound):
-    """sd over seeds and mean reported error: their ratio has a relative error of
-    1 / sqrt(2 (n - 1)), 16 % of 20 and 9 % of 60; the bounds are 4.3 of them.
+@pytest.mark.large
+def test_standard_error_is_the_spread_of_the_estimates():
+    """sd over 60 seeds and mean reported error: their ratio has a relative error of 9 %; the bound
+    is 4.3 of them.
     """
-    results = [result for _, result in results_over_seeds("medium", n_seeds, n_temperatures=50)]
+    results = [result for _, result in results_over_seeds("medium", 60, n_temperatures=50)]
     spread = np.std([result.log_partition for result in results], ddof=1)
     reported = np.sqrt(np.mean([result.std_error**2 for result in results]))
-    assert abs(spread / reported - 1) < bound
+    assert abs(spread / reported - 1) < 0.4
 
 
 def test_sees_the_mode_that_forward_runs_miss():

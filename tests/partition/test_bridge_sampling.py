@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from known_densities import make_density_problem
 from scipy.special import gammaln, logsumexp
+from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import HAIS, SMC, BernoulliRBM, BridgeSampling, Gaussian, GeometricPath
-from sklpf.partition._fitted_proposals import FITS
 from sklpf.uncertainty import effective_draws
 
 LOG_2PI = np.log(2 * np.pi)
@@ -35,7 +35,7 @@ def kinds(bridge):
 
 @pytest.mark.parametrize(
     ("kind", "proposal"),
-    [("laplace 6-D", proposal) for proposal in FITS]
+    [("laplace 6-D", proposal) for proposal in ("normal", "t", "warp3", "mixture")]
     + [("gaussian 20-D, condition 100", "normal"), ("linear regression", "warp3")]
     + [("funnel", "mixture"), ("funnel", "warp3")],
 )
@@ -66,11 +66,11 @@ def test_it_is_the_bridge_of_meng_and_wong():
 
 
 @pytest.mark.parametrize(
-    ("laplace", "n_sets"), [(False, 50), pytest.param(True, 300, marks=pytest.mark.large)]
+    ("laplace", "n_sets"), [(False, 15), pytest.param(True, 300, marks=pytest.mark.large)]
 )
 def test_standard_errors_are_those_of_many_sets(laplace, n_sets):
-    """The sum of squared z over n sets of draws is chi-square with n degrees of freedom. Bounds of
-    3.9 standard deviations, a false-alarm rate of 1e-4 each; seeds are fixed.
+    """The sum of squared z over n sets of draws is chi-square with n degrees of freedom: a
+    false-alarm rate of 1e-4 each; seeds are fixed.
 
     A normal target's two halves have the same error from the target's draws. Those of a Laplace
     target are nearly independent: taken as the same, the sum of 300 is 198.
@@ -87,7 +87,8 @@ def test_standard_errors_are_those_of_many_sets(laplace, n_sets):
             bridge = fitted(lambda x: -np.sum(x**2, axis=1) / 2, draws, "normal", seed)
             off = bridge.log_partition_ - LOG_2PI
         squares.append((off / bridge.log_partition_std_error_) ** 2)
-    assert abs(sum(squares) - n_sets) < 3.9 * np.sqrt(2 * n_sets)
+    low, high = chi2.ppf([5e-5, 1 - 5e-5], n_sets)
+    assert low < sum(squares) < high
 
 
 def test_heavy_tails_want_a_t():
@@ -160,7 +161,10 @@ def test_labelled_draws(origin):
     assert ("divergences" in kinds(bridge)) == (origin != "Dataset")
 
 
-@pytest.mark.parametrize("estimator", [HAIS(200, 200, random_state=0), SMC(random_state=0)])
+@pytest.mark.parametrize(
+    "estimator",
+    [HAIS(50, 200, random_state=0), pytest.param(SMC(random_state=0), marks=pytest.mark.large)],
+)
 def test_draws_of_our_own_runs(estimator):
     """Weighted ones; 4 standard errors."""
     path = GeometricPath(

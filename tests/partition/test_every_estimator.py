@@ -171,7 +171,7 @@ def test_intervals_of_each_estimator_cover(name):
 
 # ---- seeds and interruptions
 class ShortSegments(RBMPath):
-    n_moves_per_segment = 7
+    n_moves_per_segment = 17
 
 
 def short_segments(kind):
@@ -180,7 +180,7 @@ def short_segments(kind):
     if isinstance(path, RBMPath):
         path.__class__ = ShortSegments
     else:
-        path.n_moves_per_segment = 7
+        path.n_moves_per_segment = 17
     return path
 
 

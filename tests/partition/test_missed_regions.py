@@ -14,7 +14,6 @@ from scipy.special import expit
 from sklpf import AIS, RTS, SMC, BernoulliRBM, Exact, ParallelTempering
 from sklpf.models import RBMPath
 from sklpf.partition import Draws
-from sklpf.partition.checks._regions import FOR_ALARM, missed_regions
 from sklpf.paths import LocalMasses, Regions, Stream, stream_key
 from sklpf.paths._capabilities import has
 
@@ -59,14 +58,14 @@ def with_a_narrow_mode(share=0.2, n_decoys=0, starts=False):
 
 
 def test_the_masses_of_balls_are_right():
-    """Means of 30 to 100 estimates lie within 4 standard errors of the sum over all rows."""
+    """Means of 30 to 60 estimates lie within 4 standard errors of the sum over all rows."""
     rows = np.array(list(itertools.product([0, 1], repeat=9)))
     n_compared = 0
     for seed in range(3):
         path = small_path(seed)
         exact = np.exp(path._log_f_of_rows(rows))
         errors: dict = {}
-        for stream in range(100):
+        for stream in range(60):
             regions = path.regions(Stream(stream_key(stream, 0)))
             truth = exact @ regions.contain(rows)
             means = np.exp(regions.log_masses).mean(axis=1)
@@ -129,16 +128,16 @@ def test_a_fitted_model_looks_near_its_training_rows():
 
 
 def test_models_without_a_narrow_mode_raise_no_alarm():
-    """One of a hundred right runs may: with 24 the probability of more than two is 0.2 %."""
+    """One of a hundred right runs may: with 8 the probability of more than one is 0.3 %."""
     n_raised = 0
-    for seed in range(24):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         components = rng.normal(scale=rng.uniform(0.2, 1.0), size=(10, 30))
         rbm = BernoulliRBM.from_parameters(components, rng.normal(size=30), rng.normal(size=10))
         with may_not_converge():
             tempering = ParallelTempering(n_sweeps=1024, random_state=seed).fit(rbm)
         n_raised += "missed_region" in tempering.result_.diagnostics
-    assert n_raised <= 2
+    assert n_raised <= 1
 
 
 def test_a_path_of_one_s_own_joins_in():
@@ -161,36 +160,9 @@ def test_a_path_of_one_s_own_joins_in():
 
 
 # ---- many small regions
-def many_regions(missed, seed, n_regions=40, n_draws=600):
-    """Regions of 1 % each, of which the draws have missed the first; errors of masses are 30 %."""
-    rng = np.random.default_rng([seed, missed])
-    masses = 0.01 * rng.gamma(1.0, size=(n_regions, 10))
-    centres = 10.0 * np.arange(n_regions)[:, np.newaxis]
-    regions = Regions(centres, np.ones(n_regions), np.log(masses))
-    seen = np.r_[np.zeros(missed), np.full(n_regions - missed, 0.01)]
-    places = rng.choice(n_regions + 1, size=n_draws, p=np.r_[seen, 1 - seen.sum()])
-    points = np.append(centres, [[-99.0]], axis=0)[places]
-    return regions, Draws(points, np.zeros(n_draws), np.arange(n_draws) % 10)
 
 
-def test_small_regions_that_were_missed_are_added_up():
-    """Each of fifteen regions is missed with a probability of .2 % by a right run, where 25 others
-    are not, and hardly matters.
-    """
-    found = []
-    for seed in range(20):
-        regions, draws = many_regions(15, seed)
-        missed = missed_regions(regions, draws, 0.0, 0.005, FOR_ALARM)
-        found.append(sum(each.place < 15 for each in missed))
-    assert min(found) >= 12
-
-
-def test_right_runs_with_many_small_regions_raise_no_alarm():
-    """At most 1 % may: of 100 more than four do with a probability of 3e-3."""
-    runs = (many_regions(0, seed) for seed in range(100))
-    assert sum(bool(missed_regions(*run, 0.0, 0.005, FOR_ALARM)) for run in runs) <= 4
-
-
+@pytest.mark.large
 def test_many_holes_are_found():
     """Six hidden units open a region of 3 % each: a run that has seen none of them is .2 too low.
 

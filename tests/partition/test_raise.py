@@ -40,7 +40,8 @@ def test_mean_weight_from_exact_starts_is_the_inverse_ratio(weights):
     assert by_start.std() > 0.1  # four levels: the weights are far from constant
 
 
-@pytest.mark.parametrize("weights", ["joint", pytest.param("marginal", marks=pytest.mark.large)])
+@pytest.mark.large
+@pytest.mark.parametrize("weights", ["joint", "marginal"])
 def test_bound_is_above_in_the_mean(weights):
     """One-sided: the mean of 60 upper bounds lies under log Z by 4 of its standard errors in 1e-4
     of honest cases.

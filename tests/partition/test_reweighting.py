@@ -17,7 +17,6 @@ from sklpf import (
     BAR,
     MBAR,
     RTS,
-    SAMS,
     BernoulliRBM,
     Exact,
     LevelProcess,
@@ -43,7 +42,7 @@ METHODS = {
 }
 SAMPLERS = {
     "exchange": ParallelTempering(n_temperatures=12, n_sweeps=1024, random_state=1),
-    "tempering": RTS(100, 25, n_sweeps=1200, random_state=1),
+    "tempering": RTS(60, 20, n_sweeps=800, random_state=1),
 }
 
 
@@ -166,11 +165,8 @@ def test_alarms_and_rounding_of_a_run_stay_with_it(exchange):
 
 
 SAMPLERS_WITH_OPTIONS = [
-    RTS(50, 12, n_sweeps=600, rao_blackwell=False, random_state=0),
-    RTS(50, 12, n_sweeps=600, tol=1e-4, max_sweeps=600, random_state=0),
-    SAMS(50, 12, n_sweeps=600, random_state=0),
-    ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", random_state=0),
-    ParallelTempering(5, n_sweeps=256, tol=1e-4, random_state=0),
+    RTS(20, 12, n_sweeps=300, rao_blackwell=False, random_state=0),
+    ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", tol=1e-4, random_state=0),
 ]
 
 
@@ -243,7 +239,7 @@ def test_comparison_is_a_line_a_method(exchange, tempering):
 
 
 # ---- what can't be read
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+@pytest.mark.parametrize("method", [BAR(), LevelProcess()], ids=str)
 def test_what_no_method_can_read(method, exchange):
     path = make_rbm_problem("easy").path
     with pytest.raises(TypeError, match="can read, got a run of AIS: give it to AIS or HAIS"):

@@ -5,6 +5,8 @@ z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of
 seeds are fixed.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from known_densities import make_density_problem
@@ -19,7 +21,6 @@ from sklpf import (
     Slice,
     ThermodynamicIntegration,
 )
-from sklpf.partition._continuous_run import judge_continuous
 from sklpf.transitions import Gibbs
 
 T_BOUND = 4.8
@@ -56,19 +57,28 @@ def test_groups_in_modes_of_their_own_are_an_alarm():
     assert not rts.converged_
 
 
-@pytest.mark.parametrize("parameters", [{"prior": 2.0, "ladder": "adaptive"}, {"init": "paper"}])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"prior": 2.0, "ladder": "adaptive"},
+        pytest.param({"init": "paper"}, marks=pytest.mark.large),
+    ],
+)
 def test_options_leave_the_value(problem, parameters):
     rts = RTS(**{**SHORT, **parameters}).fit(problem.path)
     assert rts.converged_
     assert abs(z(rts, problem)) < T_BOUND
 
 
-@pytest.mark.parametrize("transition", [RandomWalk(), Slice()])
+@pytest.mark.parametrize(
+    "transition", [RandomWalk(), pytest.param(Slice(), marks=pytest.mark.large)]
+)
 def test_tuned_moves(problem, transition):
     rts = RTS(**{**SHORT, "n_chains": 20}, transition=transition).fit(problem.path)
     assert abs(z(rts, problem)) < T_BOUND
 
 
+@pytest.mark.large
 def test_gibbs_on_a_path_of_binary_units():
     """Both the curve and the density of beta, on a path whose log Z at every beta is a sum over
     counts of units.
@@ -100,34 +110,12 @@ def test_short_runs_are_flagged():
 
 def test_wrong_states_at_some_beta_disagree_with_their_average(fitted):
     """Gains that are 3 nats too large at beta > 0.5."""
-    from dataclasses import replace
-
     run = fitted.run_
-    verdict = judge_continuous(replace(run, gains=run.gains + 3 * (run.betas > 0.5)))
-    assert any("averaged at each beta" in alarm.seen for alarm in verdict.alarms)
-
-
-def test_a_sampler_is_judged_once(problem, monkeypatch):
-    judged = []
-
-    def counted(run):
-        judged.append(run)
-        return judge_continuous(run)
-
-    monkeypatch.setattr("sklpf.partition._continuous_run.judge_continuous", counted)
-    integral = ThermodynamicIntegration(RTS(**SHORT), rule="continuous").fit(problem.path)
-    assert len(judged) == 1
-    again = ThermodynamicIntegration(rule="continuous").fit(integral.run_)
-    assert len(judged) == 2
-    assert integral.log_partition_interval_ == again.log_partition_interval_
-    assert integral.result_.reasons == again.result_.reasons
-    for name, value in integral.result_.diagnostics.items():
-        np.testing.assert_array_equal(again.result_.diagnostics[name], value)
+    wrong = replace(run, gains=run.gains + 3 * (run.betas > 0.5)).read()
+    assert any("averaged at each beta" in alarm.seen for alarm in wrong.alarms)
 
 
 # ---- runs
-
-
 def test_as_sampler_of_an_integral(problem, fitted):
     integral = ThermodynamicIntegration(RTS(**SHORT), rule="continuous").fit(problem.path)
     assert (

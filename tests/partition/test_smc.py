@@ -11,8 +11,14 @@ from sklpf.paths import LADDERS
 from sklpf.uncertainty import log_mean_exp
 
 
-@pytest.mark.parametrize("ladder", [*LADDERS, "adaptive", (0.0, 0.01, *np.linspace(0.05, 1, 20))])
-@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize(
+    ("ladder", "weights"),
+    [
+        ("linear", "joint"),
+        ("adaptive", "marginal"),
+        *(pytest.param(ladder, "marginal", marks=pytest.mark.large) for ladder in LADDERS),
+    ],
+)
 def test_any_ladder_is_unbiased(ladder, weights):
     problem = make_rbm_problem("easy", weights=weights)
     smc = quietly(SMC(20, 20, 50, ladder=ladder, resample_at=0.9, random_state=0), problem.path)
@@ -78,11 +84,11 @@ def test_diagnostics_agree_with_their_definitions():
 @may_not_converge()
 def test_the_one_sided_bound_holds_even_for_useless_runs():
     problem, above = make_rbm_problem("hard"), 0
-    for seed in range(40):
+    for seed in range(20):
         smc = SMC(3, 4, 2, random_state=seed).fit(problem.path)
         above += smc.result_.diagnostics["lower_bound"] > problem.log_partition
     assert above <= binom.ppf(
-        1 - 1e-5, 40, 0.05
+        1 - 1e-5, 20, 0.05
     )  # at most 5 % by Markov's inequality; false alarm 1e-5
 
 
@@ -131,7 +137,11 @@ def test_waste_free_is_not_trusted_where_no_bound_shows_lost_modes():
 
 
 @pytest.mark.parametrize(
-    "options", [{"variant": "waste-free", "n_particles": 200}, {"n_temperatures": 30}]
+    "options",
+    [
+        {"variant": "waste-free", "n_particles": 200},
+        pytest.param({"n_temperatures": 30}, marks=pytest.mark.large),
+    ],
 )
 def test_moves_that_are_tuned_are_right_and_show_their_acceptance(options):
     """Four runs together: t with 36 degrees of freedom exceeds 4.7 with a probability of 4e-5."""
@@ -176,19 +186,13 @@ def test_sample_gives_draws_from_the_target():
     assert np.all(np.abs(difference) < 5.5 * error)
 
 
-# ---- reproducible bits
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"n_particles": 1}, "n_particles"),
         ({"n_populations": 1}, "n_populations"),
         ({"n_temperatures": 1}, "n_temperatures"),
-        ({"resample_at": -0.1}, "resample_at"),
-        ({"resample_at": 1.1}, "resample_at"),
         ({"resample_at": np.nan}, "resample_at"),
-        ({"resample_at": None}, "resample_at"),
         ({"ladder": "cubic"}, "ladder"),
         ({"variant": "wasteful"}, "variant"),
         ({"variant": "waste-free", "chain_length": 1}, "chain_length"),
@@ -197,10 +201,6 @@ def test_sample_gives_draws_from_the_target():
             "n_particles must be a multiple of chain_length",
         ),
         ({"variant": "waste-free", "n_particles": 10}, "at least twice as large, got 10 and 10"),
-        ({"ladder": [0.1, 1]}, "ladder must begin at 0"),
-        ({"transition": "gibbs"}, "transition"),
-        ({"checkpoint": 5}, "checkpoint"),
-        ({"random_state": -1}, "random_state"),
     ],
 )
 def test_rejects_parameters(parameters, message):

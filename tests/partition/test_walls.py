@@ -50,7 +50,14 @@ TARGETS = {
 
 
 # ---- walls
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "half-space",
+        "box",
+        *(pytest.param(name, marks=pytest.mark.large) for name in ("orthant", "parabola")),
+    ],
+)
 def test_short_runs_are_right_though_chains_hardly_visit_the_base(name):
     """Four standard errors and the t law of ten groups: false alarms in 0.3 % of the runs, for 2.5
     % of the seeds. Two of the readings say that the box has too few states for them.
@@ -73,6 +80,7 @@ def test_few_levels_and_all_samplers(estimator):
     assert abs(fitted.log_partition_ - truth) < 4 * fitted.log_partition_std_error_ < 0.6
 
 
+@pytest.mark.large
 def test_tol_holds_for_the_base_draws_too():
     path, truth = TARGETS["half-space"]
     fitted = quietly(RTS(20, 10, 400, tol=0.04, random_state=0), path)

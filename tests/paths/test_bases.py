@@ -2,8 +2,13 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from sklpf import Gaussian, Mixture, StudentT, Uniform
-from sklpf.paths._as_base import as_base
+from sklpf import Gaussian, GeometricPath, Mixture, StudentT, Uniform
+
+
+def as_base(base):
+    """What a path makes of a base."""
+    return GeometricPath(lambda x: -np.sum(x**2, axis=1), base=base).base
+
 
 MEAN = np.array([1.0, -2.0, 0.5])
 FULL = np.array([[2.0, 0.9, -0.3], [0.9, 1.0, 0.1], [-0.3, 0.1, 0.5]])
@@ -132,9 +137,9 @@ def test_gradients_are_those_of_the_log_densities(name, rng):
 
 
 @pytest.mark.parametrize("name", BASES)
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(2))
 def test_draws_have_the_right_marginals(name, seed):
-    """240 tests at p = 1e-4: 2.4 % false alarms for 10 new seeds."""
+    """48 tests at p = 1e-4: 0.5 % false alarms for 2 new seeds."""
     x = BASES[name].sample(2000, np.random.default_rng(seed))
     assert x.shape == (2000, 3)
     assert np.all(np.isfinite(BASES[name].log_density(x)))
@@ -143,17 +148,14 @@ def test_draws_have_the_right_marginals(name, seed):
 
 
 @pytest.mark.parametrize("df", [None, 3.0])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(2))
 def test_draws_have_the_right_correlations(df, seed):
-    """20 projections at p = 1e-4: 0.2 % false alarms for 10 new seeds."""
+    """4 projections at p = 1e-4: 0.04 % false alarms for 2 new seeds."""
     rng = np.random.default_rng(seed)
     base = Gaussian(MEAN, FULL) if df is None else StudentT(MEAN, FULL, df)
     direction = rng.standard_normal(3)
     z = (base.sample(2000, rng) - MEAN) @ direction / np.sqrt(direction @ FULL @ direction)
     assert stats.kstest(z, stats.norm.cdf if df is None else stats.t(df).cdf).pvalue > 1e-4
-
-
-# packed parameters, pickling
 
 
 # fitted bases
@@ -216,16 +218,10 @@ INSTEAD = r"give another start, or the base itself as Gaussian\(mean, covariance
     ("log_density", "start", "message"),
     [
         (
-            lambda x: np.sum(x, axis=1),
-            [0, 0],
-            "no mode of log_density was found, as it has no maximum along column 0",
-        ),
-        (
             lambda x: -(x[:, 0] ** 2),
             [0, 0],
             "no mode of log_density was found, as it has no maximum along column 1",
         ),
-        (lambda x: x[:, 0] ** 2 - x[:, 1] ** 2, [0, 0], "no mode of log_density was found"),
         (
             lambda x: -np.sum(x**2, axis=1) + 3 * x[:, 0] * x[:, 1],
             [0, 0],
@@ -262,19 +258,6 @@ def test_at_mode_checks_what_functions_return():
         Gaussian.at_mode(lambda x: -np.sum(x**2, axis=1), [0.0, 0.0], grad=lambda x: -2 * x[0])
 
 
-@pytest.mark.parametrize(
-    ("log_density", "error", "message"),
-    [
-        (1.5, TypeError, r"log_density must be a function of points \(n, d\), got 1.5"),
-        (lambda x: ["high"], ValueError, "log_density must give numbers, got"),
-        (lambda x: -np.sum(x**2, axis=1) + 1j, ValueError, "log_density must give real numbers"),
-    ],
-)
-def test_at_mode_names_what_is_no_log_density(log_density, error, message):
-    with pytest.raises(error, match=message):
-        Gaussian.at_mode(log_density, [0.0, 0.0])
-
-
 # conversions
 
 
@@ -288,7 +271,7 @@ def test_at_mode_names_what_is_no_log_density(log_density, error, message):
     ],
 )
 def test_frozen_multivariate_distributions_are_converted(frozen, kind, rng):
-    base, x = as_base(frozen, 3), rng.standard_normal((10, 3))
+    base, x = as_base(frozen), rng.standard_normal((10, 3))
     assert type(base).__name__ == kind
     np.testing.assert_allclose(base.log_density(x), frozen.logpdf(x), rtol=1e-12)
 
@@ -297,7 +280,6 @@ def test_frozen_multivariate_distributions_are_converted(frozen, kind, rng):
     ("parts", "kind"),
     [
         ([stats.norm(0, 2), stats.norm(loc=1, scale=3)], "Gaussian"),
-        ((stats.uniform(0, 2), stats.uniform(loc=1, scale=3)), "Uniform"),
         ([stats.norm(0, 2), stats.expon()], "_Independent"),
         (stats.cauchy(3, 2), "_Independent"),
         (stats.norm(3, 2), "Gaussian"),
@@ -314,34 +296,6 @@ def test_frozen_univariate_distributions_are_converted(parts, kind, rng):
     assert hasattr(base, "grad_log_density") == (kind != "_Independent")
 
 
-class Incomplete:
-    def log_density(self, x):
-        return x[:, 0]
-
-
-@pytest.mark.parametrize(
-    ("base", "ending"),
-    [
-        (3, "got int"),
-        ([], "got list"),
-        (stats.norm, "got norm_gen"),
-        (stats.poisson(2), "got rv_discrete_frozen"),
-        ([stats.norm(), 2], "got list"),
-        (Gaussian, "got type without n_dimensions, center, scale"),
-        (Incomplete(), "got Incomplete without sample, normalised, n_dimensions, center, scale"),
-    ],
-)
-def test_other_objects_are_refused(base, ending):
-    start = (
-        r"^base must be a Gaussian, StudentT or Uniform, a frozen distribution of scipy.stats"
-        r" \(multivariate_normal"
-    )
-    with pytest.raises(
-        TypeError, match=f"{start}.*object with sample, log_density, normalised.*; {ending}$"
-    ):
-        as_base(base)
-
-
 # messages
 
 
@@ -353,24 +307,12 @@ def test_other_objects_are_refused(base, ending):
             r"mean must have shape \(d,\), one number per dimension, got \(0,\)",
         ),
         (
-            lambda: Gaussian([[0]], 1),
-            r"mean must have shape \(d,\), one number per dimension, got \(1, 1\)",
-        ),
-        (
             lambda: Gaussian([0, np.nan], 1),
             "mean must be free of NaN and infinite numbers; replace them",
         ),
         (
             lambda: Gaussian("zero", 1),
             "mean must be a number or a rectangular array of numbers, got 'zero'",
-        ),
-        (
-            lambda: Gaussian(0, [[1, 2], [3]]),
-            "covariance must be a number or a rectangular array of numbers",
-        ),
-        (
-            lambda: Gaussian([0, 0], [1, np.inf]),
-            "covariance must be free of NaN and infinite numbers; replace them",
         ),
         (
             lambda: Gaussian([0, 0], np.eye(3)),
@@ -392,21 +334,7 @@ def test_other_objects_are_refused(base, ending):
             lambda: Gaussian([0, 0], [[1, 2], [2, 1]]),
             "covariance must be positive definite; drop dimensions",
         ),
-        (
-            lambda: Gaussian(np.zeros(3), np.ones((3, 3))),
-            "covariance must be positive definite; drop dimensions",
-        ),
-        (
-            lambda: StudentT([0, 0], [[1, 2], [2, 1]], 3),
-            "scale must be positive definite; drop dimensions",
-        ),
-        (
-            lambda: StudentT([0, 0], np.eye(3), 3),
-            r"scale must be a number or have shape \(2,\) or \(2, 2\)",
-        ),
         (lambda: StudentT(0, 1, 0), "df must be a positive finite number, got 0"),
-        (lambda: StudentT(0, 1, np.inf), "df must be a positive finite number, got inf"),
-        (lambda: StudentT(0, 1, np.nan), "df must be free of NaN"),
         (
             lambda: StudentT(0, 1, 0.01),
             "df must be at least 0.1, as draws overflow with less, got 0.01",
@@ -416,70 +344,27 @@ def test_other_objects_are_refused(base, ending):
             "low must be below high, but is 1 >= 1 in column 1; swap them?",
         ),
         (
-            lambda: Uniform([0, 0], [1, 1, 1]),
-            r"low must have shape \(3,\), one number per dimension, got \(2,\)",
-        ),
-        (
-            lambda: Uniform([], []),
-            r"low must have shape \(d,\), one number per dimension, got \(0,\)",
-        ),
-        (
             lambda: Uniform(0, np.inf),
             "low and high of Uniform must be finite; take Gaussian or StudentT",
         ),
-        (lambda: Uniform(-1e308, 1e308), "low and high of Uniform must be finite"),
-        (lambda: Uniform(0, np.nan), "high must be free of NaN; replace them"),
         (
             lambda: Gaussian([0, 0], FULL[:2, :2]).truncated(0, 1),
             "truncated needs a diagonal covariance: give Gaussian",
         ),
         (
-            lambda: Gaussian(0, 1).truncated(1, 0),
-            "low must be below high, but is 1 >= 0 in column 0",
-        ),
-        (
-            lambda: Gaussian([0, 0], 1).truncated([0], 1),
-            r"low must have shape \(2,\), one number per dimension",
-        ),
-        (
             lambda: Gaussian(0, 1).truncated(1e6, np.inf),
             "low and high must not cut off the whole Gaussian; move its mean",
         ),
-        (
-            lambda: Gaussian(0, 1).truncated(1e200, 2e200),
-            "low and high must not cut off the whole Gaussian",
-        ),
         (lambda: Mixture(5), "components must be a sequence of bases, got 5"),
-        (lambda: Uniform([[1.0], [1.0, 2.0]], 1), "low must be a number or a rectangular array"),
         (lambda: Gaussian(np.array([1j, 1.0]), 1), "mean must be a number or a rectangular array"),
         (lambda: Gaussian.fit(1e160 * np.eye(3)), "points must be finite; .* to be squared"),
-        (
-            lambda: Gaussian.at_modes(lambda x: -np.sum(x**2, axis=1), [[1e160], [0.0]]),
-            "starts must be finite; .* to be squared",
-        ),
-        (
-            lambda: Gaussian.at_modes(lambda x: -np.sum(x**2, axis=1), [[0.0]], grad="auto"),
-            "grad must be a function of points",
-        ),
         (
             lambda: Gaussian.fit([[0.0], [1.0]]),
             r"points must have shape \(n, d\) with n >= 3 and d >= 1, got \(2, 1\)",
         ),
         (
-            lambda: Gaussian.fit(np.zeros(4)),
-            r"points must have shape \(n, d\) with n >= 3 and d >= 1, got \(4,\)",
-        ),
-        (
             lambda: Gaussian.fit([[0.0, 5], [1, 5], [2, 5]]),
             "points must vary in every column, column 1 doesn't: drop it",
-        ),
-        (
-            lambda: Gaussian.fit([[0.1]] * 3),
-            "points must vary in every column, column 0 doesn't: drop it",
-        ),
-        (
-            lambda: Gaussian.fit([[0.0], [1.0], [np.nan]]),
-            "points must be free of NaN and infinite numbers",
         ),
         (lambda: Gaussian.at_mode(abs, [np.inf]), "start must be free of NaN and infinite numbers"),
         (

@@ -91,7 +91,7 @@ MOVES = [
     scope="module",
     params=[
         "diagonal",
-        "full",
+        pytest.param("full", marks=pytest.mark.large),
         pytest.param("box", marks=pytest.mark.large),
         pytest.param("heavy", marks=pytest.mark.large),
         pytest.param("half", marks=pytest.mark.large),
@@ -127,6 +127,7 @@ def test_chains_are_those_of_the_plain_loops(paths, move):
     assert_annealing_is_that_of_the_loops(compiled, path, move)
 
 
+@pytest.mark.large
 def test_a_density_without_gradient_is_compiled_too():
     base, bounds = BASES["half"]
     compiled = GeometricPath(log_density, base=base, bounds=bounds, ladder=LADDER)
@@ -150,6 +151,7 @@ def test_the_compiled_walk_leaves_every_level_invariant():
     check_transition(path, move, variables=path.position)
 
 
+@pytest.mark.large
 def test_exchange_and_temper_are_those_of_the_plain_loops():
     base, _ = BASES["diagonal"]
     path = GeometricPath(plain, grad=plain_grad, base=base, ladder=LADDER)

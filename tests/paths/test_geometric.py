@@ -18,7 +18,6 @@ from scipy.special import log_ndtr
 from sklpf import (
     AIS,
     HAIS,
-    RTS,
     Gaussian,
     GeometricPath,
     ParallelTempering,
@@ -83,11 +82,6 @@ class WideDraws(OwnBase):
         return rng.normal(size=(n, 3))
 
 
-class FlatDraws(OwnBase):
-    def sample(self, n, rng):
-        return rng.normal(size=n)
-
-
 class NaNBase(OwnBase):
     def log_density(self, x):
         return np.full(len(x), np.nan)
@@ -111,14 +105,11 @@ class NoDimensions(OwnBase):
     [
         ({"log_density": None}, "log_density must be a function of points (n, d), got None"),
         ({"vectorized": np.array([True, False])}, "vectorized must be True or False"),
-        ({"log_density": 3.0}, "log_density must be a function of points (n, d), got 3.0"),
         ({"grad": "auto"}, "grad must be a function of points (n, d), got 'auto'"),
-        ({"grad_base": 0}, "grad_base must be a function of points (n, d), got 0"),
         (
             {"base": None},
             "base must be a Gaussian, StudentT or Uniform, a frozen distribution of scipy.stats",
         ),
-        ({"base": object()}, "n_dimensions, center and scale; got object"),
     ],
 )
 def test_types_are_checked(options, message):
@@ -153,31 +144,16 @@ def test_a_kink_at_a_checked_draw_is_no_wrong_gradient():
         ({"log_density": lambda x: 0.0}, "got (); of a function of one point say vectorized=False"),
         ({"log_density": lambda x: -np.sum(x**2, axis=0)}, "log_density takes one point (2,)"),
         (
-            {"log_density": lambda x: [0.0], "vectorized": False},
-            "must give shape (5,) for as many points, got (5, 1)",
-        ),
-        (
             {"grad": lambda x: -x.sum(axis=1)},
             "grad must give shape (5, 2) for as many points, got (5,)",
         ),
         ({"grad": lambda x: np.full_like(x, np.nan)}, "grad is not finite at ["),
-        (
-            {"grad_base": lambda x: x[:, :1]},
-            "grad_base must give shape (5, 2) for as many points, got (5, 1)",
-        ),
         ({"grad": scaled_gradient(1.001)}, "grad disagrees with log_density at ["),
-        ({"grad": scaled_gradient(-1)}, "grad disagrees with log_density at ["),
-        ({"grad_base": lambda x: -x}, "grad_base disagrees with the base's log_density at ["),
         ({"base": WrongGradient()}, "grad_base disagrees with the base's log_density at ["),
         ({"base": WideDraws()}, "base.sample(5, rng) must give shape (5, 2), got (5, 3)"),
-        ({"base": FlatDraws()}, "base.sample(5, rng) must give shape (5, 2), got (5,)"),
         ({"base": NaNBase()}, "the base's log_density is nan at ["),
         ({"base": NoDimensions()}, "base must have at least one dimension"),
         ({"base": Uniform([-1, -1], [1, 1])}, "bounds must be the box of the Uniform base"),
-        (
-            {"base": Uniform([-1, -1], [1, 1]), "bounds": (-2, 1)},
-            "bounds must be the box of the Uniform base",
-        ),
         (
             {"base": StudentT([0, 0], 1.0, 3), "bounds": (-0.1, 0.1)},
             "base draws points outside bounds: give a base",
@@ -186,35 +162,12 @@ def test_a_kink_at_a_checked_draw_is_no_wrong_gradient():
             {"base": Gaussian([0, 0], [[2, 1], [1, 2]]), "bounds": (0, 1)},
             "truncated needs a diagonal covariance",
         ),
-        (
-            {"base": Gaussian([0, 0], 1.0), "bounds": (1e6, 2e6)},
-            "low and high must not cut off the whole Gaussian",
-        ),
         ({"bounds": (1, 0)}, "bounds must have low < high in every dimension, without NaN"),
-        ({"bounds": (0, 0)}, "bounds must have low < high in every dimension, without NaN"),
-        (
-            {"bounds": (np.inf, np.inf)},
-            "bounds must have low < high in every dimension, without NaN",
-        ),
-        (
-            {"bounds": ([0, 1], [1, 1])},
-            "bounds must have low < high in every dimension, without NaN",
-        ),
-        ({"bounds": (np.nan, 1)}, "bounds must have low < high in every dimension, without NaN"),
         (
             {"bounds": ([0, 0, 0], 1)},
             "bounds must be a pair (low, high) of numbers or arrays (2,), got",
         ),
-        ({"bounds": (0, 1, 2)}, "bounds must be a pair (low, high) of numbers or arrays (2,), got"),
-        ({"bounds": 5}, "bounds must be a pair (low, high) of numbers or arrays (2,), got 5"),
-        (
-            {"bounds": ("a", "b")},
-            "bounds must be a pair (low, high) of numbers or arrays (2,), got",
-        ),
         ({"ladder": [1, 0]}, "ladder must be strictly increasing"),
-        ({"ladder": [0, 1.5]}, "ladder must hold inverse temperatures in [0, 1]"),
-        ({"ladder": [0, np.nan]}, "ladder must hold inverse temperatures in [0, 1]"),
-        ({"ladder": [0]}, "ladder must be a sequence of at least 2 inverse temperatures"),
     ],
 )
 def test_numbers_are_checked(options, message):
@@ -231,15 +184,6 @@ def test_a_value_that_is_no_log_density_is_shown_with_its_point(value):
     ):
         make(bad_at_two(value))
     make(bad_at_two(-np.inf))
-
-
-def test_a_wrong_gradient_is_shown_with_both_slopes():
-    with pytest.raises(ValueError, match="its slope is") as caught:
-        make(grad=scaled_gradient(1.01))
-    slope, difference = re.search(
-        r"its slope is (\S+), that of differences (\S+)$", str(caught.value)
-    ).groups()
-    assert float(slope) / float(difference) == pytest.approx(1.01, rel=1e-4)
 
 
 def test_a_base_that_is_not_normalised_is_refused_by_estimators():
@@ -261,9 +205,7 @@ def test_a_base_without_mass_where_the_target_has_is_found_by_the_run():
 
 
 # ---- what is accepted
-@pytest.mark.parametrize(
-    "ladder", [[0, 1], [0, 1e-300, 1], [0, 1 - 2**-53, 1], np.linspace(0, 1, 30) ** 4]
-)
+@pytest.mark.parametrize("ladder", [[0, 1], [0, 1 - 2**-53, 1], np.linspace(0, 1, 30) ** 4])
 def test_any_ladder_from_0_to_1_is_right(ladder):
     fitted = HAIS(400, ladder=ladder, random_state=0).fit(PATHS["correlated"])
     assert abs(fitted.log_partition_ - LOG_Z) < 4.8 * fitted.log_partition_std_error_
@@ -305,7 +247,7 @@ def grad_laplace_base(x):
     return -np.sign(x)
 
 
-@pytest.mark.parametrize("transition", [HMC(), RandomWalk()])
+@pytest.mark.parametrize("transition", [HMC()])
 def test_functions_of_one_point_give_the_same_bits(transition):
     found = []
     for vectorized in (True, False):
@@ -325,7 +267,6 @@ def test_functions_of_one_point_give_the_same_bits(transition):
             stats.multivariate_normal([0.5, -0.5], [[2, 0.5], [0.5, 1]]),
             Gaussian([0.5, -0.5], [[2, 0.5], [0.5, 1]]),
         ),
-        (stats.multivariate_t([0.5, -0.5], 2 * np.eye(2), df=5), StudentT([0.5, -0.5], 2.0, 5)),
         ([stats.norm(0.5, 1), stats.norm(0, 2)], Gaussian([0.5, 0], [1, 4])),
     ],
 )
@@ -363,7 +304,7 @@ LOG_Z_WALL = float(np.log(2 * np.pi) + log_ndtr(0.5 / 2**0.5))
 
 @pytest.mark.parametrize(
     ("ladder", "transition"),
-    [("adaptive", HMC()), ("linear", RandomWalk(0.8)), ("adaptive", Slice(2.0))],
+    [("adaptive", HMC()), ("adaptive", Slice(2.0))],
 )
 def test_half_a_space_is_right(ladder, transition):
     fitted = AIS(60, 60, ladder=ladder, transition=transition, random_state=0).fit(PATHS["wall"])
@@ -387,16 +328,8 @@ def log_far(x):
             "every chain has weight 0: the base draws no point where f > 0",
         ),
         (
-            AIS(20, 40, transition=Slice(1.0), ladder="adaptive"),
-            "every chain has weight 0: the base draws no point",
-        ),
-        (
             ParallelTempering(2, 3, 32, transition=RandomWalk(1.0)),
             "base draws hardly any point where the target has",
-        ),
-        (
-            RTS(10, 3, n_sweeps=48, transition=RandomWalk(1.0)),
-            "every chain has weight 0: the base draws no point",
         ),
     ],
 )
@@ -467,12 +400,9 @@ def slope(x):
     return -(x - 0.5)
 
 
-@pytest.mark.parametrize("transition", [HMC()])
-def test_functions_may_change_their_argument(transition):
+def test_functions_may_change_their_argument():
     fits = [
-        AIS(n_temperatures=30, n_chains=20, transition=transition, random_state=0).fit(
-            make(log_density, grad=grad)
-        )
+        HAIS(n_temperatures=30, n_chains=20, random_state=0).fit(make(log_density, grad=grad))
         for log_density, grad in ((centred, slope), (centred_in_place, slope_in_place))
     ]
     assert fits[0].log_partition_ == fits[1].log_partition_
@@ -480,11 +410,8 @@ def test_functions_may_change_their_argument(transition):
 
 
 def test_compiled_functions_must_not_change_their_argument():
-    compiled = [numba.njit(f) for f in (centred_in_place, slope, centred, slope_in_place)]
     with pytest.raises(ValueError, match="log_density changes the points"):
-        make(compiled[0], grad=compiled[1])
-    with pytest.raises(ValueError, match="grad changes the points"):
-        make(compiled[2], grad=compiled[3])
+        make(numba.njit(centred_in_place))
 
 
 def test_a_random_log_density_is_refused():
@@ -496,8 +423,6 @@ def test_a_random_log_density_is_refused():
 
 
 # ---- constants and scales beyond those of weights
-
-
 def test_a_density_too_steep_to_be_tempered_is_refused_at_once():
     calls = []
 
@@ -555,14 +480,6 @@ def test_hmc_calls_value_and_grad_alone():
         ({"value_and_grad": grad_correlated}, "must give a pair"),
         (
             {"value_and_grad": lambda x: (log_correlated(x) + 1, grad_correlated(x))},
-            "disagrees with log_density at",
-        ),
-        (
-            {"value_and_grad": lambda x: (log_correlated(x), grad_correlated(x)[0])},
-            re.escape("must give gradients of shape (5, 2)"),
-        ),
-        (
-            {"value_and_grad": lambda x: (log_correlated(x), 2 * grad_correlated(x))},
             "disagrees with log_density at",
         ),
     ],

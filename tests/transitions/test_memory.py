@@ -10,7 +10,6 @@ import pytest
 from scipy.special import logsumexp
 
 from sklpf import AIS, BDMC, RAISE, RTS, SMC, Exact, ParallelTempering
-from sklpf._utils.random import ACCEPT
 from sklpf.paths import TemperedPath
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Transition
@@ -62,7 +61,7 @@ class GuidedWalk(Transition):
             direction = -direction
         proposal = (state + direction) % N_STATES
         log_accept = path.log_f(proposal, levels) - path.log_f(state, levels)
-        accept = np.log(stream.uniform(len(state), ACCEPT)) < log_accept
+        accept = np.log(stream.generator().random(len(state))) < log_accept
         direction = np.where(accept, direction, -direction)
         return np.where(accept, proposal, state), (-direction if reverse else direction,)
 
@@ -73,9 +72,15 @@ ESTIMATORS = {
     "RAISE": RAISE(20, 10, 150, random_state=0),
     "BDMC": BDMC(100, 150, random_state=0),
     "RTS": RTS(50, 5, n_sweeps=600, random_state=0),
-    "SMC": SMC(20, 150, ladder="linear", random_state=0),
+    "SMC": SMC(20, 60, ladder="linear", random_state=0),
     "ParallelTempering": ParallelTempering(10, 4, 256, random_state=0),
 }
+SOME = [  # one for each program: annealing both ways, particles and tempering
+    pytest.param(
+        name, marks=[pytest.mark.large] * (name not in ("RAISE", "SMC", "ParallelTempering"))
+    )
+    for name in ESTIMATORS
+]
 
 
 def fit(name, path=None, **parameters):
@@ -166,7 +171,7 @@ def test_estimators_are_right(name):
 @pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"
 )  # few levels, few values of weights
-@pytest.mark.parametrize("name", ["RAISE", "BDMC"])
+@pytest.mark.parametrize("name", ["RAISE", pytest.param("BDMC", marks=pytest.mark.large)])
 def test_weights_of_reversed_walks_are_unbiased(name):
     """4000 chains and few levels, so that weights vary; normal bound 4.5: false alarms in 7e-6."""
     sizes = {"RAISE": {"n_starts": 4000}, "BDMC": {"n_chains": 4000}}[name]
@@ -176,7 +181,7 @@ def test_weights_of_reversed_walks_are_unbiased(name):
     assert abs(relative.mean() - 1) < 4.5 * relative.std() / np.sqrt(len(relative))
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", SOME)
 def test_jobs_and_segments_do_not_show(name):
     whole = sums(fit(name))
     np.testing.assert_array_equal(sums(fit(name, n_jobs=2)), whole)
@@ -230,7 +235,7 @@ class Twin(Transition):
         return state, (state.copy(), counts + 1)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", SOME)
 def test_memory_stays_with_its_chain(name):
     estimator = fit(name, Gaussians(), transition=Twin())
     error = estimator.log_partition_ - (Gaussians.base_log_partition - np.log(2))
@@ -264,6 +269,6 @@ class Tuned(GuidedWalk):
         return super().move(path, state, memory, levels, stream, reverse)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", SOME)
 def test_moves_are_tuned_on_the_ladder_before_they_run(name):
     assert fit(name, transition=Tuned()).log_partition_ == fit(name).log_partition_

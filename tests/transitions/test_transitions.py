@@ -5,7 +5,7 @@ import pytest
 from known_problems import hidden_mode_problem, make_rbm_problem
 
 from sklpf.models import RBMPath
-from sklpf.paths import Path, TemperedPath
+from sklpf.paths import Path
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs, Metropolis
 
@@ -133,81 +133,18 @@ def test_check_transition_finds_wrong_metropolis_moves(transition):
         check_transition(ManyStates(), transition, n=5000)
 
 
-class PottsLattice(TemperedPath):
-    """A periodic Potts lattice, three states a site: sites of one colour of a checkerboard are
-    drawn at once.
-
-    With an odd length the colours meet at the seams, so that neighbours are drawn at once, each
-    given the other's old state: an irreducible move with another invariant distribution. Site by
-    site the move is right.
-    """
-
-    gibbs_is_reversible = False
-
-    def __init__(self, length, checkerboard, ladder=(0.0, 1.0)):
-        self.length = length
-        self.ladder = np.asarray(ladder, dtype=float)
-        self.base_log_partition = length**2 * np.log(3)
-        row, column = np.divmod(np.arange(length**2), length)
-        self.neighbours = np.stack(
-            [
-                (row + down) % length * length + (column + right) % length
-                for down, right in ((1, 0), (-1, 0), (0, 1), (0, -1))
-            ],
-            axis=1,
-        )
-        self.groups = [np.array([site]) for site in range(length**2)]
-        if checkerboard:
-            self.groups = [np.flatnonzero((row + column) % 2 == colour) for colour in (0, 1)]
-
-    def sample_base(self, n, stream):
-        return stream.generator().integers(3, size=(n, self.length**2))
-
-    def ends(self, state):
-        equal = state[..., np.newaxis] == state[:, self.neighbours]
-        return np.zeros(len(state)), equal.sum(axis=(1, 2)) / 2
-
-    def gibbs(self, state, levels, stream, reverse=False):
-        state = state.copy()
-        uniforms = stream.generator().random(state.shape)
-        beta = self.ladder[levels][:, np.newaxis, np.newaxis]
-        for group in reversed(self.groups) if reverse else self.groups:
-            around = state[:, self.neighbours[group]]
-            n_equal = (around[..., np.newaxis] == np.arange(3)).sum(axis=2)
-            cumulative = np.exp(beta * n_equal).cumsum(axis=-1)
-            threshold = uniforms[:, group, np.newaxis] * cumulative[..., -1:]
-            state[:, group] = (threshold > cumulative).sum(axis=-1)
-        return state
-
-
-@pytest.mark.parametrize(
-    ("length", "ladder"),
-    [(5, np.linspace(0, 1, 11)), (5, np.linspace(0, 1, 21)), (3, np.linspace(0, 1, 11))],
-)
-def test_check_transition_finds_a_checkerboard_of_odd_length(length, ladder):
-    path = PottsLattice(length, checkerboard=True, ladder=ladder)
-    with pytest.raises(AssertionError, match="does not leave level"):
-        check_transition(path, Gibbs())  # found at each of 100 seeds
-
-
-@pytest.mark.parametrize(("length", "checkerboard"), [(5, False), (4, True)])
-def test_check_transition_passes_the_right_potts_moves(length, checkerboard):
-    path = PottsLattice(length, checkerboard, np.linspace(0, 1, 21))
-    check_transition(path, Gibbs(), n=2000)  # false alarm 1e-4
-
-
 def test_what_is_no_path_or_transition_gets_a_sentence():
-    path = PottsLattice(3, False, np.linspace(0, 1, 21))
+    path = ManyStates()
     with pytest.raises(TypeError, match="check_transition takes a path first"):
         check_transition(Gibbs(), path)
     with pytest.raises(TypeError, match="check_transition takes a path first"):
-        check_transition(PottsLattice, Gibbs())
+        check_transition(ManyStates, Metropolis())
     with pytest.raises(TypeError, match=r"needs a Transition .* such as Gibbs\(\)"):
         check_transition(path, Gibbs)
     with pytest.raises(TypeError, match="check_path takes a path first"):
         check_path(Gibbs())
     with pytest.raises(ValueError, match="ladder must be a sequence of at least 2"):
-        check_transition(PottsLattice(3, False, ladder=[0.0]), Gibbs())
+        check_transition(path.with_ladder([0.0]), Metropolis())
 
 
 def test_check_transition_refuses_a_ladder_without_overlap():

@@ -35,23 +35,22 @@ def assert_right(model, rows, exact):
 
 
 # ---- right numbers
-@pytest.mark.parametrize(("n_latents", "noise_std"), [(3, 0.5)])
-def test_a_linear_decoder_has_the_density_of_its_closed_form(n_latents, noise_std):
-    linear = Linear(n_latents, 8, noise_std)
+def test_a_linear_decoder_has_the_density_of_its_closed_form():
+    linear = Linear(3, 8, 0.5)
     model = linear.model()
     rows = model.sample(25, random_state=2)
     assert_right(model, rows, linear.log_likelihood(rows))
 
 
-@pytest.mark.parametrize("n_latents", [2])
-def test_a_network_with_binary_rows_agrees_with_a_grid(n_latents):
-    network = Layers([n_latents, 20, 12], 2.0)
+def test_a_network_with_binary_rows_agrees_with_a_grid():
+    network = Layers([2, 20, 12], 2.0)
     model = network.model()
     rows = model.sample(25, random_state=2)
     assert_right(model, rows, network.log_likelihood(rows))
 
 
-@pytest.mark.parametrize("resolution", [0.05, pytest.param(None, marks=pytest.mark.large)])
+@pytest.mark.large
+@pytest.mark.parametrize("resolution", [0.05, None])
 def test_a_network_of_probabilities_agrees_with_a_grid(resolution):
     """Also where rounding makes many of them 0 or 1, which excludes a row that says the opposite,
     but for e^-100.
@@ -103,9 +102,7 @@ def test_outputs_that_look_like_probabilities_are_logits_for_nobody():
     few.model()
 
 
-# ---- decoders and encoders that do not keep still
-
-
+# ---- decoders that do not keep still
 @pytest.mark.parametrize("change", ["weights", "dropout", "dropout at first"])
 def test_a_decoder_that_changes_while_it_is_used_is_found(change):
     network = Layers([2, 20, 12], 2.0)
@@ -131,6 +128,7 @@ def test_a_decoder_that_changes_while_it_is_used_is_found(change):
         model.score_samples(X[:2])
 
 
+@pytest.mark.large
 def test_a_network_with_real_rows_agrees_with_a_grid():
     network = Layers([1, 10, 6], 2.0)
     model = network.model(likelihood="gaussian", noise_std=0.3)
@@ -150,6 +148,7 @@ def test_an_encoder_changes_where_chains_start_and_not_what_is_estimated():
     check_path(path.row(0))
 
 
+@pytest.mark.large
 def test_probabilities_of_all_binary_rows_sum_to_one():
     network = Layers([2, 8, 4], 3.0)
     model = network.model(partition_estimator=HAIS(100, 100))
@@ -171,6 +170,7 @@ def test_samples_have_the_moments_of_the_model():
 
 
 # ---- the gap on simulated rows
+@pytest.mark.large
 def test_the_gap_on_simulated_rows_says_whether_settings_are_good_enough():
     linear = Linear(3, 8, 0.5)
     path = linear.model().simulated_path(30, random_state=1)
@@ -210,8 +210,12 @@ def numbers(rows, estimator=SHORT, **parameters):
     "estimator",
     [
         SHORT,
-        HAIS(20, 60, transition=HMC(metric="dense"), random_state=3),
-        HAIS(20, 60, transition=RandomWalk(), random_state=3),
+        pytest.param(
+            HAIS(20, 60, transition=HMC(metric="dense"), random_state=3), marks=pytest.mark.large
+        ),
+        pytest.param(
+            HAIS(20, 60, transition=RandomWalk(), random_state=3), marks=pytest.mark.large
+        ),
     ],
     ids=["levels of their own", "dense", "random walk"],
 )
@@ -257,13 +261,6 @@ def test_rows_share_calls_of_the_decoder():
             model.score_samples(rows)
         counts.append(len(calls))
     assert counts[0] == counts[1] == counts[2]  # 12 rows of 20 chains fit into 256 points
-
-
-SLOPE = 1.0
-
-
-def encoded(X):
-    return np.full((len(X), 2), SLOPE / 2), np.zeros((len(X), 2))
 
 
 # ---- a model as others

@@ -47,8 +47,8 @@ def assert_finite(model, X):
 
 @pytest.mark.parametrize(
     ("name", "dtype", "n_components"),
-    [(name, np.float64, 5) for name in CORPORA]
-    + [("bars", np.float32, 5), ("with empty documents", np.float32, 1)],
+    [("with empty documents", np.float64, 5), ("with empty documents", np.float32, 1)]
+    + [pytest.param(name, np.float64, 5, marks=pytest.mark.large) for name in CORPORA],
 )
 def test_numbers_are_finite(name, dtype, n_components):
     X, priors = CORPORA[name].astype(dtype), [None, 1e-20, 1e-6, 1e3, 1e10]
@@ -68,8 +68,7 @@ def test_numbers_are_finite(name, dtype, n_components):
         )
 
 
-@pytest.mark.parametrize("prior", [1e-6, 1e-3])
-@pytest.mark.parametrize("method", ["batch", "online"])
+@pytest.mark.parametrize(("prior", "method"), [(1e-6, "batch"), (1e-3, "online")])
 def test_topics_that_lose_all_their_words_are_those_of_scikit_learn(prior, method):
     options = {
         "n_components": 10,
@@ -77,7 +76,7 @@ def test_topics_that_lose_all_their_words_are_those_of_scikit_learn(prior, metho
         "learning_method": method,
         "max_iter": 15,
     }
-    for seed in range(4):
+    for seed in range(2):
         ours, theirs = (
             kind(**options, random_state=seed).fit(BARS)
             for kind in (LatentDirichletAllocation, Reference)
@@ -182,7 +181,7 @@ def log_likelihood_of_one_word(probabilities, prior, n_tokens):
 
 @pytest.mark.parametrize(
     ("topics", "n_tokens"),
-    [([[0.6, 0.4], [0.4, 0.6]], 2000), ([[0.5, 0.5], [0.4, 0.6], [0.1, 0.9]], 500)],
+    [([[0.6, 0.4], [0.4, 0.6]], 2000), ([[0.5, 0.5], [0.4, 0.6], [0.1, 0.9]], 200)],
 )
 def test_enumeration_of_long_documents_keeps_improbable_counts(topics, n_tokens):
     model = LatentDirichletAllocation.from_topics(

@@ -2,8 +2,6 @@
 normaliser.
 """
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 from continuous_models import (
@@ -17,9 +15,8 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, HAIS, RTS, Exact, ParallelTempering, ProductOfExperts
-from sklpf.models.products import _tails
 from sklpf.models.products._experts import Experts, ProductFamily, sample_complete
-from sklpf.models.products._tails import index_of_bases, tail_index
+from sklpf.models.products._tails import tail_index
 
 RNG = np.random.default_rng(0)
 PLANE = np.array([[1.0, 0.4], [-0.3, 0.8], [0.5, -0.9]])
@@ -140,35 +137,6 @@ def test_the_tail_index():
     twice = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     assert tail_index(twice, np.array([1.0, 1.0, 0.6])).alpha == pytest.approx(2 * 0.6 - 1)
     assert tail_index(twice, np.array([1.0, 1.0, 0.45])).alpha == pytest.approx(2 * 0.45 - 1)
-
-
-def dependent_sets(n, seed):
-    """Filters with repeats, zeros, and three in a plane, and exponents."""
-    rng = np.random.default_rng(seed)
-    for i in range(n):
-        d = int(rng.integers(1, 5))
-        filters = rng.normal(size=(int(rng.integers(d, d + 5)), d))
-        if i % 3:
-            filters = rng.integers(-1, 2, size=filters.shape) @ rng.normal(size=(d, d))
-        yield filters, rng.uniform(0.1, 2, len(filters))
-
-
-@pytest.mark.parametrize("most", [1000, 0])  # sets of filters that are looked at; 0: only bases
-def test_the_tail_index_is_the_least_of_all_sets_of_filters(most, monkeypatch):
-    """2 (sum of the exponents outside) - (d - rank), of 80 products, some without normaliser."""
-    monkeypatch.setattr(_tails, "_MOST_SUBSETS", most)
-    for filters, exponents in dependent_sets(80, 0):
-        n_components, d = filters.shape
-        least = np.inf
-        for n in range(n_components + 1):
-            for chosen in map(list, combinations(range(n_components), n)):
-                rank = np.linalg.matrix_rank(filters[chosen]) if chosen else 0
-                index = 2 * (exponents.sum() - exponents[chosen].sum()) - (d - rank)
-                least = min(least, index if rank < d else np.inf)
-        found = tail_index(filters, exponents)
-        assert found.alpha == pytest.approx(least, abs=1e-9)
-        assert found.at_least <= found.alpha
-        assert index_of_bases(filters, exponents) <= max(found.alpha, 0) + 1e-9
 
 
 def test_dependent_filters_may_have_no_normaliser():
