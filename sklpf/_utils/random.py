@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -96,15 +96,15 @@ class Stream:
         """The same for kernels."""
         return Keys(*self.key, self.chain, self.step)
 
-    def blocks(self) -> Iterator[tuple[Keys, slice]]:
-        """The keys of every block of chains, and which chains it has: here all of them.
+    def rows(self) -> Iterator[tuple[Stream, slice]]:
+        """The stream of every row of data, and which chains the row has: here all of them.
 
         Yields
         ------
-        keys : Keys
+        stream : Stream
         chains : slice
         """
-        yield self.keys, slice(None)
+        yield self, slice(None)
 
     def generator(self) -> np.random.Generator:
         """Return a NumPy generator for this block and step, for moves that are written in NumPy.
@@ -142,6 +142,36 @@ class Stream:
         counter[:, 2] = self.chain + np.arange(n)
         upper = (philox(counter, self.key)[:, 0] >> np.uint64(9)).astype(np.float64)
         return upper * 2.0**-23 + 2.0**-24  # exact in float32, never 0 or 1
+
+
+class RowStreams(NamedTuple):
+    """The random numbers of several rows of data with n chains each, from a stream for each row."""
+
+    streams: Sequence[Stream]
+    n_chains: int
+
+    @property
+    def step(self) -> int:
+        """Number of sweeps that all rows have done."""
+        return self.streams[0].step
+
+    def at(self, step: int) -> RowStreams:
+        """Return the same streams at sweep number `step`."""
+        return self._replace(streams=[stream.at(step) for stream in self.streams])
+
+    def aside(self, purpose: str) -> RowStreams:
+        """Return other streams of the same chains; see `Stream.aside`."""
+        return self._replace(streams=[stream.aside(purpose) for stream in self.streams])
+
+    def rows(self) -> Iterator[tuple[Stream, slice]]:
+        """The stream of every row, and which chains the row has."""
+        n = self.n_chains
+        for t, stream in enumerate(self.streams):
+            yield stream, slice(t * n, (t + 1) * n)
+
+    def uniform(self, n: int, purpose: int) -> NDArray[np.float64]:
+        """Return one uniform number for each of the n chains of all rows."""
+        return np.concatenate([stream.uniform(self.n_chains, purpose) for stream in self.streams])
 
 
 def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:

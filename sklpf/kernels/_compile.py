@@ -60,10 +60,13 @@ def njit(function, *, folder: Path | None = None, **options):
 def _mending(dispatcher):
     """Let a function be compiled anew where its file in the cache can't be read, as one that a full
     disk has cut off, at which numba would raise UnpicklingError at every start.
+
+    An interruption while LLVM hands over the machine code is lost in its callback, and numba then
+    has none to save, which is a RuntimeError: it is a KeyboardInterrupt here.
     """
     cache = dispatcher._cache
     files = cache._cache_file
-    load = files.load
+    load, save = files.load, cache.save_overload
 
     def load_or_forget(key):
         try:
@@ -75,7 +78,14 @@ def _mending(dispatcher):
                 cache.disable()
             return None
 
+    def save_unless_interrupted(*arguments):
+        try:
+            save(*arguments)
+        except RuntimeError as error:
+            raise KeyboardInterrupt from error
+
     files.load = load_or_forget
+    cache.save_overload = save_unless_interrupted
     return dispatcher
 
 

@@ -4,9 +4,10 @@ shows.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -35,24 +36,34 @@ def all_or_nothing(method: _Method) -> _Method:
         model.__dict__.update(vars(self))
         if "_training" in vars(self):
             model._training = copy.deepcopy(self._training)
-        # Generators may be shared with other models: they stay the same objects.
-        generators = [value for value in vars(self).values() if isinstance(value, RandomState)]
-        states = [generator.get_state() for generator in generators]
         try:
-            with one_blas_thread(), np.errstate(all="ignore"):  # divergence is an error
+            # divergence is an error
+            with drawing_all_or_nothing(self), one_blas_thread(), np.errstate(all="ignore"):
                 method(model, *args, **kwargs)
-            learned = vars(model).keys() & getattr(model, "_fitted_shapes", {}).keys()
-            check_not_diverged(*(vars(model)[name] for name in learned))
-        except BaseException as error:
-            for generator, state in zip(generators, states):
-                generator.set_state(state)
-            if isinstance(error, ArithmeticError | np.linalg.LinAlgError):
-                raise ValueError(f"training diverged ({error}): rescale X") from error
-            raise
+                learned = vars(model).keys() & getattr(model, "_fitted_shapes", {}).keys()
+                check_not_diverged(*(vars(model)[name] for name in learned))
+        except (ArithmeticError, np.linalg.LinAlgError) as error:
+            raise ValueError(f"training diverged ({error}): rescale X") from error
         self.__dict__ = model.__dict__
         return self
 
     return cast(_Method, learning)
+
+
+@contextlib.contextmanager
+def drawing_all_or_nothing(model) -> Iterator[None]:
+    """Set the generators of a model back if an error or an interruption ends what draws from them.
+
+    They may be shared with other models, so they stay the same objects.
+    """
+    generators = [value for value in vars(model).values() if isinstance(value, RandomState)]
+    states = [generator.get_state() for generator in generators]
+    try:
+        yield
+    except BaseException:
+        for generator, state in zip(generators, states):
+            generator.set_state(state)
+        raise
 
 
 def check_goes_on(model) -> None:

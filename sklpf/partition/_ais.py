@@ -110,4 +110,7 @@ class AIS(PartitionEstimator):
     _run_class = AnnealingRun
 
     def _sample(self, path, seed) -> AnnealingRun:
-        return AnnealingRun(**anneal_both_ways(self, path, self.n_chains, seed))
+        return self._sample_rows([path], [seed])[0]
+
+    def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
+        return anneal_both_ways(self, paths, self.n_chains, seeds)

@@ -4,6 +4,7 @@ ImportanceSampling.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -117,37 +118,48 @@ class AnnealingRun(Run):
         return tol_alarms(std_error, self.tol, f"raise {more}", f" with {n_levels} levels")
 
 
-def anneal_both_ways(estimator: Any, path: Any, n: int, seed: int) -> dict[str, Any]:
-    """The fields of an `AnnealingRun`: the weights of n chains from the base, and of reverse chains
-    from where they ended.
+def anneal_both_ways(
+    estimator: Any, paths: Sequence[Any], n: int, seeds: Sequence[int]
+) -> list[AnnealingRun]:
+    """A run on each of several rows' paths, or on one path: the weights of n chains from the base,
+    and of reverse chains from where they ended.
     """
-    base_log_partition = require_base(path, type(estimator).__name__)
-    checkpoint = estimator._checkpoint(path, seed)
-    path, transition, n_pilot, history = estimator._plan(path, seed, n)
-    bound = lower_bound(path, stream_key(seed, BOUND))
-    key = stream_key(seed, _MAIN)
-    checks = stream_key(seed, _CHECK)
-    up, state, acceptance = anneal_up(path, transition, n, key, estimator.n_jobs, checkpoint)
-    ends = path.take(state, _going_back(up, Stream(checks).aside("starts").generator()))
-    down = anneal_down(
-        path, transition, ends, 1, checks, estimator.n_jobs, checkpoint, n_settling=_SETTLING
-    )
-    n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1) + len(down) * _SETTLING
-    return {
-        "ladder": path.ladder,
-        "base_log_partition": base_log_partition,
-        "n_sweeps": n_sweeps,
-        "history": history + [base_log_partition, 0.0, 0.0],
-        "bound": bound,
-        "draws": draws_of(path, state, up, np.arange(n)) if estimator._keeps_draws else None,
-        "up": up,
-        "down": down,
-        "acceptance": acceptance,
-        "pilot": transition.pilot,
-    }
+    base_log_partition = require_base(paths[0], type(estimator).__name__)
+    checkpoint = estimator._checkpoint(paths[0], seeds[0])
+    n_jobs = estimator.n_jobs
+    plans = estimator._plans(paths, seeds, n)
+    bounds = [lower_bound(plan.path, stream_key(seed, BOUND)) for plan, seed in zip(plans, seeds)]
+    keys = [stream_key(seed, _MAIN) for seed in seeds]
+    checks = [stream_key(seed, _CHECK) for seed in seeds]
+    ups = anneal_up(plans, n, keys, n_jobs, checkpoint)
+    ends = [
+        plan.path.take(up.state, _going_back(up.log_weights, key))
+        for plan, up, key in zip(plans, ups, checks)
+    ]
+    downs = anneal_down(plans, ends, 1, checks, n_jobs, checkpoint, n_settling=_SETTLING)
+
+    return [
+        estimator._run_class(
+            ladder=plan.path.ladder,
+            base_log_partition=base_log_partition,
+            n_sweeps=plan.n_sweeps
+            + (n + len(down)) * (len(plan.path.ladder) - 1)
+            + len(down) * _SETTLING,
+            history=plan.history + [base_log_partition, 0.0, 0.0],
+            bound=bound,
+            draws=draws_of(plan.path, up.state, up.log_weights, np.arange(n))
+            if estimator._keeps_draws
+            else None,
+            up=up.log_weights,
+            down=down,
+            acceptance=up.acceptance,
+            pilot=plan.transition.pilot,
+        )
+        for plan, bound, up, down in zip(plans, bounds, ups, downs)
+    ]
 
 
-def _going_back(log_weights, rng):
+def _going_back(log_weights, key):
     """A quarter of the chains, at least 10, drawn in proportion to their weights (systematic
     resampling).
 
@@ -155,4 +167,5 @@ def _going_back(log_weights, rng):
     """
     check_alive(log_weights)
     n_chains = len(log_weights)
-    return systematic(log_weights, min(n_chains, max(_FEWEST_BACK, n_chains // 4)), rng.random())
+    uniform = Stream(key).aside("starts").generator().random()
+    return systematic(log_weights, min(n_chains, max(_FEWEST_BACK, n_chains // 4)), uniform)

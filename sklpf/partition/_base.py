@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, Self
 
@@ -30,7 +30,7 @@ from sklpf.partition.checks._tails import tail_alarms
 from sklpf.paths import GeometricPath, Parameters, Path, Rebased
 from sklpf.paths._capabilities import has
 from sklpf.paths._climbs import Evaluations
-from sklpf.programs._plan import Plan, plan_run
+from sklpf.programs._plan import Plan, plan_runs
 from sklpf.transitions import Transition, default_move
 
 # random streams
@@ -58,7 +58,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     A subclass sets its parameters in ``__init__`` (among them `random_state` and `n_jobs` where it
     samples), declares `_parameter_constraints`, and defines ``_estimate(path, seed) ->
     PartitionResult``; or ``_sample(path, seed)``, which returns a `Run` that reads itself, of the
-    class that `_run_class` names.
+    class that `_run_class` names. With ``_sample_rows(paths, seeds)`` chains of several rows move
+    in one array, where the path and the move can do that.
 
     Attributes
     ----------
@@ -339,8 +340,12 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _plan(self, path: Path, seed: int, n_chains: int) -> Plan:
         """The path on its ladder, the move that is frozen for it, and the sweeps that this took."""
-        transition = self._transition(path)
-        return plan_run(path, transition, self.ladder, self.n_temperatures, n_chains, seed, TUNE)
+        return self._plans([path], [seed], n_chains)[0]
+
+    def _plans(self, paths: Sequence[Path], seeds: Sequence[int], n_chains: int) -> list[Plan]:
+        """The plans of several rows."""
+        move = self._transition(paths[0])
+        return plan_runs(paths, move, self.ladder, self.n_temperatures, n_chains, seeds, TUNE)
 
     def _checkpoint(self, path: Path, seed: int) -> Checkpoint | None:
         """Files are named by all that the numbers depend on: path, parameters, seed and

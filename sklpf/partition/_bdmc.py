@@ -213,41 +213,46 @@ class BDMC(PartitionEstimator):
     _run_class = BidirectionalRun
 
     def _sample(self, path, seed) -> BidirectionalRun:
-        base_log_partition = require_base(path, "BDMC")
-        checkpoint = self._checkpoint(path, seed)
-        path, transition, n_pilot, _ = self._plan(path, seed, self.n_chains)
-        n_settling = 0
-        if self.starts is None and has(path, ExactStart):
-            starts = path.take(path.exact_start(), np.zeros(self.n_chains, dtype=np.int64))
-            kind = "exact"
-            n_settling = _SETTLING
-        else:
-            starts, kind = find_starts(self, path, self.n_chains, seed)
-        bound = lower_bound(path, stream_key(seed, BOUND))
-        up = anneal_up(
-            path, transition, self.n_chains, stream_key(seed, _UP), self.n_jobs, checkpoint
-        ).log_weights
-        down = anneal_down(
-            path,
-            transition,
-            starts,
-            1,
-            stream_key(seed, _DOWN),
-            self.n_jobs,
-            checkpoint,
-            n_settling=n_settling,
-        )
-        n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1)
-        n_sweeps += len(down) * n_settling
-        return BidirectionalRun(
-            ladder=path.ladder,
-            base_log_partition=base_log_partition,
-            n_sweeps=n_sweeps,
-            bound=bound,
-            up=up,
-            down=down,
-            starts=kind,
-        )
+        return self._sample_rows([path], [seed])[0]
+
+    def _sample_rows(self, paths, seeds) -> list[BidirectionalRun]:
+        base_log_partition = require_base(paths[0], "BDMC")
+        checkpoint = self._checkpoint(paths[0], seeds[0])
+        n = self.n_chains
+        plans = self._plans(paths, seeds, n)
+        known = self.starts is None and has(paths[0], ExactStart)
+        n_settling = _SETTLING if known else 0
+        found = [
+            _known_start(plan.path, n) if known else find_starts(self, plan.path, n, seed)
+            for plan, seed in zip(plans, seeds)
+        ]
+        starts = [state for state, _ in found]
+        bounds = [
+            lower_bound(plan.path, stream_key(seed, BOUND)) for plan, seed in zip(plans, seeds)
+        ]
+        keys = [stream_key(seed, _UP) for seed in seeds]
+        ups = anneal_up(plans, n, keys, self.n_jobs, checkpoint)
+        keys = [stream_key(seed, _DOWN) for seed in seeds]
+        downs = anneal_down(plans, starts, 1, keys, self.n_jobs, checkpoint, n_settling)
+        return [
+            BidirectionalRun(
+                ladder=plan.path.ladder,
+                base_log_partition=base_log_partition,
+                n_sweeps=plan.n_sweeps
+                + (n + len(down)) * (len(plan.path.ladder) - 1)
+                + len(down) * n_settling,
+                bound=bound,
+                up=up.log_weights,
+                down=down,
+                starts=kind,
+            )
+            for plan, bound, up, down, (_, kind) in zip(plans, bounds, ups, downs, found)
+        ]
+
+
+def _known_start(path, n):
+    """The state of n chains at the one exact draw that a row was drawn with."""
+    return path.take(path.exact_start(), np.zeros(n, dtype=np.int64)), "exact"
 
 
 def _jackknife(estimate, n, most_groups):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import Interval
-from sklpf.partition._annealing_run import AnnealingRun, anneal_both_ways
-from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._options import ANNEALING
+from sklpf.partition._ais import AIS
 from sklpf.programs._levels import enough_levels
 from sklpf.programs._plan import Plan
 from sklpf.transitions import HMC, Transition
@@ -19,7 +17,7 @@ from sklpf.transitions import HMC, Transition
 _LEVELS = 10  # random stream of the pilot that finds how many levels there should be
 
 
-class HAIS(PartitionEstimator):
+class HAIS(AIS):
     """Hamiltonian annealed importance sampling (Sohl-Dickstein & Culpepper 2012, eq. 17 to 25), for
     densities on R^d.
 
@@ -110,29 +108,17 @@ class HAIS(PartitionEstimator):
         self.verbose = verbose
 
     _parameter_constraints = {
-        **ANNEALING,
-        "n_chains": [Interval(Integral, 2, None, closed="left")],
+        **AIS._parameter_constraints,
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
-
-    _run_class = AnnealingRun
 
     def _transition(self, path) -> Transition:
         transition = HMC() if self.transition is None else self.transition
         transition.check(path)
         return transition
 
-    def _plan(self, path, seed, n_chains) -> Plan:
-        plan = super()._plan(path, seed, n_chains)
+    def _plans(self, paths, seeds, n_chains) -> list[Plan]:
+        plans = super()._plans(paths, seeds, n_chains)
         if self.tol is None:
-            return plan
-        enough = enough_levels(
-            plan.path, plan.transition, n_chains, self.tol, seed, _LEVELS, self.n_jobs
-        )
-        history = enough.history + [0.0, 0.0, plan.n_sweeps]
-        return plan._replace(
-            path=enough.path, n_sweeps=plan.n_sweeps + enough.n_sweeps, history=history
-        )
-
-    def _sample(self, path, seed) -> AnnealingRun:
-        return AnnealingRun(**anneal_both_ways(self, path, self.n_chains, seed))
+            return plans
+        return enough_levels(plans, n_chains, self.tol, seeds, _LEVELS, self.n_jobs)

@@ -21,7 +21,7 @@ from sklpf.partition.checks._alarms import lower_bound
 from sklpf.paths import Continuous, GibbsMove
 from sklpf.paths._capabilities import has
 from sklpf.programs._draws import draws_of
-from sklpf.programs._plan import Plan, plan_run
+from sklpf.programs._plan import Plan, plan_runs
 from sklpf.reweighting import mean_weight
 from sklpf.transitions import Transition
 
@@ -141,12 +141,13 @@ class ImportanceSampling(PartitionEstimator):
     def _as_path(self, path):
         return proposing(super()._as_path(path), self.proposal)
 
-    def _plan(self, path, seed, n_chains) -> Plan:
-        return plan_run(path, self._transition(path), _TWO_LEVELS, 2, n_chains, seed, TUNE)
+    def _plans(self, paths, seeds, n_chains) -> list[Plan]:
+        move = self._transition(paths[0])
+        return plan_runs(paths, move, _TWO_LEVELS, 2, n_chains, seeds, TUNE)
 
-    def _sample(self, path, seed) -> ImportanceRun:
+    def _sample(self, path, seed) -> AnnealingRun:
         if self.transition is not None or has(path, GibbsMove) or has(path, Continuous):
-            return ImportanceRun(**anneal_both_ways(self, path, self.n_samples, seed))
+            return anneal_both_ways(self, [path], self.n_samples, [seed])[0]
         draws = base_draws(
             path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "ImportanceSampling"
         )

@@ -1,5 +1,5 @@
-"""Many rows of data, one log Z for each: a row runs by itself, or side by side with others
-in one array (`JointRows`), and blocks of rows run in parallel.
+"""Many rows of data, one log Z for each: a row runs by itself, or its chains move in one array with
+those of others (`JointRows`), and blocks of rows run in parallel.
 
 A row's random numbers are keyed by (seed, the row's content) and no arithmetic mixes rows, so a
 row's result depends on neither the other rows nor their order. Equal rows are computed once. Moves
@@ -23,13 +23,11 @@ from numpy.typing import NDArray
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
-from sklpf._utils.turns import in_turn
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult
 from sklpf.paths import JointRows, Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
 from sklpf.programs._plan import n_tuning_moves
-from sklpf.programs._side_by_side import answer
 
 _ROWS_PER_BLOCK = 64
 # the same whatever is scored
@@ -53,8 +51,8 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
         raise ValueError("path has no rows: give it at least one")
     checkpoint = estimator._checkpoint(path, seed)
     rows, row_of, seeds = _distinct(path, seed)
-    # Rows of one block share their calls: there, few blocks are faster than many jobs.
-    bounds = cut_by_cost(path.row_cost(rows), 1 if has(path, JointRows) else 8)
+    # Rows in one array share their calls: there, few blocks are faster than many jobs.
+    bounds = cut_by_cost(path.row_cost(rows), 1 if _go_together(estimator, path) else 8)
     estimator, n_tuning = _tune_once(estimator, path)
     carries = run_segments(
         lambda block: (np.empty((0, 6)), np.empty((0, 3), dtype="U1")),
@@ -74,20 +72,30 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
 def each_row(
     estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int]
 ) -> Iterator[PartitionResult]:
-    """Estimate one row after the other, or side by side where they share their densities."""
-    if has(path, JointRows):
-        tasks = [
-            functools.partial(_estimate_asking, estimator, path, row, seed)
-            for row, seed in zip(rows, seeds)
-        ]
-        yield from in_turn(tasks, functools.partial(answer, path))
+    """Estimate one row after the other, or with the chains of all rows in one array."""
+    if not _go_together(estimator, path):
+        for row, seed in zip(rows, seeds):
+            yield _estimate_row(estimator, path.row(row), row, seed)
         return
-    for row, seed in zip(rows, seeds):
-        yield _estimate_row(estimator, path.row(row), row, seed)
+    paths = [path.row(row) for row in rows]
+    try:
+        runs = estimator._sample_rows(paths, seeds)
+    except ValueError:
+        # The row that can't be estimated says so when it is alone.
+        for of_row, row, seed in zip(paths, rows, seeds):
+            _estimate_row(estimator, of_row, row, seed)
+        raise
+    for of_row, run in zip(paths, runs):
+        yield estimator._read(replace(run, log_f_rounding=of_row.log_f_rounding))
 
 
-def _estimate_asking(estimator, path, row, seed, ask) -> PartitionResult:
-    return _estimate_row(estimator, path.asking_row(row, ask), row, seed)
+def _go_together(estimator, path) -> bool:
+    """Whether chains of several rows can move in one array."""
+    return (
+        has(path, JointRows)
+        and hasattr(estimator, "_sample_rows")
+        and estimator._transition(path).joins_rows
+    )
 
 
 def _estimate_row(estimator, path, row, seed) -> PartitionResult:
@@ -97,10 +105,8 @@ def _estimate_row(estimator, path, row, seed) -> PartitionResult:
         raise ValueError(f"row {row}: {error}") from error
 
 
-def cut_by_cost(costs: NDArray[np.float64], fewest_blocks: int = 8) -> NDArray[np.int64]:
-    """First row of every block and the end: blocks of about equal cost, 8 or more where the rows
-    allow.
-    """
+def cut_by_cost(costs: NDArray[np.float64], fewest_blocks: int) -> NDArray[np.int64]:
+    """First row of every block and the end: blocks of about equal cost."""
     n_blocks = min(len(costs), max(fewest_blocks, -(-len(costs) // _ROWS_PER_BLOCK)))
     total = np.cumsum(costs)
     inner = np.searchsorted(total, total[-1] * np.arange(1, n_blocks) / n_blocks * (1 - 1e-12)) + 1

@@ -200,14 +200,14 @@ class RAISE(PartitionEstimator):
         base_log_partition = require_base(path, "RAISE")
         checkpoint = self._checkpoint(path, seed)
         n_pilot_chains = self.n_starts * self.n_chains_per_start
-        path, transition, n_pilot, _ = self._plan(path, seed, n_pilot_chains)
-        starts, kind = find_starts(self, path, self.n_starts, seed)
+        plan = self._plan(path, seed, n_pilot_chains)
+        starts, kind = find_starts(self, plan.path, self.n_starts, seed)
         key = stream_key(seed, _DOWN)
         m = self.n_chains_per_start
-        down = anneal_down(path, transition, starts, m, key, self.n_jobs, checkpoint)
-        n_sweeps = n_pilot + down.size * (len(path.ladder) - 1)
+        down = anneal_down([plan], [starts], m, [key], self.n_jobs, checkpoint)[0]
+        n_sweeps = plan.n_sweeps + down.size * (len(plan.path.ladder) - 1)
         return ReverseRun(
-            ladder=path.ladder,
+            ladder=plan.path.ladder,
             base_log_partition=base_log_partition,
             n_sweeps=n_sweeps,
             down=down,

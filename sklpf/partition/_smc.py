@@ -314,7 +314,7 @@ class SMC(PartitionEstimator):
         starts = plan.path.take(
             concatenate([population.state for population in populations]), chosen
         )
-        return settle(plan.path, plan.transition, starts, _SETTLING, key, self.n_jobs, checkpoint)
+        return settle(plan, starts, _SETTLING, key, self.n_jobs, checkpoint)
 
     def _draws(self, path, populations) -> Draws | None:
         if not self._keeps_draws:

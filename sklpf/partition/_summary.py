@@ -44,6 +44,8 @@ def in_rows(result: Any) -> list[tuple[str, str]]:
     if result.base:
         rows.append(("base", result.base))
     rows.append(("cost", _cost(result)))
+    if result.check_evaluations:
+        rows.append(("evaluations by checks", f"{result.check_evaluations:,}"))
     if result.ladder is not None:
         rows.append(("levels", str(len(result.ladder))))
     for name, described in result.described.items():

@@ -390,6 +390,17 @@ def take(state: Any, index: ArrayLike) -> Any:
     return map_state(lambda array: array[index], state)
 
 
+def put(state: Any, index: ArrayLike, new: Any) -> Any:
+    """A state, or a memory, with other chains at `index`."""
+
+    def changed(old_array, new_array):
+        array = old_array.copy()
+        array[index] = new_array
+        return array
+
+    return map_state(changed, state, new)
+
+
 def concatenate(states: Sequence[Any]) -> Any:
     """The chains of several states, or of several memories, as one."""
     return map_state(lambda *parts: np.concatenate(parts), *states)

@@ -5,7 +5,7 @@ methods are enough.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -273,24 +273,16 @@ class Rows(Protocol):
 
 
 class JointRows(Protocol):
-    """Densities at points of many rows are computed in one call, as by a neural network: rows then
-    move side by side.
+    """Densities at points of many rows are computed in one call, as by a neural network: chains of
+    several rows then move in one array.
+
+    Chains draw their numbers row by row, from ``stream.rows()``.
     """
 
-    ask: Callable[[Any], Any] | None  # of a row's path that moves beside others, else None
-
-    def asking_row(self, t: int, ask: Callable[[Any], Any]) -> Any:
-        """Return the path of row t alone, which calls ``ask(question)`` instead of computing
-        densities or moving chains.
+    def side_by_side(self, rows: Sequence[Any], n_chains: int) -> Any:
+        """Return the path of so many chains of each of several rows' paths, one row after the
+        other, whose ladder the caller sets.
         """
-
-    def side_by_side(self, rows: Sequence[Any], n_chains: Sequence[int]) -> Any:
-        """Return the path of the chains of several rows' paths, so many of each, on the ladders of
-        all rows, one after the other.
-        """
-
-    def answer(self, questions: list[Any]) -> list[Any]:
-        """Return the answers to the questions of several rows, each as if it were the only one."""
 
 
 class SimulatedRows(Protocol):

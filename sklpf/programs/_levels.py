@@ -4,16 +4,14 @@ estimate.
 
 from __future__ import annotations
 
-import itertools
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sklpf._utils.numbers import LARGEST
 from sklpf._utils.random import stream_key
 from sklpf.programs._annealing import anneal_up
-from sklpf.programs._plan import NO_ROUNDS, with_round
+from sklpf.programs._plan import Plan, with_round
 from sklpf.reweighting import mean_weight
 
 _FEWEST_LEVELS = 10
@@ -24,41 +22,45 @@ _MARGIN = 1.5  # the standard error is aimed so many times below tol, for the pi
 _MOST_VARIANCE = np.log(2)  # of log weights: half of the weights count
 
 
-class Enough(NamedTuple):
-    """The path with as many levels as it needs, the sweeps that this took, and log Z / Z_0 on the
-    way (R, 3).
-    """
-
-    path: Any
-    n_sweeps: int
-    history: NDArray[np.float64]
-
-
-def enough_levels(path, transition, n_chains, tol, seed, stage, n_jobs=None) -> Enough:
-    """Thin out the path's levels to as many as give log Z a standard error of `tol` / 1.5, or keep
-    them all.
+def enough_levels(
+    plans: Sequence[Plan], n_chains: int, tol: float, seeds: Sequence[int], stage: int, n_jobs=None
+) -> list[Plan]:
+    """Thin out the levels of every row to as many as give log Z a standard error of `tol` / 1.5, or
+    keep them all. The plans' histories are log Z / Z_0 on the way.
 
     The variance of log weights falls in proportion to the number of moves. A pilot of few chains
     measures it with few levels, and with more of them until it need not be extrapolated far.
     """
-    ladder = path.ladder
+    plans = list(plans)
+    most = len(plans[0].path.ladder)
     n = max(_FEWEST_CHAINS, n_chains // 4)
-    n_sweeps = 0
-    n_levels = min(_FEWEST_LEVELS, len(ladder))
-    history = NO_ROUNDS
-    for i in itertools.count():
-        thin = path.with_ladder(_thinned(ladder, n_levels))
-        up = anneal_up(thin, transition, n, stream_key(seed, stage, i), n_jobs).log_weights
-        n_sweeps += n * (n_levels - 1)
-        if np.any(up > -np.inf):
-            estimate = mean_weight(up)
-            history = with_round(history, estimate.log_mean, estimate.delta, n_sweeps)
-        needed = 1 + (n_levels - 1) * _excess(up, n_chains, tol)
-        if needed <= _GROWTH * n_levels or _GROWTH**2 * n_levels > len(ladder):
-            break
+    n_levels = min(_FEWEST_LEVELS, most)
+    open_rows = list(range(len(plans)))
+    i = 0
+    while open_rows:
+        thin = [_thinned(plans[t], n_levels) for t in open_rows]
+        keys = [stream_key(seeds[t], stage, i) for t in open_rows]
+        arrivals = anneal_up(thin, n, keys, n_jobs)
+        for t, arrived in zip(list(open_rows), arrivals):
+            plan = _with_estimate(plans[t], arrived.log_weights, n * (n_levels - 1))
+            needed = 1 + (n_levels - 1) * _excess(arrived.log_weights, n_chains, tol)
+            if needed <= _GROWTH * n_levels or _GROWTH**2 * n_levels > most:
+                plan = _thinned(plan, int(np.ceil(min(max(needed, n_levels), most))))
+                open_rows.remove(t)
+            plans[t] = plan
         n_levels *= _GROWTH
-    n_levels = int(np.ceil(min(max(needed, n_levels), len(ladder))))
-    return Enough(path.with_ladder(_thinned(ladder, n_levels)), n_sweeps, history)
+        i += 1
+    return plans
+
+
+def _with_estimate(plan, log_weights, n_moves) -> Plan:
+    """The plan after a pilot, with what that says of log Z / Z_0, if anything."""
+    plan = plan._replace(n_sweeps=plan.n_sweeps + n_moves)
+    if not np.any(log_weights > -np.inf):
+        return plan
+    estimate = mean_weight(log_weights)
+    history = with_round(plan.history, estimate.log_mean, estimate.delta, plan.n_sweeps)
+    return plan._replace(history=history)
 
 
 def _excess(log_weights, n_chains, tol) -> float:
@@ -74,7 +76,10 @@ def _excess(log_weights, n_chains, tol) -> float:
     return float(np.var(alive, ddof=1) / allowed) if allowed > 0 else np.inf
 
 
-def _thinned(ladder, n_levels):
-    """A ladder of the same shape with other levels, no more."""
+def _thinned(plan, n_levels) -> Plan:
+    """The plan with a ladder of the same shape with other levels, no more."""
+    ladder = plan.path.ladder
     place = np.linspace(0, len(ladder) - 1, n_levels)
-    return np.interp(place, np.arange(len(ladder)), ladder)
+    return plan._replace(
+        path=plan.path.with_ladder(np.interp(place, np.arange(len(ladder)), ladder))
+    )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.sampling import shares
-from sklpf.paths._base import map_state, take
+from sklpf.paths._base import map_state, put, take
 from sklpf.programs import _programs as programs
 from sklpf.programs._chains import Chains, apart, together
 from sklpf.programs._plan import check_alive, check_finite, segments
@@ -112,9 +112,8 @@ def _advance(setup, blocks, bounds, block, segment, carry):
                 continue
             rng = setup.stream(RESAMPLE, group, stop).generator()
             chosen = own[_resample(log_weights[own, new], len(here), rng)]
-            put = functools.partial(_put, here)
-            first_state = map_state(put, first_state, setup.path.take(state, chosen))
-            first_memory = map_state(put, first_memory, take(memory, chosen))
+            first_state = put(first_state, here, setup.path.take(state, chosen))
+            first_memory = put(first_memory, here, take(memory, chosen))
     return state, memory, log_weights, first_state, first_memory, levels
 
 
@@ -123,9 +122,3 @@ def _resample(log_weights, n, rng):
     if not np.any(log_weights > -np.inf):  # they leave for the base at their first redraw
         log_weights = np.zeros(len(log_weights))
     return rng.choice(len(log_weights), size=n, p=shares(log_weights))
-
-
-def _put(index, old, new):
-    old = old.copy()
-    old[index] = new
-    return old

@@ -141,33 +141,44 @@ class Plan(NamedTuple):
     history: NDArray[np.float64] = NO_ROUNDS  # of log Z / Z_0, where finding them gave estimates
 
 
-def plan_run(path, transition, ladder, n_temperatures, n_chains, seed, tune_stage) -> Plan:
-    """Fix the ladder and tune the move.
+def plan_runs(paths, transition, ladder, n_temperatures, n_chains, seeds, tune_stage) -> list[Plan]:
+    """Fix the ladder and tune the move, for every row of data; of a path without rows for itself.
 
     "adaptive" measures the spread of log f_(k+1) - log f_k in a pilot and places the levels at
     equal cumulative spread. A move that has a pilot of its own tells the spread at once; others are
     tuned on the ladder.
     """
-    key = stream_key(seed, tune_stage)
-    if not isinstance(ladder, str) or ladder != "adaptive":
-        path = path.with_ladder(make_ladder(ladder, n_temperatures))
-        check_ends(path)
-        return _tuned(path, transition, key, 0)
+    keys = [stream_key(seed, tune_stage) for seed in seeds]
+    adaptive = isinstance(ladder, str) and ladder == "adaptive"
     n_levels = max(2, n_temperatures // _PILOT_SHARE)
-    path = path.with_ladder(make_ladder("linear", n_levels))
-    plan = _tuned(path, transition, key, 0)
+    first = make_ladder("linear", n_levels) if adaptive else make_ladder(ladder, n_temperatures)
+    paths = [path.with_ladder(first) for path in paths]
+    check_ends(paths[0])
+    if len(paths) == 1:
+        tuned = [transition.tune(paths[0], keys[0])]
+    else:
+        tuned = transition.tune_rows(paths, keys)
+    plans = [Plan(path, move, n_tuning_moves(transition, move)) for path, move in zip(paths, tuned)]
+    if not adaptive:
+        return plans
+    return [
+        _respaced(plan, transition, n_temperatures, n_chains, seed, key)
+        for plan, seed, key in zip(plans, seeds, keys)
+    ]
+
+
+def _respaced(plan, transition, n_temperatures, n_chains, seed, key) -> Plan:
+    """The plan with levels at equal cumulative spread."""
+    path = plan.path
     pilot = plan.transition.pilot
     if pilot is not None and len(pilot.betas) > 1:
         cost = (pilot.spread[1:] + pilot.spread[:-1]) / 2 * np.diff(pilot.betas)
         return plan._replace(path=path.with_ladder(respace(pilot.betas, cost, n_temperatures)))
     spread = pilot_spread(path, plan.transition, n_chains, stream_key(seed, _SPREAD))
     path = path.with_ladder(respace(path.ladder, spread, n_temperatures))
-    return _tuned(path, transition, key, plan.n_sweeps + n_chains * (n_levels - 1))
-
-
-def _tuned(path, transition, key, n_sweeps) -> Plan:
     tuned = transition.tune(path, key)
-    return Plan(path, tuned, n_sweeps + n_tuning_moves(transition, tuned))
+    n_pilot = n_chains * len(spread) + n_tuning_moves(transition, tuned)
+    return Plan(path, tuned, plan.n_sweeps + n_pilot)
 
 
 def n_tuning_moves(transition, tuned) -> int:

@@ -14,23 +14,18 @@ from sklpf.programs import _plain
 from sklpf.programs._chains import Chains
 from sklpf.programs._plain import Exchanged, Tempered
 from sklpf.programs._sums import LevelSums
-from sklpf.transitions._side_by_side import Passage, can_ask
 
 
-def anneal(path, transition, state, memory, levels, stream, reverse=False):
-    """See the plain loop of this name; rows that move side by side ask for it."""
-    if can_ask(path, transition):
-        return path.ask(Passage(path, transition, state, memory, levels, stream, reverse))
+def anneal(path, transition, state, memory, levels, stream, reverse=False, log_weights=0.0):
+    """See the plain loop of this name."""
     model = transition.compiled(path)
     if model is not None:
         with contextlib.suppress(BadValue):  # the plain loop says where
             moving = _copies(state, memory)
-            log_weights = np.zeros(n_chains(state))
-            path.kernel("anneal")(
-                model, moving, path.ladder[levels], reverse, stream.keys, log_weights
-            )
-            return *_parts(moving, memory), log_weights
-    return _plain.anneal(path, transition, state, memory, levels, stream, reverse)
+            sums = np.zeros(n_chains(state)) + log_weights
+            path.kernel("anneal")(model, moving, path.ladder[levels], reverse, stream.keys, sums)
+            return *_parts(moving, memory), sums
+    return _plain.anneal(path, transition, state, memory, levels, stream, reverse, log_weights)
 
 
 def exchange(path, transition, chains, ends, shift, n_scans, stream, stride=0) -> Exchanged:

@@ -17,13 +17,13 @@ from sklpf.paths._base import take
 from sklpf.paths._capabilities import has, require_base
 from sklpf.programs import _programs as programs
 from sklpf.programs._pilot import run_pilot
-from sklpf.programs._plan import check_finite, plan_run
+from sklpf.programs._plan import check_finite, plan_runs
 from sklpf.programs._tempering import Setup, run_round
 from sklpf.reweighting import mean_weight
 from sklpf.transitions import default_move
 from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
 
-_TUNE, _ANNEAL, _FOLLOW = range(1, 4)  # what random streams are for; 0 is that of plan_run
+_TUNE, _ANNEAL, _FOLLOW = range(1, 4)  # what random streams are for; 0 is that of plan_runs
 _N_GROUPS = 10
 _LEVELS_AT_ONCE = 5  # levels of the ladder from one resampling to the next
 _FEWEST = 0.5  # effective share of the particles after a single step
@@ -82,9 +82,9 @@ class Particles:
         """Draw the particles from the path's base and anneal them to its target."""
         base_log_partition = require_base(path, "The tracking of log Z")
         n = self.n_chains
-        plan = plan_run(
-            path, default_move(path), "adaptive", self.n_temperatures, n, self.seed, _TUNE
-        )
+        move = default_move(path)
+        n_levels = self.n_temperatures
+        plan = plan_runs([path], move, "adaptive", n_levels, n, [self.seed], _TUNE)[0]
         self.path = plan.path
         self.transition = plan.transition
         self.n_moves = plan.n_sweeps

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,8 +36,9 @@ class Transition(Parameters, BaseEstimator):
     """
 
     requires: tuple[type, ...] = ()
-    # Moves on the ladders of several rows at once (see `HMC.side_by_side`), where it can.
-    side_by_side: Callable[..., Transition] | None = None
+    # Chains of several rows can move in one array (see `TunedTransition.side_by_side`): all that
+    # `move` takes from the transition are `steps_at`, and all random numbers are drawn by chain.
+    joins_rows: bool = False
     _parameter_constraints: dict[str, Any] = {}
 
     def check(self, path: Path) -> None:

@@ -12,7 +12,7 @@ from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.paths import Continuous, Gradients
 from sklpf.paths._base import choose
 from sklpf.transitions._compiled import moved_density
-from sklpf.transitions._pilot import TunedTransition, joined_steps, reflect, stream_normals
+from sklpf.transitions._pilot import TunedTransition, reflect, stream_normals
 
 
 class HMC(TunedTransition):
@@ -72,6 +72,7 @@ class HMC(TunedTransition):
     """
 
     requires = (Continuous, Gradients)
+    joins_rows = True
     _parameter_constraints = {
         "step_size": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "target_acceptance": [Interval(Real, 0, 1, closed="neither")],
@@ -123,13 +124,6 @@ class HMC(TunedTransition):
 
         half_life = 0.0 if self.half_life is None else float(self.half_life)
         return moved_density(path, self, HMCMove, int(self.n_leapfrog), half_life)
-
-    def side_by_side(self, transitions, paths, ladder) -> HMC:
-        """Return the move on the ladders of several paths, one after the other: at each it has the
-        step sizes and metric of that path's move.
-        """
-        steps = [move.steps_at(path.ladder) for move, path in zip(transitions, paths)]
-        return self._on_levels(joined_steps(steps, ladder))
 
     def move(self, path, state, memory, levels, stream, reverse=False):
         steps = self.steps_at(path.ladder)

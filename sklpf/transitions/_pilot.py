@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sampling import shares
 from sklpf.paths._base import n_chains, take
 from sklpf.transitions._base import Transition
-from sklpf.transitions._side_by_side import move_or_ask
+from sklpf.transitions._side_by_side import joined, joint_move
 
 _FEWEST_CHAINS = 64
 _MOST_CHAINS = 400
@@ -131,92 +132,133 @@ def _make_pilot(records, n_moves) -> Pilot:
     )
 
 
-def run_pilot(path: Any, transition: Any, key: tuple[int, int]) -> Pilot:
-    """Take chains from base draws to the target by small steps of beta with resampling, and tune on
-    the way.
+@dataclass
+class _Climb:
+    """Where the chains of one row are on their way from the base to the target."""
 
-    Each step up leaves most of the chains effective. A level's scales are estimated from the chains
-    there; then its step size follows the mean acceptance probability (Robbins & Monro 1951).
-    """
-    d = path.n_dimensions
-    n = (
-        _FEWEST_CHAINS
-        if transition.metric is None
-        else int(np.clip(2 * d, _FEWEST_CHAINS, _MOST_CHAINS))
-    )
-    stream = Stream(key)
-    rng = np.random.default_rng(key)
-    state = path.sample_base(n, stream)
-    chains = state, transition.init(path, state, stream.aside("memory"))
-    root = _root([path.position(state)], [], transition.metric, None)
-    log_step = np.log(transition.first_step(d))
-    beta = 0.0
-    n_moves = _N_FIRST_MOVES
-    records: list[tuple] = []
-    while True:
-        at = stream.at(1 + sum(record[-1] for record in records))
-        chains, root, log_step = _tune_level(
-            path, transition, beta, chains, root, log_step, n_moves, at
-        )
-        gain = path.ends(chains[0])[1]
+    path: Any
+    stream: Stream
+    rng: np.random.Generator
+    root: NDArray[np.float64]
+    log_step: Any
+    beta: float = 0.0
+    records: list[tuple] = field(default_factory=list)
+
+    def rise(self, gain: NDArray[np.float64], n_moves: int) -> NDArray[np.int64]:
+        """Note what was found at this level, and go on to the next; returns which of the row's
+        chains go there, none from the target.
+        """
         if not np.any(gain > -np.inf):
             raise ValueError(
                 "base draws no point where the target has mass: give a base that covers it"
             )
         with np.errstate(over="ignore"):
             spread = np.std(gain[np.isfinite(gain)])
-        records.append((beta, log_step, root, spread, n_moves))
-        if beta == 1:
-            break
-        new = 1.0 if len(records) >= _MOST_LEVELS else _next_beta(gain, beta)
+        self.records.append((self.beta, self.log_step, self.root, spread, n_moves))
+        if self.beta == 1:
+            return np.empty(0, dtype=np.int64)
+        new = 1.0 if len(self.records) >= _MOST_LEVELS else _next_beta(gain, self.beta)
         if new < _SMALLEST_BETA:
             raise ValueError(
                 "log f_1 - log f_0 is too large to be tempered: rescale the data, or give another"
                 " base"
             )
-        log_weights = (new - beta) * gain
-        chosen = rng.choice(n, size=n, p=shares(log_weights))
-        chains = path.take(chains[0], chosen), take(chains[1], chosen)
-        beta = new
+        log_weights = (new - self.beta) * gain
+        self.beta = new
+        return self.rng.choice(len(gain), size=len(gain), p=shares(log_weights))
+
+    def pilot(self, n_chains: int) -> Pilot:
+        """What was found on the way."""
+        *numbers, counts = zip(*self.records)
+        pilot = _make_pilot(list(zip(*numbers)), n_chains * sum(counts))
+        return pilot._replace(log_steps=_smooth(pilot.log_steps))
+
+
+def run_pilots(
+    paths: Sequence[Any], transition: Any, keys: Sequence[tuple[int, int]]
+) -> list[Pilot]:
+    """Take chains of every row from base draws to the target by small steps of beta with
+    resampling, and tune on the way. Rows have steps and levels of their own.
+
+    Each step up leaves most of the chains effective. A level's scales are estimated from the chains
+    there; then its step size follows the mean acceptance probability (Robbins & Monro 1951).
+    """
+    d = paths[0].n_dimensions
+    n = (
+        _FEWEST_CHAINS
+        if transition.metric is None
+        else int(np.clip(2 * d, _FEWEST_CHAINS, _MOST_CHAINS))
+    )
+    streams = [Stream(key) for key in keys]
+    path, stream, _ = joined(paths, streams, n)
+    state = path.sample_base(n * len(paths), stream)
+    chains = state, transition.init(path, state, stream.aside("memory"))
+    first_step = np.log(transition.first_step(d))
+    climbs = []
+    for row, own, points in zip(paths, streams, np.split(path.position(state), len(paths))):
+        root = _root([points], [], transition.metric, None)
+        climbs.append(_Climb(row, own, np.random.default_rng(own.key), root, first_step))
+    climbing = climbs
+    n_moves = _N_FIRST_MOVES
+    n_done = 0
+    while climbing:
+        chains, gains = _tune_level(climbing, transition, chains, n_moves, 1 + n_done)
+        chosen = [climb.rise(gain, n_moves) for climb, gain in zip(climbing, gains)]
+        index = np.concatenate([n * t + own for t, own in enumerate(chosen)])
+        chains = path.take(chains[0], index), take(chains[1], index)
+        climbing = [climb for climb, own in zip(climbing, chosen) if len(own)]
+        n_done += n_moves
         n_moves = max(_N_MOVES // n, _FEWEST_MOVES)
-    *numbers, counts = zip(*records)
-    pilot = _make_pilot(list(zip(*numbers)), n * sum(counts))
-    return pilot._replace(log_steps=_smooth(pilot.log_steps))
+    return [climb.pilot(n) for climb in climbs]
 
 
-def _tune_level(path, transition, beta, chains, root, log_step, n_moves, stream):
-    """Move chains (state, memory) at a level: half of the time for its scales, and half for the
-    step size with them.
+def _tune_level(climbs, transition, chains, n_moves, first_sweep):
+    """Move chains (state, memory) at each row's level: half of the time for its scales, and half
+    for the step size with them. Returns them with the rows' log f_1 - log f_0.
     """
     state, memory = chains
-    path, levels = _at(path, beta, n_chains(state))
+    n = n_chains(state) // len(climbs)
+    paths, of_rows = zip(*[_at(climb.path, climb.beta) for climb in climbs])
+    joint = joined(paths, [climb.stream for climb in climbs], n)
+    path = joint.path
+    levels = np.repeat(joint.first_levels + of_rows, n)
+    betas = path.ladder[levels][:, np.newaxis]
     points: list[NDArray] = []
     slopes: list[NDArray] = []
-    tried: list[float] = []
+    tried: list[list[float]] = []
     for move in range(n_moves):
         if move == n_moves // 2:
-            root = _root(points, slopes, transition.metric, path.bounds)
+            for climb, (_, own) in zip(climbs, joint.stream.rows()):
+                mine = [[array[own] for array in arrays] for arrays in (points, slopes)]
+                climb.root = _root(mine[0], mine[1], transition.metric, path.bounds)
         before = transition.accepted(memory)
-        here = transition.with_pilot(_make_pilot([(0.0, log_step, root, 0.0)], 0))
-        now = stream.at(stream.step + move)
-        state, memory = move_or_ask(path, here, state, memory, levels, now)
+        tuned = [
+            transition.with_pilot(_make_pilot([(0.0, climb.log_step, climb.root, 0.0)], 0))
+            for climb in climbs
+        ]
+        here = joint_move(tuned, paths, joint)
+        now = joint.stream.at(first_sweep + move)
+        state, memory = here.move(path, state, memory, levels, now)
         if before is not None:
-            rate = float(np.mean(transition.accepted(memory) - before))
-            log_step += (
-                (rate - transition.target_acceptance) * 2 * (1 + move % (n_moves // 2)) ** -0.6
-            )
-            log_step = min(log_step, np.log(_LARGEST_STEP))
+            rates = (transition.accepted(memory) - before).reshape(-1, n).mean(axis=1)
+            for climb, rate in zip(climbs, rates.tolist()):
+                climb.log_step += (
+                    (rate - transition.target_acceptance) * 2 * (1 + move % (n_moves // 2)) ** -0.6
+                )
+                climb.log_step = min(climb.log_step, np.log(_LARGEST_STEP))
         points.append(path.position(state))
-        slopes += transition.slopes(memory, beta)
-        tried.append(log_step)
-    return (state, memory), root, np.mean(tried[-(n_moves // 4) :])
+        slopes += transition.slopes(memory, betas)
+        tried.append([climb.log_step for climb in climbs])
+    for climb, steps in zip(climbs, zip(*tried)):
+        climb.log_step = np.mean(steps[-(n_moves // 4) :])
+    return (state, memory), np.split(path.ends(state)[1], len(climbs))
 
 
-def _at(path, beta, n):
-    """The path with a level at beta, and that level for n chains."""
+def _at(path, beta):
+    """The path with a level at beta, and that level."""
     if beta in (0.0, 1.0):
-        return path.with_ladder([0.0, 1.0]), np.full(n, int(beta))
-    return path.with_ladder([0.0, beta, 1.0]), np.full(n, 1)
+        return path.with_ladder([0.0, 1.0]), int(beta)
+    return path.with_ladder([0.0, beta, 1.0]), 1
 
 
 def _next_beta(gain, beta):
@@ -304,15 +346,15 @@ class TunedTransition(Transition):
                 " coordinates"
             )
 
-    def slopes(self, memory: tuple, beta: float) -> list[NDArray]:
+    def slopes(self, memory: tuple, beta: Any) -> list[NDArray]:
         """Return the gradients of log f_beta at the chains.
 
         Parameters
         ----------
         memory : tuple of arrays
             As `init` or the last move left it.
-        beta : float
-            Inverse temperature of the chains.
+        beta : float or ndarray of shape (n, 1)
+            Inverse temperatures of the chains.
 
         Returns
         -------
@@ -327,11 +369,17 @@ class TunedTransition(Transition):
 
     def tune(self, path: Any, key: tuple[int, int]) -> TunedTransition:
         """Return the move with step sizes and metric from a pilot, frozen as functions of beta."""
+        return self.tune_rows([path], [key])[0]
+
+    def tune_rows(
+        self, paths: Sequence[Any], keys: Sequence[tuple[int, int]]
+    ) -> list[TunedTransition]:
+        """Return the move as `tune` gives it for each of several rows of data."""
         if self.pilot is not None:
-            return self
+            return [self] * len(paths)
         if self.step_size != "auto" and self.metric is None:
-            return self.with_pilot(_fixed(self.step_size))
-        return self.with_pilot(run_pilot(path, self, key))
+            return [self.with_pilot(_fixed(self.step_size))] * len(paths)
+        return [self.with_pilot(pilot) for pilot in run_pilots(paths, self, keys)]
 
     @property
     def pilot(self) -> Pilot | None:
@@ -367,11 +415,16 @@ class TunedTransition(Transition):
             self.__dict__["level_steps_"] = known
         return known
 
-    def _on_levels(self, steps: LevelSteps) -> Self:
-        """A copy with these step sizes and roots."""
-        copied = copy.copy(self)
-        copied.__dict__["level_steps_"] = steps
-        return copied
+    def side_by_side(
+        self, transitions: Sequence[TunedTransition], paths: Sequence[Any], ladder: NDArray
+    ) -> Self:
+        """Return the move on the ladders of several rows, one after the other: at each it has the
+        step sizes and metric of that row's move.
+        """
+        steps = [move.steps_at(path.ladder) for move, path in zip(transitions, paths)]
+        joint = copy.copy(self)
+        joint.__dict__["level_steps_"] = joined_steps(steps, ladder)
+        return joint
 
     def with_pilot(self, pilot: Pilot) -> TunedTransition:
         """Return the move with these step sizes and scales, or with its own step size where one was
@@ -398,8 +451,8 @@ def stream_normals(stream: Stream, out: Any) -> Any:
     """Fill out (n, d) with the normal numbers of the stream's chains."""
     from sklpf.kernels._random import normals
 
-    for keys, chains in stream.blocks():
-        normals(keys, FIRST, out[chains])
+    for row_stream, chains in stream.rows():
+        normals(row_stream.keys, FIRST, out[chains])
     return out
 
 

@@ -48,6 +48,7 @@ class RandomWalk(TunedTransition):
     """
 
     requires = (Continuous,)
+    joins_rows = True
     _parameter_constraints = {
         "step_size": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "target_acceptance": [Interval(Real, 0, 1, closed="neither")],

@@ -8,7 +8,7 @@ import numpy as np
 
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.paths import Continuous
-from sklpf.paths._base import map_state
+from sklpf.paths._base import put
 from sklpf.transitions._pilot import TunedTransition
 
 _MOST_SHRINKS = 200
@@ -90,7 +90,7 @@ class Slice(TunedTransition):
             new, inside = self._evaluate(
                 path, position[todo], levels[todo], j, drawn, threshold[todo]
             )
-            state = _put(state, todo[inside], path.take(new, inside))
+            state = put(state, todo[inside], path.take(new, inside))
             todo = todo[~inside]
             drawn = drawn[~inside]
             below = drawn < here[todo]
@@ -143,12 +143,3 @@ class Slice(TunedTransition):
         position[:, j] = values
         state = path.at(position)
         return state, path.log_f(state, levels) >= threshold
-
-
-def _put(state, index, new):
-    def put(old, values):
-        old = old.copy()
-        old[index] = values
-        return old
-
-    return map_state(put, state, new)

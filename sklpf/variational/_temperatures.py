@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.utils import gen_batches
 
-from sklpf._utils.numbers import check_option
+from sklpf._utils.numbers import as_float64, check_bool, check_count, check_number, check_option
 
 _DATA_AT_ONCE = 4096  # whose distributions over the temperatures are held at a time
 
@@ -36,10 +36,9 @@ def temperature_schedule(
     """
     if not isinstance(schedule, str):
         return _check(schedule, "schedule")
-    if not (np.isfinite(initial) and initial >= 1):
+    if check_number(initial, "initial") < 1:
         raise ValueError(f"initial must be a temperature of at least 1, got {initial}")
-    if n_sweeps < 0:
-        raise ValueError(f"n_sweeps must not be negative, got {n_sweeps}")
+    check_count(n_sweeps, "n_sweeps", 0)
     if schedule == "constant":
         return np.full(n_sweeps, float(initial))
     check_option(schedule, ("linear", "geometric", "constant"), "schedule")
@@ -62,10 +61,9 @@ def temperature_ladder(highest: float, n_temperatures: int = 100) -> NDArray[np.
     -------
     temperatures : ndarray of shape (n_temperatures,)
     """
-    if not (np.isfinite(highest) and highest > 1):
+    if check_number(highest, "highest") <= 1:
         raise ValueError(f"highest must be a temperature above 1, got {highest}")
-    if n_temperatures < 2:
-        raise ValueError(f"n_temperatures must be at least 2, got {n_temperatures}")
+    check_count(n_temperatures, "n_temperatures", 2)
     return np.geomspace(1.0, highest, n_temperatures)
 
 
@@ -96,7 +94,14 @@ def temperature_posterior(
     term : ndarray of shape () or (n,)
         In nats.
     """
-    values = np.asarray(expected_log_joint, dtype=np.float64)
+    values = as_float64(expected_log_joint, "expected_log_joint")
+    temperatures = _check(temperatures, "temperatures")
+    log_partition = as_float64(log_partition, "log_partition")
+    if log_partition.shape[-1:] != temperatures.shape:
+        raise ValueError(
+            f"log_partition must hold log C(T) of each of {len(temperatures)} temperatures, got"
+            f" the shape {log_partition.shape}"
+        )
     scores = values[..., None] / temperatures - log_partition - np.log(len(temperatures))
     log_norm = logsumexp(scores, axis=-1)
     inverse = np.exp(scores - log_norm[..., None]) @ (1 / temperatures)
@@ -212,7 +217,8 @@ class GlobalTempering(Tempering):
     ):
         self.temperatures = _check(temperatures, "temperatures")
         self.log_partition = _check_log_partition(log_partition, self.temperatures)
-        self.n_sweeps = n_sweeps
+        self.n_sweeps = check_count(n_sweeps, "n_sweeps", 0)
+        check_bool(monotone, "monotone")
         self.monotone = monotone
         self.inverse = float(np.mean(1 / self.temperatures))
         self.term = -float(np.mean(self.log_partition))
@@ -259,7 +265,8 @@ class LocalTempering(Tempering):
     ):
         self.temperatures = _check(temperatures, "temperatures")
         self.log_partition = _check_log_partition(log_partition, self.temperatures)
-        self.n_sweeps = n_sweeps
+        self.n_sweeps = check_count(n_sweeps, "n_sweeps", 0)
+        check_count(n_data, "n_data")
         self.inverse = np.full(n_data, np.mean(1 / self.temperatures))
         self.term = -n_data * float(np.mean(self.log_partition))
 
@@ -276,7 +283,7 @@ class LocalTempering(Tempering):
 
 def _check(temperatures: ArrayLike, name: str) -> NDArray[np.float64]:
     """Return temperatures (n,), or raise ValueError."""
-    temperatures = np.array(temperatures, dtype=np.float64)
+    temperatures = as_float64(temperatures, name, copy=True)
     if temperatures.ndim != 1 or not np.all(np.isfinite(temperatures) & (temperatures >= 1)):
         raise ValueError(f"{name} must be a sequence of finite temperatures of at least 1")
     return temperatures
@@ -286,7 +293,7 @@ def _check_log_partition(
     log_partition: ArrayLike, temperatures: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return log C(T) of every temperature, or raise ValueError."""
-    log_partition = np.array(log_partition, dtype=np.float64)
+    log_partition = as_float64(log_partition, "log_partition", copy=True)
     if (
         len(temperatures) == 0
         or log_partition.shape != temperatures.shape

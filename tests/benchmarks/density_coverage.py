@@ -341,9 +341,9 @@ def unbiased(seeds: int) -> None:
     ratios, counts = [], []
 
     def noted(*arguments, choose=_hais.enough_levels):
-        found = choose(*arguments)
-        counts.append(len(found.path.ladder) > 10)
-        return found
+        plans = choose(*arguments)
+        counts.extend(len(plan.path.ladder) > 10 for plan in plans)
+        return plans
 
     _hais.enough_levels = noted
     for seed in range(seeds):

@@ -9,9 +9,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
+import numba
 import pytest
 from numba.core.caching import NullCache
+from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import CPUDispatcher
 
 import sklpf
@@ -97,6 +100,20 @@ def test_the_digest_of_a_model_knows_its_states():
 
 
 # ---- an edit is seen
+def test_an_interruption_that_llvm_loses_is_one(tmp_path, monkeypatch):
+    """llvmlite ignores what is raised while machine code is handed over, and so loses the code."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    @_compile.njit
+    def double(x):
+        return 2 * x
+
+    lost = mock.patch.object(JITCodeLibrary, "_get_compiled_object", side_effect=RuntimeError)
+    with lost, pytest.raises(KeyboardInterrupt):
+        double(1.0)
+    assert double(1.0) == 2.0
+
+
 RUN = """
 import numpy as np
 from sklpf.models.rbm import _path_kernels as kernels

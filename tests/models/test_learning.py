@@ -3,6 +3,7 @@ everywhere.
 """
 
 import copy
+import itertools
 
 import numpy as np
 import pytest
@@ -82,6 +83,22 @@ def test_an_interrupted_step_leaves_the_model_as_it_was(model, X, method):
         assert bits(model) == before
     getattr(model, method)(X)
     assert bits(model) == bits(uninterrupted)
+
+
+@pytest.mark.parametrize(("model", "X"), [(BernoulliRBM(4), BINARY), (GaussianRBM(3), REAL)])
+def test_an_interrupted_gibbs_step_draws_no_random_number(model, X):
+    model = learned(model, X)
+    model.gibbs(X)
+    before = bits(model)
+    as_before = []
+    for line in itertools.count(1):
+        with interrupted(line) as counted:
+            model.gibbs(X)
+        if counted[0] < line:
+            break
+        as_before.append(bits(model) == before)
+    assert len(as_before) > 50
+    assert all(as_before[:-1])  # at the last one all is drawn
 
 
 @pytest.mark.parametrize("model", [BernoulliRBM(4), GaussianRBM(3)])

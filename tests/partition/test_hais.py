@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklpf import AIS, BDMC, HAIS, RTS, Gaussian, GeometricPath, ParallelTempering
 from sklpf.paths import stream_key
 from sklpf.programs._annealing import anneal_up
+from sklpf.programs._plan import Plan
 from sklpf.testing import Problem
 from sklpf.transitions import HMC, Gibbs, RandomWalk
 
@@ -91,7 +92,7 @@ def test_estimates_of_short_runs_are_unbiased(name, move):
     """
     truth = PLANE_LOG_Z if name == "correlated" else np.log(2 * np.pi) + log_ndtr(0.5 / 2**0.5)
     path = PATHS[name].with_ladder([0, 0.1, 0.4, 1])
-    log_weights = anneal_up(path, move, 300 * 20, stream_key(0)).log_weights
+    log_weights = anneal_up([Plan(path, move, 0)], 300 * 20, [stream_key(0)])[0].log_weights
     ratios = np.exp(log_weights - truth).reshape(300, 20).mean(axis=1)
     assert ratios.std() > 0.05
     assert abs(ratios.mean() - 1) < 4.5 * ratios.std() / 300**0.5
@@ -102,7 +103,7 @@ def test_weights_with_a_tuned_move_are_unbiased():
     ratios, path = [], Plane().with_ladder([0, 0.3, 1])
     for seed in range(100):
         move = HMC(metric="diag").tune(path, stream_key(seed, 0))
-        log_weights = anneal_up(path, move, 20, stream_key(seed, 1)).log_weights
+        log_weights = anneal_up([Plan(path, move, 0)], 20, [stream_key(seed, 1)])[0].log_weights
         ratios.append(np.mean(np.exp(log_weights - PLANE_LOG_Z)))
     assert abs(np.mean(ratios) - 1) < 4.5 * np.std(ratios) / 10
 

@@ -41,11 +41,11 @@ def pilots(monkeypatch):
     """One entry for every pilot that is run."""
     calls = []
 
-    def counted(*arguments, run=_pilot.run_pilot):
-        calls.append(arguments)
-        return run(*arguments)
+    def counted(paths, move, keys, run=_pilot.run_pilots):
+        calls.extend((path, move, key) for path, key in zip(paths, keys))
+        return run(paths, move, keys)
 
-    monkeypatch.setattr(_pilot, "run_pilot", counted)
+    monkeypatch.setattr(_pilot, "run_pilots", counted)
     return calls
 
 
@@ -155,9 +155,9 @@ def test_the_mean_estimate_of_z_is_z_whatever_number_of_levels_was_chosen(monkey
     problem, n_levels = make_rows_problem("gaussian", 200, 2, 0.3, base="prior"), []
 
     def noted(*arguments, choose=_hais.enough_levels):
-        found = choose(*arguments)
-        n_levels.append(len(found.path.ladder))
-        return found
+        plans = choose(*arguments)
+        n_levels.extend(len(plan.path.ladder) for plan in plans)
+        return plans
 
     monkeypatch.setattr(_hais, "enough_levels", noted)
     log_partition, _ = numbers(HAIS(8, tol=0.3, random_state=0), problem.path)

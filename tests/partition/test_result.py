@@ -1,6 +1,7 @@
 """A result that one can read: a line, a table, a frame, a page of HTML, and labelled arrays."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -100,6 +101,12 @@ def test_a_summary_says_what_a_reader_asks_first(tempering):
     assert lines["round trips of a ladder"].split()[0] == str(
         result.diagnostics["round_trips"].min()
     )
+
+
+def test_a_summary_says_what_checks_cost():
+    result = PartitionResult("HAIS", 1.0, 0.1, check_evaluations=12400)
+    assert "  evaluations by checks  12,400" in " ".join(result.summary().splitlines())
+    assert "checks" not in replace(result, check_evaluations=0).summary()
 
 
 @pytest.mark.parametrize("value", [35.2, -2e5])

@@ -13,6 +13,7 @@ from sklpf import Exact
 from sklpf._utils.sampling import systematic
 from sklpf.paths import Path, stream_key
 from sklpf.programs._annealing import anneal_up
+from sklpf.programs._plan import Plan
 from sklpf.programs._populations import climb, descend, family_weights, target_summaries
 from sklpf.transitions import Gibbs
 
@@ -92,7 +93,8 @@ def test_chains_that_go_down_from_exact_draws_give_the_inverse_without_bias(chai
 
 def test_without_resampling_particles_are_the_chains_of_annealing():
     path, _ = easy(41)
-    populations, arrivals = grow(path, 4, 10, 0.0), anneal_up(path, Gibbs(), 40, KEY)
+    populations = grow(path, 4, 10, 0.0)
+    (arrivals,) = anneal_up([Plan(path, Gibbs(), 0)], 40, [KEY])
     np.testing.assert_array_equal(
         np.concatenate([p.state.v for p in populations]), arrivals.state.v
     )

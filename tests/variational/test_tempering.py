@@ -34,9 +34,12 @@ def test_schedules_start_at_the_initial_temperature_and_would_reach_one_after_th
         ),
         (
             lambda: temperature_schedule("linear", np.nan, 3),
-            "initial must be a temperature of at least 1",
+            "initial must be finite",
         ),
-        (lambda: temperature_schedule("linear", 2, -1), "n_sweeps must not be negative"),
+        (
+            lambda: temperature_schedule("linear", 2, -1),
+            "n_sweeps must be an integer of at least 0",
+        ),
         (lambda: temperature_schedule("cosine", 2, 3), "schedule must be"),
         (
             lambda: temperature_schedule([2, np.inf]),
@@ -51,13 +54,18 @@ def test_schedules_start_at_the_initial_temperature_and_would_reach_one_after_th
             "temperatures must be a sequence of finite temperatures of at least 1",
         ),
         (lambda: temperature_ladder(1.0), "highest must be a temperature above 1"),
-        (lambda: temperature_ladder(3.0, 1), "n_temperatures must be at least 2"),
+        (lambda: temperature_ladder(3.0, 1), "n_temperatures must be an integer of at least 2"),
         (lambda: GlobalTempering([1, 2], [0.0]), "one finite log C"),
         (lambda: LocalTempering([1, 2], [0.0, np.nan], 3), "one finite log C"),
+        (lambda: LocalTempering([1, 2], [0.0, 1.0], 0.5), "n_data must be an integer"),
+        (lambda: LocalTempering([1, 2], "x", 3), "log_partition must be real numbers"),
+        (lambda: GlobalTempering([1, 2j], [0.0, 1.0]), "temperatures must be real numbers"),
+        (lambda: GlobalTempering([1, 2], [0.0, 1.0], None), "n_sweeps must be an integer"),
+        (lambda: temperature_posterior(0.0, [1, 2], [0.0]), "each of 2 temperatures"),
     ],
 )
 def test_bad_input_is_refused_with_a_sentence(call, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         call()
 
 

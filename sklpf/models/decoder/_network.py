@@ -23,13 +23,6 @@ _NOISE = 1e-5  # relative, of outputs that are computed twice
 Forward = Callable[[NDArray], tuple[NDArray, Callable[[NDArray], NDArray]]]
 
 
-class RowPoints(NamedTuple):
-    """Latent variables at which the density of rows is wanted, a row for each point."""
-
-    latents: NDArray[np.float64]  # (n, n_latents)
-    X: NDArray[np.float64]  # (n, n_features)
-
-
 class Network(NamedTuple):
     """A decoder, and the likelihood of rows given its outputs."""
 
@@ -81,19 +74,22 @@ class Network(NamedTuple):
             )
         return outputs
 
-    def log_likelihood(self, points: RowPoints) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return log p(x | z) of points, (n,), in nats, and its gradient by z, (n, n_latents).
+    def log_likelihood(
+        self, latents: NDArray[np.float64], X: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return log p(x | z) of rows x at points z, (n,), in nats, and its gradient by z,
+        (n, n_latents).
 
         Points go through the decoder in chunks of one shape, so that a point's numbers don't
         depend on how many there are.
         """
-        values = np.empty(len(points.latents))
-        slopes = np.empty(points.latents.shape)
+        values = np.empty(len(latents))
+        slopes = np.empty(latents.shape)
         first = 0
-        for chunk, n in self._chunks(points.latents):
+        for chunk, n in self._chunks(latents):
             part = slice(first, first + n)
             outputs, pullback = self._outputs(chunk)
-            log_densities, by_outputs = self.likelihood.log_density(points.X[part], outputs[:n])
+            log_densities, by_outputs = self.likelihood.log_density(X[part], outputs[:n])
             values[part] = log_densities
             slopes[part] = self._pulled_back(pullback, by_outputs, chunk)[:n]
             first += n

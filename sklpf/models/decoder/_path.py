@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import as_float64
 from sklpf._utils.random import Stream
-from sklpf.models.decoder._network import Network, RowPoints
+from sklpf.models.decoder._network import Network
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths import TemperedPath
 from sklpf.paths._base import SlopedPoints, check_ladder
@@ -29,7 +29,7 @@ class DecoderPath(TemperedPath):
 
     `DecoderModel.path` makes it. The base is the prior, or a normal density for each row, such as
     an encoder's. Chains live in coordinates y with z = center + scale y, in which the base is
-    N(0, I). Rows move side by side: all chains of a block of rows take each step in one array.
+    N(0, I). Chains of all rows of a block take each step in one array.
     Moves are tuned on each row by itself, as posteriors differ in width from row to row.
 
     Parameters
@@ -96,7 +96,6 @@ class DecoderPath(TemperedPath):
         self.scale = np.ones((len(self.X), n_latents))
         if encode is not None:
             self.center, self.scale = encode(self.X)
-        self.ask: Callable[[Any], Any] | None = None
 
     def default_estimator(self) -> PartitionEstimator:
         """Return `HAIS` with a standard error of 0.1 nats a row.
@@ -115,22 +114,17 @@ class DecoderPath(TemperedPath):
     # -- rows
     def row(self, t: int) -> Self:
         """Return the path of row t alone."""
-        return self.asking_row(t, None)
-
-    def row_content(self, t: int) -> bytes:
-        """Return row t."""
-        return self.X[t].tobytes()
-
-    def asking_row(self, t: int, ask: Callable[[Any], Any] | None) -> Self:
-        """Return the path of row t, which asks for its densities and moves."""
         row = copy.copy(self)
         row.X = self.X[t : t + 1]
         row.center = self.center[t : t + 1]
         row.scale = self.scale[t : t + 1]
         row.drawn = None if self.drawn is None else self.drawn[t : t + 1]
         row.n_rows = None
-        row.ask = ask
         return row
+
+    def row_content(self, t: int) -> bytes:
+        """Return row t."""
+        return self.X[t].tobytes()
 
     def probe(self) -> list[str]:
         """Log likelihoods and gradients of the rows at fixed latent variables, to ten digits.
@@ -140,30 +134,24 @@ class DecoderPath(TemperedPath):
         rows = np.resize(np.arange(len(self.X)), max(len(self.X), _FEWEST_PROBED))
         points = np.random.default_rng(0).standard_normal((len(rows), self.n_dimensions))
         latents = self.center[rows] + self.scale[rows] * points
-        parts = self.network.log_likelihood(RowPoints(latents, self.X[rows]))
+        parts = self.network.log_likelihood(latents, self.X[rows])
         return [f"{value:.9e}" for part in parts for value in np.ravel(part)]
 
-    def answer(self, questions: list[RowPoints]) -> list[Any]:
-        """Return log likelihoods and gradients at the points of several rows, by one call."""
-        latents, X = (np.concatenate(arrays) for arrays in zip(*questions))
-        values, slopes = self.network.log_likelihood(RowPoints(latents, X))
-        ends = np.cumsum([len(question.latents) for question in questions])[:-1]
-        return list(zip(np.split(values, ends), np.split(slopes, ends)))
-
-    def side_by_side(self, rows: Sequence[Self], n_chains: Sequence[int]) -> Self:
-        """Return the path of the chains of several rows, on the ladders of all of them."""
+    def side_by_side(self, rows: Sequence[Self], n_chains: int) -> Self:
+        """Return the path of so many chains of each row, one row after the other."""
         joint = copy.copy(self)
-        joint.ladder = np.concatenate([row.ladder for row in rows])
         for name in ("X", "center", "scale"):
             of_rows = np.concatenate([getattr(row, name) for row in rows])
             setattr(joint, name, np.repeat(of_rows, n_chains, axis=0))
-        joint.ask = None
         return joint
 
     # -- one row's densities
     def sample_base(self, n: int, stream: Stream) -> SlopedPoints:
         """Return n exact draws from the base."""
-        return self.at(stream.generator().standard_normal((n, self.n_dimensions)))
+        position = np.empty((n, self.n_dimensions))
+        for row_stream, chains in stream.rows():
+            row_stream.generator().standard_normal(out=position[chains])
+        return self.at(position)
 
     @property
     def exact_start(self) -> Callable[[], SlopedPoints]:
@@ -181,7 +169,7 @@ class DecoderPath(TemperedPath):
         Parameters
         ----------
         position : ndarray of shape (n, n_latents)
-            Coordinates y of the chains of one row.
+            Coordinates y of the chains.
 
         Returns
         -------
@@ -195,8 +183,7 @@ class DecoderPath(TemperedPath):
         self._check_is_row()
         latents = self.latents(position)
         X = np.broadcast_to(self.X, (len(latents), self.X.shape[1]))
-        log_likelihoods = self.network.log_likelihood if self.ask is None else self.ask
-        log_likelihood, slope = log_likelihoods(RowPoints(latents, X))
+        log_likelihood, slope = self.network.log_likelihood(latents, X)
         log_base = -0.5 * (np.sum(position**2, axis=1) + self.n_dimensions * _LOG_TAU)
         log_prior = -0.5 * (np.sum(latents**2, axis=1) + self.n_dimensions * _LOG_TAU)
         log_target = log_prior + np.log(self.scale).sum(axis=1) + log_likelihood

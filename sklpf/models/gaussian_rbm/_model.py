@@ -16,7 +16,12 @@ from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
-from sklpf.models._learning import StreamMixin, all_or_nothing, check_goes_on
+from sklpf.models._learning import (
+    StreamMixin,
+    all_or_nothing,
+    check_goes_on,
+    drawing_all_or_nothing,
+)
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING
 from sklpf.models._validation import check_fitted, check_parameter, check_vector, validate_data
@@ -386,8 +391,9 @@ class GaussianRBM(
         """
         on = self.transform(v)
         rng = self._stream_of_numbers()
-        means = self._parameters.visible_means(rng.uniform(size=on.shape) < on)
-        return rng.normal(means, np.sqrt(self.variances_))
+        with drawing_all_or_nothing(self):
+            means = self._parameters.visible_means(rng.uniform(size=on.shape) < on)
+            return rng.normal(means, np.sqrt(self.variances_))
 
     # -- log-likelihood
     def path(self) -> GaussianRBMPath:

@@ -17,7 +17,12 @@ from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, Options, StrOptions
 from sklpf._utils.warnings import warn
-from sklpf.models._learning import StreamMixin, all_or_nothing, check_goes_on
+from sklpf.models._learning import (
+    StreamMixin,
+    all_or_nothing,
+    check_goes_on,
+    drawing_all_or_nothing,
+)
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING
 from sklpf.models._validation import (
@@ -383,9 +388,10 @@ class BernoulliRBM(
         v = self._validate(v)
         rng = self._stream_of_numbers()
         mean = self._mean_hiddens(v)
-        h = rng.uniform(size=mean.shape) < mean
-        mean = expit(h @ self.components_ + self.intercept_visible_)
-        return rng.uniform(size=mean.shape) < mean
+        with drawing_all_or_nothing(self):
+            h = rng.uniform(size=mean.shape) < mean
+            mean = expit(h @ self.components_ + self.intercept_visible_)
+            return rng.uniform(size=mean.shape) < mean
 
     # -- log-likelihood
     def path(self, base="data", weights="marginal") -> RBMPath:
