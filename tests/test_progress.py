@@ -29,7 +29,6 @@ from sklpf import (
     ProductOfExperts,
 )
 from sklpf._utils import progress as _progress
-from sklpf._utils.progress import say
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((60, 8)) < 0.4).astype(float)
@@ -176,20 +175,6 @@ def test_callbacks_are_given_the_model_after_a_pass(model, X, n_models, recorder
     assert keeper.scores[-1] == quiet.score(X[:4])
 
 
-def test_the_scoring_monitor_of_scikit_learn_scores_passes(recorder):
-    from sklearn.callback import ScoringMonitor
-
-    monitor = ScoringMonitor(scoring={"score": lambda model, X, y: model.score(X)})
-    fitted = (
-        BernoulliRBM(4, n_iter=3, random_state=0)
-        .set_callbacks(monitor)
-        .fit(BINARY, np.zeros(len(BINARY)))
-    )
-    scores = [row["score"] for row in monitor.get_logs().data]
-    assert len(scores) == 3
-    assert scores[-1] == fitted.set_callbacks().score(BINARY)
-
-
 def test_a_callback_may_end_training(recorder):
     recorder.stop_after = 2
     BernoulliRBM(4, n_iter=9, random_state=0).set_callbacks(recorder).fit(BINARY)
@@ -202,15 +187,6 @@ def test_callbacks_of_a_search_hear_of_all_its_fits(recorder):
     assert recorder.count("end", "pass") == 3 * (2 * 2 + 1)
     assert [heard[0] for heard in recorder.heard].count("setup") == 1
     assert not hasattr(search.best_estimator_, "_parent_callback_ctx")
-
-
-def test_score_tells_callbacks_of_a_model_of_its_estimator(recorder):
-    model = BernoulliRBM(4, n_iter=1, partition_estimator=AIS(20, 50), random_state=0)
-    quiet = model.fit(BINARY).score(BINARY)
-    model = clone(model).set_callbacks(recorder)
-    assert model.fit(BINARY).score(BINARY) == quiet
-    assert ("setup", "AIS") in recorder.heard
-    assert not hasattr(model.partition_estimator_, "_skl_callbacks")
 
 
 def test_a_fit_that_raises_tears_callbacks_down(recorder):
@@ -246,13 +222,6 @@ def test_score_of_a_verbose_model_says_how_far_its_estimator_is(capsys):
     assert model.partition_estimator_ is before  # verbose is nothing that an estimate depends on
 
 
-def test_verbose_is_nothing_that_a_checkpoint_depends_on(tmp_path):
-    options = {"n_temperatures": 20, "checkpoint": tmp_path, "random_state": 0}
-    path = RBM.path()
-    quiet, loud = (AIS(20, verbose=verbose, **options)._checkpoint(path, 0) for verbose in (0, 1))
-    assert quiet.fingerprint == loud.fingerprint
-
-
 @pytest.fixture
 def logger():
     logger = logging.getLogger("sklpf")
@@ -263,16 +232,20 @@ def logger():
 
 
 def test_lines_go_to_logging_where_it_shows_them_and_are_printed_elsewhere(logger, capsys, caplog):
-    say("printed")  # by default levels below WARNING are not shown
+    def fit():
+        AIS(2, 3, verbose=1, random_state=0).fit(RBM)
+
+    fit()  # by default levels below WARNING are not shown
     with caplog.at_level(logging.INFO, logger="sklpf"):
-        say("logged")
-    assert caplog.messages == ["logged"]
+        fit()
     logger.propagate, logger.handlers[:] = False, []
     logger.setLevel(logging.INFO)
-    say("printed too: no handler")
+    fit()  # no handler: printed too
     logger.setLevel(logging.WARNING)
-    say("lost: the level was set")
-    assert capsys.readouterr().out == "printed\nprinted too: no handler\n"
+    fit()  # lost: the level was set
+    printed = [line for line in capsys.readouterr().out.splitlines() if "log Z" in line]
+    assert len(printed) == 2
+    assert sum("log Z" in message for message in caplog.messages) == 1
 
 
 class Broken(io.StringIO):
@@ -292,13 +265,10 @@ def test_a_stream_that_takes_no_line_ends_no_fit(kind, monkeypatch):
     }
     streams["closed"].close()
     monkeypatch.setattr(sys, "stdout", streams[kind])
-    say("about ±1")
     model = LinearGenerativeModel(max_iter=2, verbose=1, random_state=0).fit(REAL)
     assert model.n_iter_ == 2
     if kind == "ascii":
-        lines = streams["ascii"].buffer.getvalue().decode().splitlines()
-        assert lines[0] == "about \\xb11"
-        assert len(lines) > 1
+        assert streams["ascii"].buffer.getvalue()
 
 
 @pytest.mark.parametrize(

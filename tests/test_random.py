@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from sklpf._utils.random import FIRST, SECOND, SWAP, philox
+from sklpf._utils.random import FIRST, SECOND, SWAP, Keys, philox
 from sklpf.kernels import random_bits, uniform
+from sklpf.kernels._random import normals
 from sklpf.paths import Stream, stream_key
 
 # the known answers that the Random123 library publishes for philox4x32-10: counter, key, output
@@ -100,3 +101,31 @@ def test_purposes_of_streams_never_cancel():
     streams = [stream, *(stream.aside(purpose) for purpose in purposes)]
     streams += [other.aside(purpose) for other in streams[1:] for purpose in purposes]
     assert len({other.key for other in streams}) == 7
+
+
+def box_muller(n, d, keys, purpose):
+    """Words 0 and 1 of every counter give lengths, 2 and 3 angles; the cosines come first, then the
+    sines.
+    """
+    quarter, out = -(-d // 4), np.empty((n, d))
+    for c in range(n):
+        counter = np.array([[i, keys.step, keys.chain + c, purpose] for i in range(quarter)])
+        words = philox(counter, (keys.key0, keys.key1)).T.astype(float)
+        radii = np.sqrt(-2 * np.log((words[:2].ravel() + 0.5) / 2**32))
+        angles = 2 * np.pi * words[2:].ravel() / 2**32
+        out[c] = np.concatenate([radii * np.cos(angles), radii * np.sin(angles)])[:d]
+    return out
+
+
+@pytest.mark.parametrize("d", range(1, 10))  # odd and even, one to three counters
+@pytest.mark.parametrize(
+    ("keys", "purpose"),
+    [
+        (Keys(0x12345678, 0x9ABCDEF0, 5, 7), FIRST),
+        (Keys(2**32 - 1, 2**32 - 1, 2**32 - 100, 2**32 - 1), SECOND),
+    ],
+)
+def test_normals_are_box_and_mullers(d, keys, purpose):
+    out = np.full((40, d), np.nan)
+    normals(keys, purpose, out)
+    np.testing.assert_allclose(out, box_muller(40, d, keys, purpose), rtol=0, atol=1e-12)

@@ -134,28 +134,6 @@ def test_keeps_the_contract(capability):
 # ---- what is wrong is said in one sentence
 
 
-ESTIMATORS = [name for name in BUDGETS if name in sklpf.__all__]
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_a_missing_move_names_both(name):
-    with pytest.raises(
-        TypeError,
-        match=(
-            r"Gibbs needs a path with the method gibbs\(state, levels, stream\); TwoBumps has none"
-        ),
-    ):
-        getattr(sklpf, name)().fit(TwoBumps())
-    with pytest.raises(
-        TypeError,
-        match=(
-            r"Metropolis needs a path with the method propose\(state, levels, stream\); Ring has"
-            r" none"
-        ),
-    ):
-        getattr(sklpf, name)(transition=Metropolis()).fit(Ring())
-
-
 def test_an_undeclared_base_is_refused():
     path = Ring()
     path.base_log_partition = None

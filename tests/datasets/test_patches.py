@@ -100,15 +100,10 @@ def test_photographs_of_scikit_learn():
     ("images", "error", "message"),
     [
         (smooth(1)[0], ValueError, r"images\[0\] has shape \(96,\)"),
-        (np.ones((2, 32, 32, 3)), ValueError, "mean over the channels"),
         ([], ValueError, "at least one image"),
-        ([smooth(1)[0], np.full((64, 96), np.nan)], ValueError, r"images\[1\] holds NaN"),
         (np.full((2, 64, 96), np.inf), ValueError, "images must be finite"),
-        (smooth() - 1, ValueError, "images must hold intensities from 0 upwards"),
         (np.ones((3, 64, 7)), ValueError, r"size=8 is larger than images\[0\] of shape \(64, 7\)"),
-        (smooth(1, (20, 20)), ValueError, "block_size=32 leaves a single block"),
         (smooth(3, (12, 12)), ValueError, "n_patches=400 is more than the 50 places"),
-        (np.full((3, 64, 96), 8.0), ValueError, "n_components=10 is more than the 0 dimensions"),
         (
             np.tile(np.arange(96.0) % 4, (3, 64, 1)),
             ValueError,
@@ -128,11 +123,8 @@ def test_images_that_can_not_be_used_are_refused(images, error, message):
     "options",
     [
         {"size": 1},
-        {"n_patches": 1},
         {"n_patches": 10**6},
-        {"n_components": 0},
         {"n_components": 64},
-        {"n_patches": 10, "n_components": 10},
         {"n_test": 0},
         {"n_test": 10**6},
         {"block_size": 7},

@@ -3,7 +3,6 @@
 import numpy as np
 
 from sklpf.paths import Stream, stream_key
-from sklpf.paths._base import map_state
 from sklpf.programs import _plain, _programs
 from sklpf.programs._chains import Chains
 from sklpf.transitions import Gibbs
@@ -39,7 +38,7 @@ def assert_exchange_equals_the_loop(path, rtol=1e-9):
         40,
         STREAM.at(4),
     )
-    before = map_state(np.copy, state)
+    before = [np.copy(part) for part in state]
     fused = _programs.exchange(path, Gibbs(), *arguments, stride=3)
     plain = _plain.exchange(path, Gibbs(), *arguments, stride=3)
     same_state(state, before)

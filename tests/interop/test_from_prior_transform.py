@@ -1,12 +1,9 @@
 """A likelihood with a prior transform: its evidence, its names, and errors."""
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import betaln, comb, ndtri
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import HAIS, SMC, BridgeSampling, ParallelTempering
 from sklpf.interop import from_prior_transform
@@ -83,48 +80,6 @@ def test_bridge_from_draws():
     bridge = BridgeSampling(random_state=0).fit(path, draws=means / TAU)
     assert bridge.converged_
     assert abs(bridge.log_partition_ - EVIDENCE) < 4 * bridge.log_partition_std_error_ + 1e-9
-
-
-def test_draws_of_a_run_with_names():
-    xr = pytest.importorskip("xarray")
-    path = from_prior_transform(coin_likelihood, coin_transform, 2, names=["p", "rate"])
-    smc = SMC(20, 10, 10, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        draws = smc.fit(path).result_.draws
-    tree = draws.to_datatree(path, 300)
-    assert isinstance(tree, xr.DataTree)
-    posterior = tree["posterior"]
-    assert set(posterior.data_vars) == {"p", "rate"}
-    assert dict(posterior.sizes) == {"chain": 1, "draw": 300}
-    equal = path.constrain(draws.resample(300).points)
-    np.testing.assert_array_equal(posterior["p"].values[0], equal["p"])
-    points = draws.to_datatree()["posterior"]["x"]
-    assert points.dims == ("chain", "draw", "x_dim_0")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        bridged = [
-            BridgeSampling("normal", random_state=0).fit(path, draws=given).log_partition_
-            for given in (draws.to_datatree(), draws)
-        ]
-    assert bridged[0] == bridged[1]
-
-
-def test_one_number_for_many_points_is_an_error_whenever_it_comes():
-    sums = []
-
-    def summed(x):
-        values = log_likelihood_all(x)
-        return values.sum() if sums else values
-
-    path = from_prior_transform(summed, transform_all, 1, vectorized=True)
-    sums.append(True)
-    with pytest.raises(ValueError, match=r"log_likelihood must give shape \(\d+,\) .* got \(\)"):
-        SMC(5, 50, random_state=0).fit(path)
-    with pytest.raises(ValueError, match=r"log_likelihood must give shape \(2,\)"):
-        from_prior_transform(
-            lambda x: log_likelihood_all(x).sum(), transform_all, 1, vectorized=True
-        )
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ import pytest
 from scipy.stats import t as student_t
 
 from sklpf import HAIS, MeanCovarianceRBM, ParallelTempering, ProductOfExperts, compare
-from sklpf.models._density_ratio_path import DensityRatioPath
-from sklpf.models._direct_ratio import ratio_result
 from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_transition
 from sklpf.transitions import HMC
@@ -40,6 +38,11 @@ def units(seed):
 
 def closed(a, b):
     return b.path().closed_log_partition() - a.path().closed_log_partition()
+
+
+def ratio_result(a, b):
+    path = a._ratio_path(b)
+    return path.default_estimator().set_params(random_state=0).fit(path).result_
 
 
 def tempered(model):
@@ -78,7 +81,7 @@ def test_the_ends_are_the_models(make):
 def test_moves_leave_every_level_invariant():
     a, b = product(0), product(1)
     draws = (model.sample(20_000, random_state=0).reshape(10, 2000, D) for model in (a, b))
-    path = DensityRatioPath(a.path(), b.path(), *draws).with_ladder(np.linspace(0, 1, 4))
+    path = type(a._ratio_path(b))(a.path(), b.path(), *draws).with_ladder(np.linspace(0, 1, 4))
     check_transition(path, HMC().tune(path, stream_key(0)), variables=path.position)
 
 
@@ -130,7 +133,7 @@ def test_the_error_is_that_between_groups():
         np.repeat(model.sample(10, random_state=rng.integers(99))[:, np.newaxis], 100, axis=1)
         for model in (a, b)
     ]
-    same = DensityRatioPath(a.path(), b.path(), *stuck)
+    same = type(path)(a.path(), b.path(), *stuck)
     errors = [
         p.default_estimator().set_params(random_state=0).fit(p).log_partition_std_error_
         for p in (path, same)

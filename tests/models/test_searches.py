@@ -77,28 +77,6 @@ def test_the_model_is_found_and_its_rows_are_those_of_the_steps_before_it(estima
     assert score == log_likelihood(estimator, DIGITS[:50]) == expected
 
 
-@pytest.mark.parametrize(
-    ("estimator", "got"),
-    [
-        (LogisticRegression(), r"got sklearn\.linear_model\._logistic\.LogisticRegression"),
-        (
-            make_pipeline(Binarizer(), "passthrough", LogisticRegression()),
-            "pipeline of Binarizer, passthrough, Log",
-        ),
-        (searched(LogisticRegression()), "GridSearchCV, which found sklearn.*LogisticRegression"),
-        (
-            searched(rbm(), refit=False),
-            "without a best_estimator_: call fit first, with refit=True",
-        ),
-    ],
-)
-def test_an_estimator_without_a_model_is_refused(estimator, got):
-    with pytest.raises(
-        TypeError, match=f"log_likelihood needs a model of sklpf, or a pipeline or a search .*{got}"
-    ):
-        log_likelihood(estimator.fit(BINARY, LABELS), BINARY)
-
-
 # ---- inside scikit-learn
 def test_a_search_by_log_likelihood_finds_what_one_of_the_model_alone_finds():
     pipe, grid = classifier_behind(rbm(on_nonconvergence="nan")), {"rbm__n_components": [2, 8]}

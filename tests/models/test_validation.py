@@ -4,14 +4,13 @@ do instead.
 
 import copy
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from interruption import bits
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 
 from sklpf import (
     AIS,
@@ -19,11 +18,9 @@ from sklpf import (
     FactorialMixture,
     GaussianRBM,
     LatentDirichletAllocation,
-    LinearGenerativeModel,
     MeanCovarianceRBM,
     ProductOfExperts,
 )
-from sklpf.datasets import make_bars_corpus
 from sklpf.models.lda import LDAPath
 
 GOOD = sp.csr_matrix(np.array([[1.0, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]]))
@@ -46,12 +43,7 @@ def broken(kind, **arrays):
 
 BROKEN = [
     broken(sp.csr_matrix, indices=[0, 2, 1, 0, 1, 4]),
-    broken(sp.csr_array, indices=[0, 2, 1, 0, 1, -1]),
-    broken(sp.csr_matrix, indices=[0, 2, 10**9, 0, 1, 3]),
     broken(sp.csr_matrix, indptr=[0, 2, 3, 7]),
-    broken(sp.csr_matrix, indptr=[0, 2, 3, 5]),
-    broken(sp.csr_matrix, indptr=[0, 3, 2, 6]),
-    broken(sp.csr_matrix, indptr=[1, 2, 3, 6]),
     broken(sp.csc_matrix, indices=[0, 2, 1, 2, 0, 3]),
     broken(sp.coo_matrix, row=[0, 0, 1, 2, 2, 3]),
 ]
@@ -72,52 +64,6 @@ def test_indices_beyond_the_shape_are_refused(X):
                 getattr(fitted, name)(X)
     with pytest.raises(ValueError, match=message):
         LDAPath(np.full((2, 4), 0.25), 0.5, X)
-
-
-def untidy():
-    """The rows of GOOD with the columns out of order and some ones in two parts."""
-    data, indices = [1.0, 0.5, 0.5, 1.0, 1.0, 0.25, 1.0, 0.75], [2, 0, 0, 1, 3, 1, 0, 1]
-    return sp.csr_matrix(
-        (data, np.array(indices, np.int32), np.array([0, 3, 4, 8], np.int32)), shape=(3, 4)
-    )
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_sparse_rows_of_the_caller_never_change(model, monkeypatch):
-    def eager(self, *args, **options):  # as SciPy 1.18 does it
-        self.sum_duplicates()
-        return plain(self, *args, **options)
-
-    plain = sp.csr_matrix.sum
-    monkeypatch.setattr(sp.csr_matrix, "sum", eager)
-    expected = copy.deepcopy(model).fit(GOOD)
-    for name in ("fit", "partial_fit", "transform", "score", "score_samples"):
-        fitted, X = copy.deepcopy(expected), untidy()
-        before = [np.array(array) for array in (X.data, X.indices, X.indptr)]
-        getattr(fitted, name)(X)
-        for old, new in zip(before, (X.data, X.indices, X.indptr)):
-            np.testing.assert_array_equal(new, old)
-    np.testing.assert_array_equal(
-        copy.deepcopy(model).fit(untidy()).components_, expected.components_
-    )
-
-
-# ---- parameters set after fit
-@pytest.mark.parametrize("n_components", [2, 20, 400])
-@pytest.mark.parametrize("learned", [False, True])
-def test_a_fitted_model_keeps_its_number_of_topics(n_components, learned):
-    X, _, _ = make_bars_corpus(60, size=4, n_tokens=30, random_state=0)
-    model = LatentDirichletAllocation(
-        5, max_iter=3, learn_doc_topic_prior=learned, random_state=0
-    ).fit(X)
-    same = copy.deepcopy(model)
-    model.set_params(n_components=n_components)
-    np.testing.assert_array_equal(model.transform(X), same.transform(X))
-    assert model.completion_score(X) == same.completion_score(X)
-    assert model.get_feature_names_out().shape == (5,)
-    with pytest.raises(ValueError, match=f"n_components is {n_components}, but 5 were fitted"):
-        model.partial_fit(X)
-    assert model.fit(X).components_.shape == (n_components, 16)
 
 
 # ---- what is no matrix of numbers, no estimator, or not there yet
@@ -159,8 +105,6 @@ def test_what_is_no_estimator_is_told_what_one_is(wrong):
             LatentDirichletAllocation(),
             ["components_", "n_iter_", "partition_estimator_", "exp_dirichlet_component_"],
         ),
-        (FactorialMixture(), ["components_", "partition_estimator_"]),
-        (LinearGenerativeModel(), ["components_"]),
         (AIS(), ["log_partition_", "result_", "run_", "converged_"]),
     ],
 )
@@ -178,30 +122,8 @@ TOPICS = LatentDirichletAllocation(2, max_iter=2, random_state=0)
 MIXTURE = FactorialMixture(2, tol=1.0, random_state=0)
 FAILURES = [
     (TOPICS, "fit", {}, np.full((3, 5), 1e30), "tokens can't be counted"),
-    (
-        TOPICS,
-        "fit",
-        {"topic_word_prior": 1e-30},
-        np.ones((3, 5)),
-        "topic_word_prior must lie between",
-    ),
-    (
-        TOPICS,
-        "fit",
-        {"tempering": "annealed", "temperature_schedule": [0.5]},
-        np.ones((3, 5)),
-        "temperatures of at least 1",
-    ),
-    (TOPICS, "partial_fit", {"total_samples": 1e30}, np.ones((3, 4)), "tokens can't be counted"),
     (TOPICS, "partial_fit", {}, np.full((3, 4), 1e30), "tokens can't be counted"),
     (MIXTURE, "fit", {}, np.full((4, 5), 1e200), "too large to be squared"),
-    (
-        MIXTURE,
-        "fit",
-        {"activation_probability": [0.1, 1.0]},
-        np.eye(5),
-        "activation_probability must lie",
-    ),
     (
         MIXTURE,
         "fit",
@@ -245,9 +167,6 @@ def test_a_fit_that_fails_half_way_leaves_the_model_as_it_was(model, monkeypatch
     assert bits(fitted) == before
 
 
-# ---- a model of a user's own
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("score", "message"),
@@ -258,18 +177,10 @@ def test_a_fit_that_fails_half_way_leaves_the_model_as_it_was(model, monkeypatch
             "variances_ must be positive and finite",
         ),
         (lambda: covariance_rbm(factors=1e20), "factors must be at most 1e[+]08"),
-        (lambda: covariance_rbm(pooling=1e20), "pooling must be at most 1e[+]08"),
-        (lambda: covariance_rbm(filters=1e60), "mean_components must be at most 1e[+]50"),
-        (lambda: covariance_rbm(factors=1e160), "factors must be at most 1e[+]100"),
-        (lambda: covariance_rbm(noise_std=1e20), "noise_std must be at most 1e[+]08"),
         (lambda: covariance_rbm(noise_std=1e-60), "noise_std must be at least 1e-50"),
         (
             lambda: covariance_rbm(noise_std=1e160),
             "noise_std must be positive and finite, .* got 1e[+]160",
-        ),
-        (
-            lambda: covariance_rbm(noise_std=1e-160),
-            "noise_std must be positive and finite, .* got 1e-160",
         ),
         (lambda: gaussian_rbm(intercept=1e300), "intercept_visible must be at most 1e[+]100"),
     ],
@@ -304,9 +215,3 @@ def test_a_variance_that_was_set_is_checked_before_its_first_use(value):
     for method in (model.transform, model.partial_fit, lambda X: model.sample(2)):
         with pytest.raises(ValueError, match="noise_variance_ must be"):
             method(X)
-
-
-def factorial():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return FactorialMixture(2, max_iter=1, random_state=0).fit(np.eye(5))

@@ -10,7 +10,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import HAIS, SMC, BernoulliRBM, BridgeSampling, Gaussian, GeometricPath
+from sklpf import HAIS, SMC, BridgeSampling, Gaussian, GeometricPath
 from sklpf.uncertainty import effective_draws
 
 LOG_2PI = np.log(2 * np.pi)
@@ -181,21 +181,6 @@ def test_draws_of_our_own_runs(estimator):
     assert abs(found[0] - 2 * np.log(2)) < 4 * error < 0.3
 
 
-def test_resampled_draws_have_equal_weights():
-    hais = HAIS(50, 200, random_state=0).fit(make_density_problem("laplace 6-D").path)
-    draws = hais.result_.draws
-    equal = draws.resample(5000)
-    assert np.all(equal.log_weights == 0)
-    weights = np.exp(draws.log_weights - draws.log_weights.max())
-    mean = weights @ draws.points / weights.sum()
-    np.testing.assert_allclose(equal.points.mean(axis=0), mean, atol=0.01)
-    assert np.all(np.diff(equal.groups) >= 0)
-    other = draws.resample(5000, random_state=1).points
-    assert not np.array_equal(other, equal.points)
-    with pytest.raises(ValueError, match="n must be positive"):
-        draws.resample(0)
-
-
 # -- alarms
 def test_chains_in_different_modes():
     problem, draws = exact("two gaussians 2-D", n_draws=2000)
@@ -263,10 +248,8 @@ def test_draws_of_another_density():
     [
         (None, TypeError, "fit needs draws"),
         (np.zeros((4, 100, 3)), ValueError, r"draws must have shape \(n_chains, n_draws, 8\)"),
-        (np.full((100, 8), np.nan), ValueError, "NaN or infinity"),
         (np.zeros((3, 8)), ValueError, "at least 20"),
         ("posterior", TypeError, "draws must be real numbers"),
-        (BernoulliRBM(), TypeError, "draws must be real numbers"),
     ],
 )
 def test_draws_that_are_none(draws, error, sentence):
@@ -284,30 +267,12 @@ def test_draws_outside_of_the_support():
 
 
 # The hierarchical normal example of R's bridgesampling: y of its vignettes (set.seed(12345)).
-PUBLISHED_Y = np.array(
-    [
-        1.19365332,
-        1.95745331,
-        -0.72161754,
-        -1.87380833,
-        -1.16928239,
-        0.51960853,
-        -0.03610041,
-        0.42508815,
-        0.41119221,
-        -0.8123698,
-        0.72967357,
-        3.48186722,
-        2.31126381,
-        2.00029422,
-        -0.27643507,
-        1.0688237,
-        -0.95083599,
-        -1.89651101,
-        2.56019737,
-        0.2370306,
-    ]
-)
+PUBLISHED = """
+1.19365332 1.95745331 -0.72161754 -1.87380833 -1.16928239 0.51960853 -0.03610041 0.42508815
+0.41119221 -0.8123698 0.72967357 3.48186722 2.31126381 2.00029422 -0.27643507 1.0688237
+-0.95083599 -1.89651101 2.56019737 0.2370306
+"""
+PUBLISHED_Y = np.array([float(y) for y in PUBLISHED.split()])
 
 
 @pytest.mark.parametrize("free_mean", [False, True], ids=["H0", "H1"])

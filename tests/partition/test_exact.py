@@ -4,11 +4,11 @@ import warnings
 import numpy as np
 import pytest
 from joblib import parallel_config
-from known_problems import RBM_PROBLEMS, make_rbm_problem
+from known_problems import make_rbm_problem
 from reference_data import shared_data
 from scipy.special import logsumexp
 from scipy.stats import chi2
-from sklearn import decomposition, neural_network
+from sklearn import neural_network
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
@@ -38,7 +38,7 @@ def brute_force(path):
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
 @pytest.mark.parametrize(
     ("n_visible", "n_hidden"),
-    [(1, 1), (1, 7), (7, 1), (5, 5), (4, 10), (10, 4), (600, 3), (3, 11), (16, 15)],
+    [(1, 1), (1, 7), (7, 1), (4, 10), (600, 3), (16, 15)],
 )
 def test_equals_brute_force_over_either_layer(n_visible, n_hidden, weights):
     path = make_path(n_visible, n_hidden, weights=weights)
@@ -57,12 +57,11 @@ def test_extreme_weights(scale):
     assert Exact().fit(path).log_partition_ == pytest.approx(brute_force(path), rel=1e-12)
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_blocks_give_the_same_bits_for_any_number_of_jobs(backend):
+def test_blocks_give_the_same_bits_for_any_number_of_jobs():
     path = make_path(17, 40)
     assert path.n_enumeration_blocks == 8
     serial = Exact(n_jobs=1).fit(path).log_partition_
-    with parallel_config(backend=backend):
+    with parallel_config(backend="loky"):
         assert Exact(n_jobs=2).fit(path).log_partition_ == serial
     sums = [
         np.logaddexp(0, path.intercept_hidden + v @ path.components.T).sum(axis=1)
@@ -76,7 +75,7 @@ def states(n):
     return ((np.arange(2**n)[:, np.newaxis] >> np.arange(n)) & 1).astype(float)
 
 
-@pytest.mark.parametrize("kind", RBM_PROBLEMS)
+@pytest.mark.parametrize("kind", ["easy", "two modes"])
 def test_keeps_the_contract(kind):
     check_partition_estimator(Exact(), make_rbm_problem(kind))
 
@@ -113,23 +112,14 @@ def test_rejects_what_is_no_path_and_bad_parameters():
     [
         (neural_network.BernoulliRBM(), r"; sklpf.interop.from_sklearn\(model\) makes one of it$"),
         (
-            decomposition.LatentDirichletAllocation(),
-            r"; sklpf.interop.from_sklearn\(model\) makes one of it$",
-        ),
-        (
             make_pipeline(neural_network.BernoulliRBM()),
             r"; take the last step, pipeline\[-1\], and transform rows by",
-        ),
-        (
-            type("TheirRBM", (), {})(),
-            "; BernoulliRBM.from_parameters takes the weights of another library's RBM$",
         ),
         (
             type("LdaModel", (), {})(),
             r"; of another library's topic model take sklpf.models.LDAPath\(",
         ),
         (lambda x: -x @ x, r"; GeometricPath\(log_density, base=…\) makes a path of a function$"),
-        (decomposition.PCA(), r"got sklearn\.decomposition\._pca\.PCA$"),
     ],
 )
 def test_models_of_other_libraries_are_told_what_fits_them(model, advice):

@@ -11,10 +11,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, HAIS, RTS, ParallelTempering
-from sklpf.partition import _hais
-from sklpf.transitions import RandomWalk, _pilot
+from sklpf.transitions import RandomWalk
 
-PROBLEM = make_rows_problem("laplace", 4, 3, 0.4)
 HARD = make_rows_problem("gaussian", 4, 3, 0.4, base="prior")
 SAMPLERS = {
     "HAIS": HAIS(12, 30, random_state=3),
@@ -34,19 +32,6 @@ def numbers(estimator, path):
     with may_not_converge():
         estimator.fit(path)
     return np.array([estimator.log_partition_, estimator.log_partition_std_error_])
-
-
-@pytest.fixture
-def pilots(monkeypatch):
-    """One entry for every pilot that is run."""
-    calls = []
-
-    def counted(paths, move, keys, run=_pilot.run_pilots):
-        calls.extend((path, move, key) for path, key in zip(paths, keys))
-        return run(paths, move, keys)
-
-    monkeypatch.setattr(_pilot, "run_pilots", counted)
-    return calls
 
 
 # ---- the same bits
@@ -77,16 +62,6 @@ def test_an_interrupted_run_goes_on(tmp_path):
         file.unlink()
     np.testing.assert_array_equal(numbers(estimator, path), expected)
     assert not list(tmp_path.iterdir())
-
-
-# ---- moves are tuned once for the model
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_one_pilot_serves_all_rows(name, pilots):
-    numbers(SAMPLERS[name], PROBLEM.path)
-    assert len(pilots) == 1
-    assert (
-        SAMPLERS[name].transition is None or SAMPLERS[name].transition.pilot is None
-    )  # the estimator stays as it is
 
 
 # ---- a move that does not suit a row
@@ -145,28 +120,3 @@ def test_a_tol_that_is_missed_is_said():
         ConvergenceWarning, match="in 4 of 4 rows: the standard error .* raise n_temperatures"
     ):
         hais.fit(HARD.path)
-
-
-@pytest.mark.large
-def test_the_mean_estimate_of_z_is_z_whatever_number_of_levels_was_chosen(monkeypatch):
-    """200 rows, 4 standard errors: 6e-5 false alarms; over 2000 seeds: 1.0000 +- 0.0017
-    (doc/benchmarks/hais.md).
-    """
-    problem, n_levels = make_rows_problem("gaussian", 200, 2, 0.3, base="prior"), []
-
-    def noted(*arguments, choose=_hais.enough_levels):
-        plans = choose(*arguments)
-        n_levels.extend(len(plan.path.ladder) for plan in plans)
-        return plans
-
-    monkeypatch.setattr(_hais, "enough_levels", noted)
-    log_partition, _ = numbers(HAIS(8, tol=0.3, random_state=0), problem.path)
-    share = np.exp(log_partition - problem.log_partition)
-    assert abs(share.mean() - 1) < 4 * share.std() / np.sqrt(len(share)) < 0.06
-    assert 0.4 < np.mean(np.array(n_levels) > min(n_levels)) < 0.7
-
-
-@pytest.mark.parametrize("tol", [0, -1.0, "small"])
-def test_tol_must_be_positive(tol):
-    with pytest.raises(ValueError, match="tol"):
-        HAIS(tol=tol).fit(PROBLEM.path)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from known_problems import make_rbm_problem
-from known_rows import make_rows_problem
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
@@ -109,14 +108,6 @@ def test_without_moves_the_number_is_a_lower_bound():
     assert (
         abs(fitted.log_partition_ - np.log(4)) < 4.5 * fitted.log_partition_std_error_
     )  # a false alarm in 7e-6
-
-
-def test_rows_are_estimated_one_by_one():
-    problem = make_rows_problem(n_rows=4)
-    fitted = fit(problem.path, n_samples=500)
-    assert fitted.log_partition_.shape == np.shape(problem.log_partition)
-    with pytest.raises(TypeError, match="proposal must be None"):
-        fit(problem.path, proposal=Gaussian(0.0, 1.0))
 
 
 def test_bad_proposals_are_refused():

@@ -8,16 +8,13 @@ error.
 import numpy as np
 import pandas as pd
 import pytest
+from convergence import may_not_converge
 from known_problems import make_rbm_problem
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 from sklpf import RAISE, Exact, Path
 from sklpf.models import RBMPath
-from sklpf.paths import stream_key
-from sklpf.programs._annealing import anneal_down
-from sklpf.programs._plan import Plan
-from sklpf.transitions import Gibbs
 
 Z_BOUND = 4.5
 
@@ -35,7 +32,10 @@ def tiny_path(weights, n_hidden=2, n_visible=3, seed=0):
 def test_mean_weight_from_exact_starts_is_the_inverse_ratio(weights):
     path = tiny_path(weights, n_hidden=4, n_visible=6)
     starts = Exact().sample(path, 4000, np.random.default_rng(0))
-    log_weights = anneal_down([Plan(path, Gibbs(), 0)], [starts], 10, [stream_key(0, 9)])[0]
+    starts = starts.v.astype(float)
+    with may_not_converge():
+        run = RAISE(starts=starts, ladder=path.ladder, random_state=0).fit(path).run_
+    log_weights = run.down
     by_start = np.exp(log_weights + Exact().fit(path).log_partition_).mean(axis=1)
     assert abs(by_start.mean() - 1) / (by_start.std() / np.sqrt(4000)) < Z_BOUND
     assert by_start.std() > 0.1  # four levels: the weights are far from constant
@@ -48,11 +48,9 @@ def test_bound_is_above_in_the_mean(weights):
     of honest cases.
     """
     problem = make_rbm_problem("medium", weights=weights)
-    plan = Plan(problem.path.with_ladder(np.linspace(0, 1, 30)), Gibbs(), 0)
     errors, by_start = [], []
     for seed in range(60):
-        starts = Exact().sample(problem.path, 10, np.random.default_rng(seed))
-        log_weights = anneal_down([plan], [starts], 10, [stream_key(seed, 9)])[0]
+        log_weights = RAISE(10, 10, 30, random_state=seed).fit(problem.path).run_.down
         errors.append(np.log(100) - logsumexp(log_weights) - problem.log_partition)
         by_start.append(np.log(10) - logsumexp(log_weights, axis=1).mean() - problem.log_partition)
     assert np.mean(errors) > -4 * np.std(errors) / np.sqrt(60)

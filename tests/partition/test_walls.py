@@ -19,8 +19,6 @@ from sklpf import (
     SteppingStone,
     WangLandau,
 )
-from sklpf.partition._walls import first_ratio
-from sklpf.paths import stream_key
 
 
 def inside(region, n_dimensions, log_share):
@@ -93,23 +91,19 @@ def test_tol_holds_for_the_base_draws_too():
 def test_the_first_ratio_is_the_mean_over_base_draws():
     path, truth = TARGETS["half-space"]
     near = path.with_ladder([0.0, 1.0])
-    ratio = first_ratio(near, 80_000, None, stream_key(0))
-    assert ratio.n_draws == 20_000
-    assert (
-        abs(ratio.mean.log_mean - truth) < 4 * ratio.mean.std_error
-    )  # false alarm in 6e-5 of the seeds
+    ratio = quietly(
+        RTS(20, ladder=near.ladder, n_sweeps=4000, random_state=0), near
+    ).run_.first_ratio
+    error = ratio.mean.std_error
+    assert abs(ratio.mean.log_mean - truth) < 4 * error < 0.1  # false alarm in 6e-5 of the seeds
     assert ratio.alarms == ()
-    rare, _ = inside(lambda x: x[:, 0] > 3.5, 1, 0.0)
-    assert first_ratio(rare, 1000, None, stream_key(1)).alarms[0].kind == "few-effective-weights"
 
 
 def test_paths_without_such_points_make_no_draws():
     path, _ = inside(lambda x: x[:, 0] < 9, 1, 0.0)
-    assert first_ratio(path, 1000, None, stream_key(0)) is None
     fitted = quietly(RTS(20, 10, 200, random_state=0), path)
     assert fitted.run_.first_ratio is None
     assert fitted.result_.n_sweeps == fitted.run_.n_sweeps
-    assert {r.origin for r in fitted.run_.rounds} == {0}
 
 
 def test_too_few_base_draws_in_the_target_are_reported():

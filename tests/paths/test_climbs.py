@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from known_densities import DENSITY_PROBLEMS, make_density_problem
-from scipy.special import logsumexp, ndtri
+from scipy.special import ndtri
 
 from sklpf import (
-    HAIS,
     SMC,
     Gaussian,
     GeometricPath,
-    MeanCovarianceRBM,
     ProductOfExperts,
     Uniform,
 )
@@ -202,34 +200,6 @@ def test_a_spike_that_a_draw_of_the_base_meets_is_a_region():
 
 
 # ---- bases that models choose
-def far_units():
-    """A model whose six mean units hold nearly all its mass 12 standard deviations out, and log
-    Z.
-    """
-    filters = np.tile([2.0, 0.0, 0.0], (6, 1))
-    intercepts = np.full(6, (3 - 12**2 / 2) / 6)
-    units = {"factors": np.eye(3), "pooling": np.zeros((3, 3)), "mean_components": filters}
-    model = MeanCovarianceRBM.from_parameters(**units, intercept_mean=intercepts)
-    on = np.indices((2,) * 6).reshape(6, -1).T
-    log_z = logsumexp(on @ intercepts + 0.5 * np.sum((on @ filters) ** 2, axis=1))
-    return model, log_z + 1.5 * np.log(2 * np.pi) + 3 * np.log(2)
-
-
-@pytest.mark.large  # a program of its own; tests/partition/test_second_try.py has plain loops
-def test_a_base_with_the_missed_region_makes_the_run_right():
-    model, log_partition = far_units()
-    given = model.path()
-    given.base_is_ours = False
-    with may_not_converge():
-        first = HAIS(n_temperatures=500, n_chains=200, random_state=0).fit(given)
-    assert "missed-region" in [alarm.kind for alarm in first.result_.alarms]
-    assert first.log_partition_ < log_partition - 1
-    second = HAIS(n_temperatures=500, n_chains=200, random_state=0).fit(model.path())
-    assert second.result_.diagnostics["first_try"] == first.log_partition_
-    assert second.converged_
-    error = second.log_partition_std_error_
-    assert error < 0.3
-    assert abs(second.log_partition_ - log_partition) < Z_BOUND * error + 0.02
 
 
 def test_a_narrow_mode_in_a_box_raises_the_alarm():

@@ -64,21 +64,3 @@ def test_level_sums_give_the_curvature_of_log_z(weights):
             exact = exact_derivatives(path, LADDER[level])
             assert np.all(error < [0.05, 0.3])
             assert np.all(np.abs(value - exact) < bound * error + 1e-5)
-
-
-def test_every_state_is_counted():
-    path = small_rbm("marginal")
-    tempering = (
-        ParallelTempering(3, ladder=LADDER, adapt=False, n_sweeps=100, random_state=0)
-        .fit(path)
-        .run_
-    )
-    assert tempering.last.level_sums.shape == (2, 3, 5, 4)
-    # of scans 0, 1, …, 49 every fourth: 7 in the first half of 25, 6 in the second
-    np.testing.assert_array_equal(tempering.last.level_sums[0, ..., 0], 7)
-    np.testing.assert_array_equal(tempering.last.level_sums[1, ..., 0], 6)
-    assert tempering.last.summaries.shape == (3, 2, path.n_summaries)
-    rts = RTS(ladder=LADDER, n_sweeps=1000, sweeps_per_redraw=1, random_state=0).fit(path).run_
-    last = rts.rounds[-1]
-    assert last.level_sums.shape == (2, 10, 5, 4)
-    np.testing.assert_array_equal(last.level_sums[..., 0].sum(axis=(0, 2)), 10 * last.n_redraws)

@@ -46,12 +46,6 @@ def test_systematic_resampling_rounds_expected_counts(m, n):
     assert not counts[:, log_weights == -np.inf].any()
 
 
-@pytest.mark.parametrize("uniform", [0.0, np.nextafter(1, 0)])
-def test_systematic_resampling_at_the_ends_takes_no_dead_particle(uniform):
-    log_weights = np.array([-np.inf, 0.0, -1.0, -np.inf])
-    assert set(systematic(log_weights, 1000, uniform)) == {1, 2}
-
-
 # ---- estimates
 @pytest.mark.parametrize("resample_at", [0.0, 0.7, 1.0])
 def test_estimates_of_small_populations_are_unbiased(resample_at):

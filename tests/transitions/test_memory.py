@@ -242,16 +242,6 @@ def test_memory_stays_with_its_chain(name):
     assert abs(error) < 4.8 * estimator.log_partition_std_error_ + (0.3 if name == "RAISE" else 0)
 
 
-def test_memory_follows_ladders_of_new_lengths_and_draws():
-    tempering = ParallelTempering(4, "auto", 256, transition=Twin(), random_state=0)
-    assert len(tempering.fit(Gaussians()).run_.ladder) != 10  # the first round's
-    drawn = tempering.sample(Gaussians(), 50, np.random.default_rng(0))
-    assert drawn.shape == (50,)
-    # 50 nearly independent draws of variance 1/4: chi-square bounds 0.35 and 2.3 at 1e-7 either
-    # side
-    assert 0.35 < np.mean(4 * drawn**2) < 2.3
-
-
 # ---- tuning
 class Tuned(GuidedWalk):
     """Notes the ladders that it was tuned on; the tuned copy makes the moves."""

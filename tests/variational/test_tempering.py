@@ -33,27 +33,17 @@ def test_schedules_start_at_the_initial_temperature_and_would_reach_one_after_th
             "initial must be a temperature of at least 1",
         ),
         (
-            lambda: temperature_schedule("linear", np.nan, 3),
-            "initial must be finite",
-        ),
-        (
             lambda: temperature_schedule("linear", 2, -1),
             "n_sweeps must be an integer of at least 0",
         ),
-        (lambda: temperature_schedule("cosine", 2, 3), "schedule must be"),
         (
             lambda: temperature_schedule([2, np.inf]),
-            "schedule must be a sequence of finite temperatures",
-        ),
-        (
-            lambda: temperature_schedule([[2.0]]),
             "schedule must be a sequence of finite temperatures",
         ),
         (
             lambda: Annealed([2, 0.9]),
             "temperatures must be a sequence of finite temperatures of at least 1",
         ),
-        (lambda: temperature_ladder(1.0), "highest must be a temperature above 1"),
         (lambda: temperature_ladder(3.0, 1), "n_temperatures must be an integer of at least 2"),
         (lambda: GlobalTempering([1, 2], [0.0]), "one finite log C"),
         (lambda: LocalTempering([1, 2], [0.0, np.nan], 3), "one finite log C"),

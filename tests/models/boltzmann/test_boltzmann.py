@@ -156,13 +156,6 @@ def test_couplings_off_the_graph_are_zero():
             np.testing.assert_array_equal(model.couplings_ != 0, graph != 0)
 
 
-def test_an_l1_penalty_makes_couplings_zero_and_finds_the_ring():
-    ring = np.roll(np.eye(8), 1, axis=0) + np.roll(np.eye(8), -1, axis=0)
-    X = BoltzmannMachine.from_spins(0.5 * ring).sample(2000, random_state=0)
-    model = BoltzmannMachine(alpha=0.05, l1_ratio=1.0).fit(X)
-    np.testing.assert_array_equal(model.couplings_ != 0, ring != 0)
-
-
 def test_penalised_pseudo_likelihood_is_at_its_maximum():
     """The objective's slope is 0 where a coupling is not, and at most the penalty elsewhere."""
     X = random_model(6, seed=8).sample(300, random_state=0)

@@ -9,7 +9,6 @@ from scipy.stats import norm
 
 from sklpf import BDMC, HAIS, PartitionResult
 from sklpf.interop import from_decoder
-from sklpf.models.decoder._network import probes
 from sklpf.testing import check_path
 from sklpf.transitions import HMC, RandomWalk
 
@@ -93,13 +92,6 @@ def test_outputs_that_look_like_probabilities_are_logits_for_nobody():
         from_decoder(sigmoid, 2, pullback=pullback)
     for outputs in ("logits", "probabilities"):
         assert from_decoder(sigmoid, 2, pullback=pullback, outputs=outputs).outputs == outputs
-    # Honest logits that lie in [0, 1] at the first points.
-    few = Layers([2, 3, 1], 0.4, seed=4)
-    at_first = few.decoder(probes(2))
-    few.biases[-1] += 0.5 - at_first.mean()
-    at_first = few.decoder(probes(2))
-    assert np.all((at_first > 0) & (at_first < 1))
-    few.model()
 
 
 # ---- decoders that do not keep still
@@ -286,11 +278,7 @@ def test_rows_that_do_not_suit_are_refused():
     [
         (lambda X: (X[:, :2], X[:, :3]), "log variance of shape"),
         (lambda X: (X[:, :2],), "encoder must give mean and log variance"),
-        (lambda X: X[:, :2], "encoder must give mean and log variance"),
-        (lambda X: (X[:, :2] + 1e200, X[:, :2]), "the encoder's mean must be at most 1e[+]100"),
         (lambda X: (X[:, :2], X[:, :2] + 800), "encoder must give log variances within 461 of 0"),
-        (lambda X: (X[:, :2] + 1j, X[:, :2]), "encoder must give real numbers"),
-        (len, "encoder must give mean and log variance .*, a pair of arrays, got 12"),
         (lambda X: (X[:, :2] * np.nan, X[:, :2]), "NaN or infinity as mean"),
     ],
 )

@@ -100,18 +100,6 @@ def test_more_components_than_are_enumerated_are_annealed():
     np.testing.assert_array_equal(model.score_samples(rows[3:5]), values[3:5])
 
 
-def test_interval_of_enumerated_rows_is_the_sampling_error_alone(fitted):
-    model, X = fitted
-    interval = model.score_interval(X[:50], level=0.9)
-    values = model.score_samples(X[:50])
-    assert interval.partition == (interval.mean, interval.mean)
-    assert interval.combined == pytest.approx(interval.sampling)
-    half = 1.676551 * values.std(ddof=1) / np.sqrt(50)  # t quantile, 49 degrees of freedom
-    assert interval.sampling == pytest.approx(
-        (values.mean() - half, values.mean() + half), rel=1e-6
-    )
-
-
 def test_samples_have_the_moments_of_the_model(fitted):
     model, _ = fitted
     X, n = model.sample(20_000, random_state=0), 20_000
@@ -227,17 +215,3 @@ def test_inverse_transform_rebuilds_the_rows():
 def test_parameters_that_can_not_be_used_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         FactorialMixture(2, **parameters).fit(np.eye(4))
-
-
-def test_data_that_can_not_be_used_are_refused(fitted):
-    model, X = fitted
-    with pytest.raises(ValueError, match="too large to be squared"):
-        FactorialMixture(2).fit(np.full((4, 2), 1e200))
-    with pytest.raises(ValueError, match="too large to be squared"):
-        FactorialMixture(2, tempering="annealed").fit(np.eye(4) * 1e100)
-    with pytest.raises(ValueError, match="NaN"):
-        model.score_samples(np.full((2, 16), np.nan))
-    with pytest.raises(ValueError, match="a column for each of 8 components"):
-        model.inverse_transform(X[:, :5])
-    with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
-        model.sample(0)

@@ -4,8 +4,6 @@ reborn; and streams.
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
 
 from sklpf import FactorialMixture
 from sklpf.datasets import make_factorial_shapes
@@ -106,24 +104,6 @@ def test_no_move_lowers_the_bound(parameters):
         )
 
 
-def test_sparse_rows_give_the_model_of_dense_ones():
-    X, *_ = make_factorial_shapes(300, random_state=0)
-    X[np.abs(X) < 0.15] = 0
-    fits = (
-        FactorialMixture(8, n_moves=2, random_state=0).fit(kind(X))
-        for kind in (np.array, sp.csr_array)
-    )
-    dense, sparse = fits
-    np.testing.assert_allclose(sparse.components_, dense.components_, atol=1e-10)
-    np.testing.assert_allclose(sparse.transform(sp.csc_matrix(X)), dense.transform(X), atol=1e-8)
-    np.testing.assert_allclose(
-        sparse.score_samples(sp.coo_array(X)), dense.score_samples(X), rtol=1e-9
-    )
-    single = FactorialMixture(8, n_moves=2, random_state=0).fit(sp.csr_array(X, dtype=np.float32))
-    assert single.elbo_ == pytest.approx(dense.elbo_, rel=1e-4)
-    assert single.transform(X.astype(np.float32)).dtype == np.float32
-
-
 # -- streams
 def test_batches_lead_to_the_model_of_all_rows():
     X, _, components = make_factorial_shapes(3000, random_state=0)
@@ -145,18 +125,3 @@ def test_batches_lead_to_the_model_of_all_rows():
         0.01, rel=0.03
     )  # 48,000 values: 5 standard deviations
     np.testing.assert_allclose(np.sort(stream.activation_probability_), 0.3, atol=0.05)
-
-
-def test_batches_that_do_not_fit_leave_the_model_as_it_was():
-    X, *_ = make_factorial_shapes(200, random_state=0)
-    model = FactorialMixture(3, n_moves=0, random_state=0)
-    with pytest.raises(NotFittedError):
-        model.transform(X)
-    before = model.partial_fit(X).components_
-    with pytest.raises(ValueError, match="features"):
-        model.partial_fit(X[:, :5])
-    with pytest.raises(
-        ValueError, match="n_components is 4, but 3 were fitted; call fit to begin anew"
-    ):
-        model.set_params(n_components=4).partial_fit(X)
-    assert model.components_ is before

@@ -69,7 +69,7 @@ def brute_force(X, *parameters):
     return np.array([logsumexp(np.add(*reference(x, states, *parameters))) for x in X])
 
 
-SHAPES = [(1, 1), (1, 3), (2, 1), (5, 4), (6, 30)]
+SHAPES = [(1, 1), (2, 1), (6, 30)]
 
 
 # ---- exact values
@@ -157,6 +157,7 @@ def test_annealing_equals_the_plain_loop(n_components, n_features, reverse):
     assert_annealing_equals_the_loop(make_path(n_components, n_features)[0].row(0), reverse)
 
 
+@pytest.mark.large  # its program takes long to compile
 def test_exchange_equals_the_plain_loop():
     assert_exchange_equals_the_loop(make_path(5, 2)[0].row(0))
 
@@ -194,25 +195,25 @@ def test_estimators_agree_with_enumeration(name):
 @pytest.mark.parametrize("estimator", [Exact(), AIS(20, 10, random_state=0)], ids=["Exact", "AIS"])
 def test_a_row_has_the_same_bits_in_any_company(estimator):
     parameters = make_parameters(12, 37)
-    X = make_rows(parameters, 200)
+    X = make_rows(parameters, 80)
 
     def log_likelihood(X):
         with may_not_converge():
             return estimator.fit(FactorialPath(X, *parameters)).log_partition_
 
     everything = log_likelihood(X)
-    order = np.random.default_rng(2).permutation(200)[:50]
+    order = np.random.default_rng(2).permutation(80)[:20]
     np.testing.assert_array_equal(log_likelihood(X[order]), everything[order])
     np.testing.assert_array_equal(log_likelihood(np.asfortranarray(X[order])), everything[order])
-    for t in (0, 63, 199):
+    for t in (0, 63):
         np.testing.assert_array_equal(log_likelihood(X[t : t + 1]), everything[t : t + 1])
     with joblib.parallel_config(backend="loky", n_jobs=2):
-        np.testing.assert_array_equal(log_likelihood(X[:30]), everything[:30])
+        np.testing.assert_array_equal(log_likelihood(X[:9]), everything[:9])
 
 
 # ---- extreme values
-@pytest.mark.parametrize("noise", [1e-12, 1e-3, 1e8])
-@pytest.mark.parametrize("scale", [0.0, 1e-6, 1.0, 1e9])
+@pytest.mark.parametrize("noise", [1e-12, 1e8])
+@pytest.mark.parametrize("scale", [0.0, 1e9])
 def test_extreme_values_stay_finite(noise, scale):
     means, covariance, _, probability = make_parameters(4, 3)
     parameters = means, covariance, noise, probability
@@ -224,17 +225,6 @@ def test_extreme_values_stay_finite(noise, scale):
     with may_not_converge():
         sampled = AIS(30, 30, random_state=0).fit(path)
     assert np.all(np.isfinite(sampled.log_partition_))
-
-
-def test_certain_components_and_no_covariance():
-    means, _, noise, _ = make_parameters(3, 2)
-    parameters = means, np.zeros((3, 3)), noise, np.array([1e-300, 1 - 1e-16, 0.5])
-    X = np.array([[0.3, -0.2]])
-    path = FactorialPath(X, *parameters, LADDER)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        expected = brute_force(X, *parameters)
-    np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-10)
-    check_path(path.row(0))
 
 
 # ---- what is wrong is said in one sentence
@@ -251,14 +241,9 @@ GOOD = {
     ("name", "value", "message"),
     [
         ("X", np.zeros(3), r"X must have the shape \(n_rows, 3\)"),
-        ("X", np.zeros((2, 4)), r"X must have the shape \(n_rows, 3\)"),
-        ("X", np.zeros((0, 3)), "X must hold at least one row"),
         ("X", np.full((2, 3), np.nan), "X must be finite"),
         ("X", np.full((2, 3), 1e200), "X must be small enough"),
-        ("components", np.ones(3), "components must have the shape"),
-        ("components", np.full((2, 3), np.inf), "components must be finite"),
         ("component_covariance", np.eye(3), r"component_covariance must have the shape \(2, 2\)"),
-        ("component_covariance", np.full((2, 2), np.nan), "component_covariance must be finite"),
         (
             "component_covariance",
             [[1.0, 0.5], [0.0, 1.0]],
@@ -270,16 +255,10 @@ GOOD = {
             "component_covariance must be positive semidefinite",
         ),
         ("noise_variance", 0.0, "noise_variance must be positive and finite"),
-        ("noise_variance", np.nan, "noise_variance must be positive and finite"),
         ("activation_probability", [0.5], r"activation_probability must have the shape \(2,\)"),
         (
             "activation_probability",
             [0.5, 1.0],
-            "activation_probability must lie strictly between 0 and 1",
-        ),
-        (
-            "activation_probability",
-            [0.5, np.nan],
             "activation_probability must lie strictly between 0 and 1",
         ),
     ],

@@ -146,8 +146,9 @@ def test_no_sweep_lowers_its_objective(kind, diagonal, learned):
         assert np.all(np.diff(objective) >= -1e-11 * np.abs(objective[1:]))
 
 
-@pytest.mark.parametrize("diagonal", [False, True])
-@pytest.mark.parametrize("learned", [(), ALL])
+@pytest.mark.parametrize(
+    ("diagonal", "learned"), [(False, ALL), pytest.param(True, (), marks=pytest.mark.large)]
+)
 def test_gradient_is_zero_at_the_fixed_point(diagonal, learned):
     """Central differences of the direct formula in every variational parameter and learned
     hyperparameter.
@@ -238,8 +239,6 @@ def test_bounds_stay_below_the_enumerated_evidence(kind, diagonal):
 
 
 # -- invariances
-
-
 def test_jitter_moves_only_sweeps_above_one():
     X = rows()
     plain, moved = make_posterior(X, 4), make_posterior(X, 4, jitter=np.random.default_rng(0))

@@ -5,13 +5,9 @@ import itertools
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.optimize import check_grad
 from scipy.special import expit, logsumexp
-from scipy.stats import norm
 
 from sklpf import AIS, Exact, GaussianRBM, ParallelTempering
-from sklpf.models.gaussian_rbm.learning._contrastive_divergence import gradient
-from sklpf.models.gaussian_rbm.learning._parameters import Parameters
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
@@ -92,19 +88,6 @@ def test_one_column_integrates_to_one():
     assert logsumexp(path.enumerate_block(0, 0)) == pytest.approx(0.0, abs=1e-10)
 
 
-def test_the_model_is_a_mixture_of_gaussians():
-    model = random_model(4, 3)
-    hidden = all_hidden(4)
-    means = model.intercept_visible_ + hidden @ model.components_
-    log_weights = log_joint(model, means, hidden)
-    log_weights -= logsumexp(log_weights)
-    v = np.random.default_rng(2).normal(scale=3, size=(20, 3))
-    spread = np.sqrt(model.variances_)
-    parts = norm.logpdf(v[:, np.newaxis], means, spread).sum(axis=2)
-    mixture = logsumexp(parts + log_weights, axis=1)
-    np.testing.assert_allclose(model.score_samples(v), mixture, rtol=0, atol=1e-9)
-
-
 def test_hidden_units_are_those_of_the_joint_density():
     model = random_model(3, 4)
     v = np.random.default_rng(3).normal(scale=2, size=(6, 4))
@@ -112,27 +95,6 @@ def test_hidden_units_are_those_of_the_joint_density():
     columns = np.stack([log_joint(model, v, np.tile(h, (6, 1))) for h in hidden], axis=1)
     posterior = np.exp(columns - logsumexp(columns, axis=1, keepdims=True))
     np.testing.assert_allclose(model.transform(v), posterior @ hidden, rtol=0, atol=1e-12)
-
-
-def test_gradient_is_that_of_the_free_energy():
-    model = random_model(3, 2)
-    v = np.random.default_rng(4).normal(scale=2, size=(7, 2))
-    shapes = [(3, 2), (2,), (3,), (2,)]
-    edges = np.cumsum([np.prod(shape) for shape in shapes])[:-1]
-
-    def parameters(values):
-        parts = [p.reshape(s) for p, s in zip(np.split(values, edges), shapes)]
-        return Parameters(*parts[:3], np.exp(parts[3]))
-
-    def mean_log_f(values):
-        return parameters(values).log_f(v).mean()
-
-    def slopes(values):
-        return np.concatenate([part.ravel() for part in gradient(parameters(values), v)])
-
-    start = [*model._parameters[:3], np.log(model.variances_)]
-    values = np.concatenate([part.ravel() for part in start])
-    assert check_grad(mean_log_f, slopes, values) < 1e-5
 
 
 def test_path_and_gibbs_sweeps_keep_the_contract():

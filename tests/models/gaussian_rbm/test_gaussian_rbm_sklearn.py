@@ -52,13 +52,9 @@ def test_rows_that_are_too_far_away_have_no_likelihood():
     ("changed", "message"),
     [
         ({"components": [[np.nan, 1.0]]}, "components contains NaN"),
-        ({"components": [1.0, 1.0]}, "Expected 2D array"),
         ({"intercept_visible": [0.0]}, "intercept_visible must have shape"),
-        ({"intercept_hidden": [np.inf]}, "intercept_hidden contains infinity"),
         ({"variances": [1.0, 0.0]}, "variances_ must be positive and finite"),
-        ({"variances": [1.0, -1.0]}, "variances_ must be positive and finite"),
         ({"visible_variance": [0.0, 1.0]}, "visible_variance_ must be positive and finite"),
-        ({"components": [[1e200, 1.0]]}, "components must be at most"),
         ({"variances": [1e-300, 1.0], "components": [[1e10, 1.0]]}, "variances_ must be positive"),
         ({"visible_mean": [1e200, 1.0]}, "visible_mean must be at most"),
     ],

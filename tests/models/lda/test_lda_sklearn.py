@@ -17,17 +17,6 @@ pytestmark = [
 ]
 
 
-def test_parameters_begin_as_those_of_scikit_learn():
-    names = list(LatentDirichletAllocation().get_params(deep=False))
-    theirs = Reference().get_params(deep=False)
-    ours = LatentDirichletAllocation().get_params(deep=False)
-    assert {name: ours[name] for name in theirs} == theirs
-    assert set(theirs) < set(names)
-    attributes = {name for name in vars(Reference(2).fit(np.eye(3))) if name.endswith("_")}
-    model = LatentDirichletAllocation(2).fit(np.eye(3))
-    assert attributes <= {name for name in dir(model) if hasattr(model, name)}
-
-
 # ---- against scikit-learn's class
 def corpus(n=300, dtype=np.float64, random_state=0):
     X, _, _ = make_bars_corpus(

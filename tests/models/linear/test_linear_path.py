@@ -4,6 +4,10 @@ rows.
 
 import numpy as np
 import pytest
+from continuous_models import (
+    assert_kernel_writes_all_values,
+    assert_programs_are_those_of_the_loops,
+)
 from known_rows import make_rows_problem
 from scipy.special import logsumexp
 from scipy.stats import chi2, multivariate_normal
@@ -11,10 +15,7 @@ from scipy.stats import chi2, multivariate_normal
 from sklpf import HAIS, Exact
 from sklpf.models import LinearPath
 from sklpf.paths import Stream, stream_key
-from sklpf.paths._base import map_state
-from sklpf.programs import _plain, _programs
 from sklpf.testing import check_path
-from sklpf.transitions import HMC
 
 PRIORS = ("laplace", "gaussian")
 
@@ -62,35 +63,12 @@ def test_a_row_has_the_density_of_the_model(prior, n_components, n_features):
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("n_components", [3, 8])
 def test_kernels_do_what_the_plain_methods_say(prior, n_components):
-    from sklpf.kernels import njit
-    from sklpf.kernels._densities import Values, evaluate
-
-    @njit
-    def call(density, position, values):
-        evaluate(density, position, values)
-
-    row = model(n_components, 4, prior=prior).row(0).with_ladder(np.linspace(0, 1, 6))
-    state = row.sample_base(9, Stream(stream_key(1)))
-    values = Values(
-        *(np.full(shape, np.nan) for shape in (9, 9, (9, n_components), (9, n_components)))
-    )
-    call(row.packed, state.position, values)
-    for found, expected in zip(values, (*row.ends(state), *row.gradients(state))):
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
-    move, stream = HMC().tune(row, stream_key(2)), Stream(stream_key(3))
-    memory, levels = (
-        move.init(row, state, stream.aside("memory")),
-        np.repeat(np.arange(6)[:, np.newaxis], 9, axis=1),
-    )
-    plain = _plain.anneal(row, move, state, memory, levels, stream.at(1))
-    fused = _programs.anneal(row, move, state, memory, levels, stream.at(1))
-    for found, expected in zip(fused, plain):
-        map_state(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10), found, expected
-        )
+    row = model(n_components, 4, prior=prior).row(0)
+    assert_kernel_writes_all_values(row)
+    assert_programs_are_those_of_the_loops(row)
 
 
-@pytest.mark.parametrize("n_features", [1, 2, 3])
+@pytest.mark.parametrize("n_features", [1, 3])
 def test_two_causes_agree_with_quadrature(n_features):
     path = model(2, n_features)
     grid = np.linspace(-14, 14, 1401)
@@ -132,7 +110,7 @@ def test_without_components_rows_are_noise():
     np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("n_components", "n_features"), [(4, 4), (7, 3), (2, 5)])
+@pytest.mark.parametrize(("n_components", "n_features"), [(7, 3), (2, 5)])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_a_gaussian_prior_has_a_closed_form_at_any_scale(n_components, n_features, scale):
     path = model(n_components, n_features, prior="gaussian")

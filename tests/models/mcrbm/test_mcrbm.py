@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from continuous_models import (
-    assert_family_has_its_slopes,
     assert_kernel_writes_all_values,
     assert_programs_are_those_of_the_loops,
     log_integral,
@@ -13,10 +12,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, HAIS, MeanCovarianceRBM, ParallelTempering
-from sklpf.models.mcrbm._units import UnitsFamily
 from sklpf.paths import Stream, stream_key
-
-ORDER = [3, 0, 4, 1, 2]
 
 
 def parameters(n_features, seed=0, n_factors=5, n_covariance=5, n_mean=5):
@@ -36,21 +32,6 @@ def model(n_features, seed=0, **others):
     return MeanCovarianceRBM.from_parameters(
         **{**parameters(n_features, seed), "random_state": 0, **others}
     )
-
-
-def estimate(parameters):
-    machine = MeanCovarianceRBM.from_parameters(
-        **parameters, random_state=0
-    ).estimate_log_partition()
-    return machine.log_partition_, machine.log_partition_std_error_
-
-
-def test_slopes_are_those_of_differences():
-    rng, family = np.random.default_rng(0), UnitsFamily(5, 4, 3, 2)
-    units = MeanCovarianceRBM.from_parameters(**parameters(2, 0, 5, 4, 3))._units()
-    assert_family_has_its_slopes(family, family.pack(units), rng.normal(size=(6, 2)), rng)
-    for old, new in zip(units, family.unpack(family.pack(units))):
-        np.testing.assert_allclose(old, new, rtol=1e-14)
 
 
 def test_the_density_is_that_of_the_energy():
@@ -120,27 +101,6 @@ def test_log_z_without_weights_is_closed():
         assert estimator.fit(machine).log_partition_ == pytest.approx(expected, abs=1e-9)
 
 
-def test_signs_and_the_order_of_units_do_not_matter():
-    """For log f but for rounding; -x has the same log Z. Two comparisons, 5 standard errors: false
-    alarm 1e-6.
-    """
-    first = parameters(3)
-    log_z, error = estimate(first)
-    assert estimate(first | {"factors": -first["factors"]})[0] == pytest.approx(log_z, abs=1e-9)
-    turned = {
-        name: first[name][ORDER]
-        for name in ("mean_components", "intercept_mean", "intercept_covariance")
-    }
-    turned |= {"factors": first["factors"][ORDER], "pooling": first["pooling"][ORDER][:, ORDER]}
-    machines = [MeanCovarianceRBM.from_parameters(**numbers) for numbers in (first, first | turned)]
-    X = np.random.default_rng(0).normal(size=(5, 3))
-    np.testing.assert_allclose(machines[0]._log_density(X), machines[1]._log_density(X), rtol=1e-12)
-    mirror = {name: -first[name] for name in ("mean_components", "intercept_visible")}
-    for changes in (turned, mirror):
-        other, other_error = estimate(first | changes)
-        assert abs(other - log_z) < 5 * np.hypot(error, other_error)
-
-
 def test_units_of_the_rows():
     """Rows in other units: log f stays, and what is integrated grows by d log scale."""
     X, first = np.random.default_rng(0).normal(size=(4, 3)), model(3)
@@ -185,11 +145,8 @@ def test_samples_have_the_model_s_virial():
             {"pooling": np.ones((4, 5))},
             r"pooling must have shape \(5, 5\) to fit the others, got \(4, 5\)",
         ),
-        ({"mean_components": np.ones((5, 2))}, r"mean_components must have shape \(5, 3\)"),
-        ({"intercept_visible": np.ones(2)}, r"intercept_visible must have shape \(3,\)"),
         ({"intercept_mean": np.full(5, np.nan)}, "intercept_mean contains NaN"),
         ({"noise_std": 0.0}, "noise_std must be positive and finite, .* got 0"),
-        ({"scale": -1.0}, "scale must be positive and finite, .* got -1"),
     ],
 )
 def test_bad_parameters_are_named(change, sentence):

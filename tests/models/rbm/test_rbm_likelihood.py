@@ -222,29 +222,6 @@ def test_score_interval_adds_both_errors():
         assert all(type(end) is float for end in pair)
 
 
-@pytest.mark.parametrize("estimator", [None, Exact(), Known(30.0)])
-def test_the_path_is_built_once(estimator, monkeypatch):
-    built, path = [], BernoulliRBM.path
-
-    def counted(self, *arguments, **options):
-        built.append(1)
-        return path(self, *arguments, **options)
-
-    monkeypatch.setattr(BernoulliRBM, "path", counted)
-    model = small_model(partition_estimator=estimator)
-    model.score(states(5))
-    assert len(built) == 1
-    model.score(states(5)), model.score_samples(states(5)), model.score_interval(states(5))
-    assert np.isfinite(
-        [model.log_partition_, model.log_partition_std_error_, *model.log_partition_interval_]
-    ).all()
-    assert model.partition_estimator_.converged_
-    assert len(built) == 1
-    again = small_model(partition_estimator=estimator)
-    again.score_interval(states(5))
-    assert len(built) == 2
-
-
 # ---- paths and known weights
 
 

@@ -17,7 +17,7 @@ from scipy.stats import t as student_t
 
 from sklpf import BernoulliRBM, Exact, ParallelTempering
 from sklpf.models import RBMPath
-from sklpf.models.rbm._ratio_path import EndParameters, RBMRatioPath, align, match_units
+from sklpf.models.rbm._ratio_path import EndParameters, RBMRatioPath
 from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
@@ -113,41 +113,6 @@ def test_ends_are_renewed_by_the_ladders_own_draws():
         assert kept.v[0].sum() != 1 or kept.v[3].sum() != 5  # an ordinary sweep
 
 
-def test_draws_that_differ_between_ladders_are_doubted():
-    a, b, path = make_path(n_draws=500)
-    assert path.draw_alarms == ()
-    stuck = np.repeat(np.eye(6)[:3, np.newaxis], 500, axis=1)
-    (alarm,) = RBMRatioPath(a, b, path.draws[0], stuck).draw_alarms
-    assert "draws of the second model differ between ladders" in alarm
-
-
-# ---- units that do the same
-def test_permuted_units_are_matched():
-    rng = np.random.default_rng(0)
-    weights, order = rng.normal(size=(8, 20)), rng.permutation(8)
-    pairs = match_units(
-        weights, weights[order] + rng.normal(scale=0.1, size=(8, 20)), np.full(20, 0.2)
-    )
-    np.testing.assert_array_equal(order[pairs[:, 1]], pairs[:, 0])
-    assert len(pairs) == 8
-    assert len(match_units(weights, -weights, np.full(20, 0.2))) < 8
-
-
-def test_units_of_one_model_alone_get_a_counterpart_of_zeros():
-    rng = np.random.default_rng(0)
-    a, b = random_parameters(rng, 2), random_parameters(rng, 3)
-    weights, hidden = align(a, b, np.array([[1, 2]]))
-    np.testing.assert_array_equal(
-        weights[0], [a.weights[1], a.weights[0], np.zeros(6), np.zeros(6)]
-    )
-    np.testing.assert_array_equal(
-        weights[1], [b.weights[2], np.zeros(6), b.weights[0], b.weights[1]]
-    )
-    np.testing.assert_array_equal(
-        hidden, [[a.hidden[1], a.hidden[0], 0, 0], [b.hidden[2], 0, b.hidden[0], b.hidden[1]]]
-    )
-
-
 # ---- the log ratio
 def models(scale, n_a=4, n_b=6, seed=0):
     """Two models of 12 visible units; where they share hidden units, these differ by a tenth."""
@@ -229,10 +194,3 @@ def test_draws_of_a_model_cover_a_region_that_their_first_run_has_missed(monkeyp
     # Where a second run misses them as well there is no path.
     monkeypatch.setattr(RBMPath, "with_regions", lambda path, regions: path)
     assert smaller._ratio_path(larger) is None
-
-
-def test_there_is_no_path_between_models_of_different_units():
-    a, b = models(1.0)
-    other = BernoulliRBM.from_parameters(np.zeros((2, 3)), np.zeros(3), np.zeros(2))
-    assert a._ratio_path(other) is None
-    assert a._ratio_path(object()) is None
