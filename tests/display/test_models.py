@@ -6,15 +6,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.legend import Legend
-from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklpf import (
     BernoulliRBM,
     LatentDirichletAllocation,
-    LinearGenerativeModel,
     compare,
     compare_evidence,
     compare_fits,
@@ -145,19 +142,6 @@ def test_components_are_images_side_by_side(rbm):
     assert mosaic.shape == (37, 56)
     largest = np.abs(rbm.components_).max()
     assert display.ax_.images[0].get_clim() == (-largest, largest)
-
-
-def test_whitened_components_are_drawn_as_the_rows_that_they_stand_for():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 9)) @ rng.normal(size=(9, 9)) + 5
-    whitening = PCA(4, whiten=True).fit(X)
-    model = LinearGenerativeModel(prior="gaussian", random_state=0).fit(whitening.transform(X))
-    display = ComponentsDisplay.from_estimator(
-        make_pipeline(FunctionTransformer(), model), whitening=whitening
-    )
-    scales = np.sqrt(whitening.explained_variance_)
-    expected = model.components_ * scales @ whitening.components_
-    np.testing.assert_allclose(display.images.reshape(-1, 9), expected, atol=1e-12)
 
 
 def test_models_without_components_are_refused():

@@ -72,22 +72,6 @@ def test_names_of_arrays(expected):
             from_torch(empty)
 
 
-def test_square_weights_must_be_said_to_be_one_way():
-    square, hidden = RNG.normal(size=(4, 4)), RNG.normal(size=4)
-    rbm = module(square, hidden=hidden)
-    with pytest.raises(
-        ValueError, match="4 visible and 4 hidden units, .* give visible_first=True"
-    ):
-        from_torch(rbm)
-    np.testing.assert_array_equal(from_torch(rbm, visible_first=False).components_, square)
-    np.testing.assert_array_equal(from_torch(rbm, visible_first=True).components_, square.T)
-    with pytest.raises(
-        ValueError,
-        match=r"the weights must have the shape \(4, 3\) to fit the biases, got \(3, 4\)",
-    ):
-        from_torch(module(), visible_first=True)
-
-
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [

@@ -1,7 +1,6 @@
 """compare: the paired difference of two models' held-out log-likelihoods."""
 
 import copy
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -172,22 +171,6 @@ def test_what_is_not_trusted_is_said_with_the_models_name():
     assert found.method == "difference"
     assert not found.converged
     assert found.reasons[0].startswith("model_b: log Z is not to be trusted")
-
-
-def test_a_model_without_normaliser():
-    X = np.random.default_rng(0).normal(size=(60, 3))
-    proper = ProductOfExperts(algorithm="ml", random_state=0).fit(X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of training
-        improper = ProductOfExperts(2, max_iter=1, random_state=0).fit(X)
-    with pytest.warns(ConvergenceWarning, match="no likelihood"):
-        found = compare(improper, proper, X)
-    assert found.mean == -np.inf
-    assert found.combined == found.sampling == found.partition == (-np.inf, -np.inf)
-    assert not found.converged
-    assert "model_a: rows have no likelihood" in found.reasons[0]
-    with pytest.warns(ConvergenceWarning, match="no likelihood"):
-        assert improper.score_interval(X).combined == (-np.inf, -np.inf)
 
 
 # ---- pipelines

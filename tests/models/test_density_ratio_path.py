@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t as student_t
 
 from sklpf import HAIS, MeanCovarianceRBM, ParallelTempering, ProductOfExperts, compare
-from sklpf.paths import Stream, stream_key
+from sklpf.paths import stream_key
 from sklpf.testing import check_transition
 from sklpf.transitions import HMC
 
@@ -47,35 +47,6 @@ def ratio_result(a, b):
 
 def tempered(model):
     return model.set_params(partition_estimator=ParallelTempering(n_sweeps=1024))
-
-
-def two_products():
-    return product(0), product(1, heavy=True)
-
-
-def two_classes():
-    return product(0, heavy=True), units(0)
-
-
-@pytest.mark.large
-@pytest.mark.parametrize("make", [two_products, two_classes], ids=["models0", "models1"])
-def test_the_ends_are_the_models(make):
-    models = make()
-    path = tempered(models[0])._ratio_path(tempered(models[1]))
-    draws = [
-        path.sample_base(20, Stream(stream_key(0))),
-        path.sample_target(20, Stream(stream_key(0))),
-    ]
-    a, b = (model.path() for model in models)
-    for state in draws:
-        rows = a.rows(a.at(path.position(state)))
-        volume = a.raw_log_density(path.position(state)) - models[0]._log_density(
-            rows
-        )  # of a's coordinates
-        log_f = path.log_f_ladder(state)
-        np.testing.assert_allclose(log_f[:, 0] - volume, models[0]._log_density(rows), atol=1e-10)
-        np.testing.assert_allclose(log_f[:, -1] - volume, models[1]._log_density(rows), atol=1e-10)
-        np.testing.assert_allclose(volume, volume[0], atol=1e-10)
 
 
 def test_moves_leave_every_level_invariant():

@@ -82,18 +82,6 @@ def test_texts_are_sent_to_a_counter_of_words(X):
             copy.deepcopy(model).fit(X)
 
 
-@pytest.mark.parametrize("wrong", ["ais", AIS])
-def test_what_is_no_estimator_is_told_what_one_is(wrong):
-    with pytest.raises(
-        ValueError, match=r"must be an estimator of log Z \(such as AIS\(\)\) or None"
-    ):
-        BernoulliRBM(partition_estimator=wrong).fit(GOOD)
-    with pytest.raises(ValueError, match=r"must be a move \(such as HMC\(\)\) or None. Got 'hmc'"):
-        AIS(transition="hmc").fit(
-            BernoulliRBM.from_parameters(np.ones((2, 3)), np.zeros(3), np.zeros(2))
-        )
-
-
 @pytest.mark.parametrize(
     ("unfitted", "names"),
     [

@@ -43,16 +43,6 @@ def test_is_right_at_a_known_log_partition(kind):
     assert 0.97 * 1500 * 100 <= fitted.result_.n_sweeps <= 1500 * 100
 
 
-def test_what_chains_should_visit_is_kept():
-    problem = make_rbm_problem("easy")
-    ladder, prior = np.array([0.0, 0.1, 0.4, 1.0]), np.array([1.0, 2.0, 3.0, 4.0])
-    sams = SAMS(ladder=ladder, prior=prior, n_sweeps=2000, random_state=0).fit(problem.path)
-    np.testing.assert_allclose(sams.result_.diagnostics["shares"], prior / 10, atol=0.05)
-    assert (
-        abs(sams.log_partition_ - problem.log_partition) < T_BOUND * sams.log_partition_std_error_
-    )
-
-
 def test_tolerance_is_met_by_more_rounds(kind):
     problem = make_rbm_problem("easy")
     fitted = kind(n_temperatures=10, n_sweeps=300, tol=0.04, random_state=0).fit(problem.path)
@@ -97,22 +87,3 @@ def test_base_draws_outside_of_the_target_are_no_confident_wrong_answer(kind):
     for seed in (0, 1):
         fitted = quietly(kind(20, 15, 400, random_state=seed), path)
         assert abs(fitted.log_partition_ - truth) < 4 * fitted.log_partition_std_error_ < 0.6
-
-
-# ---- bad input
-@pytest.mark.parametrize(
-    ("estimator", "message"),
-    [
-        (SAMS(exponent=1.0), "exponent"),
-        (SAMS(update="both"), "update"),
-        (SAMS(n_sweeps=15), "n_sweeps"),
-        (SAMS(prior=np.zeros(100)), "prior must hold 100 positive numbers"),
-        (SAMS(prior=np.array(["a", "b"])), "prior must be real numbers"),
-        (SAMS(prior=1e300), "prior must leave each level a share"),
-        (WangLandau(flatness=1.0), "flatness"),
-        (WangLandau(n_sweeps=40, sweeps_per_redraw=4), "n_sweeps must be at least 64"),
-    ],
-)
-def test_bad_parameters_are_named(estimator, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        clone(estimator).fit(make_rbm_problem("easy").path)

@@ -107,23 +107,6 @@ def test_ladders():
     )  # a pilot of 10 levels; all go back down
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"n_chains": 1}, "n_chains"),
-        ({"ladder": "cubic"}, "ladder"),
-        ({"ladder": []}, "ladder must be a sequence of at least 2"),
-        ({"ladder": [0, 2]}, r"ladder must hold inverse temperatures in \[0, 1\]"),
-        ({"ladder": [0, 0.5, 0.5, 1]}, "ladder must be strictly increasing"),
-        ({"checkpoint": 5}, "checkpoint"),
-        ({"random_state": -1}, "random_state"),
-    ],
-)
-def test_rejects_parameters(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        AIS(**{"random_state": 0, **parameters}).fit(make_rbm_problem("easy").path)
-
-
 @pytest.mark.shared
 @pytest.mark.parametrize(
     ("name", "n_temperatures"),

@@ -10,7 +10,6 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import BernoulliRBM, Gaussian, GeometricPath, ImportanceSampling, StudentT, Uniform
-from sklpf.paths import Path
 from sklpf.testing import check_partition_estimator
 from sklpf.uncertainty import log_mean_exp
 
@@ -82,32 +81,6 @@ def test_proposals_stand_in_for_the_base(proposal):
     fitted = fit(away, n_samples=2000, proposal=proposal)
     assert fitted.converged_
     assert abs(fitted.log_partition_ - NORMAL) < 4.5 * fitted.log_partition_std_error_
-
-
-class Coin(Path):
-    """Two states with f = 1 and f = 3, a uniform base, and no moves."""
-
-    base_log_partition = 0.0
-
-    def __init__(self, heavy=3.0):
-        self.heavy = heavy
-
-    def log_f(self, state, levels):
-        return np.where(levels == 0, -np.log(2), np.where(state == 1, np.log(self.heavy), 0.0))
-
-    def sample_base(self, n, stream):
-        return stream.generator().integers(2, size=n)
-
-
-def test_without_moves_the_number_is_a_lower_bound():
-    fitted = fit(Coin())
-    assert fitted.result_.statement == "lower bound"
-    assert fitted.converged_
-    low, high = fitted.log_partition_interval_
-    assert low <= np.log(4) <= high == np.inf
-    assert (
-        abs(fitted.log_partition_ - np.log(4)) < 4.5 * fitted.log_partition_std_error_
-    )  # a false alarm in 7e-6
 
 
 def test_bad_proposals_are_refused():

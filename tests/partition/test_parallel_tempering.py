@@ -111,21 +111,6 @@ def test_samples_have_the_models_means():
     assert statistic > chi2.ppf(1e-4, 64)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"n_ladders": 1}, "n_ladders"),
-        ({"tol": 0}, "tol"),
-        ({"ladder": [0.0, 2.0]}, r"\[0, 1\]"),
-        ({"ladder": [0.1, 1.0]}, "begin at 0"),
-        ({"adapt": False}, "adapt=False"),
-    ],
-)
-def test_bad_parameters_are_named(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        ParallelTempering(**parameters).fit(make_rbm_problem("easy").path)
-
-
 def test_ladders_of_which_some_sit_in_a_spike_are_in_different_modes():
     """Between the ladders places differ by little, and log f by 17 nats."""
 

@@ -118,30 +118,6 @@ def test_left_and_right_sums_lie_on_both_sides_of_a_tempered_path():
     )
 
 
-# ---- what a run keeps
-def test_vectors_are_those_of_the_levels_they_were_moved_at(sampled):
-    """At equilibrium log f of x is largest, against log Z, near the level that x was moved at."""
-    _, sampler = sampled
-    samples, run = sampler.run_.samples, sampler.run_
-    assert (
-        len(samples.levels)
-        == len(samples.vectors)
-        == len(samples.slopes)
-        == len(samples.groups)
-        <= 20_000
-    )
-    assert np.all(np.bincount(samples.groups, minlength=10) > 0)
-    curve = sampler.result_.log_partition_curve
-    likeliest = (samples.vectors - curve).argmax(axis=1)
-    assert np.corrcoef(likeliest, samples.levels)[0, 1] > 0.5
-    steps = np.diff(samples.vectors, axis=1) / np.diff(run.ladder)
-    slopes = np.broadcast_to(samples.slopes, samples.vectors.shape)
-    # log f is convex in beta: a chord's slope lies between those at its ends; float32 of numbers up
-    # to 1e3
-    assert np.all(steps > slopes[:, :-1] - 0.05)
-    assert np.all(steps < slopes[:, 1:] + 0.05)
-
-
 # ---- alarms
 def test_a_method_is_never_surer_than_the_run_it_reads():
     path = make_rbm_problem("sharp digits").path

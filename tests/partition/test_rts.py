@@ -111,20 +111,6 @@ def test_sees_no_hidden_mode_as_its_documentation_says():
 
 
 # ---- bad input
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"n_chains": 9}, "n_chains"),
-        ({"n_sweeps": 10}, "n_sweeps"),
-        ({"n_sweeps": 40, "sweeps_per_redraw": 4}, "n_sweeps must be at least 64"),
-        ({"tol": 0.0}, "tol"),
-        ({"prior": np.inf}, "prior"),
-        ({"prior": np.ones(7)}, "prior must hold 100 positive numbers"),
-    ],
-)
-def test_bad_parameters_are_named(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        RTS(**parameters).fit(make_rbm_problem("easy").path)
 
 
 class Broken(Path):

@@ -8,7 +8,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import SMC, RandomWalk
 from sklpf.paths import LADDERS
-from sklpf.uncertainty import log_mean_exp
 
 
 @pytest.mark.parametrize(
@@ -28,57 +27,6 @@ def test_any_ladder_is_unbiased(ladder, weights):
     assert abs(relative.mean() - 1) < 4.5 * relative.std(ddof=1) / np.sqrt(
         50
     )  # t with 49 df: false alarm 4e-5 each
-
-
-def test_diagnostics_agree_with_their_definitions():
-    problem = make_rbm_problem("medium")
-    smc = quietly(SMC(30, 20, 6, ladder="linear", random_state=0), problem.path)
-    run, result = smc.run_, smc.result_
-    diagnostics = result.diagnostics
-    by_population = diagnostics["log_partition_by_population"]
-    np.testing.assert_allclose(by_population, run.log_means[:, -1], atol=1e-10)
-    assert smc.log_partition_ == pytest.approx(log_mean_exp(by_population))
-    np.testing.assert_allclose(result.log_partition_curve, log_mean_exp(run.log_means, axis=0))
-    assert result.log_partition_curve[-1] == pytest.approx(smc.log_partition_)
-    relative = np.exp(by_population - by_population.max())
-    without = np.log([np.delete(relative, g).mean() for g in range(6)])
-    jackknife = np.sqrt(5 / 6 * np.sum((without - without.mean()) ** 2))
-    delta = relative.std(ddof=1) / relative.mean() / np.sqrt(6)
-    assert diagnostics["group_std_error"] == pytest.approx(max(jackknife, delta))
-    weights = np.exp(run.log_weights - run.log_weights.max()).ravel()
-    assert diagnostics["effective_families"] == pytest.approx(
-        weights.sum() ** 2 / np.sum(weights**2)
-    )
-    assert diagnostics["family_std_error"] == pytest.approx(
-        weights.std(ddof=1) / weights.mean() / np.sqrt(180)
-    )
-    forward, reverse = (
-        max(diagnostics["group_std_error"], diagnostics["family_std_error"]),
-        run.down,
-    )
-    up = np.column_stack([np.zeros(30), np.cumsum(reverse, axis=1)])  # as many chains go back down
-    growth = []
-    for g in range(6):
-        cuts = [0, *np.flatnonzero(run.resampled[g][:-1]), 19]
-        relative = np.exp(np.diff(up[:, cuts]) - np.diff(run.log_means[g, cuts]))
-        growth.append(np.prod(1 + (relative - 1) / 30, axis=1))
-    variance = np.mean(growth) - 1
-    assert diagnostics["reverse_std_error"] == pytest.approx(np.sqrt(variance / 6))
-    assert diagnostics["effective_families_from_target"] == pytest.approx(
-        1 / (variance / 6 + 1 / 180)
-    )
-    expected = max(forward, np.sqrt((forward**2 + variance / 6) / 2))
-    assert smc.log_partition_std_error_ == pytest.approx(expected)
-    assert diagnostics["lower_bound"] == pytest.approx(smc.log_partition_ - np.log(20))
-    np.testing.assert_array_equal(
-        diagnostics["families"], np.sum(run.log_weights > -np.inf, axis=1)
-    )
-    assert diagnostics["effective_sizes"].shape == run.resampled.shape == (6, 20)
-    np.testing.assert_array_equal(run.resampled[:, 1:], diagnostics["effective_sizes"][:, 1:] < 15)
-    assert result.degrees_of_freedom == 5
-    # those that are resampled move anew; as many as one population has go back down
-    assert result.n_sweeps == 30 * (6 * 19 + run.resampled.sum() + 100 + 19)
-    assert "log_partition_by_population" not in result.without_samples().diagnostics
 
 
 @may_not_converge()
@@ -184,25 +132,3 @@ def test_sample_gives_draws_from_the_target():
     # 64 means; draws share ancestors, 100 sweeps back: 5.5 errors of independent draws are a false
     # alarm of 2e-6
     assert np.all(np.abs(difference) < 5.5 * error)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"n_particles": 1}, "n_particles"),
-        ({"n_populations": 1}, "n_populations"),
-        ({"n_temperatures": 1}, "n_temperatures"),
-        ({"resample_at": np.nan}, "resample_at"),
-        ({"ladder": "cubic"}, "ladder"),
-        ({"variant": "wasteful"}, "variant"),
-        ({"variant": "waste-free", "chain_length": 1}, "chain_length"),
-        (
-            {"variant": "waste-free", "chain_length": 7},
-            "n_particles must be a multiple of chain_length",
-        ),
-        ({"variant": "waste-free", "n_particles": 10}, "at least twice as large, got 10 and 10"),
-    ],
-)
-def test_rejects_parameters(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        SMC(**{"random_state": 0, **parameters}).fit(make_rbm_problem("easy").path)

@@ -103,53 +103,38 @@ def in_orthant(log_density):
     return lambda x: np.where(np.all(x > 0, axis=1), log_density(np.abs(x)), -np.inf)
 
 
+Path = GeometricPath
 LIGHT = {
-    **{
-        f"normal {d} {c:g}": GeometricPath(normal(d, c), base=gauss(d))
-        for d in (2, 100)
-        for c in (1, 1e4)
-    },
-    **{f"wide {d}": GeometricPath(lambda x: -squares(x) / 2e6, base=gauss(d)) for d in (1, 36)},
-    **{f"narrow {d}": GeometricPath(lambda x: -squares(x) * 1e8, base=gauss(d)) for d in (1, 36)},
-    **{f"far {d}": GeometricPath(lambda x: -squares(x - 100), base=gauss(d)) for d in (1, 36)},
-    **{
-        f"Laplace {d}": GeometricPath(lambda x: -np.abs(x).sum(axis=1), base=gauss(d))
-        for d in (1, 100)
-    },
-    **{
-        f"x^4 {d}": GeometricPath(lambda x: -(x**4).sum(axis=1), base=gauss(d, 1.0))
-        for d in (1, 36)
-    },
-    "two normals": GeometricPath(
+    **{f"normal {d} {c:g}": Path(normal(d, c), base=gauss(d)) for d in (2, 100) for c in (1, 1e4)},
+    **{f"wide {d}": Path(lambda x: -squares(x) / 2e6, base=gauss(d)) for d in (1, 36)},
+    **{f"narrow {d}": Path(lambda x: -squares(x) * 1e8, base=gauss(d)) for d in (1, 36)},
+    **{f"far {d}": Path(lambda x: -squares(x - 100), base=gauss(d)) for d in (1, 36)},
+    **{f"Laplace {d}": Path(lambda x: -np.abs(x).sum(axis=1), base=gauss(d)) for d in (1, 100)},
+    **{f"x^4 {d}": Path(lambda x: -(x**4).sum(axis=1), base=gauss(d, 1.0)) for d in (1, 36)},
+    "two normals": Path(
         lambda x: np.logaddexp(-squares(x - 3), -squares(x + 3)), base=gauss(5, 9.0)
     ),
-    "two normals, 0 far out": GeometricPath(
+    "two normals, 0 far out": Path(
         lambda x: np.log(np.exp(-squares(x - 3)) + np.exp(-squares(x + 3))), base=gauss(2, 9.0)
     ),
-    "funnel": GeometricPath(funnel, base=gauss(6)),
-    "banana": GeometricPath(
+    "funnel": Path(funnel, base=gauss(6)),
+    "banana": Path(
         lambda x: -(x[:, 0] ** 2) / 8 - (x[:, 1] - x[:, 0] ** 2) ** 2 / 2, base=gauss(2)
     ),
-    "logistic": GeometricPath(lambda x: logistic(x) + PRIOR.log_density(x), base=PRIOR),
-    "logistic, overflowing": GeometricPath(
-        lambda x: naive_logistic(x) + PRIOR.log_density(x), base=PRIOR
-    ),
-    "logistic, Cauchy prior": GeometricPath(
+    "logistic": Path(lambda x: logistic(x) + PRIOR.log_density(x), base=PRIOR),
+    "logistic, overflowing": Path(lambda x: naive_logistic(x) + PRIOR.log_density(x), base=PRIOR),
+    "logistic, Cauchy prior": Path(
         lambda x: logistic(x) + stats.cauchy.logpdf(x).sum(axis=1), base=[stats.cauchy()] * 8
     ),
-    "linear, t errors": GeometricPath(
+    "linear, t errors": Path(
         lambda x: -2.5 * np.log1p(residuals(x) ** 2).sum(axis=1) + PRIOR.log_density(x), base=PRIOR
     ),
-    "Poisson": GeometricPath(
-        lambda x: np.sum(3 * (x @ X.T) - np.exp(x @ X.T), axis=1), base=gauss(8)
-    ),
-    "ball": GeometricPath(lambda x: np.where(squares(x) < 5, 0.0, -np.inf), base=gauss(5)),
-    "exponential": GeometricPath(lambda x: -x.sum(axis=1), base=gauss(10), bounds=(0, np.inf)),
-    "normal, t base": GeometricPath(lambda x: -squares(x - 1), base=StudentT(np.zeros(5), 1.0, 3)),
-    "stretched exponential": GeometricPath(
-        lambda x: -np.sqrt(np.abs(x)).sum(axis=1), base=gauss(3)
-    ),
-    "beta": GeometricPath(
+    "Poisson": Path(lambda x: np.sum(3 * (x @ X.T) - np.exp(x @ X.T), axis=1), base=gauss(8)),
+    "ball": Path(lambda x: np.where(squares(x) < 5, 0.0, -np.inf), base=gauss(5)),
+    "exponential": Path(lambda x: -x.sum(axis=1), base=gauss(10), bounds=(0, np.inf)),
+    "normal, t base": Path(lambda x: -squares(x - 1), base=StudentT(np.zeros(5), 1.0, 3)),
+    "stretched exponential": Path(lambda x: -np.sqrt(np.abs(x)).sum(axis=1), base=gauss(3)),
+    "beta": Path(
         lambda x: 3 * np.log(x[:, 0]) + 7 * np.log1p(-x[:, 0]), base=Uniform(0, 1), bounds=(0, 1)
     ),
     **{
@@ -159,53 +144,46 @@ LIGHT = {
         for rotated in (False, True)
     },
     "unequal experts, t base": matching(36, np.linspace(1, 3, 36), True),
-    "t, same t": GeometricPath(student(10, 2), base=StudentT(np.ones(10), 4.0, 2)),
-    "t, nearly the same t": GeometricPath(student(10, 2), base=StudentT(np.zeros(10), 1.0, 2.2)),
+    "t, same t": Path(student(10, 2), base=StudentT(np.ones(10), 4.0, 2)),
+    "t, nearly the same t": Path(student(10, 2), base=StudentT(np.zeros(10), 1.0, 2.2)),
 }
 FLAGGED = {
     **{
-        f"experts {d} {power}{' rotated' * rotated}": GeometricPath(
+        f"experts {d} {power}{' rotated' * rotated}": Path(
             experts(d, power, rotated), base=gauss(d)
         )
         for d in (10, 36)
         for power in (1.0, 2.0, 5.0)
         for rotated in (False, True)
     },
+    **{f"t {d} {df}": Path(student(d, df), base=gauss(d)) for d in (1, 2, 36) for df in (1, 3)},
+    **{f"Cauchy, wide or narrow {a}": Path(student(1, 1), base=gauss(1, a)) for a in (1e-6, 1e6)},
     **{
-        f"t {d} {df}": GeometricPath(student(d, df), base=gauss(d))
-        for d in (1, 2, 36)
-        for df in (1, 3)
-    },
-    **{
-        f"Cauchy, wide or narrow {a}": GeometricPath(student(1, 1), base=gauss(1, a))
-        for a in (1e-6, 1e6)
-    },
-    **{
-        f"t, lighter t {df}": GeometricPath(student(2, 1), base=StudentT(np.zeros(2), 1.0, df))
+        f"t, lighter t {df}": Path(student(2, 1), base=StudentT(np.zeros(2), 1.0, df))
         for df in (1.5, 5)
     },
-    "one expert among normals": GeometricPath(
+    "one expert among normals": Path(
         lambda x: -2 * np.log1p(x[:, 0] ** 2) - squares(x[:, 1:]), base=gauss(100)
     ),
-    "half Cauchy": GeometricPath(experts(10, 1.0), base=gauss(10), bounds=(0, np.inf)),
-    "Lomax": GeometricPath(in_orthant(lambda x: -3 * np.log1p(x).sum(axis=1)), base=ORTHANT),
-    "linear, t errors, flat prior": GeometricPath(
+    "half Cauchy": Path(experts(10, 1.0), base=gauss(10), bounds=(0, np.inf)),
+    "Lomax": Path(in_orthant(lambda x: -3 * np.log1p(x).sum(axis=1)), base=ORTHANT),
+    "linear, t errors, flat prior": Path(
         lambda x: -2.5 * np.log1p(residuals(x) ** 2).sum(axis=1) / 10, base=PRIOR
     ),
 }
 IMPROPER = {
     **{
-        f"1 / (1 + r) {d}": GeometricPath(lambda x: -np.log1p(np.sqrt(squares(x))), base=gauss(d))
+        f"1 / (1 + r) {d}": Path(lambda x: -np.log1p(np.sqrt(squares(x))), base=gauss(d))
         for d in (1, 2, 36)
     },
-    **{f"constant {d}": GeometricPath(lambda x: 0 * x[:, 0], base=gauss(d)) for d in (1, 2, 36)},
-    **{f"e^x {d}": GeometricPath(lambda x: x[:, 0], base=gauss(d)) for d in (1, 2, 36)},
-    **{f"e^(x^2) {d}": GeometricPath(squares, base=gauss(d)) for d in (1, 2, 36)},
-    "r^-d": GeometricPath(student(5, 0), base=StudentT(np.zeros(5), 1.0, 1)),
-    "constant from 0 on": GeometricPath(
+    **{f"constant {d}": Path(lambda x: 0 * x[:, 0], base=gauss(d)) for d in (1, 2, 36)},
+    **{f"e^x {d}": Path(lambda x: x[:, 0], base=gauss(d)) for d in (1, 2, 36)},
+    **{f"e^(x^2) {d}": Path(squares, base=gauss(d)) for d in (1, 2, 36)},
+    "r^-d": Path(student(5, 0), base=StudentT(np.zeros(5), 1.0, 1)),
+    "constant from 0 on": Path(
         lambda x: 0 * x[:, 0], base=gauss(3), bounds=([0, 0, 0], [1, np.inf, np.inf])
     ),
-    "experts": GeometricPath(experts(10, 0.45, True), base=gauss(10)),
+    "experts": Path(experts(10, 0.45, True), base=gauss(10)),
 }
 
 

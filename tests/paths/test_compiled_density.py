@@ -2,10 +2,6 @@
 disk.
 """
 
-import os
-import subprocess
-import sys
-
 import numba
 import numpy as np
 import pytest
@@ -143,6 +139,7 @@ class CompiledWalk(RandomWalk):
         return _programs.anneal(path, self, state, memory, order, stream, reverse)[:2]
 
 
+@pytest.mark.large
 def test_the_compiled_walk_leaves_every_level_invariant():
     """False alarm 1e-4."""
     base, bounds = BASES["half"]
@@ -184,27 +181,6 @@ def test_a_program_is_made_once_and_not_kept():
     )
     assert first is second
     assert type(first._cache).__name__ == "NullCache"
-
-
-CODE = """
-import numba, numpy as np, pathlib, os
-from sklpf import HAIS, Gaussian, GeometricPath
-def estimate():
-    log_density = numba.njit(lambda x: -0.5 * (x * x).sum(axis=1))
-    grad = numba.njit(lambda x: -x)
-    base = Gaussian(np.zeros(2), 2.0)
-    HAIS(10, 30, random_state=0).fit(GeometricPath(log_density, grad=grad, base=base))
-    return sorted(file.name for file in pathlib.Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.nb*"))
-first = estimate()
-assert estimate() == first
-assert not any("_programs" in name for name in first), first
-"""
-
-
-@pytest.mark.large
-def test_nothing_of_a_density_is_left_on_disk(tmp_path):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-W", "ignore", "-c", CODE], env=environment, check=True)
 
 
 def test_estimators_run_on_a_compiled_density():

@@ -260,24 +260,6 @@ def test_functions_of_one_point_give_the_same_bits(transition):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(
-    ("frozen", "base"),
-    [
-        (
-            stats.multivariate_normal([0.5, -0.5], [[2, 0.5], [0.5, 1]]),
-            Gaussian([0.5, -0.5], [[2, 0.5], [0.5, 1]]),
-        ),
-        ([stats.norm(0.5, 1), stats.norm(0, 2)], Gaussian([0.5, 0], [1, 4])),
-    ],
-)
-def test_frozen_distributions_are_bases(frozen, base):
-    fitted = [
-        HAIS(40, 60, random_state=0).fit(make(grad=grad_correlated, base=b)) for b in (frozen, base)
-    ]
-    assert fitted[0].log_partition_ == fitted[1].log_partition_
-    assert_close(fitted[0], LOG_Z)
-
-
 def test_a_prior_as_base_tempers_the_likelihood_alone():
     """Normal prior and likelihood: the evidence is known."""
     prior, data = Gaussian([0.0, 0.0], [1.0, 4.0]), np.array([1.5, -2.0])

@@ -12,8 +12,6 @@ from scipy.special import logsumexp
 from sklpf import Exact
 from sklpf._utils.sampling import systematic
 from sklpf.paths import Path, stream_key
-from sklpf.programs._annealing import anneal_up
-from sklpf.programs._plan import Plan
 from sklpf.programs._populations import climb, descend, family_weights, target_summaries
 from sklpf.transitions import Gibbs
 
@@ -83,19 +81,6 @@ def test_chains_that_go_down_from_exact_draws_give_the_inverse_without_bias(chai
         exact - down.sum(axis=1)
     )  # a chain met from the target has 1 / mean ratio = Z_k / Z_(k+1)
     assert abs(relative.mean() - 1) < Z_BOUND * relative.std(ddof=1) / np.sqrt(2000)
-
-
-def test_without_resampling_particles_are_the_chains_of_annealing():
-    path, _ = easy(41)
-    populations = grow(path, 4, 10, 0.0)
-    (arrivals,) = anneal_up([Plan(path, Gibbs(), 0)], 40, [KEY])
-    np.testing.assert_array_equal(
-        np.concatenate([p.state.v for p in populations]), arrivals.state.v
-    )
-    weights = np.concatenate([family_weights(p) for p in populations])
-    np.testing.assert_allclose(
-        weights, arrivals.log_weights, rtol=0, atol=1e-10
-    )  # sums are rounded at other places
 
 
 def test_weights_of_families_add_up_to_the_estimate():

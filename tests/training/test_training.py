@@ -91,25 +91,6 @@ def test_constraints_hold_after_every_step():
         assert trainer.parameters.max() == 1.05  # the maximum lies beyond
 
 
-def test_a_pass_goes_through_all_rows_and_through_few_rows_several_times():
-    class Counts(GaussianFamily):
-        def grad_parameters(self, parameters, x, weights):
-            rows.append(len(x))
-            return super().grad_parameters(parameters, x, weights)
-
-    rng = np.random.default_rng(0)
-    for n, batch_size, n_rows, n_steps in (
-        (130, 60, 130, 51),
-        (4000, 40, 4000, 100),
-        (3, 200, 3, 50),
-    ):
-        rows: list[int] = []
-        chains = Chains(np.zeros((7, 3)), rng, n_leapfrog=1)
-        PersistentContrastiveDivergence(Counts(), START, X[:n], chains, batch_size, 0.01).run()
-        assert len(rows) == 2 * n_steps
-        assert sum(rows[::2]) == n_rows * -(-n_steps // -(-n_rows // batch_size))
-
-
 # -- when training has settled
 class Descent:
     """Its loss falls by the learning rate at every pass, down to a floor."""

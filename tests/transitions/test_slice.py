@@ -41,24 +41,6 @@ def test_chains_reach_the_target_and_stay(name):
     assert smallest_p_value(name, MOVES["fixed"], 15) > 1e-4
 
 
-class Shares:
-    """A generator whose third call says how steps are shared out: nearly all of them to
-    the left.
-    """
-
-    def __init__(self, rng):
-        self.rng, self.calls = rng, 0
-
-    def random(self, n):
-        self.calls += 1
-        return np.full(n, 0.999) if self.calls == 3 else self.rng.random(n)
-
-
-class AllToTheLeft(Slice):
-    def _coordinate(self, path, state, levels, j, rng):
-        return super()._coordinate(path, state, levels, j, Shares(rng))
-
-
 class StepsToTheRightToo(Slice):
     """Steps are not shared out: as many to the right as were given to the left."""
 
@@ -81,7 +63,6 @@ class NotReversed(Slice):
 @pytest.mark.parametrize(
     "move",
     [
-        AllToTheLeft(0.3, max_steps=4),
         StepsToTheRightToo(0.5, max_steps=2),
         BelowTheSlice(1.0),
         NotReversed(1.0),

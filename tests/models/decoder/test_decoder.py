@@ -7,7 +7,7 @@ from decoders import Layers, Linear
 from scipy.special import expit, logsumexp
 from scipy.stats import norm
 
-from sklpf import BDMC, HAIS, PartitionResult
+from sklpf import BDMC, HAIS
 from sklpf.interop import from_decoder
 from sklpf.testing import check_path
 from sklpf.transitions import HMC, RandomWalk
@@ -294,21 +294,3 @@ def test_a_network_that_turns_nan_far_out_says_where():
     model = broken.model(partition_estimator=SHORT)
     with pytest.raises(ValueError, match=r"row \d+: decoder is NaN or infinite at the latent"):
         model.score_samples(X)
-
-
-# ---- probabilities that sum to more than 1
-@pytest.mark.parametrize("likelihood", ["bernoulli", "gaussian"])
-def test_only_binary_rows_have_probabilities_that_sum_to_one(likelihood):
-    noise_std = None if likelihood == "bernoulli" else 1.0
-    model = NETWORK.model(likelihood=likelihood, noise_std=noise_std)
-    path = model.path(X[:2])
-    values = np.log([0.6, 0.55])
-    diagnostics = {"converged": np.ones(2, bool)}
-    result = PartitionResult(
-        "Known", log_partition=values, std_error=np.full(2, 0.001), diagnostics=diagnostics
-    )
-    trusted, reason = model._trust(path, result)
-    assert trusted.all() == (likelihood == "gaussian")
-    assert (reason is None) == (likelihood == "gaussian")
-    if reason is not None:
-        assert "the probabilities of 2 distinct rows sum to exp" in reason

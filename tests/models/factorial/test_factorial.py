@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import logsumexp
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, Exact, FactorialMixture
 from sklpf.datasets import make_factorial_shapes
@@ -148,24 +147,6 @@ def test_every_fit_ends_at_one_and_its_curve_with_it(tempering):
     assert model.elbo_ == model.elbo_curve_[-1]
     last = model.elbo_curve_[len(hot) :]
     assert np.all(np.diff(last) >= -1e-9 * np.abs(last[1:]))
-
-
-@pytest.mark.parametrize(("n", "capped"), [(4000, False), (300, True)])
-def test_automatic_temperature_is_the_largest_eigenvalue_over_the_noise_unless_there_are_few_rows(
-    n, capped
-):
-    X, _, _ = shapes(n, "drawn")
-    model = FactorialMixture(8, **SHAPES, tempering="annealed", n_tempered=10, max_iter=1)
-    with pytest.warns(ConvergenceWarning, match="still rises after 1 sweeps") as caught:
-        model.fit(X)
-    assert caught[0].filename == __file__
-    eigenvalues = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1] / 0.01
-    cap = eigenvalues[7] * n * 0.3 / 16
-    assert (cap < eigenvalues[0]) == capped
-    assert model.temperatures_[0] == pytest.approx(min(cap, eigenvalues[0]), rel=0.02)
-    np.testing.assert_allclose(
-        model.temperatures_[:10], np.linspace(model.temperatures_[0], 1, 10, endpoint=False)
-    )
 
 
 def test_hyperparameters_are_learned_or_kept():

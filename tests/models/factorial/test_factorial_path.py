@@ -5,7 +5,6 @@ against Exact.
 import itertools
 from contextlib import nullcontext
 
-import joblib
 import numpy as np
 import pytest
 from convergence import may_not_converge
@@ -189,26 +188,6 @@ def test_estimators_agree_with_enumeration(name):
     assert np.all(error < 6.6 * estimator.log_partition_std_error_)
     assert np.all(estimator.log_partition_std_error_ < 0.1)
     assert estimator.log_partition_.shape == (6,)
-
-
-# ---- rows
-@pytest.mark.parametrize("estimator", [Exact(), AIS(20, 10, random_state=0)], ids=["Exact", "AIS"])
-def test_a_row_has_the_same_bits_in_any_company(estimator):
-    parameters = make_parameters(12, 37)
-    X = make_rows(parameters, 80)
-
-    def log_likelihood(X):
-        with may_not_converge():
-            return estimator.fit(FactorialPath(X, *parameters)).log_partition_
-
-    everything = log_likelihood(X)
-    order = np.random.default_rng(2).permutation(80)[:20]
-    np.testing.assert_array_equal(log_likelihood(X[order]), everything[order])
-    np.testing.assert_array_equal(log_likelihood(np.asfortranarray(X[order])), everything[order])
-    for t in (0, 63):
-        np.testing.assert_array_equal(log_likelihood(X[t : t + 1]), everything[t : t + 1])
-    with joblib.parallel_config(backend="loky", n_jobs=2):
-        np.testing.assert_array_equal(log_likelihood(X[:9]), everything[:9])
 
 
 # ---- extreme values

@@ -239,13 +239,3 @@ def test_bounds_stay_below_the_enumerated_evidence(kind, diagonal):
 
 
 # -- invariances
-def test_jitter_moves_only_sweeps_above_one():
-    X = rows()
-    plain, moved = make_posterior(X, 4), make_posterior(X, 4, jitter=np.random.default_rng(0))
-    for posterior in (plain, moved):
-        posterior.update(1.0)
-        posterior.update(1.0)
-    np.testing.assert_array_equal(plain.means, moved.means)
-    for posterior in (plain, moved):
-        posterior.update(0.5)
-    assert np.any(plain.means != moved.means)

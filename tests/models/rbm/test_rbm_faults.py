@@ -8,7 +8,6 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from convergence import may_not_converge
 from scipy.special import logsumexp
 from sklearn.datasets import load_digits
@@ -106,29 +105,6 @@ def test_a_model_whose_training_diverged_is_not_fitted(method, verbose):
     for use in (model.transform, model.score, model.gibbs, check_is_fitted):
         with pytest.raises(NotFittedError):
             use(model if use is check_is_fitted else BINARY)
-
-
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
-def test_values_outside_the_unit_interval_are_warned_of_once(method, convert):
-    train = getattr(BernoulliRBM(3, n_iter=2, random_state=0), method)
-    message = (
-        r"X holds values outside \[0, 1\], but the visible units are binary: rescale or binarise X"
-    )
-    for X in (2 * BINARY, -BINARY, BINARY * (1 + 1e-5)):
-        with pytest.warns(UserWarning, match=message) as caught:
-            train(convert(X))
-        assert len(caught) == 1
-    for X in (
-        BINARY,
-        BINARY * 0,
-        BINARY / 3,
-        np.nextafter(BINARY, 2),
-        np.float32(BINARY) * np.float32(1 + 1e-7),
-    ):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            train(convert(X))
 
 
 # ---- gibbs

@@ -225,19 +225,6 @@ def test_score_interval_adds_both_errors():
 # ---- paths and known weights
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"base": "marginals"}, 'base must be "data", "uniform" or an array of means'),
-        ({"base": np.full(5, 1.5)}, "base must hold means"),
-        ({"weights": "both"}, 'weights must be "marginal" or "joint"'),
-    ],
-)
-def test_bad_paths(options, message):
-    with pytest.raises(ValueError, match=message):
-        small_model().path(**options)
-
-
 def test_from_parameters_is_a_fitted_model():
     model = small_model(n_components=6, n_features=9, random_state=0, batch_size=3)
     assert model.n_components == 6

@@ -18,7 +18,6 @@ from scipy.stats import t as student_t
 from sklpf import BernoulliRBM, Exact, ParallelTempering
 from sklpf.models import RBMPath
 from sklpf.models.rbm._ratio_path import EndParameters, RBMRatioPath
-from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
@@ -93,24 +92,6 @@ def test_kernels_do_what_the_plain_loops_do():
     assert_annealing_equals_the_loop(path, reverse=False)
     assert_annealing_equals_the_loop(path, reverse=True)
     assert_exchange_equals_the_loop(path)
-
-
-def test_ends_are_renewed_by_the_ladders_own_draws():
-    a, b, _ = make_path()
-    draws = np.repeat(np.eye(6)[:3, np.newaxis], 4, axis=1)  # unit i is on in all draws of ladder i
-    path = RBMRatioPath(a, b, draws, 1 - draws, LADDER)
-    for ladder in range(3):
-        stream = Stream(stream_key(0), chain=4 * ladder)
-        state = path.sample_base(4, stream)
-        np.testing.assert_array_equal(state.v, draws[ladder])
-        state = path.gibbs(
-            path.state_from_rows(np.zeros((4, 6)), state.ladder),
-            np.array([0, 1, 2, 3]),
-            stream.at(8),
-        )
-        np.testing.assert_array_equal(state.v[[0, 3]], [draws[ladder, 0], 1 - draws[ladder, 0]])
-        kept = path.gibbs(state, np.array([0, 1, 2, 3]), stream.at(9))
-        assert kept.v[0].sum() != 1 or kept.v[3].sum() != 5  # an ordinary sweep
 
 
 # ---- the log ratio

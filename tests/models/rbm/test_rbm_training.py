@@ -229,41 +229,10 @@ def rising(n, power):
     return weights
 
 
-def test_given_chains_balance_a_batch_of_any_size():
-    model, rng = start(n_features=30, n_components=7, n_chains=10)
-    model.set_params(n_chains=40)
-    model.h_samples_ = np.zeros((40, 7))
-    X = (rng.random((13, 30)) < 0.3).astype(float)
-    before = weights_of(model)
-    # as many rows as chains weigh as much as 13: step_in_numpy divides both sums by 13
-    expected = step_in_numpy(*before, X, 13, 0.3)
-    model.partial_fit(X)
-    for ours, wanted in zip(weights_of(model), expected):
-        np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=2e-5)
-    assert BernoulliRBM(3, n_chains=17, n_iter=1, random_state=0).fit(
-        BINARY[:30]
-    ).h_samples_.shape == (17, 3)
-
-
 def test_partial_fit_refuses_a_linear_schedule():
     model = BernoulliRBM(3, learning_rate_schedule="linear", random_state=0)
     with pytest.raises(ValueError, match='learning_rate_schedule="constant"'):
         model.partial_fit(BINARY[:10])
-
-
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({"average": -1}, "average"),
-        ({"average": 0.5}, "average"),
-        ({"learning_rate_schedule": "cosine"}, "learning_rate_schedule"),
-        ({"n_chains": 0}, "n_chains"),
-        ({"weight_decay": -0.1}, "weight_decay"),
-    ],
-)
-def test_options_of_training_are_checked(options, name):
-    with pytest.raises(ValueError, match=f"'{name}' parameter"):
-        BernoulliRBM(3, **options).fit(BINARY[:10])
 
 
 # ---- scatter between passes
