@@ -52,7 +52,11 @@ def fit(path, n_jobs=None):
 
 @pytest.mark.filterwarnings("ignore")  # the back ends' own, and that 20 chains are few
 @pytest.mark.parametrize(
-    "make", [lambda: make_rbm_problem("digits"), lambda: hidden_mode_problem(6, 0.8)]
+    "make",
+    [
+        pytest.param(lambda: make_rbm_problem("digits"), marks=pytest.mark.large),
+        lambda: hidden_mode_problem(6, 0.8),
+    ],
 )
 def test_a_cluster_gives_the_bits_of_one_process(backend, make, monkeypatch):
     monkeypatch.setattr("sklpf.models.rbm._path._WORK_PER_SEGMENT", 0)  # segments of 500 sweeps

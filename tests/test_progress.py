@@ -39,7 +39,7 @@ ESTIMATORS = [
     ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0),
     AIS(20, 50, random_state=0),
     RTS(n_temperatures=10, n_sweeps=400, random_state=0),
-    SAMS(n_temperatures=10, n_sweeps=1000, random_state=0),
+    SAMS(n_temperatures=10, n_sweeps=300, random_state=0),
     SMC(20, 20, random_state=0),
     BAR(ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0)),
     Exact(),

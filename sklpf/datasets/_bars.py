@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_scalar
+
+from sklpf._utils.numbers import check_count, check_number, check_scale
 
 
 def make_bars_corpus(
@@ -42,10 +44,11 @@ def make_bars_corpus(
         Word probabilities; rows of the square first.
     topic_shares : ndarray of shape (n_samples, 2 * size)
     """
-    check_scalar(n_samples, "n_samples", Integral, min_val=1)
-    check_scalar(size, "size", Integral, min_val=1)
-    check_scalar(n_tokens, "n_tokens", Integral, min_val=0)
-    check_scalar(doc_topic_prior, "doc_topic_prior", Real, min_val=0, include_boundaries="neither")
+    check_count(n_samples, "n_samples")
+    check_count(size, "size")
+    check_count(n_tokens, "n_tokens", 0)
+    check_scale(doc_topic_prior, "doc_topic_prior")
+    check_number(background, "background")
     check_scalar(background, "background", Real, min_val=0, max_val=1)
     rng = check_random_state(random_state)
     line = np.repeat(np.eye(size), size, axis=1) / size

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_scalar
+
+from sklpf._utils.numbers import check_count, check_number, check_option
 
 _SHAPES = {
     "drawn": """
@@ -60,9 +62,10 @@ def make_factorial_shapes(
     components : ndarray of shape (8, 16)
         The weighted shapes.
     """
-    if shapes not in _SHAPES:
-        raise ValueError(f'shapes must be "drawn" or "bars", got {shapes!r}')
-    check_scalar(n_samples, "n_samples", Integral, min_val=1)
+    check_option(shapes, tuple(_SHAPES), "shapes")
+    check_number(noise_variance, "noise_variance")
+    check_number(activation_probability, "activation_probability")
+    check_count(n_samples, "n_samples")
     check_scalar(noise_variance, "noise_variance", Real, min_val=0)
     check_scalar(activation_probability, "activation_probability", Real, min_val=0, max_val=1)
     rng = check_random_state(random_state)

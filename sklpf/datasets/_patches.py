@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import check_scalar
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import as_float64, check_count
 
 _BLOCK = 4  # sides of a patch that a block has by default
 _ROUNDING = 1e-12  # of log intensities, all below 710, as a standard deviation
@@ -121,14 +121,14 @@ def make_patches(
     >>> X_train.shape, X_test.shape, whitening.components_.shape
     ((500, 10), (100, 10), (10, 64))
     """
-    check_scalar(size, "size", Integral, min_val=2)
+    check_count(size, "size", 2)
     block_size = _BLOCK * size if block_size is None else block_size
-    check_scalar(block_size, "block_size", Integral, min_val=size)
-    check_scalar(n_patches, "n_patches", Integral, min_val=2)
+    check_count(block_size, "block_size", size)
+    check_count(n_patches, "n_patches", 2)
     check_scalar(
         n_components, "n_components", Integral, min_val=1, max_val=min(size**2, n_patches) - 1
     )
-    check_scalar(n_test, "n_test", Integral, min_val=1)
+    check_count(n_test, "n_test")
     rng = check_random_state(random_state)
     train_blocks, test_blocks = _checkerboard(_checked(images, size), block_size)
     train = _draw(train_blocks, size, n_patches, "n_patches", rng)

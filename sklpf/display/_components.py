@@ -40,7 +40,7 @@ class ComponentsDisplay(Display):
     """
 
     _shapes = {
-        "images": ("n_components", "height", "width"),
+        "images": "n_components height width",
     }
 
     def __init__(self, images):

@@ -57,9 +57,9 @@ class ConvergenceDisplay(ResultDisplay):
     """
 
     _shapes = {
-        "n_sweeps": ("n_rounds",),
-        "log_partition": ("n_rounds",),
-        "half_width": ("n_rounds",),
+        "n_sweeps": "n_rounds",
+        "log_partition": "n_rounds",
+        "half_width": "n_rounds",
     }
 
     def __init__(

@@ -40,7 +40,7 @@ class Display:
     axes_: NDArray
     figure_: Any
     name: str | None  # for the title, where a display has one
-    _shapes: ClassVar[dict[str, tuple[str, ...]]] = {}  # of parameters
+    _shapes: ClassVar[dict[str, str]] = {}  # dimensions of parameters
 
     def _panels(
         self,
@@ -89,22 +89,18 @@ class Display:
         """Make arrays of parameters, or raise an error unless they are real and fit each other."""
         check_level(getattr(self, "level", 0.95))
         sizes: dict[str, int] = {}
-        parameters = signature(type(self)).parameters
         for name, dimensions in self._shapes.items():
             value = getattr(self, name)
-            if value is None and parameters[name].default is None:
+            if value is None and signature(type(self)).parameters[name].default is None:
                 continue
             value = as_float64(value, name)
-            setattr(self, name, value)
-            given = value.shape
-            for dimension, n in zip(dimensions, given):
-                sizes.setdefault(dimension, n)
-            wanted = tuple(sizes.get(dimension, dimension) for dimension in dimensions)
-            if given != wanted or 0 in given:
+            wanted = tuple(map(sizes.setdefault, dimensions.split(), value.shape))
+            if value.shape != wanted or value.ndim != len(dimensions.split()) or not value.size:
                 raise ValueError(
-                    f"{name} must be an array of shape {wanted}, got {given}: "
-                    f"{', '.join(self._shapes)} must fit each other"
+                    f"{name} must be an array of shape ({dimensions.replace(' ', ', ')}), got"
+                    f" {value.shape}: {', '.join(self._shapes)} must fit each other"
                 )
+            setattr(self, name, value)
 
     def _panels_in_a_row(
         self, ax: Any, n: int, size: tuple[float, float], *, apart: float = 0.75, **options

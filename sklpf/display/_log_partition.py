@@ -46,9 +46,9 @@ class LogPartitionDisplay(ResultDisplay):
     """
 
     _shapes = {
-        "ladder": ("K",),
-        "log_partition_curve": ("K",),
-        "half_width": ("K",),
+        "ladder": "K",
+        "log_partition_curve": "K",
+        "half_width": "K",
     }
 
     def __init__(

@@ -72,16 +72,16 @@ class RunDisplay(ResultDisplay):
     """
 
     _shapes = {
-        "ladder": ("K",),
-        "acceptance": ("K",),
-        "swaps": ("K - 1",),
-        "overlap": ("K - 1",),
-        "shares": ("K",),
-        "round_trips": ("G",),
-        "crossed": ("G",),
-        "effective_shares": ("G", "K"),
-        "region_masses": ("R",),
-        "region_shares": ("R",),
+        "ladder": "K",
+        "acceptance": "K",
+        "swaps": "K-1",
+        "overlap": "K-1",
+        "shares": "K",
+        "round_trips": "G",
+        "crossed": "G",
+        "effective_shares": "G K",
+        "region_masses": "R",
+        "region_shares": "R",
     }
 
     def __init__(

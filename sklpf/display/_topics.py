@@ -43,7 +43,7 @@ class TopicsDisplay(Display):
     """
 
     _shapes = {
-        "probabilities": ("n_topics", "n_words"),
+        "probabilities": "n_topics n_words",
     }
 
     def __init__(self, words, probabilities, *, names=None):

@@ -55,10 +55,10 @@ class TrainingDisplay(Display):
     """
 
     _shapes = {
-        "values": ("n_passes",),
-        "std_errors": ("n_passes",),
-        "log_partition": ("n_passes",),
-        "log_partition_std_errors": ("n_passes",),
+        "values": "n_passes",
+        "std_errors": "n_passes",
+        "log_partition": "n_passes",
+        "log_partition_std_errors": "n_passes",
     }
 
     def __init__(

@@ -1,27 +1,9 @@
 """exp and log by polynomials that vectorise."""
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from sklpf.kernels._compile import inlined
-
-
-def bitcast(source, target, to_ir):
-    @intrinsic
-    def cast(typing_context, value):
-        def generate(context, builder, signature, arguments):
-            return builder.bitcast(arguments[0], to_ir)
-
-        return target(source), generate
-
-    return cast
-
-
-_as_float32 = bitcast(types.int32, types.float32, ir.FloatType())
-_as_int64 = bitcast(types.float64, types.int64, ir.IntType(64))
-_as_float64 = bitcast(types.int64, types.float64, ir.DoubleType())
+from sklpf.kernels._vectors import bits_to_float32, bits_to_float64, float64_to_bits
 
 
 @inlined
@@ -41,7 +23,7 @@ def exp32(x):
     p = p * r + np.float32(0.5)
     p = p * r + np.float32(1.0)
     p = p * r + np.float32(1.0)
-    return p * _as_float32((np.int32(n) + np.int32(127)) << np.int32(23))
+    return p * bits_to_float32((np.int32(n) + np.int32(127)) << np.int32(23))
 
 
 @inlined
@@ -67,7 +49,7 @@ def exp64(x):
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    return p * _as_float64((np.int64(n) + np.int64(1023)) << np.int64(52))
+    return p * bits_to_float64((np.int64(n) + np.int64(1023)) << np.int64(52))
 
 
 @inlined
@@ -75,8 +57,8 @@ def log64(x):
     """log of a positive normal float64; 1e-15 relative, vectorises (2 artanh, with the coefficients
     of fdlibm).
     """
-    bits = _as_int64(x)
-    mantissa = _as_float64((bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000)  # in [1, 2)
+    bits = float64_to_bits(x)
+    mantissa = bits_to_float64((bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000)  # in [1, 2)
     large = mantissa > 1.4142135623730951
     exponent = np.float64((bits >> 52) - 1023) + (1.0 if large else 0.0)
     mantissa *= 0.5 if large else 1.0

@@ -128,7 +128,7 @@ def _anneal(plans, start, orders, n, keys, n_jobs, checkpoint, reverse=False) ->
 
 def _by_row(n_rows, *blocks):
     """The arrays of blocks as one with rows first, then chains."""
-    parts = [block.reshape(n_rows, -1, *block.shape[1:]) for block in blocks]
+    parts = [block.reshape(n_rows, len(block) // n_rows, *block.shape[1:]) for block in blocks]
     return np.concatenate(parts, axis=1)
 
 

@@ -16,6 +16,7 @@ from scipy.stats import norm, rankdata
 from scipy.stats import t as student_t
 from sklearn.base import clone
 
+from sklpf._utils.numbers import check_count, check_scale
 from sklpf._utils.random import Stream, stream_key
 from sklpf.partition import PartitionEstimator, PartitionResult
 from sklpf.paths import Path
@@ -68,6 +69,8 @@ def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
     """
     _require_path(path, "check_path")
     check_ladder(path.ladder)
+    check_count(random_state, "random_state", 0)
+    check_scale(rtol, "rtol")
     stream = Stream(stream_key(random_state))
     n = 7
     state = path.sample_base(n, stream)

@@ -40,9 +40,12 @@ def test_a_seed_gives_the_same_documents():
     [
         {"n_samples": 0},
         {"size": 0},
+        {"size": True},
         {"n_tokens": -1},
         {"doc_topic_prior": 0.0},
+        {"doc_topic_prior": float("nan")},
         {"background": 1.5},
+        {"background": float("nan")},
     ],
 )
 def test_parameters_that_can_not_be_used_are_refused(options):

@@ -20,8 +20,10 @@ def rbm():
 
 
 # ---- topic models
-@pytest.mark.parametrize("method", ["batch", "online"])
-@pytest.mark.parametrize("priors", [{}, {"doc_topic_prior": 0.3, "topic_word_prior": 0.01}])
+@pytest.mark.parametrize(
+    ("method", "priors"),
+    [("batch", {}), ("online", {"doc_topic_prior": 0.3, "topic_word_prior": 0.01})],
+)
 def test_a_topic_model_keeps_topics_priors_and_shares(method, priors):
     theirs = LatentDirichletAllocation(
         7, learning_method=method, batch_size=30, random_state=0, **priors

@@ -218,9 +218,7 @@ def test_two_trusted_rows_are_the_fewest(fitted):
 # ---- bounds are no estimates
 
 
-@pytest.mark.parametrize(
-    "statement", ["lower bound", "upper bound", "approximate", "conservative, not a bound"]
-)
+@pytest.mark.parametrize("statement", ["lower bound", "conservative, not a bound"])
 def test_numbers_that_are_no_estimates_are_not_trusted(fitted, statement):
     model, X = fitted
     model.set_params(partition_estimator=Judged(statement=statement))

@@ -117,7 +117,11 @@ def test_checks_that_authors_of_estimators_call_themselves(check, model):
 
 
 # ---- bits
-@pytest.mark.parametrize("model", MODELS + OF_ANOTHER_KIND, **NAMES)
+@pytest.mark.parametrize(
+    "model",
+    MODELS + [pytest.param(model, marks=pytest.mark.large) for model in OF_ANOTHER_KIND],
+    **NAMES,
+)
 def test_a_seed_gives_the_same_bits_for_any_number_of_jobs_and_after_pickling(model):
     X = rows(model)
     first, second = clone(model).fit(X), clone(model).set_params(n_jobs=2).fit(X)

@@ -38,19 +38,19 @@ def test_degrees_of_freedom_are_welchs():
 
 
 def test_intervals_of_probabilities_cover():
-    """2000 sets of four estimates: each covers in 93 to 97 %, 4 standard errors around 95."""
+    """500 sets of four estimates: each covers in 91 to 99 %, 4 standard errors around 95."""
     truth = np.array([-10.0, -10.5, -11.0, -13.0])
     errors = np.array([0.1, 0.2, 0.05, 0.3])
     shares = np.exp(truth - np.logaddexp.reduce(truth))
     rng = np.random.default_rng(0)
     covered = np.zeros(4)
-    for _ in range(2000):
+    for _ in range(500):
         noisy = truth + errors * rng.standard_normal(4)
         models = compare_evidence({str(i): result(noisy[i], errors[i]) for i in range(4)}).models
         for i in range(4):
             low, high = models[str(i)].probability_interval
             covered[i] += low <= shares[i] <= high
-    assert np.all((covered > 0.93 * 2000) & (covered < 0.97 * 2000))
+    assert np.all((covered > 0.91 * 500) & (covered < 0.99 * 500))
 
 
 def test_prior_probabilities():

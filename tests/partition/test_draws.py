@@ -32,7 +32,7 @@ NORMAL = GeometricPath(
 )
 ESTIMATORS = {
     "AIS": (AIS(200, 100, random_state=0), RBM),
-    "AIS of many chains": (AIS(3000, 30, random_state=0), RBM),
+    "AIS of many chains": (AIS(2000, 20, random_state=0), RBM),
     "SMC": (SMC(random_state=0), RBM),
     "ParallelTempering": (ParallelTempering(random_state=0), RBM),
     "RTS": (RTS(n_temperatures=20, random_state=0), RBM),
@@ -77,10 +77,10 @@ def mean_and_error(draws, spread):
     return sums.sum(axis=0) / totals.sum(), np.maximum(error, spread / np.sqrt(len(weights)))
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", ["AIS of many chains", "SMC", "RTS", "ImportanceSampling"])
 def test_weighted_means_are_those_of_the_target(name):
     """Of three runs together: t with 27 degrees of freedom exceeds 5.5 in 8e-6 of the cases, which
-    is 4e-4 for the 54 means.
+    is 3e-4 for the 32 means.
     """
     estimator, path = ESTIMATORS[name]
     truth, spread = moments(path)

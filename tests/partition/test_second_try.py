@@ -48,7 +48,7 @@ def path(ours):
     return path
 
 
-QUICK = AIS(n_temperatures=200, random_state=0)
+QUICK = AIS(n_temperatures=100, random_state=0)
 ESTIMATORS = [
     QUICK,
     pytest.param(HAIS(n_temperatures=200, random_state=0), marks=pytest.mark.large),

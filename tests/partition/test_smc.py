@@ -69,7 +69,7 @@ def test_populations_in_different_modes_are_an_alarm():
 
 def test_a_mode_that_no_population_enters_is_missed_with_a_tiny_error_bar():
     # what the guide warns of: forward runs can't see a mode that they never visit
-    smc = SMC(16, 100, random_state=0).fit(hidden_mode_problem(64).path)
+    smc = SMC(16, 20, random_state=0).fit(hidden_mode_problem(64).path)
     assert smc.log_partition_ == pytest.approx(np.log(0.5), abs=1e-6)
     assert smc.converged_
 

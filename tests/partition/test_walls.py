@@ -71,7 +71,7 @@ def test_short_runs_are_right_though_chains_hardly_visit_the_base(name):
         assert abs(fitted.log_partition_ - truth) < 4 * fitted.log_partition_std_error_
 
 
-@pytest.mark.parametrize("estimator", [SAMS, WangLandau, RTS])
+@pytest.mark.parametrize("estimator", [SAMS, pytest.param(WangLandau, marks=pytest.mark.large)])
 def test_few_levels_and_all_samplers(estimator):
     path, truth = TARGETS["orthant"]
     fitted = quietly(estimator(20, 8, 400, random_state=0), path)

@@ -76,9 +76,10 @@ MOVES = [
     HMC(),
     HMC(metric="diag"),
     HMC(metric="dense"),
-    RandomWalk(0.4),
-    RandomWalk(),
-    RandomWalk(metric="dense"),
+    *(
+        pytest.param(move, marks=pytest.mark.large)
+        for move in (RandomWalk(0.4), RandomWalk(), RandomWalk(metric="dense"))
+    ),
 ]
 
 

@@ -137,8 +137,10 @@ def test_climbs_find_all_modes_and_their_masses(grad):
 @pytest.mark.parametrize(
     "estimator",
     [
-        HAIS(n_temperatures=300, n_chains=100, random_state=0),
-        ParallelTempering(n_sweeps=1024, random_state=0),
+        pytest.param(
+            HAIS(n_temperatures=300, n_chains=100, random_state=0), marks=pytest.mark.large
+        ),
+        ParallelTempering(n_sweeps=512, random_state=0),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )

@@ -32,6 +32,12 @@ def test_check_path_passes_good_paths():
     check_path(hidden_mode_problem(6).path)
 
 
+@pytest.mark.parametrize("options", [{"random_state": "x"}, {"rtol": None}, {"rtol": -1.0}])
+def test_check_path_names_what_it_can_not_use(options):
+    with pytest.raises((TypeError, ValueError), match=next(iter(options))):
+        check_path(PairPath(), **options)
+
+
 class NotFinite(PairPath):
     def log_f(self, state, levels):
         return super().log_f(state, levels) / np.where(levels == 2, np.nan, 1)

@@ -11,7 +11,6 @@ from sklpf import (
     Gaussian,
     GeometricPath,
     ParallelTempering,
-    WangLandau,
 )
 
 RBM = BernoulliRBM.from_parameters(
@@ -29,10 +28,8 @@ QUARTIC = GeometricPath(
         (ParallelTempering(n_ladders=4, n_sweeps=2048, tol=0.1, random_state=0), RBM, 2),
         (RTS(n_temperatures=10, n_sweeps=400, random_state=0), RBM, 3),
         (RTS(n_temperatures=10, n_sweeps=200, tol=0.02, random_state=0), RBM, 4),
-        (RTS(n_temperatures=10, n_sweeps=400, init="paper", random_state=0), RBM, 2),
         (RTS(n_temperatures=10, n_sweeps=160, continuous=True, random_state=0), QUARTIC, 3),
-        (SAMS(n_temperatures=10, n_sweeps=1000, random_state=0), RBM, 3),
-        (WangLandau(n_temperatures=10, n_sweeps=1000, random_state=0), RBM, 3),
+        (SAMS(n_temperatures=10, n_sweeps=500, random_state=0), RBM, 3),
         (HAIS(n_temperatures=200, tol=0.1, random_state=0), QUARTIC, 2),
     ],
     ids=[
@@ -40,10 +37,8 @@ QUARTIC = GeometricPath(
         "exchange-tol",
         "rts",
         "rts-tol",
-        "paper",
         "continuous",
         "sams",
-        "wang-landau",
         "hais-tol",
     ],
 )

@@ -6,77 +6,25 @@ total. Conditional probabilities are float32; predictions, which make the estima
 """
 
 import math
-from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
 from sklpf._utils.random import Keys
 from sklpf.kernels import exp64, inlined, inner, njit, random_bits, uniform
 from sklpf.kernels._random import chains_bits
-from sklpf.models.lda._vector_kernels import Loop, aligned, repeated, spread
+from sklpf.kernels._vectors import load, store, to_float32, zeros
+from sklpf.models.lda._vector_kernels import aligned
 
 # typed, since numba compiles a function anew for each literal number that it is given
 _Z = np.int64(_random.FIRST)
 _NEW = np.int64(_random.SECOND)
 _ORDER = np.int64(_random.SWAP)
 _ONE = np.int64(1)
+_STEP = np.float32(2.0**-23)  # between shares that 23 random bits give
+_HALF_STEP = np.float32(2.0**-24)
 _SMALLEST = 1e-290  # product of ratios that is kept as a number, not as a log
-
-
-# ---- a token of sixteen particles
-def _topics_maker(typing_context, counts, alpha, row, sums, n_topics, bits, out):
-    """Draw topics for 16 particles in proportion to (alpha + counts) * row; all are addresses but
-    `n_topics`.
-
-    counts (n_topics, 16), alpha and row (n_topics,) are float32, sums is work space like counts,
-    bits (16,) uint32. Sums never fall, so that no topic of weight 0 is drawn.
-    """
-
-    def generate(context, builder, signature, arguments):
-        _emit_topics(builder, *arguments)
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 7), generate
-
-
-_draw_topics: Any = intrinsic(_topics_maker)
-
-
-def _emit_topics(builder, counts, alpha, row, sums, n_topics, bits, out):
-    """Emit running sums of the weights, then the number of them below the threshold."""
-    float32 = ir.FloatType()
-    vector = ir.VectorType(float32, LANES)
-    integers = ir.VectorType(ir.IntType(32), LANES)
-    counts, sums = (builder.inttoptr(address, vector.as_pointer()) for address in (counts, sums))
-    alpha, row = (builder.inttoptr(address, float32.as_pointer()) for address in (alpha, row))
-    bits, out = (builder.inttoptr(address, integers.as_pointer()) for address in (bits, out))
-    with Loop(builder, n_topics) as loop:
-        before = loop.carry(repeated(vector, 0.0))
-        prior, likelihood = (
-            spread(builder, builder.load(builder.gep(begin, [loop.k]))) for begin in (alpha, row)
-        )
-        weights = builder.fadd(builder.load(builder.gep(counts, [loop.k]), align=4), prior)
-        total = builder.fadd(before, builder.fmul(weights, likelihood))
-        builder.store(total, builder.gep(sums, [loop.k]), align=4)
-        loop.next([before], [total])
-    upper = builder.uitofp(builder.lshr(builder.load(bits, align=4), repeated(integers, 9)), vector)
-    share = builder.fadd(
-        builder.fmul(upper, repeated(vector, 2.0**-23)), repeated(vector, 2.0**-24)
-    )
-    threshold = builder.fmul(share, total)
-    with Loop(builder, n_topics) as loop:
-        passed = loop.carry(repeated(integers, 0))
-        value = builder.load(builder.gep(sums, [loop.k]), align=4)
-        topic = builder.add(
-            passed, builder.zext(builder.fcmp_ordered("<", value, threshold), integers)
-        )
-        loop.next([passed], [topic])
-    builder.store(topic, out, align=4)
 
 
 # ---- all particles of a filter
@@ -88,21 +36,26 @@ def _add(counts, g, z, i, n):
 
 
 @inlined
-def _draw(alpha, row, counts, sums, bits, j, z, i):
-    """Draw the topics z[i] (n_particles,) of a token with row j of the bits, and count them; `row`
-    is an address.
+def _draw(alpha, rows, word, counts, sums, bits, j, z, i):
+    """Draw the topics z[i] (n_particles,) of a token with row j of the bits, and count them.
+
+    Each of 16 particles at once, in proportion to (alpha + counts) * rows[word]. Sums never fall,
+    so that no topic of weight 0 is drawn.
     """
-    n_topics = counts.shape[1]
-    line = 4 * z.shape[1]
-    first = counts.ctypes.data
-    numbers = bits.ctypes.data + j * line
-    topics = z.ctypes.data + i * line
-    for g in range(counts.shape[0]):
-        group = first + g * n_topics * 4 * LANES
-        step = g * 4 * LANES
-        _draw_topics(
-            group, alpha.ctypes.data, row, sums.ctypes.data, n_topics, numbers + step, topics + step
-        )
+    n_groups, n_topics, _ = counts.shape
+    for g in range(n_groups):
+        total = zeros(sums)
+        for k in range(n_topics):
+            weights = load(counts, (g * n_topics + k) * LANES) + alpha[k]
+            total = total + weights * rows[word, k]
+            store(sums, k * LANES, total)
+        place = g * LANES
+        share = to_float32(load(bits, j * bits.shape[1] + place) >> 9) * _STEP + _HALF_STEP
+        threshold = share * total
+        topics = zeros(z)
+        for k in range(n_topics):
+            topics = topics + (load(sums, k * LANES) < threshold)
+        store(z, i * z.shape[1] + place, topics)
         _add(counts, g, z, i, np.float32(1))
 
 
@@ -111,12 +64,10 @@ def _sweep(alpha, rows, words, n_tokens, z, counts, sums, bits):
     """One Gibbs sweep over the first tokens of `words`, whose topics are z (n_tokens,
     n_particles).
     """
-    first = rows.ctypes.data
-    row_bytes = 4 * rows.shape[1]
     for i in range(n_tokens):
         for g in range(counts.shape[0]):
             _add(counts, g, z, i, np.float32(-1))
-        _draw(alpha, first + words[i] * row_bytes, counts, sums, bits, i, z, i)
+        _draw(alpha, rows, words[i], counts, sums, bits, i, z, i)
 
 
 @inner
@@ -345,7 +296,7 @@ def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_est
             if squares > 2.0:
                 random_bits(order, _ONE, own.key0, own.key1, i + 1, own.chain, _ORDER)
                 _resample(particle_weights, np.float64(uniform(order[0])), z, i, counts, copies)
-            _draw(alpha, rows.ctypes.data + word * 4 * rows.shape[1], counts, sums, new, i, z, i)
+            _draw(alpha, rows, word, counts, sums, new, i, z, i)
         if n_tokens > 0 and stages[n_tokens] != stages[n_tokens - 1]:
             total += _change_prior(
                 particle_weights, counts, n_tokens, prior, priors[stages[n_tokens]], gains

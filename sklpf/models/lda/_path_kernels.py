@@ -14,18 +14,16 @@ tokens and the inner one over chains, so that no load of a chain waits for its o
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
 from sklpf.kernels import _programs as programs
 from sklpf.kernels import exp64, implements, inlined, inner, njit, random_bits, uniform
-from sklpf.models.lda._vector_kernels import Loop, aligned, lanes_below, repeated, running_sums
+from sklpf.kernels._vectors import load, store, zeros
+from sklpf.models.lda._vector_kernels import aligned, draw_topic
 
 # typed, since numba compiles a function anew for each literal number that it is given
 _Z = np.int64(_random.FIRST)
@@ -53,63 +51,20 @@ class Scratch(NamedTuple):
     counts: np.ndarray  # (n, K) int32: tokens of every topic
     # (n, padded K) float32: the topics' prior weights at the chain's beta, 0 in the padding
     weights: np.ndarray
-    sums: np.ndarray  # (padded K,) float32: see `_lane`
+    sums: np.ndarray  # (padded K,) float32: see `draw_topic`
     bits: np.ndarray  # (n, N + 4) uint32
 
 
 # ---- one token
-def _lane_maker(typing_context, first, second, sums, n_vectors, u):
-    """Multiply two rows of float32 and draw one of 16 lanes in proportion to its sum of products.
-
-    Writes the running sums of the lanes after every vector but the last to `sums`, then the sums
-    over lanes 0, …, j.
-    """
-
-    def generate(context, builder, signature, arguments):
-        return _emit_lane(builder, *arguments)
-
-    return types.int64(types.intp, types.intp, types.intp, types.intp, types.float32), generate
-
-
-_lane: Any = intrinsic(_lane_maker)
-
-
-def _emit_lane(builder, first, second, sums, n_vectors, u):
-    """Emit running sums of the lanes, then the number of lanes below the threshold."""
-    vector = ir.VectorType(ir.FloatType(), LANES)
-    first, second, out = (
-        builder.inttoptr(address, vector.as_pointer()) for address in (first, second, sums)
-    )
-    with Loop(builder, n_vectors) as loop:
-        before = loop.carry(repeated(vector, 0.0))
-        products = builder.fmul(
-            *(builder.load(builder.gep(row, [loop.k]), align=4) for row in (first, second))
-        )
-        total = builder.fadd(before, products)
-        builder.store(total, builder.gep(out, [loop.k]), align=4)
-        loop.next([before], [total])
-    prefix = running_sums(builder, total)
-    builder.store(prefix, builder.gep(out, [loop.k]), align=4)
-    _, lane = lanes_below(builder, prefix, u)
-    return builder.zext(lane, ir.IntType(64))
-
-
 @inlined
-def _draw(first, second, sums, n_topics, u):
-    """Draw a topic in proportion to the products of two rows (addresses): first its number modulo
-    16, then the topic.
-
-    Rounding may reach past the last positive weight, in a share of about 1e-7 of the draws: the
-    topic is then the nearest that exists.
-    """
+def _draw(weights, c, likelihoods, word, sums, n_topics, u):
+    """Draw a topic in proportion to weights[c] * likelihoods[word]; `sums` is work space."""
     size = sums.shape[0]
-    lane = min(_lane(first, second, sums.ctypes.data, size // LANES, u), LANES - 1)
-    before = sums[size - LANES + max(lane - 1, 0)]
-    left = u * sums[size - 1] - (before if lane > 0 else np.float32(0))
-    topic = lane
-    for k in range(size // LANES - 1):
-        topic += LANES if sums[LANES * k + lane] < left else 0
-    return min(topic, n_topics - 1)
+    total = zeros(sums)
+    for k in range(0, size, LANES):
+        total = total + load(weights, c * size + k) * load(likelihoods, word * size + k)
+        store(sums, k, total)
+    return draw_topic(total, sums, n_topics, u)
 
 
 @inlined
@@ -173,16 +128,16 @@ def sample_base(document, keys, z, base, slope):
     n, n_tokens = z.shape
     scratch = _work_space(document, z, 0)
     n_topics = document.alpha.shape[0]
-    row_bytes = 4 * document.likelihoods.shape[1]
     for k in range(n_topics):
         scratch.weights[0, k] = np.float32(document.mean[k])
     for c in range(n):
         bits = scratch.bits[c]
         random_bits(bits, n_tokens, keys.key0, keys.key1, keys.step, keys.chain + c, _Z)
         for i in range(n_tokens):
-            row = document.likelihoods.ctypes.data + document.word[i] * row_bytes
+            word = document.word[i]
+            u = uniform(bits[i])
             z[c, i] = _draw(
-                scratch.weights.ctypes.data, row, scratch.sums, n_topics, uniform(bits[i])
+                scratch.weights, 0, document.likelihoods, word, scratch.sums, n_topics, u
             )
             scratch.counts[c, z[c, i]] += 1
     _measure(document, z, base, slope, scratch.counts)
@@ -200,9 +155,7 @@ def _sweep_tokens(document, words, z, n_tokens, betas, reverse, keys, step, scra
     weights = scratch.weights
     sums = scratch.sums
     bits = scratch.bits
-    rows = document.likelihoods.ctypes.data
-    chains = weights.ctypes.data
-    row_bytes = 4 * weights.shape[1]
+    rows = document.likelihoods
     if n_tokens == 0:
         return
     for c in range(n):
@@ -212,10 +165,9 @@ def _sweep_tokens(document, words, z, n_tokens, betas, reverse, keys, step, scra
             weights[c, k] = _weight(document, k, counts[c, k], betas[c])
     for j in range(n_tokens):
         i = n_tokens - 1 - j if reverse else j
-        row = rows + words[i] * row_bytes
         following = i - 1 if reverse else i + 1
         for c in range(n):
-            topic = _draw(chains + c * row_bytes, row, sums, n_topics, uniform(bits[c, i]))
+            topic = _draw(weights, c, rows, words[i], sums, n_topics, uniform(bits[c, i]))
             z[c, i] = topic
             counts[c, topic] += 1
             weights[c, topic] = _weight(document, topic, counts[c, topic], betas[c])

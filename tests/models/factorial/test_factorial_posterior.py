@@ -236,6 +236,3 @@ def test_bounds_stay_below_the_enumerated_evidence(kind, diagonal):
         each = [evidence(1 / temperatures[m]) - log_partition[m].sum() / 3 for m in choices]
         exact = logsumexp(each) - 3 * np.log(3)
     assert exact - 4 < best <= exact + 1e-9
-
-
-# -- invariances

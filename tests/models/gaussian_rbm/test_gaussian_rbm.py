@@ -45,18 +45,14 @@ def log_joint(model, v, h):
 
 def log_f_by_hand(model, v):
     hidden = all_hidden(len(model.components_))
-    columns = [log_joint(model, v, np.tile(h, (len(v), 1))) for h in hidden]
-    return logsumexp(columns, axis=0)
+    return np.array([logsumexp(log_joint(model, np.tile(x, (len(hidden), 1)), hidden)) for x in v])
 
 
 def log_partition_by_hand(model):
     """The sum over h of the integral over v, a product of Gaussian integrals around b + h @ W."""
-    terms = []
-    for h in all_hidden(len(model.components_)):
-        mean = model.intercept_visible_ + h @ model.components_
-        peak = log_joint(model, mean[np.newaxis], h[np.newaxis])[0]
-        terms.append(peak + 0.5 * np.log(2 * np.pi * model.variances_).sum())
-    return logsumexp(terms)
+    hidden = all_hidden(len(model.components_))
+    peaks = log_joint(model, model.intercept_visible_ + hidden @ model.components_, hidden)
+    return logsumexp(peaks) + 0.5 * np.log(2 * np.pi * model.variances_).sum()
 
 
 # -- densities
@@ -148,14 +144,14 @@ def test_draws_have_the_models_moments():
 @pytest.mark.parametrize("schedule", ["linear", pytest.param("constant", marks=pytest.mark.large)])
 def test_fits_recover_the_likelihood_of_a_known_mixture(schedule):
     """The mean log-likelihood of the truth less that of a maximum likelihood fit is about 23 / (2
-    n) = .004 nats on new rows, where 23 is the number of parameters; five times that is refused.
+    n) = .012 nats on new rows, where 23 is the number of parameters; four times that is refused.
     A single Gaussian loses 0.69.
     """
     truth = random_model(3, 4, seed=9)
-    X, new = truth.sample(3000, random_state=0), truth.sample(20_000, random_state=1)
+    X, new = truth.sample(1000, random_state=0), truth.sample(20_000, random_state=1)
     model = GaussianRBM(3, learning_rate_schedule=schedule, n_iter=120, random_state=0).fit(X)
     loss = np.mean(truth.score_samples(new) - model.score_samples(new))
-    assert -0.01 < loss < 0.02
+    assert -0.01 < loss < 0.05
     if schedule == "linear":
         assert_moments_match(model, X)
 

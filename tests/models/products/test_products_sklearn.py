@@ -28,7 +28,7 @@ def test_sampling_comes_close_to_maximum_likelihood(expert):
     """Nats a row on new rows: .1 for contrastive divergence, .3 for probability flow, which uses
     its rows less well.
     """
-    X, new = np.split(sources(8000), 2)
+    X, new = np.split(sources(4000), 2)
     best = ProductOfExperts(expert=expert, algorithm="ml", random_state=0).fit(X)
     assert best.converged_
     pcd = ProductOfExperts(expert=expert, random_state=0).fit(X)

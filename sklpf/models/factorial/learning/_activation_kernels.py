@@ -8,12 +8,9 @@ registers.
 import math
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from sklpf.kernels import exp64, inlined, njit
+from sklpf.kernels._vectors import load, multiply_add, store, zeros
 
 _LANES = 32
 _MOST_FACTORS = 256  # of a product of numbers in [1, 2]
@@ -22,8 +19,6 @@ _LARGEST_LOGIT = 300.0
 # parts of the work array of a tile, one value a lane; in one array so that the compiler sees that
 # they don't overlap
 _FIELD, _FACTOR, _REST, _CHANGE, _INVERSE, _MOVING = range(0, 6 * _LANES, _LANES)
-_VECTOR = ir.VectorType(ir.DoubleType(), 8)
-_INT64 = ir.IntType(64)
 
 
 @inlined
@@ -41,11 +36,8 @@ def _update_tile(products, activations, gram, log_odds, half_precision, work):
         work[_CHANGE + lane] = 0.0
     entropy = 0.0
     for k in range(gram.shape[0]):
-        weights = gram.ctypes.data + 8 * k * gram.shape[0]
-        start = products.ctypes.data + 8 * k * _LANES
-        rows = activations.ctypes.data
-        target = work.ctypes.data + 8 * _FIELD
-        _subtract_rows(target, start, weights, rows, gram.shape[0])  # type: ignore[call-arg]
+        field = _less_rows(load(products, k * _LANES, _LANES), gram, k, activations)
+        store(work, _FIELD, field)
         own = gram[k, k]
         bias = log_odds[k]
         for lane in range(_LANES):
@@ -66,62 +58,17 @@ def _update_tile(products, activations, gram, log_odds, half_precision, work):
     return entropy + _fold_entropy(work)
 
 
-@intrinsic
-def _subtract_rows(typing_context, target, start, weights, rows, n):
-    """target = start - sum_j weights[j] rows[j], j < n; rows of _LANES float64, all given by
-    address.
-
-    In registers throughout, two sums side by side: what the compiler makes of a loop keeps them in
-    memory.
-    """
-
-    def generate(context, builder, signature, arguments):
-        _emit_subtract_rows(builder, *arguments)
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 5), generate
-
-
-def _emit_subtract_rows(builder, target, start, weights, rows, n):
-    """The machine code of `_subtract_rows`."""
-    target, start, rows = (
-        builder.inttoptr(address, _VECTOR.as_pointer()) for address in (target, start, rows)
-    )
-    weights = builder.inttoptr(weights, ir.DoubleType().as_pointer())
-    one = _INT64(1)
-    lanes = [_INT64(i) for i in range(_LANES // 8)]
-    even = [
-        cgutils.alloca_once_value(builder, builder.load(builder.gep(start, [i]), align=8))
-        for i in lanes
-    ]
-    odd = [cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [0.0] * 8)) for _ in lanes]
-
-    def subtract(sums, j):
-        weight = _spread(builder, builder.load(builder.gep(weights, [j])))
-        row = builder.gep(rows, [builder.mul(j, _INT64(len(lanes)))])
-        for total, i in zip(sums, lanes):
-            product = builder.fmul(
-                weight, builder.load(builder.gep(row, [i]), align=8), flags=("contract",)
-            )
-            builder.store(builder.fsub(builder.load(total), product, flags=("contract",)), total)
-
-    with cgutils.for_range(builder, builder.lshr(n, one)) as loop:
-        j = builder.shl(loop.index, one)
-        subtract(even, j)
-        subtract(odd, builder.add(j, one))
-    with builder.if_then(builder.trunc(n, ir.IntType(1))):
-        subtract(even, builder.sub(n, one))
-    for i, first, second in zip(lanes, even, odd):
-        total = builder.fadd(builder.load(first), builder.load(second))
-        builder.store(total, builder.gep(target, [i]), align=8)
-
-
-def _spread(builder, value):
-    undefined = ir.Constant(_VECTOR, ir.Undefined)
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
-    return builder.shuffle_vector(
-        builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, zeros
-    )
+@inlined
+def _less_rows(start, weights, k, rows):
+    """start - sum_j weights[k, j] rows[j], of _LANES float64: two sums side by side."""
+    n = weights.shape[1]
+    odd = zeros(rows, _LANES)
+    for j in range(0, n - 1, 2):
+        start = multiply_add(-weights[k, j], load(rows, j * _LANES, _LANES), start)
+        odd = multiply_add(-weights[k, j + 1], load(rows, (j + 1) * _LANES, _LANES), odd)
+    if n % 2 == 1:
+        start = multiply_add(-weights[k, n - 1], load(rows, (n - 1) * _LANES, _LANES), start)
+    return start + odd
 
 
 @inlined

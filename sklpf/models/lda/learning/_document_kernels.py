@@ -14,6 +14,7 @@ import numpy as np
 
 from sklpf._utils.layout import LANES
 from sklpf.kernels import exp64, inlined, inner, njit
+from sklpf.kernels._vectors import flat
 from sklpf.models.lda._vector_kernels import FLUSH, add_four, digamma, exp_digamma, four_dots
 from sklpf.models.lda.learning._word_kernels import fill_powers
 
@@ -96,23 +97,27 @@ def _explain_words(scratch, rows, n_words, width):
     """Set norms, ratios and sums for theta as it is, word by word."""
     scratch.sums[:] = 0
     epsilon = scratch.norms.dtype.type(_EPSILON)
+    theta, norms, ratios = flat(scratch.theta), flat(scratch.norms), flat(scratch.ratios)
+    rows, starts, sums = flat(rows), flat(scratch.word_starts), flat(scratch.sums)
     for i in range(0, n_words, 4):
-        four_dots(scratch.theta, rows, scratch.word_starts, i, width, scratch.norms)
+        four_dots(theta, rows, starts, i, width, norms)
         for j in range(i, i + 4):
-            scratch.norms[j] += epsilon
-            scratch.ratios[j] = scratch.counts[j] / scratch.norms[j]
-        add_four(scratch.ratios, rows, scratch.word_starts, i, width, scratch.sums)
+            norms[j] += epsilon
+            ratios[j] = scratch.counts[j] / norms[j]
+        add_four(ratios, rows, starts, i, width, sums)
 
 
 @inner
 def _explain_topics(scratch, n_left, width):
     """Like `_explain_words`, topic by topic of those that are left; width is that of the words."""
+    theta, norms, ratios = flat(scratch.theta), flat(scratch.norms), flat(scratch.ratios)
+    matrix, starts, sums = flat(scratch.matrix), flat(scratch.topic_starts), flat(scratch.sums)
     scratch.norms[:width] = _EPSILON
     for j in range(0, n_left, 4):
-        add_four(scratch.theta, scratch.matrix, scratch.topic_starts, j, width, scratch.norms)
+        add_four(theta, matrix, starts, j, width, norms)
     _divide(scratch.counts[:width], scratch.norms, scratch.ratios)
     for j in range(0, n_left, 4):
-        four_dots(scratch.ratios, scratch.matrix, scratch.topic_starts, j, width, scratch.sums)
+        four_dots(ratios, matrix, starts, j, width, sums)
 
 
 @inner
@@ -247,7 +252,14 @@ def _settle(scratch, rows, gamma, n_words, inverse, tolerance, max_iter, thresho
         scratch.slots[1] = width
         scratch.slots[2] = 2 * width
         scratch.slots[3] = 3 * width
-        four_dots(scratch.ones, scratch.moves, scratch.slots, 0, width, scratch.totals)
+        four_dots(
+            flat(scratch.ones),
+            flat(scratch.moves),
+            flat(scratch.slots),
+            0,
+            width,
+            flat(scratch.totals),
+        )
         change = scratch.totals[0]
         total = scratch.totals[1] + rest
         n_left = np.int64(scratch.totals[2])

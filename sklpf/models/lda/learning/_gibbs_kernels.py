@@ -8,93 +8,30 @@ float32 (relative error 1e-7), counts are integers.
 """
 
 import math
-from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
 from sklpf.kernels import inlined, inner, njit, random_bits, uniform
-from sklpf.models.lda._vector_kernels import (
-    Loop,
-    aligned,
-    lanes_below,
-    log_gamma,
-    repeated,
-    running_sums,
-    shifted,
-    spread,
-)
+from sklpf.kernels._vectors import load, store, to_float32, zeros
+from sklpf.models.lda._vector_kernels import aligned, draw_topic, log_gamma
 
 _TOPIC = np.int64(_random.FIRST)
 _LEAST = -100.0  # log2 of a weight that float32 holds
 
 
 # ---- one token
-def _topic_maker(typing_context, counts, shares, eta, sums, n_vectors, u):
-    """Draw a topic in proportion to (counts + eta) * shares: first its number modulo 16, then the
-    topic.
-
-    `sums` is work space. Rounding may reach past the last positive weight, in a share of about 1e-7
-    of the draws.
-    """
-
-    def generate(context, builder, signature, arguments):
-        return _emit_topic(builder, *arguments)
-
-    return types.int64(
-        types.intp, types.intp, types.float32, types.intp, types.intp, types.float32
-    ), generate
-
-
-_topic: Any = intrinsic(_topic_maker)
-
-
-def _emit_topic(builder, counts, shares, eta, sums, n_vectors, u):
-    """Emit running sums of the lanes, the lane that is drawn, and the vector within it."""
-    int32 = ir.IntType(32)
-    vector = ir.VectorType(ir.FloatType(), LANES)
-    integers = ir.VectorType(int32, LANES)
-    counts = builder.inttoptr(counts, integers.as_pointer())
-    shares, sums = (builder.inttoptr(address, vector.as_pointer()) for address in (shares, sums))
-    etas = spread(builder, eta)
-    with Loop(builder, n_vectors) as loop:
-        before = loop.carry(repeated(vector, 0.0))
-        n = builder.sitofp(builder.load(builder.gep(counts, [loop.k]), align=4), vector)
-        weights = builder.fmul(
-            builder.fadd(n, etas), builder.load(builder.gep(shares, [loop.k]), align=4)
-        )
-        total = builder.fadd(before, weights)
-        builder.store(total, builder.gep(sums, [loop.k]), align=4)
-        loop.next([before], [total])
-    prefix = running_sums(builder, total)
-    last = ir.Constant(int32, LANES - 1)
-    threshold, lane = lanes_below(builder, prefix, u)
-    lane = builder.zext(lane, int32)
-    lane = builder.select(builder.icmp_signed("<", lane, last), lane, last)
-    left = spread(
-        builder, builder.fsub(threshold, builder.extract_element(shifted(builder, prefix, 1), lane))
-    )
-    with Loop(builder, n_vectors) as loop:
-        passed = loop.carry(repeated(integers, 0))
-        below = builder.fcmp_ordered("<", builder.load(builder.gep(sums, [loop.k]), align=4), left)
-        vectors = builder.add(passed, builder.zext(below, integers))
-        loop.next([passed], [vectors])
-    n = builder.extract_element(vectors, lane)
-    return builder.sext(
-        builder.add(lane, builder.mul(n, ir.Constant(int32, LANES))), ir.IntType(64)
-    )
-
-
 @inlined
-def _draw(counts, shares, eta, sums, n_topics, u):
-    """Draw a topic by `_topic`, within the range."""
-    return min(
-        _topic(counts, shares, eta, sums.ctypes.data, sums.shape[0] // LANES, u), n_topics - 1
-    )
+def _draw(counts, word, shares, eta, sums, n_topics, u):
+    """Draw a topic in proportion to (counts[word] + eta) * shares; `sums` is work space."""
+    size = sums.shape[0]
+    total = zeros(sums)
+    for k in range(0, size, LANES):
+        weights = to_float32(load(counts, word * size + k)) + eta
+        total = total + weights * load(shares, k)
+        store(sums, k, total)
+    return draw_topic(total, sums, n_topics, u)
 
 
 @inner
@@ -130,8 +67,6 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
     sums = aligned((padded,), np.float32)
     reciprocals = np.empty(n_topics)
     eta32 = np.float32(eta)
-    rows = by_word.ctypes.data
-    row_bytes = 4 * padded
     total = by_word.shape[0] * eta
     scale = _scale(alpha.max() * eta / (words.shape[0] + total))
     for k in range(n_topics):
@@ -155,9 +90,7 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
                 by_topic[k] -= 1
                 reciprocals[k] = scale / (by_topic[k] + total)
                 shares[k] = (by_document[k] + alpha[k]) * reciprocals[k]
-            k = _draw(
-                rows + word * row_bytes, shares.ctypes.data, eta32, sums, n_topics, uniform(bits[i])
-            )
+            k = _draw(by_word, word, shares, eta32, sums, n_topics, uniform(bits[i]))
             by_word[word, k] += 1
             by_document[k] += 1
             by_topic[k] += 1

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from sklpf.kernels import exp64, inlined, inner, njit
+from sklpf.kernels._vectors import flat
 from sklpf.models.lda._vector_kernels import (
     FLUSH,
     add_four,
@@ -98,7 +99,6 @@ def add_statistics(columns, documents, ratios, theta, rows, words, factor, weigh
     """
     n_topics = weights.shape[1]
     padded = rows.shape[1]
-    flat = theta.reshape(-1)
     sums = np.empty_like(rows[0])
     starts = np.zeros(4, np.int64)
     factors = np.zeros(4, ratios.dtype)
@@ -109,7 +109,7 @@ def add_statistics(columns, documents, ratios, theta, rows, words, factor, weigh
             for j in range(first, min(first + 4, columns[i + 1])):
                 starts[j - first] = documents[j] * padded
                 factors[j - first] = ratios[j]
-            add_four(factors, flat, starts, 0, padded, sums)
+            add_four(flat(factors), flat(theta), flat(starts), 0, padded, flat(sums))
         _add_products(weights[words[i]], totals, sums[:n_topics], rows[i, :n_topics], factor)
 
 

@@ -9,13 +9,11 @@ float32 with zeros in the padding, which may go beyond the next multiple of 16.
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
 from sklpf.kernels import add_rows, exp32, inner, njit, random_bits, uniform
+from sklpf.kernels._vectors import transpose_tile
 
 # draws of each layer; typed, since numba compiles a function anew for each literal number that it
 # is given
@@ -153,45 +151,6 @@ def _to_probability(field, n):
 
 
 # ---- transposition
-@intrinsic
-def _transpose_tile(typing_context, source, source_width, target, target_width):
-    """Transpose 16 x 16 float32 in registers: in round s, rows i and i + s exchange their blocks of
-    s columns.
-    """
-
-    def generate(context, builder, signature, arguments):
-        source, source_width, target, target_width = arguments
-        vector = ir.VectorType(ir.FloatType(), LANES)
-        pointer = ir.FloatType().as_pointer()
-
-        def slots(address, width):
-            first = builder.inttoptr(address, pointer)
-            offsets = (builder.mul(width, ir.Constant(width.type, row)) for row in range(LANES))
-            return [
-                builder.bitcast(builder.gep(first, [offset]), vector.as_pointer())
-                for offset in offsets
-            ]
-
-        rows = [builder.load(slot, align=4) for slot in slots(source, source_width)]
-        for s in (1, 2, 4, 8):
-            low = [j if j & s == 0 else LANES + j - s for j in range(LANES)]
-            high = [j + s if j & s == 0 else LANES + j for j in range(LANES)]
-            low, high = (
-                ir.Constant(ir.VectorType(ir.IntType(32), LANES), mask) for mask in (low, high)
-            )
-            for i in range(LANES):
-                if i & s == 0:
-                    pair = rows[i], rows[i + s]
-                    rows[i], rows[i + s] = (
-                        builder.shuffle_vector(*pair, mask) for mask in (low, high)
-                    )
-        for row, slot in zip(rows, slots(target, target_width)):
-            builder.store(row, slot, align=4)
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 4), generate
-
-
 @inner
 def _transpose(source, n_rows, n_columns, target):
     """target[j, i] = source[i, j] for i < n_rows, j < n_columns; both float32 and C-contiguous."""
@@ -199,12 +158,9 @@ def _transpose(source, n_rows, n_columns, target):
     whole_columns = n_columns // LANES * LANES
     for i in range(0, whole_rows, LANES):
         for j in range(0, whole_columns, LANES):
-            _transpose_tile(
-                source.ctypes.data + 4 * (i * source.shape[1] + j),
-                source.shape[1],
-                target.ctypes.data + 4 * (j * target.shape[1] + i),
-                target.shape[1],
-            )
+            first = i * source.shape[1] + j
+            place = j * target.shape[1] + i
+            transpose_tile(source, first, source.shape[1], target, place, target.shape[1])
     for i in range(n_rows):
         for j in range(whole_columns if i < whole_rows else 0, n_columns):
             target[j, i] = source[i, j]

@@ -1,0 +1,408 @@
+"""Vectors of numbers that stay in registers: the instructions that numba's own loops don't become.
+
+LLVM neither adds up a sum in another order than is written nor sees that rows at computed places
+don't overlap, and would leave such loops scalar (8 times slower). Each instruction has its meaning
+as a body in NumPy, which is what it does outside of kernels. Vectors know ``+``, ``-``, ``*``,
+``>>`` and ``<`` (1 or 0 a lane), with numbers too. Longer ones than a register are several.
+"""
+
+import operator
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import lower_builtin, models, register_model, type_callable
+
+REGISTER = 64  # bytes
+_INT32 = ir.IntType(32)
+
+
+class Vector(types.Type):
+    """So many numbers of one type."""
+
+    def __init__(self, dtype, lanes):
+        self.dtype = dtype
+        self.lanes = lanes
+        super().__init__(name=f"Vector({dtype}, {lanes})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager, vector):
+        number = manager.lookup(vector.dtype).get_value_type()
+        super().__init__(manager, vector, ir.VectorType(number, vector.lanes))
+
+
+def _instruction(body, result_type, emit) -> None:
+    """Let kernels call a function of NumPy: `result_type` is the type of what it gives, by those of
+    its parameters, and `emit` writes its code.
+    """
+    type_callable(body)(lambda context: result_type)
+    lower_builtin(body, types.VarArg(types.Any))(emit)
+
+
+def _literal(number) -> int | None:
+    return number.literal_value if isinstance(number, types.IntegerLiteral) else None
+
+
+def _constant(kind, value):
+    """The same number in every lane."""
+    return ir.Constant(kind, [value] * kind.count)
+
+
+def _lanes(numbers):
+    """Numbers of lanes, for shuffles."""
+    return ir.Constant(ir.VectorType(_INT32, len(numbers)), numbers)
+
+
+def _spread(builder, value, lanes):
+    undefined = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
+    first = builder.insert_element(undefined, value, ir.Constant(_INT32, 0))
+    return builder.shuffle_vector(first, undefined, _lanes([0] * lanes))
+
+
+# ---- memory
+def flat(array):
+    """All numbers of a C-contiguous array in a row: what `load` and `store` take too, and functions
+    take faster, as nothing counts references to it.
+    """
+    return array.reshape(-1)
+
+
+def lanes_of(array):
+    """How many of an array's numbers fill a register."""
+    return REGISTER // array.itemsize
+
+
+def zeros(array, lanes=None):
+    """Zeros of an array's type; `lanes` is a constant, None what fills a register."""
+    return np.zeros(lanes_of(array) if lanes is None else lanes, array.dtype)
+
+
+def load(array, index, lanes=None):
+    """Numbers of a C-contiguous array from place `index` of all on; `lanes` as of `zeros`."""
+    lanes = lanes_of(array) if lanes is None else lanes
+    return array.reshape(-1)[index : index + lanes].copy()
+
+
+def store(array, index, vector):
+    """Write a vector to a C-contiguous array, from place `index` of all on."""
+    array.reshape(-1)[index : index + len(vector)] = vector
+
+
+def _place(context, builder, array_type, array, index, vector):
+    data = _data(context, builder, array_type, array)
+    return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
+
+
+def _lanes_in_register(array) -> int:
+    return REGISTER * 8 // array.dtype.bitwidth
+
+
+def _zeros_type(array, lanes=None):
+    n = _lanes_in_register(array) if lanes is None else _literal(lanes)
+    return None if n is None else Vector(array.dtype, n)
+
+
+def _load_type(array, index, lanes=None):
+    return _zeros_type(array, lanes)
+
+
+def _data(context, builder, kind, array):
+    if isinstance(kind, types.CPointer):
+        return array
+    return context.make_array(kind)(context, builder, array).data
+
+
+def _emit_flat(context, builder, signature, arguments):
+    return _data(context, builder, signature.args[0], arguments[0])
+
+
+def _emit_lanes_of(context, builder, signature, arguments):
+    return context.get_constant(types.int64, _lanes_in_register(signature.args[0]))
+
+
+def _emit_zeros(context, builder, signature, arguments):
+    return _constant(context.get_value_type(signature.return_type), 0)
+
+
+def _emit_load(context, builder, signature, arguments):
+    array_type = signature.args[0]
+    vector = context.get_value_type(signature.return_type)
+    place = _place(context, builder, array_type, *arguments[:2], vector)
+    return builder.load(place, align=array_type.dtype.bitwidth // 8)
+
+
+def _emit_store(context, builder, signature, arguments):
+    array_type = signature.args[0]
+    place = _place(context, builder, array_type, *arguments[:2], arguments[2].type)
+    builder.store(arguments[2], place, align=array_type.dtype.bitwidth // 8)
+    return context.get_dummy_value()
+
+
+_instruction(flat, lambda array: types.CPointer(array.dtype), _emit_flat)
+_instruction(lanes_of, lambda array: types.int64, _emit_lanes_of)
+_instruction(zeros, _zeros_type, _emit_zeros)
+_instruction(load, _load_type, _emit_load)
+_instruction(store, lambda array, index, vector: types.none, _emit_store)
+
+
+# ---- arithmetic
+def multiply_add(first, second, third):
+    """first * second + third of vectors or numbers, rounded once where there is an operation for
+    it.
+    """
+    return first * second + third
+
+
+def to_float32(vector):
+    """A vector of integers as float32."""
+    return vector.astype(np.float32)
+
+
+def _vector_of(*arguments) -> Vector | None:
+    return next((each for each in arguments if isinstance(each, Vector)), None)
+
+
+def _as_vectors(context, builder, kinds, values):
+    """Numbers among vectors, in every lane."""
+    vector = _vector_of(*kinds)
+    return [
+        value
+        if isinstance(kind, Vector)
+        else _spread(builder, context.cast(builder, value, kind, vector.dtype), vector.lanes)
+        for kind, value in zip(kinds, values)
+    ]
+
+
+def _emit_multiply_add(context, builder, signature, arguments):
+    first, second, third = _as_vectors(context, builder, signature.args, arguments)
+    product = builder.fmul(first, second, flags=("contract",))
+    return builder.fadd(product, third, flags=("contract",))
+
+
+def _emit_to_float32(context, builder, signature, arguments):
+    vector = context.get_value_type(signature.return_type)
+    convert = builder.sitofp if signature.args[0].dtype.signed else builder.uitofp
+    return convert(arguments[0], vector)
+
+
+_instruction(
+    multiply_add, lambda first, second, third: _vector_of(first, second, third), _emit_multiply_add
+)
+_instruction(to_float32, lambda vector: Vector(types.float32, vector.lanes), _emit_to_float32)
+
+_OPERATIONS = {  # of floating-point numbers and of integers
+    operator.add: ("fadd", "add"),
+    operator.sub: ("fsub", "sub"),
+    operator.mul: ("fmul", "mul"),
+    operator.rshift: (None, "lshr"),
+}
+
+
+def _register_operation(operation, names) -> None:
+    @infer_global(operation)
+    class _Template(AbstractTemplate):
+        def generic(self, arguments, keywords):
+            vector = _vector_of(*arguments)
+            return None if vector is None else signature(vector, *arguments)
+
+    def emit(context, builder, signature, arguments):
+        first, second = _as_vectors(context, builder, signature.args, arguments)
+        is_float = isinstance(signature.return_type.dtype, types.Float)
+        return getattr(builder, names[0 if is_float else 1])(first, second)
+
+    for kinds in ((Vector, Vector), (Vector, types.Any), (types.Any, Vector)):
+        lower_builtin(operation, *kinds)(emit)
+
+
+for _operation, _names in _OPERATIONS.items():
+    _register_operation(_operation, _names)
+
+
+@infer_global(operator.lt)
+class _LessTemplate(AbstractTemplate):
+    def generic(self, arguments, keywords):
+        vector = _vector_of(*arguments)
+        return None if vector is None else signature(Vector(types.int32, vector.lanes), *arguments)
+
+
+@lower_builtin(operator.lt, Vector, Vector)
+@lower_builtin(operator.lt, Vector, types.Any)
+def _emit_less(context, builder, signature, arguments):
+    first, second = _as_vectors(context, builder, signature.args, arguments)
+    below = builder.fcmp_ordered("<", first, second)
+    return builder.zext(below, context.get_value_type(signature.return_type))
+
+
+# ---- across lanes
+def lane(vector, number):
+    """The number in one lane."""
+    return vector[number]
+
+
+def sum_lanes(vector):
+    """The sum of all lanes, the upper half added to the lower until one is left."""
+    while len(vector) > 1:
+        half = len(vector) // 2
+        vector = vector[:half] + vector[half:]
+    return vector[0]
+
+
+def running_sums(vector):
+    """Sums over lanes 0, …, j, for all j."""
+    by = 1
+    while by < len(vector):
+        vector = vector + np.concatenate([np.zeros(by, vector.dtype), vector[:-by]])
+        by *= 2
+    return vector
+
+
+def count_below(vector, number):
+    """In how many lanes there is less than a number (int64)."""
+    return np.int64(np.sum(vector < number))
+
+
+def _emit_lane(context, builder, signature, arguments):
+    vector, number = arguments
+    return builder.extract_element(vector, builder.trunc(number, _INT32))
+
+
+def _emit_sum_lanes(context, builder, signature, arguments):
+    value = arguments[0]
+    n = signature.args[0].lanes
+    while n > 1:
+        n //= 2
+        low, high = (
+            builder.shuffle_vector(value, value, _lanes([first + i for i in range(n)]))
+            for first in (0, n)
+        )
+        value = builder.fadd(low, high)
+    return builder.extract_element(value, ir.Constant(_INT32, 0))
+
+
+def _emit_running_sums(context, builder, signature, arguments):
+    value = arguments[0]
+    n = signature.args[0].lanes
+    zeros = _constant(value.type, 0.0)
+    by = 1
+    while by < n:
+        moved = _lanes([n + i - by if i >= by else 0 for i in range(n)])
+        value = builder.fadd(value, builder.shuffle_vector(zeros, value, moved))
+        by *= 2
+    return value
+
+
+def _emit_count_below(context, builder, signature, arguments):
+    first, second = _as_vectors(context, builder, signature.args, arguments)
+    below = builder.fcmp_ordered("<", first, second)
+    mask = builder.bitcast(below, ir.IntType(signature.args[0].lanes))
+    return builder.zext(builder.ctpop(mask), ir.IntType(64))
+
+
+_instruction(lane, lambda vector, number: vector.dtype, _emit_lane)
+_instruction(sum_lanes, lambda vector: vector.dtype, _emit_sum_lanes)
+_instruction(running_sums, lambda vector: vector, _emit_running_sums)
+_instruction(count_below, lambda vector, number: types.int64, _emit_count_below)
+
+
+# ---- tiles
+def transpose_tile(source, first, source_width, target, place, target_width):
+    """target[j, i] = source[i, j] for 16 rows and columns of float32, from place `first` of a
+    C-contiguous array with so many columns to place `place` of another.
+    """
+    numbers = np.arange(16)
+    rows = source.reshape(-1)[first + numbers[:, np.newaxis] * source_width + numbers]
+    target.reshape(-1)[place + numbers[:, np.newaxis] * target_width + numbers] = rows.T
+
+
+def _emit_transpose_tile(context, builder, signature, arguments):
+    """In round s, rows i and i + s exchange their blocks of s columns."""
+    vector = ir.VectorType(ir.FloatType(), 16)
+
+    def places(kind, array, first, width):
+        for row in range(16):
+            offset = builder.add(first, builder.mul(width, ir.Constant(width.type, row)))
+            yield _place(context, builder, kind, array, offset, vector)
+
+    rows = [builder.load(place, align=4) for place in places(signature.args[0], *arguments[:3])]
+    for s in (1, 2, 4, 8):
+        low = _lanes([j if j & s == 0 else 16 + j - s for j in range(16)])
+        high = _lanes([j + s if j & s == 0 else 16 + j for j in range(16)])
+        for i in range(16):
+            if i & s == 0:
+                pair = rows[i], rows[i + s]
+                rows[i], rows[i + s] = (builder.shuffle_vector(*pair, mask) for mask in (low, high))
+    for row, place in zip(rows, places(signature.args[3], *arguments[3:])):
+        builder.store(row, place, align=4)
+    return context.get_dummy_value()
+
+
+_instruction(
+    transpose_tile,
+    lambda source, first, source_width, target, place, target_width: types.none,
+    _emit_transpose_tile,
+)
+
+
+# ---- bits
+def differing_bits(first, i, second, j, n):
+    """Bit b is set where byte b of n (16 or 64, a constant) differs, of two C-contiguous arrays of
+    bytes from places i and j on (uint64).
+    """
+    differ = first.reshape(-1)[i : i + n] != second.reshape(-1)[j : j + n]
+    return np.uint64(sum(1 << int(b) for b in np.flatnonzero(differ)))
+
+
+def lowest_bit(mask):
+    """The number of the lowest bit that is set (int64); one must be."""
+    return np.int64(int(mask) & -int(mask)).item().bit_length() - 1
+
+
+def _emit_differing_bits(context, builder, signature, arguments):
+    n = signature.args[4].literal_value
+    vector = ir.VectorType(ir.IntType(8), n)
+    a, b = (
+        builder.load(
+            _place(context, builder, signature.args[k], *arguments[k : k + 2], vector), align=1
+        )
+        for k in (0, 2)
+    )
+    bits = builder.bitcast(builder.icmp_unsigned("!=", a, b), ir.IntType(n))
+    return bits if n == 64 else builder.zext(bits, ir.IntType(64))
+
+
+def _emit_lowest_bit(context, builder, signature, arguments):
+    return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+
+_instruction(
+    differing_bits,
+    lambda first, i, second, j, n: types.uint64 if _literal(n) else None,
+    _emit_differing_bits,
+)
+_instruction(lowest_bit, lambda mask: types.int64, _emit_lowest_bit)
+
+
+def _bitcast(name, source, target):
+    """An instruction that takes the bits of a number for those of another type."""
+
+    def cast(number):
+        return number.view(np.dtype(target.name))
+
+    cast.__name__ = name
+    _instruction(
+        cast,
+        lambda number: target,
+        lambda context, builder, signature, arguments: builder.bitcast(
+            context.cast(builder, arguments[0], signature.args[0], source),
+            context.get_value_type(target),
+        ),
+    )
+    return cast
+
+
+bits_to_float32 = _bitcast("bits_to_float32", types.int32, types.float32)
+bits_to_float64 = _bitcast("bits_to_float64", types.int64, types.float64)
+float64_to_bits = _bitcast("float64_to_bits", types.float64, types.int64)
