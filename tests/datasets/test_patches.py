@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
-from sklearn.datasets import load_sample_images
 from sklearn.mixture import GaussianMixture
 
 from sklpf.datasets import make_patches
@@ -85,15 +84,6 @@ def test_likelihood_of_rows_becomes_that_of_patches():
     )
     rows = GaussianMixture(1, reg_covar=0).fit(data.X_train).score_samples(data.X_test)
     np.testing.assert_allclose(rows + data.log_det, expected, rtol=1e-7)
-
-
-def test_photographs_of_scikit_learn():
-    pytest.importorskip("PIL", reason="scikit-learn reads its photographs with Pillow")
-    images = [image.mean(axis=2) for image in load_sample_images().images]
-    data = make_patches(images, 16, 2000, random_state=0)
-    assert data.X_train.shape == (2000, 36)
-    assert data.X_test.shape == (1000, 36)
-    assert 0.5 < np.var(data.X_test) < 2
 
 
 @pytest.mark.parametrize(

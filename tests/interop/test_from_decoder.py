@@ -118,25 +118,6 @@ def test_a_module_scores_as_the_same_network_in_numpy(module, torch):
     np.testing.assert_array_equal(scores(copy), scores(model))
 
 
-def test_a_method_of_a_module_is_one_too(module, torch):
-    class Autoencoder(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layers = module
-
-        def decode(self, z):
-            return self.layers(z)
-
-        def encode(self, X):
-            return X[:, :2] * 0, X[:, :2] * 0
-
-    whole = Autoencoder().eval()
-    model = from_decoder(whole.decode, 2, random_state=0)
-    np.testing.assert_allclose(scores(model), scores(make(random_state=0)), atol=1e-9)
-    encoded = from_decoder(whole.decode, 2, encoder=whole.encode)
-    assert np.all(encoded.path(ROWS).center == 0)
-
-
 def test_modules_that_can_not_be_used_are_refused(module, torch):
     with pytest.raises(ValueError, match="training mode"):
         from_decoder(module.train(), 2)

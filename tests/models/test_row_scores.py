@@ -205,16 +205,6 @@ def test_values_of_rows_are_never_tolerated(fitted, caplog):
         model.score_samples(X)
 
 
-def test_two_trusted_rows_are_the_fewest(fitted):
-    model, X = fitted
-    values = model.score_samples(X)
-    t = typical(values)
-    other = int(np.flatnonzero(np.abs(values - values[t]) > 1e-9)[0])
-    doubt(model, X, t)
-    with pytest.warns(ConvergenceWarning, match="in 1 of 2 rows"):
-        model.score(X[[t, other]])
-
-
 # ---- bounds are no estimates
 
 

@@ -15,13 +15,7 @@ from sklearn.preprocessing import Binarizer, MinMaxScaler
 from sklpf import (
     AIS,
     BernoulliRBM,
-    BilinearGenerativeModel,
-    FactorialMixture,
-    LatentDirichletAllocation,
-    LinearGenerativeModel,
-    MeanCovarianceRBM,
     ParallelTempering,
-    ProductOfExperts,
     log_likelihood,
     log_likelihood_with_error,
 )
@@ -130,30 +124,3 @@ def test_a_search_records_the_error_of_log_z_of_every_split():
         "log_likelihood": model.score(BINARY),
         "log_partition_std_error": model.log_partition_std_error_,
     }
-
-
-# ---- weights of rows
-MODELS = [
-    BernoulliRBM,
-    BilinearGenerativeModel,
-    FactorialMixture,
-    LatentDirichletAllocation,
-    LinearGenerativeModel,
-    MeanCovarianceRBM,
-    ProductOfExperts,
-]
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize(
-    "method", ["fit", "partial_fit", "score", "score_samples", "score_interval"]
-)
-def test_weights_of_rows_are_refused_in_the_models_name(model, method):
-    if not hasattr(model, method):
-        pytest.skip("the model has no such method")
-    with pytest.raises(
-        TypeError, match=rf"^{model.__name__}\.{method}\(\) got an unexpected .* 'sample_weight'$"
-    ):
-        getattr(model(), method)(BINARY, sample_weight=np.ones(len(BINARY)))
-    with pytest.raises(TypeError, match=rf"^{model.__name__}\.{method}\(\) "):
-        getattr(model(), method)()

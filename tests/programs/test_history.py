@@ -32,15 +32,6 @@ QUARTIC = GeometricPath(
         (SAMS(n_temperatures=10, n_sweeps=500, random_state=0), RBM, 3),
         (HAIS(n_temperatures=200, tol=0.1, random_state=0), QUARTIC, 2),
     ],
-    ids=[
-        "exchange",
-        "exchange-tol",
-        "rts",
-        "rts-tol",
-        "continuous",
-        "sams",
-        "hais-tol",
-    ],
 )
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_the_last_round_is_the_result_and_earlier_ones_agree_with_it(estimator, target, fewest):

@@ -61,17 +61,6 @@ def test_closed_forms_of_boxes(kind):
     assert total + at_center == pytest.approx(problem.log_partition, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["beta-binomial", "beta-binomial, beta prior"])
-def test_closed_form_of_the_beta_binomial(kind):
-    problem = make_density_problem(kind)
-    nodes, weights = line(0, 1, 2000)
-    value = logsumexp(problem.path.log_density(nodes[:, np.newaxis]) + weights)
-    assert value == pytest.approx(problem.log_partition, abs=1e-6)
-    a, b = (1, 1) if kind == "beta-binomial" else (2, 3)
-    expected = stats.betabinom(20, a, b).logpmf(5)
-    assert problem.log_partition == pytest.approx(expected, abs=1e-10)
-
-
 def test_evidence_of_the_linear_regression():
     """prior times likelihood over posterior is the same at every point."""
     problem, x = (

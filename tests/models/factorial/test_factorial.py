@@ -117,22 +117,6 @@ def test_samples_have_the_moments_of_the_model(fitted):
 
 
 # -- fit
-# the posterior of the drawn shapes' activations is certain, but mean field of a row alone is wrong
-# in 1 % of them
-@pytest.mark.parametrize(("kind", "right"), [("bars", 0.99), ("drawn", 0.98)])
-def test_without_moves_annealing_finds_the_shapes_and_plain_inference_does_not(kind, right):
-    X, activations, components = shapes(1500, kind)
-    options = {"initial_temperature": 50.0, "n_init": 3, "n_moves": 0, "random_state": 0}
-    models = {
-        tempering: FactorialMixture(8, **SHAPES, tempering=tempering, **options).fit(X)
-        for tempering in (None, "annealed")
-    }
-    distances = np.abs(models["annealed"].components_[:, None] - components).max(axis=2)
-    assert sorted(distances.argmin(axis=1)) == list(range(8))
-    assert distances.min(axis=1).max() < 0.05
-    found = models["annealed"].transform(X)[:, np.argsort(distances.argmin(axis=1))]
-    assert np.mean((found > 0.5) == (activations > 0.5)) > right
-    assert models["annealed"].elbo_ > models[None].elbo_ + 1500  # more than a nat a row
 
 
 @pytest.mark.parametrize("tempering", [None, "annealed", "global", "local"])

@@ -115,21 +115,6 @@ def test_dependent_filters_may_have_no_normaliser():
     np.testing.assert_allclose(projected.exponents, [1.0, 1.0, 1.0])
 
 
-def test_tails_fall_as_the_index_says():
-    """Along the null space of the heaviest expert, integrated over the other direction."""
-    exponents = np.array([0.9, 1.1, 4.0])
-    experts, alpha = Experts(PLANE, exponents), tail_index(PLANE, exponents).alpha
-    along = np.array([-PLANE[2, 1], PLANE[2, 0]]) / np.linalg.norm(PLANE[2])
-    across = np.array([along[1], -along[0]])
-    grid = np.linspace(-200, 200, 400_001)
-    radii = np.array([1e3, 1e4])
-    logs = [
-        np.log(np.exp(experts.log_density(r * along + grid[:, np.newaxis] * across)).sum())
-        for r in radii
-    ]
-    assert -np.diff(logs)[0] / np.diff(np.log(radii))[0] == pytest.approx(alpha + 1, abs=0.05)
-
-
 def test_products_without_normaliser_are_refused():
     with pytest.raises(
         ValueError, match="exponents_ are too small: the tail index of the product is -0.4"
