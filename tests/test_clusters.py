@@ -1,5 +1,5 @@
-"""Dask and Ray through joblib give the bits of one process; partitions of a Dask array or frame
-those of the whole.
+"""Dask and Ray through joblib give the bits of one process; partitions of a Dask frame those of the
+whole.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""A likelihood with a prior transform: its evidence, its names, and errors."""
+"""A likelihood with a prior transform: its evidence and errors."""
 
 import numpy as np
 import pytest

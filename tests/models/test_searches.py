@@ -1,6 +1,4 @@
-"""log_likelihood: a scorer that finds the model in pipelines and searches; who refuses sample
-weights.
-"""
+"""log_likelihood: a scorer that finds the model in pipelines and searches."""
 
 import numpy as np
 import pytest

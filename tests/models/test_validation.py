@@ -1,6 +1,4 @@
-"""Rows that cannot be used are refused, those of the caller never change, and mistakes say what to
-do instead.
-"""
+"""Rows that cannot be used are refused, and mistakes say what to do instead."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""SAMS and WangLandau: gains, updates, right values, alarms, streams and bad input.
+"""SAMS and WangLandau: right values and alarms.
 
 z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of 1e-3 a comparison;
 seeds are fixed.

@@ -1,6 +1,4 @@
-"""Draws from the target that a result keeps: right ones, few, in groups, and without any other
-number changed.
-"""
+"""Draws from the target that a result keeps: right ones, few, and in groups."""
 
 import functools
 

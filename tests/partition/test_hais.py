@@ -1,5 +1,4 @@
-"""HAIS: right numbers, unbiased weights, and the same bits for any jobs, back end, segmentation or
-interruption.
+"""HAIS: right numbers and unbiased weights.
 
 Bounds of 4.8 standard errors are false alarms in 1e-3 of comparisons (Student t with at least 9
 degrees of freedom); seeds are fixed.

@@ -1,6 +1,4 @@
-"""HAIS on rows of data: moves tuned for the model, levels chosen for the row, the same bits
-whatever runs beside it.
-"""
+"""HAIS on rows of data: levels chosen for the row, the same bits whatever runs beside it."""
 
 import numpy as np
 import pytest

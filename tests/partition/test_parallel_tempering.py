@@ -1,4 +1,4 @@
-"""ParallelTempering: right values, honest errors, alarms, streams and bad input.
+"""ParallelTempering: right values, honest errors and alarms.
 
 z-bounds: 3.7 standard errors is a false-alarm rate of 2e-4 a comparison for a normal error; seeds
 are fixed.

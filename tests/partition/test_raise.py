@@ -1,5 +1,4 @@
-"""RAISE: the moves down are the exact reversal, weights are unbiased, and every kind of start is
-labelled.
+"""RAISE: weights are unbiased, and every kind of start is labelled.
 
 Seeds are fixed. z-bound 4.5 unless stated: a false-alarm rate of 7e-6 a comparison for a normal
 error.

@@ -1,4 +1,4 @@
-"""A result that one can read: a line, a table, a frame, a page of HTML, and labelled arrays."""
+"""A result that one can read: a line, a table, a frame, and labelled arrays."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""RTS: right values, honest errors, alarms, streams and bad input.
+"""RTS: right values, honest errors and alarms.
 
 z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of 1e-3 a comparison;
 seeds are fixed.

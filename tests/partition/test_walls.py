@@ -1,6 +1,4 @@
-"""Base draws where the target is 0: results are right or flagged. And levels without visits are
-reported in words.
-"""
+"""Base draws where the target is 0: results are right or flagged."""
 
 import numpy as np
 import pytest

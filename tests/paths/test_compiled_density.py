@@ -1,6 +1,4 @@
-"""Densities that numba compiled: the same chains as in plain loops, made once, nothing left on
-disk.
-"""
+"""Densities that numba compiled: the same chains as in plain loops, made once."""
 
 import numba
 import numpy as np

@@ -1,4 +1,6 @@
-"""The programs as plain loops, with moves and densities that can be followed by hand."""
+"""The programs as plain loops, with moves and densities that can be followed by hand; and rounds of
+simulated tempering.
+"""
 
 import numpy as np
 import pytest

@@ -1,5 +1,4 @@
-"""Populations: resampling, unbiased estimates at any threshold, the weights of AIS without
-resampling, walls.
+"""Populations: resampling, unbiased estimates at any threshold, walls.
 
 z-bounds of 4.5 standard errors are false alarms of 7e-6 each; seeds are fixed.
 """

@@ -1,5 +1,4 @@
-"""Transitions with a memory of their own: through the checks, every estimator, jobs, segments and
-checkpoints.
+"""Transitions with a memory of their own: through the checks, every estimator, jobs and segments.
 
 Student t with at least 9 degrees of freedom: 4.8 standard errors are false alarms in 1e-3 of
 comparisons; fixed seeds.

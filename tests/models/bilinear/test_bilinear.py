@@ -1,4 +1,4 @@
-"""BilinearGenerativeModel: as a scikit-learn estimator, training, sampling."""
+"""BilinearGenerativeModel: what it explains, its samples, and bad parameters."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,4 @@
-"""The bilinear generative model's path: densities, kernels, quadrature, reflection, symmetries and
-rows.
-"""
+"""The bilinear generative model's path: densities, kernels, quadrature and symmetries."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,4 @@
-"""Moves of the factorial mixture: rows searched by flips, starts from the moments, components
-reborn; and streams.
-"""
+"""Moves of the factorial mixture: shapes found and components reborn; and streams."""
 
 import numpy as np
 import pytest
@@ -36,15 +34,6 @@ def truth_bound(X, activations, start, learned=()):
         FactorialPosterior(X, activations, *start, learned=learned), tol=1e-6 * len(X)
     )
     return last.elbo
-
-
-# -- rows
-
-
-# -- starts from the moments
-
-
-# -- births
 
 
 # -- fits

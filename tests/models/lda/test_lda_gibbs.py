@@ -1,6 +1,4 @@
-"""Collapsed Gibbs sampling: exact on what can be enumerated, the same for any number of jobs, and
-what it learns.
-"""
+"""Collapsed Gibbs sampling: the same for any number of jobs, and what it learns."""
 
 import numpy as np
 import pytest
@@ -13,9 +11,6 @@ from sklpf.datasets import make_bars_corpus
 
 GIBBS = {"learning_method": "gibbs", "random_state": 0}
 UNSETTLED = pytest.mark.filterwarnings("ignore:Gibbs sampling (has not settled|needs)")
-
-
-# ---- exactness
 
 
 # ---- priors

@@ -1,17 +1,10 @@
-"""Temperatures of latent Dirichlet allocation: log C(T) against enumeration, rising bounds, and the
-phases of fit.
-"""
+"""Temperatures of latent Dirichlet allocation: the phases of fit."""
 
 import numpy as np
 import pytest
 
 from sklpf import LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
-
-# ---- log C(T)
-
-
-# ---- bounds of the whole
 
 
 # ---- phases

@@ -1,6 +1,4 @@
-"""The linear generative model's path: densities, kernels, quadrature, closed forms, symmetries and
-rows.
-"""
+"""The linear generative model's path: densities, kernels, quadrature and closed forms."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""MeanCovarianceRBM: its density, slopes, programs and log Z."""
+"""MeanCovarianceRBM: its density, programs and log Z."""
 
 import numpy as np
 import pytest

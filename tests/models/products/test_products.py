@@ -1,6 +1,4 @@
-"""Products of experts: densities, slopes, what is known in closed form, and what has no
-normaliser.
-"""
+"""Products of experts: densities, what is known in closed form, and what has no normaliser."""
 
 import numpy as np
 import pytest
