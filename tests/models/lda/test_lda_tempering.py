@@ -6,7 +6,6 @@ import pytest
 from sklpf import LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
 
-
 # ---- phases
 BARS, _, _ = make_bars_corpus(120, size=4, n_tokens=50, random_state=0)
 
