@@ -163,7 +163,7 @@ def test_labelled_draws(origin):
 
 @pytest.mark.parametrize(
     "estimator",
-    [HAIS(50, 200, random_state=0), pytest.param(SMC(random_state=0), marks=pytest.mark.large)],
+    [HAIS(100, 200, random_state=0), pytest.param(SMC(random_state=0), marks=pytest.mark.large)],
 )
 def test_draws_of_our_own_runs(estimator):
     """Weighted ones; 4 standard errors."""

@@ -61,7 +61,7 @@ def test_blocks_give_the_same_bits_for_any_number_of_jobs():
     path = make_path(17, 40)
     assert path.n_enumeration_blocks == 8
     serial = Exact(n_jobs=1).fit(path).log_partition_
-    with parallel_config(backend="loky"):
+    with parallel_config(backend="threading"):
         assert Exact(n_jobs=2).fit(path).log_partition_ == serial
     sums = [
         np.logaddexp(0, path.intercept_hidden + v @ path.components.T).sum(axis=1)

@@ -56,14 +56,14 @@ def with_a_narrow_mode(share=0.2, n_decoys=0, starts=False):
 
 
 def test_the_masses_of_balls_are_right():
-    """Means of 30 to 60 estimates lie within 4 standard errors of the sum over all rows."""
+    """Means of 30 to 100 estimates lie within 4 standard errors of the sum over all rows."""
     rows = np.array(list(itertools.product([0, 1], repeat=9)))
     n_compared = 0
     for seed in range(3):
         path = small_path(seed)
         exact = np.exp(path._log_f_of_rows(rows))
         errors: dict = {}
-        for stream in range(60):
+        for stream in range(100):
             regions = path.regions(Stream(stream_key(stream, 0)))
             truth = exact @ regions.contain(rows)
             means = np.exp(regions.log_masses).mean(axis=1)
