@@ -57,8 +57,8 @@ else:
         20, learning_rate=0.1, n_iter=300, batch_size=100, random_state=0
     ).fit(digits)
     truth = Exact().fit(rbm).log_partition_
-    n_runs = 6
-    n_temperatures = [3, 5, 10, 20, 50, 100]
+    n_runs = 4
+    n_temperatures = [3, 5, 10, 20, 50]
 
 # %%
 # Runs and readings

@@ -109,7 +109,7 @@ READINGS = {
 N_SWEEPS, N_RUNS = (
     ([400, 800, 1600, 3200, 6400], 20)
     if os.environ.get("SKLPF_FULL") == "1"
-    else ([400, 3200], 6)
+    else ([400, 1600], 5)
 )
 
 

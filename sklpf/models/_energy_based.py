@@ -38,7 +38,7 @@ from sklpf.training import (
     train,
 )
 from sklpf.training._loop import check_not_diverged
-from sklpf.training._settle import warn_unsettled
+from sklpf.training._settle import Lowered, warn_unsettled
 
 # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
 _FEW_PASSES = 5
@@ -83,7 +83,7 @@ class EnergyBasedModel(
         "n_chains": [Interval(Integral, 2, None, closed="left")],
         "n_leapfrog": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
     }
 
     # -- training
@@ -115,22 +115,36 @@ class EnergyBasedModel(
             If the log-likelihood has not settled after `max_iter` passes.
         """
         trainer, rows = self._trainer(X)
+        if self.tol is None:
+            self._forget_losses()
+            self.n_iter_, _ = self._train(trainer, Lowered(self.max_iter))
+            self._keep_trained(trainer, rows)
+            return self
         n_passes = _MANY_PASSES if self.algorithm == "mpf" else _FEW_PASSES
         settled = Settled(
             lambda parameters: self._loss(trainer.family, parameters, rows), self.tol, n_passes
         )
-        self.n_iter_, self.converged_ = train(
-            trainer,
-            self.max_iter,
-            report=lambda *_: f"log-likelihood = {-settled.curve[-1]:.3f}",
-            callbacks=[settled],
-            store=lambda model: model._store(trainer.family, trainer.parameters),
+        self.n_iter_, self.converged_ = self._train(
+            trainer, settled, lambda *_: f"log-likelihood = {-settled.curve[-1]:.3f}"
         )
         self.loss_curve_ = np.array(settled.curve)
         self._keep_trained(trainer, rows)
         if not self.converged_:
             warn_unsettled(self.n_iter_)
         return self
+
+    def _train(self, trainer, callback, report=None):
+        return train(
+            trainer,
+            self.max_iter,
+            report=report,
+            callbacks=[callback],
+            store=lambda model: model._store(trainer.family, trainer.parameters),
+        )
+
+    def _forget_losses(self) -> None:
+        for name in ("loss_curve_", "converged_"):
+            self.__dict__.pop(name, None)
 
     @named_by_model
     @all_or_nothing

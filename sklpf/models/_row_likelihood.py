@@ -87,13 +87,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         RuntimeError
             If rows are not trusted or have no likelihood, and ``on_nonconvergence="raise"``.
         """
-        path, possible = self._targets(X)
-        self._refuse(possible)
-        result = self._row_partition(path).result_
-        trusted, reason = self._trust(path, result)
-        if reason is not None:
-            report(self, f"likelihoods are not to be trusted: {reason}")
-        return self._shown(result.log_partition, trusted & possible)
+        return self._scored(X, tolerates=False)[0]
 
     @named_by_model
     def score(self, X, y=None) -> float:
@@ -134,45 +128,40 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         """
         return interval_of(self._scored(X, level), level)
 
-    def _scored(self, X, level: float | None = None) -> Scored:
+    def _scored(self, X, level: float | None = None, tolerates: bool = True) -> Scored:
+        """Values of all rows. Whether a few that are not trusted are tolerated depends on what they
+        are for.
+        """
         path, possible = self._targets(X)
         if level is not None:
             check_interval(path.n_rows, level)
-        reasons = self._refuse(possible)
+        reasons: tuple[str, ...] = ()
+        if not possible.all():
+            refused = (
+                f"{np.sum(~possible)} of {len(possible)} rows of X have no likelihood:"
+                f" {self._impossible}"
+            )
+            reasons = (refused,)
+            report(self, refused)
         result = self._row_partition(path).result_
         values = result.log_partition
         trusted, reason = self._trust(path, result)
-        if reason is not None and _is_negligible(values, trusted):
+        if reason is not None and tolerates and _is_negligible(values, trusted):
             log(f"rows that are not trusted are too few to move the mean: {reason}")
         elif reason is not None:
             untrusted = f"likelihoods are not to be trusted: {reason}"
             reasons += (untrusted,)
             report(self, untrusted)
             possible = possible & trusted
+        if self.on_nonconvergence == "nan":
+            values = np.where(possible, values, np.nan)
         below, above = _mean_error(result, 0.95 if level is None else level)
-        return Scored(self._shown(values, possible), below, above, reasons, self._unit)
+        return Scored(values, below, above, reasons, self._unit)
 
     def _targets(self, X) -> tuple[Any, NDArray[np.bool_]]:
         """The path of rows, and which of them have a likelihood at all, (n,)."""
         path = self.path(X)
         return path, np.ones(path.n_rows, dtype=bool)
-
-    def _refuse(self, possible: NDArray[np.bool_]) -> tuple[str, ...]:
-        """Report rows that have no likelihood; returns the reasons not to trust the mean over all
-        rows.
-        """
-        if possible.all():
-            return ()
-        reason = (
-            f"{np.sum(~possible)} of {len(possible)} rows of X have no likelihood:"
-            f" {self._impossible}"
-        )
-        report(self, reason)
-        return (reason,)
-
-    def _shown(self, values: NDArray[np.float64], good: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """The values, with NaN where they are not good if `on_nonconvergence` says so."""
-        return np.where(good, values, np.nan) if self.on_nonconvergence == "nan" else values
 
     def _row_partition(self, path) -> PartitionEstimator:
         """The partition estimator fitted to the rows."""

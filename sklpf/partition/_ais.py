@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import Interval
-from sklpf.partition._annealing_run import AnnealingRun, anneal_both_ways
+from sklpf.partition._annealing_run import AnnealingRun, annealing_runs
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._options import ANNEALING
 from sklpf.transitions import Transition
@@ -113,4 +113,4 @@ class AIS(PartitionEstimator):
         return self._sample_rows([path], [seed])[0]
 
     def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
-        return anneal_both_ways(self, paths, self.n_chains, seeds)
+        return annealing_runs(self, paths, self.n_chains, seeds)

@@ -4,7 +4,7 @@ ImportanceSampling.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import Stream
 from sklpf._utils.sampling import systematic
 from sklpf.partition._base import BOUND
 from sklpf.partition._diagnostics import (
@@ -28,9 +28,9 @@ from sklpf.partition._run import Run
 from sklpf.partition._weights import move_diagnostics, weight_alarms, weight_diagnostics
 from sklpf.partition.checks._alarms import lower_bound, tol_alarms
 from sklpf.paths._capabilities import require_base
-from sklpf.programs._annealing import anneal_down, anneal_up
+from sklpf.programs._annealing import Arrivals, anneal_down, anneal_up
 from sklpf.programs._draws import draws_of
-from sklpf.programs._plan import check_alive
+from sklpf.programs._plan import Plan, check_alive
 from sklpf.reweighting import mean_weight, seen_from_target
 
 _MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
@@ -118,45 +118,65 @@ class AnnealingRun(Run):
         return tol_alarms(std_error, self.tol, f"raise {more}", f" with {n_levels} levels")
 
 
-def anneal_both_ways(
+def annealing_runs(
     estimator: Any, paths: Sequence[Any], n: int, seeds: Sequence[int]
 ) -> list[AnnealingRun]:
-    """A run on each of several rows' paths, or on one path: the weights of n chains from the base,
-    and of reverse chains from where they ended.
+    """A run on the path of every row: n chains from the base, and reverse chains from where these
+    ended.
     """
-    base_log_partition = require_base(paths[0], type(estimator).__name__)
-    checkpoint = estimator._checkpoint(paths[0], seeds[0])
-    n_jobs = estimator.n_jobs
-    plans = estimator._plans(paths, seeds, n)
-    bounds = [lower_bound(plan.path, stream_key(seed, BOUND)) for plan, seed in zip(plans, seeds)]
-    keys = [stream_key(seed, _MAIN) for seed in seeds]
-    checks = [stream_key(seed, _CHECK) for seed in seeds]
-    ups = anneal_up(plans, n, keys, n_jobs, checkpoint)
-    ends = [
-        plan.path.take(up.state, _going_back(up.log_weights, key))
-        for plan, up, key in zip(plans, ups, checks)
-    ]
-    downs = anneal_down(plans, ends, 1, checks, n_jobs, checkpoint, n_settling=_SETTLING)
 
-    return [
-        estimator._run_class(
-            ladder=plan.path.ladder,
-            base_log_partition=base_log_partition,
-            n_sweeps=plan.n_sweeps
-            + (n + len(down)) * (len(plan.path.ladder) - 1)
-            + len(down) * _SETTLING,
-            history=plan.history + [base_log_partition, 0.0, 0.0],
-            bound=bound,
-            draws=draws_of(plan.path, up.state, up.log_weights, np.arange(n))
-            if estimator._keeps_draws
-            else None,
-            up=up.log_weights,
-            down=down,
+    def ends(plan, up):
+        return plan.path.take(up.state, _going_back(up.log_weights, plan.key(_CHECK)))
+
+    runs = []
+    stages = (_MAIN,), (_CHECK,)
+    for plan, up, fields in anneal_both_ways(estimator, paths, n, seeds, stages, ends, _SETTLING):
+        draws = None
+        if estimator._keeps_draws:
+            draws = draws_of(plan.path, up.state, up.log_weights, np.arange(n))
+        history = plan.history + [fields["base_log_partition"], 0.0, 0.0]
+        run = estimator._run_class(
+            draws=draws,
+            history=history,
             acceptance=up.acceptance,
             pilot=plan.transition.pilot,
+            **fields,
         )
-        for plan, bound, up, down in zip(plans, bounds, ups, downs)
-    ]
+        runs.append(run)
+    return runs
+
+
+def anneal_both_ways(
+    estimator: Any,
+    paths: Sequence[Any],
+    n: int,
+    seeds: Sequence[int],
+    stages: tuple[tuple[int, ...], tuple[int, ...]],
+    starts: Callable[[Plan, Arrivals], Any],
+    n_settling: int,
+) -> Iterator[tuple[Plan, Arrivals, dict[str, Any]]]:
+    """Anneal n chains of every row up, and then chains from the states that starts(plan, arrivals)
+    gives down.
+
+    Yields the row's plan, the chains that went up, and the fields that runs have in common.
+    """
+    base_log_partition = require_base(paths[0], type(estimator).__name__)
+    options = estimator.n_jobs, estimator._checkpoint(paths[0], seeds[0])
+    plans = estimator._plans(paths, seeds, n)
+    ups = anneal_up(plans, n, stages[0], *options)
+    states = [starts(plan, up) for plan, up in zip(plans, ups)]
+    downs = anneal_down(plans, states, 1, stages[1], *options, n_settling)
+    for plan, up, down in zip(plans, ups, downs):
+        n_moves = len(plan.path.ladder) - 1
+        fields = {
+            "ladder": plan.path.ladder,
+            "base_log_partition": base_log_partition,
+            "n_sweeps": plan.n_sweeps + n * n_moves + len(down) * (n_moves + n_settling),
+            "bound": lower_bound(plan.path, plan.key(BOUND)),
+            "up": up.log_weights,
+            "down": down,
+        }
+        yield plan, up, fields
 
 
 def _going_back(log_weights, key):

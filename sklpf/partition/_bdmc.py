@@ -12,18 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student_t
 
 from sklpf._utils.alarm import Alarm
-from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import Interval
-from sklpf.partition._base import BOUND, PartitionEstimator
+from sklpf.partition._annealing_run import anneal_both_ways
+from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._diagnostics import PLAIN_BOUND, Diagnostic
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._raise import RAISE, find_starts
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition.checks._alarms import lower_bound
 from sklpf.paths import ExactStart
-from sklpf.paths._capabilities import has, require_base
-from sklpf.programs._annealing import anneal_down, anneal_up
+from sklpf.paths._capabilities import has
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife
@@ -216,43 +214,23 @@ class BDMC(PartitionEstimator):
         return self._sample_rows([path], [seed])[0]
 
     def _sample_rows(self, paths, seeds) -> list[BidirectionalRun]:
-        base_log_partition = require_base(paths[0], "BDMC")
-        checkpoint = self._checkpoint(paths[0], seeds[0])
-        n = self.n_chains
-        plans = self._plans(paths, seeds, n)
         known = self.starts is None and has(paths[0], ExactStart)
+        n = self.n_chains
+        kinds = []
+
+        def starts(plan, up):
+            path = plan.path
+            if known:
+                state, kind = path.take(path.exact_start(), np.zeros(n, dtype=np.int64)), "exact"
+            else:
+                state, kind = find_starts(self, path, n, plan.seed)
+            kinds.append(kind)
+            return state
+
+        stages = (_UP,), (_DOWN,)
         n_settling = _SETTLING if known else 0
-        found = [
-            _known_start(plan.path, n) if known else find_starts(self, plan.path, n, seed)
-            for plan, seed in zip(plans, seeds)
-        ]
-        starts = [state for state, _ in found]
-        bounds = [
-            lower_bound(plan.path, stream_key(seed, BOUND)) for plan, seed in zip(plans, seeds)
-        ]
-        keys = [stream_key(seed, _UP) for seed in seeds]
-        ups = anneal_up(plans, n, keys, self.n_jobs, checkpoint)
-        keys = [stream_key(seed, _DOWN) for seed in seeds]
-        downs = anneal_down(plans, starts, 1, keys, self.n_jobs, checkpoint, n_settling)
-        return [
-            BidirectionalRun(
-                ladder=plan.path.ladder,
-                base_log_partition=base_log_partition,
-                n_sweeps=plan.n_sweeps
-                + (n + len(down)) * (len(plan.path.ladder) - 1)
-                + len(down) * n_settling,
-                bound=bound,
-                up=up.log_weights,
-                down=down,
-                starts=kind,
-            )
-            for plan, bound, up, down, (_, kind) in zip(plans, bounds, ups, downs, found)
-        ]
-
-
-def _known_start(path, n):
-    """The state of n chains at the one exact draw that a row was drawn with."""
-    return path.take(path.exact_start(), np.zeros(n, dtype=np.int64)), "exact"
+        both = anneal_both_ways(self, paths, n, seeds, stages, starts, n_settling)
+        return [BidirectionalRun(starts=kinds[t], **run) for t, (_, _, run) in enumerate(both)]
 
 
 def _jackknife(estimate, n, most_groups):

@@ -121,4 +121,4 @@ class HAIS(AIS):
         plans = super()._plans(paths, seeds, n_chains)
         if self.tol is None:
             return plans
-        return enough_levels(plans, n_chains, self.tol, seeds, _LEVELS, self.n_jobs)
+        return enough_levels(plans, n_chains, self.tol, _LEVELS, self.n_jobs)

@@ -11,7 +11,7 @@ import numpy as np
 
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
-from sklpf.partition._annealing_run import AnnealingRun, anneal_both_ways
+from sklpf.partition._annealing_run import AnnealingRun, annealing_runs
 from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._proposal import base_draws, proposing
@@ -147,7 +147,7 @@ class ImportanceSampling(PartitionEstimator):
 
     def _sample(self, path, seed) -> AnnealingRun:
         if self.transition is not None or has(path, GibbsMove) or has(path, Continuous):
-            return anneal_both_ways(self, [path], self.n_samples, [seed])[0]
+            return annealing_runs(self, [path], self.n_samples, [seed])[0]
         draws = base_draws(
             path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "ImportanceSampling"
         )

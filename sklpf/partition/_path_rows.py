@@ -13,6 +13,7 @@ import copy
 import functools
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, replace
 from typing import Any
@@ -30,6 +31,7 @@ from sklpf.paths._capabilities import has, require
 from sklpf.programs._plan import n_tuning_moves
 
 _ROWS_PER_BLOCK = 64
+_NUMBERS = "log_partition", "std_error", "degrees_of_freedom", "converged", "n_sweeps"
 # the same whatever is scored
 _SIMULATION = stream_key(0, 0)
 _TUNING = stream_key(0, 1)
@@ -52,20 +54,18 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
     checkpoint = estimator._checkpoint(path, seed)
     rows, row_of, seeds = _distinct(path, seed)
     # Rows in one array share their calls: there, few blocks are faster than many jobs.
-    bounds = cut_by_cost(path.row_cost(rows), 1 if _go_together(estimator, path) else 8)
-    estimator, n_tuning = _tune_once(estimator, path)
+    bounds = _cut_by_cost(path.row_cost(rows), 1 if _go_together(estimator, path) else 8)
+    alone, n_tuning = _for_rows(estimator, path)
     carries = run_segments(
-        lambda block: (np.empty((0, 6)), np.empty((0, 3), dtype="U1")),
-        functools.partial(_advance, _on_one_job(estimator), path, rows, seeds, bounds),
+        lambda block: np.empty(0, dtype="U1"),
+        functools.partial(_advance, alone, path, rows, seeds, bounds),
         len(bounds) - 1,
         1,
         n_jobs=getattr(estimator, "n_jobs", None),
         checkpoint=checkpoint,
         stage="rows",
     )
-    numbers = np.concatenate([numbers for numbers, _ in carries])
-    texts = [text for _, block in carries for text in block.tolist()]
-    result = _combine(numbers, texts, row_of)
+    result = _combine([json.loads(text) for block in carries for text in block.tolist()], row_of)
     return replace(result, n_sweeps=result.n_sweeps + n_tuning)
 
 
@@ -105,7 +105,7 @@ def _estimate_row(estimator, path, row, seed) -> PartitionResult:
         raise ValueError(f"row {row}: {error}") from error
 
 
-def cut_by_cost(costs: NDArray[np.float64], fewest_blocks: int) -> NDArray[np.int64]:
+def _cut_by_cost(costs: NDArray[np.float64], fewest_blocks: int) -> NDArray[np.int64]:
     """First row of every block and the end: blocks of about equal cost."""
     n_blocks = min(len(costs), max(fewest_blocks, -(-len(costs) // _ROWS_PER_BLOCK)))
     total = np.cumsum(costs)
@@ -130,15 +130,21 @@ def _distinct(path, seed):
     return np.array(rows), row_of, [int.from_bytes(digest, "little") for digest in index]
 
 
-def _tune_once(estimator, path):
-    """The estimator with a move that is tuned for the model, and how many moves that took."""
+def _for_rows(estimator, path):
+    """A copy that runs in the task that calls it, without checkpoints of its own, and keeps no
+    draws; with a move that is tuned for the model, and how many moves that took.
+    """
+    alone = copy.copy(estimator)
+    alone._keeps_draws = False
+    for name, value in {"n_jobs": 1, "checkpoint": None}.items():
+        if hasattr(alone, name):
+            setattr(alone, name, value)
     if not has(path, SimulatedRows) or not hasattr(estimator, "transition"):
-        return estimator, 0
+        return alone, 0
     typical = path.simulated_row(Stream(_SIMULATION))
     transition = estimator._transition(typical)
-    tuned = copy.copy(estimator)
-    tuned.transition = transition.tune(typical, _TUNING)
-    return tuned, n_tuning_moves(transition, tuned.transition)
+    alone.transition = transition.tune(typical, _TUNING)
+    return alone, n_tuning_moves(transition, alone.transition)
 
 
 def _judge_move(result, transition):
@@ -168,50 +174,40 @@ def _judge_move(result, transition):
     return replace(result, alarms=(*result.alarms, alarm))
 
 
-def _on_one_job(estimator):
-    """A copy that runs in the task that calls it, without checkpoints of its own, and keeps no
-    draws.
-    """
-    alone = copy.copy(estimator)
-    alone._keeps_draws = False
-    for name, value in {"n_jobs": 1, "checkpoint": None}.items():
-        if hasattr(alone, name):
-            setattr(alone, name, value)
-    return alone
-
-
 def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
     chosen = slice(bounds[block], bounds[block + 1])
-    numbers = []
-    texts = []
+    results = estimator._estimate_rows(path, rows[chosen].tolist(), seeds[chosen])
+    transition = getattr(estimator, "transition", None)
     # an iterator, so that one result is held at a time
-    for r in estimator._estimate_rows(path, rows[chosen].tolist(), seeds[chosen]):
-        r = _judge_move(r, getattr(estimator, "transition", None))
-        gap = r.diagnostics.get("gap", np.nan)
-        numbers.append(
-            (r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.n_sweeps, gap)
-        )
-        texts.append((r.method, r.statement, json.dumps([astuple(alarm) for alarm in r.alarms])))
-    return np.array(numbers, dtype=float), np.array(texts)
+    return np.array([_as_text(_judge_move(result, transition)) for result in results])
 
 
-def _combine(numbers, texts, row_of) -> PartitionResult:
-    log_partition, std_error, degrees_of_freedom, converged, _, gaps = numbers[row_of].T.copy()
+def _as_text(result: PartitionResult) -> str:
+    """What is kept of a row's result, in checkpoints too."""
+    numbers = [float(getattr(result, name)) for name in _NUMBERS]
+    gap = result.diagnostics.get("gap", np.nan)
+    alarms = [astuple(alarm) for alarm in result.alarms]
+    return json.dumps([*numbers, gap, result.method, result.statement, alarms])
+
+
+def _combine(records, row_of) -> PartitionResult:
+    *columns, methods, statements, alarms = zip(*records)
+    numbers = np.array(columns, dtype=float)
+    log_partition, std_error, degrees_of_freedom, converged, _, gaps = numbers[:, row_of]
     counts = np.bincount(row_of)
-    statements = {statement for _, statement, _ in texts}
     return PartitionResult(
-        method=texts[0][0],
+        method=methods[0],
         log_partition=log_partition,
         std_error=std_error,
         degrees_of_freedom=degrees_of_freedom,
-        statement=_joint_statement(statements),
-        alarms=_counted([alarms for _, _, alarms in texts], counts),
-        n_sweeps=int(numbers[:, 4].sum()),
+        statement=_joint_statement(set(statements)),
+        alarms=_counted(alarms, counts),
+        n_sweeps=int(numbers[4].sum()),
         diagnostics={
             "converged": converged.astype(bool),
-            "n_distinct": len(numbers),
+            "n_distinct": len(records),
             "mean": float(log_partition.mean()),
-            "mean_std_error": float(np.sqrt(np.sum((counts * numbers[:, 1]) ** 2)) / len(row_of)),
+            "mean_std_error": float(np.sqrt(np.sum((counts * numbers[1]) ** 2)) / len(row_of)),
             **_mean_gap(gaps),
         },
         bias=-(std_error**2) / 2,
@@ -240,11 +236,10 @@ def _joint_statement(statements: set[str]) -> str:
 def _counted(alarms, counts) -> tuple[Alarm, ...]:
     """One alarm of each kind: that of the first row, with the number of rows that raised it."""
     first: dict[str, Alarm] = {}
-    n_rows: dict[str, int] = {}
+    n_rows: Counter[str] = Counter()
     for of_row, count in zip(alarms, counts):
-        raised = [Alarm(*fields) for fields in json.loads(of_row)]
-        for kind in {alarm.kind: None for alarm in raised}:
-            n_rows[kind] = n_rows.get(kind, 0) + count
+        raised = [Alarm(*fields) for fields in of_row]
+        n_rows.update(dict.fromkeys({alarm.kind for alarm in raised}, count))
         for alarm in raised:
             first.setdefault(alarm.kind, alarm)
     return tuple(

@@ -202,9 +202,8 @@ class RAISE(PartitionEstimator):
         n_pilot_chains = self.n_starts * self.n_chains_per_start
         plan = self._plan(path, seed, n_pilot_chains)
         starts, kind = find_starts(self, plan.path, self.n_starts, seed)
-        key = stream_key(seed, _DOWN)
         m = self.n_chains_per_start
-        down = anneal_down([plan], [starts], m, [key], self.n_jobs, checkpoint)[0]
+        down = anneal_down([plan], [starts], m, (_DOWN,), self.n_jobs, checkpoint)[0]
         n_sweeps = plan.n_sweeps + down.size * (len(plan.path.ladder) - 1)
         return ReverseRun(
             ladder=plan.path.ladder,

@@ -288,7 +288,7 @@ class RTS(SimulatedTempering):
         _check_continuous(path, self.rao_blackwell, self.tol)
         base_log_partition = require_base(path, type(self).__name__)
         checkpoint = self._checkpoint(path, seed)
-        path, transition, n_moves, _ = self._plan(path, seed, self.n_chains)
+        path, transition, _, n_moves, _ = self._plan(path, seed, self.n_chains)
         setup = self._setup(path, transition, seed, checkpoint)
         log_prior = self._log_prior(path.ladder)
         bound = lower_bound(path, stream_key(seed, BOUND))

@@ -94,7 +94,7 @@ class SimulatedTempering(PartitionEstimator):
     def _sample(self, path, seed):
         base_log_partition = require_base(path, type(self).__name__)
         checkpoint = self._checkpoint(path, seed)
-        path, transition, n_moves, _ = self._plan(path, seed, self.n_chains)
+        path, transition, _, n_moves, _ = self._plan(path, seed, self.n_chains)
         ratio, n_draws, alarms = first_ratio(
             path, self.n_chains * self.n_sweeps, self.tol, stream_key(seed, WALLS)
         ) or (None, 0, ())

@@ -287,11 +287,9 @@ class SMC(PartitionEstimator):
         n_moves = (run.chain_length or 2) - 1
         checkpoint = self._checkpoint(path, seed)
         n_back = max(_FEWEST_BACK, run.n_starts)
-        settling = stream_key(seed, _SETTLE)
         key = stream_key(seed, _DOWN)
-        ends = self._at_target(
-            plan, populations, n_back, Stream(key).aside("starts").generator(), settling, checkpoint
-        )
+        rng = Stream(key).aside("starts").generator()
+        ends = self._at_target(plan, populations, n_back, rng, _SETTLE, checkpoint)
         down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint, chain_length)
         n_sweeps = run.n_sweeps + n_back * (_SETTLING + n_moves * down.shape[1])
         return replace(run, down=down, n_sweeps=n_sweeps, draws=self._draws(plan.path, populations))
@@ -305,16 +303,16 @@ class SMC(PartitionEstimator):
         and not independent.
         """
         plan, populations = self._climb(path, int(rng.integers(2**31)))[1:]
-        key = stream_key(int(rng.integers(2**31)), _DRAWS)
-        return self._at_target(plan, populations, n, rng, key)
+        plan = plan._replace(seed=int(rng.integers(2**31)))
+        return self._at_target(plan, populations, n, rng, _DRAWS)
 
-    def _at_target(self, plan, populations, n, rng, key, checkpoint=None):
+    def _at_target(self, plan, populations, n, rng, stage, checkpoint=None):
         """Particles of all populations, drawn by weight, that have moved on at the target."""
         chosen = rng.permutation(systematic(_log_weights(populations), n, rng.random()))
         starts = plan.path.take(
             concatenate([population.state for population in populations]), chosen
         )
-        return settle(plan, starts, _SETTLING, key, self.n_jobs, checkpoint)
+        return settle(plan, starts, _SETTLING, (stage,), self.n_jobs, checkpoint)
 
     def _draws(self, path, populations) -> Draws | None:
         if not self._keeps_draws:

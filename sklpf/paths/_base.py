@@ -327,7 +327,7 @@ class SlopedPoints(NamedTuple):
 
 
 class PointsPath(TemperedPath):
-    """A tempered path whose states are `Points`."""
+    """A tempered path whose states are `Points` or `SlopedPoints`."""
 
     n_dimensions: int
 

@@ -5,7 +5,7 @@ their weights. Several rows of data go together, each with a ladder and a move o
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream
 from sklpf.paths import Completion
-from sklpf.paths._base import concatenate, map_state, n_chains, put, take
+from sklpf.paths._base import concatenate, n_chains, take
 from sklpf.paths._capabilities import has
 from sklpf.programs import _programs as programs
 from sklpf.programs._plan import Plan, check_finite, equal_blocks, running_log_partition, segments
-from sklpf.transitions._side_by_side import joined, joint_move
+from sklpf.transitions._side_by_side import Joint, joined
 
 _LARGEST_BLOCK = 32
-Keys = Sequence[tuple[int, int]]
 
 
 class Arrivals(NamedTuple):
@@ -35,7 +34,7 @@ class Arrivals(NamedTuple):
 
 
 def anneal_up(
-    plans: Sequence[Plan], n: int, keys: Keys, n_jobs=None, checkpoint=None
+    plans: Sequence[Plan], n: int, stage: tuple[int, ...], n_jobs=None, checkpoint=None
 ) -> list[Arrivals]:
     """Take n forward chains of every row through its whole ladder, from exact base draws.
 
@@ -45,15 +44,15 @@ def anneal_up(
         One for each row; of a path without rows one in all.
     n : int
         Chains of each.
-    keys : sequence of tuple of two int
-        Of each row's random numbers.
+    stage : tuple of int
+        What the random numbers are for.
     """
     orders = [np.arange(len(plan.path.ladder)) for plan in plans]
-    return _anneal(plans, _base_draws, orders, n, keys, n_jobs, checkpoint)
+    return _anneal(plans, _base_draws, orders, n, stage, n_jobs, checkpoint)
 
 
 def anneal_down(
-    plans, starts, n_chains_per_start, keys, n_jobs=None, checkpoint=None, n_settling=0
+    plans, starts, n_chains_per_start, stage, n_jobs=None, checkpoint=None, n_settling=0
 ) -> list[NDArray[np.float64]]:
     """Log weights (n_starts, n_chains_per_start) of chains of every row that go down its whole
     ladder from the states in `starts`, one state a row.
@@ -64,15 +63,15 @@ def anneal_down(
     n = n_chains(starts[0]) * n_chains_per_start
     lasts = [len(plan.path.ladder) - 1 for plan in plans]
     orders = [np.r_[np.full(n_settling, last), np.arange(last, -1, -1)] for last in lasts]
-    arrivals = _anneal(plans, start, orders, n, keys, n_jobs, checkpoint, reverse=True)
+    arrivals = _anneal(plans, start, orders, n, stage, n_jobs, checkpoint, reverse=True)
     return [of_row.log_weights.reshape(-1, n_chains_per_start) for of_row in arrivals]
 
 
-def settle(plan, starts, n_sweeps, key, n_jobs=None, checkpoint=None) -> Any:
+def settle(plan, starts, n_sweeps, stage, n_jobs=None, checkpoint=None) -> Any:
     """The state of chains that made `n_sweeps` sweeps at the target."""
     order = np.full(n_sweeps + 1, len(plan.path.ladder) - 1)
     start = functools.partial(_from_starts, [plan], [starts], 1)
-    return _anneal([plan], start, [order], n_chains(starts), [key], n_jobs, checkpoint)[0].state
+    return _anneal([plan], start, [order], n_chains(starts), stage, n_jobs, checkpoint)[0].state
 
 
 def _base_draws(path, stream, n):
@@ -90,100 +89,101 @@ def _from_starts(plans, starts, n_chains_per_start, path, stream, n):
     return concatenate(states)
 
 
-def _anneal(plans, start, orders, n, keys, n_jobs, checkpoint, reverse=False) -> list[Arrivals]:
-    """Take n chains of every row through the levels in `orders`, in blocks with equally many chains
-    of each row.
+def _anneal(plans, start, orders, n, stage, n_jobs, checkpoint, reverse=False) -> list[Arrivals]:
+    """Take n chains of every row through the levels in `orders`.
 
     start(path, stream, n) returns the state of a block's chains; sweep 0 of a stream is its own.
     """
     path = plans[0].path
     together = path.n_chains_per_block
     blocks = equal_blocks(n, _LARGEST_BLOCK) if together is None else equal_blocks(n, together, 1)
-    first = np.concatenate([[0], np.cumsum(blocks)]).tolist()
-    # A row that is through leaves the others, which are then moved without it.
-    own_bounds = [segments(len(order) - 1, path.n_moves_per_segment) for order in orders]
-    bounds = sorted(set().union(*own_bounds))
+    ends = [segments(len(order) - 1, path.n_moves_per_segment) for order in orders]
+    way = _Way(
+        plans=plans,
+        stage=stage,
+        orders=orders,
+        reverse=reverse,
+        first=np.concatenate([[0], np.cumsum(blocks)]).tolist(),
+        ends=ends,
+        bounds=sorted(set().union(*ends)),
+    )
     tells = len(plans) == 1 and orders[0][0] == 0 and path.base_log_partition is not None
     carries = run_segments(
-        functools.partial(_begin, plans, start, keys, first),
-        functools.partial(_advance, plans, keys, first, orders, bounds, reverse),
+        functools.partial(way.begin, start),
+        way.advance,
         len(blocks),
-        len(bounds) - 1,
+        len(way.bounds) - 1,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage="reverse" if reverse else "anneal",
-        so_far=functools.partial(_so_far, path, orders[0], bounds) if tells else None,
+        so_far=functools.partial(_so_far, path, orders[0], way.bounds) if tells else None,
     )
-    states, _, log_weights, accepted = zip(*carries)
-    by_row = functools.partial(_by_row, len(plans))
-    state = map_state(by_row, *states)
-    rates = [
-        _rates(sums[np.searchsorted(bounds, own)] / n, own)
-        for sums, own in zip(np.sum(accepted, axis=0), own_bounds)
-    ]
-    return [
-        Arrivals(of_row, take(state, t), rates[t]) for t, of_row in enumerate(by_row(*log_weights))
-    ]
-
-
-def _by_row(n_rows, *blocks):
-    """The arrays of blocks as one with rows first, then chains."""
-    parts = [block.reshape(n_rows, len(block) // n_rows, *block.shape[1:]) for block in blocks]
-    return np.concatenate(parts, axis=1)
-
-
-def _rates(accepted, bounds):
-    """Mean acceptance of every move, from its sums up to the bounds of segments; None where no move
-    is ever rejected.
-    """
-    lengths = np.diff(bounds)
-    rates = np.repeat(np.diff(accepted) / lengths, lengths)
-    return None if np.isnan(rates).any() else rates
+    arrivals = []
+    for own_ends, own_blocks in zip(ends, zip(*carries)):
+        states, _, log_weights, accepted = zip(*own_blocks)
+        lengths = np.diff(own_ends)
+        rates = np.repeat(np.diff(np.sum(accepted, axis=0)) / (n * lengths), lengths)
+        acceptance = None if np.isnan(rates).any() else rates
+        arrivals.append(Arrivals(np.concatenate(log_weights), concatenate(states), acceptance))
+    return arrivals
 
 
 def _so_far(path, order, bounds, segment, carries) -> str:
     """log Z of the level that forward chains have reached, with its standard error."""
-    log_weights = np.concatenate([carry[2] for carry in carries])
+    log_weights = np.concatenate([rows[0][2] for rows in carries])
     return running_log_partition(path, int(order[bounds[segment + 1]]), log_weights)
 
 
-def _begin(plans, start, keys, first, block):
-    n = first[block + 1] - first[block]
-    paths = [plan.path for plan in plans]
-    joint = joined(paths, [Stream(key, first[block]) for key in keys], n)
-    transition = joint_move([plan.transition for plan in plans], paths, joint)
-    state = start(joint.path, joint.stream, n * len(plans))
-    memory = transition.init(joint.path, state, joint.stream.aside("memory"))
-    return state, memory, np.zeros(n * len(plans)), np.zeros((len(plans), 1))
-
-
-def _advance(plans, keys, first, orders, bounds, reverse, block, segment, carry):
-    """Move the rows that are not through yet; returns state, memory, log weights, and the summed
-    acceptance of every row after each segment.
+class _Way(NamedTuple):
+    """The way of all rows' chains through their levels, in blocks with equally many chains of each
+    row. A row that is through leaves the others.
     """
-    state, memory, log_weights, accepted = carry
-    begin, end = bounds[segment], bounds[segment + 1]
-    n = first[block + 1] - first[block]
-    rows = [t for t, order in enumerate(orders) if len(order) > end]
-    chains = (n * np.array(rows)[:, np.newaxis] + np.arange(n)).ravel()
-    paths = [plans[t].path for t in rows]
-    joint = joined(paths, [Stream(keys[t], first[block], begin + 1) for t in rows], n)
-    transition = joint_move([plans[t].transition for t in rows], paths, joint)
-    passed = np.stack([orders[t][begin : end + 1] for t in rows], axis=1) + joint.first_levels
-    with np.errstate(invalid="ignore"):  # inf - inf: reported here, after this segment
-        *moved, sums = programs.anneal(
-            joint.path,
-            transition,
-            take(state, chains),
-            take(memory, chains),
-            np.repeat(passed, n, axis=1),
-            joint.stream,
-            reverse,
-            log_weights[chains],
+
+    plans: Sequence[Plan]
+    stage: tuple[int, ...]
+    orders: Sequence[NDArray[np.int64]]  # levels that each row's chains pass
+    reverse: bool
+    first: list[int]  # first chain of every block, and the end
+    ends: Sequence[list[int]]  # moves after which each row's segments end, 0 included
+    bounds: list[int]  # those of all rows
+
+    def joint(self, block: int, rows: Sequence[int], step: int) -> tuple[int, Joint]:
+        """Number of chains of each row in a block, and what those of some rows move on."""
+        first, end = self.first[block : block + 2]
+        plans = [self.plans[t] for t in rows]
+        streams = [Stream(plan.key(*self.stage), first, step) for plan in plans]
+        return end - first, joined(plans, streams, end - first)
+
+    def begin(self, start: Callable[..., Any], block: int) -> tuple:
+        """State, memory, log weights and summed acceptance of every row."""
+        n, (path, transition, stream, _) = self.joint(block, range(len(self.plans)), 0)
+        state = start(path, stream, n * len(self.plans))
+        memory = transition.init(path, state, stream.aside("memory"))
+        return tuple(
+            (take(state, own), take(memory, own), np.zeros(n), np.zeros(1))
+            for _, own in stream.rows()
         )
-    check_finite(sums, allow_zero=joint.path.has_walls)
-    state, memory = put(state, chains, moved[0]), put(memory, chains, moved[1])
-    log_weights = put(log_weights, chains, sums)
-    total = transition.accepted(memory)
-    total = np.full(len(accepted), np.nan) if total is None else total.reshape(-1, n).sum(axis=1)
-    return state, memory, log_weights, np.column_stack([accepted, total])
+
+    def advance(self, block: int, segment: int, carry: tuple) -> tuple:
+        """Likewise after a segment. Acceptance is noted at the ends of the row's own segments, so
+        that no other row matters.
+        """
+        begin, end = self.bounds[segment], self.bounds[segment + 1]
+        moving = [t for t, order in enumerate(self.orders) if len(order) > end]
+        n, (path, transition, stream, first_levels) = self.joint(block, moving, begin + 1)
+        passed = np.stack([self.orders[t][begin : end + 1] for t in moving], axis=1)
+        levels = np.repeat(first_levels + passed, n, axis=1)
+        state, memory, log_weights, _ = map(concatenate, zip(*(carry[t] for t in moving)))
+        with np.errstate(invalid="ignore"):  # inf - inf: reported here, after this segment
+            state, memory, log_weights = programs.anneal(
+                path, transition, state, memory, levels, stream, self.reverse, log_weights
+            )
+        check_finite(log_weights, allow_zero=path.has_walls)
+        accepted = transition.accepted(memory)
+        rows = list(carry)
+        for t, (_, own) in zip(moving, stream.rows()):
+            sums = carry[t][3]
+            if end in self.ends[t]:
+                sums = np.append(sums, np.nan if accepted is None else np.sum(accepted[own]))
+            rows[t] = take(state, own), take(memory, own), log_weights[own], sums
+        return tuple(rows)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from sklpf._utils.numbers import LARGEST
-from sklpf._utils.random import stream_key
 from sklpf.programs._annealing import anneal_up
 from sklpf.programs._plan import Plan, with_round
 from sklpf.reweighting import mean_weight
@@ -23,7 +22,7 @@ _MOST_VARIANCE = np.log(2)  # of log weights: half of the weights count
 
 
 def enough_levels(
-    plans: Sequence[Plan], n_chains: int, tol: float, seeds: Sequence[int], stage: int, n_jobs=None
+    plans: Sequence[Plan], n_chains: int, tol: float, stage: int, n_jobs=None
 ) -> list[Plan]:
     """Thin out the levels of every row to as many as give log Z a standard error of `tol` / 1.5, or
     keep them all. The plans' histories are log Z / Z_0 on the way.
@@ -39,8 +38,7 @@ def enough_levels(
     i = 0
     while open_rows:
         thin = [_thinned(plans[t], n_levels) for t in open_rows]
-        keys = [stream_key(seeds[t], stage, i) for t in open_rows]
-        arrivals = anneal_up(thin, n, keys, n_jobs)
+        arrivals = anneal_up(thin, n, (stage, i), n_jobs)
         for t, arrived in zip(list(open_rows), arrivals):
             plan = _with_estimate(plans[t], arrived.log_weights, n * (n_levels - 1))
             needed = 1 + (n_levels - 1) * _excess(arrived.log_weights, n_chains, tol)

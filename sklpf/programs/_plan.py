@@ -131,14 +131,19 @@ def check_ends(path) -> None:
 
 
 class Plan(NamedTuple):
-    """The path on its ladder, the move that is frozen for it, the sweeps that finding them took,
-    and the rounds.
+    """The path on its ladder, the move that is frozen for it, the seed of all random numbers, the
+    sweeps that finding them took, and the rounds.
     """
 
     path: Any
     transition: Any
-    n_sweeps: int
+    seed: int
+    n_sweeps: int = 0
     history: NDArray[np.float64] = NO_ROUNDS  # of log Z / Z_0, where finding them gave estimates
+
+    def key(self, *stage: int) -> tuple[int, int]:
+        """Of the random numbers of a stage."""
+        return stream_key(self.seed, *stage)
 
 
 def plan_runs(paths, transition, ladder, n_temperatures, n_chains, seeds, tune_stage) -> list[Plan]:
@@ -158,27 +163,29 @@ def plan_runs(paths, transition, ladder, n_temperatures, n_chains, seeds, tune_s
         tuned = [transition.tune(paths[0], keys[0])]
     else:
         tuned = transition.tune_rows(paths, keys)
-    plans = [Plan(path, move, n_tuning_moves(transition, move)) for path, move in zip(paths, tuned)]
+    plans = [
+        Plan(path, move, seed, n_tuning_moves(transition, move))
+        for path, move, seed in zip(paths, tuned, seeds)
+    ]
     if not adaptive:
         return plans
     return [
-        _respaced(plan, transition, n_temperatures, n_chains, seed, key)
-        for plan, seed, key in zip(plans, seeds, keys)
+        _respaced(plan, transition, n_temperatures, n_chains, key) for plan, key in zip(plans, keys)
     ]
 
 
-def _respaced(plan, transition, n_temperatures, n_chains, seed, key) -> Plan:
+def _respaced(plan, transition, n_temperatures, n_chains, key) -> Plan:
     """The plan with levels at equal cumulative spread."""
     path = plan.path
     pilot = plan.transition.pilot
     if pilot is not None and len(pilot.betas) > 1:
         cost = (pilot.spread[1:] + pilot.spread[:-1]) / 2 * np.diff(pilot.betas)
         return plan._replace(path=path.with_ladder(respace(pilot.betas, cost, n_temperatures)))
-    spread = pilot_spread(path, plan.transition, n_chains, stream_key(seed, _SPREAD))
+    spread = pilot_spread(path, plan.transition, n_chains, plan.key(_SPREAD))
     path = path.with_ladder(respace(path.ladder, spread, n_temperatures))
     tuned = transition.tune(path, key)
     n_pilot = n_chains * len(spread) + n_tuning_moves(transition, tuned)
-    return Plan(path, tuned, plan.n_sweeps + n_pilot)
+    return Plan(path, tuned, plan.seed, plan.n_sweeps + n_pilot)
 
 
 def n_tuning_moves(transition, tuned) -> int:

@@ -73,3 +73,22 @@ class Settled:
         self.n_rates += 1
         self.began = len(self.curve)
         return False
+
+
+class Lowered:
+    """A callback of `train` that lowers the learning rate after a half and three quarters of the
+    passes, without a loss, and never ends training.
+
+    Parameters
+    ----------
+    n_passes : int
+        All passes that training makes.
+    """
+
+    def __init__(self, n_passes: int):
+        self.at = {n_passes // 2, 3 * n_passes // 4}
+
+    def __call__(self, trainer: Any, iteration: int) -> bool:
+        if iteration in self.at and hasattr(trainer, "learning_rate"):
+            trainer.learning_rate *= _LOWERED
+        return False

@@ -15,7 +15,7 @@ from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sampling import shares
 from sklpf.paths._base import n_chains, take
 from sklpf.transitions._base import Transition
-from sklpf.transitions._side_by_side import joined, joint_move
+from sklpf.transitions._side_by_side import joined
 
 _FEWEST_CHAINS = 64
 _MOST_CHAINS = 400
@@ -82,15 +82,15 @@ class LevelSteps(NamedTuple):
     ladder: NDArray[np.float64]  # (K,)
     step_sizes: NDArray[np.float64]  # (K, 1)
     scales: NDArray[np.float64]  # (K, 1) or (K, d); of matrices what they are multiplied by
-    knots: NDArray[np.int64] | None = None  # (K,): which of the matrices
-    matrices: NDArray[np.float64] | None = None  # (J, d, d)
+    knots: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # (K,): which of the matrices
+    matrices: NDArray[np.float64] = np.empty(0)  # (J, d, d), or empty
 
     def root(self, levels: NDArray[np.int64]) -> Callable[..., NDArray]:
         """A function of velocities (n, d): root @ velocity of every chain; with ``transpose=True``
         root.T @ it.
         """
         scales = self.scales[levels]
-        if self.knots is None or self.matrices is None:
+        if not len(self.matrices):
             return lambda velocity, transpose=False: scales * velocity
         knots = self.knots[levels]
         groups = [(np.flatnonzero(knots == k), self.matrices[k]) for k in np.unique(knots)]
@@ -106,17 +106,9 @@ class LevelSteps(NamedTuple):
 
 def joined_steps(steps: list[LevelSteps], ladder: NDArray[np.float64]) -> LevelSteps:
     """Step sizes and roots at the levels of several ladders, one after the other."""
-    step_sizes = np.concatenate([part.step_sizes for part in steps])
-    scales = np.concatenate([part.scales for part in steps])
-    knots: list[NDArray] = []
-    matrices: list[NDArray] = []
-    for part in steps:
-        if part.knots is not None and part.matrices is not None:
-            knots.append(part.knots + sum(map(len, matrices)))
-            matrices.append(part.matrices)
-    if not matrices:
-        return LevelSteps(ladder, step_sizes, scales)
-    return LevelSteps(ladder, step_sizes, scales, np.concatenate(knots), np.concatenate(matrices))
+    first = np.cumsum([0, *(len(part.matrices) for part in steps[:-1])])
+    parts = [part._replace(knots=part.knots + k) for part, k in zip(steps, first)]
+    return LevelSteps(ladder, *(np.concatenate(arrays) for arrays in list(zip(*parts))[1:]))
 
 
 def _fixed(step_size: float) -> Pilot:
@@ -137,12 +129,23 @@ class _Climb:
     """Where the chains of one row are on their way from the base to the target."""
 
     path: Any
+    untuned: Any
     stream: Stream
     rng: np.random.Generator
-    root: NDArray[np.float64]
     log_step: Any
+    root: NDArray[np.float64]
     beta: float = 0.0
     records: list[tuple] = field(default_factory=list)
+
+    @property
+    def transition(self) -> TunedTransition:
+        """The move with the row's step size and root."""
+        return self.untuned.with_pilot(_make_pilot([(0.0, self.log_step, self.root, 0.0)], 0))
+
+    @property
+    def level(self) -> int:
+        """Of beta on the path's ladder."""
+        return int(np.searchsorted(self.path.ladder, self.beta))
 
     def rise(self, gain: NDArray[np.float64], n_moves: int) -> NDArray[np.int64]:
         """Note what was found at this level, and go on to the next; returns which of the row's
@@ -165,6 +168,7 @@ class _Climb:
             )
         log_weights = (new - self.beta) * gain
         self.beta = new
+        self.path = self.path.with_ladder([0.0, 1.0] if new == 1 else [0.0, new, 1.0])
         return self.rng.choice(len(gain), size=len(gain), p=shares(log_weights))
 
     def pilot(self, n_chains: int) -> Pilot:
@@ -189,76 +193,72 @@ def run_pilots(
         if transition.metric is None
         else int(np.clip(2 * d, _FEWEST_CHAINS, _MOST_CHAINS))
     )
-    streams = [Stream(key) for key in keys]
-    path, stream, _ = joined(paths, streams, n)
-    state = path.sample_base(n * len(paths), stream)
-    chains = state, transition.init(path, state, stream.aside("memory"))
-    first_step = np.log(transition.first_step(d))
-    climbs = []
-    for row, own, points in zip(paths, streams, np.split(path.position(state), len(paths))):
-        root = _root([points], [], transition.metric, None)
-        climbs.append(_Climb(row, own, np.random.default_rng(own.key), root, first_step))
+    step = np.log(transition.first_step(d))
+    climbs = [
+        _Climb(
+            path.with_ladder([0.0, 1.0]),
+            transition,
+            Stream(key),
+            np.random.default_rng(key),
+            step,
+            np.ones(1),
+        )
+        for path, key in zip(paths, keys)
+    ]
+    joint = joined(climbs, [climb.stream for climb in climbs], n)
+    state = joint.path.sample_base(n * len(climbs), joint.stream)
+    memory = transition.init(joint.path, state, joint.stream.aside("memory"))
+    for climb, (_, own) in zip(climbs, joint.stream.rows()):
+        climb.root = _root([joint.path.position(state)[own]], [], transition.metric, None)
     climbing = climbs
     n_moves = _N_FIRST_MOVES
     n_done = 0
     while climbing:
-        chains, gains = _tune_level(climbing, transition, chains, n_moves, 1 + n_done)
+        state, memory = _tune_level(climbing, state, memory, n_moves, 1 + n_done)
+        gains = np.split(joint.path.ends(state)[1], len(climbing))
         chosen = [climb.rise(gain, n_moves) for climb, gain in zip(climbing, gains)]
         index = np.concatenate([n * t + own for t, own in enumerate(chosen)])
-        chains = path.take(chains[0], index), take(chains[1], index)
+        state, memory = joint.path.take(state, index), take(memory, index)
         climbing = [climb for climb, own in zip(climbing, chosen) if len(own)]
         n_done += n_moves
         n_moves = max(_N_MOVES // n, _FEWEST_MOVES)
     return [climb.pilot(n) for climb in climbs]
 
 
-def _tune_level(climbs, transition, chains, n_moves, first_sweep):
-    """Move chains (state, memory) at each row's level: half of the time for its scales, and half
-    for the step size with them. Returns them with the rows' log f_1 - log f_0.
+def _tune_level(climbs, state, memory, n_moves, first_sweep):
+    """Move chains at each row's level: half of the time for its scales, and half for the step size
+    with them.
     """
-    state, memory = chains
+    untuned = climbs[0].untuned
     n = n_chains(state) // len(climbs)
-    paths, of_rows = zip(*[_at(climb.path, climb.beta) for climb in climbs])
-    joint = joined(paths, [climb.stream for climb in climbs], n)
-    path = joint.path
-    levels = np.repeat(joint.first_levels + of_rows, n)
-    betas = path.ladder[levels][:, np.newaxis]
+    streams = [climb.stream for climb in climbs]
     points: list[NDArray] = []
     slopes: list[NDArray] = []
     tried: list[list[float]] = []
-    for move in range(n_moves):
-        if move == n_moves // 2:
-            for climb, (_, own) in zip(climbs, joint.stream.rows()):
-                mine = [[array[own] for array in arrays] for arrays in (points, slopes)]
-                climb.root = _root(mine[0], mine[1], transition.metric, path.bounds)
-        before = transition.accepted(memory)
-        tuned = [
-            transition.with_pilot(_make_pilot([(0.0, climb.log_step, climb.root, 0.0)], 0))
-            for climb in climbs
-        ]
-        here = joint_move(tuned, paths, joint)
-        now = joint.stream.at(first_sweep + move)
-        state, memory = here.move(path, state, memory, levels, now)
+    for i in range(n_moves):
+        if i == n_moves // 2:
+            for t, climb in enumerate(climbs):
+                own = slice(t * n, (t + 1) * n)
+                forces = [slope[own] for slope in slopes]
+                bounds = climb.path.bounds
+                climb.root = _root([p[own] for p in points], forces, untuned.metric, bounds)
+        path, move, stream, first_levels = joined(climbs, streams, n)
+        levels = np.repeat(first_levels + [climb.level for climb in climbs], n)
+        before = untuned.accepted(memory)
+        state, memory = move.move(path, state, memory, levels, stream.at(first_sweep + i))
         if before is not None:
-            rates = (transition.accepted(memory) - before).reshape(-1, n).mean(axis=1)
+            rates = (untuned.accepted(memory) - before).reshape(-1, n).mean(axis=1)
             for climb, rate in zip(climbs, rates.tolist()):
                 climb.log_step += (
-                    (rate - transition.target_acceptance) * 2 * (1 + move % (n_moves // 2)) ** -0.6
+                    (rate - untuned.target_acceptance) * 2 * (1 + i % (n_moves // 2)) ** -0.6
                 )
                 climb.log_step = min(climb.log_step, np.log(_LARGEST_STEP))
         points.append(path.position(state))
-        slopes += transition.slopes(memory, betas)
+        slopes += untuned.slopes(memory, path.ladder[levels][:, np.newaxis])
         tried.append([climb.log_step for climb in climbs])
     for climb, steps in zip(climbs, zip(*tried)):
         climb.log_step = np.mean(steps[-(n_moves // 4) :])
-    return (state, memory), np.split(path.ends(state)[1], len(climbs))
-
-
-def _at(path, beta):
-    """The path with a level at beta, and that level."""
-    if beta in (0.0, 1.0):
-        return path.with_ladder([0.0, 1.0]), int(beta)
-    return path.with_ladder([0.0, beta, 1.0]), 1
+    return state, memory
 
 
 def _next_beta(gain, beta):
@@ -415,13 +415,11 @@ class TunedTransition(Transition):
             self.__dict__["level_steps_"] = known
         return known
 
-    def side_by_side(
-        self, transitions: Sequence[TunedTransition], paths: Sequence[Any], ladder: NDArray
-    ) -> Self:
+    def side_by_side(self, rows: Sequence[Any], ladder: NDArray[np.float64]) -> Self:
         """Return the move on the ladders of several rows, one after the other: at each it has the
-        step sizes and metric of that row's move.
+        step sizes and metric of that row's `transition`.
         """
-        steps = [move.steps_at(path.ladder) for move, path in zip(transitions, paths)]
+        steps = [row.transition.steps_at(row.path.ladder) for row in rows]
         joint = copy.copy(self)
         joint.__dict__["level_steps_"] = joined_steps(steps, ladder)
         return joint

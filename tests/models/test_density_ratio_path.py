@@ -120,6 +120,7 @@ def test_there_is_no_path_between_other_spaces():
     assert product(0)._ratio_path(object()) is None
 
 
+@pytest.mark.large
 def test_draws_that_tempering_does_not_vouch_for_are_not_used():
     a = product(0).set_params(partition_estimator=ParallelTempering(n_sweeps=32))
     assert a._ratio_path(product(1)) is None

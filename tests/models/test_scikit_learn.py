@@ -38,8 +38,8 @@ MODELS = [
     FactorialMixture(3, max_iter=20, n_moves=1),
     LinearGenerativeModel(2, max_iter=20, partition_estimator=SHORT),
     BilinearGenerativeModel(2, 2, 1, max_iter=1, partition_estimator=SHORT),
-    ProductOfExperts(max_iter=2, n_chains=20),
-    MeanCovarianceRBM(max_iter=1, n_chains=20, partition_estimator=SHORT),
+    ProductOfExperts(max_iter=2, tol=None, n_chains=20),
+    MeanCovarianceRBM(max_iter=1, tol=None, n_chains=20, partition_estimator=SHORT),
 ]
 MODELS = [model.set_params(random_state=0) for model in MODELS]
 OF_ANOTHER_KIND = [  # which train by other code

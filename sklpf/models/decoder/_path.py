@@ -14,8 +14,7 @@ from sklpf._utils.numbers import as_float64
 from sklpf._utils.random import Stream
 from sklpf.models.decoder._network import Network
 from sklpf.partition import HAIS, PartitionEstimator
-from sklpf.paths import TemperedPath
-from sklpf.paths._base import SlopedPoints, check_ladder
+from sklpf.paths._base import PointsPath, SlopedPoints, check_ladder
 
 _LOG_TAU = np.log(2 * np.pi)
 _FEWEST_PROBED = 64  # points at which a decoder is evaluated, to be recognised
@@ -23,7 +22,7 @@ _FEWEST_PROBED = 64  # points at which a decoder is evaluated, to be recognised
 Encode = Callable[[NDArray], tuple[NDArray, NDArray]]
 
 
-class DecoderPath(TemperedPath):
+class DecoderPath(PointsPath):
     """Latent variables z of each row x, where z ~ N(0, I) and x ~ p(x | decoder(z)): log Z is log
     p(x).
 
@@ -195,23 +194,6 @@ class DecoderPath(TemperedPath):
         if self.n_rows is not None:
             raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
 
-    def position(self, state: SlopedPoints) -> NDArray[np.float64]:
-        """Return the points, shape (n, n_latents)."""
-        return state.position
-
-    def ends(self, state: SlopedPoints) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
-        return state.log_base, state.gain
-
     def gradients(self, state: SlopedPoints) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the gradients of log f_0 and of log f_1 - log f_0, both (n, n_latents)."""
         return -state.position, state.slope + state.position
-
-    def summary(self, state: SlopedPoints) -> NDArray[np.float64]:
-        """Return the points."""
-        return state.position
-
-    @property
-    def n_summaries(self) -> int:
-        """Length of a state's summary."""
-        return self.n_dimensions

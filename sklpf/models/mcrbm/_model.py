@@ -64,9 +64,12 @@ class MeanCovarianceRBM(EnergyBasedModel):
         Steps of their trajectories.
     max_iter : int, default=200
         Largest number of passes over the data; for "mpf" of rounds of L-BFGS.
-    tol : float, default=0.01
+    tol : float or None, default=0.01
         Training has settled when the mean log-likelihood of 5 passes ("mpf": 15) exceeds that of
         the 5 (15) before by less than this (nats a row).
+        None makes `max_iter` passes, with learning rates that are lowered after a half and three
+        quarters of them: log Z, which takes most of the time, is then not estimated on the way,
+        and there are no `loss_curve_` and `converged_`.
     verbose : int, default=0
         Whether to print the log-likelihood after a pass, at most once a second.
     random_state : int, RandomState or None, default=None
@@ -170,7 +173,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         n_chains: int = 500,
         n_leapfrog: int = 5,
         max_iter: int = 200,
-        tol: float = 0.01,
+        tol: float | None = 0.01,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         partition_estimator: PartitionEstimator | None = None,

@@ -169,7 +169,13 @@ ESTIMATORS = {
 }
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.large] * (name == "ParallelTempering"))
+        for name in ESTIMATORS
+    ],
+)
 def test_estimators_agree_with_enumeration(name):
     path, estimator = make_path(8, 5, n_rows=6)[0], ESTIMATORS[name]
     expected = Exact().fit(path).log_partition_

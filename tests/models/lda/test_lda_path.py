@@ -190,7 +190,13 @@ ESTIMATORS = {
 }
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.large] * (name == "ParallelTempering"))
+        for name in ESTIMATORS
+    ],
+)
 def test_estimators_agree_with_enumeration(name):
     path, estimator = make_path(4, [1, 2, 5, 10, 25, 40], n_words=30)[0], ESTIMATORS[name]
     expected = Exact().fit(path).log_partition_

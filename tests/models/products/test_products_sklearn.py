@@ -95,3 +95,14 @@ def test_bad_input_is_named():
         ValueError, match="components_ holds NaN or infinity, so there is no likelihood"
     ):
         model.score(sources(50))
+
+
+def test_without_tol_all_passes_are_made_and_log_z_is_not_estimated():
+    X = np.random.default_rng(0).laplace(size=(200, 2))
+    model = ProductOfExperts(max_iter=4, random_state=0).fit(X)
+    assert model.n_iter_ == 4
+    model.set_params(tol=None).fit(X)
+    assert model.n_iter_ == 4
+    assert not hasattr(model, "loss_curve_")
+    assert not hasattr(model, "converged_")
+    assert np.isfinite(model.score(X))
