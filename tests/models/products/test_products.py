@@ -76,7 +76,7 @@ def test_complete_products_by_sampling():
     """Two estimators, intervals of 99.99 %: false alarm 2e-4."""
     product = model(5, 5, True)
     expected = Exact().fit(product).log_partition_
-    for estimator in (HAIS(random_state=0), AIS(random_state=0)):
+    for estimator in (HAIS(random_state=0), HAIS(n_temperatures=300, random_state=1)):
         estimator.fit(product)
         assert estimator.converged_
         low, high = estimator.result_.interval(0.9999)
