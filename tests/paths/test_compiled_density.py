@@ -182,6 +182,7 @@ def test_a_program_is_made_once_and_not_kept():
     assert type(first._cache).__name__ == "NullCache"
 
 
+@pytest.mark.large
 def test_estimators_run_on_a_compiled_density():
     base, _ = BASES["diagonal"]
     path = GeometricPath(log_density, grad=grad, base=base)

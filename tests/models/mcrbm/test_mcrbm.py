@@ -127,6 +127,7 @@ def test_transform_gives_the_probabilities_of_hidden_units():
     )
 
 
+@pytest.mark.large
 def test_samples_have_the_model_s_virial():
     """E[z @ grad log f] = -d. 1000 draws, 5 standard errors; draws are in the rows' units."""
     machine = model(3, mean=[100.0, 0.0, 0.0], scale=3.0)

@@ -85,7 +85,7 @@ def test_annealing_does_what_the_plain_loop_does(reverse):
     [
         AIS(n_temperatures=200),
         pytest.param(ParallelTempering(n_sweeps=512), marks=pytest.mark.large),
-        MarkovMixture(200),
+        pytest.param(MarkovMixture(200), marks=pytest.mark.large),
     ],
 )
 def test_estimators_agree_with_enumeration(estimator):
