@@ -295,7 +295,7 @@ def test_fingerprint_tells_things_apart():
 
 # ---- killed, interrupted, crashed
 RUN = """
-import os, sys, time
+import os, signal, sys, time
 from joblib import parallel_config
 from sklpf.partition import AIS
 from known_problems import HiddenModePath
@@ -309,6 +309,7 @@ class Path(HiddenModePath):
                 time.sleep(0.01)
         return super().gibbs(state, levels, stream, reverse)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where the parent ignores it too
 path = Path(6, 0.8)
 path.n_moves_per_segment = 10
 with parallel_config(backend=sys.argv[2]):

@@ -35,12 +35,11 @@ def kinds(bridge):
 
 @pytest.mark.parametrize(
     ("kind", "proposal"),
-    [("laplace 6-D", proposal) for proposal in ("normal", "t", "warp3", "mixture")]
-    + [("gaussian 20-D, condition 100", "normal"), ("linear regression", "warp3")]
-    + [("funnel", "mixture"), ("funnel", "warp3")],
+    [("laplace 6-D", "normal"), ("laplace 6-D", "t"), ("linear regression", "warp3")]
+    + [("funnel", "mixture")],
 )
 def test_log_partition_from_exact_draws(kind, proposal):
-    """8 numbers within 4.5 standard errors: a false alarm in 6e-5 of normal ones."""
+    """4 numbers within 4.5 standard errors: a false alarm in 3e-5 of normal ones."""
     problem, draws = exact(kind)
     bridge = fitted(problem.path, draws, proposal)
     assert bridge.converged_

@@ -16,7 +16,7 @@ from sklpf.uncertainty import log_mean_exp
 
 
 @pytest.mark.parametrize(
-    ("kind", "weights"), [("easy", "joint"), ("medium", "marginal"), ("far mode", "marginal")]
+    ("kind", "weights"), [("easy", "joint"), ("far mode", "marginal")]
 )
 def test_draws_for_the_bound_are_unbiased(kind, weights):
     """The centres cover these models, so that the draws' weights vary little."""
@@ -38,7 +38,7 @@ def test_draws_for_the_bound_are_unbiased(kind, weights):
     assert means.std() < 0.2
 
 
-@pytest.mark.parametrize("kind", ["digits", "sharp digits", "two modes"])
+@pytest.mark.parametrize("kind", ["sharp digits", "two modes"])
 def test_the_bound_is_not_above(kind):
     """The mean of 200 logs whose expectation is at most log Z, clustered by seed: 6.3 errors are
     5e-6 of t with 19.

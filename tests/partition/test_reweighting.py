@@ -41,7 +41,7 @@ METHODS = {
     "TI-RB": ThermodynamicIntegration(rao_blackwell=True),
 }
 SAMPLERS = {
-    "exchange": ParallelTempering(n_temperatures=12, n_sweeps=1024, random_state=1),
+    "exchange": ParallelTempering(n_temperatures=12, n_sweeps=512, random_state=1),
     "tempering": RTS(60, 20, n_sweeps=800, random_state=1),
 }
 
