@@ -58,7 +58,7 @@ else:
     rbm = BernoulliRBM(
         20, learning_rate=0.1, n_iter=300, batch_size=100, random_state=0
     ).fit(train)
-    budgets, n_repeats = [100, 300, 1000], 10
+    budgets, n_repeats = [100, 300, 1000], 6
 
 # %%
 # Matched budgets

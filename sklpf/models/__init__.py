@@ -2,14 +2,12 @@
 replace.
 """
 
-from sklpf.models._compare import compare, score_interval
-from sklpf.models._compare_fits import compare_fits
-from sklpf.models._comparison import ModelComparison
-from sklpf.models._fit_comparison import FitComparison, FitInterval
-from sklpf.models._scoring import ScoreInterval
-from sklpf.models._searches import log_likelihood, log_likelihood_with_error
 from sklpf.models.bilinear import BilinearGenerativeModel, BilinearPath
 from sklpf.models.boltzmann import BoltzmannMachine, BoltzmannPath
+from sklpf.models.comparing._compare import compare, score_interval
+from sklpf.models.comparing._compare_fits import compare_fits
+from sklpf.models.comparing._comparison import ModelComparison
+from sklpf.models.comparing._fit_comparison import FitComparison, FitInterval
 from sklpf.models.decoder import DecoderModel, DecoderPath
 from sklpf.models.factorial import FactorialMixture, FactorialPath, FactorialPosterior
 from sklpf.models.gaussian_rbm import GaussianRBM, GaussianRBMPath
@@ -18,6 +16,8 @@ from sklpf.models.linear import LinearGenerativeModel, LinearPath
 from sklpf.models.mcrbm import MeanCovariancePath, MeanCovarianceRBM
 from sklpf.models.products import ProductOfExperts, ProductPath
 from sklpf.models.rbm import BernoulliRBM, RBMPath
+from sklpf.models.scoring._scored import ScoreInterval
+from sklpf.models.scoring._searches import log_likelihood, log_likelihood_with_error
 
 __all__ = [
     "BernoulliRBM",

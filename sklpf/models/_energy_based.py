@@ -23,9 +23,9 @@ from sklpf.models._learning import (
     fitted_values,
     same_values,
 )
-from sklpf.models._likelihood import LogLikelihoodMixin
-from sklpf.models._scoring import SCORING, Scored, report
 from sklpf.models._validation import named_by_model, validate_data
+from sklpf.models.scoring._likelihood import LogLikelihoodMixin
+from sklpf.models.scoring._scored import SCORING, Scored, report
 from sklpf.partition import HAIS, Exact, PartitionEstimator
 from sklpf.paths import ClosedForm
 from sklpf.paths._capabilities import has
@@ -265,7 +265,7 @@ class EnergyBasedModel(
 
     def _ratio_path(self, other):
         """The path from this model to another of as many features, None if there is none."""
-        from sklpf.models._density_ratio_path import energy_ratio_path
+        from sklpf.models.comparing._density_ratio_path import energy_ratio_path
 
         if not isinstance(other, EnergyBasedModel) or other.n_features_in_ != self.n_features_in_:
             return None

@@ -17,9 +17,9 @@ from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval
 from sklpf.models._learning import all_or_nothing
-from sklpf.models._row_likelihood import RowLikelihoodMixin
-from sklpf.models._scoring import SCORING
 from sklpf.models._validation import check_fitted, check_parameter, named_by_model, validate_data
+from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models.scoring._scored import SCORING
 from sklpf.training import EM
 from sklpf.training._settle import warn_unsettled
 

@@ -403,6 +403,8 @@ def put(state: Any, index: ArrayLike, new: Any) -> Any:
 
 def concatenate(states: Sequence[Any]) -> Any:
     """The chains of several states, or of several memories, as one."""
+    if len(states) == 1:
+        return states[0]
     return map_state(lambda *parts: np.concatenate(parts), *states)
 
 

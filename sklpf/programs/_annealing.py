@@ -100,7 +100,7 @@ def _anneal(plans, start, orders, n, stage, n_jobs, checkpoint, reverse=False) -
     ends = [segments(len(order) - 1, path.n_moves_per_segment) for order in orders]
     way = _Way(
         plans=plans,
-        stage=stage,
+        keys=[plan.key(*stage) for plan in plans],
         orders=orders,
         reverse=reverse,
         first=np.concatenate([[0], np.cumsum(blocks)]).tolist(),
@@ -140,7 +140,7 @@ class _Way(NamedTuple):
     """
 
     plans: Sequence[Plan]
-    stage: tuple[int, ...]
+    keys: Sequence[tuple[int, int]]
     orders: Sequence[NDArray[np.int64]]  # levels that each row's chains pass
     reverse: bool
     first: list[int]  # first chain of every block, and the end
@@ -150,9 +150,8 @@ class _Way(NamedTuple):
     def joint(self, block: int, rows: Sequence[int], step: int) -> tuple[int, Joint]:
         """Number of chains of each row in a block, and what those of some rows move on."""
         first, end = self.first[block : block + 2]
-        plans = [self.plans[t] for t in rows]
-        streams = [Stream(plan.key(*self.stage), first, step) for plan in plans]
-        return end - first, joined(plans, streams, end - first)
+        streams = [Stream(self.keys[t], first, step) for t in rows]
+        return end - first, joined([self.plans[t] for t in rows], streams, end - first)
 
     def begin(self, start: Callable[..., Any], block: int) -> tuple:
         """State, memory, log weights and summed acceptance of every row."""

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from sklpf._utils.random import RowStreams, Stream
 
+_FIRST = np.zeros(1, dtype=np.int64)
+
 
 class Joint(NamedTuple):
     """What chains of several rows move on, row after row; of one row its own path and move."""
@@ -24,9 +26,9 @@ class Joint(NamedTuple):
 
 def joined(rows: Sequence[Any], streams: Sequence[Stream], n_chains: int) -> Joint:
     """Return what n chains of each row move on; a row has a `path` and a `transition`."""
-    first_levels = np.cumsum([0, *(len(row.path.ladder) for row in rows[:-1])])
     if len(rows) == 1:
-        return Joint(rows[0].path, rows[0].transition, streams[0], first_levels)
+        return Joint(rows[0].path, rows[0].transition, streams[0], _FIRST)
+    first_levels = np.cumsum([0, *(len(row.path.ladder) for row in rows[:-1])])
     path = rows[0].path.side_by_side([row.path for row in rows], n_chains)
     path.ladder = np.concatenate([row.path.ladder for row in rows])
     transition = rows[0].transition.side_by_side(rows, path.ladder)

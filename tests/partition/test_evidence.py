@@ -15,9 +15,7 @@ from sklpf.reweighting import seen_from_target
 from sklpf.uncertainty import log_mean_exp
 
 
-@pytest.mark.parametrize(
-    ("kind", "weights"), [("easy", "joint"), ("far mode", "marginal")]
-)
+@pytest.mark.parametrize(("kind", "weights"), [("easy", "joint"), ("far mode", "marginal")])
 def test_draws_for_the_bound_are_unbiased(kind, weights):
     """The centres cover these models, so that the draws' weights vary little."""
     problem = make_rbm_problem(kind)

@@ -19,8 +19,6 @@ from sklpf._utils.random import Stream, draw_seed, stream_key
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
-from sklpf.models._likelihood import LogLikelihoodMixin
-from sklpf.models._scoring import SCORING, ScoreInterval
 from sklpf.models._validation import check_fitted, check_vector, validate_data
 from sklpf.models.boltzmann._learning import (
     Pairs,
@@ -30,6 +28,8 @@ from sklpf.models.boltzmann._learning import (
     log_pseudo_likelihood,
 )
 from sklpf.models.boltzmann._path import BoltzmannPath, as_couplings, log_f
+from sklpf.models.scoring._likelihood import LogLikelihoodMixin
+from sklpf.models.scoring._scored import SCORING, ScoreInterval
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 from sklpf.training._settle import warn_unsettled

@@ -16,12 +16,12 @@ from sklpf._utils.numbers import LARGEST, check_count, check_finite
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.models._learning import all_or_nothing
-from sklpf.models._row_likelihood import RowLikelihoodMixin
-from sklpf.models._scoring import SCORING
 from sklpf.models._validation import validate_data
 from sklpf.models.decoder._likelihoods import Likelihood, make_likelihood
 from sklpf.models.decoder._network import Forward, Network, check_logits, check_network
 from sklpf.models.decoder._path import DecoderPath
+from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models.scoring._scored import SCORING
 from sklpf.partition import PartitionEstimator
 from sklpf.paths._base_numbers import values_of
 

@@ -22,12 +22,12 @@ from sklpf.models._learning import (
     check_goes_on,
     drawing_all_or_nothing,
 )
-from sklpf.models._likelihood import LogLikelihoodMixin
-from sklpf.models._scoring import SCORING
 from sklpf.models._validation import check_fitted, check_parameter, check_vector, validate_data
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
 from sklpf.models.gaussian_rbm.learning._contrastive_divergence import Trainer
 from sklpf.models.gaussian_rbm.learning._parameters import Parameters
+from sklpf.models.scoring._likelihood import LogLikelihoodMixin
+from sklpf.models.scoring._scored import SCORING
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 

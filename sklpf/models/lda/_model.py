@@ -21,8 +21,6 @@ from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.models._learning import all_or_nothing, check_goes_on
-from sklpf.models._row_likelihood import RowLikelihoodMixin
-from sklpf.models._scoring import SCORING, Scored, ScoreInterval, interval_of
 from sklpf.models._validation import check_fitted, validate_rows
 from sklpf.models.lda._completion import completion_log_likelihood
 from sklpf.models.lda._counts import check_tokens, lengths, rounded, whole_counts, whole_rows
@@ -39,6 +37,8 @@ from sklpf.models.lda.learning._variational_bayes import (
     Training,
     draw_topics,
 )
+from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models.scoring._scored import SCORING, Scored, ScoreInterval, interval_of
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 

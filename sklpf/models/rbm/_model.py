@@ -23,8 +23,6 @@ from sklpf.models._learning import (
     check_goes_on,
     drawing_all_or_nothing,
 )
-from sklpf.models._likelihood import LogLikelihoodMixin
-from sklpf.models._scoring import SCORING
 from sklpf.models._validation import (
     check_fitted,
     check_parameter,
@@ -35,6 +33,8 @@ from sklpf.models.rbm._free_energy import binary_rows, log_f, pseudo_log_likelih
 from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_curve
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm.learning._contrastive_divergence import Trainer
+from sklpf.models.scoring._likelihood import LogLikelihoodMixin
+from sklpf.models.scoring._scored import SCORING
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 

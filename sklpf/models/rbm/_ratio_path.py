@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from sklpf._utils.random import Stream
-from sklpf.models._direct_ratio import N_GROUPS, draw_alarms, tempered_rows
-from sklpf.models._scoring import default_estimator
+from sklpf.models.comparing._direct_ratio import N_GROUPS, draw_alarms, tempered_rows
+from sklpf.models.scoring._scored import default_estimator
 from sklpf.partition import ParallelTempering
 from sklpf.paths._base import check_ladder
 from sklpf.paths._kernel_path import KernelPath, read_only

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sklpf._utils.random import stream_key
-from sklpf.models._scoring import fit_quietly
+from sklpf.models.scoring._scored import fit_quietly
 from sklpf.partition import ParallelTempering, PartitionResult
 from sklpf.partition.checks._regions import FOR_SECOND_TRY, known_regions, missed_regions
 from sklpf.paths import Rebased

@@ -16,7 +16,8 @@ from sklpf._utils.parallel import fingerprint
 from sklpf._utils.random import draw_seed
 from sklpf._utils.saving import Versioned
 from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
-from sklpf.models._scoring import (
+from sklpf.models._validation import check_fitted, named_by_model, validate_data
+from sklpf.models.scoring._scored import (
     Scored,
     ScoreInterval,
     check_interval,
@@ -28,7 +29,6 @@ from sklpf.models._scoring import (
     interval_of,
     report,
 )
-from sklpf.models._validation import check_fitted, named_by_model, validate_data
 from sklpf.partition import ParallelTempering, PartitionEstimator
 from sklpf.partition._base import StateSampler
 from sklpf.paths import Stream, TargetDraws, stream_key

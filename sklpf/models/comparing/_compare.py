@@ -9,16 +9,16 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
-from sklpf.models._comparison import ModelComparison
-from sklpf.models._direct_ratio import check_ratio, direct_ratio, disagreement
-from sklpf.models._pipelines import (
+from sklpf.models.comparing._comparison import ModelComparison
+from sklpf.models.comparing._direct_ratio import check_ratio, direct_ratio, disagreement
+from sklpf.models.scoring._pipelines import (
     check_same_kind,
     holds_model,
     is_model,
     last_step,
     steps_behind_model,
 )
-from sklpf.models._scoring import Scored, ScoreInterval, best_first, interval_of, report
+from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of, report
 
 
 def compare(

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import check_level
 from sklpf._utils.tables import Readable, Rows, decimals, from_to
-from sklpf.models._comparison import Comparison, digits, half_width
-from sklpf.models._fit_errors import FitError, Fits, error_of_mean
-from sklpf.models._scoring import best_first
+from sklpf.models.comparing._comparison import Comparison, digits, half_width
+from sklpf.models.comparing._fit_errors import FitError, Fits, error_of_mean
+from sklpf.models.scoring._scored import best_first
 
 _MOST_MISSING = 0.25  # of the fits: those that fail are not like the others
 

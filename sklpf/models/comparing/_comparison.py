@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sklpf._utils.tables import Readable, Rows, decimals, import_pandas, text_table
-from sklpf.models._scoring import ScoreInterval
+from sklpf.models.scoring._scored import ScoreInterval
 
 
 @dataclass(frozen=True, repr=False)

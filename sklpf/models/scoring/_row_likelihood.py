@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.saving import Versioned
 from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
-from sklpf.models._scoring import (
+from sklpf.models._validation import named_by_model
+from sklpf.models.scoring._scored import (
     Scored,
     ScoreInterval,
     check_interval,
@@ -25,7 +26,6 @@ from sklpf.models._scoring import (
     log,
     report,
 )
-from sklpf.models._validation import named_by_model
 from sklpf.partition import PartitionEstimator, PartitionResult
 
 # Largest effect of untrusted rows on the mean over rows, in units of its sampling error, and their

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.random import Stream, stream_key
-from sklpf.models._direct_ratio import N_GROUPS, draw_alarms, tempered_rows
+from sklpf.models.comparing._direct_ratio import N_GROUPS, draw_alarms, tempered_rows
 from sklpf.partition import BDMC, ParallelTempering
 from sklpf.paths import GeometricPath, TargetDraws
 from sklpf.paths._base import Points

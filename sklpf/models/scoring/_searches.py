@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sklpf.models._pipelines import find_model
+from sklpf.models.scoring._pipelines import find_model
 
 
 def log_likelihood(estimator, X, y=None) -> float:

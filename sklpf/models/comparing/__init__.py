@@ -1,0 +1,1 @@
+"""Comparing models that are fitted, and fits of models and pipelines."""
