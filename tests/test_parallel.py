@@ -403,7 +403,7 @@ def peak_memory(path, n_temperatures):
 @pytest.mark.parametrize(
     ("path", "short", "long"),
     [
-        (Gaussians(), 210, 610),
+        (Gaussians(), 110, 410),
         pytest.param(None, 1100, 11_000, marks=pytest.mark.large),
     ],
 )

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, RTS, BernoulliRBM, FactorialMixture, LatentDirichletAllocation, compare
+from sklpf import AIS, BernoulliRBM, FactorialMixture, LatentDirichletAllocation, compare
 
 BINARY = (np.random.default_rng(0).random((12, 30)) < 0.5).astype(float)
 COUNTS = np.array([[3, 1, 0], [0, 2, 2]])
@@ -42,7 +42,7 @@ def calls():
         "verbose": (ConvergenceWarning, lambda: AIS(40, 2, verbose=1, random_state=0).fit(model)),
         "rows": (
             ConvergenceWarning,
-            lambda: RTS(10, 5, 16, random_state=0).fit(lda.path(COUNTS * 20)),
+            lambda: hasty.fit(lda.path(COUNTS * 20)),
         ),
         "row score": (
             ConvergenceWarning,

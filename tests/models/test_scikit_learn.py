@@ -99,7 +99,14 @@ def test_scikit_learn_checks_of_another_kind(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("model", MODELS, **NAMES)
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(model, marks=[pytest.mark.large] * (model.partition_estimator is SHORT))
+        for model in MODELS
+    ],
+    **NAMES,
+)
 @pytest.mark.parametrize(
     "check",
     [

@@ -80,7 +80,7 @@ def problem(kind):
             "easy, joint",
             marks=pytest.mark.large,
         ),
-        (RTS(20, 10, 300, continuous=True), "laplace 6-D"),
+        pytest.param(RTS(20, 10, 300, continuous=True), "laplace 6-D", marks=pytest.mark.large),
         (BDMC(n_temperatures=300), "digits"),
         pytest.param(BDMC(n_temperatures=300), "easy, joint", marks=pytest.mark.large),
         (RAISE(), "digits"),
