@@ -24,7 +24,7 @@ def evaluate(density, position, values):
 
 
 def evaluate_density(density, position, log_density, slope):
-    """Write log f (n,) and its gradient (n, d) at points (n, d): of one end of an `Interpolation`,
+    """Write log f (n,) and its gradient (n, d) at points (n, d): of one end of a `TemperedDensity`,
     which then has `evaluate`.
     """
 

@@ -105,7 +105,7 @@ class Parts(NamedTuple):
     high: Array  # (K, d)
 
 
-class Base:
+class BaseDensity:
     """What all bases here share. Their arrays are read-only, in copies and unpickled ones too."""
 
     normalised = True
@@ -121,7 +121,7 @@ class Base:
             setattr(self, name, frozen(value) if isinstance(value, np.ndarray) else value)
 
 
-class _OfParts(Base):
+class _OfParts(BaseDensity):
     """A base with the density that `Parts` describes."""
 
     packed: Parts  # what compiled programs run on

@@ -444,11 +444,11 @@ class GeometricPath(PointsPath):
         base = getattr(self.base, "packed", None)
         if not are_compiled or base is None or self.grad_base is not None:
             return None
-        from sklpf.paths._density_kernels import DensityWithGradient, Interpolation, LogDensity
+        from sklpf.paths._density_kernels import DensityWithGradient, LogDensity, TemperedDensity
 
         if self.grad is None:
-            return Interpolation(LogDensity(self.log_density), base)
-        return Interpolation(DensityWithGradient(self.log_density, self.grad), base)
+            return TemperedDensity(LogDensity(self.log_density), base)
+        return TemperedDensity(DensityWithGradient(self.log_density, self.grad), base)
 
     def kernel(self, name: str) -> Any:
         """Return one of the compiled programs.

@@ -22,7 +22,7 @@ _CHECK = 11
 _N_CHECKED = 10_000  # base draws that must lie where the target has mass
 
 
-class Continuous(NamedTuple):
+class ContinuousRound(NamedTuple):
     """What M chains in G groups leave that were tempered T times, with log weights that are linear
     between the nodes of the ladder.
 
@@ -50,7 +50,7 @@ def check_mass(setup: Setup) -> None:
 
 def temper_continuously(
     setup: Setup, chains: list[Chains], log_pseudo_prior: NDArray, n_redraws: int
-) -> Continuous:
+) -> ContinuousRound:
     """Temper all groups, whose chains begin at levels."""
     bounds = segments(n_redraws, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw))
 
@@ -69,7 +69,7 @@ def temper_continuously(
         **setup.options,
     )
     _, _, _, betas, gains, summaries = zip(*carries)
-    return Continuous(
+    return ContinuousRound(
         betas=np.concatenate(betas, axis=1).T.copy(),
         gains=np.concatenate(gains, axis=1).T.copy(),
         summaries=np.array(summaries),

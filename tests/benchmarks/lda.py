@@ -23,8 +23,8 @@ from sklearn.decomposition import LatentDirichletAllocation as Reference
 from threadpoolctl import threadpool_limits
 
 from sklpf import LatentDirichletAllocation
-from sklpf.models.lda.learning._inference import infer_documents, task_map, update_topics
-from sklpf.models.lda.learning._variational_bayes import Steps, Trainer
+from sklpf.models.lda.learning._posterior import posterior_of
+from sklpf.models.lda.learning._variational_bayes import Trainer
 from sklpf.testing import find_shared_data
 
 PRIORS = {"doc_topic_prior": 0.01, "topic_word_prior": 0.01}
@@ -52,22 +52,21 @@ def texts(name):
 # ---- documents
 def document_step(model, X):
     """A call of the E-step and the sums for the topics, from gamma = 1; returns gamma."""
-    topics, alpha = copy.deepcopy(model._topics), model._alpha
+    model = copy.deepcopy(model)
 
     def call():
-        with task_map(1) as tasks:
-            found = infer_documents(
-                topics, X, alpha, np.ones((X.shape[0], len(alpha))), model._settings, tasks
-            )
-            update_topics(topics, found, 1e-9, 1.0, tasks)
+        with posterior_of(model) as posterior:
+            found = posterior.infer(X, np.ones((X.shape[0], len(posterior.alpha))))
+            posterior.update(found, 1e-9, 1.0)
         return found.gamma
 
     return call
 
 
-def update_step(model, X, tasks):
+def update_step(model, X):
     """A call of an update of the topics by a batch that stands for 2,000 documents."""
-    trainer = Trainer(model, X, 2000, Steps.of_fit(model, 2000), tasks)
+    with posterior_of(model) as posterior:
+        trainer = Trainer(model, posterior, X, 2000)
     return lambda: trainer._update(X)
 
 
@@ -115,13 +114,12 @@ def documents():
         }
         changes.append(np.abs(calls["reference"]()[0] - calls["double"]()).max())
         report("documents", n_topics, n, calls)
-        with task_map(1) as tasks:
-            calls = {
-                "reference": lambda: reference._em_step(X[:128], 2000, False),  # noqa: B023
-                "double": update_step(double, X[:128], tasks),
-                "single": update_step(single, X32[:128], tasks),
-            }
-            report("update", n_topics, 128, calls)
+        calls = {
+            "reference": lambda: reference._em_step(X[:128], 2000, False),  # noqa: B023
+            "double": update_step(double, X[:128]),
+            "single": update_step(single, X32[:128]),
+        }
+        report("update", n_topics, 128, calls)
     print(f"\nLargest difference of gamma in float64: {max(changes):.1e}.")
 
 
@@ -151,20 +149,21 @@ def long_documents():
     )
     for n_topics in (20, 100, 500):
         double, single, reference = trained(n_topics, train)
-        with task_map(1) as tasks:
-            calls = {
-                "reference": lambda: reference._e_step(X, cal_sstats=False, random_init=False),  # noqa: B023
-                "double": lambda: settle_all(double, X, tasks),  # noqa: B023
-                "single": lambda: settle_all(single, X32, tasks),  # noqa: B023
-            }
-            report("documents", n_topics, n, calls, 3)
-            calls = {
-                "reference": lambda: reference._em_step(X[:128], 2000, False),  # noqa: B023
-                "double": update_step(double, X[:128], tasks),
-                "single": update_step(single, X32[:128], tasks),
-            }
-            report("update", n_topics, 128, calls, 3)
-        found.append((n_topics, *limit(reference.exp_dirichlet_component_, double._alpha, X[:30])))
+        calls = {
+            "reference": lambda: reference._e_step(X, cal_sstats=False, random_init=False),  # noqa: B023
+            "double": lambda: settle_all(double, X),  # noqa: B023
+            "single": lambda: settle_all(single, X32),  # noqa: B023
+        }
+        report("documents", n_topics, n, calls, 3)
+        calls = {
+            "reference": lambda: reference._em_step(X[:128], 2000, False),  # noqa: B023
+            "double": update_step(double, X[:128]),
+            "single": update_step(single, X32[:128]),
+        }
+        report("update", n_topics, 128, calls, 3)
+        found.append(
+            (n_topics, *limit(reference.exp_dirichlet_component_, double.doc_topic_prior_, X[:30]))
+        )
     table(
         "K",
         "updates of gamma",
@@ -182,15 +181,9 @@ def long_documents():
         )
 
 
-def settle_all(model, X, tasks):
-    return infer_documents(
-        model._topics,
-        X,
-        model._alpha,
-        np.ones((X.shape[0], len(model._alpha))),
-        model._settings,
-        tasks,
-    )
+def settle_all(model, X):
+    with posterior_of(model) as posterior:
+        return posterior.infer(X, np.ones((X.shape[0], len(posterior.alpha))))
 
 
 def limit(rows, alpha, X):

@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from sklpf import LatentDirichletAllocation, LeftToRight
-from sklpf.models.lda.learning._gibbs import State, Tokens
+from sklpf.models.lda.learning._gibbs import Chain, Tokens
 
 N_SCORED = 100  # test documents
 FEW = LeftToRight(20, 4, 4, random_state=0)
@@ -94,10 +94,10 @@ def token(name, *_):
     table("K", "ns a token")
     corpus = Tokens.of(texts(name)[0])
     for n_topics in (20, 100, 200, 500):
-        state, seconds = State(corpus, np.full(n_topics, 0.1), 0.1, (1, 2)), []
-        for step in range(27):
+        chain, seconds = Chain(corpus, np.full(n_topics, 0.1), 0.1, (1, 2), 27), []
+        for chain.step in range(27):
             began = time.process_time()
-            state.sweep(step)
+            chain.sweep()
             seconds.append(time.process_time() - began)
         row(n_topics, f"{1e9 * np.median(seconds[20:]) / len(corpus.words):.1f}")
 

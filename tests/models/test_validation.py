@@ -144,7 +144,7 @@ def test_a_fit_that_fails_half_way_leaves_the_model_as_it_was(model, monkeypatch
 
     fitted = copy.deepcopy(model).fit(GOOD.toarray())
     before = bits(fitted)
-    monkeypatch.setattr("sklpf.models.lda.learning._variational_bayes.update_topics", fail)
+    monkeypatch.setattr("sklpf.models.lda.learning._posterior.Posterior.update", fail)
     monkeypatch.setattr(
         "sklpf.models.factorial.learning._posterior.FactorialPosterior.update_hyperparameters", fail
     )

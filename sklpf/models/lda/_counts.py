@@ -1,6 +1,8 @@
-"""Counts of words in documents: their sizes, and the nearest whole ones."""
+"""Counts of words in documents: their sizes, the nearest whole ones, and their halves."""
 
 from __future__ import annotations
+
+import hashlib
 
 import numpy as np
 import scipy.sparse as sp
@@ -64,3 +66,28 @@ def check_tokens(X: sp.csr_matrix, n_corpus: float) -> None:
             f"X has documents of {longest:.3g} tokens, and stands for {n_corpus:.3g} documents:"
             f" more than {_MOST_TOKENS:g} tokens can't be counted; rescale X or lower total_samples"
         )
+
+
+def split_tokens(X: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """Split the tokens of every document at random, the first half rounded down; keyed by the
+    document's content.
+    """
+    counts = X.data.astype(np.int64)
+    first = np.zeros(len(X.data), dtype=np.int64)
+    for begin, end in zip(X.indptr[:-1], X.indptr[1:]):
+        content = X.indices[begin:end].astype(np.int64).tobytes() + counts[begin:end].tobytes()
+        rng = np.random.default_rng(
+            int.from_bytes(hashlib.blake2b(content, digest_size=16).digest(), "little")
+        )
+        n = int(counts[begin:end].sum())
+        first[begin:end] = rng.multivariate_hypergeometric(
+            counts[begin:end], n // 2, method="marginals"
+        )
+    halves = []
+    for part in (first, counts - first):
+        half = sp.csr_matrix(
+            (part.astype(X.dtype), X.indices.copy(), X.indptr.copy()), shape=X.shape
+        )
+        half.eliminate_zeros()
+        halves.append(half)
+    return halves[0], halves[1]

@@ -21,26 +21,30 @@ from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.models._learning import all_or_nothing, check_goes_on
-from sklpf.models._validation import check_fitted, validate_rows
-from sklpf.models.lda._completion import completion_log_likelihood
-from sklpf.models.lda._counts import check_tokens, lengths, rounded, whole_counts, whole_rows
-from sklpf.models.lda._parameters import check_options, check_prior, check_topics
-from sklpf.models.lda._path import LDAPath
-from sklpf.models.lda.learning._cooling import start_cooling
-from sklpf.models.lda.learning._gibbs import sample_topics
-from sklpf.models.lda.learning._inference import Settings, settle, task_map
-from sklpf.models.lda.learning._topics import Topics
+from sklpf.models._validation import check_fitted, check_parameter, validate_rows
+from sklpf.models.lda._counts import (
+    check_tokens,
+    lengths,
+    rounded,
+    split_tokens,
+    whole_counts,
+    whole_rows,
+)
+from sklpf.models.lda._path import LDAPath, check_prior
+from sklpf.models.lda.learning._gibbs import fit_gibbs
+from sklpf.models.lda.learning._posterior import Topics, posterior_of
 from sklpf.models.lda.learning._variational_bayes import (
-    Evaluation,
-    Steps,
-    Trainer,
     Training,
-    draw_topics,
+    fit_variational,
+    update_variational,
 )
 from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING, Scored, ScoreInterval, interval_of
 from sklpf.partition import PartitionEstimator
-from sklpf.training import train
+
+_LARGEST_PRIOR = 1e10  # above which digamma functions and sums lose all digits
+_ROUNDING = 1e-5  # of sums of probabilities, as in the path
+_CERTAIN = 1e28  # tokens that known probabilities stand for; digamma has its digits up to 1e30
 
 
 def _learns_streams(model) -> bool:
@@ -330,9 +334,9 @@ class LatentDirichletAllocation(
         check_tokens(X, X.shape[0])
         self._begin()
         if self.learning_method == "gibbs":
-            sample_topics(self, X)
+            fit_gibbs(self, X)
         else:
-            self._fit_variational(X)
+            fit_variational(self, X)
         return self
 
     @available_if(_learns_streams)
@@ -363,11 +367,7 @@ class LatentDirichletAllocation(
         X = self._validate(X, reset=first, n_corpus=max(1.0, self.total_samples))
         if first:
             self._begin()
-            self._draw_topics(X, self.total_samples, Steps.of_stream(self))
-        with task_map(self.n_jobs) as tasks:
-            trainer = Trainer(self, X, self.total_samples, Steps.of_stream(self), tasks)
-            trainer.run()
-            trainer.store(self)
+        update_variational(self, X)
         return self
 
     @classmethod
@@ -406,7 +406,7 @@ class LatentDirichletAllocation(
         >>> round(float(model.score_samples([[1, 0]])[0]), 4)  # log 0.55
         -0.5978
         """
-        topics = check_topics(topics)
+        topics = _as_dirichlet(topics)
         priors = {"doc_topic_prior": doc_topic_prior, "topic_word_prior": topic_word_prior}
         model = cls(len(topics), **priors, **parameters)
         model._validate_params()
@@ -573,8 +573,18 @@ class LatentDirichletAllocation(
                 "X has no tokens, and completion_score is one of tokens; pass a document with a"
                 " word"
             )
-        values, n_tokens = completion_log_likelihood(X, self._gamma, self._topics)
-        return float(values.sum() / n_tokens.sum())
+        first, second = split_tokens(X)
+        topics = self._topics
+        shares = self._gamma(first)
+        shares /= shares.sum(axis=1, keepdims=True)
+        shares /= topics.sums  # of E beta = lambda / sums
+        values = np.zeros(X.shape[0])
+        for d in range(X.shape[0]):
+            row = slice(second.indptr[d], second.indptr[d + 1])
+            weights = topics.weights[second.indices[row]].astype(np.float64)
+            words = topics.base + topics.scale * weights
+            values[d] = second.data[row] @ np.log(np.sum(words * shares[d], axis=1))
+        return float(values.sum() / second.sum(axis=1).sum())
 
     # -- fitted topics
     @property
@@ -646,37 +656,16 @@ class LatentDirichletAllocation(
         topics /= topics.sum(axis=1, keepdims=True)
         return LDAPath(topics, self.doc_topic_prior_, counts)
 
-    # -- steps of training
-    def _fit_variational(self, X: sp.csr_matrix) -> None:
-        """Learn by passes over the documents, first at high temperatures where these are wanted."""
-        n_documents = X.shape[0]
-        steps = Steps.of_fit(self, n_documents)
-        self._draw_topics(X, n_documents, steps, self.max_iter)
-        evaluation = Evaluation(self.evaluate_every, self.perp_tol)
-        with task_map(self.n_jobs) as tasks:
-            trainer = Trainer(self, X, n_documents, steps, tasks)
-            n_passes, ended = train(
-                trainer,
-                self.max_iter,
-                report=evaluation.report,
-                callbacks=[evaluation],
-                store=trainer.store,
-            )
-            trainer.store(self)
-            self.bound_, self.elbo_ = trainer.bound()
-        self.n_iter_ = n_passes - ended  # as scikit-learn counts
-
+    # -- what is shared
     def _begin(self) -> None:
         """Set priors, counters and the random stream to those before a fit, and forget its
         results.
         """
-        check_options(self)
-        alpha = check_prior("doc_topic_prior", self.doc_topic_prior, self.n_components)
-        eta = check_prior("topic_word_prior", self.topic_word_prior, self.n_components)
+        _check_options(self)
+        self.doc_topic_prior_ = self._prior("doc_topic_prior")
+        self.topic_word_prior_ = float(self._prior("topic_word_prior"))
         if self.learn_doc_topic_prior:
-            alpha = np.full(self.n_components, alpha)
-        self.doc_topic_prior_ = alpha
-        self.topic_word_prior_ = float(eta)
+            self.doc_topic_prior_ = np.full(self.n_components, self.doc_topic_prior_)
         self.temperatures_ = np.empty(0)
         self.n_batch_iter_ = 1
         self.n_iter_ = 0
@@ -686,15 +675,14 @@ class LatentDirichletAllocation(
         for name in ("bound_", "elbo_", "log_joint_"):
             self.__dict__.pop(name, None)
 
-    def _draw_topics(self, X, n_documents: float, steps: Steps, n_passes: float = np.inf) -> None:
-        """Draw topics to start from, and set the temperatures for a corpus of so many documents."""
-        eta = self.topic_word_prior_
-        topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
-        self._training = Training(topics)
-        cooling = start_cooling(self, X, n_documents, steps.batch_size, n_passes)
-        self._training = Training(topics, cooling)
+    def _prior(self, name: str) -> float | NDArray[np.float64]:
+        """A prior as it is given, a number or (n_components,), or 1 / n_components."""
+        prior = getattr(self, name)
+        if prior is None:
+            return 1 / self.n_components
+        checked = check_prior(name, prior, self.n_components, _LARGEST_PRIOR)
+        return checked if checked.ndim else float(checked)
 
-    # -- what is shared
     def _validate(self, X, reset=False, n_corpus=1.0) -> sp.csr_matrix:
         """X as CSR matrix without explicit zeros."""
         dtype = (np.float64, np.float32) if reset else self._topics.weights.dtype
@@ -709,21 +697,8 @@ class LatentDirichletAllocation(
 
     def _gamma(self, X: sp.csr_matrix) -> NDArray[np.float64]:
         """Dirichlet parameters of the documents' topic shares, (n, n_components)."""
-        with task_map(self.n_jobs) as tasks:
-            parts = settle(self._topics, X, self._alpha, self._settings, tasks)
-            return np.concatenate([documents.gamma for documents in parts])
-
-    @property
-    def _alpha(self) -> NDArray[np.float64]:
-        """The prior of the topic shares, (n_components,)."""
-        return np.broadcast_to(
-            np.asarray(self.doc_topic_prior_, dtype=np.float64), self._n_features_out
-        ).copy()
-
-    @property
-    def _settings(self) -> Settings:
-        """How far the topics of a document settle."""
-        return Settings(self.mean_change_tol, self.max_doc_update_iter)
+        with posterior_of(self) as posterior:
+            return np.concatenate([documents.gamma for documents in posterior.settle(X)])
 
     def _n_tokens(self, X) -> NDArray[np.float64]:
         """Tokens of every document, (n,); ValueError if there is none at all."""
@@ -773,3 +748,29 @@ def _per_word(documents: Scored, n_tokens: NDArray[np.float64]) -> Scored:
         above=documents.above / mean_length,
         unit="word",
     )
+
+
+def _check_options(model) -> None:
+    """Raise ValueError if the model's way of learning lacks something that was asked for."""
+    gibbs = model.learning_method == "gibbs"
+    if gibbs and model.tempering is not None:
+        raise ValueError(
+            'tempering needs learning_method="batch" or "online"; set it to None for "gibbs"'
+        )
+    if not gibbs and (model.learn_topic_word_prior or model.n_init > 1):
+        raise ValueError('learn_topic_word_prior and n_init > 1 need learning_method="gibbs"')
+
+
+def _as_dirichlet(topics: ArrayLike) -> NDArray:
+    """Return a copy of topics as Dirichlet parameters, (n_topics, n_features); probabilities become
+    certain ones.
+    """
+    checked = check_parameter(
+        topics, "topics", dtype=(np.float64, np.float32), order="C", copy=True
+    )
+    if not np.all(checked > 0):
+        raise ValueError(
+            "topics must be positive; add a little to every probability and normalise the rows"
+        )
+    certain = np.abs(checked.sum(axis=1, dtype=np.float64) - 1).max() <= _ROUNDING
+    return checked * checked.dtype.type(_CERTAIN) if certain else checked

@@ -20,7 +20,8 @@ from sklpf.partition import LeftToRight, PartitionEstimator
 from sklpf.paths._base import check_ladder
 from sklpf.paths._kernel_path import KernelPath, read_only
 
-_PRIOR_RANGE = 1e-20, 1e20
+_SMALLEST_PRIOR = 1e-20
+_LARGEST_PRIOR = 1e20
 _REMEMBERED = 0.02  # share of a document that guided filters begin with
 _STAGES = 12  # steps in which they forget it
 _FEWEST_TOKENS = 0.5  # of a topic that guides
@@ -106,7 +107,8 @@ class LDAPath(KernelPath):
         ladder: ArrayLike = (0.0, 1.0),
     ):
         checked = _check_topics(topics)
-        self.doc_topic_prior = _check_prior(doc_topic_prior, len(checked))
+        prior = check_prior("doc_topic_prior", doc_topic_prior, len(checked), _LARGEST_PRIOR)
+        self.doc_topic_prior = np.broadcast_to(prior, len(checked)).copy()
         self.counts = _check_counts(X, checked.shape[1])
         self.words, self.log_topics = _used_words(checked, self.counts)
         self.n_rows: int | None = self.counts.shape[0]
@@ -325,18 +327,28 @@ def _check_topics(topics):
     return topics
 
 
-def _check_prior(prior, n_topics):
-    """Return the prior, (n_topics,), or raise ValueError."""
-    prior = as_float64(prior, "doc_topic_prior", copy=True)
-    if prior.shape not in ((), (n_topics,)):
+def check_prior(name: str, prior: ArrayLike, n_topics: int, highest: float) -> NDArray[np.float64]:
+    """Return a copy of a prior, a number or one for every topic, shape () or (n_topics,).
+
+    Raises
+    ------
+    TypeError
+        If it holds anything but numbers.
+    ValueError
+        If it is of another shape, or not between 1e-20 and `highest`.
+    """
+    values = as_float64(prior, name, copy=True)
+    if values.shape not in ((), (n_topics,)):
         raise ValueError(
-            f"doc_topic_prior must be a number or have the shape ({n_topics},), got shape"
-            f" {prior.shape}"
+            f"{name} must be a number or have the shape ({n_topics},), got shape {values.shape}"
         )
-    low, high = _PRIOR_RANGE
-    if not np.all((prior >= low) & (prior <= high)):
-        raise ValueError(f"doc_topic_prior must lie between {low:g} and {high:g}; clip it")
-    return np.broadcast_to(prior, n_topics).copy()
+    wrong = values[~((values >= _SMALLEST_PRIOR) & (values <= highest))]
+    if len(wrong):
+        raise ValueError(
+            f"{name} must lie between {_SMALLEST_PRIOR:g} and {highest:g}, got {wrong[0]:g}; clip"
+            " it"
+        )
+    return values
 
 
 def _check_counts(X, n_words):

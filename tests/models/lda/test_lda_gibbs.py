@@ -14,6 +14,8 @@ UNSETTLED = pytest.mark.filterwarnings("ignore:Gibbs sampling (has not settled|n
 
 
 # ---- priors
+
+
 @UNSETTLED
 def test_learned_priors_are_near_the_generators():
     rng = np.random.default_rng(0)
@@ -111,6 +113,8 @@ def test_a_settled_fit_is_silent():
 
 
 # ---- what goes in
+
+
 def test_what_gibbs_sampling_can_not_do_is_refused(corpus):
     X, model = corpus[0][:50], LatentDirichletAllocation(3, **GIBBS)
     assert not hasattr(model, "partial_fit")

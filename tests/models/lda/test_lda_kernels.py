@@ -14,25 +14,24 @@ from scipy.stats import chi2
 from sklpf.datasets import make_bars_corpus
 from sklpf.models.lda import _vector_kernels as vector
 from sklpf.models.lda.learning._gibbs import (
-    State,
+    Chain,
     Tokens,
 )
-from sklpf.models.lda.learning._inference import Settings, infer_documents, task_map, update_topics
-from sklpf.models.lda.learning._tempered_partition import (
+from sklpf.models.lda.learning._posterior import Posterior, Topics
+from sklpf.models.lda.learning._tempering import (
     CorpusSize,
     corpus_log_partition,
     interpolation,
     log_partition,
     nodes,
 )
-from sklpf.models.lda.learning._topics import Topics
 from sklpf.models.lda.learning._word_kernels import (
     expected_log,
 )
 from sklpf.variational import GlobalTempering, temperature_ladder
 
 K, V, ALPHA, ETA = 3, 5, 0.5, 0.4
-TIGHT = Settings(tolerance=1e-12, max_iter=2000)
+TIGHT = {"tolerance": 1e-12, "max_iter": 2000}
 
 
 # ---- special functions
@@ -75,11 +74,11 @@ def plain_document(topics, counts, alpha, gamma, inverse, settings):
     """One document by the equations: phi normalised word by word, gamma = alpha + b n phi."""
     components = topics.components.astype(np.float64)
     log_beta = psi(components) - psi(components.sum(axis=1, keepdims=True))
-    for _ in range(settings.max_iter):
+    for _ in range(settings["max_iter"]):
         log_phi = inverse * (log_beta.T + psi(gamma) - psi(gamma.sum()))
         phi = np.exp(log_phi - logsumexp(log_phi, axis=1, keepdims=True))
         last, gamma = gamma, alpha + inverse * counts @ phi
-        if np.mean(np.abs(gamma - last)) < settings.tolerance:
+        if np.mean(np.abs(gamma - last)) < settings["tolerance"]:
             break
     log_phi = inverse * (log_beta.T + psi(gamma) - psi(gamma.sum()))
     value = logsumexp(log_phi, axis=1)
@@ -88,11 +87,8 @@ def plain_document(topics, counts, alpha, gamma, inverse, settings):
     return gamma, inverse * counts[:, None] * phi, counts @ value, joint
 
 
-def infer(topics, X, alpha, gamma, inverse=1.0, settings=TIGHT, n_jobs=1):
-    with task_map(n_jobs) as tasks:
-        return infer_documents(
-            topics, X, alpha, gamma, settings, tasks, inverse=inverse, joint=True
-        )
+def infer(topics, X, alpha, gamma, inverse=1.0, settings=TIGHT):
+    return Posterior(topics, alpha, **settings).infer(X, gamma, inverse, joint=True)
 
 
 @pytest.mark.parametrize(
@@ -119,8 +115,7 @@ def test_documents_settle_where_the_equations_do(n_topics, inverse):
         assert found.joints[d] == pytest.approx(joint, rel=1e-5, abs=1e-4)
         counts += used
     before = topics.components
-    with task_map(1) as tasks:
-        update_topics(topics, found, 0.3, 7.0, tasks)
+    Posterior(topics, alpha, **TIGHT).update(found, 0.3, 7.0)
     expected = 0.7 * before + 0.3 * (topics.prior + 7.0 * counts.T)
     np.testing.assert_allclose(topics.components, expected, rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(topics.sums, topics.components.sum(axis=1), rtol=1e-12)
@@ -130,7 +125,7 @@ def test_gamma_stays_where_no_step_is_allowed_and_empty_documents_get_the_prior(
     topics, X, alpha = problem(5)
     start = np.random.default_rng(1).gamma(2.0, 1.0, (X.shape[0], 5))
     np.testing.assert_array_equal(
-        infer(topics, X, alpha, start, settings=Settings(1e-3, 0)).gamma, start
+        infer(topics, X, alpha, start, settings={"tolerance": 1e-3, "max_iter": 0}).gamma, start
     )
     found = infer(topics, X, alpha, start)
     np.testing.assert_array_equal(found.gamma[3], alpha)
@@ -245,13 +240,10 @@ def test_interpolation_is_exact_for_polynomials_and_close_for_partitions():
 
 def sweep(topics, X, alpha, gamma, tempering):
     """One sweep of coordinate ascent; returns the bound before the topics move, gamma and U."""
-    with task_map(1) as tasks:
-        settings = Settings(1e-10, 3000)
-        found = infer_documents(
-            topics, X, alpha, gamma, settings, tasks, inverse=tempering.inverse, joint=True
-        )
-        objective = found.bound(alpha).sum() + topics.bound() + tempering.term
-        update_topics(topics, found, 1.0, 1.0, tasks)
+    posterior = Posterior(topics, alpha, tolerance=1e-10, max_iter=3000)
+    found = posterior.infer(X, gamma, tempering.inverse, joint=True)
+    objective = found.bound(alpha).sum() + topics.bound() + tempering.term
+    posterior.update(found, 1.0, 1.0)
     return objective, found.gamma, found.joints.sum()
 
 
@@ -314,9 +306,9 @@ def test_the_sampler_has_the_distribution_of_the_enumerated_topics(alpha, eta):
     expected /= expected.sum()
     n_chains, seen = 4000, np.zeros(64)
     for c in range(n_chains):
-        state = State(TINY, alpha, eta, (c, 7))
-        for step in range(20):
-            state.sweep(step)
-        seen[state.z @ 2 ** np.arange(5, -1, -1)] += 1
+        chain = Chain(TINY, alpha, eta, (c, 7), 20)
+        for chain.step in range(20):
+            chain.sweep()
+        seen[chain.z @ 2 ** np.arange(5, -1, -1)] += 1
     statistic = np.sum((seen - n_chains * expected) ** 2 / (n_chains * expected))
     assert chi2.sf(statistic, 63) > 1e-6  # a false alarm in a million runs

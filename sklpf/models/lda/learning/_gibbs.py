@@ -1,5 +1,5 @@
 """Collapsed Gibbs sampling for latent Dirichlet allocation: independent chains over the topics of
-all tokens.
+all tokens, of which the best one is kept.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, draw_seed, stream_key
 from sklpf._utils.warnings import warn
 from sklpf.models.lda._counts import whole_counts
+from sklpf.models.lda.learning._posterior import Topics
 from sklpf.models.lda.learning._priors import fit_prior, fit_symmetric_prior
-from sklpf.models.lda.learning._topics import Topics
 from sklpf.models.lda.learning._variational_bayes import Training
 from sklpf.training import train
 
@@ -47,44 +47,7 @@ class Tokens(NamedTuple):
         return cls(words, indptr, X.shape[1])
 
 
-class Sampling(NamedTuple):
-    """How a chain runs."""
-
-    n_sweeps: int
-    learn_alpha: bool
-    learn_eta: bool
-
-
-class Chain(NamedTuple):
-    """Result of a chain."""
-
-    counts: NDArray[np.float64]  # (K, V) n_wk, the mean over its last sweeps
-    alpha: NDArray[np.float64]  # (K,)
-    eta: float
-    log_joint: NDArray[np.float64]  # (n_values,) log p(words, topics), in nats
-    n_sweeps: int
-
-    @property
-    def level(self) -> float:
-        """log p(words, topics), the mean over the last quarter of its values."""
-        return float(self._quarter(1).mean())
-
-    @property
-    def rise(self) -> float:
-        """By how much that exceeds the mean of the quarter before; 0 if by less than the values'
-        standard deviation.
-        """
-        rise = self.level - float(self._quarter(2).mean())
-        return rise if rise > self._quarter(1).std() else 0.0
-
-    def _quarter(self, i: int) -> NDArray[np.float64]:
-        """The quarter number i from the end, of one value at least."""
-        n = max(1, len(self.log_joint) // 4)
-        end = max(1, len(self.log_joint) - (i - 1) * n)
-        return self.log_joint[max(0, end - n) : end]
-
-
-def sample_topics(model, X: sp.csr_matrix) -> None:
+def fit_gibbs(model, X: sp.csr_matrix) -> None:
     """Run the model's chains on X, write the result of the best one to the model, and warn if its
     log p(words, topics) still rises.
 
@@ -95,19 +58,43 @@ def sample_topics(model, X: sp.csr_matrix) -> None:
         raise ValueError(
             'X has no whole counts, of which learning_method="gibbs" learns; rescale its counts'
         )
-    alpha = np.full(model.n_components, model.doc_topic_prior_)
-    sampling = Sampling(model.max_iter, model.learn_doc_topic_prior, model.learn_topic_word_prior)
-    run = functools.partial(run_chain, Tokens.of(X), alpha, model.topic_word_prior_, sampling)
+    start = functools.partial(
+        Chain,
+        Tokens.of(X),
+        np.full(model.n_components, model.doc_topic_prior_),
+        model.topic_word_prior_,
+        n_sweeps=model.max_iter,
+        learn_alpha=model.learn_doc_topic_prior,
+        learn_eta=model.learn_topic_word_prior,
+    )
     keys = [stream_key(draw_seed(model.random_state_), chain) for chain in range(model.n_init)]
     if model.n_init == 1:
-        chains = [run(keys[0], report=True)]
+        best = start(keys[0])
+        best.run()  # the first draws all tokens given those before them
+        train(best, model.max_iter, report=Chain.report)
     else:
+        run = functools.partial(_run_chain, start)
         chains = parallel_map(run, keys, n_jobs=model.n_jobs, stage="chain")
         for i, chain in enumerate(chains):
             said(functools.partial(_line, chain, f"chain {i + 1} of {len(chains)}"))
-    best = max(chains, key=lambda chain: chain.level)
-    _store(best, sampling, X.dtype, model)
-    _warn_if_unsettled(best.rise / X.sum(dtype=np.float64), best.n_sweeps)
+        best = max(chains, key=lambda chain: _quarter(chain.log_joint, 1).mean())
+
+    if model.learn_doc_topic_prior:
+        model.doc_topic_prior_ = best.alpha
+    model.topic_word_prior_ = best.eta
+    model.log_joint_ = np.array(best.log_joint)
+    model.n_iter_ = best.step - 1
+    components = (best.mean_counts() + best.eta).astype(X.dtype)
+    model._training = Training(Topics(components, best.eta))
+    _warn_if_unsettled(model.log_joint_, X.sum(dtype=np.float64), model.n_iter_)
+
+
+def _run_chain(start, key) -> Chain:
+    """A chain after all its sweeps."""
+    chain = start(key)
+    for _ in range(chain.n_sweeps + 1):
+        chain.run()
+    return chain
 
 
 def _line(chain: Chain, name: str) -> str:
@@ -115,127 +102,119 @@ def _line(chain: Chain, name: str) -> str:
     return f"{name}: log p(words, topics) = {chain.log_joint[-1]:.4f}"
 
 
-def _warn_if_unsettled(rise: float, n_sweeps: int) -> None:
-    """`rise` is in nats a token."""
+def _warn_if_unsettled(log_joint: NDArray, n_tokens: float, n_sweeps: int) -> None:
+    """Warn if a chain was short, or its last quarter still exceeds the one before by more than its
+    own standard deviation.
+    """
     if n_sweeps < _FEWEST:
         warn(
             f"Gibbs sampling needs some 100 sweeps to settle: raise max_iter, now {n_sweeps}",
             ConvergenceWarning,
         )
-    elif rise > _SETTLED:
+        return
+    last = _quarter(log_joint, 1)
+    rise = last.mean() - _quarter(log_joint, 2).mean()
+    if rise > last.std() and rise / n_tokens > _SETTLED:
         warn(
-            f"Gibbs sampling has not settled: log p(words, topics) was {rise:.2g} nats a token"
-            " higher in the last quarter of the passes than in the one before; raise max_iter",
+            f"Gibbs sampling has not settled: log p(words, topics) was {rise / n_tokens:.2g} nats a"
+            " token higher in the last quarter of the passes than in the one before; raise"
+            " max_iter",
             ConvergenceWarning,
         )
 
 
-def _store(chain: Chain, sampling: Sampling, dtype, model) -> None:
-    """Write what a chain has found to the model."""
-    if sampling.learn_alpha:
-        model.doc_topic_prior_ = chain.alpha
-    model.topic_word_prior_ = chain.eta
-    model.log_joint_ = chain.log_joint
-    model.n_iter_ = chain.n_sweeps
-    model._training = Training(Topics((chain.counts + chain.eta).astype(dtype), chain.eta))
+def _quarter(log_joint, i: int):
+    """The quarter number i from the end, of one value at least."""
+    n = max(1, len(log_joint) // 4)
+    end = max(1, len(log_joint) - (i - 1) * n)
+    return np.asarray(log_joint[max(0, end - n) : end])
 
 
-def run_chain(corpus: Tokens, alpha, eta, sampling: Sampling, key, report: bool = False) -> Chain:
-    """Run a chain; with `report` its sweeps, but for the first, are the passes of the current
-    fit.
-    """
-    sweeps = Sweeps(State(corpus, alpha, eta, key), sampling)
-    sweeps.run()  # the first draws all tokens given those before them
-    if report:
-        train(sweeps, sampling.n_sweeps, report=Sweeps.report)
-    else:
-        for _ in range(sampling.n_sweeps):
-            sweeps.run()
-    return sweeps.chain()
+class Chain:
+    """A chain over the topics of all tokens.
 
-
-class Sweeps:
-    """A running chain: the counts summed over its last sweeps, and its values of log p(words,
-    topics).
+    Parameters
+    ----------
+    corpus : Tokens
+    alpha, eta : ndarray of shape (n_topics,) and float
+        Priors to start from.
+    key : tuple of int
+        Of the chain's random numbers.
+    n_sweeps : int
+        Sweeps after the first, of which the last fifth is averaged.
+    learn_alpha, learn_eta : bool, default=False
+        Whether the priors are learned.
     """
 
-    def __init__(self, state: State, sampling: Sampling):
-        self.state = state
-        self.sampling = sampling
-        self.step = 0
-        self.n_kept = max(1, round(_KEPT * sampling.n_sweeps))
-        self.total = np.zeros(state.by_word.shape)
-        self.n_added = 0
-        self.log_joint = list[float]()
-
-    def run(self) -> None:
-        """Make a sweep; every fifth, and the last, moves the priors."""
-        state = self.state
-        sampling = self.sampling
-        step = self.step
-        state.sweep(step)
-        if self._is_recorded(step):
-            by_document = state.by_document()
-            if step > 0 and sampling.learn_alpha:
-                state.alpha = fit_prior(state.alpha, state.alpha + by_document, _RATE)
-            if step > 0 and sampling.learn_eta:
-                state.eta = fit_symmetric_prior(state.eta, state.by_word, state.by_topic, _RATE)
-            self.log_joint.append(state.log_joint(by_document))
-        if step > sampling.n_sweeps - self.n_kept:
-            self.total += state.by_word
-            self.n_added += 1
-        self.step += 1
-
-    def _is_recorded(self, step: int) -> bool:
-        """Whether the joint likelihood is computed after this sweep."""
-        return step % _EVERY == 0 or step == self.sampling.n_sweeps
-
-    def report(self, iteration: int) -> str:
-        """The line that `verbose` prints after a sweep."""
-        last = self.step - 1
-        return f"log p(words, topics): {self.log_joint[-1]:.4f}" if self._is_recorded(last) else ""
-
-    def chain(self) -> Chain:
-        """The chain's result; if it was ended before counts were summed, those of its last
-        sweep.
-        """
-        state = self.state
-        total = self.total if self.n_added else state.by_word
-        counts = np.ascontiguousarray(total[:, : len(state.alpha)].T, dtype=np.float64)
-        counts = counts / max(1, self.n_added)
-        return Chain(counts, state.alpha, state.eta, np.array(self.log_joint), self.step - 1)
-
-
-class State:
-    """The topics of all tokens, and how many tokens of every word and altogether each has."""
-
-    def __init__(self, corpus: Tokens, alpha, eta, key):
+    def __init__(self, corpus, alpha, eta, key, n_sweeps, learn_alpha=False, learn_eta=False):
         self.corpus = corpus
         self.alpha = alpha
         self.eta = eta
         self.key = key
+        self.n_sweeps = n_sweeps
+        self.learn_alpha = learn_alpha
+        self.learn_eta = learn_eta
+        self.n_kept = max(1, round(_KEPT * n_sweeps))
+        self.step = 0
         self.z = np.full(len(corpus.words), -1, np.int32)
-        self.by_word = np.zeros((corpus.n_features, padded(len(alpha))), np.int32)
-        self.by_topic = np.zeros(len(alpha), np.int64)
+        self.by_word = np.zeros((corpus.n_features, padded(len(alpha))), np.int32)  # n_wk
+        self.by_topic = np.zeros(len(alpha), np.int64)  # n_k
+        self.total = np.zeros(self.by_word.shape)  # of by_word over the last sweeps
+        self.n_added = 0
+        self.log_joint = list[float]()  # log p(words, topics), in nats
 
-    def sweep(self, step: int) -> None:
+    def run(self) -> None:
+        """Make a sweep, of which the first draws all tokens given those before them; every fifth,
+        and the last, moves the priors.
+        """
+        self.sweep()
+        if self._is_recorded(self.step):
+            by_document = self.by_document()
+            if self.step > 0 and self.learn_alpha:
+                self.alpha = fit_prior(self.alpha, self.alpha + by_document, _RATE)
+            if self.step > 0 and self.learn_eta:
+                self.eta = fit_symmetric_prior(self.eta, self.by_word, self.by_topic, _RATE)
+            self.log_joint.append(self._log_joint(by_document))
+        if self.step > self.n_sweeps - self.n_kept:
+            self.total += self.by_word
+            self.n_added += 1
+        self.step += 1
+
+    def sweep(self) -> None:
         """Draw the topics of all tokens in turn."""
         from sklpf.models.lda.learning._gibbs_kernels import sweep
 
         words, indptr, _ = self.corpus
         counts = (self.by_word, self.by_topic)
-        keys = Stream(self.key, 0, step).keys
+        keys = Stream(self.key, 0, self.step).keys
         sweep(words, indptr, self.alpha, self.eta, self.z, *counts, keys)
 
     def by_document(self) -> NDArray[np.float64]:
         """n_dk, (n, K)."""
-        from sklpf.models.lda.learning._gibbs_kernels import count_by_document
+        shape = (len(self.corpus.indptr) - 1, len(self.alpha))
+        documents = np.repeat(np.arange(shape[0]), np.diff(self.corpus.indptr))
+        cells = documents * shape[1] + self.z
+        return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
-        counts = np.empty((len(self.corpus.indptr) - 1, len(self.alpha)))
-        count_by_document(self.corpus.indptr, self.z, counts)
-        return counts
+    def mean_counts(self) -> NDArray[np.float64]:
+        """n_wk, (K, V), the mean over the last sweeps; of the last one if the chain was ended
+        before.
+        """
+        total = self.total if self.n_added else self.by_word
+        counts = np.ascontiguousarray(total[:, : len(self.alpha)].T, dtype=np.float64)
+        return counts / max(1, self.n_added)
 
-    def log_joint(self, by_document) -> float:
+    def report(self, iteration: int) -> str:
+        """The line that `verbose` prints after a sweep."""
+        if not self._is_recorded(self.step - 1):
+            return ""
+        return f"log p(words, topics): {self.log_joint[-1]:.4f}"
+
+    def _is_recorded(self, step: int) -> bool:
+        """Whether the joint likelihood is computed after this sweep."""
+        return step % _EVERY == 0 or step == self.n_sweeps
+
+    def _log_joint(self, by_document) -> float:
         """log p(words, topics), in nats (Griffiths & Steyvers 2004, equations 2 and 3)."""
         from sklpf.models.lda.learning._gibbs_kernels import log_urns
 

@@ -99,15 +99,6 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
             z[begin + i] = k
 
 
-@njit
-def count_by_document(indptr, z, out):
-    """out (n, K) = n_dk."""
-    out[:] = 0
-    for d in range(out.shape[0]):
-        for i in range(indptr[d], indptr[d + 1]):
-            out[d, z[i]] += 1
-
-
 @inner
 def _log_urns(counts, prior, offsets):
     """Sum over topics of log Gamma(counts + prior) - log Gamma(prior)."""

@@ -1,5 +1,5 @@
-"""Training of latent Dirichlet allocation: passes over the documents, updates of the topics, and
-when they settle.
+"""Variational Bayes for latent Dirichlet allocation: passes over the documents, with an update of
+the topics after each batch, until the bound settles.
 """
 
 from __future__ import annotations
@@ -9,46 +9,17 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from sklpf.models.lda.learning._cooling import Cooling
-from sklpf.models.lda.learning._inference import (
-    corpus_bound,
+from sklpf.models.lda.learning._posterior import (
+    Topics,
     cut,
-    infer_documents,
+    posterior_of,
     take_documents,
-    update_topics,
 )
 from sklpf.models.lda.learning._priors import fit_prior
-from sklpf.models.lda.learning._topics import Topics
+from sklpf.models.lda.learning._tempering import Cooling, start_cooling
+from sklpf.training import train
 
 _STARTING_SHAPE = 100.0  # of the gamma distribution of starting values, with mean 1
-
-
-class Steps(NamedTuple):
-    """When and how far the topics move: update t has weight (offset + t) ** -decay."""
-
-    batch_size: int
-    offset: float
-    decay: float
-    shuffle: bool  # whether every pass takes the documents in another order
-    learn_prior: bool  # whether alpha moves too, at T = 1
-
-    @classmethod
-    def of_fit(cls, model, n_documents: int) -> Steps:
-        """Settings of `fit` to this number of documents."""
-        if model.learning_method == "batch":
-            return cls(n_documents, 1.0, 0.0, False, model.learn_doc_topic_prior)
-        return cls.of_stream(model)._replace(shuffle=model.shuffle)
-
-    @classmethod
-    def of_stream(cls, model) -> Steps:
-        """Settings of `partial_fit`."""
-        return cls(
-            model.batch_size,
-            model.learning_offset,
-            model.learning_decay,
-            False,
-            model.learn_doc_topic_prior,
-        )
 
 
 class Training(NamedTuple):
@@ -58,106 +29,133 @@ class Training(NamedTuple):
     cooling: Cooling | None = None  # None at T = 1
 
 
+def fit_variational(model, X: sp.csr_matrix) -> None:
+    """Learn by passes over the documents, first at high temperatures where these are wanted."""
+    batch = model.learning_method == "batch"
+    batch_size = X.shape[0] if batch else model.batch_size
+    draw_topics(model, X, X.shape[0], batch_size, model.max_iter)
+    with posterior_of(model) as posterior:
+        shuffle = model.shuffle and not batch
+        trainer = Trainer(model, posterior, X, X.shape[0], batch, shuffle)
+        n_passes, ended = train(
+            trainer,
+            model.max_iter,
+            report=Trainer.report,
+            callbacks=[Trainer.has_settled],
+            store=trainer.store,
+        )
+        trainer.store(model)
+        model.bound_, model.elbo_ = trainer.posterior.bound(X)
+    model.n_iter_ = n_passes - ended  # as scikit-learn counts
+
+
+def update_variational(model, X: sp.csr_matrix) -> None:
+    """Make one pass over some documents of a stream; the first begins the training."""
+    if not hasattr(model, "_training"):
+        draw_topics(model, X, model.total_samples, model.batch_size)
+    with posterior_of(model) as posterior:
+        trainer = Trainer(model, posterior, X, model.total_samples)
+        trainer.run()
+        trainer.store(model)
+
+
+def draw_topics(
+    model, X: sp.csr_matrix, n_documents: float, batch_size: int, n_passes: float = np.inf
+) -> None:
+    """Draw topics to start from, and set the temperatures for a corpus of so many documents."""
+    components = _starting_values(model.random_state_, (model.n_components, X.shape[1]), X.dtype)
+    cooling = start_cooling(model, X, n_documents, batch_size, n_passes)
+    model._training = Training(Topics(components, model.topic_word_prior_), cooling)
+
+
 class Trainer:
-    """The state of training: topics, alpha, temperature and random stream, with the documents of a
+    """The state of training: posterior, temperature and random stream, with the documents of a
     pass.
 
     Parameters
     ----------
     model : LatentDirichletAllocation
-        With `_training` (which is updated in place), `_alpha`, `_settings`, `random_state_` and
-        `n_batch_iter_`.
+        With `_training`, `random_state_` and `n_batch_iter_`.
+    posterior : Posterior
+        The model's; its topics are updated in place.
     X : CSR of shape (n, n_features)
     n_corpus : float
         Documents that those of X stand for.
-    steps : Steps
-    tasks : callable
-        The map that `task_map` returned.
+    batch : bool, default=False
+        Whether the topics move to what all of X says, once in a pass, and not by a part of the way
+        after every `batch_size` documents.
+    shuffle : bool, default=False
+        Whether every pass takes the documents in another order.
     """
 
-    def __init__(self, model, X: sp.csr_matrix, n_corpus: float, steps: Steps, tasks):
-        self.topics, self.cooling = model._training
-        self.alpha = model._alpha
-        self.rng = model.random_state_
+    def __init__(self, model, posterior, X, n_corpus, batch=False, shuffle=False):
+        self.model = model
+        self.posterior = posterior
+        self.cooling = model._training.cooling
         self.update = model.n_batch_iter_
         self.X = X
         self.n_corpus = n_corpus
-        self.steps = steps
-        self.settings = model._settings
-        self.tasks = tasks
+        self.batch = batch
+        self.shuffle = shuffle
         self.temperatures: list[float] = []
+        self.perplexity = np.nan  # in a pass without evaluation
+        self.last_perplexity = np.inf
 
     def run(self) -> None:
         """Make one pass over the documents."""
-        X = self.X[self.rng.permutation(self.X.shape[0])] if self.steps.shuffle else self.X
-        for rows in cut(X.shape[0], self.steps.batch_size):
+        n = self.X.shape[0]
+        X = self.X[self.model.random_state_.permutation(n)] if self.shuffle else self.X
+        for rows in cut(n, n if self.batch else self.model.batch_size):
             self._update(take_documents(X, rows))
 
-    def bound(self) -> tuple[float, float]:
-        """Perplexity and nats of the evidence lower bound of the documents at T = 1."""
-        return corpus_bound(self.topics, self.X, self.alpha, self.settings, self.tasks)
+    def has_settled(self, iteration: int) -> bool:
+        """Evaluate the bound after every `evaluate_every` passes; whether it has settled at
+        T = 1.
+        """
+        model = self.model
+        self.perplexity = np.nan
+        if model.evaluate_every <= 0 or iteration % model.evaluate_every != 0:
+            return False
+        self.perplexity, _ = self.posterior.bound(self.X)
+        change = abs(self.last_perplexity - self.perplexity)
+        if not np.isnan(self.perplexity):
+            self.last_perplexity = self.perplexity
+        return self.cooling is None and change < model.perp_tol
+
+    def report(self, iteration: int) -> str:
+        """The line that `verbose` prints after a pass."""
+        return "" if np.isnan(self.perplexity) else f"perplexity: {self.perplexity:.4f}"
 
     def store(self, model) -> None:
         """Write what was learned to the model."""
-        model._training = Training(self.topics, self.cooling)
+        model._training = Training(self.posterior.topics, self.cooling)
         model.n_batch_iter_ = self.update
         model.temperatures_ = np.concatenate([model.temperatures_, self.temperatures])
-        if self.steps.learn_prior:
-            model.doc_topic_prior_ = self.alpha
+        if model.learn_doc_topic_prior:
+            model.doc_topic_prior_ = self.posterior.alpha
 
     def _update(self, X) -> None:
         """Infer the topics of some documents and move the topics towards them."""
-        gamma = _starting_values(self.rng, (X.shape[0], len(self.alpha)), X.dtype)
-        infer = infer_documents if self.cooling is None else self.cooling.infer
-        documents = infer(self.topics, X, self.alpha, gamma, self.settings, self.tasks)
+        model = self.model
+        posterior = self.posterior
+        gamma = _starting_values(model.random_state_, (X.shape[0], len(posterior.alpha)), X.dtype)
+        if self.cooling is None:
+            documents = posterior.infer(X, gamma)
+        else:
+            documents = self.cooling.infer(posterior, X, gamma)
         self.temperatures.append(1 / float(np.mean(documents.inverse)))
 
-        rate = (self.steps.offset + self.update) ** -self.steps.decay
-        update_topics(self.topics, documents, rate, self.n_corpus / X.shape[0], self.tasks)
-        if self.steps.learn_prior and self.cooling is None and self.settings.max_iter > 0:
-            self.alpha = fit_prior(self.alpha, documents.gamma, rate)
+        rate = 1.0
+        if not self.batch:
+            rate = (model.learning_offset + self.update) ** -model.learning_decay
+        posterior.update(documents, rate, self.n_corpus / X.shape[0])
+        if model.learn_doc_topic_prior and self.cooling is None and posterior.max_iter > 0:
+            alpha = fit_prior(posterior.alpha, documents.gamma, rate)
+            self.posterior = posterior._replace(alpha=alpha)
 
         self.update += 1
         if self.cooling is not None:
             self.cooling = self.cooling.advance(X, documents)
-
-
-class Evaluation:
-    """Ends training at T = 1 when the perplexity of the bound settles; for `sklpf.training.train`.
-
-    Parameters
-    ----------
-    every : int
-        Passes between evaluations; none if not positive.
-    tolerance : float
-    """
-
-    def __init__(self, every: int, tolerance: float):
-        self.every = every
-        self.tolerance = tolerance
-        self.last = np.inf
-        self.perplexity = np.nan  # in a pass without evaluation
-
-    def __call__(self, trainer: Trainer, iteration: int) -> bool:
-        if self.every <= 0 or iteration % self.every != 0:
-            self.perplexity = np.nan
-            return False
-        self.perplexity, _ = trainer.bound()
-        settled = trainer.cooling is None and abs(self.last - self.perplexity) < self.tolerance
-        if not np.isnan(self.perplexity):
-            self.last = self.perplexity
-        return settled
-
-    def report(self, trainer: Trainer, iteration: int) -> str:
-        """The line that `verbose` prints after a pass."""
-        return "" if np.isnan(self.perplexity) else f"perplexity: {self.perplexity:.4f}"
-
-
-def draw_topics(
-    rng: np.random.RandomState, n_topics: int, n_features: int, dtype, prior: float
-) -> Topics:
-    """Return topics to start from."""
-    return Topics(_starting_values(rng, (n_topics, n_features), dtype), prior)
 
 
 def _starting_values(rng, shape, dtype):

@@ -1,0 +1,303 @@
+"""The variational posterior of latent Dirichlet allocation: its bound, which is the objective, and
+its updates.
+
+`Topics` are q(beta), `Documents` q(theta) q(z) of the documents of a batch. `Posterior.infer` lets
+the documents settle while the topics stay, `Posterior.update` moves the topics.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import gammaln, psi
+
+from sklpf._utils.layout import padded
+
+_SMALLEST_SCALE = 1e-6
+# in units of the smallest component, to which a difference from it leaves enough digits
+_LARGEST_PRIOR = 1e3
+_DOCUMENTS_AT_ONCE = 4096  # where topics stay
+_DOCUMENTS_PER_BLOCK = 32
+_WORDS_PER_BLOCK = 1024
+_SMALLEST_OFFSET = -600.0  # digamma of a topic's sum; exponentials reach to 708
+
+
+class Topics:
+    """q(beta): topics that are Dirichlet(lambda_k) with lambda = base + scale * weights.
+
+    Decaying lambda towards the prior only changes the first two, so an update costs what the words
+    of its batch cost. The base is the prior, but where that would swallow the smallest of the
+    components: then it comes from 0.
+
+    Parameters
+    ----------
+    components : ndarray of shape (n_topics, n_features)
+        lambda.
+    prior : float
+    """
+
+    def __init__(self, components: NDArray, prior: float):
+        self.prior = float(prior)
+        self.scale = 1.0
+        self.base = self.prior if prior <= _LARGEST_PRIOR * components.min() else 0.0
+        self.weights = np.ascontiguousarray(
+            (components - self.base).T.astype(components.dtype, copy=False)
+        )
+        self.totals = self.weights.sum(axis=0, dtype=np.float64)
+        self._components: NDArray | None = None
+
+    @property
+    def sums(self) -> NDArray[np.float64]:
+        """Sums of lambda over words, (n_topics,)."""
+        return self.base * len(self.weights) + self.scale * self.totals
+
+    @property
+    def components(self) -> NDArray:
+        """lambda, (n_topics, n_features), read-only; computed when asked for."""
+        if self._components is None:
+            components = self.weights.T.copy(order="C")
+            components *= components.dtype.type(self.scale)
+            components += components.dtype.type(self.base)
+            components.flags.writeable = False
+            self._components = components
+        return self._components
+
+    def exp_expected_log(self) -> NDArray:
+        """exp(E log beta), (n_topics, n_features)."""
+        from sklpf.models.lda.learning._word_kernels import expected_log
+
+        return np.exp(expected_log(self.components.astype(np.float64))).astype(self.weights.dtype)
+
+    def decay(self, rate: float) -> None:
+        """lambda = (1 - rate) lambda + rate * prior."""
+        self._components = None
+        self.scale *= 1 - rate
+        self.base += rate * (self.prior - self.base)
+        if self.scale < _SMALLEST_SCALE:
+            self.weights *= self.weights.dtype.type(self.scale)
+            self.scale = 1.0
+            self.totals = self.weights.sum(axis=0, dtype=np.float64)
+
+    def bound(self) -> float:
+        """E_q[log p(beta) - log q(beta)], in nats."""
+        from sklpf.models.lda.learning._word_kernels import word_terms
+
+        n_features, n_topics = self.weights.shape
+        value = word_terms(
+            self.prior, self.base, self.scale, self.weights, psi(self.sums)
+        ) - np.sum(gammaln(self.sums))
+        return float(
+            value + n_topics * (gammaln(n_features * self.prior) - n_features * gammaln(self.prior))
+        )
+
+    def log_power_sums(self, powers: NDArray) -> NDArray[np.float64]:
+        """log E_q[sum_v beta_kv^s] for every power s, (n_powers, n_topics)."""
+        from sklpf.models.lda.learning._word_kernels import power_sums
+
+        sums = np.array(
+            [power_sums(self.base, self.scale, self.weights, power) for power in powers]
+        )
+        return np.log(sums) + gammaln(self.sums) - gammaln(self.sums + powers[:, None])
+
+
+class Documents(NamedTuple):
+    """q(theta) q(z) of the documents of a batch, at inverse temperatures b."""
+
+    words: NDArray  # (W,) the distinct words of the batch
+    local: NDArray  # (nnz,) which of them an entry is
+    indptr: NDArray
+    inverse: NDArray  # (1,) or (n,): b
+    own: bool  # whether each document has a b of its own
+    rows: NDArray  # (W, padded K) exp(b E log beta); nothing where b differs between documents
+    log_rows: NDArray  # (W or 0, padded K) E log beta
+    gamma: NDArray  # (n, K)
+    theta: NDArray  # (n, padded K) exp(b E log theta)
+    ratios: NDArray  # (nnz,) b counts / sum_k theta rows
+    values: NDArray  # (n,) sum_v n_v log sum_k theta rows
+    joints: NDArray  # (n,) U, where it was asked for
+
+    def bound(self, alpha: NDArray) -> NDArray[np.float64]:
+        """Evidence lower bound of every document given q(beta), at its own temperature, in nats."""
+        from sklpf.models.lda.learning._word_kernels import document_terms
+
+        terms = self.values + document_terms(alpha, self.gamma)
+        return terms + gammaln(alpha.sum()) - gammaln(alpha).sum()
+
+
+class Posterior(NamedTuple):
+    """Topics, and what the documents are inferred with."""
+
+    topics: Topics
+    alpha: NDArray[np.float64]  # (n_topics,)
+    tolerance: float  # of the mean change of a document's gamma
+    max_iter: int
+    tasks: Callable = map  # such as `task_map` returns
+
+    def infer(
+        self, X: sp.csr_matrix, gamma: NDArray, inverse: Any = 1.0, joint: bool = False
+    ) -> Documents:
+        """Let q(theta) q(z) of every document settle while q(beta) stays.
+
+        Parameters
+        ----------
+        X : CSR of shape (n, n_features)
+            Counts above 0.
+        gamma : ndarray of shape (n, n_topics)
+            Initial values; they are not changed.
+        inverse : float or ndarray of shape (n,), default=1.0
+            b.
+        joint : bool, default=False
+            Whether U is needed.
+        """
+        from sklpf.models.lda.learning._document_kernels import infer
+        from sklpf.models.lda.learning._word_kernels import list_words
+
+        n = X.shape[0]
+        width = padded(len(self.alpha))
+        words, local = list_words(X.indices, X.shape[1])
+        own = np.ndim(inverse) > 0
+        inverse = np.atleast_1d(np.asarray(inverse, dtype=np.float64))
+        needs_logs = joint or own or inverse[0] != 1
+        documents = Documents(
+            words=words,
+            local=local,
+            indptr=X.indptr.astype(np.int64),
+            inverse=inverse,
+            own=own,
+            rows=np.zeros((0 if own else len(words), width), X.dtype),
+            log_rows=np.zeros((len(words) if needs_logs else 0, width), X.dtype),
+            gamma=np.array(gamma, dtype=np.float64),
+            theta=np.empty((n, width), X.dtype),
+            ratios=np.empty(len(local), X.dtype),
+            values=np.empty(n),
+            joints=np.zeros(n),
+        )
+        fill_rows = functools.partial(_fill_rows, self.topics, psi(self.topics.sums), documents)
+        list(self.tasks(fill_rows, cut(len(words), _WORDS_PER_BLOCK)))
+
+        def infer_block(block: slice) -> None:
+            begin, end = documents.indptr[[block.start, block.stop]]
+            infer(
+                local[begin:end],
+                X.data[begin:end],
+                documents.indptr[block.start : block.stop + 1] - begin,
+                documents.rows,
+                documents.log_rows if joint or own else documents.log_rows[:0],
+                inverse[block] if own else inverse,
+                own,
+                self.alpha,
+                documents.gamma[block],
+                documents.theta[block],
+                documents.ratios[begin:end],
+                documents.values[block],
+                documents.joints[block],
+                self.tolerance,
+                self.max_iter,
+            )
+
+        list(self.tasks(infer_block, cut(n, _DOCUMENTS_PER_BLOCK)))
+        return documents
+
+    def settle(self, X: sp.csr_matrix) -> Iterator[Documents]:
+        """Documents at T = 1, in parts, from gamma = 1."""
+        for rows in cut(X.shape[0], _DOCUMENTS_AT_ONCE):
+            part = take_documents(X, rows)
+            yield self.infer(part, np.ones((part.shape[0], len(self.alpha))))
+
+    def bound(self, X: sp.csr_matrix) -> tuple[float, float]:
+        """Perplexity and nats of the evidence lower bound at T = 1."""
+        elbo = sum(float(documents.bound(self.alpha).sum()) for documents in self.settle(X))
+        elbo += self.topics.bound()
+        n_tokens = X.data.sum(dtype=np.float64)
+        if n_tokens == 0:  # perplexity is one of tokens
+            return np.nan, elbo
+        with np.errstate(over="ignore"):
+            return float(np.exp(-elbo / n_tokens)), elbo
+
+    def update(self, documents: Documents, rate: float, ratio: float) -> None:
+        """lambda = (1 - rate) lambda + rate (prior + ratio * expected counts of the batch)."""
+        from sklpf.models.lda.learning._word_kernels import add_local_statistics, add_statistics
+
+        d = documents
+        topics = self.topics
+        topics.decay(rate)
+        factor = rate * ratio / topics.scale
+        by_word = sp.csr_matrix(
+            (d.ratios, d.local, d.indptr), shape=(len(d.gamma), len(d.words))
+        ).tocsc()
+
+        def add(block: slice) -> NDArray[np.float64]:
+            """Add the expected counts of a block of words; returns their sums, (K,)."""
+            totals = np.zeros(len(topics.totals))
+            columns = by_word.indptr[block.start : block.stop + 1]
+            batch = (columns, by_word.indices, by_word.data, d.theta)
+            rest = (d.words[block], factor, topics.weights, totals)
+            if d.own:
+                add_local_statistics(*batch, d.log_rows[block], d.inverse, *rest)
+            else:
+                add_statistics(*batch, d.rows[block], *rest)
+            return totals
+
+        for totals in self.tasks(add, cut(len(d.words), _WORDS_PER_BLOCK)):
+            topics.totals += totals
+
+
+@contextlib.contextmanager
+def posterior_of(model) -> Iterator[Posterior]:
+    """The posterior of a model, whose `n_jobs` threads live as long as the context.
+
+    joblib's threads look for finished tasks every 10 ms, which is longer than a batch takes.
+    """
+    topics = model._training.topics
+    alpha = np.full(len(topics.totals), model.doc_topic_prior_, dtype=np.float64)
+    posterior = Posterior(topics, alpha, model.mean_change_tol, model.max_doc_update_iter)
+    n_jobs = joblib.effective_n_jobs(model.n_jobs)
+    if n_jobs == 1:
+        yield posterior
+        return
+    with ThreadPoolExecutor(n_jobs) as pool:
+        yield posterior._replace(tasks=pool.map)
+
+
+def take_documents(X: sp.csr_matrix, rows: slice) -> Any:
+    """Neighbouring documents, without a copy."""
+    indptr = X.indptr[rows.start : rows.stop + 1]
+    span = slice(indptr[0], indptr[-1])
+    return sp.csr_matrix(
+        (X.data[span], X.indices[span], indptr - indptr[0]),
+        shape=(len(indptr) - 1, X.shape[1]),
+        copy=False,
+    )
+
+
+def cut(n: int, size: int) -> list[slice]:
+    """Slices of `size` that cover n; scikit-learn's gen_batches takes 0.1 ms to check its
+    arguments.
+    """
+    return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
+
+
+def _fill_rows(topics: Topics, offsets: NDArray, documents: Documents, block: slice) -> None:
+    """Fill in a block of words: E log beta where it is asked for, and exp(b E log beta) unless b
+    differs between documents; offsets are digamma(sums).
+    """
+    from sklpf.models.lda.learning._word_kernels import fill_exp_rows, fill_log_rows, raise_rows
+
+    lambdas = topics.weights, documents.words[block], topics.base, topics.scale
+    rows = documents.rows[block]
+    log_rows = documents.log_rows[block]
+    if len(log_rows) == 0 and offsets.min() > _SMALLEST_OFFSET:
+        fill_exp_rows(*lambdas, np.exp(-offsets), rows)
+        return
+    if len(log_rows) == 0:  # a topic with hardly any words, whose exp(digamma) is out of range
+        log_rows = rows
+    fill_log_rows(*lambdas, offsets, log_rows)
+    raise_rows(log_rows, documents.inverse[0], len(offsets), rows)
