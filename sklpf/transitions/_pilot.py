@@ -373,7 +373,20 @@ class TunedTransition(Transition):
     def tune_rows(
         self, paths: Sequence[Any], keys: Sequence[tuple[int, int]]
     ) -> list[TunedTransition]:
-        """Return the move as `tune` gives it for each of several rows of data."""
+        """Return the move as `tune` gives it for each of several rows of data.
+
+        Parameters
+        ----------
+        paths : sequence of length T
+            The path of each row.
+        keys : sequence of length T
+            The key of each row's random numbers, pairs of int.
+
+        Returns
+        -------
+        list of length T
+            The tuned moves.
+        """
         if self.pilot is not None:
             return [self] * len(paths)
         if self.step_size != "auto" and self.metric is None:
