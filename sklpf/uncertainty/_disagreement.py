@@ -106,7 +106,7 @@ def difference(function: Callable[[NDArray], ArrayLike], n_groups: int) -> Diffe
         Its value and its t statistic.
     """
     value, std_error = jackknife(function, n_groups)
-    return Difference(float(value), t_ratio(value, std_error) if std_error > 0 else 0.0)
+    return Difference(float(value), t_ratio(value, std_error))
 
 
 def groups_persist(halves: NDArray) -> bool:
