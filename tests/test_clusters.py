@@ -1,5 +1,5 @@
-"""Dask and Ray through joblib give the bits of one process; partitions of a Dask array or frame
-those of the whole.
+"""Dask and Ray through joblib give the bits of one process; partitions of a Dask frame those of the
+whole.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from joblib import parallel_config
 from known_problems import hidden_mode_problem, make_rbm_problem
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from sklpf import AIS, BernoulliRBM, LatentDirichletAllocation, LeftToRight
+from sklpf import AIS, LatentDirichletAllocation, LeftToRight
 from sklpf.datasets import make_bars_corpus
 
 
@@ -52,7 +52,11 @@ def fit(path, n_jobs=None):
 
 @pytest.mark.filterwarnings("ignore")  # the back ends' own, and that 20 chains are few
 @pytest.mark.parametrize(
-    "make", [lambda: make_rbm_problem("digits"), lambda: hidden_mode_problem(6, 0.8)]
+    "make",
+    [
+        pytest.param(lambda: make_rbm_problem("digits"), marks=pytest.mark.large),
+        lambda: hidden_mode_problem(6, 0.8),
+    ],
 )
 def test_a_cluster_gives_the_bits_of_one_process(backend, make, monkeypatch):
     monkeypatch.setattr("sklpf.models.rbm._path._WORK_PER_SEGMENT", 0)  # segments of 500 sweeps
@@ -74,19 +78,6 @@ def test_documents_on_a_cluster(backend):
 
 
 # ---- partitions
-@pytest.mark.large
-def test_partitions_of_a_dask_array_have_the_scores_of_one_array():
-    import dask.array as da
-
-    rows = (np.random.default_rng(0).random((60, 9)) < 0.4).astype(float)
-    rbm = BernoulliRBM(5, n_iter=2, random_state=0).fit(rows)
-    rbm.estimate_log_partition()
-    lazy = da.from_array(rows, chunks=(25, 9))
-    scores = lazy.map_blocks(rbm.score_samples, drop_axis=1, dtype=float).compute(
-        scheduler="synchronous"
-    )
-    # products of matrices of other sizes are rounded otherwise
-    np.testing.assert_allclose(scores, rbm.score_samples(rows), rtol=1e-13)
 
 
 @pytest.mark.large

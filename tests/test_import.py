@@ -70,11 +70,6 @@ def test_every_name_of_a_subpackage_resolves(package):
         assert getattr(module, name) is not None
 
 
-def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="module 'sklpf' has no attribute 'Nothing'"):
-        _ = sklpf.Nothing
-
-
 def test_kernels_work_without_a_writable_cache_and_say_so_once():
     code = """
 from numba.core import caching

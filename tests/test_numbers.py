@@ -5,18 +5,14 @@ names it.
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from convergence import may_not_converge
 from sklearn.datasets import load_iris
 
 from sklpf import (
     AIS,
-    RTS,
     BernoulliRBM,
     FactorialMixture,
     LatentDirichletAllocation,
-    ParallelTempering,
 )
-from sklpf._utils.numbers import as_float64
 from sklpf.models import FactorialPath, LDAPath, RBMPath
 from sklpf.reweighting import bar, mbar
 
@@ -49,15 +45,6 @@ def test_what_is_no_number_is_refused_by_name(kind, name, value):
         kind(**GOOD[kind] | {name: value})
 
 
-def test_numbers_come_as_float64_and_copied_where_that_is_asked_for():
-    values = np.ones(3)
-    assert as_float64(values, "x") is values
-    copied = as_float64(values, "x", copy=True)
-    assert copied is not values
-    np.testing.assert_array_equal(copied, values)
-    assert as_float64([1, 2], "x").dtype == np.float64
-
-
 @pytest.mark.parametrize(
     "level", ["0.9", None, [0.9], np.array([0.5, 0.9]), {}, 0.9 + 0j, np.nan, 1.0]
 )
@@ -65,15 +52,6 @@ def test_a_level_that_is_no_probability_is_refused(level):
     model = BernoulliRBM(2, n_iter=1, random_state=0).fit(ROWS)
     with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
         model.score_interval(ROWS, level=level)
-
-
-@pytest.mark.parametrize("weights", [np.array(["joint", "joint"]), ["joint"], 3, None])
-def test_weights_that_are_no_name_are_refused(weights):
-    model = BernoulliRBM(2, n_iter=1, random_state=0).fit(ROWS)
-    with pytest.raises(ValueError, match='weights must be "marginal" or "joint"'):
-        model.path(weights=weights)
-    with pytest.raises(ValueError, match='weights must be "marginal" or "joint"'):
-        RBMPath(**GOOD[RBMPath], weights=weights)
 
 
 @pytest.mark.parametrize("kind", [BernoulliRBM, FactorialMixture, LatentDirichletAllocation])
@@ -99,26 +77,6 @@ def test_small_integers_of_numpy_serve_as_sizes():
         ROWS
     )
     np.testing.assert_array_equal(plain.components_, small.components_)
-
-
-@may_not_converge()
-def test_small_integers_of_numpy_serve_as_sizes_of_estimators():
-    model = BernoulliRBM(2, n_iter=1, random_state=0).fit(ROWS)
-    for plain, name in (
-        (RTS(10, 4, 64), "sweeps_per_redraw"),
-        (ParallelTempering(3, 4, 64), "n_ladders"),
-    ):
-        results = [
-            plain.set_params(**{name: size(3)}, random_state=0).fit(model).result_
-            for size in (int, np.int8)
-        ]
-        assert results[0].log_partition == results[1].log_partition
-        assert results[0].n_sweeps == results[1].n_sweeps
-
-
-def test_a_bridge_that_is_no_name_is_refused_by_name():
-    with pytest.raises(ValueError, match="The 'bridge' parameter of"):
-        ParallelTempering(bridge=np.zeros(2)).fit(BernoulliRBM(2, n_iter=1).fit(ROWS))
 
 
 def test_gibbs_refuses_sparse_rows_whose_indices_do_not_fit():

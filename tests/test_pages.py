@@ -30,7 +30,9 @@ ELSEWHERE = ("doc/developers/add_a_model.md", "doc/developers/add_an_estimator.m
 SLOW = (  # a minute to some seconds each
     *("guide/image_models", "guide/recipes", "guide/searches", "guide/large_runs"),
     *("guide/your_density", "guide/comparing", "guide/log_likelihood", "guide/topic_models"),
-    *("guide/pictures", "guide/large_corpora", "migration/evidence"),
+    *("guide/pictures", "guide/large_corpora", "migration/evidence", "guide/decoders"),
+    *("guide/choosing", "guide/elementary", "guide/evidence", "guide/saving"),
+    *("guide/tempering", "guide/results"),
 )
 
 

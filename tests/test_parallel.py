@@ -2,8 +2,6 @@
 interrupted.
 """
 
-import contextlib
-import errno
 import functools
 import os
 import signal
@@ -24,76 +22,10 @@ from sklpf._utils.parallel import (
     fingerprint,
     one_blas_thread,
     parallel_map,
-    removing_checkpoints,
     run_segments,
 )
 from sklpf.partition import AIS
-from sklpf.paths import Gaussian, GeometricPath, Path
-
-# ---- blocks and segments
-
-
-def _zeros(block):
-    return np.full(2, float(block)), (np.zeros(1), np.zeros(0))
-
-
-def _count(block, segment, carry):
-    values, (order, nothing) = carry
-    return values * 2, (order * 10 + segment, nothing)
-
-
-@pytest.mark.parametrize("n_jobs", [None, 1, 2])
-def test_run_segments_goes_through_the_segments_in_order(n_jobs):
-    carries = run_segments(_zeros, _count, 5, 3, n_jobs=n_jobs, stage="count")
-    for block, (values, (order, nothing)) in enumerate(carries):
-        np.testing.assert_array_equal(values, [8 * block] * 2)
-        np.testing.assert_array_equal(order, [12])  # segments 0, 1, 2
-        assert nothing.shape == (0,)
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_on_segment_is_called_here_after_each_segment_of_all_blocks(n_jobs):
-    seen = []
-
-    def look(segment, carries):
-        seen.append((segment, os.getpid(), [int(order[0]) for _, (order, _) in carries]))
-
-    run_segments(_zeros, _count, 3, 3, n_jobs=n_jobs, stage="count", on_segment=look)
-    assert seen == [
-        (0, os.getpid(), [0] * 3),
-        (1, os.getpid(), [1] * 3),
-        (2, os.getpid(), [12] * 3),
-    ]
-
-
-def test_on_segment_is_told_of_segments_that_are_read_back(tmp_path):
-    seen = []
-    for _ in range(2):
-        run_segments(
-            _zeros,
-            _count,
-            2,
-            3,
-            n_jobs=1,
-            checkpoint=Checkpoint(tmp_path, "name"),
-            stage="count",
-            on_segment=lambda segment, carries: seen.append((segment, int(carries[0][1][0][0]))),
-        )
-    assert seen == [(0, 0), (1, 1), (2, 12), (0, 12), (1, 12), (2, 12)]
-
-
-def _refuse_one(item):
-    if item == 1:
-        raise ValueError("no 1")
-    return item + 10
-
-
-@pytest.mark.parametrize("n_jobs", [None, 1, 2])
-@pytest.mark.parametrize("items", [[], [5], range(2, 20)])
-def test_parallel_map_keeps_the_order(items, n_jobs):
-    assert parallel_map(_refuse_one, items, n_jobs=n_jobs) == [item + 10 for item in items]
-    with pytest.raises(ValueError, match="no 1"):
-        parallel_map(_refuse_one, [0, 1, 2], n_jobs=n_jobs)
+from sklpf.paths import Path
 
 
 # ---- the same bits everywhere
@@ -112,8 +44,7 @@ def short_segments(monkeypatch):
 
 
 @pytest.mark.usefixtures("short_segments")
-@pytest.mark.parametrize("weights", ["marginal", "joint"])
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize(("backend", "weights"), [("threading", "joint"), ("loky", "marginal")])
 def test_rbm_on_two_jobs_gives_the_bits_of_one(backend, weights):
     path = make_rbm_problem("digits", weights=weights).path
     assert path.n_moves_per_segment == 500
@@ -130,11 +61,13 @@ def test_rbm_on_two_jobs_gives_the_bits_of_one(backend, weights):
 BACKENDS = pytest.mark.parametrize(
     "backend",
     [
-        "threading",
         "loky",
         pytest.param(
             "multiprocessing",
-            marks=pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork"),
+            marks=[
+                pytest.mark.large,
+                pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork"),
+            ],
         ),
     ],
 )
@@ -173,10 +106,8 @@ def test_blas_uses_one_thread_in_every_back_end(backend):
 
 # ---- checkpoints
 @pytest.mark.usefixtures("short_segments")
-@pytest.mark.parametrize("ladder", ["adaptive"])
-@pytest.mark.parametrize("n_saved", [0, 11])
-def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path, ladder, n_saved):
-    path = make_rbm_problem("digits").path
+def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path):
+    path, ladder, n_saved = make_rbm_problem("digits").path, "adaptive", 11
     uninterrupted = fit(path, ladder=ladder)
     with saves(interrupt_at=n_saved) as before:
         fit(path, ladder=ladder, checkpoint=tmp_path)
@@ -218,20 +149,6 @@ def test_a_finished_run_removes_its_own_files_and_runs_anew(tmp_path, monkeypatc
         fit(path, random_state=8, **options)
         assert len(saved) == 6 * n_runs  # 2 blocks, in one segment up and two down
         assert set(tmp_path.iterdir()) == others
-
-
-@pytest.mark.parametrize("fails", [True, False])
-def test_of_nested_runs_the_outermost_decides(tmp_path, fails):
-    Checkpoint(tmp_path, "unrelated").save("a", 1, np.zeros(2))
-    with contextlib.suppress(KeyError), removing_checkpoints():
-        Checkpoint(tmp_path, "outer").save("a", 1, np.zeros(2))
-        with removing_checkpoints():
-            Checkpoint(tmp_path, "inner").save("a", 1, np.zeros(2))
-        assert len(list(tmp_path.iterdir())) == 3
-        if fails:
-            raise KeyError
-    names = ["inner-a.npz", "outer-a.npz"] if fails else []
-    assert sorted(file.name for file in tmp_path.iterdir()) == [*names, "unrelated-a.npz"]
 
 
 @pytest.mark.usefixtures("files_stay")
@@ -309,7 +226,7 @@ def test_checkpoint_needs_an_int_seed(tmp_path, random_state):
 
 
 @pytest.mark.usefixtures("files_stay")
-@pytest.mark.parametrize("damage", ["empty", "garbage", "truncated", "flipped", "other arrays"])
+@pytest.mark.parametrize("damage", ["empty", "flipped", "other arrays"])
 def test_a_damaged_checkpoint_is_named(tmp_path, damage):
     path, options = hidden_mode_problem(6, 0.8).path, {"n_temperatures": 30, "checkpoint": tmp_path}
     fit(path, **options)
@@ -322,8 +239,6 @@ def test_a_damaged_checkpoint_is_named(tmp_path, damage):
         file.write_bytes(
             {
                 "empty": b"",
-                "garbage": b"no archive at all",
-                "truncated": content[: len(content) // 2],
                 "flipped": content[: len(content) // 2] + middle + content[len(content) // 2 + 1 :],
             }[damage]
         )
@@ -334,30 +249,6 @@ def test_a_damaged_checkpoint_is_named(tmp_path, damage):
         fit(path, **options)
     file.unlink()
     assert len(fit(path, **options)) == 40 + 10
-
-
-def test_checkpoint_takes_nested_carries_and_leaves_no_temporary_file(tmp_path):
-    kept = Checkpoint(tmp_path / "new" / "folder", "name")
-    carry = (np.arange(3, dtype=np.uint8), (np.array(2.5), np.zeros((0, 4))))
-    assert kept.load("a", carry) == (0, carry)
-    kept.save("a", 7, carry)
-    n_segments, (first, (second, third)) = kept.load("a", carry)
-    assert n_segments == 7
-    assert first.dtype == np.uint8
-    np.testing.assert_array_equal(first, carry[0])
-    assert second == 2.5
-    assert third.shape == (0, 4)
-    assert [file.name for file in kept.directory.iterdir()] == ["name-a.npz"]
-
-
-def test_files_of_one_run_can_not_be_exchanged(tmp_path):
-    kept = Checkpoint(tmp_path, "name")
-    for name in "ab":
-        kept.save(name, 1, np.zeros(2))
-    kept._file("a").rename(tmp_path / "other")
-    kept._file("b").rename(kept._file("a"))
-    with pytest.raises(ValueError, match="not those that were saved under this name"):
-        kept.load("a", np.zeros(2))
 
 
 def test_another_process_may_finish_the_same_run(tmp_path, monkeypatch):
@@ -377,23 +268,6 @@ def test_another_process_may_finish_the_same_run(tmp_path, monkeypatch):
     mine.save("a", 3, np.ones(2))
     assert mine.load("a", np.zeros(2))[0] == 3
     assert [file.name for file in tmp_path.iterdir()] == ["name-a.npz"]
-
-
-def test_a_failed_save_leaves_the_file_before(tmp_path, monkeypatch):
-    kept = Checkpoint(tmp_path, "name")
-    kept.save("a", 1, np.zeros(2))
-
-    def full_disk(*arguments, **arrays):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(np, "savez", full_disk)
-        message = f"checkpoint {tmp_path} can't be written to .*No space left.*: free space there"
-        with pytest.raises(OSError, match=message) as raised:
-            kept.save("a", 2, np.ones(2))
-    assert raised.value.errno == errno.ENOSPC
-    assert kept.load("a", np.zeros(2))[0] == 1
-    assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("directory", ["", "file", "file/inside"])
@@ -421,20 +295,33 @@ def test_fingerprint_tells_things_apart():
 
 # ---- killed, interrupted, crashed
 RUN = """
-import sys, numpy as np
-from sklpf.partition import AIS, BDMC, RAISE, RTS, LeftToRight, ParallelTempering
-from known_problems import make_rbm_problem
-path = make_rbm_problem("medium").path
-import sklpf.models.rbm._path as module
-module._WORK_PER_SEGMENT = 0
-print("started", flush=True)
-ais = AIS(32, 20_000, random_state=0, checkpoint=sys.argv[1], n_jobs=int(sys.argv[2])).fit(path)
+import os, signal, sys, time
+from joblib import parallel_config
+from sklpf.partition import AIS
+from known_problems import HiddenModePath
+
+class Path(HiddenModePath):
+    def gibbs(self, state, levels, stream, reverse=False):
+        if stream.step == 25 and stream.chain > 4:
+            if sys.argv[3] == "crash":
+                os._exit(7)
+            while sys.argv[3] == "wait" and not os.path.exists(sys.argv[4]):
+                time.sleep(0.01)
+        return super().gibbs(state, levels, stream, reverse)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where the parent ignores it too
+path = Path(6, 0.8)
+path.n_moves_per_segment = 10
+with parallel_config(backend=sys.argv[2]):
+    ais = AIS(16, 41, random_state=0, checkpoint=sys.argv[1], n_jobs=int(sys.argv[5])).fit(path)
 print(ais.result_.diagnostics["log_weights"].tobytes().hex())
 """
 
 
-def start_run(*arguments, code=RUN):
-    command = [sys.executable, "-c", code, *map(str, arguments)]
+def start_run(folder, backend, deed, n_jobs=2):
+    """A run that crashes at its 25th sweep, or waits there until there is a file `go`."""
+    arguments = folder / "kept", backend, deed, folder / "go", n_jobs
+    command = [sys.executable, "-c", RUN, *map(str, arguments)]
     paths = os.pathsep.join(path for path in sys.path if path)
     return subprocess.Popen(
         command,
@@ -445,77 +332,47 @@ def start_run(*arguments, code=RUN):
     )
 
 
-def wait_for_files(folder, process, n=8):
-    deadline = time.monotonic() + 60
-    while len(list(folder.glob("*.npz"))) < n:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+def segments(folder):
+    """How many segments each block has saved."""
+    return [int(np.load(file)["n_segments"]) for file in folder.glob("kept/*.npz")]
 
 
-@pytest.mark.parametrize(
-    ("stop", "n_jobs"),
-    [pytest.param(signal.SIGKILL, 1, marks=pytest.mark.large), (signal.SIGINT, 2)],
-)
-def test_a_stopped_process_goes_on_with_the_same_bits(tmp_path, uninterrupted, stop, n_jobs):
-    process = start_run(tmp_path, n_jobs)
-    wait_for_files(tmp_path, process)
-    process.send_signal(stop)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode != 0
-    if stop == signal.SIGINT:
-        assert "KeyboardInterrupt" in errors
-    kept = [int(np.load(file)["n_segments"]) for file in tmp_path.glob("*.npz")]
-    assert min(kept) > 0
-    assert max(kept) < 20  # stopped in the middle
-    resumed = start_run(tmp_path, 3 - n_jobs)
-    output, errors = resumed.communicate(timeout=120)
-    assert resumed.returncode == 0, errors
-    assert output.split()[-1] == uninterrupted
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    process = start_run(tmp_path_factory.mktemp("whole"), 1)
-    output, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-    return output.split()[-1]
-
-
-CRASH = """
-import os, sys
-from joblib import parallel_config
-from sklpf.partition import AIS, BDMC, RAISE, RTS, SMC, LeftToRight, ParallelTempering
-from sklpf.paths import Gaussian, GeometricPath, Path
-from known_problems import HiddenModePath
-
-class Crashes(HiddenModePath):
-    def gibbs(self, state, levels, stream, reverse=False):
-        if stream.step == 25 and stream.chain > 4 and sys.argv[2] == "crash":
-            os._exit(7)
-        return super().gibbs(state, levels, stream, reverse)
-
-path = Crashes(6, 0.8)
-path.n_moves_per_segment = 10
-with parallel_config(backend=sys.argv[3]):
-    ais = AIS(16, 41, random_state=0, checkpoint=sys.argv[1], n_jobs=2).fit(path)
-print(ais.result_.diagnostics["log_weights"].tobytes().hex())
-"""
-
-
-@pytest.mark.large
-def test_a_worker_that_dies_is_reported_and_its_run_goes_on(tmp_path):
-    process = start_run(tmp_path, "crash", "loky", code=CRASH)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert "A worker process managed by the executor was unexpectedly terminated" in errors
-    assert "EXIT(7)" in errors
-    assert min(int(np.load(file)["n_segments"]) for file in tmp_path.glob("*.npz")) == 2
-    output, errors = start_run(tmp_path, "go", "threading", code=CRASH).communicate(timeout=60)
+def assert_goes_on(folder):
+    output, errors = start_run(folder, "threading", "go on").communicate(timeout=60)
     path = HiddenModePath(6, 0.8)
     path.n_moves_per_segment = 10
     expected = fit(path, n_chains=16, n_temperatures=41, random_state=0)[:16]
     assert output.split() == [expected.tobytes().hex()], errors
+
+
+@pytest.mark.parametrize(("stop", "n_jobs"), [(signal.SIGKILL, 1), (signal.SIGINT, 2)])
+def test_a_stopped_process_goes_on_with_the_same_bits(tmp_path, stop, n_jobs):
+    """Blocks wait in their third segment, so that the run can't end before the signal."""
+    process = start_run(tmp_path, "threading", "wait", n_jobs)
+    deadline = time.monotonic() + 60
+    while not segments(tmp_path):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(stop)
+    (tmp_path / "go").touch()  # threads that still wait end
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    if stop == signal.SIGINT:
+        assert "KeyboardInterrupt" in errors
+    assert segments(tmp_path)
+    assert_goes_on(tmp_path)
+
+
+@pytest.mark.large
+def test_a_worker_that_dies_is_reported_and_its_run_goes_on(tmp_path):
+    process = start_run(tmp_path, "loky", "crash")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "A worker process managed by the executor was unexpectedly terminated" in errors
+    assert "EXIT(7)" in errors
+    assert min(segments(tmp_path)) == 2
+    assert_goes_on(tmp_path)
 
 
 # ---- memory
@@ -544,7 +401,11 @@ def peak_memory(path, n_temperatures):
 
 
 @pytest.mark.parametrize(
-    ("path", "short", "long"), [(Gaussians(), 210, 1010), (None, 1100, 11_000)]
+    ("path", "short", "long"),
+    [
+        (Gaussians(), 110, 410),
+        pytest.param(None, 1100, 11_000, marks=pytest.mark.large),
+    ],
 )
 @pytest.mark.usefixtures("short_segments")
 def test_peak_memory_does_not_grow_with_the_number_of_sweeps(path, short, long):
@@ -556,37 +417,14 @@ def test_peak_memory_does_not_grow_with_the_number_of_sweeps(path, short, long):
     assert growth < 6 * 8 * (long - short)
 
 
-WIDTH = 1.0
-
-
-def bell_of_global_width(x):
-    return -0.5 * np.sum((x / WIDTH) ** 2, axis=1)
-
-
-@pytest.mark.usefixtures("files_stay")
-def test_a_density_that_reads_another_global_does_not_resume(tmp_path, monkeypatch):
-    """A pickle names the function and not what it reads."""
-    path = GeometricPath(bell_of_global_width, base=Gaussian(np.zeros(2), 4.0))
-    options = {"n_temperatures": 20, "n_chains": 20, "checkpoint": tmp_path}
-    narrow = fit(path, **options)
-    n_files = len(list(tmp_path.iterdir()))
-    np.testing.assert_array_equal(fit(path, **options), narrow)
-    assert len(list(tmp_path.iterdir())) == n_files
-    monkeypatch.setattr(sys.modules[__name__], "WIDTH", 1.3)
-    wide = fit(path, **options)
-    np.testing.assert_array_equal(wide, fit(path, **{**options, "checkpoint": None}))
-    assert not np.array_equal(wide, narrow)
-
-
 @pytest.mark.usefixtures("files_stay")
 @pytest.mark.parametrize(
     "change",
     [
         lambda array: np.full_like(array, np.nan),
         lambda array: array[:-1],
-        lambda array: array.astype(np.float32),
     ],
-    ids=["NaN", "shape", "type"],
+    ids=["NaN", "shape"],
 )
 def test_a_file_that_another_program_wrote_is_refused(tmp_path, change):
     path, options = hidden_mode_problem(6, 0.8).path, {"n_temperatures": 30, "checkpoint": tmp_path}

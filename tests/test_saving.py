@@ -152,25 +152,3 @@ def test_another_version_is_named(thing, monkeypatch):
     assert type(things[thing]).__name__ in [warning.message.estimator_name for warning in caught]
     assert {warning.message.current_sklearn_version for warning in caught} == {"99.1"}
     assert {warning.filename for warning in caught} == {__file__}
-
-
-def test_a_load_warns_once_however_much_is_in_it(monkeypatch):
-    tempering = ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0).fit(RBM)
-    saved = pickle.dumps([tempering, RBM, compare_estimates(tempering.run_)])
-    version = sklpf.__version__
-    monkeypatch.setattr(sklpf, "__version__", "99.1")
-    for load in (lambda: pickle.loads(saved), lambda: joblib.load(io.BytesIO(saved))):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("default")
-            load()
-        (warning,) = caught
-        assert f"saved by version {version} of sklpf is read by version 99.1" in str(
-            warning.message
-        )
-
-
-def test_what_knows_no_version_is_of_an_unknown_one():
-    state = RBM.__getstate__()
-    del state["_sklpf_version"]
-    with pytest.warns(InconsistentVersionWarning, match="saved by version unknown of sklpf"):
-        BernoulliRBM().__setstate__(state)

@@ -66,27 +66,15 @@ def half_space():
 RUNS = {
     "AIS of an RBM": (AIS(n_chains=20, n_temperatures=20, random_state=1), rbm),
     "AIS": (AIS(n_chains=20, n_temperatures=20, random_state=1), smooth),
-    "AIS with a boundary": (
-        AIS(n_chains=20, n_temperatures=20, transition=Slice(), random_state=1),
-        half_space,
-    ),
     "HAIS": (HAIS(n_chains=20, n_temperatures=20, random_state=1), smooth),
     "SMC of an RBM": (SMC(20, 12, 3, resample_at=1.0, random_state=1), rbm),
     "SMC": (SMC(20, 12, 3, resample_at=1.0, random_state=1), smooth),
-    "SMC with a boundary": (
-        SMC(40, 12, 3, transition=Slice(), random_state=1),
-        half_space,
-    ),
     "waste-free SMC": (
         SMC(20, 12, 3, variant="waste-free", chain_length=5, random_state=1),
         smooth,
     ),
     "ParallelTempering of an RBM": (ParallelTempering(3, 6, 64, random_state=1), rbm),
     "ParallelTempering": (ParallelTempering(3, 6, 64, random_state=1), smooth),
-    "ParallelTempering with a boundary": (
-        ParallelTempering(3, 6, 64, transition=Slice(), random_state=1),
-        half_space,
-    ),
     "RTS of an RBM": (RTS(**TEMPERING), rbm),
     "RTS": (RTS(**TEMPERING), smooth),
     "RTS with a boundary": (RTS(**TEMPERING, transition=Slice()), half_space),
@@ -95,7 +83,7 @@ RUNS = {
     "WangLandau": (WangLandau(**TEMPERING), smooth),
     "ImportanceSampling": (ImportanceSampling(n_samples=100, random_state=1), smooth),
     "RejectionSampling": (RejectionSampling(5.0, n_samples=100, random_state=1), smooth),
-    "BDMC": (BDMC(n_chains=10, n_temperatures=12, random_state=1), smooth),
+    "BDMC": (BDMC(n_chains=10, n_temperatures=12, random_state=1), rbm),
     "RAISE": (RAISE(4, 10, 12, random_state=1), rbm),
     "MarkovMixture": (MarkovMixture(40, 3, 64, random_state=1), rbm),
 }

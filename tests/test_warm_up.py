@@ -1,13 +1,10 @@
 """warm_up leaves nothing to compile, and compilation is logged."""
 
-import functools
 import importlib.util
-import io
 import logging
 import multiprocessing
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -33,8 +30,6 @@ from sklpf import (
     PartitionEstimator,
     PartitionResult,
 )
-from sklpf._utils.parallel import parallel_map
-from sklpf._utils.progress import clock
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((40, 30)) < 0.4).astype(float)
@@ -149,6 +144,7 @@ def test_nothing_is_left_to_compile():
     assert result.stdout == "[]\n"
 
 
+@pytest.mark.large
 def test_warm_up_says_in_one_line_how_long_it_took(caplog):
     caplog.set_level(logging.INFO, logger="sklpf")
     sklpf.warm_up()
@@ -186,17 +182,6 @@ def unannounced(monkeypatch):
     monkeypatch.setattr(announcer, "announced", set())
 
 
-def test_the_first_compilation_of_a_file_is_logged(caplog, unannounced):
-    caplog.set_level(logging.INFO, logger="sklpf")
-    _, outer = kernels()
-    assert not caplog.records
-    for x in (1, 2, 1.5):  # two signatures
-        outer(x)
-    assert [record.getMessage() for record in caplog.records] == [
-        "compiling kernels for sklpf.models.mine._kernels, once, about 10 s"
-    ]
-
-
 @pytest.mark.parametrize(
     ("process", "terminal"), [("MainProcess", 1), ("Worker", 1), ("MainProcess", 0)]
 )
@@ -212,16 +197,8 @@ def test_a_person_at_a_terminal_is_told_once(process, terminal, capsys, monkeypa
     assert all("sklpf.warm_up()" in line for line in lines)
 
 
-@pytest.mark.parametrize("stream", [None, io.StringIO(), object()], ids=["none", "closed", "other"])
-def test_a_first_compilation_needs_no_standard_error(stream, monkeypatch, unannounced):
-    if isinstance(stream, io.StringIO):
-        stream.close()
-    monkeypatch.setattr(sys, "stderr", stream)
-    assert kernels()[1](1) == 4
-
-
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("share", [0.0, 0.5])
 def test_a_cache_that_was_cut_off_is_made_anew(tmp_path, monkeypatch, suffix, share):
     """numba raises UnpicklingError or EOFError."""
     source = tmp_path / "mine_kernels.py"
@@ -245,10 +222,6 @@ def test_a_cache_that_was_cut_off_is_made_anew(tmp_path, monkeypatch, suffix, sh
     assert sum(fresh().values()) == 1
 
 
-def call(x, kernel):
-    return kernel(x)
-
-
 class Compiles(PartitionEstimator):
     """What happens in it is no estimate: it calls kernels."""
 
@@ -257,7 +230,8 @@ class Compiles(PartitionEstimator):
 
     def _estimate(self, path, seed):
         for x in (1, 1.5):
-            parallel_map(functools.partial(call, x), self.kernels, n_jobs=2)
+            for kernel in self.kernels:
+                kernel(x)
         return PartitionResult("Compiles", 0.0, 1.0)
 
 
@@ -271,11 +245,3 @@ def test_a_fit_with_verbose_says_once_that_it_waits_for_the_compiler(capsys, una
         lines = capsys.readouterr().out.splitlines()
         assert lines[:-1] == ["[Compiles] compiling kernels, once, about 10 s"] * first
         assert "log Z" in lines[-1]
-
-
-def test_the_clock_stands_still_while_kernels_are_compiled():
-    wall, working = time.perf_counter(), clock()
-    _, outer = kernels()
-    outer(1)
-    wall, working = time.perf_counter() - wall, clock() - working
-    assert 0 <= working < wall / 2

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from sklpf._utils.numbers import check_option
-from sklpf.display._drawing import Display, last_step
+from sklpf.display._drawing import Display, fitted_model
 
 _GAP = 16  # gaps that the longer side of an image has
 _INCHES = 0.7  # of an image, in a new figure
@@ -83,7 +83,7 @@ class ComponentsDisplay(Display):
             If the model has no components, or their number of features is not that of an image of
             this shape.
         """
-        model = last_step(estimator)
+        model = fitted_model(estimator)
         components: Any = getattr(model, "components_", None)
         if np.ndim(components) != 2:
             raise ValueError(

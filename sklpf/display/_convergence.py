@@ -12,7 +12,7 @@ from sklpf.display._drawing import (
     ResultDisplay,
     check_has,
     check_result,
-    half_width,
+    half_width_of,
     label_decades,
     legend_above,
     title_of,
@@ -112,7 +112,7 @@ class ConvergenceDisplay(ResultDisplay):
         )
         # The last round is the result, whose error may be more than the round's own.
         if found["round_log_partition"][-1] == result.log_partition:
-            half[-1] = half_width(result, level) or half[-1]
+            half[-1] = half_width_of(result, level) or half[-1]
         arrays = found["round_sweeps"], found["round_log_partition"], half
         return cls(*arrays, level=level, name=title_of(result)).plot(ax, **options)
 

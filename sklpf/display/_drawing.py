@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf import partition
 from sklpf._utils.numbers import as_float64, check_level
+from sklpf.models.scoring._pipelines import last_step
 from sklpf.partition import PartitionResult
 
 # Colours of what an error comes from (Okabe & Ito 2008: they differ for the colour-blind too)
@@ -161,10 +161,9 @@ class ResultDisplay(Display):
         return cls.from_result(result_of(estimator), ax=ax, **options)
 
 
-def last_step(model: Any) -> Any:
+def fitted_model(model: Any) -> Any:
     """The fitted model itself, or the one that a pipeline ends in."""
-    while isinstance(model, Pipeline):
-        model = model[-1]
+    model = last_step(model)
     check_is_fitted(model)
     return model
 
@@ -179,7 +178,7 @@ def result_of(estimator: Any) -> PartitionResult:
     TypeError
         If there never will be.
     """
-    estimator = last_step(estimator)
+    estimator = fitted_model(estimator)
     if hasattr(estimator, "partition_estimator"):  # a model
         try:
             estimator = estimator.partition_estimator_
@@ -303,7 +302,7 @@ def draw_mean(axes: Any, line: int, interval: Any, parts: Any) -> None:
     draw_point(axes, line, interval.mean, interval.converged)
 
 
-def half_width(result: PartitionResult, level: float) -> float | None:
+def half_width_of(result: PartitionResult, level: float) -> float | None:
     """How far the interval reaches to either side; None if it does not, or not to both alike."""
     low, high = result.interval(level)
     if not np.isfinite([low, high]).all():

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sklpf.display._drawing import ResultDisplay, check_has, check_result, half_width, title_of
+from sklpf.display._drawing import ResultDisplay, check_has, check_result, half_width_of, title_of
 
 
 class LogPartitionDisplay(ResultDisplay):
@@ -100,7 +100,7 @@ class LogPartitionDisplay(ResultDisplay):
         check_has(
             result, curve is not None, cls.__name__, "log Z at the levels", {"curve_std_error"}
         )
-        half = half_width(result, level)
+        half = half_width_of(result, level)
         errors = result.diagnostics.get("curve_std_error")
         known = (
             half is not None and errors is not None and errors[-1] > 0 and np.isfinite(errors).all()

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from sklpf._utils.numbers import as_float64
-from sklpf.display._drawing import ResultDisplay, check_has, check_result, last_step, title_of
+from sklpf.display._drawing import ResultDisplay, check_has, check_result, fitted_model, title_of
 from sklpf.partition import PartitionResult, PopulationRun, Run
 
 
@@ -211,7 +211,7 @@ class RunDisplay(ResultDisplay):
         ValueError
             If the run has no levels; NotFittedError, which is one, if there is no result yet.
         """
-        run = getattr(last_step(estimator), "run_", None)
+        run = getattr(fitted_model(estimator), "run_", None)
         if isinstance(run, Run):
             return cls.from_run(run, ax=ax, **options)
         return super().from_estimator(estimator, ax=ax, **options)

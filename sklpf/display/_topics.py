@@ -8,7 +8,7 @@ import numpy as np
 
 from sklpf._utils.numbers import check_count, check_option
 from sklpf._utils.vocabulary import in_order
-from sklpf.display._drawing import Display, last_step, width
+from sklpf.display._drawing import Display, fitted_model, width
 
 _PANEL = 1.0  # inches that the words of a topic take
 
@@ -95,7 +95,7 @@ class TopicsDisplay(Display):
         ValueError
             If the model has no topics, or an argument does not fit.
         """
-        model = last_step(estimator)
+        model = fitted_model(estimator)
         components = np.asarray(getattr(model, "components_", np.empty(0)), dtype=float)
         if components.ndim != 2 or not np.all(components > 0):
             raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from sklpf._utils.numbers import check_count
-from sklpf.display._drawing import Display, last_step
+from sklpf.display._drawing import Display, fitted_model
 from sklpf.models._energy_based import EnergyBasedModel
 
 _LEVEL = 0.95
@@ -101,7 +101,7 @@ class TrainingDisplay(Display):
         ValueError
             If the model kept nothing of its training.
         """
-        model = last_step(estimator)
+        model = fitted_model(estimator)
         tracked: dict[str, Any] = {
             "log_partition": getattr(model, "log_partition_curve_", None),
             "log_partition_std_errors": getattr(model, "log_partition_std_errors_", None),

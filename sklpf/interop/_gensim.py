@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sklpf.interop._dirichlet import learned_topics
-from sklpf.interop._recognise import check_fitted, columns, recognise
+from sklpf.interop._recognise import check_learned, columns, recognise
 from sklpf.models import LatentDirichletAllocation
 
 _ACCEPTED = {"LdaModel": "gensim.models.LdaModel", "LdaMulticore": "gensim.models.LdaMulticore"}
@@ -58,7 +58,7 @@ def from_gensim(
     >>> from_gensim(lda, vocabulary=lda.id2word).score_interval(X)  # doctest: +SKIP
     """
     recognise(model, "gensim", _ACCEPTED, "from_gensim")
-    check_fitted(model.num_updates > 0, "from_gensim", "call update with a corpus first")
+    check_learned(model.num_updates > 0, "from_gensim", "call update with a corpus first")
     own = {
         "doc_topic_prior": np.asarray(model.alpha, dtype=np.float64),
         "topic_word_prior": float(np.mean(model.eta)),

@@ -48,7 +48,7 @@ def recognise(model: Any, library: str, accepted: Mapping[str, str], function: s
     return name
 
 
-def check_fitted(fitted: bool, function: str, how: str) -> None:
+def check_learned(fitted: bool, function: str, how: str) -> None:
     """Raise NotFittedError, which is a ValueError, unless a model is fitted."""
     if not fitted:
         raise NotFittedError(

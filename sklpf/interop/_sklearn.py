@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sklpf.interop._dirichlet import learned_topics
-from sklpf.interop._recognise import check_fitted, recognise
+from sklpf.interop._recognise import check_learned, recognise
 from sklpf.models import BernoulliRBM, LatentDirichletAllocation
 
 _ACCEPTED = {
@@ -60,7 +60,7 @@ def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichle
     True
     """
     name = recognise(model, "sklearn", _ACCEPTED, "from_sklearn")
-    check_fitted(hasattr(model, "components_"), "from_sklearn", "call fit first")
+    check_learned(hasattr(model, "components_"), "from_sklearn", "call fit first")
     if "n_components" in parameters:
         raise TypeError(
             "from_sklearn takes no n_components: the model's weights have that number, and another"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sklpf.interop._dirichlet import learned_topics
-from sklpf.interop._recognise import check_fitted, columns, recognise
+from sklpf.interop._recognise import check_learned, columns, recognise
 from sklpf.models import LatentDirichletAllocation
 
 _ACCEPTED = {"LDAModel": "tomotopy.LDAModel"}
@@ -62,7 +62,7 @@ def from_tomotopy(
     >>> fitted.score_interval(vectorizer.transform(held_out))  # doctest: +SKIP
     """
     recognise(model, "tomotopy", _ACCEPTED, "from_tomotopy")
-    check_fitted(model.global_step > 0, "from_tomotopy", "call add_doc and train first")
+    check_learned(model.global_step > 0, "from_tomotopy", "call add_doc and train first")
     order = columns(list(model.used_vocabs), vocabulary, "from_tomotopy", "list(model.used_vocabs)")
     topics = np.array([model.get_topic_word_dist(k, normalize=False) for k in range(model.k)])[
         :, order

@@ -17,7 +17,7 @@ from sklpf.transitions._pilot import reflect
 _N_COVER = 1000  # draws of which the neighbourhood is looked at
 
 
-class Draws(NamedTuple):
+class BaseDraws(NamedTuple):
     """Draws x from the base, log f_1(x) - log f_0(x) of each (n,), and log Z_0."""
 
     state: Any
@@ -25,14 +25,14 @@ class Draws(NamedTuple):
     base_log_partition: float
 
 
-def base_draws(path: Any, n: int, stream: Stream, who: str) -> Draws:
+def base_draws(path: Any, n: int, stream: Stream, who: str) -> BaseDraws:
     """Return n draws from the base with their weights."""
     base_log_partition = require_base(path, who)
     path = path.with_ladder([0.0, 1.0])
     state = path.sample_base(n, stream)
     vectors = path.log_f_ladder(state)
     log_weights = check_finite(vectors[:, 1] - vectors[:, 0], allow_zero=path.has_walls)
-    return Draws(state, log_weights, base_log_partition)
+    return BaseDraws(state, log_weights, base_log_partition)
 
 
 def check_cover(path: Any, state: Any, stream: Stream) -> None:

@@ -160,7 +160,7 @@ class ReweightingEstimator(PartitionEstimator):
             )
         curve = values[:-1]
         curve_error = with_first_error(errors[:-1], run.first_ratio)
-        between = Difference(values[-1], t_ratio(values[-1], errors[-1]) if errors[-1] > 0 else 0.0)
+        between = Difference(values[-1], t_ratio(values[-1], errors[-1]))
         log_partition = float(run.base_log_partition + curve[-1])
         std_error = float(curve_error[-1])
 

@@ -8,10 +8,10 @@ import numpy as np
 from scipy import stats
 
 from sklpf.paths._base_numbers import Array, checked_points, typical
-from sklpf.paths._bases import Base, Density, Gaussian, StudentT, Uniform
+from sklpf.paths._bases import BaseDensity, Density, Gaussian, StudentT, Uniform
 
 
-class _Independent(Base):
+class _Independent(BaseDensity):
     """A frozen univariate distribution of SciPy for every coordinate."""
 
     def __init__(self, parts: tuple[Any, ...]) -> None:

@@ -105,7 +105,7 @@ class Parts(NamedTuple):
     high: Array  # (K, d)
 
 
-class Base:
+class BaseDensity:
     """What all bases here share. Their arrays are read-only, in copies and unpickled ones too."""
 
     normalised = True
@@ -121,7 +121,7 @@ class Base:
             setattr(self, name, frozen(value) if isinstance(value, np.ndarray) else value)
 
 
-class _OfParts(Base):
+class _OfParts(BaseDensity):
     """A base with the density that `Parts` describes."""
 
     packed: Parts  # what compiled programs run on
@@ -261,8 +261,17 @@ class _Elliptical(_OfParts):
         return self.mean + stretch * times_matrix(draws, self._factor)
 
     def squared_distances(self, x: Array) -> Array:
-        """Return (x - mean)' M^-1 (x - mean) of points (n, d), shape (n,), for the covariance or
-        scale matrix M.
+        """Return (x - mean)' M^-1 (x - mean) for the covariance or scale matrix M.
+
+        Parameters
+        ----------
+        x : array-like of shape (n, d)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The squared distances.
         """
         return self._whiten(0, checked_points(x, self.n_dimensions))[1]
 

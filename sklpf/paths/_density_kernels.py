@@ -10,14 +10,14 @@ from sklpf.kernels._densities import evaluate, evaluate_density
 from sklpf.paths._bases import Parts
 
 
-class Interpolation(NamedTuple):
+class TemperedDensity(NamedTuple):
     """log f_beta = (1 - beta) log base + beta log target, both with `evaluate_density`."""
 
     target: Any
     base: Any
 
 
-@implements(evaluate, Interpolation)
+@implements(evaluate, TemperedDensity)
 def _interpolate(density, position, values):
     log_base, gain, base_slope, gain_slope = values
     evaluate_density(density.base, position, log_base, base_slope)

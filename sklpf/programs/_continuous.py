@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklpf._utils.parallel import run_segments
 from sklpf.programs import _programs as programs
 from sklpf.programs._chains import Chains
-from sklpf.programs._plain import weighted_summaries
+from sklpf.programs._plain import weighted_sums
 from sklpf.programs._plan import check_finite, segments
 from sklpf.programs._tempering import Setup
 from sklpf.reweighting import draw_betas, log_densities
@@ -22,7 +22,7 @@ _CHECK = 11
 _N_CHECKED = 10_000  # base draws that must lie where the target has mass
 
 
-class Continuous(NamedTuple):
+class ContinuousRound(NamedTuple):
     """What M chains in G groups leave that were tempered T times, with log weights that are linear
     between the nodes of the ladder.
 
@@ -50,7 +50,7 @@ def check_mass(setup: Setup) -> None:
 
 def temper_continuously(
     setup: Setup, chains: list[Chains], log_pseudo_prior: NDArray, n_redraws: int
-) -> Continuous:
+) -> ContinuousRound:
     """Temper all groups, whose chains begin at levels."""
     bounds = segments(n_redraws, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw))
 
@@ -69,7 +69,7 @@ def temper_continuously(
         **setup.options,
     )
     _, _, _, betas, gains, summaries = zip(*carries)
-    return Continuous(
+    return ContinuousRound(
         betas=np.concatenate(betas, axis=1).T.copy(),
         gains=np.concatenate(gains, axis=1).T.copy(),
         summaries=np.array(summaries),
@@ -92,7 +92,7 @@ def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):
         gains = _check_gains(path.ends(state)[1])
         records.append((betas, gains))
         at_target = np.exp(log_densities(log_pseudo_prior, setup.path.ladder, gains)[:, -1])
-        summaries = summaries + weighted_summaries(setup.path, state, at_target)
+        summaries = summaries + weighted_sums(at_target, setup.path.summary(state))
         uniforms = stream.aside("betas").generator().random((2, len(betas)))
         betas = draw_betas(log_pseudo_prior, setup.path.ladder, gains, uniforms)
     kept = [np.concatenate([old, new]) for old, new in zip(kept, map(np.array, zip(*records)))]

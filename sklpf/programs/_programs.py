@@ -5,6 +5,7 @@ loops.
 from __future__ import annotations
 
 import contextlib
+import functools
 
 import numpy as np
 
@@ -16,28 +17,35 @@ from sklpf.programs._plain import Exchanged, Tempered
 from sklpf.programs._sums import LevelSums
 
 
-def anneal(path, transition, state, memory, levels, stream, reverse=False, log_weights=0.0):
-    """See the plain loop of this name."""
-    model = transition.compiled(path)
-    if model is not None:
-        with contextlib.suppress(BadValue):  # the plain loop says where
-            moving = _copies(state, memory)
-            sums = np.zeros(n_chains(state)) + log_weights
-            path.kernel("anneal")(model, moving, path.ladder[levels], reverse, stream.keys, sums)
-            return *_parts(moving, memory), sums
-    return _plain.anneal(path, transition, state, memory, levels, stream, reverse, log_weights)
+def _faster(plain):
+    """Decorator: the compiled form of a plain loop. It takes a packed `model` in the place of
+    the transition.
+    """
+
+    def decorate(compiled):
+        @functools.wraps(plain)
+        def program(path, transition, *arguments, **options):
+            model = transition.compiled(path)
+            if model is not None:
+                with contextlib.suppress(BadValue):  # the plain loop says where
+                    return compiled(path, model, *arguments, **options)
+            return plain(path, transition, *arguments, **options)
+
+        return program
+
+    return decorate
 
 
-def exchange(path, transition, chains, ends, shift, n_scans, stream, stride=0) -> Exchanged:
-    """See the plain loop of this name."""
-    model = transition.compiled(path)
-    if model is not None:
-        with contextlib.suppress(BadValue):
-            return _exchange(path, model, chains, ends, shift, n_scans, stream, stride)
-    return _plain.exchange(path, transition, chains, ends, shift, n_scans, stream, stride)
+@_faster(_plain.anneal)
+def anneal(path, model, state, memory, levels, stream, reverse=False, log_weights=0.0):
+    moving = _copies(state, memory)
+    sums = np.zeros(n_chains(state)) + log_weights
+    path.kernel("anneal")(model, moving, path.ladder[levels], reverse, stream.keys, sums)
+    return *_parts(moving, memory), sums
 
 
-def _exchange(path, model, chains, ends, shift, n_scans, stream, stride):
+@_faster(_plain.exchange)
+def exchange(path, model, chains, ends, shift, n_scans, stream, stride=0):
     state, memory, levels = chains
     moving = _copies(state, memory)
     levels = np.array(levels)
@@ -46,43 +54,23 @@ def _exchange(path, model, chains, ends, shift, n_scans, stream, stride):
     n_records = len(range(-stream.step % stride, n_scans, stride)) if stride else 0
     trips = np.zeros(n_ladders, dtype=np.int64)
     sums = _no_sums(path, len(levels), n_ladders, 5, n_records)
-    path.kernel("exchange")(
-        model,
-        moving,
-        levels,
-        ends,
-        trips,
-        path.ladder,
-        shift,
-        n_scans,
-        stride,
-        stream.keys,
-        sums,
-    )
+    order = path.ladder, shift, n_scans, stride, stream.keys
+    path.kernel("exchange")(model, moving, levels, ends, trips, *order, sums)
     return Exchanged(_chains(moving, memory, levels), ends, trips, sums)
 
 
+@_faster(_plain.temper)
 def temper(
     path,
-    transition,
+    model,
     chains,
     log_pseudo_prior,
     n_redraws,
     sweeps_per_redraw,
     stride,
     stream,
-    first=None,
-) -> Tempered:
-    """See the plain loop of this name."""
-    model = transition.compiled(path)
-    order = (log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream)
-    if model is not None and (first is None or len(first) == 2):
-        with contextlib.suppress(BadValue):
-            return _temper(path, model, chains, *order)
-    return _plain.temper(path, transition, chains, *order, first)
-
-
-def _temper(path, model, chains, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream):
+    first=None,  # compiled chains are one group
+):
     from sklpf.kernels._programs import Q_OFFSET
 
     state, memory, levels = chains
@@ -92,20 +80,8 @@ def _temper(path, model, chains, log_pseudo_prior, n_redraws, sweeps_per_redraw,
     q = np.zeros((n, len(path.ladder)))
     counts = np.zeros(q.shape, dtype=np.int64)
     sums = _no_sums(path, n, 1, 4, -(-n_redraws // stride))
-    path.kernel("temper")(
-        model,
-        moving,
-        levels,
-        path.ladder,
-        log_pseudo_prior,
-        n_redraws,
-        sweeps_per_redraw,
-        stride,
-        stream.keys,
-        q,
-        counts,
-        sums,
-    )
+    order = path.ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream.keys
+    path.kernel("temper")(model, moving, levels, *order, q, counts, sums)
     with np.errstate(divide="ignore"):
         log_q_sums = np.log(q) - Q_OFFSET
     return Tempered(_chains(moving, memory, levels), log_q_sums, counts, sums)

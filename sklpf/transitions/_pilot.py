@@ -293,9 +293,8 @@ def _root(points, slopes, metric, bounds):
     """What whitens points: their root mean square spread (1,), or for each dimension (d,), or as a
     matrix (d, d).
 
-    With gradients of log f at the points the last two make both alike: the covariance of points
-    that are whitened and that of gradients that are are the same, as for a normal density with any
-    points.
+    With gradients of log f at the points, the last two are chosen so that whitened points and
+    whitened gradients have the same covariance; for a normal density this holds for any points.
     """
     points = np.concatenate(points)
     n, d = points.shape
@@ -374,7 +373,20 @@ class TunedTransition(Transition):
     def tune_rows(
         self, paths: Sequence[Any], keys: Sequence[tuple[int, int]]
     ) -> list[TunedTransition]:
-        """Return the move as `tune` gives it for each of several rows of data."""
+        """Return the move as `tune` gives it for each of several rows of data.
+
+        Parameters
+        ----------
+        paths : sequence of length T
+            The path of each row.
+        keys : sequence of length T
+            The key of each row's random numbers, pairs of int.
+
+        Returns
+        -------
+        list of length T
+            The tuned moves.
+        """
         if self.pilot is not None:
             return [self] * len(paths)
         if self.step_size != "auto" and self.metric is None:

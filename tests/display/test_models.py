@@ -5,19 +5,13 @@ import functools
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from convergence import may_not_converge
 from matplotlib.legend import Legend
-from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklpf import (
     BernoulliRBM,
-    FactorialMixture,
     LatentDirichletAllocation,
-    LinearGenerativeModel,
-    ProductOfExperts,
     compare,
     compare_evidence,
     compare_fits,
@@ -150,39 +144,6 @@ def test_components_are_images_side_by_side(rbm):
     assert display.ax_.images[0].get_clim() == (-largest, largest)
 
 
-def test_scales_shapes_and_signs():
-    images = np.array([[[0.0, 2.0], [4.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]])
-    each = ComponentsDisplay(images).plot(scale="each")
-    assert each.ax_.images[0].get_clim() == (0, 1)
-    assert len(each.figure_.axes) == 1  # a colour bar would say nothing
-    assert ComponentsDisplay(-images).plot().ax_.images[0].get_clim() == (-4, 4)
-    rbm = BernoulliRBM.from_parameters(np.ones((2, 6)), np.zeros(6), np.zeros(2))
-    assert ComponentsDisplay.from_estimator(rbm, (2, 3)).images.shape == (2, 2, 3)
-    with pytest.raises(
-        ValueError, match=r"shape must be \(height, width\) of an image: 6 features make no square"
-    ):
-        ComponentsDisplay.from_estimator(rbm)
-    with pytest.raises(ValueError, match=r"with a product of 6 features, got \(2, 2\)"):
-        ComponentsDisplay.from_estimator(rbm, (2, 2))
-    with pytest.raises(ValueError, match='scale must be "common" or "each", got \'all\''):
-        ComponentsDisplay(images).plot(scale="all")
-    with pytest.raises(ValueError, match=r"images must be an array of shape .* got \(2, 2\)"):
-        ComponentsDisplay(np.ones((2, 2))).plot()
-
-
-def test_whitened_components_are_drawn_as_the_rows_that_they_stand_for():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 9)) @ rng.normal(size=(9, 9)) + 5
-    whitening = PCA(4, whiten=True).fit(X)
-    model = LinearGenerativeModel(prior="gaussian", random_state=0).fit(whitening.transform(X))
-    display = ComponentsDisplay.from_estimator(
-        make_pipeline(FunctionTransformer(), model), whitening=whitening
-    )
-    scales = np.sqrt(whitening.explained_variance_)
-    expected = model.components_ * scales @ whitening.components_
-    np.testing.assert_allclose(display.images.reshape(-1, 9), expected, atol=1e-12)
-
-
 def test_models_without_components_are_refused():
     with pytest.raises(
         ValueError, match="draws components_ of shape .* a FunctionTransformer has none"
@@ -211,27 +172,6 @@ def test_topics_are_bars_of_their_most_probable_words(lda):
     assert not any(axes.axison for axes in display.axes_[6:])  # two rows of five
 
 
-def test_topics_can_be_chosen_and_their_words_ordered_by_lift(lda):
-    display = TopicsDisplay.from_estimator(lda, n_words=2, topics=[4, 1], order="lift")
-    p = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
-    lift = p[4] * np.log(p[4] / np.exp(np.log(p).mean(axis=0)))
-    assert list(display.words[0]) == [f"x{i}" for i in np.argsort(-lift)[:2]]
-    assert display.names == ["topic 4", "topic 1"]
-
-
-def test_words_with_their_columns_are_ordered_by_these(lda):
-    words = {f"word {8 - i}": 8 - i for i in range(9)}
-    display = TopicsDisplay.from_estimator(lda, words, n_words=4)
-    np.testing.assert_array_equal(
-        display.words, TopicsDisplay.from_estimator(lda, sorted(words), n_words=4).words
-    )
-    with pytest.raises(
-        TypeError,
-        match="feature_names must be words in the order of the columns of X, .* got set",
-    ):
-        TopicsDisplay.from_estimator(lda, set(words))
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -240,12 +180,8 @@ def test_words_with_their_columns_are_ordered_by_these(lda):
             "feature_names must be 9 words, one for each feature of the model, got 2",
         ),
         ({"n_words": 0}, "n_words must be an integer of at least 1, got 0"),
-        ({"n_words": "all"}, "n_words must be an integer of at least 1, got 'all'"),
         ({"topics": [1.0, 2.0]}, "topics must be numbers of topics from 0 to 5"),
-        ({"order": np.array(["lift", "x"])}, 'order must be "probability" or "lift"'),
-        ({"ax": "here"}, "ax must be one matplotlib Axes"),
         ({"topics": [6]}, r"topics must be numbers of topics from 0 to 5, got \[6\]"),
-        ({"topics": []}, r"topics must be numbers of topics from 0 to 5, got \[\]"),
         ({"order": "best"}, 'order must be "probability" or "lift", got \'best\''),
     ],
 )
@@ -253,14 +189,6 @@ def test_what_does_not_fit_the_topics_is_refused(lda, options, message):
     with pytest.raises(ValueError, match=message):
         TopicsDisplay.from_estimator(lda, **options)
     assert not plt.get_fignums()
-
-
-def test_models_without_topics_are_refused(rbm):
-    with pytest.raises(
-        ValueError,
-        match="a BernoulliRBM has none: LatentDirichletAllocation has; ComponentsDisplay",
-    ):
-        TopicsDisplay.from_estimator(rbm)
 
 
 # ---- training
@@ -280,44 +208,6 @@ def test_an_rbm_shows_validation_scores_and_the_tracked_log_partition():
     display = TrainingDisplay.from_estimator(tracked)
     assert len(display.axes_) == 1
     assert not display.ax_.collections  # of "rts" there is no error
-
-
-def test_passes_without_a_log_partition_are_marked():
-    errors = np.array([0.1, np.inf, 0.2, np.inf])
-    display = TrainingDisplay(log_partition=np.arange(4.0), log_partition_std_errors=errors).plot()
-    labels = display.ax_.get_legend_handles_labels()[1]
-    assert labels == ["95 % band", "log Z not known"]
-    assert [patch.get_x() for patch in display.ax_.patches] == [1.5, 3.5]
-
-
-@may_not_converge()
-def test_other_models_show_their_loss_as_a_likelihood_or_their_bound():
-    X = np.random.default_rng(0).normal(size=(60, 3))
-    product = ProductOfExperts(algorithm="ml", max_iter=3, random_state=0).fit(X)
-    mixture = FactorialMixture(2, random_state=0, max_iter=5).fit(X)
-    for model, values in ((product, -product.loss_curve_), (mixture, mixture.elbo_curve_)):
-        display = TrainingDisplay.from_estimator(make_pipeline(FunctionTransformer(), model))
-        np.testing.assert_array_equal(display.ax_.lines[0].get_ydata(), values)
-        assert display.label.startswith(
-            "mean log-likelihood" if model is product else "evidence lower bound"
-        )
-
-
-@may_not_converge()
-def test_a_loss_that_is_no_likelihood_is_not_called_one():
-    X = np.random.default_rng(0).normal(size=(60, 3))
-    model = LinearGenerativeModel(prior="laplace", max_iter=2, random_state=0).fit(X)
-    display = TrainingDisplay.from_estimator(model)
-    np.testing.assert_array_equal(display.values, -model.loss_curve_)
-    assert display.ax_.get_title(loc="left") == "minus the training loss"
-
-
-def test_models_that_kept_nothing_are_refused(rbm):
-    with pytest.raises(
-        ValueError,
-        match="this BernoulliRBM kept nothing: BernoulliRBM does with early_stopping=True",
-    ):
-        TrainingDisplay.from_estimator(rbm)
 
 
 # ---- in a grid
@@ -346,22 +236,6 @@ GRID = {
     ).plot(ax),
 }
 LONG = "mean log-likelihood of validation rows"
-
-
-@pytest.mark.parametrize("layout", [None, pytest.param("constrained", marks=pytest.mark.large)])
-@pytest.mark.parametrize("kind", GRID)
-def test_panels_of_one_axes_keep_their_labels_apart_and_to_themselves(kind, layout, tempering):
-    figure, grid = plt.subplots(2, 2, figsize=(10, 8), layout=layout)
-    displays = [GRID[kind](tempering, ax) for ax in grid.flat]
-    figure.canvas.draw()
-    for ax, display in zip(grid.flat, displays):
-        boxes = [panel.get_tightbbox(bbox_extra_artists=[]) for panel in display.axes_]
-        for i, box in enumerate(boxes):
-            assert not any(box.overlaps(other) for other in boxes[:i])
-            assert ax.bbox.x1 + 0.15 * figure.dpi > box.x1  # half the label of a tick at the edge
-        legend = display.ax_.get_legend()
-        if legend is not None:
-            assert legend.get_window_extent().x1 < ax.bbox.x1
 
 
 NARROW = {

@@ -10,22 +10,14 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from scipy.stats import t as student_t
-from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from sklpf import (
-    AIS,
     BAR,
     RTS,
     SMC,
-    BernoulliRBM,
     Exact,
-    LatentDirichletAllocation,
     ParallelTempering,
-    ThermodynamicIntegration,
 )
-from sklpf.datasets import make_bars_corpus
 from sklpf.display import (
     ComparisonDisplay,
     ConvergenceDisplay,
@@ -36,8 +28,6 @@ from sklpf.display import (
     WeightsDisplay,
 )
 from sklpf.partition import PartitionResult
-
-DISPLAYS = [ConvergenceDisplay, LogPartitionDisplay, RunDisplay, WeightsDisplay]
 
 
 # ---- what is drawn
@@ -81,16 +71,6 @@ def test_every_curve_has_errors_that_rise_from_the_base_to_those_of_the_result(r
     assert display.half_width[-1] == pytest.approx(result.interval()[1] - result.log_partition)
 
 
-@may_not_converge()
-def test_what_has_no_interval_has_no_band(tempering):
-    result = ThermodynamicIntegration(rule="trapezoid").fit(tempering.run_).result_
-    assert result.statement == "approximate"
-    display = LogPartitionDisplay.from_result(result)
-    assert display.half_width is None
-    assert len(display.axes_) == 1
-    assert "approximate" in display.name
-
-
 def test_tempering_shows_neighbours_and_round_trips(tempering):
     display, found = RunDisplay.from_estimator(tempering), tempering.result_.diagnostics
     swaps, overlap = display.axes_[1].patches
@@ -102,15 +82,6 @@ def test_tempering_shows_neighbours_and_round_trips(tempering):
     )  # few levels of an easy model
     np.testing.assert_array_equal(
         [bar.get_height() for bar in display.axes_[2].patches], found["round_trips"]
-    )
-
-
-def test_simulated_tempering_shows_shares_and_crossings(rts):
-    display, found = RunDisplay.from_estimator(rts), rts.result_.diagnostics
-    np.testing.assert_array_equal(display.axes_[1].patches[0].get_data().values, found["overlap"])
-    np.testing.assert_array_equal(display.axes_[2].lines[0].get_ydata(), found["shares"])
-    np.testing.assert_array_equal(
-        [bar.get_height() for bar in display.axes_[3].patches], found["crossed"]
     )
 
 
@@ -128,14 +99,6 @@ def test_weights_are_drawn_in_order_with_their_tail(ais):
     assert display.effective_sample_size_ == pytest.approx(
         ais.result_.diagnostics["effective_sample_size"]
     )
-
-
-def test_weights_of_zero_are_counted_and_few_weights_have_no_tail():
-    display = WeightsDisplay([[0.0, -np.inf], [1.0, -1.0]]).plot()
-    points, _ = display.ax_.lines
-    assert points.get_label() == "3 weights, and 1 of 0"
-    assert len(points.get_ydata()) == 3
-    assert len(display.tail_weights_) == 0
 
 
 @pytest.mark.parametrize("log_weights", [[], [np.nan, 0.0], [-np.inf, -np.inf], [np.inf, 0.0]])
@@ -156,46 +119,7 @@ def test_rounds_are_drawn_against_sweeps(tempering):
     assert found["round_sweeps"][-1] == result.n_sweeps
 
 
-def test_a_round_without_an_error_has_no_bar():
-    display = ConvergenceDisplay(
-        np.array([10, 20]), np.array([1.0, 2.0]), np.array([np.inf, 0.5])
-    ).plot()
-    assert display.ax_.get_ylim()[1] < 3
-
-
 # ---- whose result
-@may_not_converge()
-def test_models_and_pipelines_show_their_log_partition(rbm):
-    model = BernoulliRBM.from_parameters(
-        rbm.components_, rbm.intercept_visible_, rbm.intercept_hidden_
-    )
-    model.set_params(partition_estimator=ParallelTempering(4, 4, 64, random_state=0))
-    with pytest.raises(NotFittedError, match="call score or estimate_log_partition first"):
-        LogPartitionDisplay.from_estimator(model)
-    model.estimate_log_partition()
-    pipeline = make_pipeline(FunctionTransformer(), model)
-    for estimator in (model, pipeline):
-        for kind in (LogPartitionDisplay, RunDisplay, ConvergenceDisplay):
-            assert kind.from_estimator(estimator).figure_ is not None
-    assert (
-        LogPartitionDisplay.from_estimator(pipeline).log_partition_curve[-1] == model.log_partition_
-    )
-
-
-@pytest.mark.parametrize("kind", DISPLAYS)
-def test_unfitted_estimators_and_other_objects_are_refused(kind):
-    with pytest.raises(NotFittedError):
-        kind.from_estimator(AIS())
-    with pytest.raises(
-        TypeError,
-        match="estimator must be a fitted partition estimator or model of sklpf, got Func",
-    ):
-        kind.from_estimator(FunctionTransformer().fit([[0.0]]))
-    with pytest.raises(
-        TypeError, match="result must be a PartitionResult, such as result_, got float"
-    ):
-        kind.from_result(1.0)
-    assert not plt.get_fignums()
 
 
 @pytest.mark.parametrize(
@@ -227,47 +151,6 @@ def test_a_result_without_what_is_drawn_is_refused_and_who_has_it_is_named(rbm, 
     assert not plt.get_fignums()
 
 
-@pytest.mark.parametrize("kind", DISPLAYS)
-def test_results_of_rows_are_refused_and_the_way_to_one_row_is_named(kind):
-    counts, _, _ = make_bars_corpus(30, size=3, n_tokens=10, random_state=0)
-    lda = LatentDirichletAllocation(3, max_iter=2, random_state=0).fit(counts)
-    lda.score(counts[:4])
-    with pytest.raises(
-        ValueError,
-        match=r"has 4, one for each row, .*: fit the estimator on path.row\(t\) for that",
-    ):
-        kind.from_estimator(lda)
-
-
-# ---- where
-def test_panels_go_where_they_are_sent(tempering):
-    figure, (left, right) = plt.subplots(1, 2)
-    display = LogPartitionDisplay.from_estimator(tempering, ax=left)  # divided
-    assert display.figure_ is figure
-    assert len(figure.axes) == 4
-    assert not left.axison
-    again = LogPartitionDisplay.from_estimator(tempering, ax=display.axes_, color="C3")
-    assert len(figure.axes) == 4
-    assert again.ax_ is display.ax_
-    assert again.ax_.lines[1].get_color() == "C3"
-    one = ConvergenceDisplay.from_estimator(tempering, ax=right, label="mine")
-    assert one.ax_ is right
-    assert right.get_legend().get_texts()[0].get_text() == "mine"
-    assert plt.get_fignums() == [figure.number]
-
-
-def test_axes_that_do_not_fit_are_refused(tempering):
-    figure, axes = plt.subplots(1, 3)
-    with pytest.raises(
-        ValueError, match="one matplotlib Axes or an array of 2, as many as LogPartitionDisplay has"
-    ):
-        LogPartitionDisplay.from_estimator(tempering, ax=axes)
-    with pytest.raises(ValueError, match="ax must be one matplotlib Axes or an array of 1"):
-        ConvergenceDisplay.from_estimator(tempering, ax="here")
-    with pytest.raises(ValueError, match="ax must come from subplots to be divided into 4 panels"):
-        RunDisplay.from_estimator(tempering, ax=figure.add_axes((0, 0, 1, 1)))
-
-
 # ---- matplotlib
 def test_matplotlib_is_imported_where_something_is_drawn_and_missed_in_a_sentence():
     code = """
@@ -290,29 +173,17 @@ except ImportError as error:
     ("display", "message"),
     [
         (ConvergenceDisplay([1, 2], [1.0, 2.0, 3.0], [1.0, 1.0]), "log_partition must be an array"),
-        (ConvergenceDisplay([1, 2], ["a", "b"], [1.0, 1.0]), "log_partition must be real numbers"),
-        (ConvergenceDisplay([1], [1.0], [1.0], level=95), "level must lie strictly"),
         (LogPartitionDisplay(None, [1.0]), "ladder must be an array"),
-        (LogPartitionDisplay([], []), "ladder must be an array"),
         (
             LogPartitionDisplay([0.0, 1.0], [0.0, 1.0], half_width=1.0),
             "half_width must be an array",
         ),
         (RunDisplay([0.0, 1.0], swaps=[0.5], overlap=[0.5, 0.5]), "overlap must be an array"),
-        (RunDisplay([0.0, 1.0], shares=[1j, 1.0]), "shares must be real numbers"),
-        (WeightsDisplay(["a"]), "log_weights must be real numbers"),
         (TrainingDisplay(), "values or log_partition"),
-        (TrainingDisplay([1.0], best_iteration="x"), "best_iteration must be an integer"),
         (TopicsDisplay([["a"]], [[0.5, 0.5]]), "words must have shape"),
-        (TopicsDisplay([["a"]], [[0.5]], names="topic"), "names must have shape"),
         (ComparisonDisplay(scores=[1.0]), "scores must be a dict"),
     ],
 )
 def test_what_can_not_be_drawn_is_named(display, message):
     with pytest.raises((TypeError, ValueError), match=message):
         display.plot()
-
-
-def test_lists_are_drawn():
-    display = LogPartitionDisplay([0, 1], [0, 1], half_width=[0, 1]).plot()
-    np.testing.assert_array_equal(display.ax_.lines[0].get_ydata(), [0, 1])

@@ -3,7 +3,6 @@
 import numpy as np
 
 from sklpf.paths import Stream, stream_key
-from sklpf.paths._base import map_state
 from sklpf.programs import _plain, _programs
 from sklpf.programs._chains import Chains
 from sklpf.transitions import Gibbs
@@ -30,7 +29,7 @@ def assert_annealing_equals_the_loop(path, reverse):
     np.testing.assert_allclose(fused_weights, plain_weights, rtol=1e-10, atol=1e-10)
 
 
-def assert_exchange_equals_the_loop(path):
+def assert_exchange_equals_the_loop(path, rtol=1e-9):
     state = path.sample_base(12, STREAM)
     arguments = (
         Chains(state, (), np.tile(np.arange(4), 3)),
@@ -39,7 +38,7 @@ def assert_exchange_equals_the_loop(path):
         40,
         STREAM.at(4),
     )
-    before = map_state(np.copy, state)
+    before = [np.copy(part) for part in state]
     fused = _programs.exchange(path, Gibbs(), *arguments, stride=3)
     plain = _plain.exchange(path, Gibbs(), *arguments, stride=3)
     same_state(state, before)
@@ -47,21 +46,21 @@ def assert_exchange_equals_the_loop(path):
     assert fused.chains.memory == ()
     np.testing.assert_array_equal(fused.chains.levels, plain.chains.levels)
     np.testing.assert_array_equal(fused.ends, plain.ends)
-    np.testing.assert_allclose(fused.sums.pairs, plain.sums.pairs, rtol=1e-9)
-    np.testing.assert_allclose(fused.sums.levels, plain.sums.levels, rtol=1e-9)
+    np.testing.assert_allclose(fused.sums.pairs, plain.sums.pairs, rtol=rtol)
+    np.testing.assert_allclose(fused.sums.levels, plain.sums.levels, rtol=rtol)
     np.testing.assert_array_equal(fused.sums.levels[..., 0], 10)  # every fourth of 40 scans
-    np.testing.assert_allclose(fused.sums.summaries, plain.sums.summaries, rtol=1e-9)
+    np.testing.assert_allclose(fused.sums.summaries, plain.sums.summaries, rtol=rtol)
     assert fused.sums.summaries.shape == (3, 2, path.n_summaries)
     assert np.abs(fused.sums.summaries).sum() > 0
     np.testing.assert_array_equal(fused.trips, plain.trips)
     assert plain.trips.sum() > 0  # the comparison saw round trips
     assert len(fused.sums.vectors) in (13, 14)  # every third of 40 scans
     for name in ("vectors", "slopes"):
-        np.testing.assert_allclose(getattr(fused.sums, name), getattr(plain.sums, name), rtol=1e-10)
+        np.testing.assert_allclose(getattr(fused.sums, name), getattr(plain.sums, name), rtol=rtol)
     np.testing.assert_array_equal(fused.sums.vector_levels, plain.sums.vector_levels)
 
 
-def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride):
+def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride, rtol=1e-9):
     state, log_prior = path.sample_base(8, STREAM), np.array([0.0, 0.5, 1.0, 1.5])
     arguments = (
         Chains(state, (), np.arange(8) % 4),
@@ -79,13 +78,13 @@ def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride):
     np.testing.assert_array_equal(fused.counts, plain.counts)
     np.testing.assert_array_equal(fused.sums.vector_levels, plain.sums.vector_levels)
     np.testing.assert_allclose(fused.log_q_sums, plain.log_q_sums, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(fused.sums.levels, plain.sums.levels, rtol=1e-9)
+    np.testing.assert_allclose(fused.sums.levels, plain.sums.levels, rtol=rtol)
     assert fused.sums.levels[..., 0].sum() == 30 * 8
     for name in ("vectors", "slopes"):
-        np.testing.assert_allclose(getattr(fused.sums, name), getattr(plain.sums, name), rtol=1e-10)
-    np.testing.assert_allclose(fused.sums.pairs, plain.sums.pairs, rtol=1e-9)
+        np.testing.assert_allclose(getattr(fused.sums, name), getattr(plain.sums, name), rtol=rtol)
+    np.testing.assert_allclose(fused.sums.pairs, plain.sums.pairs, rtol=rtol)
     assert plain.sums.pairs.min() > 0
-    np.testing.assert_allclose(fused.sums.summaries, plain.sums.summaries, rtol=1e-8)
+    np.testing.assert_allclose(fused.sums.summaries, plain.sums.summaries, rtol=10 * rtol)
     assert fused.sums.summaries.shape == (1, 2, path.n_summaries)
     assert np.abs(fused.sums.summaries).sum() > 0
 

@@ -74,56 +74,22 @@ class SampledPath(GeometricPath):
 def make_density_problem(kind: str, random_state: int = 0, *, compiled: bool = False) -> Problem:
     """Return a path to a density on R^d, with gradients, and its log Z.
 
-    Parameters
-    ----------
-    kind : str
-        One of `DENSITY_PROBLEMS`:
+    Kinds, of `DENSITY_PROBLEMS`:
 
-        - "gaussian 2-D, condition 1" and so on: 2, 20 or 100 dimensions, condition numbers 1, 100
-          and 1e4 of the covariance, rotated at random, largest variance 1; base N(0, 4 I).
-        - "laplace 6-D", "laplace 36-D": complete products of experts ``exp(-sum |u_l|)``, u = W x,
-          with unit variances up to a factor of 2; base N(0, I).
-        - "student-t 6-D", "student-t 36-D": exp(-sum lambda_l log(1 + u_l^2)) with lambda from 1 to
-          3; the base is a t with the tail index 2 min(lambda) - 1 of the product as its degrees of
-          freedom, at most 8.
-        - "student-t 6-D, gaussian base" and 36-D: from N(0, I), whose tails are too light, so that
-          runs can't converge.
-        - "two gaussians 2-D" and 10-D: unit variances, 10 apart, masses 0.3 and 0.7; base
-          N(midpoint, 25 I).
-        - "two gaussians 2-D, base on one" and 10-D: from N(m, 4 I) on the heavier one. What chains
-          never see can't be known, so that runs agree on log 0.7 too little.
-        - "box exponential", "box gaussian": exp(-a x) with rates from -20 to 20, and Gaussians with
-          standard deviations from 0.03 to 1, in [0, 1]^10; base uniform.
-        - "funnel", "funnel, gaussian base": v ~ N(0, 1), and five x_i ~ N(0, e^v); base t with 3
-          degrees of freedom, or N(0, 4 I), whose tails are too light.
-        - "linear regression": 50 rows, 8 correlated columns, known noise; base the prior.
-        - "beta-binomial", "beta-binomial, beta prior": 5 of 20, a uniform prior or Beta(2, 3) (of
-          scipy.stats).
-        - "logistic regression": scikit-learn's breast cancer data, standardised, with an intercept;
-          base the prior N(0, I). log Z from importance sampling, 4,000,000 draws of a t with 60
-          degrees of freedom and the posterior's mean and covariance, of which 58 % count.
-    random_state : int, default=0
-        Seed of rotations and simulated data.
-    compiled : bool, default=False
-        The log density and its gradient as functions compiled by numba.
+    - "gaussian 2-D, condition 1" and so on: covariances rotated at random, largest variance 1; base
+      N(0, 4 I).
+    - "laplace 6-D", 36-D: complete products of experts, from N(0, I); "student-t 6-D", 36-D: those
+      of exp(-sum lambda_l log(1 + u_l^2)), from a t with the tails of the product, or N(0, I),
+      whose tails are too light.
+    - "two gaussians 2-D", 10-D: unit variances, 10 apart, masses 0.3 and 0.7; base N(midpoint, 25
+      I), or N(m, 4 I) "on one", the heavier: what chains never see can't be known.
+    - "box exponential", "box gaussian": in [0, 1]^10; base uniform.
+    - "funnel": v ~ N(0, 1), five x_i ~ N(0, e^v); base t with 3 degrees of freedom, or N(0, 4 I).
+    - "linear regression", "beta-binomial" (a uniform prior or Beta(2, 3)): base the prior.
+    - "logistic regression": breast cancer data of scikit-learn; base the prior. log Z from
+      importance sampling: 4,000,000 draws of a t with the posterior's moments.
 
-    Returns
-    -------
-    Problem
-        With fields name, path (ladder 0, 1), log_partition in nats and its std_error, which is 0
-        where log_partition is exact. The path has `sample_target` for all but the logistic
-        regression.
-
-    Raises
-    ------
-    ValueError
-        If `kind` is unknown.
-
-    Examples
-    --------
-    >>> problem = make_density_problem("beta-binomial")
-    >>> problem.path.n_dimensions, round(problem.log_partition, 4)
-    (1, -3.0445)
+    The path has `sample_target` for all but the last; functions are numba's where `compiled`.
     """
     if kind not in _MAKERS:
         raise ValueError(f"kind must be one of {DENSITY_PROBLEMS}, got {kind!r}")

@@ -24,32 +24,14 @@ def make_rbm_problem(
 ) -> Problem:
     """Return an RBM with 64 visible units and its log Z by enumeration of the hidden units.
 
-    Parameters
-    ----------
-    kind : str, default="easy"
-        "easy", "medium", "hard", "digits", "sharp digits", "two modes" or "far mode".
-        The first three have normally distributed parameters: 12 hidden units with standard
-        deviation 0.3, 16 with 1, 16 with 3, and a uniform base. "digits" is scikit-learn's
-        BernoulliRBM with 16 hidden units after 100 passes over its binarised digits, with the
-        data's smoothed means as base; "sharp digits" has three times its parameters. With 100
-        chains and 300 linear temperatures AIS keeps effective samples of about 97, 70, 33, 86 and
-        18. The last two are traps: "two modes" has 60 visible units in two narrow modes of about
-        equal mass, one of which chains from the base hardly ever see, so that estimates agree on
-        log 2 too little; "far mode" has nearly all of its mass in a mode that they never enter.
-    random_state : int, default=0
-        Seed of the parameters or of the training.
-    weights : {"marginal", "joint"}, default="marginal"
-        As in `sklpf.models.RBMPath`.
-
-    Returns
-    -------
-    Problem
-        With fields name, path (ladder 0, 1) and log_partition in nats.
-
-    Raises
-    ------
-    ValueError
-        If `kind` is unknown.
+    "easy", "medium" and "hard" have normally distributed parameters: 12 hidden units with standard
+    deviation 0.3, 16 with 1, 16 with 3, and a uniform base. "digits" is scikit-learn's BernoulliRBM
+    with 16 hidden units after 100 passes over its binarised digits, with the data's smoothed means
+    as base; "sharp digits" has three times its parameters. With 100 chains and 300 linear
+    temperatures AIS keeps effective samples of about 97, 70, 33, 86 and 18. Two are traps: "two
+    modes" has 60 visible units in two narrow modes of about equal mass, one of which chains from
+    the base hardly ever see, so that estimates agree on log 2 too little; "far mode" has nearly all
+    of its mass in a mode that they never enter.
     """
     from sklpf import Exact
     from sklpf.models import RBMPath
@@ -124,18 +106,6 @@ def hidden_mode_problem(n_units: int = 64, mean: float = 0.98) -> Problem:
     Chains from the uniform base don't find the mode: AIS says log(1/2) with a tiny error bar, and
     no estimate from forward runs can know better. Reverse AIS from draws of the target shows the
     gap of log 2.
-
-    Parameters
-    ----------
-    n_units : int, default=64
-        Number of binary units.
-    mean : float, default=0.98
-        Mean of every unit in the narrow mode.
-
-    Returns
-    -------
-    Problem
-        Its path is a `HiddenModePath`.
     """
     return Problem("hidden mode", HiddenModePath(n_units, mean), 0.0)
 
@@ -146,21 +116,6 @@ class HiddenModePath(TemperedPath):
 
     A state is a uint8 array (n, n_units). The Gibbs sweep visits the units in order, so its time
     reversal visits them backwards.
-
-    Parameters
-    ----------
-    n_units : int
-        Number of binary units.
-    mean : float
-        In (0, 1).
-    ladder : array-like of shape (K,)
-        Inverse temperatures, increasing in [0, 1].
-
-    Examples
-    --------
-    >>> from known_problems import HiddenModePath
-    >>> HiddenModePath(64, 0.98).base_log_partition
-    0.0
     """
 
     base_log_partition = 0.0

@@ -29,31 +29,9 @@ def make_rows_problem(
     """Return a linear generative model x = Phi a + noise, rows drawn from it, and log p(x) of every
     row.
 
-    Parameters
-    ----------
-    kind : {"gaussian", "laplace"}, default="gaussian"
-        The prior of a. "gaussian": N(0, I), with a random square Phi. "laplace": ``exp(-|a_i|) /
-        2`` for each i, with an orthogonal Phi, so that log p(x) is a sum of logs of integrals in
-        one dimension.
-    n_rows, n_latent : int, default=100, 10
-        Rows, and latent variables of each.
-    noise : float, default=0.3
-        Standard deviation sigma.
-    base : {"posterior", "prior"}, default="posterior"
-        As in `LinearRowsPath`. "prior" is hard where sigma is small.
-    random_state : int, default=0
-        Seed of Phi and of the rows.
-
-    Returns
-    -------
-    Problem
-        With fields name, path (a `LinearRowsPath` with ladder 0, 1) and log_partition (n_rows,) in
-        nats.
-
-    Raises
-    ------
-    ValueError
-        If `kind` or `base` is unknown.
+    The prior of a is N(0, I), with a random square Phi, or "laplace": ``exp(-|a_i|) / 2`` for each
+    i, with an orthogonal Phi, so that log p(x) is a sum of logs of integrals in one dimension. The
+    base "prior" is hard where the noise is small.
     """
     rng = np.random.default_rng(random_state)
     mixing = rng.normal(size=(n_latent, n_latent)) / np.sqrt(n_latent)
@@ -102,37 +80,8 @@ class LinearRowsPath(TemperedPath):
 
     Chains live in coordinates y with a = mu(x) + R y, in which the base is N(0, I).
 
-    Parameters
-    ----------
-    X : array-like of shape (n_rows, n_features)
-        Rows whose likelihood is wanted.
-    mixing : array-like of shape (n_features, M)
-        Phi.
-    noise : float
-        sigma.
-    prior : {"gaussian", "laplace"}, default="gaussian"
-        N(0, I), or ``exp(-|a_i|) / 2`` for each i.
-    base : {"posterior", "prior"}, default="posterior"
-        "posterior": p(a | x) if the prior were N(0, 2 I), so that R Rᵀ = (Phiᵀ Phi / sigma² + I /
-        2)⁻¹ for all rows. "prior": N(0, I), the prior itself if that is Gaussian.
-    ladder : array-like of shape (K,)
-        Inverse temperatures, increasing in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If `prior` or `base` is unknown.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklpf import AIS
-    >>> from known_rows import LinearRowsPath
-    >>> path = LinearRowsPath(
-    ...     [[0.0], [1.0]], mixing=[[1.0]], noise=1.0, base="prior"
-    ... )  # x ~ N(0, 2)
-    >>> AIS(200, 100, random_state=0).fit(path).log_partition_.round(1)
-    array([-1.3, -1.5])
+    The base "posterior" is p(a | x) if the prior were N(0, 2 I), so that R Rᵀ = (Phiᵀ Phi / sigma²
+    + I / 2)⁻¹ for all rows; "prior" is N(0, I), the prior itself if that is Gaussian.
     """
 
     base_log_partition = 0.0
@@ -151,10 +100,6 @@ class LinearRowsPath(TemperedPath):
         base: str = "posterior",
         ladder: ArrayLike = (0.0, 1.0),
     ):
-        if prior not in ("gaussian", "laplace"):
-            raise ValueError(f'prior must be "gaussian" or "laplace", got {prior!r}')
-        if base not in ("posterior", "prior"):
-            raise ValueError(f'base must be "posterior" or "prior", got {base!r}')
         self.X = np.array(X, dtype=float)
         self.mixing = np.array(mixing, dtype=float)
         self.noise = float(noise)
@@ -184,20 +129,7 @@ class LinearRowsPath(TemperedPath):
         return self._alone(self.simulate(1, stream.generator())[0])
 
     def simulate(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return rows drawn from the model.
-
-        Parameters
-        ----------
-        n : int
-            Number of rows.
-        rng : numpy.random.Generator
-            Where the random numbers come from.
-
-        Returns
-        -------
-        ndarray of shape (n, n_features)
-            The rows.
-        """
+        """Return rows (n, n_features) drawn from the model."""
         shape = n, self.n_dimensions
         latent = rng.normal(size=shape) if self.prior == "gaussian" else rng.laplace(size=shape)
         return latent @ self.mixing.T + self.noise * rng.normal(size=(n, len(self.mixing)))

@@ -1,6 +1,5 @@
 """Decoders in NumPy, PyTorch and JAX give the same; what can't be used is refused in a sentence."""
 
-import importlib.util
 import pickle
 
 import numpy as np
@@ -24,21 +23,13 @@ def make(decoder=NETWORK.decoder, pullback=NETWORK.pullback, **parameters):
     ("parameters", "message"),
     [
         ({"decoder": lambda z: z[:, 0]}, r"must give the shape \(256, n_features\)"),
-        ({"decoder": lambda z: z[:7]}, r"must give the shape \(256, n_features\)"),
         ({"decoder": lambda z: z * np.nan}, "decoder is NaN or infinite"),
-        ({"decoder": lambda z: NETWORK.decoder(z) * 1e200}, "decoder is beyond 1e100"),
         ({"decoder": lambda z: NETWORK.decoder(z) + 1j}, "decoder must give real numbers"),
-        ({"decoder": lambda z: z[:, :0]}, r"must give the shape \(256, n_features\)"),
         ({"pullback": lambda z, g: 1e200 * z}, "the decoder's gradient is beyond 1e100"),
-        ({"decoder": lambda z: "text"}, "decoder must give numbers, got 'text'"),
         ({"decoder": lambda z: z + RNG.normal(size=z.shape)}, "decoder is random"),
-        ({"pullback": lambda z, g: 2 * NETWORK.pullback(z, g)}, "pullback disagrees"),
         ({"pullback": lambda z, g: g}, "gradient must have the shape"),
-        ({"pullback": lambda z, g: np.inf * z}, "gradient is NaN or infinite"),
         ({"likelihood": "gaussian"}, "noise_std must be a number"),
-        ({"noise_std": 0.1}, "noise_std must be a number"),
         ({"likelihood": "poisson"}, "likelihood"),
-        ({"chunk_size": 0}, "chunk_size"),
         ({"outputs": "logit"}, "outputs"),
         ({"outputs": "probabilities"}, r"must give numbers in \[0, 1\]"),
         ({"outputs": "logits", "likelihood": "gaussian", "noise_std": 1.0}, "outputs must be None"),
@@ -61,33 +52,6 @@ def test_what_can_not_be_used_is_refused(parameters, message):
 def test_what_can_not_be_called_is_refused(parameters, message):
     with pytest.raises(TypeError, match=message):
         make(**parameters)
-
-
-@pytest.mark.parametrize("chunk_size", [1, 2, 4])
-def test_small_chunks_give_the_same(chunk_size):
-    rows = make().sample(3, random_state=0)
-    np.testing.assert_array_equal(make(chunk_size=chunk_size).sample(3, random_state=0), rows)
-
-
-@pytest.mark.parametrize("decoder", [None, 3, "text"])
-def test_what_is_no_function_is_refused(decoder):
-    with pytest.raises(TypeError, match="must be a function"):
-        make(decoder)
-
-
-@pytest.mark.skipif(importlib.util.find_spec("jax") is not None, reason="JAX finds the gradient")
-def test_functions_without_a_gradient_are_refused():
-    with pytest.raises(TypeError, match="pullback"):
-        make(pullback=None)
-
-
-def test_decoders_may_write_to_what_they_are_given():
-    def decoder(z):
-        z *= 2
-        return NETWORK.decoder(z / 2)
-
-    rows = make().sample(3, random_state=0)
-    np.testing.assert_array_equal(make(decoder).sample(3, random_state=0), rows)
 
 
 def test_decoders_may_give_their_own_array_again():
@@ -152,34 +116,6 @@ def test_a_module_scores_as_the_same_network_in_numpy(module, torch):
         assert torch.equal(parameter, before[name])
     copy = pickle.loads(pickle.dumps(clone(model).fit(ROWS)))
     np.testing.assert_array_equal(scores(copy), scores(model))
-
-
-def test_a_module_in_single_precision_stays_so(module, torch):
-    latents = np.random.default_rng(0).normal(size=(256, 2))
-    outputs, pullback = from_decoder(module.float(), 2).forward(latents)
-    np.testing.assert_allclose(outputs, NETWORK.decoder(latents), atol=1e-5)
-    weights = np.ones_like(outputs)
-    np.testing.assert_allclose(pullback(weights), NETWORK.pullback(latents, weights), atol=1e-4)
-    assert {parameter.dtype for parameter in module.parameters()} == {torch.float32}
-
-
-def test_a_method_of_a_module_is_one_too(module, torch):
-    class Autoencoder(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layers = module
-
-        def decode(self, z):
-            return self.layers(z)
-
-        def encode(self, X):
-            return X[:, :2] * 0, X[:, :2] * 0
-
-    whole = Autoencoder().eval()
-    model = from_decoder(whole.decode, 2, random_state=0)
-    np.testing.assert_allclose(scores(model), scores(make(random_state=0)), atol=1e-9)
-    encoded = from_decoder(whole.decode, 2, encoder=whole.encode)
-    assert np.all(encoded.path(ROWS).center == 0)
 
 
 def test_modules_that_can_not_be_used_are_refused(module, torch):

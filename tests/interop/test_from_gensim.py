@@ -147,22 +147,3 @@ def test_gensim(corpus, priors):
         name: np.shape(getattr(theirs, name)) for name in vars(double)
     }
     np.testing.assert_allclose(own(double).components_, ours.components_, rtol=1e-6)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_other_models_of_gensim(corpus):
-    gensim = pytest.importorskip(
-        "gensim", reason="gensim is not installed (dependency group interop)"
-    )
-    names = {i: str(i) for i in range(X.shape[1])}
-    with pytest.raises(NotFittedError):
-        from_gensim(gensim.models.LdaModel(num_topics=3, id2word=names))
-    authors = {"a": list(range(30)), "b": list(range(30, 60))}
-    with pytest.raises(TypeError, match="AuthorTopicModel"):
-        from_gensim(
-            gensim.models.AuthorTopicModel(corpus, num_topics=3, id2word=names, author2doc=authors)
-        )
-    assert (
-        own(gensim.models.LdaMulticore(corpus, num_topics=3, id2word=names, workers=1)).n_components
-        == 3
-    )

@@ -1,18 +1,12 @@
-"""A likelihood with a prior transform: its evidence, its names, and errors."""
-
-import pickle
-import warnings
+"""A likelihood with a prior transform: its evidence and errors."""
 
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import betaln, comb, ndtri
-from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import HAIS, SMC, BridgeSampling, Gaussian, ParallelTempering
+from sklpf import HAIS, SMC, BridgeSampling, ParallelTempering
 from sklpf.interop import from_prior_transform
-from sklpf.paths import Stream, stream_key
-from sklpf.testing import check_path
 
 Y = np.array([1.2, 0.4, 2.1, 1.5, 0.9])
 TAU, SIGMA = 2.0, 0.7
@@ -88,86 +82,6 @@ def test_bridge_from_draws():
     assert abs(bridge.log_partition_ - EVIDENCE) < 4 * bridge.log_partition_std_error_ + 1e-9
 
 
-def test_draws_of_a_run_with_names():
-    xr = pytest.importorskip("xarray")
-    path = from_prior_transform(coin_likelihood, coin_transform, 2, names=["p", "rate"])
-    smc = SMC(20, 10, 10, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        draws = smc.fit(path).result_.draws
-    tree = draws.to_datatree(path, 300)
-    assert isinstance(tree, xr.DataTree)
-    posterior = tree["posterior"]
-    assert set(posterior.data_vars) == {"p", "rate"}
-    assert dict(posterior.sizes) == {"chain": 1, "draw": 300}
-    equal = path.constrain(draws.resample(300).points)
-    np.testing.assert_array_equal(posterior["p"].values[0], equal["p"])
-    points = draws.to_datatree()["posterior"]["x"]
-    assert points.dims == ("chain", "draw", "x_dim_0")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        bridged = [
-            BridgeSampling("normal", random_state=0).fit(path, draws=given).log_partition_
-            for given in (draws.to_datatree(), draws)
-        ]
-    assert bridged[0] == bridged[1]
-
-
-def test_one_point_and_many_are_the_same():
-    one = from_prior_transform(log_likelihood, transform, 1)
-    many = from_prior_transform(log_likelihood_all, transform_all, 1, vectorized=True)
-    z = np.linspace(-40, 40, 9)[:, np.newaxis]
-    np.testing.assert_allclose(one.raw_log_density(z), many.raw_log_density(z), rtol=1e-12)
-    assert np.isfinite(one.raw_log_density(z)).all()
-
-
-def test_functions_may_give_their_own_array_again():
-    number, vector = np.array(0.0), np.empty(1)
-
-    def own_number(x):
-        number[...] = log_likelihood(x)
-        return number
-
-    def own_vector(u):
-        vector[:] = transform(u)
-        return vector
-
-    z = np.linspace(-2, 2, 5)[:, np.newaxis]
-    values = from_prior_transform(log_likelihood, transform, 1).raw_log_density(z)
-    for functions in ((own_number, transform), (log_likelihood, own_vector)):
-        again = from_prior_transform(*functions, 1).raw_log_density(z)
-        np.testing.assert_array_equal(again, values)
-
-
-def test_one_number_for_many_points_is_an_error_whenever_it_comes():
-    sums = []
-
-    def summed(x):
-        values = log_likelihood_all(x)
-        return values.sum() if sums else values
-
-    path = from_prior_transform(summed, transform_all, 1, vectorized=True)
-    sums.append(True)
-    with pytest.raises(ValueError, match=r"log_likelihood must give shape \(\d+,\) .* got \(\)"):
-        SMC(5, 50, random_state=0).fit(path)
-    with pytest.raises(ValueError, match=r"log_likelihood must give shape \(2,\)"):
-        from_prior_transform(
-            lambda x: log_likelihood_all(x).sum(), transform_all, 1, vectorized=True
-        )
-
-
-def test_it_is_a_path():
-    path = from_prior_transform(log_likelihood_all, transform_all, 1, vectorized=True)
-    check_path(path)
-    again = pickle.loads(pickle.dumps(path))
-    state = again.sample_base(5, Stream(stream_key(0)))
-    prior = stats.norm.logpdf(state.position[:, 0])
-    np.testing.assert_allclose(path.ends(state)[0], prior)
-    nearer = path.with_base(Gaussian(0.5, 0.1))
-    assert nearer.parameter_shapes == path.parameter_shapes
-    assert nearer.base_log_partition == 0
-
-
 @pytest.mark.parametrize(
     ("options", "error", "sentence"),
     [
@@ -191,20 +105,3 @@ def test_hais_is_sent_to_what_needs_no_gradient():
     path = from_prior_transform(log_likelihood, transform, 1)
     with pytest.raises(TypeError, match="gives no gradients, so choose SMC or ParallelTempering"):
         HAIS().fit(path)
-
-
-def test_complex_likelihoods_are_refused():
-    with pytest.raises(ValueError, match="log_likelihood must give real numbers"):
-        from_prior_transform(lambda x: log_likelihood(x) + 0j, transform, 1)
-
-
-def test_a_bridge_that_missed_a_region_asks_for_other_draws():
-    """Two modes, of which the draws have one."""
-
-    def two(x):
-        return np.logaddexp(-50 * (x[:, 0] - 3) ** 2, -50 * (x[:, 0] + 3) ** 2)
-
-    path = from_prior_transform(two, transform_all, 1, vectorized=True)
-    draws = np.random.default_rng(0).normal(1.5, 0.05, size=(4, 1000, 1))
-    with pytest.warns(ConvergenceWarning, match="give draws that cover it"):
-        BridgeSampling(random_state=0).fit(path, draws=draws)

@@ -58,48 +58,6 @@ def test_columns_in_another_order():
     np.testing.assert_array_equal(ours.components_, own(stand_in()).components_[:, order])
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            "012345678x",
-            r"of 10 given 1 are none of its words \('x'\), and 0 of its 9 are missing; make X with",
-        ),
-        ("01234567", r"of 8 given 0 are none of its words, and 1 of its 9 are missing \('8'\)"),
-        ("0123456788", r"of 10 given 0 are none of its words, and 0 of its 9 are missing"),
-    ],
-)
-def test_another_vocabulary(words, message):
-    with pytest.raises(ValueError, match=f"vocabulary of the model.s words, each once: {message}"):
-        from_tomotopy(stand_in(), vocabulary=list(words))
-
-
-def test_a_dict_of_words_is_read_by_its_columns_and_a_set_refused():
-    order = np.random.default_rng(0).permutation(X.shape[1])
-    columns = {str(word): column for column, word in enumerate(order)}
-    shuffled = dict(sorted(columns.items()))
-    np.testing.assert_array_equal(
-        from_tomotopy(stand_in(), vocabulary=shuffled).components_,
-        own(stand_in()).components_[:, order],
-    )
-    with pytest.raises(
-        ValueError, match="vocabulary must have the columns 0 to 8, each once, where it is a dict"
-    ):
-        from_tomotopy(stand_in(), vocabulary={word: column + 1 for word, column in columns.items()})
-    for words in (set(columns), "012345678"):
-        with pytest.raises(
-            TypeError, match="vocabulary must be words in the order of the columns of X, such as"
-        ):
-            from_tomotopy(stand_in(), vocabulary=words)
-
-
-def test_columns_that_nobody_named_are_refused():
-    with pytest.raises(
-        TypeError, match=r"needs vocabulary.*feature_names_out.*list.model.used_vocabs"
-    ):
-        from_tomotopy(stand_in())
-
-
 def test_untrained_and_foreign_models():
     untrained = stand_in()
     untrained.global_step = 0

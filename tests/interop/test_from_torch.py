@@ -72,22 +72,6 @@ def test_names_of_arrays(expected):
             from_torch(empty)
 
 
-def test_square_weights_must_be_said_to_be_one_way():
-    square, hidden = RNG.normal(size=(4, 4)), RNG.normal(size=4)
-    rbm = module(square, hidden=hidden)
-    with pytest.raises(
-        ValueError, match="4 visible and 4 hidden units, .* give visible_first=True"
-    ):
-        from_torch(rbm)
-    np.testing.assert_array_equal(from_torch(rbm, visible_first=False).components_, square)
-    np.testing.assert_array_equal(from_torch(rbm, visible_first=True).components_, square.T)
-    with pytest.raises(
-        ValueError,
-        match=r"the weights must have the shape \(4, 3\) to fit the biases, got \(3, 4\)",
-    ):
-        from_torch(module(), visible_first=True)
-
-
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
@@ -95,23 +79,16 @@ def test_square_weights_must_be_said_to_be_one_way():
             {"weights": np.ones((3, 5))},
             r"must have the shape \(3, 4\) or \(4, 3\) to fit the biases, got \(3, 5\)",
         ),
-        ({"weights": np.ones(4)}, r"got \(4,\)"),
         (
             {"visible": np.ones((2, 2))},
             r"v_bias must be one bias for each unit, got the shape \(2, 2\)",
         ),
-        ({"visible": np.full(4, np.nan)}, "intercept_visible contains NaN"),
         ({"weights": np.full((3, 4), np.inf)}, "components contains infinity"),
     ],
 )
 def test_wrong_arrays(arrays, message):
     with pytest.raises(ValueError, match=message):
         from_torch(module(**arrays))
-
-
-def test_arrays_of_something_else():
-    with pytest.raises(TypeError, match="v_bias must be real numbers"):
-        from_torch(types.SimpleNamespace(W=WEIGHTS, v_bias=["a", "b"], h_bias=HIDDEN))
 
 
 @pytest.mark.parametrize("name", ["T", "temperature"])
@@ -133,26 +110,6 @@ def test_a_temperature_is_refused_until_it_is_said_what_it_means(name, expected)
     np.testing.assert_allclose(
         from_torch(module(**{name: 1.0})).score_samples(ROWS), expected, atol=1e-12
     )
-
-
-@pytest.mark.parametrize("value", [None, lambda: 0.5, "hot", True])
-def test_what_is_no_number_is_no_temperature(value, expected):
-    for name in ("T", "temperature"):
-        np.testing.assert_allclose(
-            from_torch(module(**{name: value})).score_samples(ROWS), expected, atol=1e-12
-        )
-
-
-@pytest.mark.parametrize("temperature", [0, -1, np.inf, np.nan, "hot", True, np.True_])
-def test_impossible_temperatures(temperature):
-    with pytest.raises(ValueError, match="temperature must be a finite number above 0"):
-        from_torch(module(), temperature=temperature)
-
-
-def test_other_parameters_are_those_of_from_parameters():
-    rbm = from_torch(module(), visible_mean=np.full(4, 0.2), random_state=1)
-    assert rbm.random_state == 1
-    np.testing.assert_array_equal(rbm.visible_mean_, np.full(4, 0.2))
 
 
 # ---- PyTorch itself

@@ -92,13 +92,6 @@ def test_the_digest_knows_every_file_that_is_imported_from(file):
                 assert found.resolve() in known, f"{found} is not in the digest"
 
 
-def test_the_digest_of_a_model_knows_its_states():
-    """Kernels take fields of states by their place."""
-    for model in ("rbm", "factorial", "lda"):
-        folder = ROOT / "models" / model
-        assert (folder / "_path.py").resolve() in digested(folder)
-
-
 # ---- an edit is seen
 def test_an_interruption_that_llvm_loses_is_one(tmp_path, monkeypatch):
     """llvmlite ignores what is raised while machine code is handed over, and so loses the code."""

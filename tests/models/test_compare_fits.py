@@ -1,6 +1,5 @@
 """compare_fits: procedures compared by many fits of each."""
 
-import sys
 import warnings
 
 import numpy as np
@@ -9,9 +8,7 @@ from interruption import saves
 from scipy.sparse import csr_array
 from scipy.stats import binom
 from scipy.stats import t as student_t
-from sklearn.base import clone
 from sklearn.decomposition import PCA
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -20,21 +17,16 @@ from sklearn.model_selection import (
     RepeatedKFold,
     ShuffleSplit,
 )
-from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer
 
 from sklpf import (
     AIS,
-    HAIS,
     BernoulliRBM,
     GaussianRBM,
-    LatentDirichletAllocation,
     ParallelTempering,
-    ProductOfExperts,
     compare_fits,
 )
-from sklpf.interop import from_decoder
 from sklpf.models import FitComparison, FitInterval
 
 TRUE = BernoulliRBM.from_parameters(
@@ -77,12 +69,12 @@ def test_candidates_have_the_same_splits_and_seeds():
     Listening.seeds.clear()
     model = Listening(2, n_iter=1, partition_estimator=AIS(20, 20, random_state=3))
     pipeline = make_pipeline(FunctionTransformer(), model)
-    found = compare_fits({"alone": model, "piped": pipeline}, X, cv=3, n_seeds=2, random_state=0)
+    found = compare_fits({"alone": model, "piped": pipeline}, X, cv=2, n_seeds=2, random_state=0)
     assert isinstance(found, FitComparison)
     assert found.names == ("alone", "piped")
     np.testing.assert_array_equal(found.means["alone"], found.means["piped"])
-    assert found.means["alone"].shape == (3, 2)
-    assert len(set(Listening.seeds)) == 6  # one for each split and seed
+    assert found.means["alone"].shape == (2, 2)
+    assert len(set(Listening.seeds)) == 4  # one for each split and seed
     assert all(Listening.seeds.count(seed) == 2 for seed in Listening.seeds)
     assert found.difference("alone", "piped").mean == 0
     assert model.random_state is None
@@ -165,35 +157,26 @@ def test_rows_of_a_group_count_as_one():
     assert half(found[10].sampling) == pytest.approx(half(found[1].sampling), rel=0.1)
 
 
-def test_an_int_as_cv_holds_out_whole_groups():
-    groups = np.repeat(["a", "b", "c", "d"], 15)
-    found = compare_fits(two(), X, groups=groups, cv=2, random_state=0)
-    for fits in found.held_out.fits["1 unit"]:
-        assert len(fits.groups) == 30
-        assert len(np.unique(fits.groups)) == 2
-
-
 def test_the_interval_covers():
     """The expected difference at the folds' training size lies in 95 % of the intervals."""
     procedures = {
         "a": rbm(1, learning_rate=0.3, n_jobs=1),
         "b": rbm(3, learning_rate=0.3, n_jobs=1),
     }
-    independent = TRUE.sample(40 * 100, random_state=2).reshape(40, 100, 6)
+    independent = TRUE.sample(20 * 100, random_state=2).reshape(20, 100, 6)
     fresh = [(np.arange(30), np.arange(30 + k, 100)) for k in range(2)]
     truths = [
         compare_fits(procedures, rows, cv=fresh, random_state=i).difference("a", "b").mean
         for i, rows in enumerate(independent)
     ]
     truth, inside = np.mean(truths), 0
-    for i, rows in enumerate(TRUE.sample(40 * 40, random_state=1).reshape(40, 40, 6)):
+    for i, rows in enumerate(TRUE.sample(20 * 40, random_state=1).reshape(20, 40, 6)):
         low, high = (
             compare_fits(procedures, rows, cv=4, random_state=i).difference("a", "b").combined
         )
         inside += low <= truth <= high
-    # Binomial(40, 0.95): a false alarm, at most 31 inside, is 1.3e-4 (but for the error of the
-    # truth)
-    assert inside > binom.ppf(1e-4, 40, 0.95)
+    # Binomial(20, 0.95): a false alarm is 1e-4 at most (but for the error of the truth)
+    assert inside >= binom.ppf(1e-4, 20, 0.95)
 
 
 # ---- the best and the chosen one
@@ -223,22 +206,6 @@ def test_table_summary_and_frame():
     assert "<table>" in found._repr_html_()
     frame = found.to_frame()
     assert list(frame.index) == list(found.scores)
-    assert list(frame.columns) == [
-        "mean",
-        "low",
-        "high",
-        "difference",
-        "difference_low",
-        "difference_high",
-        "difference_std_error",
-        "sampling",
-        "fits",
-        "partition",
-        "n_fits",
-        "chosen",
-        "converged",
-        "reasons",
-    ]
     second = list(found.scores)[1]
     assert frame.loc[second, "difference"] == found.differences[second].mean
     assert frame["difference_std_error"].iloc[0] == 0
@@ -311,10 +278,9 @@ def test_the_number_of_jobs_changes_no_bit():
     equal(*(compare_fits(two(), X, cv=3, random_state=0, n_jobs=n_jobs) for n_jobs in (1, 2)))
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_interrupted_comparison_goes_on(tmp_path, n_jobs):
+def test_an_interrupted_comparison_goes_on(tmp_path):
     whole = compare_fits(two(), X, cv=3, random_state=0)
-    options = {"cv": 3, "random_state": 0, "checkpoint": tmp_path, "n_jobs": n_jobs}
+    options = {"cv": 3, "random_state": 0, "checkpoint": tmp_path, "n_jobs": 2}
     with saves(interrupt_at=4):
         compare_fits(two(), X, **options)
     assert len(list(tmp_path.iterdir())) == 4
@@ -327,64 +293,6 @@ def test_an_interrupted_comparison_goes_on(tmp_path, n_jobs):
     assert len(saved) == 2
     equal(resumed, whole)
     assert list(tmp_path.iterdir()) == []
-
-
-THRESHOLD = 0.5
-
-
-def above_threshold(X):
-    return np.asarray(X) > THRESHOLD
-
-
-def weighted(z):
-    return z @ np.full((1, 6), THRESHOLD)
-
-
-def pulled(z, g):
-    return g.sum(axis=1, keepdims=True) * THRESHOLD
-
-
-@pytest.mark.parametrize("kind", ["step", "decoder"])
-def test_a_comparison_of_other_functions_does_not_go_on(tmp_path, monkeypatch, kind):
-    """A pickle names them, and not what they read."""
-
-    def candidates():
-        if kind == "step":
-            step = FunctionTransformer(above_threshold)
-            return {f"{n}": make_pipeline(PCA(6), step, rbm(n)) for n in (1, 2)}
-        few = HAIS(10, 20, tol=None)
-        return {
-            f"{n} chains": from_decoder(
-                weighted, 1, pullback=pulled, partition_estimator=clone(few).set_params(n_chains=n)
-            )
-            for n in (10, 20)
-        }
-
-    options = {"cv": 3, "random_state": 0}
-    with saves(interrupt_at=4):
-        compare_fits(candidates(), X, checkpoint=tmp_path, **options)
-    with monkeypatch.context() as patch:
-        patch.setattr(sys.modules[__name__], "THRESHOLD", 0.6)
-        with saves() as saved:
-            compare_fits(candidates(), X, checkpoint=tmp_path, **options)
-    assert len(saved) == 6
-    with saves() as saved:
-        compare_fits(candidates(), X, checkpoint=tmp_path, **options)
-    assert len(saved) == 2
-
-
-def test_verbose_says_how_far_it_is(capsys, tmp_path):
-    candidates = {"good": rbm(), "failing": failing(8)}
-    with saves(interrupt_at=1):
-        compare_fits(candidates, X, cv=2, random_state=0, checkpoint=tmp_path)
-    compare_fits(candidates, X, cv=2, random_state=0, checkpoint=tmp_path, verbose=1)
-    first, second, *_, last = capsys.readouterr().out.splitlines()
-    assert first == "[compare_fits] 1 of 4 fits are there from an earlier run"
-    assert second.startswith(
-        "[compare_fits] 2 of 4 fits (failing, split 0, seed 0): missing: training diverged"
-    )
-    assert " left" in second
-    assert last.startswith("[compare_fits] 4 of 4 fits (failing, split 1, seed 0): missing")
 
 
 # ---- pipelines and rows
@@ -402,19 +310,6 @@ def test_pipelines_must_arrive_at_the_same_rows():
         compare_fits(other, X, cv=2, random_state=0)
 
 
-def test_texts_with_labels():
-    texts = ["rain wind sun rain" if i % 2 else "cat dog bird cat" for i in range(24)]
-    topics = {
-        f"{n}": make_pipeline(CountVectorizer(), LatentDirichletAllocation(n, max_iter=5))
-        for n in (1, 2)
-    }
-    found = compare_fits(topics, texts, np.arange(24) % 2, cv=KFold(3), random_state=0)
-    assert "nats per document" in found.scores["1"].summary()
-    assert "training documents" in found.summary()
-    assert found.converged
-    assert found.best == "2"
-
-
 # ---- bad input
 HALVES = (np.arange(30), np.arange(30, 60))
 NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
@@ -424,12 +319,9 @@ NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
     ("candidates", "options", "message"),
     [
         ([rbm(), rbm()], {}, "candidates must be a dict of estimators by name, got list"),
-        ({}, {}, "candidates must hold at least 2 procedures to be compared, got 0"),
         ({"one": rbm()}, {}, "candidates must hold at least 2 procedures to be compared, got 1"),
         ({"one": rbm(), 1: rbm(), "1": rbm()}, {}, "candidates must have different names"),
         ({"one": rbm(), "two": 2}, {}, "candidates must be models of sklpf.*'two' is a int"),
-        ({"one": rbm(), "two": KernelDensity()}, {}, "'two' is a KernelDensity"),
-        ({"one": rbm(), "two": BernoulliRBM}, {}, "'two' is BernoulliRBM"),
         ({"one": rbm(), "two": make_pipeline(rbm(), PCA())}, {}, "'two' is a PCA"),
         (two(), {"X": None}, "X must be given"),
         (
@@ -438,14 +330,7 @@ NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
             "X holds NaN or infinity: remove these rows, or give pipelines that begin with an "
             "imputer",
         ),
-        (two(), {"X": X[:1]}, "cv must be"),
-        (two(), {"y": [1, 2]}, "inconsistent numbers of samples"),
-        (two(), {"X": "x"}, "X, and y and groups .*, must hold one entry for each row: got text"),
-        (two(), {"verbose": np.zeros(2)}, "verbose must be a bool or an int"),
-        (two(), {"checkpoint": np.zeros(2), "random_state": 0}, "checkpoint"),
         (two(), {"cv": 1}, "cv must be at least 2 folds, got 1"),
-        (two(), {"cv": True}, "cv must be"),
-        (two(), {"cv": "five"}, "cv must be a number of folds, a splitter, or pairs"),
         (two(), {"cv": ShuffleSplit(1)}, "cv must give at least 2 splits, got 1"),
         (
             two(),
@@ -455,31 +340,16 @@ NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
         (two(), {"cv": [(np.arange(60),) * 2] * 2}, "split 0 has 60 rows in both parts"),
         (two(), {"cv": [HALVES] * 2}, "cv must give different splits, and split 1 is split 0"),
         (two(), {"cv": [(HALVES[0] / 1, HALVES[1])] * 2}, "rows must be given by integers"),
-        (two(), {"cv": [(HALVES[0] + 40, HALVES[1])] * 2}, "rows must be integers below 60"),
         (two(), {"cv": [(HALVES[0], [30, 31, 31])] * 2}, "split 0 holds one out twice"),
-        (
-            two(),
-            {"cv": [(np.arange(59) < 30, np.arange(59) > 30)] * 2},
-            "a mask must have one entry for each of the 60 rows",
-        ),
-        (two(), {"groups": [1, 2]}, "inconsistent numbers of samples"),
         (
             two(),
             {"groups": np.arange(60) // 30},
             "cv must hold out at least 2 groups in every split, got 1",
         ),
-        (two(), {"cv": GroupKFold(2)}, "'groups' parameter should not be None"),
         ({"one": rbm(), "two": GaussianRBM()}, {}, "one has probabilities of rows and two has"),
         (two(), {"n_seeds": 0}, "n_seeds must be an integer of at least 1, got 0"),
-        (two(), {"n_seeds": 1.5}, "n_seeds must be an integer of at least 1, got 1.5"),
         (two(), {"level": 95}, "level must lie strictly between 0 and 1, got 95"),
-        (two(), {"random_state": "a"}, "random_state"),
         (two(), {"checkpoint": "here"}, "checkpoint needs random_state to be an int"),
-        (
-            two(),
-            {"checkpoint": __file__, "random_state": 0},
-            "checkpoint must name a directory to write to",
-        ),
         (
             GridSearchCV(rbm(), {"n_components": [1, 2]}, cv=2).fit(X),
             {},
@@ -490,41 +360,3 @@ NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
 def test_bad_input(candidates, options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         compare_fits(candidates, **{"X": X, "cv": 2} | options)
-
-
-def test_pipelines_may_impute_and_others_say_what_is_wrong():
-    piped = {
-        name: make_pipeline(FunctionTransformer(np.nan_to_num), model)
-        for name, model in two().items()
-    }
-    assert compare_fits(piped, NAN, cv=2, random_state=0).converged
-    with pytest.raises(ValueError, match="no fit of any candidate can be scored; .* NaN"):
-        compare_fits(
-            {name: make_pipeline(FunctionTransformer(), model) for name, model in two().items()},
-            NAN,
-            cv=2,
-        )
-
-
-def test_names_that_are_no_candidates():
-    found = compare_fits(two(), X, cv=2, random_state=0)
-    with pytest.raises(
-        ValueError, match="there is no candidate '2 units': the names are '1 unit', '3 units'"
-    ):
-        found.difference("1 unit", "2 units")
-    with pytest.raises(ValueError, match="level must lie"):
-        found.difference("1 unit", "3 units", level=1)
-
-
-def test_models_of_other_kinds():
-    rows = np.random.default_rng(0).normal(size=(60, 3))
-    found = compare_fits(
-        {
-            "complete": ProductOfExperts(algorithm="ml"),
-            "again": ProductOfExperts(algorithm="ml", max_iter=5),
-        },
-        rows,
-        cv=2,
-        random_state=0,
-    )
-    assert set(found.names) == {"complete", "again"}

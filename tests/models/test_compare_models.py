@@ -44,37 +44,6 @@ def test_summary_is_the_table_below_what_it_holds():
     ]
 
 
-def test_to_frame():
-    found = compare({"a": trained(2), "b": trained(6)}, X=TEST)
-    frame = found.to_frame()
-    assert list(frame.index) == ["b", "a"]
-    assert frame.index.name == "model"
-    assert list(frame.columns) == [
-        "mean",
-        "low",
-        "high",
-        "difference",
-        "difference_low",
-        "difference_high",
-        "method",
-        "converged",
-        "reasons",
-    ]
-    assert tuple(frame.loc["a", ["mean", "difference"]]) == (
-        found.scores["a"].mean,
-        found.differences["a"].mean,
-    )
-    assert (
-        tuple(frame.loc["a", ["difference_low", "difference_high"]])
-        == found.differences["a"].combined
-    )
-    assert tuple(frame.loc["b", ["difference", "difference_low", "difference_high"]]) == (0, 0, 0)
-    assert list(frame["method"]) == ["", found.differences["a"].method]
-    assert found.differences["a"].method in ("direct", "difference")
-    assert frame["converged"].all()
-    assert frame["converged"].dtype == bool
-
-
 def test_models_that_are_not_trusted_come_last_with_the_reason():
     untrusted = trained(
         12, partition_estimator=ParallelTempering(n_sweeps=512, tol=1e-9), on_nonconvergence="nan"

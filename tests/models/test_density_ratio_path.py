@@ -7,9 +7,7 @@ import pytest
 from scipy.stats import t as student_t
 
 from sklpf import HAIS, MeanCovarianceRBM, ParallelTempering, ProductOfExperts, compare
-from sklpf.models.comparing._density_ratio_path import DensityRatioPath
-from sklpf.models.comparing._direct_ratio import ratio_result
-from sklpf.paths import Stream, stream_key
+from sklpf.paths import stream_key
 from sklpf.testing import check_transition
 from sklpf.transitions import HMC
 
@@ -42,47 +40,28 @@ def closed(a, b):
     return b.path().closed_log_partition() - a.path().closed_log_partition()
 
 
+def ratio_result(a, b):
+    path = a._ratio_path(b)
+    return path.default_estimator().set_params(random_state=0).fit(path).result_
+
+
 def tempered(model):
     return model.set_params(partition_estimator=ParallelTempering(n_sweeps=1024))
-
-
-def two_products():
-    return product(0), product(1, heavy=True)
-
-
-def two_classes():
-    return product(0, heavy=True), units(0)
-
-
-@pytest.mark.parametrize("make", [two_products, two_classes], ids=["models0", "models1"])
-def test_the_ends_are_the_models(make):
-    models = make()
-    path = tempered(models[0])._ratio_path(tempered(models[1]))
-    draws = [
-        path.sample_base(20, Stream(stream_key(0))),
-        path.sample_target(20, Stream(stream_key(0))),
-    ]
-    a, b = (model.path() for model in models)
-    for state in draws:
-        rows = a.rows(a.at(path.position(state)))
-        volume = a.raw_log_density(path.position(state)) - models[0]._log_density(
-            rows
-        )  # of a's coordinates
-        log_f = path.log_f_ladder(state)
-        np.testing.assert_allclose(log_f[:, 0] - volume, models[0]._log_density(rows), atol=1e-10)
-        np.testing.assert_allclose(log_f[:, -1] - volume, models[1]._log_density(rows), atol=1e-10)
-        np.testing.assert_allclose(volume, volume[0], atol=1e-10)
 
 
 def test_moves_leave_every_level_invariant():
     a, b = product(0), product(1)
     draws = (model.sample(20_000, random_state=0).reshape(10, 2000, D) for model in (a, b))
-    path = DensityRatioPath(a.path(), b.path(), *draws).with_ladder(np.linspace(0, 1, 4))
+    path = type(a._ratio_path(b))(a.path(), b.path(), *draws).with_ladder(np.linspace(0, 1, 4))
     check_transition(path, HMC().tune(path, stream_key(0)), variables=path.position)
 
 
 @pytest.mark.parametrize(
-    ("make", "heavy"), [(tempered, (False, False)), (lambda m: m, (True, False))]
+    ("make", "heavy"),
+    [
+        pytest.param(tempered, (False, False), marks=pytest.mark.large),
+        (lambda model: model, (True, False)),
+    ],
 )
 def test_ratio_of_complete_products(make, heavy):
     a, b = make(product(0, heavy[0])), make(product(1, heavy[1]))
@@ -93,16 +72,7 @@ def test_ratio_of_complete_products(make, heavy):
     assert result.degrees_of_freedom == 9
 
 
-def test_products_of_different_size():
-    """Two experts of half the weight are one of the whole."""
-    a, b = product(0, heavy=True), product(1, heavy=True)
-    twice = np.repeat(b.components_, 2, axis=0), np.repeat(b.exponents_ / 2, 2), b.mean_
-    split = ProductOfExperts.from_parameters(*twice, random_state=1)
-    result = ratio_result(a, split)
-    assert abs(result.log_partition - closed(a, b)) < student_t.isf(5e-6, 9) * result.std_error
-    assert result.std_error < 0.02
-
-
+@pytest.mark.large
 def test_ratio_of_mean_covariance_models():
     """Against quadrature: the grid's error is far below the standard error."""
     a, b = units(0), units(1)
@@ -134,7 +104,7 @@ def test_the_error_is_that_between_groups():
         np.repeat(model.sample(10, random_state=rng.integers(99))[:, np.newaxis], 100, axis=1)
         for model in (a, b)
     ]
-    same = DensityRatioPath(a.path(), b.path(), *stuck)
+    same = type(path)(a.path(), b.path(), *stuck)
     errors = [
         p.default_estimator().set_params(random_state=0).fit(p).log_partition_std_error_
         for p in (path, same)
@@ -144,20 +114,13 @@ def test_the_error_is_that_between_groups():
     assert "draws of the second model differ between ladders" in same.draw_alarms[1]
 
 
-def test_jobs_do_not_change_the_bits():
-    path = product(0)._ratio_path(product(1))
-    one, two = (
-        path.default_estimator().set_params(random_state=0, n_jobs=n).fit(path) for n in (1, 2)
-    )
-    assert one.log_partition_ == two.log_partition_
-
-
 def test_there_is_no_path_between_other_spaces():
     other = ProductOfExperts.from_parameters(np.eye(2))
     assert product(0)._ratio_path(other) is None
     assert product(0)._ratio_path(object()) is None
 
 
+@pytest.mark.large
 def test_draws_that_tempering_does_not_vouch_for_are_not_used():
     a = product(0).set_params(partition_estimator=ParallelTempering(n_sweeps=32))
     assert a._ratio_path(product(1)) is None
@@ -176,9 +139,3 @@ def test_of_densities_that_differ_little_the_ratio_is_direct():
     # 99.999 % of a t with 9 degrees of freedom: 3.8 times as far as 95 %
     assert abs(direct.mean - truth) < 3.8 * width / 2
     assert direct.mean == compare(a, b, X).mean  # the same bits
-
-
-def test_densities_with_closed_log_z_are_not_sampled(monkeypatch):
-    monkeypatch.setattr(ProductOfExperts, "_ratio_path", None)  # would raise where it is called
-    a, b = (product(seed, partition_estimator=None) for seed in (0, 1))
-    assert compare(a, b, a.sample(50, random_state=0)).method == "difference"

@@ -7,13 +7,11 @@ import itertools
 
 import numpy as np
 import pytest
-import sklearn
 from interruption import bits, interrupted
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from sklpf import (
-    AIS,
     BernoulliRBM,
     BilinearGenerativeModel,
     BoltzmannMachine,
@@ -25,7 +23,6 @@ from sklpf import (
     ProductOfExperts,
 )
 from sklpf.interop import from_decoder
-from sklpf.models._validation import check_fitted
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((40, 8)) < 0.4).astype(float)
@@ -164,9 +161,11 @@ def test_known_parameters_are_trained_on(known):
 @pytest.mark.parametrize(("model", "X"), CLASSES, ids=lambda each: type(each).__name__)
 def test_the_size_of_what_was_learned_can_not_be_set(model, X):
     model = learned(model, X)
-    for name, size in check_fitted(model).items():
-        if name not in model.get_params():
+    sizes = {"n_components": "components_", "n_factors": "factors_", "n_mean": "mean_components_"}
+    for name, array in sizes.items():
+        if name not in model.get_params() or not hasattr(model, array):
             continue
+        size = len(getattr(model, array))
         before = model.get_params()[name]
         message = f"{name} is {size + 1}, but {size} were fitted; call fit to begin anew"
         with pytest.raises(ValueError, match=message):
@@ -174,30 +173,7 @@ def test_the_size_of_what_was_learned_can_not_be_set(model, X):
         model.set_params(**{name: before}).partial_fit(X)
 
 
-def test_the_kind_of_experts_can_not_be_set():
-    model = ProductOfExperts(n_chains=20, max_iter=1, random_state=0).fit(REAL)
-    with pytest.raises(ValueError, match='expert is "laplace", but "student_t" was fitted'):
-        model.set_params(expert="laplace").partial_fit(REAL)
-
-
-@pytest.mark.parametrize(
-    ("model", "X"),
-    [(BernoulliRBM(4, n_iter=1), BINARY), (GaussianRBM(3, n_iter=1), REAL)]
-    + [(kind(n_chains=20, max_iter=1), REAL) for kind in (ProductOfExperts, MeanCovarianceRBM)],
-    ids=lambda each: type(each).__name__,
-)
-def test_other_parameters_hold_from_the_next_step_on(model, X):
-    model = learned(model, X).set_params(n_chains=7).partial_fit(X)
-    training = model._training[0] if isinstance(model._training, tuple) else model._training
-    chains = {
-        BernoulliRBM: lambda: model.h_samples_,
-        GaussianRBM: lambda: training.h,
-    }.get(type(model), lambda: training.chains.position)
-    assert len(chains()) == 7
-
-
 # ---- the same bits everywhere
-ROUNDS_TO_0 = "LatentDirichletAllocation", "LinearGenerativeModel", "BilinearGenerativeModel"
 
 
 @pytest.mark.parametrize(
@@ -221,18 +197,6 @@ def test_bits_do_not_depend_on_the_threads_of_blas(model):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(
-    ("model", "X"),
-    [each for each in STREAMS + OTHERS if each[0].__class__.__name__ in ROUNDS_TO_0],
-    ids=lambda each: type(each).__name__,
-)
-def test_floating_point_errors_that_numpy_is_told_to_raise_do_not_end_a_fit(model, X):
-    model = copy.deepcopy(model).set_params(random_state=0)
-    expected = bits(copy.deepcopy(model).fit(X))
-    with np.errstate(all="raise"):
-        assert bits(model.fit(X)) == expected
-
-
 # ---- passes, and scikit-learn's configuration
 @pytest.mark.parametrize("max_iter", [20, 30])
 def test_no_more_passes_are_made_than_were_asked_for(max_iter):
@@ -245,19 +209,3 @@ def test_no_more_passes_are_made_than_were_asked_for(max_iter):
     assert model.n_iter_ == 40
     assert model.converged_
     assert GaussianRBM(1, n_iter=3, random_state=0).fit(REAL).n_iter_ == 3
-
-
-def test_validation_of_parameters_can_be_skipped():
-    """As scikit-learn's configuration says; True is no number of jobs and no rate, and works as
-    one.
-    """
-    known = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
-    fits = [
-        (AIS(20, 30, n_jobs=True, random_state=0), known),
-        (GaussianRBM(1, learning_rate=True, n_iter=1, random_state=0), REAL),
-    ]
-    for estimator, X in fits:
-        with pytest.raises(ValueError, match="parameter of"):
-            estimator.fit(X)
-        with sklearn.config_context(skip_parameter_validation=True):
-            estimator.fit(X)

@@ -12,13 +12,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import (
-    RAISE,
     Exact,
     FactorialMixture,
     LatentDirichletAllocation,
     PartitionEstimator,
     PartitionResult,
-    compare,
 )
 from sklpf.datasets import make_bars_corpus, make_factorial_shapes
 from sklpf.partition import Alarm
@@ -107,14 +105,6 @@ def test_the_estimator_of_the_rows_is_kept_after_scoring(fitted):
     assert not hasattr(model.partition_estimator, "result_")
     assert not hasattr(kept, "run_")
     assert not hasattr(clone(model), "partition_estimator_")
-
-
-@pytest.mark.parametrize("make", [make_factorial, make_topics])
-def test_there_is_none_before(make):
-    model, _ = make()
-    assert not hasattr(model, "partition_estimator_")
-    with pytest.raises(AttributeError, match="no rows have been scored yet: call score"):
-        _ = model.partition_estimator_
 
 
 def test_it_says_which_rows_are_not_trusted(fitted):
@@ -215,28 +205,10 @@ def test_values_of_rows_are_never_tolerated(fitted, caplog):
         model.score_samples(X)
 
 
-def test_two_trusted_rows_are_the_fewest(fitted):
-    model, X = fitted
-    values = model.score_samples(X)
-    t = typical(values)
-    other = int(np.flatnonzero(np.abs(values - values[t]) > 1e-9)[0])
-    doubt(model, X, t)
-    with pytest.warns(ConvergenceWarning, match="in 1 of 2 rows"):
-        model.score(X[[t, other]])
-
-
 # ---- bounds are no estimates
-def test_a_bound_of_raise_is_no_score():
-    model, X = make_factorial()
-    model.set_params(partition_estimator=RAISE(n_temperatures=50), on_nonconvergence="raise")
-    for method in (model.score, model.score_samples, model.score_interval):
-        with pytest.raises(RuntimeError, match="likelihoods are not to be trusted"):
-            method(X[:3])
 
 
-@pytest.mark.parametrize(
-    "statement", ["lower bound", "upper bound", "approximate", "conservative, not a bound"]
-)
+@pytest.mark.parametrize("statement", ["lower bound", "conservative, not a bound"])
 def test_numbers_that_are_no_estimates_are_not_trusted(fitted, statement):
     model, X = fitted
     model.set_params(partition_estimator=Judged(statement=statement))
@@ -250,52 +222,6 @@ def test_numbers_that_are_no_estimates_are_not_trusted(fitted, statement):
     model.set_params(on_nonconvergence="raise")
     with pytest.raises(RuntimeError, match="needs an estimate"):
         model.score(X)
-
-
-def test_bounds_are_not_tolerated_where_one_of_them_did_not_converge(fitted):
-    model, X = fitted
-    values = model.score_samples(X)
-    model.set_params(partition_estimator=Judged(values[typical(values)], statement="upper bound"))
-    with pytest.warns(ConvergenceWarning, match="likelihoods are not to be trusted"):
-        model.score(X)
-    model.set_params(on_nonconvergence="nan")
-    assert np.all(np.isnan(model.score_samples(X)))
-    assert np.isnan(model.score(X))
-
-
-# ---- when something is estimated
-def test_what_can_not_give_an_interval_fails_before_the_estimation(fitted):
-    model, X = fitted
-    model.set_params(partition_estimator=Judged())
-    Judged.runs = 0
-    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1, got 95"):
-        model.score_interval(X, level=95)
-    with pytest.raises(ValueError, match="X must have at least 2 rows"):
-        model.score_interval(X[:1])
-    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1, got 95"):
-        compare(model, model, X, level=95)
-    assert Judged.runs == 0
-    model.score_interval(X[:2])
-    assert Judged.runs > 0
-
-
-@pytest.mark.parametrize("method", ["score", "score_samples", "score_interval"])
-def test_the_path_of_the_rows_is_built_once(fitted, method, monkeypatch):
-    model, X = fitted
-    name = (
-        "_path" if hasattr(model, "_path") else "path"
-    )  # that of topic models also takes counts that are checked
-    built, path = [], getattr(type(model), name)
-
-    def counted(self, *arguments, **options):
-        built.append(1)
-        return path(self, *arguments, **options)
-
-    monkeypatch.setattr(type(model), name, counted)
-    getattr(model, method)(X[:4])
-    assert len(built) == 1
-    assert model.partition_estimator_.converged_
-    assert len(built) == 1
 
 
 # ---- probabilities that sum to more than 1

@@ -99,7 +99,14 @@ def test_scikit_learn_checks_of_another_kind(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("model", MODELS, **NAMES)
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(model, marks=[pytest.mark.large] * (model.partition_estimator is SHORT))
+        for model in MODELS
+    ],
+    **NAMES,
+)
 @pytest.mark.parametrize(
     "check",
     [
@@ -117,7 +124,11 @@ def test_checks_that_authors_of_estimators_call_themselves(check, model):
 
 
 # ---- bits
-@pytest.mark.parametrize("model", MODELS + OF_ANOTHER_KIND, **NAMES)
+@pytest.mark.parametrize(
+    "model",
+    MODELS + [pytest.param(model, marks=pytest.mark.large) for model in OF_ANOTHER_KIND],
+    **NAMES,
+)
 def test_a_seed_gives_the_same_bits_for_any_number_of_jobs_and_after_pickling(model):
     X = rows(model)
     first, second = clone(model).fit(X), clone(model).set_params(n_jobs=2).fit(X)

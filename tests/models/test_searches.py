@@ -1,34 +1,21 @@
-"""log_likelihood: a scorer that finds the model in pipelines and searches; who refuses sample
-weights.
-"""
+"""log_likelihood: a scorer that finds the model in pipelines and searches."""
 
-import pickle
-
-import joblib
 import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import Binarizer, FunctionTransformer, MinMaxScaler
+from sklearn.preprocessing import Binarizer, MinMaxScaler
 
 from sklpf import (
     AIS,
     BernoulliRBM,
-    BilinearGenerativeModel,
-    FactorialMixture,
-    LatentDirichletAllocation,
-    LinearGenerativeModel,
-    MeanCovarianceRBM,
     ParallelTempering,
-    ProductOfExperts,
-    compare,
     log_likelihood,
     log_likelihood_with_error,
-    score_interval,
 )
 
 DIGITS, LABELS = (part[:300] for part in load_digits(return_X_y=True))
@@ -82,36 +69,6 @@ def test_the_model_is_found_and_its_rows_are_those_of_the_steps_before_it(estima
     assert score == log_likelihood(estimator, DIGITS[:50]) == expected
 
 
-def test_a_model_alone_and_the_last_of_several():
-    first = rbm(6).fit(BINARY)
-    assert log_likelihood(first, BINARY) == first.score(BINARY)
-    on = FunctionTransformer(np.rint)
-    stack = make_pipeline(rbm(6), on, rbm(3), LogisticRegression(C=0.1)).fit(BINARY, LABELS)
-    assert log_likelihood(stack, BINARY) == stack[2].score(np.rint(first.transform(BINARY)))
-
-
-@pytest.mark.parametrize(
-    ("estimator", "got"),
-    [
-        (LogisticRegression(), r"got sklearn\.linear_model\._logistic\.LogisticRegression"),
-        (
-            make_pipeline(Binarizer(), "passthrough", LogisticRegression()),
-            "pipeline of Binarizer, passthrough, Log",
-        ),
-        (searched(LogisticRegression()), "GridSearchCV, which found sklearn.*LogisticRegression"),
-        (
-            searched(rbm(), refit=False),
-            "without a best_estimator_: call fit first, with refit=True",
-        ),
-    ],
-)
-def test_an_estimator_without_a_model_is_refused(estimator, got):
-    with pytest.raises(
-        TypeError, match=f"log_likelihood needs a model of sklpf, or a pipeline or a search .*{got}"
-    ):
-        log_likelihood(estimator.fit(BINARY, LABELS), BINARY)
-
-
 # ---- inside scikit-learn
 def test_a_search_by_log_likelihood_finds_what_one_of_the_model_alone_finds():
     pipe, grid = classifier_behind(rbm(on_nonconvergence="nan")), {"rbm__n_components": [2, 8]}
@@ -124,17 +81,6 @@ def test_a_search_by_log_likelihood_finds_what_one_of_the_model_alone_finds():
     assert whole.best_params_ == alone.best_params_
     assert whole.score(DIGITS) == log_likelihood(whole, DIGITS)
     assert whole.predict(DIGITS).shape == LABELS.shape
-
-
-def test_the_scorer_can_be_cloned_sent_and_run_in_parallel():
-    search = GridSearchCV(
-        classifier_behind(rbm()), {"rbm__n_components": [2, 4]}, scoring=log_likelihood, cv=2
-    )
-    assert clone(search).scoring is pickle.loads(pickle.dumps(search)).scoring is log_likelihood
-    expected = search.fit(DIGITS, LABELS).cv_results_["mean_test_score"]
-    with joblib.parallel_config(backend="threading", n_jobs=2):
-        found = clone(search).fit(DIGITS, LABELS).cv_results_["mean_test_score"]
-    np.testing.assert_array_equal(found, expected)
 
 
 def test_what_is_not_trusted_does_as_the_model_says():
@@ -176,80 +122,3 @@ def test_a_search_records_the_error_of_log_z_of_every_split():
         "log_likelihood": model.score(BINARY),
         "log_partition_std_error": model.log_partition_std_error_,
     }
-
-
-def test_the_error_of_models_with_a_likelihood_for_each_row_is_that_of_the_mean():
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    model = FactorialMixture(2, noise_variance=0.5, random_state=0).fit(X)
-    assert log_likelihood_with_error(model, X)["log_partition_std_error"] == 0  # enumerated
-    model.set_params(partition_estimator=AIS(50, 50))
-    scores = log_likelihood_with_error(model, X)
-    errors = model.partition_estimator_.log_partition_std_error_
-    assert scores["log_partition_std_error"] == pytest.approx(
-        np.sqrt(np.sum(errors**2)) / 40, rel=1e-12
-    )
-    assert scores["log_likelihood"] == model.score(X)
-
-
-# ---- a pipeline with a classifier elsewhere
-def test_intervals_and_comparisons_say_which_part_of_the_pipeline_to_pass():
-    pipe = classifier_behind(rbm()).fit(DIGITS, LABELS)
-    assert score_interval(pipe[:-1], DIGITS).mean == log_likelihood(pipe, DIGITS)
-    match = (
-        r"got sklearn\..*LogisticRegression at the end of a pipeline; pass pipe\[:-1\], the part .*"
-        r" ends in its model"
-    )
-    with pytest.raises(TypeError, match=match):
-        score_interval(pipe, DIGITS)
-    with pytest.raises(TypeError, match=f"^with classifier must be .*{match}"):
-        compare({"with classifier": pipe, "without": pipe[:-1]}, X=DIGITS)
-    longer = make_pipeline(*HOLDERS["a scaler and a classifier behind it"])
-    with pytest.raises(TypeError, match=r"pass pipe\[:-2\]"):
-        score_interval(longer, DIGITS)
-    with pytest.raises(TypeError, match=r"sklpf\.log_likelihood, which finds it"):
-        score_interval(make_pipeline(Binarizer(), pipe), DIGITS)
-    with pytest.raises(TypeError, match=r"got sklearn\..*LogisticRegression; of an RBM"):
-        score_interval(pipe[-1], DIGITS)
-
-
-# ---- weights of rows
-MODELS = [
-    BernoulliRBM,
-    BilinearGenerativeModel,
-    FactorialMixture,
-    LatentDirichletAllocation,
-    LinearGenerativeModel,
-    MeanCovarianceRBM,
-    ProductOfExperts,
-]
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize(
-    "method", ["fit", "partial_fit", "score", "score_samples", "score_interval"]
-)
-def test_weights_of_rows_are_refused_in_the_models_name(model, method):
-    if not hasattr(model, method):
-        pytest.skip("the model has no such method")
-    with pytest.raises(
-        TypeError, match=rf"^{model.__name__}\.{method}\(\) got an unexpected .* 'sample_weight'$"
-    ):
-        getattr(model(), method)(BINARY, sample_weight=np.ones(len(BINARY)))
-    with pytest.raises(TypeError, match=rf"^{model.__name__}\.{method}\(\) "):
-        getattr(model(), method)()
-
-
-def test_weights_that_a_classifier_asks_for_reach_it_alone():
-    weights = np.linspace(0.1, 2, len(DIGITS))
-    with sklearn.config_context(enable_metadata_routing=True):
-        pipe = classifier_behind(rbm())
-        with pytest.raises(TypeError, match="sample_weight"):
-            cross_val_score(
-                rbm(), BINARY, params={"sample_weight": weights}, scoring=log_likelihood
-            )
-        pipe["classifier"].set_fit_request(sample_weight=True)
-        options = {"scoring": log_likelihood, "cv": 2}
-        weighted = GridSearchCV(pipe, {}, **options).fit(DIGITS, LABELS, sample_weight=weights)
-        plain = GridSearchCV(pipe, {}, **options).fit(DIGITS, LABELS)
-    assert weighted.best_score_ == plain.best_score_
-    assert not np.array_equal(weighted.best_estimator_[-1].coef_, plain.best_estimator_[-1].coef_)

@@ -1,38 +1,25 @@
-"""Rows that cannot be used are refused, those of the caller never change, and mistakes say what to
-do instead.
-"""
+"""Rows that cannot be used are refused, and mistakes say what to do instead."""
 
 import copy
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from interruption import bits
-from scipy.special import logit
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 
 from sklpf import (
     AIS,
     BernoulliRBM,
-    BoltzmannMachine,
-    Exact,
     FactorialMixture,
     GaussianRBM,
     LatentDirichletAllocation,
-    LinearGenerativeModel,
     MeanCovarianceRBM,
     ProductOfExperts,
 )
-from sklpf.datasets import make_bars_corpus
-from sklpf.models._learning import all_or_nothing
-from sklpf.models._validation import validate_data
 from sklpf.models.lda import LDAPath
-from sklpf.models.scoring._likelihood import LogLikelihoodMixin
-from sklpf.paths import TemperedPath
 
 GOOD = sp.csr_matrix(np.array([[1.0, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]]))
 MODELS = [
@@ -54,12 +41,7 @@ def broken(kind, **arrays):
 
 BROKEN = [
     broken(sp.csr_matrix, indices=[0, 2, 1, 0, 1, 4]),
-    broken(sp.csr_array, indices=[0, 2, 1, 0, 1, -1]),
-    broken(sp.csr_matrix, indices=[0, 2, 10**9, 0, 1, 3]),
     broken(sp.csr_matrix, indptr=[0, 2, 3, 7]),
-    broken(sp.csr_matrix, indptr=[0, 2, 3, 5]),
-    broken(sp.csr_matrix, indptr=[0, 3, 2, 6]),
-    broken(sp.csr_matrix, indptr=[1, 2, 3, 6]),
     broken(sp.csc_matrix, indices=[0, 2, 1, 2, 0, 3]),
     broken(sp.coo_matrix, row=[0, 0, 1, 2, 2, 3]),
 ]
@@ -82,52 +64,6 @@ def test_indices_beyond_the_shape_are_refused(X):
         LDAPath(np.full((2, 4), 0.25), 0.5, X)
 
 
-def untidy():
-    """The rows of GOOD with the columns out of order and some ones in two parts."""
-    data, indices = [1.0, 0.5, 0.5, 1.0, 1.0, 0.25, 1.0, 0.75], [2, 0, 0, 1, 3, 1, 0, 1]
-    return sp.csr_matrix(
-        (data, np.array(indices, np.int32), np.array([0, 3, 4, 8], np.int32)), shape=(3, 4)
-    )
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_sparse_rows_of_the_caller_never_change(model, monkeypatch):
-    def eager(self, *args, **options):  # as SciPy 1.18 does it
-        self.sum_duplicates()
-        return plain(self, *args, **options)
-
-    plain = sp.csr_matrix.sum
-    monkeypatch.setattr(sp.csr_matrix, "sum", eager)
-    expected = copy.deepcopy(model).fit(GOOD)
-    for name in ("fit", "partial_fit", "transform", "score", "score_samples"):
-        fitted, X = copy.deepcopy(expected), untidy()
-        before = [np.array(array) for array in (X.data, X.indices, X.indptr)]
-        getattr(fitted, name)(X)
-        for old, new in zip(before, (X.data, X.indices, X.indptr)):
-            np.testing.assert_array_equal(new, old)
-    np.testing.assert_array_equal(
-        copy.deepcopy(model).fit(untidy()).components_, expected.components_
-    )
-
-
-# ---- parameters set after fit
-@pytest.mark.parametrize("n_components", [2, 20, 400])
-@pytest.mark.parametrize("learned", [False, True])
-def test_a_fitted_model_keeps_its_number_of_topics(n_components, learned):
-    X, _, _ = make_bars_corpus(60, size=4, n_tokens=30, random_state=0)
-    model = LatentDirichletAllocation(
-        5, max_iter=3, learn_doc_topic_prior=learned, random_state=0
-    ).fit(X)
-    same = copy.deepcopy(model)
-    model.set_params(n_components=n_components)
-    np.testing.assert_array_equal(model.transform(X), same.transform(X))
-    assert model.completion_score(X) == same.completion_score(X)
-    assert model.get_feature_names_out().shape == (5,)
-    with pytest.raises(ValueError, match=f"n_components is {n_components}, but 5 were fitted"):
-        model.partial_fit(X)
-    assert model.fit(X).components_.shape == (n_components, 16)
-
-
 # ---- what is no matrix of numbers, no estimator, or not there yet
 @pytest.mark.parametrize(
     "X",
@@ -144,37 +80,6 @@ def test_texts_are_sent_to_a_counter_of_words(X):
             copy.deepcopy(model).fit(X)
 
 
-def test_columns_of_one_name_are_named():
-    X = pd.DataFrame(np.eye(4), columns=["a", "b", "a", "c"])
-    for model in [*MODELS, LinearGenerativeModel(1), GaussianRBM(2), ProductOfExperts()]:
-        with pytest.raises(ValueError, match="X has several columns of the name a: rename them"):
-            copy.deepcopy(model).fit(X)
-
-
-def test_a_corpus_of_gensim_is_sent_to_its_matrix():
-    with pytest.raises(ValueError, match=r"gensim.matutils.corpus2csc\(X\).T is a matrix of them"):
-        copy.deepcopy(MODELS[0]).fit([[(0, 1), (1, 2)], [(1, 1)]])
-
-
-@pytest.mark.parametrize("X", [[1.0, 2.0], [[1.0, np.nan]], [[1.0, 2.0], [1.0]], [], None])
-def test_other_rows_that_cant_be_used_keep_their_message(X):
-    with pytest.raises((TypeError, ValueError)) as raised:
-        copy.deepcopy(MODELS[0]).fit(X)
-    assert "X holds" not in str(raised.value)
-
-
-@pytest.mark.parametrize("wrong", ["ais", AIS])
-def test_what_is_no_estimator_is_told_what_one_is(wrong):
-    with pytest.raises(
-        ValueError, match=r"must be an estimator of log Z \(such as AIS\(\)\) or None"
-    ):
-        BernoulliRBM(partition_estimator=wrong).fit(GOOD)
-    with pytest.raises(ValueError, match=r"must be a move \(such as HMC\(\)\) or None. Got 'hmc'"):
-        AIS(transition="hmc").fit(
-            BernoulliRBM.from_parameters(np.ones((2, 3)), np.zeros(3), np.zeros(2))
-        )
-
-
 @pytest.mark.parametrize(
     ("unfitted", "names"),
     [
@@ -186,8 +91,6 @@ def test_what_is_no_estimator_is_told_what_one_is(wrong):
             LatentDirichletAllocation(),
             ["components_", "n_iter_", "partition_estimator_", "exp_dirichlet_component_"],
         ),
-        (FactorialMixture(), ["components_", "partition_estimator_"]),
-        (LinearGenerativeModel(), ["components_"]),
         (AIS(), ["log_partition_", "result_", "run_", "converged_"]),
     ],
 )
@@ -200,45 +103,13 @@ def test_what_is_read_before_fit_says_so(unfitted, names):
         assert not hasattr(pickle.loads(pickle.dumps(unfitted)), name)
 
 
-def test_what_a_fitted_estimator_lacks_is_no_question_of_fit():
-    rbm = BernoulliRBM.from_parameters(np.ones((2, 3)), np.zeros(3), np.zeros(2))
-    with pytest.raises(AttributeError, match="^'Exact' object has no attribute 'run_'$"):
-        _ = Exact().fit(rbm).run_
-    with pytest.raises(AttributeError, match="call score or estimate_log_partition first"):
-        _ = rbm.log_partition_
-    with pytest.raises(AttributeError, match="^'AIS' object has no attribute 'nothing'$"):
-        _ = AIS().nothing
-
-
 # ---- fits that fail
 TOPICS = LatentDirichletAllocation(2, max_iter=2, random_state=0)
 MIXTURE = FactorialMixture(2, tol=1.0, random_state=0)
 FAILURES = [
     (TOPICS, "fit", {}, np.full((3, 5), 1e30), "tokens can't be counted"),
-    (
-        TOPICS,
-        "fit",
-        {"topic_word_prior": 1e-30},
-        np.ones((3, 5)),
-        "topic_word_prior must lie between",
-    ),
-    (
-        TOPICS,
-        "fit",
-        {"tempering": "annealed", "temperature_schedule": [0.5]},
-        np.ones((3, 5)),
-        "temperatures of at least 1",
-    ),
-    (TOPICS, "partial_fit", {"total_samples": 1e30}, np.ones((3, 4)), "tokens can't be counted"),
     (TOPICS, "partial_fit", {}, np.full((3, 4), 1e30), "tokens can't be counted"),
     (MIXTURE, "fit", {}, np.full((4, 5), 1e200), "too large to be squared"),
-    (
-        MIXTURE,
-        "fit",
-        {"activation_probability": [0.1, 1.0]},
-        np.eye(5),
-        "activation_probability must lie",
-    ),
     (
         MIXTURE,
         "fit",
@@ -282,57 +153,6 @@ def test_a_fit_that_fails_half_way_leaves_the_model_as_it_was(model, monkeypatch
     assert bits(fitted) == before
 
 
-# ---- a model of a user's own
-class Coins(LogLikelihoodMixin, BaseEstimator):
-    """Independent coins, with what the page on own models asks for."""
-
-    _parameter_constraints: dict = {}
-    _fitted_shapes = {"bias_": ("n_features",)}
-
-    def __init__(self, partition_estimator=None, on_nonconvergence="warn", n_jobs=None):
-        self.partition_estimator = partition_estimator
-        self.on_nonconvergence = on_nonconvergence
-        self.n_jobs = n_jobs
-
-    def fit(self, X, y=None):
-        X = validate_data(self, X, dtype=np.float64)
-        self.bias_ = logit(X.mean(axis=0))
-        self._partition_seed = 0
-        return self
-
-    @all_or_nothing
-    def partial_fit(self, X, y=None):
-        return self.fit(X)
-
-    def path(self):
-        return CoinsPath(self.bias_)
-
-    def _log_f(self, X):
-        X = self._validate(X)
-        return X @ self.bias_, np.isin(X, (0, 1)).all(axis=1)
-
-
-class CoinsPath(TemperedPath):
-    base_log_partition = 0.0
-
-    def __init__(self, bias):
-        self.bias = bias
-
-    def closed_log_partition(self):
-        return float(np.logaddexp(0, self.bias).sum())
-
-    def default_estimator(self):
-        return Exact()
-
-
-def test_a_model_by_the_recipe_says_which_rows_it_has_no_density_for():
-    X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
-    model = Coins().partial_fit(X)
-    assert model.score(X) == pytest.approx(-2 * np.log(2))
-    with pytest.warns(ConvergenceWarning, match="1 of 4 rows .* the model's density is 0 there"):
-        model.score(X + [[0, 0], [0, 0], [0, 0], [0.5, 0]])
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("score", "message"),
@@ -343,18 +163,10 @@ def test_a_model_by_the_recipe_says_which_rows_it_has_no_density_for():
             "variances_ must be positive and finite",
         ),
         (lambda: covariance_rbm(factors=1e20), "factors must be at most 1e[+]08"),
-        (lambda: covariance_rbm(pooling=1e20), "pooling must be at most 1e[+]08"),
-        (lambda: covariance_rbm(filters=1e60), "mean_components must be at most 1e[+]50"),
-        (lambda: covariance_rbm(factors=1e160), "factors must be at most 1e[+]100"),
-        (lambda: covariance_rbm(noise_std=1e20), "noise_std must be at most 1e[+]08"),
         (lambda: covariance_rbm(noise_std=1e-60), "noise_std must be at least 1e-50"),
         (
             lambda: covariance_rbm(noise_std=1e160),
             "noise_std must be positive and finite, .* got 1e[+]160",
-        ),
-        (
-            lambda: covariance_rbm(noise_std=1e-160),
-            "noise_std must be positive and finite, .* got 1e-160",
         ),
         (lambda: gaussian_rbm(intercept=1e300), "intercept_visible must be at most 1e[+]100"),
     ],
@@ -381,14 +193,6 @@ def gaussian_rbm(intercept=0.0, variances=1.0):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("model", [ProductOfExperts(), MeanCovarianceRBM()])
-def test_training_at_a_huge_rate_is_said_to_diverge(model):
-    model.set_params(learning_rate=1e300, max_iter=1, n_chains=10, random_state=0)
-    with pytest.raises(ValueError, match="training diverged"):
-        model.fit(np.random.default_rng(0).normal(size=(15, 3)))
-
-
-@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("value", [0.0, -1.0, 1e-300, np.nan])
 def test_a_variance_that_was_set_is_checked_before_its_first_use(value):
     X = np.random.default_rng(0).normal(size=(15, 3))
@@ -397,103 +201,3 @@ def test_a_variance_that_was_set_is_checked_before_its_first_use(value):
     for method in (model.transform, model.partial_fit, lambda X: model.sample(2)):
         with pytest.raises(ValueError, match="noise_variance_ must be"):
             method(X)
-
-
-SPINS = np.ones((3, 3)) - np.eye(3)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: BoltzmannMachine.from_parameters(SPINS, offset="x"), "offset must be real"),
-        (lambda: BoltzmannMachine.from_parameters(SPINS, offset=[1, 2]), "offset must be a number"),
-        (lambda: BoltzmannMachine.from_parameters(SPINS, offset=np.nan), "offset must be finite"),
-        (lambda: factorial().inverse_transform({}), "X can't be used"),
-        (lambda: factorial().inverse_transform([["a", "b"]]), "X can't be used"),
-        (lambda: linear().inverse_transform([[1j, 1j]]), "X can't be used"),
-        (lambda: linear().transform(np.full((2, 3), 1e300)), "too large to be squared"),
-        (
-            lambda: documents().score_interval(np.ones((2, 3)), per=np.array(["word", "x"])),
-            'per must be "document" or "word"',
-        ),
-    ],
-)
-def test_arguments_of_another_kind_are_named(call, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        call()
-
-
-def test_tiny_filters_have_causes_of_zero():
-    model = linear()
-    model.components_ = np.full((2, 3), 1e-300)
-    np.testing.assert_array_equal(model.transform(np.eye(3)), np.zeros((3, 2)))
-
-
-def test_an_interval_of_huge_rows_is_infinite_and_warns_of_the_rows_alone():
-    model = BoltzmannMachine.from_parameters(SPINS)
-    with pytest.warns(ConvergenceWarning, match="rows of X have no likelihood"):
-        found = model.score_interval([[1e80, 1e80, 0], [0, 0, 1]])
-    assert found.sampling == (-np.inf, np.inf)
-
-
-def factorial():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return FactorialMixture(2, max_iter=1, random_state=0).fit(np.eye(5))
-
-
-def linear():
-    X = np.random.default_rng(0).normal(size=(10, 3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return LinearGenerativeModel(2, max_iter=1, random_state=0).fit(X)
-
-
-def documents():
-    return LatentDirichletAllocation.from_topics(np.ones((2, 3)) / 3, doc_topic_prior=1.0)
-
-
-class Subclass(np.ndarray):
-    pass
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        ("factors_", np.ma.masked_array, "factors_ must be an array .* got MaskedArray"),
-        ("factors_", lambda a: a[:0], "factors_ must be an array"),
-        ("factors_", lambda a: a.astype(object), "factors_ must be an array .* got .* object"),
-        ("pooling_", lambda a: -a, "pooling_ must not be negative, got -1"),
-    ],
-)
-def test_attributes_that_do_not_compute_as_arrays_are_refused(name, change, message):
-    model = MeanCovarianceRBM.from_parameters(np.eye(2), np.ones((2, 1)), np.ones((1, 2)))
-    setattr(model, name, change(getattr(model, name)))
-    with pytest.raises(ValueError, match=message):
-        model.transform(np.eye(2))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda a: a.astype(np.float32),
-        np.asfortranarray,
-        lambda a: a.view(Subclass),
-        lambda a: np.repeat(a, 2, axis=0)[::2],
-    ],
-)
-def test_attributes_in_other_layouts_give_the_same_scores(change):
-    X = np.array([[0.5, -1.0], [0.0, 2.0]])
-    model = ProductOfExperts.from_parameters(
-        [[1.0, 0.5], [0.25, 1.0]], [2.0, 3.0], partition_estimator=Exact()
-    )
-    expected = model.score_samples(X)
-    model.components_ = change(model.components_)
-    np.testing.assert_allclose(model.score_samples(X), expected, rtol=1e-6)
-
-
-def test_probabilities_that_are_none_are_named():
-    model = factorial()
-    model.activation_probability_ = -model.activation_probability_
-    with pytest.raises(ValueError, match="activation_probability_ must lie between"):
-        model.transform(np.eye(5))

@@ -9,16 +9,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf.models import RBMPath
 from sklpf.partition import AIS
-from sklpf.paths import LADDERS, make_ladder, stream_key
-from sklpf.programs._annealing import anneal_up
-from sklpf.programs._plan import Plan, pilot_spread
-from sklpf.transitions import Gibbs, Metropolis
-
-CHOICES = (*LADDERS, "adaptive", (0.0, 0.01, *np.linspace(0.05, 1, 40)))
+from sklpf.paths import LADDERS
 
 
-@pytest.mark.parametrize("weights", ["marginal", "joint"])
-@pytest.mark.parametrize("ladder", CHOICES, ids=[*LADDERS, "adaptive", "given"])
+@pytest.mark.parametrize(
+    ("ladder", "weights"),
+    [
+        ("linear", "joint"),
+        ("adaptive", "marginal"),
+        *(pytest.param(ladder, "marginal", marks=pytest.mark.large) for ladder in LADDERS),
+    ],
+)
 def test_weights_are_unbiased(ladder, weights):
     problem = make_rbm_problem("easy", weights=weights)
     ais = AIS(n_chains=2000, n_temperatures=60, ladder=ladder, random_state=0).fit(problem.path)
@@ -28,30 +29,24 @@ def test_weights_are_unbiased(ladder, weights):
     assert ais.log_partition_ == pytest.approx(problem.log_partition + np.log(relative.mean()))
 
 
-def test_an_undeclared_constant_of_the_base_is_added():
-    path = hidden_mode_problem(4, 0.6).path
-    path.base_log_partition = 3.0
-    assert AIS(20, 20, random_state=0).fit(path).log_partition_ == pytest.approx(3, abs=0.1)
-
-
 @may_not_converge()
 def test_the_one_sided_bound_holds_even_for_useless_runs():
     problem = make_rbm_problem("hard")
     above = 0
-    for seed in range(40):
+    for seed in range(20):
         ais = AIS(8, 5, random_state=seed).fit(problem.path)
         above += ais.result_.diagnostics["lower_bound"] > problem.log_partition
         assert ais.result_.diagnostics["lower_bound"] == pytest.approx(
             ais.log_partition_ - np.log(20)
         )
     assert above <= binom.ppf(
-        1 - 1e-5, 40, 0.05
+        1 - 1e-5, 20, 0.05
     )  # at most 5 % by Markov's inequality; false alarm 1e-5
 
 
 def test_hidden_mode_is_missed_with_a_tiny_error_bar():
     # what the guide warns of: forward runs can't see a mode that they never visit
-    ais = AIS(16, 100, random_state=0).fit(hidden_mode_problem(64).path)
+    ais = AIS(16, 20, random_state=0).fit(hidden_mode_problem(64).path)
     assert ais.log_partition_ == pytest.approx(np.log(0.5), abs=1e-6)
     assert ais.log_partition_std_error_ < 1e-6
 
@@ -110,64 +105,6 @@ def test_ladders():
     assert adaptive.result_.n_sweeps == 8 * (
         9 + 199 + 100 + 199
     )  # a pilot of 10 levels; all go back down
-
-
-def test_adaptive_ladder_equalises_the_spread():
-    # hidden units of field 8: the density changes near beta = 0, so a linear ladder is far from
-    # equal spread
-    path = RBMPath(8 * np.eye(10), np.zeros(10), np.zeros(10), np.full(10, 0.5))
-    fitted = AIS(200, 400, ladder="adaptive", random_state=0).fit(path)
-    spread = pilot_spread(
-        path.with_ladder(fitted.result_.ladder[::20]), Gibbs(), 500, stream_key(1)
-    )
-    linear = pilot_spread(path.with_ladder(make_ladder("linear", 21)), Gibbs(), 500, stream_key(1))
-    assert spread.std() / spread.mean() < 0.5 * linear.std() / linear.mean()
-
-
-def test_segments_do_not_change_the_numbers():
-    class ShortSegments(RBMPath):
-        n_moves_per_segment = 7
-
-    path = make_rbm_problem("easy").path.with_ladder(np.linspace(0, 1, 101))
-    short = path.with_ladder(path.ladder)
-    short.__class__ = ShortSegments
-    whole, parts = (anneal_up([Plan(p, Gibbs(), 0)], 20, ())[0] for p in (path, short))
-    np.testing.assert_array_equal(parts.log_weights, whole.log_weights)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"n_chains": 1}, "n_chains"),
-        ({"n_temperatures": 1}, "n_temperatures"),
-        ({"ladder": "cubic"}, "ladder"),
-        ({"ladder": None}, "ladder"),
-        ({"ladder": []}, "ladder must be a sequence of at least 2"),
-        ({"ladder": [0, 2]}, r"ladder must hold inverse temperatures in \[0, 1\]"),
-        ({"ladder": [-1, 0, 1]}, r"ladder must hold inverse temperatures in \[0, 1\]"),
-        ({"ladder": [0, np.nan, 1]}, r"ladder must hold inverse temperatures in \[0, 1\]"),
-        ({"ladder": [0, 0.5, 0.5, 1]}, "ladder must be strictly increasing"),
-        ({"ladder": [0.1, 1]}, "ladder must begin at 0"),
-        ({"ladder": [0, 0.9]}, "end at 1"),
-        ({"checkpoint": 5}, "checkpoint"),
-        ({"transition": "gibbs"}, "transition"),
-        ({"random_state": -1}, "random_state"),
-    ],
-)
-def test_rejects_parameters(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        AIS(**{"random_state": 0, **parameters}).fit(make_rbm_problem("easy").path)
-
-
-def test_a_transition_that_the_path_cannot_do_names_both():
-    with pytest.raises(
-        TypeError,
-        match=(
-            r"Metropolis needs a path with the method propose\(state, levels, stream\); RBMPath has"
-            r" none"
-        ),
-    ):
-        AIS(transition=Metropolis()).fit(make_rbm_problem("easy").path)
 
 
 @pytest.mark.shared

@@ -9,11 +9,9 @@ from known_problems import hidden_mode_problem, make_rbm_problem
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, BDMC, Exact, Gaussian, GeometricPath
+from sklpf import BDMC, Gaussian, GeometricPath
 from sklpf.models import RBMPath
-from sklpf.paths import Stream
 from sklpf.reweighting import bar
-from sklpf.uncertainty import jackknife
 
 KINDS = ("easy", "medium", "digits")
 
@@ -25,22 +23,22 @@ def results_over_seeds(kind, n_seeds, **parameters):
 
 
 def test_bounds_lie_on_their_sides():
-    """24 runs of three problems at 50 levels, where either bound alone is biased: the mean of the
-    lower bounds lies above log Z, or that of the upper ones below, by 4.6 of its standard errors in
-    1e-4 of honest cases (t with 23 degrees of freedom). Each run raises an alarm with probability
-    0.1 %: 2 of 24 has probability 3e-4.
+    """12 runs of three problems at 50 levels, where either bound alone is biased: the mean of the
+    lower bounds lies above log Z, or that of the upper ones below, by 5.5 of its standard errors in
+    1e-4 of honest cases (t with 11 degrees of freedom). Each run raises an alarm with probability
+    0.1 %: 2 of 12 has probability 7e-5.
     """
     flagged, below, above = 0, [], []
     for kind in KINDS:
         with may_not_converge():
-            results = list(results_over_seeds(kind, 8, n_temperatures=50))
+            results = list(results_over_seeds(kind, 4, n_temperatures=50))
         for log_partition, result in results:
             flagged += not result.converged
             below.append(result.diagnostics["forward_log_partition"] - log_partition)
             above.append(result.diagnostics["reverse_log_partition"] - log_partition)
     assert flagged <= 1
-    assert np.mean(below) < 4.6 * np.std(below) / np.sqrt(24)
-    assert np.mean(above) > -4.6 * np.std(above) / np.sqrt(24)
+    assert np.mean(below) < 5.5 * np.std(below) / np.sqrt(12)
+    assert np.mean(above) > -5.5 * np.std(above) / np.sqrt(12)
 
 
 def test_numbers_are_those_of_the_log_weights():
@@ -60,30 +58,15 @@ def test_numbers_are_those_of_the_log_weights():
     assert result.n_sweeps == 2 * 40 * 49
 
 
-@pytest.mark.parametrize(
-    ("n_seeds", "bound"), [(20, 0.7), pytest.param(60, 0.4, marks=pytest.mark.large)]
-)
-def test_standard_error_is_the_spread_of_the_estimates(n_seeds, bound):
-    """sd over seeds and mean reported error: their ratio has a relative error of
-    1 / sqrt(2 (n - 1)), 16 % of 20 and 9 % of 60; the bounds are 4.3 of them.
+@pytest.mark.large
+def test_standard_error_is_the_spread_of_the_estimates():
+    """sd over 60 seeds and mean reported error: their ratio has a relative error of 9 %; the bound
+    is 4.3 of them.
     """
-    results = [result for _, result in results_over_seeds("medium", n_seeds, n_temperatures=50)]
+    results = [result for _, result in results_over_seeds("medium", 60, n_temperatures=50)]
     spread = np.std([result.log_partition for result in results], ddof=1)
     reported = np.sqrt(np.mean([result.std_error**2 for result in results]))
-    assert abs(spread / reported - 1) < bound
-
-
-def test_many_chains_are_jackknifed_in_groups():
-    """Both errors estimate one number, from 99 and from 249 degrees of freedom: 0.6 apart is more
-    than 5 of its sd.
-    """
-    problem = make_rbm_problem("easy")
-    result = BDMC(n_chains=250, n_temperatures=50, random_state=0).fit(problem.path).result_
-    up, down = (result.diagnostics[name] for name in ("forward_log_weights", "reverse_log_weights"))
-    _, error_up = jackknife(lambda keep: bar(up[keep], down), 250)
-    _, error_down = jackknife(lambda keep: bar(up, down[keep]), 250)
-    assert result.degrees_of_freedom == 99
-    assert 0.6 < result.std_error / np.hypot(error_up, error_down) < 1.6
+    assert abs(spread / reported - 1) < 0.4
 
 
 def test_sees_the_mode_that_forward_runs_miss():
@@ -94,15 +77,6 @@ def test_sees_the_mode_that_forward_runs_miss():
     # false-alarm rate of 1e-5
     assert abs(result.log_partition) < 4.6 * result.std_error
     assert result.log_partition > forward + 3 * result.std_error
-
-
-def test_given_starts_in_a_missed_mode_raise_the_alarm():
-    path = hidden_mode_problem().path
-    bdmc = BDMC(n_temperatures=30, random_state=0, starts=path.sample_target(50, Stream((1, 2))))
-    with pytest.warns(ConvergenceWarning, match="go up miss modes that the starts are in"):
-        result = bdmc.fit(path).result_
-    assert (result.statement, result.interval()) == ("approximate", (-np.inf, np.inf))
-    assert result.degrees_of_freedom == 49
 
 
 def test_starts_unlike_the_model_raise_the_alarm():
@@ -141,20 +115,6 @@ def test_directions_that_do_not_overlap_raise_the_alarm():
         ConvergenceWarning, match="of 100 chains of the two directions overlap .* needed.: raise"
     ):
         BDMC(n_temperatures=2, random_state=0).fit(path)
-
-
-def test_weights_without_spread_raise_no_alarm():
-    path = RBMPath(np.zeros((3, 5)), np.zeros(5), np.full(3, 0.5), np.full(5, 0.5))
-    result = BDMC(n_temperatures=100, random_state=0).fit(path).result_
-    assert result.log_partition == pytest.approx(Exact().fit(path).log_partition_, abs=1e-5)
-    assert result.converged
-
-
-def test_smaller_error_than_forward_runs_of_the_same_cost():
-    problem = make_rbm_problem("medium")
-    both = BDMC(n_chains=100, n_temperatures=100, random_state=0).fit(problem.path)
-    forward = AIS(n_chains=200, n_temperatures=100, random_state=0).fit(problem.path)
-    assert both.log_partition_std_error_ < forward.log_partition_std_error_
 
 
 def test_path_without_base_is_refused():

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from known_densities import make_density_problem
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
+from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import HAIS, SMC, BernoulliRBM, BridgeSampling, Gaussian, GeometricPath, StudentT
-from sklpf.partition._fitted_proposals import FITS
+from sklpf import HAIS, SMC, BridgeSampling, Gaussian, GeometricPath
 from sklpf.uncertainty import effective_draws
 
 LOG_2PI = np.log(2 * np.pi)
@@ -35,12 +35,11 @@ def kinds(bridge):
 
 @pytest.mark.parametrize(
     ("kind", "proposal"),
-    [("laplace 6-D", proposal) for proposal in FITS]
-    + [("gaussian 20-D, condition 100", "normal"), ("linear regression", "warp3")]
-    + [("funnel", "mixture"), ("funnel", "warp3")],
+    [("laplace 6-D", "normal"), ("laplace 6-D", "t"), ("linear regression", "warp3")]
+    + [("funnel", "mixture")],
 )
 def test_log_partition_from_exact_draws(kind, proposal):
-    """8 numbers within 4.5 standard errors: a false alarm in 6e-5 of normal ones."""
+    """4 numbers within 4.5 standard errors: a false alarm in 3e-5 of normal ones."""
     problem, draws = exact(kind)
     bridge = fitted(problem.path, draws, proposal)
     assert bridge.converged_
@@ -66,11 +65,11 @@ def test_it_is_the_bridge_of_meng_and_wong():
 
 
 @pytest.mark.parametrize(
-    ("laplace", "n_sets"), [(False, 50), pytest.param(True, 300, marks=pytest.mark.large)]
+    ("laplace", "n_sets"), [(False, 15), pytest.param(True, 300, marks=pytest.mark.large)]
 )
 def test_standard_errors_are_those_of_many_sets(laplace, n_sets):
-    """The sum of squared z over n sets of draws is chi-square with n degrees of freedom. Bounds of
-    3.9 standard deviations, a false-alarm rate of 1e-4 each; seeds are fixed.
+    """The sum of squared z over n sets of draws is chi-square with n degrees of freedom: a
+    false-alarm rate of 1e-4 each; seeds are fixed.
 
     A normal target's two halves have the same error from the target's draws. Those of a Laplace
     target are nearly independent: taken as the same, the sum of 300 is 198.
@@ -87,7 +86,8 @@ def test_standard_errors_are_those_of_many_sets(laplace, n_sets):
             bridge = fitted(lambda x: -np.sum(x**2, axis=1) / 2, draws, "normal", seed)
             off = bridge.log_partition_ - LOG_2PI
         squares.append((off / bridge.log_partition_std_error_) ** 2)
-    assert abs(sum(squares) - n_sets) < 3.9 * np.sqrt(2 * n_sets)
+    low, high = chi2.ppf([5e-5, 1 - 5e-5], n_sets)
+    assert low < sum(squares) < high
 
 
 def test_heavy_tails_want_a_t():
@@ -104,68 +104,6 @@ def test_modes_want_a_mixture():
         fitted(problem.path, draws, name).log_partition_std_error_ for name in ("normal", "mixture")
     )
     assert mixture < 0.3 * normal
-
-
-def test_fitted_proposals_are_normalised_and_close():
-    """Each is the density of its own draws, and its moments are those of the points."""
-    rng = np.random.default_rng(0)
-    points = rng.standard_normal((4000, 2)) @ [[1.0, 0.5], [0.0, 0.3]] + [3.0, -2.0]
-    for fit in FITS.values():
-        density = fit(points, 4000, rng).density
-        drawn = density.sample(20_000, rng)
-        np.testing.assert_allclose(drawn.mean(axis=0), points.mean(axis=0), atol=0.05)
-        np.testing.assert_allclose(np.cov(drawn.T), np.cov(points.T), atol=0.06)
-        wide = Gaussian(points.mean(axis=0), 3 * np.cov(points.T))
-        at = wide.sample(20_000, rng)
-        weights = np.exp(density.log_density(at) - wide.log_density(at))
-        assert weights.mean() == pytest.approx(1, abs=5 * weights.std() / np.sqrt(20_000))
-
-
-def test_degrees_of_freedom_are_found():
-    points = StudentT([1.0, 2.0], [[2.0, 0.5], [0.5, 1.0]], 3).sample(
-        5000, np.random.default_rng(0)
-    )
-    density = FITS["t"](points, 5000, np.random.default_rng(0)).density
-    assert density.df == 3
-    np.testing.assert_allclose(density.mean, [1, 2], atol=0.1)
-    np.testing.assert_allclose(density.scale_matrix, [[2, 0.5], [0.5, 1]], atol=0.15)
-
-
-def test_seeds_runs_and_functions():
-    problem, draws = exact("linear regression")
-    first, again, other = (fitted(problem.path, draws, seed=seed) for seed in (0, 0, 1))
-    assert first.log_partition_ == again.log_partition_ != other.log_partition_
-    reread = BridgeSampling().fit(first.run_)
-    assert reread.log_partition_ == first.log_partition_
-    assert reread.log_partition_std_error_ == first.log_partition_std_error_
-    assert fitted(problem.path.log_density, draws).log_partition_ == first.log_partition_
-    assert len(first.result_.draws.points) == 1000
-    assert len(np.unique(first.result_.draws.groups)) == 4
-    assert "R-hat" in first.result_.summary()
-
-
-def test_units_do_not_matter():
-    problem, draws = exact("laplace 6-D")
-    units = np.geomspace(1e-4, 1e4, 6)
-    path = GeometricPath(
-        lambda x: problem.path.log_density(x / units), base=Gaussian(np.zeros(6), units**2)
-    )
-    for proposal in FITS:
-        apart = (
-            fitted(path, draws * units, proposal).log_partition_
-            - fitted(problem.path, draws, proposal).log_partition_
-            - np.log(units).sum()
-        )
-        assert abs(apart) < 1e-6
-
-
-def test_one_chain_and_bounds():
-    """3.5 standard errors each."""
-    problem, draws = exact("box gaussian")
-    for given in (draws, draws.reshape(-1, 10), draws[:3]):
-        bridge = fitted(problem.path, given, "normal")
-        off = bridge.log_partition_ - problem.log_partition
-        assert abs(off) < 3.5 * bridge.log_partition_std_error_ < 0.2
 
 
 # -- draws of every origin
@@ -222,17 +160,10 @@ def test_labelled_draws(origin):
     assert ("divergences" in kinds(bridge)) == (origin != "Dataset")
 
 
-def test_one_variable_needs_no_names():
-    xr = pytest.importorskip("xarray")
-    problem, draws = exact("linear regression")
-    data = xr.Dataset({"w": (("chain", "draw", "i"), draws)})
-    assert fitted(problem.path, data).log_partition_ == fitted(problem.path, draws).log_partition_
-    data["v"] = data["w"]
-    with pytest.raises(ValueError, match="the path doesn't say which coordinates"):
-        fitted(problem.path, data)
-
-
-@pytest.mark.parametrize("estimator", [HAIS(200, 200, random_state=0), SMC(random_state=0)])
+@pytest.mark.parametrize(
+    "estimator",
+    [HAIS(100, 200, random_state=0), pytest.param(SMC(random_state=0), marks=pytest.mark.large)],
+)
 def test_draws_of_our_own_runs(estimator):
     """Weighted ones; 4 standard errors."""
     path = GeometricPath(
@@ -247,21 +178,6 @@ def test_draws_of_our_own_runs(estimator):
     assert len(set(found)) == 1
     error = fitted(path, estimator).log_partition_std_error_
     assert abs(found[0] - 2 * np.log(2)) < 4 * error < 0.3
-
-
-def test_resampled_draws_have_equal_weights():
-    hais = HAIS(50, 200, random_state=0).fit(make_density_problem("laplace 6-D").path)
-    draws = hais.result_.draws
-    equal = draws.resample(5000)
-    assert np.all(equal.log_weights == 0)
-    weights = np.exp(draws.log_weights - draws.log_weights.max())
-    mean = weights @ draws.points / weights.sum()
-    np.testing.assert_allclose(equal.points.mean(axis=0), mean, atol=0.01)
-    assert np.all(np.diff(equal.groups) >= 0)
-    other = draws.resample(5000, random_state=1).points
-    assert not np.array_equal(other, equal.points)
-    with pytest.raises(ValueError, match="n must be positive"):
-        draws.resample(0)
 
 
 # -- alarms
@@ -323,25 +239,7 @@ def test_draws_of_another_density():
     assert "bridges-disagree" in kinds(bridge)
 
 
-def test_alarm_sentences():
-    problem, draws = exact("student-t 6-D")
-    with pytest.warns(ConvergenceWarning, match="Pareto shape"):
-        BridgeSampling("normal", random_state=0).fit(problem.path, draws=draws)
-
-
 # -- errors
-@pytest.mark.parametrize(
-    ("draws", "error", "sentence"),
-    [
-        (None, TypeError, "fit needs draws"),
-        (np.zeros(100), ValueError, r"draws must have shape \(n_chains, n_draws, d\)"),
-        (named_draws(), ValueError, "which coordinates"),
-        ("posterior", TypeError, "draws must be real numbers"),
-    ],
-)
-def test_draws_for_a_function(draws, error, sentence):
-    with pytest.raises(error, match=sentence):
-        BridgeSampling().fit(lambda x: -np.sum(x**2, axis=1), draws=draws)
 
 
 @pytest.mark.parametrize(
@@ -349,10 +247,8 @@ def test_draws_for_a_function(draws, error, sentence):
     [
         (None, TypeError, "fit needs draws"),
         (np.zeros((4, 100, 3)), ValueError, r"draws must have shape \(n_chains, n_draws, 8\)"),
-        (np.full((100, 8), np.nan), ValueError, "NaN or infinity"),
         (np.zeros((3, 8)), ValueError, "at least 20"),
         ("posterior", TypeError, "draws must be real numbers"),
-        (BernoulliRBM(), TypeError, "draws must be real numbers"),
     ],
 )
 def test_draws_that_are_none(draws, error, sentence):
@@ -361,105 +257,9 @@ def test_draws_that_are_none(draws, error, sentence):
         BridgeSampling().fit(path, draws=draws)
 
 
-def test_missing_and_surplus_names():
-    values = named_draws()
-    with pytest.raises(ValueError, match="parameters are a, b"):
-        fitted(LogScale(), {"a": values["a"]})
-    with pytest.raises(ValueError, match="parameters are a, b"):
-        fitted(LogScale(), values | {"c": values["b"]})
-    with pytest.raises(ValueError, match="the same shape"):
-        fitted(LogScale(), {"a": values["a"], "b": values["b"][:2]})
-
-
 def test_draws_outside_of_the_support():
     problem, draws = exact("box gaussian")
     draws = draws.copy()
     draws[0, 0, 0] = 1.5
     with pytest.raises(ValueError, match="log_density is -inf at the draw"):
         fitted(problem.path, draws)
-
-
-def test_no_points_of_r_d():
-    rbm = BernoulliRBM.from_parameters(np.ones((2, 3)), np.zeros(3), np.zeros(2))
-    with pytest.raises(TypeError, match="needs a GeometricPath"):
-        BridgeSampling().fit(rbm, draws=np.zeros((4, 100, 3)))
-
-
-# The hierarchical normal example of R's bridgesampling: y of its vignettes (set.seed(12345)).
-PUBLISHED_Y = np.array(
-    [
-        1.19365332,
-        1.95745331,
-        -0.72161754,
-        -1.87380833,
-        -1.16928239,
-        0.51960853,
-        -0.03610041,
-        0.42508815,
-        0.41119221,
-        -0.8123698,
-        0.72967357,
-        3.48186722,
-        2.31126381,
-        2.00029422,
-        -0.27643507,
-        1.0688237,
-        -0.95083599,
-        -1.89651101,
-        2.56019737,
-        0.2370306,
-    ]
-)
-
-
-@pytest.mark.parametrize("free_mean", [False, True], ids=["H0", "H1"])
-@pytest.mark.parametrize("proposal", ["normal", "warp3"])
-def test_the_example_of_the_r_package(free_mean, proposal):
-    """y ~ N(theta, 1), theta ~ N(mu, tau^2), tau^2 ~ inverse gamma(1, 1), and mu = 0 or N(0, 1).
-
-    The truth is quadrature's. Draws are exact: tau^2 from its posterior on a grid of its logs, then
-    mu, then theta. z-bound: 4 standard errors, a false-alarm rate of 6e-5 a comparison, 4 of them;
-    seeds are fixed.
-    """
-    y = PUBLISHED_Y
-    n = len(y)
-    rng = np.random.default_rng(0)
-    log_tau2 = np.linspace(-7, 9, 8001)
-    tau2 = np.exp(log_tau2)
-    total = y.sum()
-    # given tau^2 y has the covariance (1 + tau^2) I + free_mean
-    variance = 1 + tau2
-    squares = y @ y / variance - free_mean * total**2 / (variance * (variance + n))
-    log_det = n * np.log(variance) + free_mean * np.log1p(n / variance)
-    log_f = -0.5 * (squares + log_det + n * np.log(2 * np.pi)) - 1 / tau2 - log_tau2
-    truth = logsumexp(log_f) + np.log(log_tau2[1] - log_tau2[0])
-    assert truth == pytest.approx(-37.79831 if free_mean else -37.53413, abs=1e-4)
-
-    shape = 4, 1000
-    drawn = rng.choice(log_tau2, size=shape, p=np.exp(log_f - logsumexp(log_f)))
-    drawn += (rng.random(shape) - 0.5) * (log_tau2[1] - log_tau2[0])
-    t = np.exp(drawn)
-    mean_precision = 1 + n / (1 + t)
-    mu = total / (1 + t) / mean_precision + rng.normal(size=shape) / np.sqrt(mean_precision)
-    mu = free_mean * mu
-    weight = (t / (1 + t))[..., np.newaxis]
-    centre = weight * y + (1 - weight) * mu[..., np.newaxis]
-    theta = centre + np.sqrt(weight) * rng.normal(size=(*shape, n))
-    parts = [drawn[..., np.newaxis], theta]
-    if free_mean:
-        parts.append(mu[..., np.newaxis])
-
-    def log_density(x):
-        t = np.exp(x[:, :1])
-        theta = x[:, 1 : n + 1]
-        mu = x[:, n + 1 :] if free_mean else 0.0
-        out = -1 / t[:, 0] - x[:, 0]
-        out = out - 0.5 * np.sum((y - theta) ** 2 + np.log(2 * np.pi), axis=1)
-        out = out - 0.5 * np.sum((theta - mu) ** 2 / t + np.log(2 * np.pi * t), axis=1)
-        return out - 0.5 * (mu[:, 0] ** 2 + np.log(2 * np.pi)) if free_mean else out
-
-    bridge = BridgeSampling(proposal, random_state=0)
-    bridge.fit(log_density, draws=np.concatenate(parts, axis=2))
-    assert bridge.converged_
-    assert bridge.log_partition_std_error_ < 0.05
-    assert abs(bridge.log_partition_ - truth) < 4 * bridge.log_partition_std_error_

@@ -61,23 +61,39 @@ def problem(kind):
     ("estimator", "kind"),
     [
         (AIS(n_temperatures=400), "digits"),
-        (AIS(n_temperatures=200, ladder="adaptive"), "easy, joint"),
+        pytest.param(
+            AIS(n_temperatures=200, ladder="adaptive"), "easy, joint", marks=pytest.mark.large
+        ),
         (AIS(n_temperatures=100, transition=RandomWalk()), "gaussian 2-D, condition 1"),
         (SMC(), "digits"),
         (SMC(n_temperatures=40), "laplace 6-D"),
         (SMC(400, 20, variant="waste-free"), "easy"),
         (ParallelTempering(n_sweeps=1024), "digits"),
-        (ParallelTempering(n_sweeps=1024, bridge="stepping-stone"), "easy, joint"),
+        pytest.param(
+            ParallelTempering(n_sweeps=1024, bridge="stepping-stone"),
+            "easy, joint",
+            marks=pytest.mark.large,
+        ),
         (RTS(n_temperatures=20, n_sweeps=1500), "easy"),
-        (RTS(n_temperatures=20, n_sweeps=1500, rao_blackwell=False), "easy, joint"),
-        (RTS(50, 10, 300, continuous=True), "laplace 6-D"),
+        pytest.param(
+            RTS(n_temperatures=20, n_sweeps=1500, rao_blackwell=False),
+            "easy, joint",
+            marks=pytest.mark.large,
+        ),
+        pytest.param(RTS(20, 10, 300, continuous=True), "laplace 6-D", marks=pytest.mark.large),
         (BDMC(n_temperatures=300), "digits"),
-        (BDMC(n_temperatures=300), "easy, joint"),
+        pytest.param(BDMC(n_temperatures=300), "easy, joint", marks=pytest.mark.large),
         (RAISE(), "digits"),
         (MarkovMixture(n_centres=200, n_sweeps=512), "easy"),
-        (MarkovMixture(n_centres=200, n_sweeps=512), "easy, joint"),
+        pytest.param(
+            MarkovMixture(n_centres=200, n_sweeps=512), "easy, joint", marks=pytest.mark.large
+        ),
         (HAIS(50, 100), "laplace 6-D"),
-        (HAIS(50, 150, transition=HMC(metric="dense")), "gaussian 20-D, condition 1"),
+        pytest.param(
+            HAIS(50, 150, transition=HMC(metric="dense")),
+            "gaussian 20-D, condition 1",
+            marks=pytest.mark.large,
+        ),
         (ImportanceSampling(1000), "gaussian 2-D, condition 1"),
         (LeftToRight(), "document"),
         (Exact(), "medium"),
@@ -85,7 +101,11 @@ def problem(kind):
             (kind(SAMPLER), "easy")
             for kind in (BAR, MBAR, SteppingStone, LevelProcess, ThermodynamicIntegration)
         ],
-        (ThermodynamicIntegration(CONTINUOUS, rule="continuous"), "beta-binomial"),
+        pytest.param(
+            ThermodynamicIntegration(CONTINUOUS, rule="continuous"),
+            "beta-binomial",
+            marks=pytest.mark.large,
+        ),
     ],
     ids=str,
 )
@@ -171,7 +191,7 @@ def test_intervals_of_each_estimator_cover(name):
 
 # ---- seeds and interruptions
 class ShortSegments(RBMPath):
-    n_moves_per_segment = 7
+    n_moves_per_segment = 17
 
 
 def short_segments(kind):
@@ -180,7 +200,7 @@ def short_segments(kind):
     if isinstance(path, RBMPath):
         path.__class__ = ShortSegments
     else:
-        path.n_moves_per_segment = 7
+        path.n_moves_per_segment = 17
     return path
 
 
@@ -188,17 +208,17 @@ def short_segments(kind):
     ("estimator", "kind"),
     [
         (AIS(20, 40), "easy"),
-        (AIS(20, 40, ladder="adaptive"), "easy"),
+        pytest.param(AIS(20, 40, ladder="adaptive"), "easy", marks=pytest.mark.large),
         (HAIS(20, 40, transition=HMC(metric="diag", half_life=3.0)), "gaussian 2-D, condition 1"),
-        (BDMC(10, 40), "easy, joint"),
+        pytest.param(BDMC(10, 40), "easy, joint", marks=pytest.mark.large),
         (RAISE(10, 10, 40), "easy, joint"),
         (SMC(10, 30, 4, resample_at=0.9), "easy"),
         (SMC(10, 30, 4, variant="waste-free", chain_length=5), "easy"),
         (ParallelTempering(4, 6, 128), "easy"),
-        (RTS(20, 6, 200), "easy"),
-        (RTS(20, 6, 200, continuous=True), "gaussian 2-D, condition 1"),
-        (SAMS(20, 6, 200), "easy"),
-        (WangLandau(20, 6, 200), "easy"),
+        (RTS(20, 6, 100), "easy"),
+        (RTS(20, 6, 100, continuous=True), "gaussian 2-D, condition 1"),
+        (SAMS(20, 6, 100), "easy"),
+        pytest.param(WangLandau(20, 6, 100), "easy", marks=pytest.mark.large),
     ],
     ids=str,
 )

@@ -4,17 +4,16 @@ import warnings
 import numpy as np
 import pytest
 from joblib import parallel_config
-from known_problems import RBM_PROBLEMS, hidden_mode_problem, make_rbm_problem
+from known_problems import make_rbm_problem
 from reference_data import shared_data
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 from scipy.stats import chi2
-from sklearn import decomposition, neural_network
+from sklearn import neural_network
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
-from sklpf.models import BoltzmannMachine, RBMPath
+from sklpf.models import RBMPath
 from sklpf.partition import Exact
-from sklpf.paths import Path
 from sklpf.testing import check_partition_estimator
 
 
@@ -39,7 +38,7 @@ def brute_force(path):
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
 @pytest.mark.parametrize(
     ("n_visible", "n_hidden"),
-    [(1, 1), (1, 7), (7, 1), (5, 5), (4, 10), (10, 4), (600, 3), (3, 11), (16, 15)],
+    [(1, 1), (1, 7), (7, 1), (4, 10), (600, 3), (16, 15)],
 )
 def test_equals_brute_force_over_either_layer(n_visible, n_hidden, weights):
     path = make_path(n_visible, n_hidden, weights=weights)
@@ -52,23 +51,17 @@ def test_equals_brute_force_over_either_layer(n_visible, n_hidden, weights):
     assert exact.result_.diagnostics["n_states"] == 2 ** min(n_visible, n_hidden)
 
 
-def test_zero_weights_count_the_states():
-    path = RBMPath(np.zeros((3, 20)), np.zeros(20), np.zeros(3), np.full(20, 0.5))
-    assert Exact().fit(path).log_partition_ == pytest.approx(23 * np.log(2))
-
-
 @pytest.mark.parametrize("scale", [1e-8, 30.0, 1e4])
 def test_extreme_weights(scale):
     path = make_path(9, 6, scale)
     assert Exact().fit(path).log_partition_ == pytest.approx(brute_force(path), rel=1e-12)
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_blocks_give_the_same_bits_for_any_number_of_jobs(backend):
+def test_blocks_give_the_same_bits_for_any_number_of_jobs():
     path = make_path(17, 40)
     assert path.n_enumeration_blocks == 8
     serial = Exact(n_jobs=1).fit(path).log_partition_
-    with parallel_config(backend=backend):
+    with parallel_config(backend="threading"):
         assert Exact(n_jobs=2).fit(path).log_partition_ == serial
     sums = [
         np.logaddexp(0, path.intercept_hidden + v @ path.components.T).sum(axis=1)
@@ -82,7 +75,7 @@ def states(n):
     return ((np.arange(2**n)[:, np.newaxis] >> np.arange(n)) & 1).astype(float)
 
 
-@pytest.mark.parametrize("kind", RBM_PROBLEMS)
+@pytest.mark.parametrize("kind", ["easy", "two modes"])
 def test_keeps_the_contract(kind):
     check_partition_estimator(Exact(), make_rbm_problem(kind))
 
@@ -105,30 +98,6 @@ def test_refuses_large_models_with_the_cost(n_visible, n_hidden):
         Exact().sample(path, 3, np.random.default_rng(0))
 
 
-def test_leaves_the_global_random_generator_alone():
-    before = np.random.get_state()  # noqa: NPY002
-    Exact().fit(make_path(3, 2))
-    after = np.random.get_state()  # noqa: NPY002
-    np.testing.assert_array_equal(after[1], before[1])
-    assert after[2:] == before[2:]
-
-
-def test_names_both_when_the_path_cannot_be_enumerated():
-    path = hidden_mode_problem().path
-    with pytest.raises(
-        TypeError,
-        match=r"Exact needs a path with the attribute log2_states; HiddenModePath has none",
-    ):
-        Exact().fit(path)
-    path.log2_states, path.n_enumeration_blocks = 4, 1
-    needed = (
-        r"Exact needs a path with the method enumerate_block\(block, level\); HiddenModePath has"
-        r" none: choose AIS"
-    )
-    with pytest.raises(TypeError, match=needed):
-        Exact().fit(path)
-
-
 def test_rejects_what_is_no_path_and_bad_parameters():
     with pytest.raises(
         TypeError, match=r"path must be a fitted model of sklpf or a path.*got numpy.ndarray$"
@@ -143,23 +112,14 @@ def test_rejects_what_is_no_path_and_bad_parameters():
     [
         (neural_network.BernoulliRBM(), r"; sklpf.interop.from_sklearn\(model\) makes one of it$"),
         (
-            decomposition.LatentDirichletAllocation(),
-            r"; sklpf.interop.from_sklearn\(model\) makes one of it$",
-        ),
-        (
             make_pipeline(neural_network.BernoulliRBM()),
             r"; take the last step, pipeline\[-1\], and transform rows by",
-        ),
-        (
-            type("TheirRBM", (), {})(),
-            "; BernoulliRBM.from_parameters takes the weights of another library's RBM$",
         ),
         (
             type("LdaModel", (), {})(),
             r"; of another library's topic model take sklpf.models.LDAPath\(",
         ),
         (lambda x: -x @ x, r"; GeometricPath\(log_density, base=…\) makes a path of a function$"),
-        (decomposition.PCA(), r"got sklearn\.decomposition\._pca\.PCA$"),
     ],
 )
 def test_models_of_other_libraries_are_told_what_fits_them(model, advice):
@@ -188,27 +148,6 @@ def test_samples_have_the_exact_distribution(n_visible, n_hidden):
     assert chi2.sf(statistic, len(observed) - 1) > 1e-5  # false alarm 1e-5
 
 
-@pytest.mark.parametrize(("n_visible", "n_hidden"), [(30, 16), (16, 30)])
-def test_samples_from_several_blocks_have_the_exact_means(n_visible, n_hidden):
-    path, n = make_path(n_visible, n_hidden, scale=0.5), 5000
-    assert path.n_enumeration_blocks == 4
-    rows = Exact().sample(path, n, np.random.default_rng(1)).v
-    units = states(16)
-    if n_visible > n_hidden:
-        field = path.intercept_visible + units @ path.components
-        log_weights = units @ path.intercept_hidden + np.logaddexp(0, field).sum(axis=1)
-        given = expit(field)
-    else:
-        inputs = path.intercept_hidden + units @ path.components.T
-        log_weights, given = (
-            units @ path.intercept_visible + np.logaddexp(0, inputs).sum(axis=1),
-            units,
-        )
-    mean = np.exp(log_weights - logsumexp(log_weights)) @ given
-    z = (rows.mean(axis=0) - mean) / np.sqrt(mean * (1 - mean) / n)
-    assert np.abs(z).max() < 5  # at most 30 tests: false alarm 1.7e-5
-
-
 @pytest.mark.shared
 @pytest.mark.parametrize(
     ("name", "log_partition"), [("mnist_toy15", 216.0615441), ("mnist_h10", 226.1131549)]
@@ -229,33 +168,3 @@ def test_weights_too_large_for_float64_are_an_alarm(scale, trusted):
         exact = Exact().fit(make_path(4, 3, scale))
     assert exact.converged_ == trusted
     assert [alarm.kind for alarm in exact.result_.alarms] == ([] if trusted else ["rounding"])
-
-
-@pytest.mark.parametrize("rounding", [0.01, 0.2])
-def test_rounding_of_a_users_path_is_taken_as_it_is(rounding):
-    class Coin(Path):
-        log2_states = 1
-        n_enumeration_blocks = 1
-        log_f_rounding = rounding
-
-        def enumerate_block(self, block, level):
-            return np.zeros(2)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        exact = Exact().fit(Coin())
-    assert exact.converged_ == (rounding < 0.05)
-
-
-def test_boltzmann_machines_are_enumerated_with_the_rounding_of_log_f():
-    path = BoltzmannMachine.from_parameters([[0, 1e15], [1e15, 0]], [0.0, 0.0]).path()
-    assert path.log_f_rounding > 0.05
-    with pytest.warns(ConvergenceWarning, match="rounded"):
-        assert not Exact().fit(path).converged_
-
-
-def test_a_fit_that_fails_leaves_nothing_of_the_one_before():
-    estimator = Exact().fit(make_path(5, 3))
-    with pytest.raises(TypeError):
-        estimator.fit("no path")
-    assert not [name for name in vars(estimator) if name.endswith("_")]

@@ -1,13 +1,9 @@
-"""HAIS: right numbers, unbiased weights, and the same bits for any jobs, back end, segmentation or
-interruption.
+"""HAIS: right numbers and unbiased weights.
 
 Bounds of 4.8 standard errors are false alarms in 1e-3 of comparisons (Student t with at least 9
 degrees of freedom); seeds are fixed.
 """
 
-import functools
-
-import joblib
 import numpy as np
 import pytest
 from convergence import may_not_converge
@@ -16,11 +12,8 @@ from scipy.special import log_ndtr
 from sklearn.base import clone
 
 from sklpf import AIS, BDMC, HAIS, RTS, Gaussian, GeometricPath, ParallelTempering
-from sklpf.paths import stream_key
-from sklpf.programs._annealing import anneal_up
-from sklpf.programs._plan import Plan
 from sklpf.testing import Problem
-from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice
+from sklpf.transitions import HMC, Gibbs, RandomWalk
 
 ROOT = np.linalg.cholesky(np.eye(10) + 0.5 * np.ones((10, 10)))
 PRECISION = np.linalg.inv(ROOT @ ROOT.T)
@@ -84,38 +77,43 @@ def test_log_partition_is_right(problem, metric):
 
 
 @pytest.mark.parametrize(
-    "move", [HMC(0.5, half_life=2.0), HMC(0.9, half_life=20.0), RandomWalk(0.5)]
+    ("name", "move"),
+    [
+        ("correlated", HMC(0.9, half_life=20.0)),
+        ("wall", HMC(0.5, half_life=2.0)),
+        ("wall", RandomWalk(0.5)),
+    ],
 )
-@pytest.mark.parametrize("name", ["correlated", "wall"])
 def test_estimates_of_short_runs_are_unbiased(name, move):
-    """300 runs of 20 chains with 4 levels: the mean of Z estimate / Z is 1; normal bound 4.5: false
+    """150 runs of 20 chains with 4 levels: the mean of Z estimate / Z is 1; normal bound 4.5: false
     alarms in 7e-6.
     """
     truth = PLANE_LOG_Z if name == "correlated" else np.log(2 * np.pi) + log_ndtr(0.5 / 2**0.5)
-    path = PATHS[name].with_ladder([0, 0.1, 0.4, 1])
-    log_weights = anneal_up([Plan(path, move, 0)], 300 * 20, ())[0].log_weights
-    ratios = np.exp(log_weights - truth).reshape(300, 20).mean(axis=1)
+    with may_not_converge():
+        fitted = AIS(150 * 20, ladder=[0, 0.1, 0.4, 1], transition=move, random_state=0)
+        log_weights = fitted.fit(PATHS[name]).run_.up
+    ratios = np.exp(log_weights.ravel() - truth).reshape(150, 20).mean(axis=1)
     assert ratios.std() > 0.05
-    assert abs(ratios.mean() - 1) < 4.5 * ratios.std() / 300**0.5
+    assert abs(ratios.mean() - 1) < 4.5 * ratios.std() / 150**0.5
 
 
 def test_weights_with_a_tuned_move_are_unbiased():
-    """100 runs, each with a pilot of its own; normal bound 4.5: false alarms in 7e-6."""
-    ratios, path = [], Plane().with_ladder([0, 0.3, 1])
-    for seed in range(100):
-        move = HMC(metric="diag").tune(path, stream_key(seed, 0))
-        log_weights = anneal_up([Plan(path, move, seed)], 20, (1,))[0].log_weights
-        ratios.append(np.mean(np.exp(log_weights - PLANE_LOG_Z)))
-    assert abs(np.mean(ratios) - 1) < 4.5 * np.std(ratios) / 10
+    """20 runs, each with a pilot of its own; t with 19 degrees of freedom: false alarms in 8e-5."""
+    move = HMC(metric="diag")
+    with may_not_converge():
+        runs = [
+            AIS(20, ladder=[0, 0.3, 1], transition=move, random_state=seed).fit(Plane()).run_
+            for seed in range(20)
+        ]
+    ratios = [np.mean(np.exp(run.up - PLANE_LOG_Z)) for run in runs]
+    assert abs(np.mean(ratios) - 1) < 5 * np.std(ratios, ddof=1) / np.sqrt(20)
 
 
 @pytest.mark.parametrize(
     "estimator",
     [
         AIS(50, 60, ladder="adaptive", transition=HMC()),
-        AIS(50, 60, transition=RandomWalk()),
         BDMC(50, 40, transition=HMC()),
-        BDMC(50, 40, transition=HMC(metric="dense", n_leapfrog=3, half_life=None)),
         RTS(30, 4, n_sweeps=400, sweeps_per_redraw=1, transition=HMC()),
         ParallelTempering(10, 4, 128, transition=HMC()),
     ],
@@ -123,18 +121,6 @@ def test_weights_with_a_tuned_move_are_unbiased():
 )
 def test_other_estimators_move_with_hmc(estimator):
     assert_right(clone(estimator).set_params(random_state=1).fit(Plane()), PLANE_LOG_Z)
-
-
-def test_reverse_weights_are_unbiased():
-    """From exact draws of the target E w' = Z_0 / Z for 4000 chains; normal bound 4.5: false alarms
-    in 7e-6.
-    """
-    with may_not_converge():
-        move = HMC(0.8, n_leapfrog=2, half_life=10.0)
-        run = BDMC(4000, ladder=[0, 0.1, 0.4, 1], transition=move, random_state=0).fit(Plane()).run_
-    relative = np.exp(run.down.ravel() + PLANE_LOG_Z)
-    assert relative.std() > 0.1
-    assert abs(relative.mean() - 1) < 4.5 * relative.std() / len(relative) ** 0.5
 
 
 # ---- the same bits
@@ -152,49 +138,10 @@ def fit(path=None, **parameters):
     return HAIS(**options).fit(PROBLEMS[0].path if path is None else path)
 
 
-@functools.cache
-def whole():
-    return fit().run_
-
-
-def assert_same(run, exactly_accepted=True):
-    np.testing.assert_array_equal(run.up, whole().up)
-    np.testing.assert_array_equal(run.down, whole().down)
-    np.testing.assert_array_equal(run.ladder, whole().ladder)
-    if exactly_accepted:
-        np.testing.assert_array_equal(run.acceptance, whole().acceptance)
-
-
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_back_ends_do_not_show(backend):
-    with joblib.parallel_config(backend=backend, n_jobs=2):
-        assert_same(fit().run_)
-
-
 def with_segments(length):
     path = PROBLEMS[0].path.with_ladder([0, 1])
     path.n_moves_per_segment = length
     return path
-
-
-def test_segments_do_not_show():
-    """Sums over parts of another length have other roundings."""
-    run = fit(with_segments(7)).run_
-    np.testing.assert_allclose(run.up, whole().up, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(run.down, whole().down, rtol=1e-11, atol=1e-11)
-    lengths = np.diff([*range(0, 59, 7), 59])
-    means = np.repeat(np.add.reduceat(run.acceptance, range(0, 59, 7)) / lengths, lengths)
-    np.testing.assert_allclose(run.acceptance, means)
-    assert run.acceptance.mean() == pytest.approx(whole().acceptance.mean())
-
-
-def test_the_velocity_matters():
-    """What the comparison of segments would miss if velocities were drawn anew and nobody
-    looked.
-    """
-    assert not np.allclose(
-        fit(transition=HMC(metric="diag", n_leapfrog=2, half_life=None)).run_.up, whole().up
-    )
 
 
 # ---- diagnostics and contract
@@ -208,54 +155,6 @@ def test_diagnostics_say_what_the_moves_did():
     assert fitted.result_.n_sweeps == 150 * 59 + 37 * 159 + fitted.run_.pilot.n_moves
 
 
-def test_a_given_step_size_is_the_one_that_is_used():
-    for metric in (None, "diag"):
-        fitted = fit(Plane(), transition=HMC(0.45, metric=metric))
-        np.testing.assert_allclose(fitted.result_.diagnostics["step_sizes"], 0.45)
-
-
-def test_a_move_that_rejects_nothing_has_no_acceptance():
-    fitted = AIS(20, 20, transition=Slice(1.0), random_state=0).fit(Plane())
-    assert fitted.run_.acceptance is None
-    assert "acceptance" not in fitted.result_.diagnostics
-
-
 def test_a_path_on_r_d_has_no_gibbs_sweep():
     with pytest.raises(TypeError, match="Gibbs needs a path with the method gibbs"):
         fit(transition=Gibbs())
-
-
-def test_a_run_is_read_anew_to_the_bit():
-    fitted = fit()
-    again = HAIS().fit(fitted.run_)
-    assert again.log_partition_ == fitted.log_partition_
-    assert again.log_partition_std_error_ == fitted.log_partition_std_error_
-    assert again.result_.method == "HAIS"
-    for name, value in fitted.result_.diagnostics.items():
-        np.testing.assert_array_equal(again.result_.diagnostics[name], value)
-
-
-def test_hais_is_an_estimator_of_scikit_learn():
-    hais = HAIS(7, 9, transition=HMC(n_leapfrog=3), random_state=1)
-    assert (
-        repr(hais)
-        == "HAIS(n_chains=7, n_temperatures=9, random_state=1, transition=HMC(n_leapfrog=3))"
-    )
-    copied = clone(hais)
-    assert repr(copied) == repr(hais)
-    assert copied.transition is not hais.transition
-    assert {"n_chains", "ladder", "transition__step_size"} <= set(hais.get_params())
-    assert not {"weights", "base"} & set(hais.get_params())
-    assert HAIS().transition is None
-    with pytest.raises(ValueError, match="The 'n_chains' parameter of HAIS"):
-        HAIS(1).fit(Plane())
-    with pytest.raises(ValueError, match="The 'step_size' parameter of HMC"):
-        HAIS(transition=HMC(step_size=-1.0)).fit(Plane())
-
-
-def test_the_adaptive_ladder_goes_where_log_f_varies():
-    """A base far too wide: most levels are close to it."""
-    path = GeometricPath(log_gaussian, grad=grad_gaussian, base=Gaussian(np.zeros(10), 30.0))
-    fitted = HAIS(60, 600, random_state=0).fit(path)
-    assert_right(fitted, PROBLEMS[0].log_partition)
-    assert np.median(fitted.result_.ladder) < 0.3

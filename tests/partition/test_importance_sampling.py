@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from known_problems import make_rbm_problem
-from known_rows import make_rows_problem
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import BernoulliRBM, Gaussian, GeometricPath, ImportanceSampling, StudentT, Uniform
-from sklpf.paths import Path
 from sklpf.testing import check_partition_estimator
 from sklpf.uncertainty import log_mean_exp
 
@@ -35,16 +33,16 @@ def test_it_keeps_the_contract_of_an_estimator():
 
 
 def test_the_mean_weight_is_unbiased():
-    """t-test over 40 runs of 50 draws; a false alarm in 6e-5."""
-    weights = [np.exp(log_mean_exp(fit(PATH, s, n_samples=50).run_.up) - NORMAL) for s in range(40)]
+    """t-test over 20 runs of 50 draws; a false alarm in 2e-4."""
+    weights = [np.exp(log_mean_exp(fit(PATH, s, n_samples=50).run_.up) - NORMAL) for s in range(20)]
     z = (np.mean(weights) - 1) / stats.sem(weights)
     assert abs(z) < 4.5
 
 
-@pytest.mark.parametrize("kind", ["medium", "digits", "hard", "two modes", "far mode"])
+@pytest.mark.parametrize("kind", ["medium", "two modes", "far mode"])
 @pytest.mark.parametrize("n_samples", [20, 3000])
 def test_on_rbms_it_says_that_it_is_lost(kind, n_samples):
-    for seed in range(3):
+    for seed in range(2):
         assert not fit(make_rbm_problem(kind).path, seed, n_samples=n_samples).converged_
 
 
@@ -83,40 +81,6 @@ def test_proposals_stand_in_for_the_base(proposal):
     fitted = fit(away, n_samples=2000, proposal=proposal)
     assert fitted.converged_
     assert abs(fitted.log_partition_ - NORMAL) < 4.5 * fitted.log_partition_std_error_
-
-
-class Coin(Path):
-    """Two states with f = 1 and f = 3, a uniform base, and no moves."""
-
-    base_log_partition = 0.0
-
-    def __init__(self, heavy=3.0):
-        self.heavy = heavy
-
-    def log_f(self, state, levels):
-        return np.where(levels == 0, -np.log(2), np.where(state == 1, np.log(self.heavy), 0.0))
-
-    def sample_base(self, n, stream):
-        return stream.generator().integers(2, size=n)
-
-
-def test_without_moves_the_number_is_a_lower_bound():
-    fitted = fit(Coin())
-    assert fitted.result_.statement == "lower bound"
-    assert fitted.converged_
-    low, high = fitted.log_partition_interval_
-    assert low <= np.log(4) <= high == np.inf
-    assert (
-        abs(fitted.log_partition_ - np.log(4)) < 4.5 * fitted.log_partition_std_error_
-    )  # a false alarm in 7e-6
-
-
-def test_rows_are_estimated_one_by_one():
-    problem = make_rows_problem(n_rows=4)
-    fitted = fit(problem.path, n_samples=500)
-    assert fitted.log_partition_.shape == np.shape(problem.log_partition)
-    with pytest.raises(TypeError, match="proposal must be None"):
-        fit(problem.path, proposal=Gaussian(0.0, 1.0))
 
 
 def test_bad_proposals_are_refused():

@@ -5,7 +5,6 @@ import pytest
 from convergence import may_not_converge
 from interruption import kept_files
 from known_problems import hidden_mode_problem
-from scipy.special import logsumexp
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
@@ -30,8 +29,7 @@ GUIDES = {"none": None, "even": np.full(4, 0.25), "wrong": np.array([0.0, 0.0, 0
 
 
 @pytest.mark.parametrize("guide", GUIDES)
-@pytest.mark.parametrize("n_sweeps", [0, 4])
-@pytest.mark.parametrize("n_particles", [1, 20])
+@pytest.mark.parametrize(("n_particles", "n_sweeps"), [(1, 0), (20, 4)])
 def test_filters_are_unbiased(n_particles, n_sweeps, guide):
     """Whatever the filters begin with; documents of fewer than 12 tokens take no guide."""
     path = documents(lengths=(6, 16))
@@ -42,55 +40,9 @@ def test_filters_are_unbiased(n_particles, n_sweeps, guide):
             20_000, n_particles, n_sweeps, stream, GUIDES[guide]
         )[0]
         ratio = np.exp(log_estimates - expected[t])
-        # 24 normal z-scores under 4.5: false alarms in 2e-4
+        # 12 normal z-scores under 4.5: false alarms in 1e-4
         assert abs(ratio.mean() - 1) < 4.5 * ratio.std() / np.sqrt(len(ratio))
         assert ratio.std() > 1e-3
-
-
-def test_more_particles_more_sweeps_and_a_guide_help():
-    path = documents(n_topics=10, prior=0.05, lengths=(60,), seed=1).row(0)
-    guide = path.left_to_right(4, 16, 4, Stream(stream_key(1)))[1]
-
-    def spread(n_particles, n_sweeps, guide=None):
-        return path.left_to_right(200, n_particles, n_sweeps, Stream(stream_key(3)), guide)[0].std()
-
-    # the variance falls by about 4 with the particles; 200 values tell it to 10 %
-    assert spread(80, 8) < 0.7 * spread(20, 8)
-    assert spread(80, 8) < 0.8 * spread(80, 0)
-    assert spread(20, 8, guide) < 0.7 * spread(20, 8)
-
-
-def test_a_guide_holds_the_shares_of_the_topics():
-    topics = np.full((3, 9), 1e-6) + np.kron(np.eye(3), np.full(3, 1 / 3))  # a word tells its topic
-    path = LDAPath(
-        topics / topics.sum(axis=1, keepdims=True), 0.1, [[0, 0, 0, 3, 4, 2, 0, 1, 0]]
-    ).row(0)
-    shares = path.left_to_right(4, 16, 4, Stream(stream_key(0)))[1]
-    np.testing.assert_allclose(shares, [0, 0.9, 0.1], atol=1e-3)
-
-
-def test_documents_that_vary_more_get_more_particles():
-    """Half the standard error takes about four times the particles, and these are never fewer than
-    32.
-    """
-    path = documents(n_topics=20, n_words=400, prior=0.1, lengths=(200,), seed=4).row(0)
-    sweeps = {
-        tol: LeftToRight(tol=tol, random_state=0).fit(path).result_.n_sweeps
-        for tol in (1e3, 0.1, 0.05)
-    }
-    pilot, sweeps_each = 12 * 16, 1 + 4
-    assert sweeps[1e3] == (pilot + 10 * 32) * sweeps_each
-    needed = [sweeps[tol] / sweeps_each - pilot for tol in (0.1, 0.05)]
-    assert 3 < needed[1] / needed[0] < 4.5
-    with pytest.warns(
-        ConvergenceWarning, match='with the 1,000 particles that "auto" takes at most is above tol'
-    ):
-        capped = LeftToRight(tol=1e-4, random_state=0).fit(path)
-    assert capped.result_.n_sweeps == (pilot + 10 * 1000) * sweeps_each
-    assert not capped.converged_
-    assert (
-        LeftToRight(1000, tol=1e-4, random_state=0).fit(path).converged_
-    )  # tol is what "auto" aims at
 
 
 def test_short_documents_are_exact():
@@ -102,7 +54,7 @@ def test_short_documents_are_exact():
 
 @pytest.mark.parametrize(
     ("n_seeds", "low_share", "high_share"),
-    [(50, 0.875, 1.0), pytest.param(200, 0.915, 0.98, marks=pytest.mark.large)],
+    [(25, 0.85, 1.0), pytest.param(200, 0.915, 0.98, marks=pytest.mark.large)],
 )
 def test_intervals_cover(n_seeds, low_share, high_share):
     """Seeds on each of three enumerable documents; filters so small that their estimates are
@@ -123,22 +75,6 @@ def test_intervals_cover(n_seeds, low_share, high_share):
         n = 3 * n_seeds
         assert binom.cdf(low_share * n, n, 0.95) + binom.sf(high_share * n, n, 0.95) < 5e-4
         assert low_share <= pooled <= high_share
-
-
-def test_intervals_reach_farther_up():
-    """By half the squared standard error, by which the log of a mean is low; and so do those of
-    rows.
-    """
-    path = documents(lengths=(12, 25))
-    result = LeftToRight(5, 3, random_state=0).fit(path).result_
-    alone = LeftToRight(5, 3, random_state=0).fit(path.row(1)).result_
-    for each in (result, alone):
-        low, high = each.interval()
-        np.testing.assert_allclose(each.bias, -(each.std_error**2) / 2, rtol=1e-12)
-        np.testing.assert_allclose(
-            high - each.log_partition, each.log_partition - low - each.bias, rtol=1e-12
-        )
-    assert result.bias.shape == (2,)
 
 
 def test_particles_that_agree_are_not_believed():
@@ -166,26 +102,6 @@ def test_particles_that_agree_are_not_believed():
 @pytest.mark.parametrize("path", [documents(lengths=(1,)), LDAPath([[0.2, 0.8]], 0.1, [[3, 2]])])
 def test_filters_of_one_token_or_one_topic_are_exact(path):
     assert LeftToRight(random_state=0).fit(path).log_partition_std_error_[0] < 1e-12
-
-
-def test_the_error_bar_shrinks_with_filters():
-    path = documents(n_topics=10, prior=0.1, lengths=(60,))
-    few, many = (
-        LeftToRight(20, n, random_state=0).fit(path).log_partition_std_error_[0] for n in (10, 160)
-    )
-    assert many < 0.5 * few
-
-
-def test_diagnostics_are_those_of_the_filters():
-    path = documents().row(2)
-    estimator = LeftToRight(20, 12, random_state=0).fit(path)
-    result, estimates = estimator.result_, estimator.result_.diagnostics["log_weights"]
-    assert estimates.shape == (12,)
-    assert result.log_partition == pytest.approx(logsumexp(estimates) - np.log(12), abs=1e-12)
-    assert result.diagnostics["spread"] == pytest.approx(estimates.std(ddof=1))
-    assert result.degrees_of_freedom == 11
-    assert (result.statement, result.method) == ("estimate", "LeftToRight")
-    assert result.std_error >= result.diagnostics["lognormal_std_error"]
 
 
 def test_filters_that_disagree_are_not_trusted():
@@ -231,13 +147,3 @@ def test_other_paths_are_told_what_they_lack():
 def test_bad_parameters_are_refused(parameters):
     with pytest.raises(ValueError, match=next(iter(parameters))):
         LeftToRight(**parameters).fit(documents())
-
-
-def test_estimates_that_are_not_finite_are_refused():
-    path = documents().row(1)
-    path.left_to_right = lambda n, n_particles, n_sweeps, stream, guide: (
-        np.full(n, np.nan),
-        np.ones(4),
-    )
-    with pytest.raises(ValueError, match="left_to_right gave values that are not finite"):
-        LeftToRight().fit(path)

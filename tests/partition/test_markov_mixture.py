@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import Gaussian, GeometricPath, MarkovMixture
 from sklpf.models import RBMPath
-from sklpf.paths import Stream, TemperedPath, stream_key
+from sklpf.paths import Stream, stream_key
 from sklpf.uncertainty import log_mean_exp
 
 SHORT = {"n_centres": 200, "n_sweeps": 256}
@@ -44,67 +44,6 @@ def test_draws_of_the_mixture_are_unbiased_whatever_the_centres():
     ]
     means = np.exp(log_mean_exp(np.array(draws), axis=1) - problem.log_partition)
     assert abs((means.mean() - 1) / stats.sem(means)) < 4.5
-
-
-class Pair(TemperedPath):
-    """x given y is N(y / 2, 1), y given x a fair sign plus noise: a user's path in NumPy with a
-    known Gibbs step.
-
-    f_1(x) = 3 (N(x; 1, 2) + N(x; -1, 2)) / 2: y = +-2 + N(0, 4), which makes x = y / 2 + N(0, 1).
-    """
-
-    base_log_partition = 0.0
-    gibbs_is_reversible = True
-
-    def log_parts(self, x):
-        return -((x[:, np.newaxis] - [1.0, -1.0]) ** 2) / 4 - np.log(4 * np.pi) / 2
-
-    def ends(self, state):
-        x, _ = state
-        base = -(x**2) / 18 - np.log(18 * np.pi) / 2
-        return base, np.log(3) + log_mean_exp(self.log_parts(x), axis=1) - base
-
-    def sample_base(self, n, stream):
-        x = 3 * stream.generator().standard_normal(n)
-        return x, 2 * x
-
-    def gibbs(self, state, levels, stream):
-        """A Metropolis step at the chain's level; at the target the exact step through y."""
-        rng, (x, y) = stream.generator(), state
-        parts = self.log_parts(x)
-        sign = np.where(rng.random(len(x)) < 1 / (1 + np.exp(parts[:, 1] - parts[:, 0])), 1.0, -1.0)
-        new_y = (
-            sign + x + np.sqrt(2) * rng.standard_normal(len(x))
-        )  # y given x and its sign is N(sign + x, 2)
-        proposal = np.where(
-            levels == len(self.ladder) - 1, new_y / 2 + rng.standard_normal(len(x)), 0
-        )
-        walk = x + 2 * rng.standard_normal(len(x))
-        log_rate = self.log_f((walk, y), levels) - self.log_f(state, levels)
-        walked = np.where(np.log(rng.random(len(x))) < log_rate, walk, x)
-        at_target = levels == len(self.ladder) - 1
-        return np.where(at_target, proposal, walked), np.where(at_target, new_y, 2 * walked)
-
-    def draw_conditional(self, centres, rng):
-        y = centres[1]
-        return y / 2 + rng.standard_normal(len(y)), y
-
-    def mixture_log_weights(self, centres, state):
-        base, gain = self.ends(state)
-        return (
-            base
-            + gain
-            - log_mean_exp(stats.norm.logpdf(state[0][:, np.newaxis], centres[1] / 2), axis=1)
-        )
-
-
-def test_a_users_path_with_a_known_step():
-    """|error| of t(2) at 60 standard errors: a false alarm in 3e-4."""
-    path = Pair()
-    path.ladder = np.array([0.0, 1.0])
-    fitted = fit(path, n_ladders=3, n_centres=90)
-    assert fitted.converged_, fitted.result_.reasons
-    assert abs(fitted.log_partition_ - np.log(3)) < 60 * fitted.log_partition_std_error_
 
 
 def test_centres_that_do_not_cover_are_flagged():

@@ -8,15 +8,12 @@ import itertools
 import numpy as np
 import pytest
 from convergence import may_not_converge
-from known_problems import make_rbm_problem
 from scipy.special import expit
 
 from sklpf import AIS, RTS, SMC, BernoulliRBM, Exact, ParallelTempering
 from sklpf.models import RBMPath
 from sklpf.partition import Draws
-from sklpf.partition.checks._regions import FOR_ALARM, missed_regions
-from sklpf.paths import LocalMasses, Regions, Stream, stream_key
-from sklpf.paths._capabilities import has
+from sklpf.paths import Regions, Stream, stream_key
 
 Z_BOUND = 4.0
 
@@ -79,13 +76,6 @@ def test_the_masses_of_balls_are_right():
     assert n_compared >= 3
 
 
-def test_the_same_stream_gives_the_same_regions():
-    path = small_path(0)
-    first, second = (path.regions(Stream(stream_key(5, 0))) for _ in range(2))
-    for one, other in zip(first[:3], second[:3]):
-        np.testing.assert_array_equal(one, other)
-
-
 @pytest.mark.parametrize("estimator", [AIS(), SMC(), RTS()], ids=str)
 def test_a_run_that_has_missed_a_region_says_so_and_names_it(estimator):
     path, pattern, exact = with_a_narrow_mode()
@@ -125,49 +115,17 @@ def test_what_leads_to_a_region_that_random_starts_don_t_reach(lead, monkeypatch
     assert ("missed-region" in kinds) == (lead != "none")
 
 
-def test_a_fitted_model_looks_near_its_training_rows():
-    X = make_rbm_problem("easy").path.sample_base(200, Stream(stream_key(0, 0))).v.astype(float)
-    rbm = BernoulliRBM(4, n_iter=3, random_state=0).fit(X)
-    starts = rbm.path().starts
-    assert starts.shape == (60, X.shape[1])  # 50 rows, and the 10 chains
-    np.testing.assert_array_equal(starts[0], X[0])
-    known = (rbm.components_, rbm.intercept_visible_, rbm.intercept_hidden_)
-    assert len(BernoulliRBM.from_parameters(*known).path().starts) == 0
-
-
 def test_models_without_a_narrow_mode_raise_no_alarm():
-    """One of a hundred right runs may: with 24 the probability of more than two is 0.2 %."""
+    """One of a hundred right runs may: with 8 the probability of more than one is 0.3 %."""
     n_raised = 0
-    for seed in range(24):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         components = rng.normal(scale=rng.uniform(0.2, 1.0), size=(10, 30))
         rbm = BernoulliRBM.from_parameters(components, rng.normal(size=30), rng.normal(size=10))
         with may_not_converge():
             tempering = ParallelTempering(n_sweeps=1024, random_state=seed).fit(rbm)
         n_raised += "missed_region" in tempering.result_.diagnostics
-    assert n_raised <= 2
-
-
-def test_balls_and_ellipsoids_contain_what_they_should():
-    points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 3.0]])
-    balls = Regions(np.zeros((1, 2)), np.array([1.0]), np.zeros((1, 2)))
-    np.testing.assert_array_equal(balls.contain(points)[:, 0], [True, True, False])
-    wide = balls._replace(factors=np.diag([1.0, 1 / 3])[np.newaxis])
-    np.testing.assert_array_equal(wide.contain(points)[:, 0], [True, True, True])
-    none = Regions(np.zeros((0, 2)), np.zeros(0), np.zeros((0, 2)))
-    assert none.contain(points).shape == (3, 0)
-
-
-def test_a_point_lies_in_the_region_whose_centre_is_nearest_in_its_units():
-    """Two balls that overlap: their union has the sum of their masses."""
-    points = np.linspace(-2, 5, 50)[:, np.newaxis]
-    centres = np.array([[0.0], [2.0]])
-    balls = Regions(centres, np.array([1.5, 3.0]), np.zeros((2, 2)))
-    inside = balls.contain(points)
-    x = points[:, 0]
-    np.testing.assert_array_equal(inside.any(axis=1), (abs(x) <= 1.5) | (abs(x - 2) <= 3))
-    assert inside.sum(axis=1).max() == 1
-    np.testing.assert_array_equal(inside[:, 0], (abs(x) <= 1.5) & (abs(x) / 1.5 < abs(x - 2) / 3))
+    assert n_raised <= 1
 
 
 def test_a_path_of_one_s_own_joins_in():
@@ -181,7 +139,6 @@ def test_a_path_of_one_s_own_joins_in():
 
     small = (np.zeros((2, 9)), np.full(9, -4.0), np.zeros(2), np.full(9, 0.02))
     path = Told(*small)
-    assert has(path, LocalMasses)
     with may_not_converge():
         result = AIS(random_state=0).fit(path).result_
     assert [alarm.kind for alarm in result.alarms] == ["missed-region"]
@@ -190,36 +147,9 @@ def test_a_path_of_one_s_own_joins_in():
 
 
 # ---- many small regions
-def many_regions(missed, seed, n_regions=40, n_draws=600):
-    """Regions of 1 % each, of which the draws have missed the first; errors of masses are 30 %."""
-    rng = np.random.default_rng([seed, missed])
-    masses = 0.01 * rng.gamma(1.0, size=(n_regions, 10))
-    centres = 10.0 * np.arange(n_regions)[:, np.newaxis]
-    regions = Regions(centres, np.ones(n_regions), np.log(masses))
-    seen = np.r_[np.zeros(missed), np.full(n_regions - missed, 0.01)]
-    places = rng.choice(n_regions + 1, size=n_draws, p=np.r_[seen, 1 - seen.sum()])
-    points = np.append(centres, [[-99.0]], axis=0)[places]
-    return regions, Draws(points, np.zeros(n_draws), np.arange(n_draws) % 10)
 
 
-def test_small_regions_that_were_missed_are_added_up():
-    """Each of fifteen regions is missed with a probability of .2 % by a right run, where 25 others
-    are not, and hardly matters.
-    """
-    found = []
-    for seed in range(20):
-        regions, draws = many_regions(15, seed)
-        missed = missed_regions(regions, draws, 0.0, 0.005, FOR_ALARM)
-        found.append(sum(each.place < 15 for each in missed))
-    assert min(found) >= 12
-
-
-def test_right_runs_with_many_small_regions_raise_no_alarm():
-    """At most 1 % may: of 100 more than four do with a probability of 3e-3."""
-    runs = (many_regions(0, seed) for seed in range(100))
-    assert sum(bool(missed_regions(*run, 0.0, 0.005, FOR_ALARM)) for run in runs) <= 4
-
-
+@pytest.mark.large
 def test_many_holes_are_found():
     """Six hidden units open a region of 3 % each: a run that has seen none of them is .2 too low.
 
@@ -247,10 +177,3 @@ def test_many_holes_are_found():
         second = estimator.fit(path).result_
     assert second.diagnostics["first_try"] == first.log_partition
     assert abs(second.log_partition - exact) < Z_BOUND * second.std_error
-
-
-def test_starts_are_checked():
-    with pytest.raises(ValueError, match="visible rows must have the shape"):
-        small_path(0, starts=np.zeros((2, 8)))
-    with pytest.raises(ValueError, match="0 and 1 only"):
-        small_path(0, starts=np.full((2, 9), 0.5))

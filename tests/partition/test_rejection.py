@@ -2,14 +2,14 @@
 none.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import Gaussian, GeometricPath, ProductOfExperts, RejectionSampling, StudentT
-from sklpf.models import RBMPath
-from sklpf.partition._rejection import RejectionRun
+from sklpf import Gaussian, GeometricPath, RejectionSampling, StudentT
 from sklpf.testing import check_partition_estimator
 
 NORMAL = np.log(2 * np.pi) / 2
@@ -29,9 +29,9 @@ BOUND = float(
 LOG_BOUND = BOUND + 0.01
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(3))
 def test_accepted_draws_are_from_the_target(seed):
-    """10 tests at p > 1e-4: a false alarm in 1e-3."""
+    """3 tests at p > 1e-4: a false alarm in 3e-4."""
     fitted = RejectionSampling(LOG_BOUND, 3000, random_state=seed).fit(PATH)
     assert stats.kstest(fitted.samples_[:, 0], stats.norm.cdf).pvalue > 1e-4
     assert len(fitted.samples_) == fitted.result_.diagnostics["n_accepted"]
@@ -42,27 +42,27 @@ def test_the_acceptance_rate_gives_log_z():
 
 
 def test_the_accepted_number_is_unbiased():
-    """z-test of the mean acceptance over 100 runs of 500 draws; a false alarm in 6e-6."""
+    """z-test of the mean acceptance over 30 runs of 500 draws; a false alarm in 6e-6."""
     rates = [
         RejectionSampling(LOG_BOUND, 500, random_state=s)
         .fit(PATH)
         .result_.diagnostics["acceptance"]
-        for s in range(100)
+        for s in range(30)
     ]
     share = np.exp(NORMAL - LOG_BOUND)
-    z = (np.mean(rates) - share) / np.sqrt(share * (1 - share) / 50_000)
+    z = (np.mean(rates) - share) / np.sqrt(share * (1 - share) / 15_000)
     assert abs(z) < 4.5
 
 
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.5, 0.9, 0.97, 0.9999])
-@pytest.mark.parametrize("n", [50, 1000])
+@pytest.mark.parametrize("n", [50, pytest.param(1000, marks=pytest.mark.large)])
 def test_the_interval_covers_by_enumeration(share, n):
     """Over all numbers of accepted draws that would be trusted or not, but for none: no
     randomness.
     """
-    covered = 0.0
+    covered, made = 0.0, RejectionSampling(LOG_BOUND, 50, random_state=0).fit(PATH).run_
     for k in range(1, n + 1):
-        run = RejectionRun(n_samples=n, n_accepted=k, log_bound=0.0)
+        run = replace(made, n_samples=n, n_accepted=k, log_bound=0.0)
         low, high = run.read().interval()
         covered += stats.binom.pmf(k, n, share) * (low <= np.log(share) <= high)
     assert covered >= 0.95 * (1 - stats.binom.pmf(0, n, share)) - 1e-9
@@ -97,47 +97,12 @@ def test_a_proposal_stands_in_for_the_base():
     )  # a false alarm in 7e-6
 
 
-def test_an_rbm_under_the_bound_of_its_weights():
-    path = RBMPath([[1.0, -0.5, 0.3]], np.zeros(3), [0.2], np.full(3, 0.5))
-    rows = np.array([[i >> j & 1 for j in range(3)] for i in range(8)])
-    log_f = np.logaddexp(0, rows @ path.components.T + 0.2).sum(axis=1)
-    log_bound = log_f.max() + 3 * np.log(2)
-    fitted = RejectionSampling(log_bound, random_state=0).fit(path)
-    assert (
-        abs(fitted.log_partition_ - np.logaddexp.reduce(log_f))
-        < 4.5 * fitted.log_partition_std_error_
-    )
-    assert fitted.samples_.shape == (fitted.run_.n_accepted, 3)
-    with pytest.raises(ValueError, match=r"at \[1, 0, 1\]"):
-        RejectionSampling(log_bound - 0.01, random_state=0).fit(path)
-
-
 @pytest.mark.parametrize(
     "options", [{"log_bound": np.nan}, {"log_bound": np.inf}, {"log_bound": None}, {"n_samples": 1}]
 )
 def test_bad_parameters_are_refused(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         RejectionSampling(**{"log_bound": 1.0, **options}).fit(PATH)
-
-
-def test_models_have_samples_in_their_own_units_and_keep_none():
-    product = ProductOfExperts.from_parameters(
-        [[1.0, 0.3], [-0.2, 0.8]], [3.0, 3.0], mean=[10.0, -10.0]
-    )
-    rejection = RejectionSampling(log_bound=7.0, n_samples=200_000, random_state=0).fit(product)
-    assert len(rejection.samples_) > 50
-    assert np.all(np.abs(rejection.samples_.mean(axis=0) - [10, -10]) < 3)
-    with pytest.raises(TypeError, match="proposals are for a GeometricPath"):
-        RejectionSampling(4.0, proposal=Gaussian([0.0, 0.0], 1.0)).fit(product)
-    kept = ProductOfExperts.from_parameters(
-        product.components_, product.exponents_, partition_estimator=rejection
-    )
-    assert not hasattr(kept.estimate_log_partition().partition_estimator_, "samples_")
-
-
-def test_reading_a_run_forgets_the_samples_of_another():
-    rejection = RejectionSampling(LOG_BOUND, 1000, random_state=0).fit(PATH)
-    assert not hasattr(rejection.fit(rejection.run_), "samples_")
 
 
 def test_a_base_without_mass_where_the_target_has_is_an_error():

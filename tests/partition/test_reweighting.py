@@ -4,23 +4,19 @@ bad input.
 z-bound 4.8 with 9 degrees of freedom: 1e-3 a comparison, of which there are 14 on fixed seeds.
 """
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from convergence import quietly
 from known_problems import hidden_mode_problem, make_rbm_problem
-from scipy.special import logsumexp
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import (
     AIS,
     BAR,
     MBAR,
     RTS,
-    SAMS,
     BernoulliRBM,
     Exact,
     LevelProcess,
@@ -33,7 +29,6 @@ from sklpf import (
 from sklpf.models import LDAPath
 from sklpf.partition import Alarm
 from sklpf.paths import GeometricPath, Uniform
-from sklpf.reweighting import rts_curve
 
 T_BOUND = 4.8
 METHODS = {
@@ -46,8 +41,8 @@ METHODS = {
     "TI-RB": ThermodynamicIntegration(rao_blackwell=True),
 }
 SAMPLERS = {
-    "exchange": ParallelTempering(n_temperatures=12, n_sweeps=1024, random_state=1),
-    "tempering": RTS(100, 25, n_sweeps=1200, random_state=1),
+    "exchange": ParallelTempering(n_temperatures=12, n_sweeps=512, random_state=1),
+    "tempering": RTS(60, 20, n_sweeps=800, random_state=1),
 }
 
 
@@ -109,28 +104,6 @@ def test_bar_is_parallel_tempering_itself(exchange):
     assert not hasattr(again, "sampler_")
 
 
-def test_a_given_sampler_is_cloned_and_fitted(tempering):
-    sampler = RTS(50, 12, n_sweeps=600, random_state=0)
-    method = BAR(sampler).fit(make_rbm_problem("easy").path)
-    assert not hasattr(sampler, "result_")
-    assert method.sampler_.log_partition_ == tempering.log_partition_
-    bar = tempering.result_.diagnostics["bar_log_partition"]
-    assert method.log_partition_ == bar + tempering.run_.base_log_partition
-    assert method.log_partition_std_error_ == pytest.approx(
-        tempering.result_.diagnostics["bar_std_error"]
-    )
-
-
-def test_rao_blackwell_integration_is_rts_of_the_kept_states(tempering):
-    """But for quadrature (appendix C), which the corrected rule makes small."""
-    samples, log_pseudo_prior = tempering.run_.samples, tempering.run_.rounds[-1].log_pseudo_prior
-    log_q = samples.vectors + log_pseudo_prior
-    log_shares = logsumexp(log_q - logsumexp(log_q, axis=1, keepdims=True), axis=0)
-    integral = ThermodynamicIntegration(rao_blackwell=True).fit(tempering.run_)
-    expected = tempering.run_.base_log_partition + rts_curve(log_pseudo_prior, log_shares)[-1]
-    assert integral.log_partition_ == pytest.approx(expected, abs=2e-3)
-
-
 def test_left_and_right_sums_lie_on_both_sides_of_a_tempered_path():
     """U = log f_1 - log f_0 of the joint path does not depend on beta, so that log Z is convex."""
     problem = make_rbm_problem("easy", weights="joint")
@@ -143,43 +116,6 @@ def test_left_and_right_sums_lie_on_both_sides_of_a_tempered_path():
         < problem.log_partition
         < diagnostics["right_log_partition"]
     )
-
-
-# ---- what a run keeps
-def test_vectors_are_those_of_the_levels_they_were_moved_at(sampled):
-    """At equilibrium log f of x is largest, against log Z, near the level that x was moved at."""
-    _, sampler = sampled
-    samples, run = sampler.run_.samples, sampler.run_
-    assert (
-        len(samples.levels)
-        == len(samples.vectors)
-        == len(samples.slopes)
-        == len(samples.groups)
-        <= 20_000
-    )
-    assert np.all(np.bincount(samples.groups, minlength=10) > 0)
-    curve = sampler.result_.log_partition_curve
-    likeliest = (samples.vectors - curve).argmax(axis=1)
-    assert np.corrcoef(likeliest, samples.levels)[0, 1] > 0.5
-    steps = np.diff(samples.vectors, axis=1) / np.diff(run.ladder)
-    slopes = np.broadcast_to(samples.slopes, samples.vectors.shape)
-    # log f is convex in beta: a chord's slope lies between those at its ends; float32 of numbers up
-    # to 1e3
-    assert np.all(steps > slopes[:, :-1] - 0.05)
-    assert np.all(steps < slopes[:, 1:] + 0.05)
-
-
-def test_models_keep_no_vectors():
-    rng = np.random.default_rng(0)
-    X = rng.integers(2, size=(60, 30)).astype(float)
-    for estimator in (
-        ParallelTempering(n_sweeps=256),
-        MBAR(ParallelTempering(n_sweeps=256, random_state=0)),
-    ):
-        rbm = BernoulliRBM(4, n_iter=1, partition_estimator=estimator, random_state=0).fit(X)
-        before = len(pickle.dumps(rbm))
-        assert np.isfinite(rbm.score(X))
-        assert len(pickle.dumps(rbm)) < before + 20_000
 
 
 # ---- alarms
@@ -205,11 +141,8 @@ def test_alarms_and_rounding_of_a_run_stay_with_it(exchange):
 
 
 SAMPLERS_WITH_OPTIONS = [
-    RTS(50, 12, n_sweeps=600, rao_blackwell=False, random_state=0),
-    RTS(50, 12, n_sweeps=600, tol=1e-4, max_sweeps=600, random_state=0),
-    SAMS(50, 12, n_sweeps=600, random_state=0),
-    ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", random_state=0),
-    ParallelTempering(5, n_sweeps=256, tol=1e-4, random_state=0),
+    RTS(20, 12, n_sweeps=300, rao_blackwell=False, random_state=0),
+    ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", tol=1e-4, random_state=0),
 ]
 
 
@@ -259,17 +192,6 @@ def test_base_draws_where_the_target_is_zero():
     assert len(compare_estimates(sampler.run_).results) == 5
 
 
-@pytest.mark.parametrize("rule", ["left", "right", "trapezoid"])
-def test_integrals_over_few_levels_say_so(rule):
-    problem = make_rbm_problem("digits")
-    run = ParallelTempering(n_temperatures=6, n_sweeps=512, random_state=0).fit(problem.path).run_
-    method = ThermodynamicIntegration(rule=rule)
-    with pytest.warns(ConvergenceWarning, match="the integral over 6 levels is"):
-        method.fit(run)
-    assert method.result_.statement == "approximate"
-    assert method.log_partition_interval_ == (-np.inf, np.inf)
-
-
 def test_levels_that_do_not_overlap_are_refused():
     path = make_rbm_problem("hard").path
     run = quietly(ParallelTempering(n_temperatures=3, n_sweeps=256, random_state=0), path).run_
@@ -292,18 +214,8 @@ def test_comparison_is_a_line_a_method(exchange, tempering):
         assert comparison.results[0].log_partition == sampler.log_partition_
 
 
-def test_comparison_as_a_frame(exchange):
-    pytest.importorskip("pandas")
-    comparison = compare_estimates(exchange.run_)
-    frame = comparison.to_frame()
-    assert list(frame["std_error"]) == [result.std_error for result in comparison.results]
-    assert list(frame.index[:2]) == ["ParallelTempering", "BAR"]
-    assert frame.loc["BAR", "difference"] == pytest.approx(0, abs=1e-9)
-    assert frame.loc["MBAR", "difference_std_error"] > 0
-
-
 # ---- what can't be read
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+@pytest.mark.parametrize("method", [BAR(), LevelProcess()], ids=str)
 def test_what_no_method_can_read(method, exchange):
     path = make_rbm_problem("easy").path
     with pytest.raises(TypeError, match="can read, got a run of AIS: give it to AIS or HAIS"):
@@ -325,18 +237,6 @@ def test_what_no_method_can_read(method, exchange):
     rows = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3], [1, 0, 0]])
     with pytest.raises(ValueError, match=r"path must have one log Z.*path\.row\(t\)"):
         clone(method).fit(rows)
-
-
-def test_comparison_names_what_it_cannot_read():
-    with pytest.raises(
-        TypeError, match=r"run must be run_ of a fitted ParallelTempering or RTS, got builtins\.int"
-    ):
-        compare_estimates(3)
-
-
-def test_rts_reads_its_runs_by_counting_too(tempering):
-    counted = RTS(rao_blackwell=False).fit(tempering.run_)
-    assert counted.result_.method == "TS"
 
 
 def test_runs_without_slopes_or_vectors(exchange):

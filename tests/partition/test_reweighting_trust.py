@@ -73,19 +73,12 @@ def test_the_sampler_s_alarms_are_kept():
 @may_not_converge()
 def test_an_integral_whose_error_is_not_known_is_not_trusted():
     path = make_rbm_problem("easy").path
-    for seed in range(6):  # some of these runs have levels without states
+    for seed in range(2):  # some of these runs have levels without states
         run = RTS(10, 60, 200, random_state=seed).fit(path).run_
         for rule in ("left", "right", "trapezoid"):
             integral = ThermodynamicIntegration(rule=rule).fit(run)
             known = np.isfinite(integral.result_.diagnostics["quadrature_error"])
             assert known or not integral.converged_
-
-
-def test_a_given_sampler_leaves_the_global_generator_alone():
-    np.random.seed(0)  # noqa: NPY002
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    BAR(ParallelTempering(n_sweeps=256, random_state=0)).fit(make_rbm_problem("easy").path)
-    assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
 def test_a_number_that_may_be_anything_has_the_whole_line_as_interval():
@@ -94,9 +87,3 @@ def test_a_number_that_may_be_anything_has_the_whole_line_as_interval():
     with pytest.warns(ConvergenceWarning, match="none of"):
         nothing = RejectionSampling(1e3, 10, random_state=0).fit(make_rbm_problem("easy").path)
     assert nothing.log_partition_interval_ == (-np.inf, np.inf)
-
-
-def test_a_fitted_sampler_in_the_place_of_its_run():
-    sampler = ParallelTempering(n_sweeps=256, random_state=0).fit(make_rbm_problem("easy").path)
-    with pytest.raises(TypeError, match="give its run_"):
-        BAR().fit(sampler)

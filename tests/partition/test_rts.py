@@ -1,30 +1,17 @@
-"""RTS: right values, honest errors, alarms, streams and bad input.
+"""RTS: right values, honest errors and alarms.
 
 z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of 1e-3 a comparison;
 seeds are fixed.
 """
 
-import pickle
-
 import numpy as np
 import pytest
 from convergence import may_not_converge
 from known_problems import hidden_mode_problem, make_rbm_problem
-from reference_data import shared_data
-from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import RTS, Exact, Gaussian, GeometricPath, RandomWalk
-from sklpf.models import RBMPath
-from sklpf.partition._tempering_run import between_target_states, judge, tempering_alarms
-from sklpf.partition.checks._alarms import modes_alarms
+from sklpf import RTS, Exact
 from sklpf.paths import Path
-from sklpf.programs import _plan
-from sklpf.programs._pilot import run_pilot
-from sklpf.programs._tempering import Setup, pool_groups, run_round
-from sklpf.reweighting import Pooled, mbar
-from sklpf.transitions import Gibbs
-from sklpf.uncertainty import Difference
 
 T_BOUND = 4.8
 
@@ -43,34 +30,6 @@ def test_is_right_at_a_known_log_partition(parameters, weights):
     z = (rts.log_partition_ - problem.log_partition) / rts.log_partition_std_error_
     assert abs(z) < T_BOUND
     assert rts.result_.method == ("RTS" if parameters.get("rao_blackwell", True) else "TS")
-
-
-def test_groups_of_a_density_that_is_not_compiled_have_the_same_bits_side_by_side(monkeypatch):
-    """Every group keeps its own sums and states, in groups of three and four chains too."""
-    path = GeometricPath(
-        lambda x: -0.5 * ((x - 1.0) ** 2).sum(axis=1), base=Gaussian(np.zeros(2), 4.0)
-    )
-    rts, runs = RTS(33, 5, 128, transition=RandomWalk(1.0), random_state=0), []
-    for n_blocks in (10, 1):
-        monkeypatch.setattr(_plan, "_FEWEST_BLOCKS", n_blocks)
-        runs.append(rts.fit(path).run_)
-    for part, other in zip(runs[0].previous, runs[1].previous):
-        np.testing.assert_array_equal(part, other)
-    names = (
-        "log_q_sums",
-        "counts",
-        "level_sums",
-        "pair_sums",
-        "summaries",
-        "slopes",
-        "vector_levels",
-        "log_q",
-    )
-    for name in names:
-        np.testing.assert_array_equal(
-            *(getattr(run.rounds[-1], name) for run in runs), err_msg=name
-        )
-    assert len(runs[0].rounds[-1].summaries) == 10
 
 
 def test_curve_matches_enumeration_at_every_level():
@@ -95,20 +54,6 @@ def test_given_ladder_and_prior_stay():
     shares = rts.result_.diagnostics["shares"]
     np.testing.assert_allclose(shares, prior / 10, atol=0.05)
     assert abs(rts.log_partition_ - problem.log_partition) < T_BOUND * rts.log_partition_std_error_
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize(
-    "name", [pytest.param("mnist_toy15", marks=pytest.mark.large), "mnist_h10"]
-)
-def test_reference_models(name):
-    rbm, train = shared_data(f"rbm/{name}.npz"), shared_data("binary/mnist.npz")
-    mean = np.unpackbits(train["train"], axis=1)[:, :784].mean(axis=0).clip(1e-4, 1 - 1e-4)
-    path = RBMPath(rbm["components"], rbm["intercept_visible"], rbm["intercept_hidden"], mean)
-    rts = RTS(tol=0.04, random_state=0, n_jobs=2).fit(path)
-    assert rts.converged_
-    assert rts.log_partition_std_error_ <= 0.04
-    assert abs(rts.log_partition_ - rbm["exact_log_partition"]) < 3.7 * rts.log_partition_std_error_
 
 
 def test_tolerance_is_met_by_more_rounds():
@@ -150,29 +95,6 @@ def test_the_papers_initialisation_of_joint_weights_is_no_confident_wrong_answer
     assert "visited both ends of the ladder" in rts.result_.reasons[0]
 
 
-def test_mbar_tells_chains_that_have_not_spread():
-    """Starts that crowd near the base and ten redraws: RTS takes the crowd for small Z_k, MBAR
-    knows the levels.
-    """
-    problem = make_rbm_problem("digits", weights="joint")
-    path, first = problem.path.with_ladder(np.linspace(0, 1, 30)), np.arange(0, 101, 10)
-    setup = Setup(path, Gibbs(), first, 0, 1, {"n_jobs": None, "checkpoint": None})
-    starts, log_weights = run_pilot(setup, log_softmax(-4 * path.ladder), 400)
-    pilot = Pooled(np.zeros((1, 30)), pool_groups(first, log_weights, axis=0)[np.newaxis])
-    _, last = run_round(setup, (0,), starts, -pilot(np.arange(10)), 10, n_kept=20_000)
-    verdict = judge([last], pilot, rao_blackwell=True)
-    error = verdict.curve[-1] - problem.log_partition
-    assert error < -T_BOUND * verdict.std_error
-    assert abs(verdict.diagnostics["mbar_log_partition"] - problem.log_partition) < abs(error) / 2
-    assert any("MBAR gives another value" in alarm.seen for alarm in verdict.alarms)
-
-
-@pytest.mark.parametrize(("size", "n_alarms"), [(0.009, 0), (0.011, 2)])
-def test_disagreements_below_a_hundredth_of_a_nat_raise_no_alarm(size, n_alarms):
-    certain = Difference(-size, -50.0)
-    assert len(tempering_alarms(np.ones(10), 1.0, 0.0, certain, certain, "MBAR gives")) == n_alarms
-
-
 def test_groups_in_modes_of_their_own_are_an_alarm():
     """Each of ten groups has one chain, which seldom leaves its mode of a sharp RBM."""
     with pytest.warns(
@@ -188,53 +110,7 @@ def test_sees_no_hidden_mode_as_its_documentation_says():
     assert rts.log_partition_ == pytest.approx(problem.log_partition - np.log(2), abs=1e-6)
 
 
-# ---- what is kept
-
-
-@pytest.mark.parametrize("n_sweeps", [2000, 20_000])
-def test_kept_vectors_stay_within_bounds(n_sweeps):
-    path = make_rbm_problem("easy").path
-    rts = RTS(n_temperatures=3, n_sweeps=n_sweeps, sweeps_per_redraw=1, random_state=0).fit(path)
-    result = rts.result_
-    assert 2500 <= sum(round_.vector_levels.size for round_ in rts.run_.rounds) <= 5500
-    assert 0.98 * n_sweeps * 100 <= result.n_sweeps <= n_sweeps * 100
-
-
-def test_a_run_is_small_and_serves_mbar_as_well_as_with_all_digits():
-    rts = RTS(random_state=0).fit(make_rbm_problem("easy").path)
-    (last,) = rts.run_.rounds
-    assert last.log_q.dtype == np.float32
-    assert len(pickle.dumps(rts)) < 5e6  # 5000 vectors and slopes of 100 levels, 2 MB each
-    np.testing.assert_allclose(np.exp(last.log_q).sum(axis=2), 1, rtol=1e-5)
-    n_levels = len(rts.run_.ladder)
-    counts = np.bincount(last.vector_levels.ravel(), minlength=n_levels)
-    rounding = np.random.default_rng(0).uniform(-1, 1, last.log_q.shape) * np.spacing(
-        np.abs(last.log_q)
-    )
-    two = [mbar((last.vectors + more).reshape(-1, n_levels), counts)[-1] for more in (0, rounding)]
-    assert abs(two[0] - two[1]) < 1e-4 * rts.log_partition_std_error_
-
-
 # ---- bad input
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"n_chains": 9}, "n_chains"),
-        ({"n_temperatures": 1}, "n_temperatures"),
-        ({"n_sweeps": 10}, "n_sweeps"),
-        ({"n_sweeps": 40, "sweeps_per_redraw": 4}, "n_sweeps must be at least 64"),
-        ({"tol": 0.0}, "tol"),
-        ({"init": "flat"}, "init"),
-        ({"ladder": [0.1, 1.0]}, "begin at 0"),
-        ({"prior": "flat"}, "prior"),
-        ({"prior": np.inf}, "prior"),
-        ({"prior": np.ones(7)}, "prior must hold 100 positive numbers"),
-        ({"prior": np.zeros(100)}, "prior must hold 100 positive numbers"),
-    ],
-)
-def test_bad_parameters_are_named(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        RTS(**parameters).fit(make_rbm_problem("easy").path)
 
 
 class Broken(Path):
@@ -256,19 +132,3 @@ class Broken(Path):
 def test_densities_that_are_no_numbers_are_refused(init):
     with pytest.raises(ValueError, match="log_f gave values that are not finite"):
         RTS(n_temperatures=5, n_sweeps=200, init=init, random_state=0).fit(Broken())
-
-
-def test_groups_that_were_hardly_at_the_target_are_not_compared():
-    """Of ten groups nine agree, and one in another mode has nearly all of the weight, or nearly
-    none.
-    """
-    means = np.where(np.arange(10) < 9, 0.0, 5.0)
-    states = np.stack([means, means**2 + 1], axis=1)[:, :, np.newaxis]
-    for log_weight in (30.0, -30.0):
-        log_weights = np.where(np.arange(10) < 9, 0.0, log_weight)
-        share = between_target_states(
-            states * np.exp(log_weights)[:, np.newaxis, np.newaxis], log_weights
-        )
-        assert np.isnan(share) if log_weight > 0 else share < 1e-9
-    said = [str(alarm) for alarm in modes_alarms("groups", np.nan, "raise n_sweeps")]
-    assert said == ["groups have too few states at the target to compare: raise n_sweeps"]

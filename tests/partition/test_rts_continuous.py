@@ -5,29 +5,22 @@ z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of
 seeds are fixed.
 """
 
-import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from convergence import may_not_converge
 from known_densities import make_density_problem
 from known_problems import hidden_mode_problem, make_rbm_problem
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import (
-    BAR,
-    MBAR,
     RTS,
-    SAMS,
     Gaussian,
     GeometricPath,
     RandomWalk,
     Slice,
     ThermodynamicIntegration,
-    compare_estimates,
 )
-from sklpf.partition._continuous_run import judge_continuous
 from sklpf.transitions import Gibbs
 
 T_BOUND = 4.8
@@ -64,19 +57,28 @@ def test_groups_in_modes_of_their_own_are_an_alarm():
     assert not rts.converged_
 
 
-@pytest.mark.parametrize("parameters", [{"prior": 2.0, "ladder": "adaptive"}, {"init": "paper"}])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"prior": 2.0, "ladder": "adaptive"},
+        pytest.param({"init": "paper"}, marks=pytest.mark.large),
+    ],
+)
 def test_options_leave_the_value(problem, parameters):
     rts = RTS(**{**SHORT, **parameters}).fit(problem.path)
     assert rts.converged_
     assert abs(z(rts, problem)) < T_BOUND
 
 
-@pytest.mark.parametrize("transition", [RandomWalk(), Slice()])
+@pytest.mark.parametrize(
+    "transition", [RandomWalk(), pytest.param(Slice(), marks=pytest.mark.large)]
+)
 def test_tuned_moves(problem, transition):
     rts = RTS(**{**SHORT, "n_chains": 20}, transition=transition).fit(problem.path)
     assert abs(z(rts, problem)) < T_BOUND
 
 
+@pytest.mark.large
 def test_gibbs_on_a_path_of_binary_units():
     """Both the curve and the density of beta, on a path whose log Z at every beta is a sum over
     counts of units.
@@ -87,6 +89,7 @@ def test_gibbs_on_a_path_of_binary_units():
     np.testing.assert_allclose(rts.result_.diagnostics["shares"] * 9, 1, atol=0.1)
 
 
+@pytest.mark.large
 def test_betas_have_the_prior_as_density(problem):
     """Shares of ten cells of the ladder; chains are correlated, so that only 20 % is asked for."""
     rts = RTS(**{**SHORT, "n_temperatures": 11, "n_sweeps": 900, "ladder": "power"}).fit(
@@ -108,41 +111,12 @@ def test_short_runs_are_flagged():
 
 def test_wrong_states_at_some_beta_disagree_with_their_average(fitted):
     """Gains that are 3 nats too large at beta > 0.5."""
-    from dataclasses import replace
-
     run = fitted.run_
-    verdict = judge_continuous(replace(run, gains=run.gains + 3 * (run.betas > 0.5)))
-    assert any("averaged at each beta" in alarm.seen for alarm in verdict.alarms)
-
-
-def test_a_sampler_is_judged_once(problem, monkeypatch):
-    judged = []
-
-    def counted(run):
-        judged.append(run)
-        return judge_continuous(run)
-
-    monkeypatch.setattr("sklpf.partition._continuous_run.judge_continuous", counted)
-    integral = ThermodynamicIntegration(RTS(**SHORT), rule="continuous").fit(problem.path)
-    assert len(judged) == 1
-    again = ThermodynamicIntegration(rule="continuous").fit(integral.run_)
-    assert len(judged) == 2
-    assert integral.log_partition_interval_ == again.log_partition_interval_
-    assert integral.result_.reasons == again.result_.reasons
-    for name, value in integral.result_.diagnostics.items():
-        np.testing.assert_array_equal(again.result_.diagnostics[name], value)
+    wrong = replace(run, gains=run.gains + 3 * (run.betas > 0.5)).read()
+    assert any("averaged at each beta" in alarm.seen for alarm in wrong.alarms)
 
 
 # ---- runs
-def test_a_run_is_read_anew(fitted):
-    run = pickle.loads(pickle.dumps(fitted.run_))
-    again = RTS(continuous=True).fit(run)
-    assert again.log_partition_ == fitted.log_partition_
-    assert run.betas.shape == run.gains.shape == (50, run.gains.shape[1])
-    with pytest.raises(ValueError, match="rao_blackwell must be True"):
-        RTS(rao_blackwell=False).fit(run)
-
-
 def test_as_sampler_of_an_integral(problem, fitted):
     integral = ThermodynamicIntegration(RTS(**SHORT), rule="continuous").fit(problem.path)
     assert (
@@ -181,28 +155,3 @@ def test_refuses_a_base_that_draws_points_without_mass(wall):
     )
     with pytest.raises(ValueError, match="base whose draws lie where the target has mass"):
         RTS(**SHORT).fit(path)
-
-
-def test_runs_are_kept_apart(problem, fitted):
-    levels = RTS(n_temperatures=10, n_sweeps=100, random_state=0)
-    with may_not_converge():
-        run = clone(levels).fit(problem.path).run_
-    for wrong in (
-        lambda: ThermodynamicIntegration(rule="continuous").fit(run),
-        lambda: ThermodynamicIntegration().fit(fitted.run_),
-        lambda: ThermodynamicIntegration(rule="continuous").fit(problem.path),
-        lambda: ThermodynamicIntegration(RTS(continuous=True)).fit(problem.path),
-    ):
-        with pytest.raises(ValueError, match=r"needs a run of RTS\(continuous=True\)"):
-            wrong()
-    with pytest.raises(ValueError, match="rao_blackwell must be False"):
-        ThermodynamicIntegration(rule="continuous", rao_blackwell=True).fit(fitted.run_)
-    for reader in (BAR(), MBAR()):
-        with pytest.raises(TypeError, match="a run of RTS: give it to RTS"):
-            reader.fit(fitted.run_)
-    with pytest.raises(ValueError, match="sampler must be one with levels"):
-        BAR(RTS(**SHORT)).fit(problem.path)
-    with pytest.raises(ValueError, match="take RTS"):
-        compare_estimates(fitted.run_)
-    with pytest.raises((TypeError, ValueError)):
-        SAMS().fit(fitted.run_)

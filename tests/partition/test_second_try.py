@@ -19,9 +19,6 @@ from sklpf import (
     Mixture,
     ParallelTempering,
 )
-from sklpf.partition import Draws
-from sklpf.partition.checks._regions import FOR_ALARM, FOR_SECOND_TRY, missed_regions
-from sklpf.paths import Regions
 
 DISTANCE = 14.0
 
@@ -51,8 +48,12 @@ def path(ours):
     return path
 
 
-QUICK = AIS(n_temperatures=200, random_state=0)
-ESTIMATORS = [QUICK, HAIS(n_temperatures=200, random_state=0), SMC(random_state=0)]
+QUICK = AIS(n_temperatures=100, random_state=0)
+ESTIMATORS = [
+    QUICK,
+    pytest.param(HAIS(n_temperatures=200, random_state=0), marks=pytest.mark.large),
+    pytest.param(SMC(random_state=0), marks=pytest.mark.large),
+]
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +75,8 @@ def test_a_base_of_ours_is_replaced_and_the_second_run_is_right(estimator):
     assert result.n_sweeps == estimator.run_.n_sweeps
 
 
-def test_the_second_try_is_deterministic_and_its_cost_counted(first):
-    again, second = (clone(QUICK).fit(path(ours=True)) for _ in range(2))
-    assert again.log_partition_ == second.log_partition_
+def test_the_first_try_is_kept_and_the_cost_of_both_counted(first):
+    again = clone(QUICK).fit(path(ours=True))
     assert again.result_.diagnostics["first_try"] == first.log_partition_
     assert again.result_.n_sweeps > first.result_.n_sweeps
 
@@ -89,24 +89,6 @@ def test_a_base_of_the_users_is_left_as_it_is_and_the_alarm_says_how_it_is_made_
     again = SMC(random_state=0).fit(path(ours=False).with_regions(first.run_.regions))
     assert again.converged_
     assert abs(again.log_partition_) < max(4 * again.log_partition_std_error_, 0.02)
-
-
-def test_gradients_of_the_base_are_those_of_the_one_with_regions(first):
-    base = path(ours=False).base
-    named = GeometricPath(two_peaks, grad=slope, base=base, grad_base=base.grad_log_density)
-    wider = named.with_regions(first.run_.regions)
-    state = wider.at(np.array([[DISTANCE, 0.5]]))
-    expected = wider.base.grad_log_density(state.position)
-    np.testing.assert_array_equal(wider.gradients(state)[0], expected)
-
-
-def test_what_reads_the_run_says_the_same():
-    tempering = ParallelTempering(n_sweeps=512, random_state=0).fit(path(ours=True))
-    assert tempering.result_.diagnostics["first_try"] == pytest.approx(np.log(0.25), abs=0.1)
-    read = ParallelTempering().fit(tempering.run_)
-    assert read.log_partition_ == tempering.log_partition_
-    assert read.result_.n_sweeps == tempering.result_.n_sweeps
-    assert read.result_.diagnostics["first_try"] == tempering.result_.diagnostics["first_try"]
 
 
 class Failing(GeometricPath):
@@ -148,7 +130,12 @@ def test_a_second_run_that_does_not_converge_does_not_replace_a_smaller_error(fi
 
 # ---- tempering from a mixture of parts far apart
 @pytest.mark.parametrize(
-    "estimator", [ParallelTempering(n_sweeps=1024, random_state=1), RTS(random_state=1)], ids=str
+    "estimator",
+    [
+        ParallelTempering(n_sweeps=512, random_state=1),
+        pytest.param(RTS(random_state=1), marks=pytest.mark.large),
+    ],
+    ids=str,
 )
 def test_chains_at_a_base_of_several_parts_are_drawn_anew(estimator):
     """Moves don't lead from one part to the other, and without that every run has errors of .1 and
@@ -161,17 +148,3 @@ def test_chains_at_a_base_of_several_parts_are_drawn_anew(estimator):
     assert abs(estimator.log_partition_) < 4 * estimator.log_partition_std_error_
     assert estimator.log_partition_std_error_ < 0.1
     assert estimator.converged_ or isinstance(estimator, RTS)
-
-
-def test_a_second_try_needs_less_evidence_than_an_alarm():
-    """A region of a tenth, whose mass is known by ten estimates, one of them far too large; 40
-    draws, none of them there: of right runs 0.9 ** 40, or 1.5 %, have none.
-    """
-    masses = np.r_[np.linspace(0.08, 0.11, 9), 6.0]
-    regions = Regions(np.array([[9.0, 9.0]]), np.array([1.0]), np.log(masses)[np.newaxis])
-    draws = Draws(np.zeros((40, 2)), np.zeros(40), np.arange(40))
-    run = regions, draws, 0.0, 0.03
-    assert not missed_regions(*run, FOR_ALARM)
-    assert len(missed_regions(*run, FOR_SECOND_TRY)) == 1
-    there = draws._replace(points=np.repeat([[0.0, 0.0], [9.0, 9.0]], [36, 4], axis=0))
-    assert not missed_regions(regions, there, 0.0, 0.03, FOR_SECOND_TRY)

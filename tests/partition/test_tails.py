@@ -3,10 +3,8 @@ what passes.
 """
 
 import functools
-import math
 import pickle
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -29,7 +27,7 @@ from sklpf.partition import _base
 from sklpf.partition.checks._tails import tail_alarms
 from sklpf.paths import Stream, stream_key
 
-SEEDS = range(4)
+SEEDS = range(2)
 HEAVY = "the target's tails are heavier than the base's"
 
 
@@ -105,123 +103,87 @@ def in_orthant(log_density):
     return lambda x: np.where(np.all(x > 0, axis=1), log_density(np.abs(x)), -np.inf)
 
 
+Path = GeometricPath
 LIGHT = {
-    **{
-        f"normal {d} {c:g}": GeometricPath(normal(d, c), base=gauss(d))
-        for d in (2, 10, 100)
-        for c in (1, 1e2, 1e4)
-    },
-    **{f"wide {d}": GeometricPath(lambda x: -squares(x) / 2e6, base=gauss(d)) for d in (1, 36)},
-    **{f"narrow {d}": GeometricPath(lambda x: -squares(x) * 1e8, base=gauss(d)) for d in (1, 36)},
-    **{f"far {d}": GeometricPath(lambda x: -squares(x - 100), base=gauss(d)) for d in (1, 36)},
-    **{
-        f"Laplace {d}": GeometricPath(lambda x: -np.abs(x).sum(axis=1), base=gauss(d))
-        for d in (1, 10, 100)
-    },
-    "Laplace rotated": GeometricPath(
-        lambda x: -np.abs(x @ rotation(36)).sum(axis=1), base=gauss(36)
-    ),
-    **{
-        f"x^4 {d}": GeometricPath(lambda x: -(x**4).sum(axis=1), base=gauss(d, 1.0))
-        for d in (1, 36)
-    },
-    "two normals": GeometricPath(
+    **{f"normal {d} {c:g}": Path(normal(d, c), base=gauss(d)) for d in (2, 100) for c in (1, 1e4)},
+    **{f"wide {d}": Path(lambda x: -squares(x) / 2e6, base=gauss(d)) for d in (1, 36)},
+    **{f"narrow {d}": Path(lambda x: -squares(x) * 1e8, base=gauss(d)) for d in (1, 36)},
+    **{f"far {d}": Path(lambda x: -squares(x - 100), base=gauss(d)) for d in (1, 36)},
+    **{f"Laplace {d}": Path(lambda x: -np.abs(x).sum(axis=1), base=gauss(d)) for d in (1, 100)},
+    **{f"x^4 {d}": Path(lambda x: -(x**4).sum(axis=1), base=gauss(d, 1.0)) for d in (1, 36)},
+    "two normals": Path(
         lambda x: np.logaddexp(-squares(x - 3), -squares(x + 3)), base=gauss(5, 9.0)
     ),
-    "two normals, 0 far out": GeometricPath(
+    "two normals, 0 far out": Path(
         lambda x: np.log(np.exp(-squares(x - 3)) + np.exp(-squares(x + 3))), base=gauss(2, 9.0)
     ),
-    "funnel": GeometricPath(funnel, base=gauss(6)),
-    "banana": GeometricPath(
+    "funnel": Path(funnel, base=gauss(6)),
+    "banana": Path(
         lambda x: -(x[:, 0] ** 2) / 8 - (x[:, 1] - x[:, 0] ** 2) ** 2 / 2, base=gauss(2)
     ),
-    "logistic": GeometricPath(lambda x: logistic(x) + PRIOR.log_density(x), base=PRIOR),
-    "logistic, flat prior": GeometricPath(logistic, base=PRIOR),
-    "logistic, overflowing": GeometricPath(
-        lambda x: naive_logistic(x) + PRIOR.log_density(x), base=PRIOR
-    ),
-    "logistic, Cauchy prior": GeometricPath(
+    "logistic": Path(lambda x: logistic(x) + PRIOR.log_density(x), base=PRIOR),
+    "logistic, overflowing": Path(lambda x: naive_logistic(x) + PRIOR.log_density(x), base=PRIOR),
+    "logistic, Cauchy prior": Path(
         lambda x: logistic(x) + stats.cauchy.logpdf(x).sum(axis=1), base=[stats.cauchy()] * 8
     ),
-    "linear": GeometricPath(
-        lambda x: -5 * squares(residuals(x)) + PRIOR.log_density(x), base=PRIOR
-    ),
-    "linear, t errors": GeometricPath(
+    "linear, t errors": Path(
         lambda x: -2.5 * np.log1p(residuals(x) ** 2).sum(axis=1) + PRIOR.log_density(x), base=PRIOR
     ),
-    "Poisson": GeometricPath(
-        lambda x: np.sum(3 * (x @ X.T) - np.exp(x @ X.T), axis=1), base=gauss(8)
-    ),
-    "ball": GeometricPath(lambda x: np.where(squares(x) < 5, 0.0, -np.inf), base=gauss(5)),
-    "exponential": GeometricPath(lambda x: -x.sum(axis=1), base=gauss(10), bounds=(0, np.inf)),
-    "gamma": GeometricPath(
-        in_orthant(lambda x: np.sum(np.log(x + 1e-300) - x, axis=1)), base=ORTHANT
-    ),
-    "normal, t base": GeometricPath(lambda x: -squares(x - 1), base=StudentT(np.zeros(5), 1.0, 3)),
-    "stretched exponential": GeometricPath(
-        lambda x: -np.sqrt(np.abs(x)).sum(axis=1), base=gauss(3)
-    ),
-    "beta": GeometricPath(
+    "Poisson": Path(lambda x: np.sum(3 * (x @ X.T) - np.exp(x @ X.T), axis=1), base=gauss(8)),
+    "ball": Path(lambda x: np.where(squares(x) < 5, 0.0, -np.inf), base=gauss(5)),
+    "exponential": Path(lambda x: -x.sum(axis=1), base=gauss(10), bounds=(0, np.inf)),
+    "normal, t base": Path(lambda x: -squares(x - 1), base=StudentT(np.zeros(5), 1.0, 3)),
+    "stretched exponential": Path(lambda x: -np.sqrt(np.abs(x)).sum(axis=1), base=gauss(3)),
+    "beta": Path(
         lambda x: 3 * np.log(x[:, 0]) + 7 * np.log1p(-x[:, 0]), base=Uniform(0, 1), bounds=(0, 1)
     ),
     **{
         f"experts {d} {power} {'rotated ' * rotated}t base": matching(d, power, rotated)
         for d in (2, 36)
-        for power in (1.0, 2.0, 3.0)
+        for power in (1.0, 3.0)
         for rotated in (False, True)
     },
     "unequal experts, t base": matching(36, np.linspace(1, 3, 36), True),
-    "t, same t": GeometricPath(student(10, 2), base=StudentT(np.ones(10), 4.0, 2)),
-    "t, nearly the same t": GeometricPath(student(10, 2), base=StudentT(np.zeros(10), 1.0, 2.2)),
-    "t, heavier t": GeometricPath(student(10, 5), base=StudentT(np.zeros(10), 1.0, 2)),
-    "nearly normal": GeometricPath(
-        lambda x: -101 * np.log1p(x[:, 0] ** 2 / 200), base=gauss(1, 1.0)
-    ),
+    "t, same t": Path(student(10, 2), base=StudentT(np.ones(10), 4.0, 2)),
+    "t, nearly the same t": Path(student(10, 2), base=StudentT(np.zeros(10), 1.0, 2.2)),
 }
 FLAGGED = {
     **{
-        f"experts {d} {power}{' rotated' * rotated}": GeometricPath(
+        f"experts {d} {power}{' rotated' * rotated}": Path(
             experts(d, power, rotated), base=gauss(d)
         )
         for d in (10, 36)
-        for power in (0.7, 1.0, 2.0, 5.0)
+        for power in (1.0, 2.0, 5.0)
         for rotated in (False, True)
     },
+    **{f"t {d} {df}": Path(student(d, df), base=gauss(d)) for d in (1, 2, 36) for df in (1, 3)},
+    **{f"Cauchy, wide or narrow {a}": Path(student(1, 1), base=gauss(1, a)) for a in (1e-6, 1e6)},
     **{
-        f"t {d} {df}": GeometricPath(student(d, df), base=gauss(d))
-        for d in (1, 2, 36)
-        for df in (1, 3)
-    },
-    **{
-        f"Cauchy, wide or narrow {a}": GeometricPath(student(1, 1), base=gauss(1, a))
-        for a in (1e-6, 1e6)
-    },
-    **{
-        f"t, lighter t {df}": GeometricPath(student(2, 1), base=StudentT(np.zeros(2), 1.0, df))
+        f"t, lighter t {df}": Path(student(2, 1), base=StudentT(np.zeros(2), 1.0, df))
         for df in (1.5, 5)
     },
-    "one expert among normals": GeometricPath(
+    "one expert among normals": Path(
         lambda x: -2 * np.log1p(x[:, 0] ** 2) - squares(x[:, 1:]), base=gauss(100)
     ),
-    "half Cauchy": GeometricPath(experts(10, 1.0), base=gauss(10), bounds=(0, np.inf)),
-    "Lomax": GeometricPath(in_orthant(lambda x: -3 * np.log1p(x).sum(axis=1)), base=ORTHANT),
-    "linear, t errors, flat prior": GeometricPath(
+    "half Cauchy": Path(experts(10, 1.0), base=gauss(10), bounds=(0, np.inf)),
+    "Lomax": Path(in_orthant(lambda x: -3 * np.log1p(x).sum(axis=1)), base=ORTHANT),
+    "linear, t errors, flat prior": Path(
         lambda x: -2.5 * np.log1p(residuals(x) ** 2).sum(axis=1) / 10, base=PRIOR
     ),
 }
 IMPROPER = {
     **{
-        f"1 / (1 + r) {d}": GeometricPath(lambda x: -np.log1p(np.sqrt(squares(x))), base=gauss(d))
+        f"1 / (1 + r) {d}": Path(lambda x: -np.log1p(np.sqrt(squares(x))), base=gauss(d))
         for d in (1, 2, 36)
     },
-    **{f"constant {d}": GeometricPath(lambda x: 0 * x[:, 0], base=gauss(d)) for d in (1, 2, 36)},
-    **{f"e^x {d}": GeometricPath(lambda x: x[:, 0], base=gauss(d)) for d in (1, 2, 36)},
-    **{f"e^(x^2) {d}": GeometricPath(squares, base=gauss(d)) for d in (1, 2, 36)},
-    "r^-d": GeometricPath(student(5, 0), base=StudentT(np.zeros(5), 1.0, 1)),
-    "constant from 0 on": GeometricPath(
+    **{f"constant {d}": Path(lambda x: 0 * x[:, 0], base=gauss(d)) for d in (1, 2, 36)},
+    **{f"e^x {d}": Path(lambda x: x[:, 0], base=gauss(d)) for d in (1, 2, 36)},
+    **{f"e^(x^2) {d}": Path(squares, base=gauss(d)) for d in (1, 2, 36)},
+    "r^-d": Path(student(5, 0), base=StudentT(np.zeros(5), 1.0, 1)),
+    "constant from 0 on": Path(
         lambda x: 0 * x[:, 0], base=gauss(3), bounds=([0, 0, 0], [1, np.inf, np.inf])
     ),
-    "experts": GeometricPath(experts(10, 0.45, True), base=gauss(10)),
+    "experts": Path(experts(10, 0.45, True), base=gauss(10)),
 }
 
 
@@ -311,12 +273,6 @@ def test_it_takes_few_evaluations(base):
     )
 
 
-def test_a_box_needs_none():
-    path, calls = recorded(lambda x: x[:, 0], base=Uniform([0, 0], [1, 2]), bounds=([0, 0], [1, 2]))
-    assert tails(path) == ()
-    assert calls == []
-
-
 def test_points_stay_within_bounds():
     low, high = np.array([0.0, -np.inf, -np.inf, -1.0]), np.array([np.inf, 2.0, np.inf, 1.0])
     path, calls = recorded(lambda x: -squares(x), base=gauss(4), bounds=(low, high))
@@ -340,19 +296,6 @@ def test_values_that_are_no_numbers_far_out_are_left_out(far, radius):
         radius > 1e3 and far != -np.inf
     )  # a density that ends has no tail; up to 30 is too short for one
     assert bool(tails(of(student(3, 1)))) == heavy
-
-
-def test_functions_that_fail_far_out_are_left_out():
-    def scalar(point):
-        return -math.exp(point[0]) - math.exp(-point[0])  # OverflowError beyond 710
-
-    def singular(x):
-        if np.abs(x).max() > 1e3:
-            raise np.linalg.LinAlgError
-        return -squares(x)
-
-    assert tails(GeometricPath(scalar, base=gauss(1), vectorized=False)) == ()
-    assert tails(GeometricPath(singular, base=gauss(2))) == ()
 
 
 class OutOfRangeError(Exception):
@@ -391,13 +334,6 @@ def test_what_checks_cost_is_counted():
     assert result.check_evaluations == sum(map(len, calls))
     assert 0 < result.check_evaluations < n_points
     assert "failed_evaluations" not in result.diagnostics
-
-
-def test_functions_warn_of_nothing_far_out():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tails(LIGHT["two normals, 0 far out"])
-        tails(LIGHT["logistic, overflowing"])
 
 
 def test_axes_of_the_base_are_tried():
@@ -449,11 +385,6 @@ def test_every_estimator_says_so_also_of_a_run_read_anew(name):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_light_tails_raise_no_alarm(name):
-    assert fitted(ESTIMATORS[name], LIGHT["normal 2 1"]).run_.known == ()
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator_refuses_before_it_samples(name, monkeypatch):
     def sample(self, path, seed):
         raise AssertionError
@@ -461,13 +392,6 @@ def test_every_estimator_refuses_before_it_samples(name, monkeypatch):
     monkeypatch.setattr(type(ESTIMATORS[name]), "_sample", sample)
     with pytest.raises(ValueError, match="not normalisable"):
         fitted(ESTIMATORS[name], IMPROPER["1 / (1 + r) 2"])
-
-
-def test_the_numbers_are_those_of_a_run_without(monkeypatch):
-    path = FLAGGED["t 2 3"]
-    with_rays = fitted(AIS(20, 20, random_state=0), path).log_partition_
-    monkeypatch.setattr(_base, "tail_alarms", lambda path, key: ())
-    assert fitted(AIS(20, 20, random_state=0), path).log_partition_ == with_rays
 
 
 # ---- rays that rise first, and what is no number
@@ -487,17 +411,11 @@ def regression(n, seed=0):
 
 
 @pytest.mark.parametrize("n", [20, 100])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_ray_that_rises_first_is_no_tail(n, seed):
     log_density = regression(n)
     base = Gaussian.at_mode(log_density, np.zeros(3))
     assert tails(GeometricPath(log_density, base=base), seed) == ()
-
-
-def test_a_density_that_never_stops_to_rise_is_refused():
-    path = GeometricPath(lambda x: x[:, 0], base=gauss(2))
-    with pytest.raises(ValueError, match="not normalisable.*grows"):
-        tails(path)
 
 
 def nan_beyond(limit):

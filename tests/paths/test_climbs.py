@@ -3,31 +3,23 @@
 z-bounds: 4 standard errors is a false-alarm rate of 6e-5 a comparison; seeds are fixed.
 """
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from convergence import may_not_converge
-from known_densities import make_density_problem
-from scipy.special import logsumexp, ndtri
+from known_densities import DENSITY_PROBLEMS, make_density_problem
+from scipy.special import ndtri
 
 from sklpf import (
-    HAIS,
     SMC,
     Gaussian,
     GeometricPath,
-    MeanCovarianceRBM,
-    Mixture,
     ProductOfExperts,
     Uniform,
 )
 from sklpf.interop import from_prior_transform
-from sklpf.models.comparing._density_ratio_path import DensityRatioPath
 from sklpf.partition import Draws
 from sklpf.partition.checks._regions import region_alarms
-from sklpf.paths import LocalMasses, Stream, stream_key
-from sklpf.paths._capabilities import has
-from sklpf.paths._climbs import _root_of_precision, mirrored
+from sklpf.paths import Stream, stream_key
 
 Z_BOUND = 4.0
 BASE = Gaussian(np.zeros(2), 9.0)
@@ -61,7 +53,7 @@ def test_the_masses_of_ellipsoids_are_right(log_density, bounds):
     path = GeometricPath(log_density, base=base, bounds=bounds)
     regions = path.regions(stream())
     low, high = (-7, 14) if bounds is None else bounds  # on slopes regions lie far out
-    edges = np.linspace(low, high, 2001)
+    edges = np.linspace(low, high, 1001)
     middles = (edges[1:] + edges[:-1]) / 2
     grid = np.stack(np.meshgrid(middles, middles), axis=-1).reshape(-1, 2)
     densities = np.exp(log_density(grid)) * (edges[1] - edges[0]) ** 2
@@ -71,15 +63,6 @@ def test_the_masses_of_ellipsoids_are_right(log_density, bounds):
     assert len(masses) >= 1
     assert np.all(np.abs(masses.mean(axis=1) - truth) < 5.5 * errors + 0.005 * truth)
     assert truth.max() > 0.2 * densities.sum()
-
-
-def test_the_mass_of_a_gaussian_has_no_error():
-    path = make_density_problem("gaussian 20-D, condition 100").path
-    problem = make_density_problem("gaussian 20-D, condition 100")
-    regions = path.regions(stream())
-    np.testing.assert_allclose(
-        np.exp(regions.log_masses[0] - problem.log_partition), 0.95, rtol=1e-3
-    )
 
 
 @pytest.mark.parametrize("grad", [True, False])
@@ -93,12 +76,6 @@ def test_modes_far_from_each_other_are_found(grad):
     regions = path.regions(stream())
     masses = np.exp(regions.log_masses.mean(axis=1) - problem.log_partition)
     np.testing.assert_allclose(np.sort(masses)[-2:], [0.285, 0.665], rtol=0.05)
-
-
-def test_the_same_stream_gives_the_same_bits():
-    path = GeometricPath(log_two, base=BASE)
-    for first, second in zip(path.regions(stream(1)), path.regions(stream(1))):
-        np.testing.assert_array_equal(first, second)
 
 
 class Fails:
@@ -129,35 +106,6 @@ def test_climbs_go_on_where_the_density_fails(how):
     assert masses.max() == pytest.approx(0.95, abs=0.01)
 
 
-def test_mirrored_points_are_those_of_switched_labels():
-    mode = np.array([1.0, 2.0, 4.0])
-    points = mirrored(mode, 100, np.random.default_rng(0))
-    expected = {(-1, 2, 4), (1, -2, 4), (1, 2, -4), (-1, -2, -4)}
-    expected |= {(2, 1, 4), (4, 2, 1), (1, 4, 2)}
-    assert len(points) == 7
-    assert {tuple(point) for point in points.tolist()} == expected
-
-
-def test_mirrored_points_of_many_dimensions_need_no_memory():
-    """All 1.3 million in 1600 dimensions would take 16 GB; indices of pairs take 60 MB."""
-    mode = np.arange(1600.0)
-    tracemalloc.start()
-    points = mirrored(mode, 16, np.random.default_rng(0))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert points.shape == (16, 1600)
-    assert peak < 200e6
-
-
-@pytest.mark.parametrize("height", [0.0, -1e300, 1e300])
-def test_a_flat_density_has_a_region_or_none(height):
-    path = GeometricPath(
-        lambda x: np.full(len(x), height), base=Uniform([0, 0], [1, 1]), bounds=(0, 1)
-    )
-    regions = path.regions(stream())
-    assert np.all(np.exp(regions.log_masses.mean(axis=1) - height) < 1.2)
-
-
 def test_a_density_that_is_zero_all_but_everywhere_has_no_region():
     def log_density(x):
         return np.where(np.sum((x - 7) ** 2, axis=1) < 1e-6, 0.0, -np.inf)
@@ -167,18 +115,6 @@ def test_a_density_that_is_zero_all_but_everywhere_has_no_region():
     points = np.zeros((8, 2))
     draws = Draws(points, np.zeros(8), np.arange(8))
     assert region_alarms(regions, draws, 0.0, 0.1, {}) == []
-
-
-def test_a_base_without_a_normaliser_and_ratios_have_no_regions():
-    class Unnormalised(Gaussian):
-        normalised = False
-
-    path = GeometricPath(log_two, base=Unnormalised(np.zeros(2), 9.0))
-    assert len(path.regions(stream()).centres) == 0
-    product = ProductOfExperts.from_parameters([[1.0, 0.0], [0.0, 1.0]]).path()
-    assert has(product, LocalMasses)
-    ratio = DensityRatioPath(product, product, np.zeros((2, 3, 2)), np.zeros((2, 3, 2)))
-    assert not has(ratio, LocalMasses)
 
 
 def test_regions_of_a_model_are_in_the_coordinates_of_its_rows():
@@ -197,11 +133,10 @@ def test_regions_of_a_model_are_in_the_coordinates_of_its_rows():
 
 
 @pytest.mark.parametrize(
-    "kind",
-    ["gaussian 2-D, condition 100", "laplace 6-D", "student-t 6-D", "two gaussians 10-D"]
-    + ["box exponential", "box gaussian", "funnel", "beta-binomial", "linear regression"],
+    ("kind", "n_sets"),
+    [("laplace 6-D", 3), ("two gaussians 10-D", 3), ("box gaussian", 3), ("funnel", 3)]
+    + [pytest.param(kind, 20, marks=pytest.mark.large) for kind in DENSITY_PROBLEMS],
 )
-@pytest.mark.parametrize("n_sets", [3, pytest.param(20, marks=pytest.mark.large)])
 def test_right_draws_raise_no_alarm(kind, n_sets):
     """Sets of 1000 exact draws, with an error of .02 nats. At one false alarm in a hundred two of
     20 of one kind come with a probability of .02; seeds are fixed.
@@ -225,15 +160,15 @@ def log_funnel(x):
     return log_v - squares * np.exp(-v) / 2 - 2.5 * (v + np.log(2 * np.pi))
 
 
-@pytest.mark.parametrize(("lowest", "n_alarms"), [(-np.inf, 0), (0.0, 5)])
+@pytest.mark.parametrize(("lowest", "n_alarms"), [(-np.inf, 0), (0.0, 2)])
 def test_the_neck_of_a_funnel_is_missed(lowest, n_alarms):
     """Exact draws of the funnel, and of its wide half alone, whose log Z is log 2 less. At one
-    false alarm in a hundred one of five comes with a probability of .05; seeds are fixed.
+    false alarm in a hundred one of two comes with a probability of .02; seeds are fixed.
     """
     path = GeometricPath(log_funnel, base=Gaussian(np.zeros(6), [16.0, *[400.0] * 5]))
     rng = np.random.default_rng(0)
     found = 0
-    for key in range(5):
+    for key in range(2):
         v = 3 * rng.standard_normal(4000)
         v = v[v > lowest][:1000]
         x = np.exp(v / 2)[:, np.newaxis] * rng.standard_normal((1000, 5))
@@ -265,46 +200,6 @@ def test_a_spike_that_a_draw_of_the_base_meets_is_a_region():
 
 
 # ---- bases that models choose
-def far_units():
-    """A model whose six mean units hold nearly all its mass 12 standard deviations out, and log
-    Z.
-    """
-    filters = np.tile([2.0, 0.0, 0.0], (6, 1))
-    intercepts = np.full(6, (3 - 12**2 / 2) / 6)
-    units = {"factors": np.eye(3), "pooling": np.zeros((3, 3)), "mean_components": filters}
-    model = MeanCovarianceRBM.from_parameters(**units, intercept_mean=intercepts)
-    on = np.indices((2,) * 6).reshape(6, -1).T
-    log_z = logsumexp(on @ intercepts + 0.5 * np.sum((on @ filters) ** 2, axis=1))
-    return model, log_z + 1.5 * np.log(2 * np.pi) + 3 * np.log(2)
-
-
-@pytest.mark.large  # a program of its own; tests/partition/test_second_try.py has plain loops
-def test_a_base_with_the_missed_region_makes_the_run_right():
-    model, log_partition = far_units()
-    given = model.path()
-    given.base_is_ours = False
-    with may_not_converge():
-        first = HAIS(n_temperatures=500, n_chains=200, random_state=0).fit(given)
-    assert "missed-region" in [alarm.kind for alarm in first.result_.alarms]
-    assert first.log_partition_ < log_partition - 1
-    second = HAIS(n_temperatures=500, n_chains=200, random_state=0).fit(model.path())
-    assert second.result_.diagnostics["first_try"] == first.log_partition_
-    assert second.converged_
-    error = second.log_partition_std_error_
-    assert error < 0.3
-    assert abs(second.log_partition_ - log_partition) < Z_BOUND * error + 0.02
-
-
-def test_a_base_of_the_users_is_left_alone():
-    path = GeometricPath(log_two, base=BASE)
-    assert not path.base_is_ours
-    product = ProductOfExperts.from_parameters([[1.0, 0.0], [0.0, 1.0]]).path()
-    other = product.with_regions(product.regions(stream()))
-    assert isinstance(other.base, Mixture)
-    assert other.base.weights[0] == pytest.approx(0.5)
-    assert isinstance(product.base, Gaussian)
-    np.testing.assert_allclose(other.base.components[1].mean, 0, atol=1e-3)
-    assert not product.with_base(Gaussian(np.zeros(2), 1.0)).base_is_ours
 
 
 def test_a_narrow_mode_in_a_box_raises_the_alarm():
@@ -329,19 +224,6 @@ def test_a_narrow_mode_in_a_box_raises_the_alarm():
     assert abs(second.log_partition_) < 4 * second.log_partition_std_error_
 
 
-def test_curvatures_too_large_for_eigenvalues_are_not_used():
-    """Half-Cauchy scales in normal coordinates have slopes of 1e262, at which LAPACK may fail."""
-
-    def log_density(x):
-        return -np.sum(x**2, axis=1) / 2
-
-    def slopes(x, steps):
-        return log_density(x), np.where(x > 0, -1e262 * x, -x)
-
-    factor, _ = _root_of_precision(log_density, slopes, np.zeros(2), np.ones(2), None)
-    np.testing.assert_allclose(factor, np.eye(2), atol=0.05)
-
-
 def test_climbs_that_end_on_a_steep_slope_do_no_harm():
     """Curvatures there differ by more than rounding errors allow: a linear regression with an
     unknown scale, from its prior in normal coordinates.
@@ -355,7 +237,7 @@ def test_climbs_that_end_on_a_steep_slope_do_no_harm():
         return np.sum(-(standardised**2) / 2 - 2 * z[:, 5:] - np.log(2 * np.pi) / 2, axis=1)
 
     path = from_prior_transform(log_likelihood, ndtri, 6, vectorized=True)
-    for key in range(3):
+    for key in range(2):
         regions = path.regions(stream(key))
         log_z = -48.374  # by quadrature over log sigma
         masses = np.exp(regions.log_masses.mean(axis=1) - log_z)

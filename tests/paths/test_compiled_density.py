@@ -1,10 +1,4 @@
-"""Densities that numba compiled: the same chains as in plain loops, made once, nothing left on
-disk.
-"""
-
-import os
-import subprocess
-import sys
+"""Densities that numba compiled: the same chains as in plain loops, made once."""
 
 import numba
 import numpy as np
@@ -80,9 +74,10 @@ MOVES = [
     HMC(),
     HMC(metric="diag"),
     HMC(metric="dense"),
-    RandomWalk(0.4),
-    RandomWalk(),
-    RandomWalk(metric="dense"),
+    *(
+        pytest.param(move, marks=pytest.mark.large)
+        for move in (RandomWalk(0.4), RandomWalk(), RandomWalk(metric="dense"))
+    ),
 ]
 
 
@@ -91,7 +86,7 @@ MOVES = [
     scope="module",
     params=[
         "diagonal",
-        "full",
+        pytest.param("full", marks=pytest.mark.large),
         pytest.param("box", marks=pytest.mark.large),
         pytest.param("heavy", marks=pytest.mark.large),
         pytest.param("half", marks=pytest.mark.large),
@@ -127,6 +122,7 @@ def test_chains_are_those_of_the_plain_loops(paths, move):
     assert_annealing_is_that_of_the_loops(compiled, path, move)
 
 
+@pytest.mark.large
 def test_a_density_without_gradient_is_compiled_too():
     base, bounds = BASES["half"]
     compiled = GeometricPath(log_density, base=base, bounds=bounds, ladder=LADDER)
@@ -142,6 +138,7 @@ class CompiledWalk(RandomWalk):
         return _programs.anneal(path, self, state, memory, order, stream, reverse)[:2]
 
 
+@pytest.mark.large
 def test_the_compiled_walk_leaves_every_level_invariant():
     """False alarm 1e-4."""
     base, bounds = BASES["half"]
@@ -150,6 +147,7 @@ def test_the_compiled_walk_leaves_every_level_invariant():
     check_transition(path, move, variables=path.position)
 
 
+@pytest.mark.large
 def test_exchange_and_temper_are_those_of_the_plain_loops():
     base, _ = BASES["diagonal"]
     path = GeometricPath(plain, grad=plain_grad, base=base, ladder=LADDER)
@@ -184,27 +182,7 @@ def test_a_program_is_made_once_and_not_kept():
     assert type(first._cache).__name__ == "NullCache"
 
 
-CODE = """
-import numba, numpy as np, pathlib, os
-from sklpf import HAIS, Gaussian, GeometricPath
-def estimate():
-    log_density = numba.njit(lambda x: -0.5 * (x * x).sum(axis=1))
-    grad = numba.njit(lambda x: -x)
-    base = Gaussian(np.zeros(2), 2.0)
-    HAIS(10, 30, random_state=0).fit(GeometricPath(log_density, grad=grad, base=base))
-    return sorted(file.name for file in pathlib.Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.nb*"))
-first = estimate()
-assert estimate() == first
-assert not any("_programs" in name for name in first), first
-"""
-
-
 @pytest.mark.large
-def test_nothing_of_a_density_is_left_on_disk(tmp_path):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-W", "ignore", "-c", CODE], env=environment, check=True)
-
-
 def test_estimators_run_on_a_compiled_density():
     base, _ = BASES["diagonal"]
     path = GeometricPath(log_density, grad=grad, base=base)

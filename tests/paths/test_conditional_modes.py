@@ -7,7 +7,7 @@ import pytest
 
 from sklpf import BernoulliRBM, Gaussian, GeometricPath, iterated_conditional_modes
 from sklpf.models import RBMPath
-from sklpf.paths import Path, Stream, stream_key
+from sklpf.paths import Path
 
 
 def small_path(seed=0, weights="marginal", n_hidden=4, n_visible=6):
@@ -42,31 +42,6 @@ def test_it_ends_where_neither_layer_can_be_improved(seed, weights):
     assert modes.log_f[-1].max() == pytest.approx(
         best
     )  # from all rows the highest mode is among them
-
-
-def test_log_f_never_falls():
-    path = small_path(5, n_hidden=30, n_visible=50)
-    modes = iterated_conditional_modes(path, path.sample_base(200, Stream(stream_key(0))))
-    assert np.diff(modes.log_f, axis=0).min() >= -1e-9
-    assert len(modes.log_f) > 3
-
-
-def test_the_state_it_ends_in_is_a_state():
-    path = small_path(1)
-    state = iterated_conditional_modes(path, path.state_from_rows(states(6))).state
-    rebuilt = path.state_from_rows(state.v)
-    assert np.array_equal(state.hidden_field, rebuilt.hidden_field)
-    assert np.allclose(
-        state.visible_field[:, :6], state.h @ path.components + path.intercept_visible, atol=1e-5
-    )
-
-
-def test_without_weights_nothing_moves():
-    path = RBMPath(np.zeros((2, 3)), np.zeros(3), np.zeros(2), np.full(3, 0.5))
-    start = path.state_from_rows(states(3))
-    modes = iterated_conditional_modes(path, start)
-    assert np.array_equal(modes.state.v, start.v)
-    assert np.array_equal(modes.log_f, np.zeros((2, 8)))
 
 
 class Descending(Path):

@@ -18,13 +18,10 @@ from scipy.special import log_ndtr
 from sklpf import (
     AIS,
     HAIS,
-    RTS,
-    BernoulliRBM,
     Gaussian,
     GeometricPath,
-    LatentDirichletAllocation,
+    Mixture,
     ParallelTempering,
-    ProductOfExperts,
     StudentT,
     Uniform,
 )
@@ -86,11 +83,6 @@ class WideDraws(OwnBase):
         return rng.normal(size=(n, 3))
 
 
-class FlatDraws(OwnBase):
-    def sample(self, n, rng):
-        return rng.normal(size=n)
-
-
 class NaNBase(OwnBase):
     def log_density(self, x):
         return np.full(len(x), np.nan)
@@ -114,33 +106,16 @@ class NoDimensions(OwnBase):
     [
         ({"log_density": None}, "log_density must be a function of points (n, d), got None"),
         ({"vectorized": np.array([True, False])}, "vectorized must be True or False"),
-        ({"log_density": 3.0}, "log_density must be a function of points (n, d), got 3.0"),
         ({"grad": "auto"}, "grad must be a function of points (n, d), got 'auto'"),
-        ({"grad_base": 0}, "grad_base must be a function of points (n, d), got 0"),
         (
             {"base": None},
             "base must be a Gaussian, StudentT or Uniform, a frozen distribution of scipy.stats",
         ),
-        ({"base": object()}, "n_dimensions, center and scale; got object"),
     ],
 )
 def test_types_are_checked(options, message):
     with pytest.raises(TypeError, match=re.escape(message)):
         make(**options)
-
-
-def test_repr_says_what_goes_where():
-    path = make(grad=grad_correlated).with_ladder([0, 0.5, 1])
-    assert (
-        repr(path) == f"GeometricPath(log_correlated, grad_correlated, base={BASE!r}, n_levels=3)"
-    )
-    assert repr(make()) == f"GeometricPath(log_correlated, base={BASE!r}, n_levels=2)"
-    product = ProductOfExperts.from_parameters(np.eye(3, 2) + 0.5)
-    assert re.fullmatch(r"ProductPath\(.*base=.*n_levels=2\)", repr(product.path()))
-    rbm = BernoulliRBM.from_parameters(np.zeros((2, 3)), np.zeros(3), np.zeros(2))
-    assert repr(rbm.path()) == "RBMPath(n_levels=2)"
-    topics = LatentDirichletAllocation.from_topics(np.full((2, 3), 1 / 3), 0.1)
-    assert repr(topics.path(np.eye(3))) == "LDAPath(n_rows=3, n_levels=2)"
 
 
 def test_a_kink_at_a_checked_draw_is_no_wrong_gradient():
@@ -160,24 +135,6 @@ def test_a_kink_at_a_checked_draw_is_no_wrong_gradient():
         make(log_density, grad=lambda x: 1.001 * grad(x))
 
 
-def test_a_function_of_one_point_that_raises_is_told_of_vectorized():
-    message = "log_density takes one point (2,) and not points (n, 2): say vectorized=False"
-    with pytest.raises(ValueError, match=re.escape(message)) as raised:
-        make(log_density=lambda x: -0.5 * x @ x)
-    assert "mismatch" in str(raised.value.__cause__)
-
-
-def test_a_function_of_another_dimension_is_told_of_the_base():
-    shift = np.zeros(3)
-    with pytest.raises(ValueError, match="give a base of the function's number of dimensions"):
-        make(log_density=lambda x: -0.5 * np.sum((x - shift) ** 2, axis=1))
-
-
-def test_a_function_of_points_that_is_called_with_one_is_told_of_vectorized():
-    with pytest.raises(ValueError, match="say vectorized=True"):
-        make(log_density=lambda x: -0.5 * np.sum(x**2, axis=1), vectorized=False)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -188,31 +145,16 @@ def test_a_function_of_points_that_is_called_with_one_is_told_of_vectorized():
         ({"log_density": lambda x: 0.0}, "got (); of a function of one point say vectorized=False"),
         ({"log_density": lambda x: -np.sum(x**2, axis=0)}, "log_density takes one point (2,)"),
         (
-            {"log_density": lambda x: [0.0], "vectorized": False},
-            "must give shape (5,) for as many points, got (5, 1)",
-        ),
-        (
             {"grad": lambda x: -x.sum(axis=1)},
             "grad must give shape (5, 2) for as many points, got (5,)",
         ),
         ({"grad": lambda x: np.full_like(x, np.nan)}, "grad is not finite at ["),
-        (
-            {"grad_base": lambda x: x[:, :1]},
-            "grad_base must give shape (5, 2) for as many points, got (5, 1)",
-        ),
         ({"grad": scaled_gradient(1.001)}, "grad disagrees with log_density at ["),
-        ({"grad": scaled_gradient(-1)}, "grad disagrees with log_density at ["),
-        ({"grad_base": lambda x: -x}, "grad_base disagrees with the base's log_density at ["),
         ({"base": WrongGradient()}, "grad_base disagrees with the base's log_density at ["),
         ({"base": WideDraws()}, "base.sample(5, rng) must give shape (5, 2), got (5, 3)"),
-        ({"base": FlatDraws()}, "base.sample(5, rng) must give shape (5, 2), got (5,)"),
         ({"base": NaNBase()}, "the base's log_density is nan at ["),
         ({"base": NoDimensions()}, "base must have at least one dimension"),
         ({"base": Uniform([-1, -1], [1, 1])}, "bounds must be the box of the Uniform base"),
-        (
-            {"base": Uniform([-1, -1], [1, 1]), "bounds": (-2, 1)},
-            "bounds must be the box of the Uniform base",
-        ),
         (
             {"base": StudentT([0, 0], 1.0, 3), "bounds": (-0.1, 0.1)},
             "base draws points outside bounds: give a base",
@@ -221,35 +163,12 @@ def test_a_function_of_points_that_is_called_with_one_is_told_of_vectorized():
             {"base": Gaussian([0, 0], [[2, 1], [1, 2]]), "bounds": (0, 1)},
             "truncated needs a diagonal covariance",
         ),
-        (
-            {"base": Gaussian([0, 0], 1.0), "bounds": (1e6, 2e6)},
-            "low and high must not cut off the whole Gaussian",
-        ),
         ({"bounds": (1, 0)}, "bounds must have low < high in every dimension, without NaN"),
-        ({"bounds": (0, 0)}, "bounds must have low < high in every dimension, without NaN"),
-        (
-            {"bounds": (np.inf, np.inf)},
-            "bounds must have low < high in every dimension, without NaN",
-        ),
-        (
-            {"bounds": ([0, 1], [1, 1])},
-            "bounds must have low < high in every dimension, without NaN",
-        ),
-        ({"bounds": (np.nan, 1)}, "bounds must have low < high in every dimension, without NaN"),
         (
             {"bounds": ([0, 0, 0], 1)},
             "bounds must be a pair (low, high) of numbers or arrays (2,), got",
         ),
-        ({"bounds": (0, 1, 2)}, "bounds must be a pair (low, high) of numbers or arrays (2,), got"),
-        ({"bounds": 5}, "bounds must be a pair (low, high) of numbers or arrays (2,), got 5"),
-        (
-            {"bounds": ("a", "b")},
-            "bounds must be a pair (low, high) of numbers or arrays (2,), got",
-        ),
         ({"ladder": [1, 0]}, "ladder must be strictly increasing"),
-        ({"ladder": [0, 1.5]}, "ladder must hold inverse temperatures in [0, 1]"),
-        ({"ladder": [0, np.nan]}, "ladder must hold inverse temperatures in [0, 1]"),
-        ({"ladder": [0]}, "ladder must be a sequence of at least 2 inverse temperatures"),
     ],
 )
 def test_numbers_are_checked(options, message):
@@ -268,40 +187,6 @@ def test_a_value_that_is_no_log_density_is_shown_with_its_point(value):
     make(bad_at_two(-np.inf))
 
 
-def test_a_wrong_gradient_is_shown_with_both_slopes():
-    with pytest.raises(ValueError, match="its slope is") as caught:
-        make(grad=scaled_gradient(1.01))
-    slope, difference = re.search(
-        r"its slope is (\S+), that of differences (\S+)$", str(caught.value)
-    ).groups()
-    assert float(slope) / float(difference) == pytest.approx(1.01, rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("factor", "wrong"), [(1 + 1e-3, True), (1 + 1e-5, False), (1 - 1e-3, True)]
-)
-def test_gradients_are_compared_at_1e_4(factor, wrong):
-    if wrong:
-        with pytest.raises(ValueError, match="grad disagrees"):
-            make(grad=scaled_gradient(factor))
-    else:
-        make(grad=scaled_gradient(factor))
-
-
-@pytest.mark.parametrize("size", [1e-6, 1e6])
-def test_gradients_are_compared_in_any_units(size):
-    base = Gaussian(size * np.array([0.5, -0.5]), 2 * size**2)
-    make(
-        lambda x: log_correlated(x / size) - 1e4,
-        grad=lambda x: grad_correlated(x / size) / size,
-        base=base,
-    )
-    with pytest.raises(ValueError, match="grad disagrees"):
-        make(
-            lambda x: log_correlated(x / size), grad=lambda x: grad_correlated(x / size), base=base
-        )
-
-
 def test_a_base_that_is_not_normalised_is_refused_by_estimators():
     path = make(base=Unnormalised())
     assert path.base_log_partition is None
@@ -312,22 +197,6 @@ def test_a_base_that_is_not_normalised_is_refused_by_estimators():
         AIS(10, 10).fit(path)
 
 
-@pytest.mark.parametrize(
-    ("path", "missing"),
-    [
-        (make(), "give grad, the gradient of log_density, or choose RandomWalk"),
-        (
-            make(grad=grad_correlated, base=[stats.laplace(0, 1), stats.norm(0, 1)]),
-            "give grad_base, the gradient of",
-        ),
-    ],
-    ids=["grad", "base"],
-)
-def test_hais_says_which_gradient_is_missing(path, missing):
-    with pytest.raises(TypeError, match=f"HMC needs a path with .*: {missing}"):
-        HAIS(10, 10).fit(path)
-
-
 def test_a_base_without_mass_where_the_target_has_is_found_by_the_run():
     path = make(lambda x: -np.sum(x**2, axis=1) / 2, base=[stats.expon(), stats.norm()])
     with pytest.raises(
@@ -336,24 +205,8 @@ def test_a_base_without_mass_where_the_target_has_is_found_by_the_run():
         AIS(20, 20, transition=RandomWalk(), random_state=0).fit(path)
 
 
-@pytest.mark.parametrize(
-    "transition", [HMC(step_size=np.inf), HMC(half_life=np.inf), RandomWalk(np.nan), Slice(np.inf)]
-)
-def test_infinite_parameters_are_refused(transition):
-    with pytest.raises(ValueError, match=f"parameter of {type(transition).__name__} must be"):
-        AIS(10, 10, transition=transition).fit(PATHS["correlated"])
-
-
-def test_ladders_must_go_from_the_base_to_the_target():
-    for ladder in ([0.1, 1.0], [0.0, 0.9]):
-        with pytest.raises(ValueError, match="ladder must begin at 0 .* and end at 1"):
-            HAIS(10, ladder=ladder).fit(PATHS["correlated"])
-
-
 # ---- what is accepted
-@pytest.mark.parametrize(
-    "ladder", [[0, 1], [0, 1e-300, 1], [0, 1 - 2**-53, 1], np.linspace(0, 1, 30) ** 4]
-)
+@pytest.mark.parametrize("ladder", [[0, 1], [0, 1 - 2**-53, 1], np.linspace(0, 1, 30) ** 4])
 def test_any_ladder_from_0_to_1_is_right(ladder):
     fitted = HAIS(400, ladder=ladder, random_state=0).fit(PATHS["correlated"])
     assert abs(fitted.log_partition_ - LOG_Z) < 4.8 * fitted.log_partition_std_error_
@@ -395,7 +248,7 @@ def grad_laplace_base(x):
     return -np.sign(x)
 
 
-@pytest.mark.parametrize("transition", [HMC(), RandomWalk()])
+@pytest.mark.parametrize("transition", [HMC()])
 def test_functions_of_one_point_give_the_same_bits(transition):
     found = []
     for vectorized in (True, False):
@@ -406,25 +259,6 @@ def test_functions_of_one_point_give_the_same_bits(transition):
         path = make(by_coordinates, base=base, **functions, vectorized=vectorized)
         found.append(AIS(50, 20, transition=transition, random_state=0).fit(path).log_partition_)
     assert found[0] == found[1]
-
-
-@pytest.mark.parametrize(
-    ("frozen", "base"),
-    [
-        (
-            stats.multivariate_normal([0.5, -0.5], [[2, 0.5], [0.5, 1]]),
-            Gaussian([0.5, -0.5], [[2, 0.5], [0.5, 1]]),
-        ),
-        (stats.multivariate_t([0.5, -0.5], 2 * np.eye(2), df=5), StudentT([0.5, -0.5], 2.0, 5)),
-        ([stats.norm(0.5, 1), stats.norm(0, 2)], Gaussian([0.5, 0], [1, 4])),
-    ],
-)
-def test_frozen_distributions_are_bases(frozen, base):
-    fitted = [
-        HAIS(40, 60, random_state=0).fit(make(grad=grad_correlated, base=b)) for b in (frozen, base)
-    ]
-    assert fitted[0].log_partition_ == fitted[1].log_partition_
-    assert_close(fitted[0], LOG_Z)
 
 
 def test_a_prior_as_base_tempers_the_likelihood_alone():
@@ -453,46 +287,12 @@ LOG_Z_WALL = float(np.log(2 * np.pi) + log_ndtr(0.5 / 2**0.5))
 
 @pytest.mark.parametrize(
     ("ladder", "transition"),
-    [("adaptive", HMC()), ("linear", RandomWalk(0.8)), ("adaptive", Slice(2.0))],
+    [("adaptive", HMC()), ("adaptive", Slice(2.0))],
 )
 def test_half_a_space_is_right(ladder, transition):
     fitted = AIS(60, 60, ladder=ladder, transition=transition, random_state=0).fit(PATHS["wall"])
     assert_close(fitted, LOG_Z_WALL)
     assert np.any(fitted.result_.diagnostics["log_weights"] == -np.inf)
-
-
-def test_chains_from_the_target_know_of_walls():
-    """Base and target agree but for the wall: weights are 0 or all alike, their variance (1 - p) /
-    p.
-    """
-    path = GeometricPath(log_half, grad=lambda x: -x, base=Gaussian([0.0, 0.0], 1.0))
-    fitted = HAIS(1000, 10, random_state=0).fit(path)
-    assert_close(fitted, np.log(np.pi))
-    found = fitted.result_.diagnostics
-    np.testing.assert_allclose(
-        [found["reverse_std_error"], found["delta_std_error"]], 1000**-0.5, rtol=0.1
-    )
-
-
-def log_half(x):
-    return np.where(x[:, 0] > 0, -np.sum(x**2, axis=1) / 2, -np.inf)
-
-
-def test_parallel_tempering_places_levels_with_walls():
-    """Most base draws are where the target is 0, and the number of levels changes."""
-    path = GeometricPath(log_quadrant, base=Gaussian([-0.5, -0.5], 2.0))
-    fitted = ParallelTempering(10, n_sweeps=512, transition=RandomWalk(1.5), random_state=0).fit(
-        path
-    )
-    assert_close(fitted, np.log(np.pi / 2))
-    again = ParallelTempering(bridge="stepping-stone").fit(
-        fitted.run_
-    )  # the reverse ratio of the first pair is biased
-    assert_close(again, np.log(np.pi / 2))
-
-
-def log_quadrant(x):
-    return np.where(np.all(x > 0, axis=1), -np.sum(x**2, axis=1) / 2, -np.inf)
 
 
 def log_far(x):
@@ -511,16 +311,8 @@ def log_far(x):
             "every chain has weight 0: the base draws no point where f > 0",
         ),
         (
-            AIS(20, 40, transition=Slice(1.0), ladder="adaptive"),
-            "every chain has weight 0: the base draws no point",
-        ),
-        (
             ParallelTempering(2, 3, 32, transition=RandomWalk(1.0)),
             "base draws hardly any point where the target has",
-        ),
-        (
-            RTS(10, 3, n_sweeps=48, transition=RandomWalk(1.0)),
-            "every chain has weight 0: the base draws no point",
         ),
     ],
 )
@@ -591,12 +383,9 @@ def slope(x):
     return -(x - 0.5)
 
 
-@pytest.mark.parametrize("transition", [HMC()])
-def test_functions_may_change_their_argument(transition):
+def test_functions_may_change_their_argument():
     fits = [
-        AIS(n_temperatures=30, n_chains=20, transition=transition, random_state=0).fit(
-            make(log_density, grad=grad)
-        )
+        HAIS(n_temperatures=30, n_chains=20, random_state=0).fit(make(log_density, grad=grad))
         for log_density, grad in ((centred, slope), (centred_in_place, slope_in_place))
     ]
     assert fits[0].log_partition_ == fits[1].log_partition_
@@ -604,11 +393,8 @@ def test_functions_may_change_their_argument(transition):
 
 
 def test_compiled_functions_must_not_change_their_argument():
-    compiled = [numba.njit(f) for f in (centred_in_place, slope, centred, slope_in_place)]
     with pytest.raises(ValueError, match="log_density changes the points"):
-        make(compiled[0], grad=compiled[1])
-    with pytest.raises(ValueError, match="grad changes the points"):
-        make(compiled[2], grad=compiled[3])
+        make(numba.njit(centred_in_place))
 
 
 def test_a_random_log_density_is_refused():
@@ -620,22 +406,6 @@ def test_a_random_log_density_is_refused():
 
 
 # ---- constants and scales beyond those of weights
-def far_below(x):
-    return -1e9 - np.sum(x**2, axis=1) / 2
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        AIS(n_temperatures=50, random_state=0),
-        RTS(20, 10, n_sweeps=400, random_state=0),
-    ],
-)
-def test_large_constants_do_not_matter(estimator):
-    """The constant costs log f seven of its digits, not the run; 4.8 standard errors as above."""
-    assert_close(estimator.fit(make(far_below)), -1e9 + np.log(2 * np.pi))
-
-
 def test_a_density_too_steep_to_be_tempered_is_refused_at_once():
     calls = []
 
@@ -653,12 +423,6 @@ def log_and_grad(x):
     return log_correlated(x), grad_correlated(x)
 
 
-def log_and_grad_of_a_point(x):
-    """Both of one point."""
-    values, slopes = log_and_grad(x[np.newaxis])
-    return values[0], slopes[0]
-
-
 @pytest.mark.parametrize("bounds", [None, (-1.0, np.inf)])
 def test_value_and_grad_gives_the_same_bits(bounds):
     estimator = HAIS(n_temperatures=100, n_chains=50, random_state=0)
@@ -669,18 +433,6 @@ def test_value_and_grad_gives_the_same_bits(bounds):
     assert estimator.fit(pickle.loads(pickle.dumps(path))).log_partition_ == apart
     assert "log_correlated, log_and_grad" in repr(path)
     assert path.with_base(BASE).value_and_grad is log_and_grad
-
-
-def test_value_and_grad_of_one_point_gives_the_same_numbers():
-    x = np.random.default_rng(0).normal(size=(4, 2))
-    alone = make(
-        lambda x: log_correlated(x[np.newaxis])[0],
-        value_and_grad=log_and_grad_of_a_point,
-        vectorized=False,
-    )
-    together = make(value_and_grad=log_and_grad)
-    for part, other in zip(alone.gradients(alone.at(x)), together.gradients(together.at(x))):
-        np.testing.assert_allclose(part, other, rtol=1e-13)
 
 
 def test_hmc_calls_value_and_grad_alone():
@@ -713,30 +465,11 @@ def test_hmc_calls_value_and_grad_alone():
             {"value_and_grad": lambda x: (log_correlated(x) + 1, grad_correlated(x))},
             "disagrees with log_density at",
         ),
-        (
-            {"value_and_grad": lambda x: (log_correlated(x), grad_correlated(x)[0])},
-            re.escape("must give gradients of shape (5, 2)"),
-        ),
-        (
-            {"value_and_grad": lambda x: (log_correlated(x), 2 * grad_correlated(x))},
-            "disagrees with log_density at",
-        ),
     ],
 )
 def test_value_and_grad_is_checked(options, message):
     with pytest.raises(ValueError, match=message):
         make(**options)
-
-
-def test_a_log_density_that_gives_text_is_refused():
-    with pytest.raises(ValueError, match="log_density must give numbers, got"):
-        make(lambda x: np.array(["high"] * len(x)))
-
-
-@pytest.mark.parametrize("name", ["log_density", "grad"])
-def test_complex_numbers_are_refused(name):
-    with pytest.raises(ValueError, match=f"{name} must give real numbers"):
-        make(**{name: lambda x: (-x if name == "grad" else -np.sum(x**2, axis=1)) + 1j})
 
 
 def test_hmc_goes_straight_on_where_the_gradient_is_not_finite():
@@ -750,28 +483,12 @@ def test_hmc_goes_straight_on_where_the_gradient_is_not_finite():
     assert_close(fitted, LOG_Z)
 
 
-def test_levels_that_float64_cannot_tell_apart_are_named():
-    path = make(lambda x: -np.sum(x**2, axis=1) / 2, base=Gaussian([0.0, 0.0], 1e-18))
-    with pytest.raises(ValueError, match="levels can't be told apart"):
-        AIS(n_temperatures=50, ladder="adaptive", transition=RandomWalk(), random_state=0).fit(path)
-
-
-def test_functions_of_one_point_may_give_their_own_array_again():
-    number, vector = np.array(0.0), np.empty(2)
-
-    def own_density(x):
-        number[...] = -0.5 * np.sum(x**2)
-        return number
-
-    def own_gradient(x):
-        vector[:] = -x
-        return vector
-
-    base = Gaussian(np.zeros(2), 2.0)
-    pair = {"value_and_grad": lambda x: (own_density(x), own_gradient(x))}
-    for functions in ({"grad": own_gradient}, pair):
-        path = GeometricPath(own_density, base=base, vectorized=False, **functions)
-        points = np.random.default_rng(0).normal(size=(5, 2))
-        state = path.at(points)
-        np.testing.assert_allclose(state.gain + state.log_base, -0.5 * np.sum(points**2, axis=1))
-        np.testing.assert_allclose(path.gradients(state)[1] + path.gradients(state)[0], -points)
+@pytest.mark.parametrize(
+    "base",
+    [StudentT(0, 1, df=1), Mixture([Uniform([-1], [1]), StudentT(0, 1, df=1)])],
+    ids=lambda base: type(base).__name__,
+)
+def test_a_base_that_is_not_truncated_to_the_bounds_is_refused(base):
+    """3 % of its draws lie outside: log Z would be 1.1 nats too high, without an alarm."""
+    with pytest.raises(ValueError, match="base draws points outside bounds"):
+        GeometricPath(lambda x: -np.abs(x[:, 0]) / 50, base=base, bounds=(-20, 20))

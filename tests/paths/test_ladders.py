@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from sklpf.paths import LADDERS, make_ladder
-from sklpf.paths._ladders import respace
 
 
 @pytest.mark.parametrize("kind", LADDERS)
@@ -39,25 +38,3 @@ def test_rejects_unknown_kinds_and_short_ladders():
         make_ladder("linear", 1)
     with pytest.raises(ValueError, match="n_temperatures must be an integer of at least 2"):
         make_ladder("linear", "ten")
-
-
-def test_respace_equalises_the_cost():
-    ladder = np.linspace(0, 1, 41)
-    density = 1 + 5 * np.exp(-50 * (ladder[1:] - 0.3) ** 2)
-    new = respace(ladder, density / 40, 9)
-    assert (new[0], new[-1], len(new)) == (0, 1, 9)
-    cumulative = np.interp(new, ladder, np.r_[0, np.cumsum(density / 40)])
-    costs = np.diff(cumulative)
-    np.testing.assert_allclose(costs, costs.mean(), rtol=0.03)  # interpolation between 41 points
-
-
-def test_respace_refuses_levels_that_rounding_makes_equal():
-    with pytest.raises(ValueError, match="the target is too steep"):
-        respace([0, np.nextafter(1, 0), 1], [1.0, 0.0], 5)
-
-
-def test_respace_survives_intervals_without_cost():
-    for costs in (np.zeros(4), [0, 1, 0, 0], [1e-300, 0, 0, 1]):
-        new = respace([0, 0.2, 0.4, 0.6, 1], costs, 12)
-        assert np.all(np.diff(new) > 0)
-        assert (new[0], new[-1]) == (0, 1)

@@ -11,7 +11,6 @@ from sklpf import (
     Gaussian,
     GeometricPath,
     ParallelTempering,
-    WangLandau,
 )
 
 RBM = BernoulliRBM.from_parameters(
@@ -29,22 +28,9 @@ QUARTIC = GeometricPath(
         (ParallelTempering(n_ladders=4, n_sweeps=2048, tol=0.1, random_state=0), RBM, 2),
         (RTS(n_temperatures=10, n_sweeps=400, random_state=0), RBM, 3),
         (RTS(n_temperatures=10, n_sweeps=200, tol=0.02, random_state=0), RBM, 4),
-        (RTS(n_temperatures=10, n_sweeps=400, init="paper", random_state=0), RBM, 2),
         (RTS(n_temperatures=10, n_sweeps=160, continuous=True, random_state=0), QUARTIC, 3),
-        (SAMS(n_temperatures=10, n_sweeps=1000, random_state=0), RBM, 3),
-        (WangLandau(n_temperatures=10, n_sweeps=1000, random_state=0), RBM, 3),
+        (SAMS(n_temperatures=10, n_sweeps=500, random_state=0), RBM, 3),
         (HAIS(n_temperatures=200, tol=0.1, random_state=0), QUARTIC, 2),
-    ],
-    ids=[
-        "exchange",
-        "exchange-tol",
-        "rts",
-        "rts-tol",
-        "paper",
-        "continuous",
-        "sams",
-        "wang-landau",
-        "hais-tol",
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*did not converge")
@@ -62,8 +48,3 @@ def test_the_last_round_is_the_result_and_earlier_ones_agree_with_it(estimator, 
     # at most 8 rounds, each within 6 joint errors, t with at least 3 degrees of freedom, plus what
     # short rounds lie off
     assert np.all(np.abs(values - values[-1]) <= 6 * np.hypot(errors, errors[-1]) + 0.1)
-
-
-def test_a_run_without_rounds_names_none():
-    result = HAIS(20, 50, random_state=0).fit(QUARTIC).result_
-    assert "round_sweeps" not in result.diagnostics

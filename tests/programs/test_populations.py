@@ -1,5 +1,4 @@
-"""Populations: resampling, unbiased estimates at any threshold, the weights of AIS without
-resampling, walls.
+"""Populations: resampling, unbiased estimates at any threshold, walls.
 
 z-bounds of 4.5 standard errors are false alarms of 7e-6 each; seeds are fixed.
 """
@@ -12,11 +11,8 @@ from scipy.special import logsumexp
 from sklpf import Exact
 from sklpf._utils.sampling import systematic
 from sklpf.paths import Path, stream_key
-from sklpf.programs._annealing import anneal_up
-from sklpf.programs._plan import Plan
 from sklpf.programs._populations import climb, descend, family_weights, target_summaries
 from sklpf.transitions import Gibbs
-from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 Z_BOUND = 4.5
 KEY = stream_key(0)
@@ -47,25 +43,8 @@ def test_systematic_resampling_rounds_expected_counts(m, n):
     assert not counts[:, log_weights == -np.inf].any()
 
 
-@pytest.mark.parametrize("uniform", [0.0, np.nextafter(1, 0)])
-def test_systematic_resampling_at_the_ends_takes_no_dead_particle(uniform):
-    log_weights = np.array([-np.inf, 0.0, -1.0, -np.inf])
-    assert set(systematic(log_weights, 1000, uniform)) == {1, 2}
-
-
-def test_mean_and_effective_size():
-    log_weights = np.array([-1000.0, -1001.0, -np.inf])
-    weights = np.array([1, np.exp(-1), 0])
-    mean = log_mean_exp(log_weights)
-    size = effective_sample_size(log_weights)
-    assert mean == pytest.approx(np.log(weights.mean()) - 1000)
-    assert size == pytest.approx(weights.sum() ** 2 / np.sum(weights**2))
-    assert log_mean_exp(np.full(3, -np.inf)) == -np.inf
-    assert effective_sample_size(np.full(3, -np.inf)) == 0.0
-
-
 # ---- estimates
-@pytest.mark.parametrize("resample_at", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize("resample_at", [0.7, 1.0])
 def test_estimates_of_small_populations_are_unbiased(resample_at):
     path, exact = easy(6)
     populations = grow(path, 1000, 5, resample_at)
@@ -75,17 +54,7 @@ def test_estimates_of_small_populations_are_unbiased(resample_at):
     assert abs(relative.mean() - 1) < Z_BOUND * relative.std(ddof=1) / np.sqrt(1000)
 
 
-def test_every_level_is_estimated():
-    path, _ = easy(6)
-    curves = np.array([population.records[:, 0] for population in grow(path, 500, 20, 0.5)])
-    for level, beta in enumerate(path.ladder[1:]):
-        relative = np.exp(
-            curves[:, level] - Exact().fit(path.with_ladder([0, beta])).log_partition_
-        )
-        assert abs(relative.mean() - 1) < Z_BOUND * relative.std(ddof=1) / np.sqrt(500)
-
-
-@pytest.mark.parametrize(("n_particles", "chain_length"), [(4, 2), (12, 4), (30, 15)])
+@pytest.mark.parametrize(("n_particles", "chain_length"), [(4, 2), (12, 4)])
 def test_every_level_of_waste_free_populations_is_unbiased(n_particles, chain_length):
     path, _ = easy(6)
     populations = grow(path, 500, n_particles, 0.5, chain_length=chain_length)
@@ -98,21 +67,7 @@ def test_every_level_of_waste_free_populations_is_unbiased(n_particles, chain_le
     assert np.all([population.records[:, 2] == 1 for population in populations])
 
 
-def test_waste_free_particles_are_the_chains_of_those_drawn_by_weight():
-    path, _ = easy(4)
-    population = grow(path, 1, 60, 0.5, chain_length=5)[0]
-    assert population.state.v.shape == (60, 64)
-    np.testing.assert_array_equal(population.log_weights, 0)
-    np.testing.assert_array_equal(
-        population.ancestors.reshape(5, 12), np.tile(population.ancestors[:12], (5, 1))
-    )
-    log_weights = family_weights(population)
-    assert logsumexp(log_weights) - np.log(60) == pytest.approx(
-        population.records[-1, 0], abs=1e-10
-    )
-
-
-@pytest.mark.parametrize("chain_length", [None, 2, 6])
+@pytest.mark.parametrize("chain_length", [None, 6])
 def test_chains_that_go_down_from_exact_draws_give_the_inverse_without_bias(chain_length):
     path, exact = easy(8)
     sums = [
@@ -125,19 +80,6 @@ def test_chains_that_go_down_from_exact_draws_give_the_inverse_without_bias(chai
         exact - down.sum(axis=1)
     )  # a chain met from the target has 1 / mean ratio = Z_k / Z_(k+1)
     assert abs(relative.mean() - 1) < Z_BOUND * relative.std(ddof=1) / np.sqrt(2000)
-
-
-def test_without_resampling_particles_are_the_chains_of_annealing():
-    path, _ = easy(41)
-    populations = grow(path, 4, 10, 0.0)
-    (arrivals,) = anneal_up([Plan(path, Gibbs(), 0)], 40, ())
-    np.testing.assert_array_equal(
-        np.concatenate([p.state.v for p in populations]), arrivals.state.v
-    )
-    weights = np.concatenate([family_weights(p) for p in populations])
-    np.testing.assert_allclose(
-        weights, arrivals.log_weights, rtol=0, atol=1e-10
-    )  # sums are rounded at other places
 
 
 def test_weights_of_families_add_up_to_the_estimate():
@@ -179,7 +121,7 @@ class Shrinking(Path):
         return np.where(state < self.ends_at(levels), drawn, state)
 
 
-@pytest.mark.parametrize("resample_at", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize("resample_at", [0.7])
 def test_populations_that_die_count_as_zero(resample_at):
     populations = grow(Shrinking(), 1000, 2, resample_at)
     estimates = np.exp([population.records[-1, 0] for population in populations])
@@ -199,13 +141,3 @@ def test_waste_free_populations_that_die_count_as_zero():
     dead = next(population for population in populations if population.records[-1, 0] == -np.inf)
     assert np.all(family_weights(dead) == -np.inf)
     assert dead.records[-1, 1] == dead.records[-1, 2] == 0
-
-
-@pytest.mark.parametrize("chain_length", [None, 3])
-def test_values_that_are_no_numbers_are_refused(chain_length):
-    class Broken(Shrinking):
-        def log_f(self, state, levels):
-            return np.where(levels == 2, np.nan, 0.0)
-
-    with pytest.raises(ValueError, match="log_f gave values that are not finite"):
-        grow(Broken(), 2, 6, 0.5, chain_length=chain_length)

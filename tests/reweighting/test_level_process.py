@@ -9,7 +9,7 @@ degrees of freedom is 2.5e-4, of which there are 6 in this file.
 import numpy as np
 import pytest
 
-from sklpf.reweighting import level_process, mbar, overlap_matrix, stationary
+from sklpf.reweighting import level_process, mbar, overlap_matrix
 
 SCALES, OFFSETS = np.array([4.0, 3.0, 2.0, 1.5]), np.array([0.0, 2.0, -1.0, 0.5])
 CURVE = OFFSETS + np.log(SCALES) - OFFSETS[0] - np.log(SCALES[0])
@@ -33,20 +33,6 @@ def test_is_right_however_often_levels_are_visited(counts, off):
     assert np.all(curves[:, 0] == 0)
     assert np.all(np.abs(curves[:, 1:].mean(axis=0) - CURVE[1:]) < 4.5 * error)
     assert error.max() < 0.05
-
-
-def test_is_close_to_mbar_from_the_same_draws():
-    vectors, levels = draws(np.random.default_rng(2), (500, 300, 400, 500))
-    process = level_process(vectors, levels, -CURVE)
-    np.testing.assert_allclose(process, mbar(vectors, np.bincount(levels)), atol=0.05)
-
-
-def test_stationary_law_keeps_tiny_shares():
-    law = np.array([1.0, 1e-100, 1e-200, 1e-300])
-    up = np.array([0.5, 0.5, 0.5]) * law[1:] / law[:-1]  # a birth-death chain in detailed balance
-    transitions = np.diag(up, 1) + np.diag(np.full(3, 0.5), -1)
-    transitions += np.diag(1 - transitions.sum(axis=1))
-    np.testing.assert_allclose(stationary(transitions), law, rtol=1e-12)
 
 
 def test_levels_that_nothing_connects_give_no_number():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from sklpf.reweighting import bar, mbar
@@ -17,26 +16,6 @@ def gaussian_samples(counts, seed=0):
     """
     x = np.random.default_rng(seed).normal(scale=np.repeat(SCALES, counts))
     return -0.5 * (x[:, np.newaxis] / SCALES) ** 2
-
-
-def objective(zeta, vectors, counts):
-    """J of the docstring, for levels that all have samples."""
-    return np.sum(logsumexp(vectors + np.log(counts) - zeta, axis=1)) + counts @ zeta
-
-
-def test_minimises_its_objective():
-    counts = np.array([40, 30, 20, 50])
-    vectors = gaussian_samples(counts)
-    found = minimize(
-        lambda free: objective(np.r_[0, free], vectors, counts), np.zeros(3), tol=1e-12
-    ).x
-    estimate = mbar(vectors, counts)
-    assert estimate[0] == 0
-    np.testing.assert_allclose(estimate[1:], found, atol=1e-5)
-    at_minimum = objective(estimate, vectors, counts)
-    for k in range(1, 4):  # E1: printed as a likelihood to be maximised, it would have no maximum
-        for step in (-0.01, 0.01):
-            assert objective(estimate + step * (np.arange(4) == k), vectors, counts) > at_minimum
 
 
 def test_solves_its_fixed_point():
@@ -79,23 +58,6 @@ def test_levels_without_samples_follow_from_the_others(empty):
     )
     everything = logsumexp(vectors - mixture, axis=0)
     np.testing.assert_allclose(everything - everything[0], estimate, atol=1e-9)
-
-
-def test_one_sampled_level_is_importance_sampling():
-    vectors = gaussian_samples([0, 0, 0, 500])
-    expected = logsumexp(vectors - vectors[:, [3]], axis=0)
-    np.testing.assert_allclose(mbar(vectors, [0, 0, 0, 500]), expected - expected[0], atol=1e-12)
-
-
-def test_constants_and_starts_do_not_matter():
-    counts = np.array([40, 30, 20, 50])
-    vectors = gaussian_samples(counts)
-    estimate = mbar(vectors, counts)
-    per_sample = np.random.default_rng(1).normal(scale=1e4, size=(len(vectors), 1))
-    np.testing.assert_allclose(mbar(vectors + per_sample, counts), estimate, atol=1e-7)
-    per_level = np.array([0.0, 1e3, -1e4, 5.0])
-    np.testing.assert_allclose(mbar(vectors + per_level, counts), estimate + per_level, atol=1e-7)
-    np.testing.assert_allclose(mbar(vectors, counts, start=[0, 30, -30, 5]), estimate, atol=1e-8)
 
 
 def test_densities_may_be_zero():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp, softmax
 
-from sklpf.reweighting import Pooled, bias, combine_rounds, influence, rts_curve, standard_error
+from sklpf.reweighting import bias, combine_rounds, influence, rts_curve, standard_error
 
 CURVE = np.array([0.0, 3.0, -2.0, 700.0, 5.0])  # some log Z_k
 
@@ -56,12 +56,6 @@ def test_rounds_with_different_weights():
     np.testing.assert_allclose(gradient, 0, atol=1e-10)
     last_only = combine_rounds(log_weights, np.log(shares), [1e-12, 1e-12, 1e-12, 1.0])
     np.testing.assert_allclose(last_only, rts_curve(log_weights, np.log(shares))[3], atol=1e-8)
-
-
-def test_combination_survives_shares_that_underflow():
-    log_shares = np.array([[-1.0, np.log1p(-np.exp(-1.0)), -1200.0], [-900.0, 0.0, -800.0]])
-    zeta = combine_rounds(np.zeros((2, 3)), log_shares, [1.0, 1.0])
-    assert np.all(np.isfinite(zeta))
 
 
 def chain_shares(n_chains, seed):
@@ -128,11 +122,3 @@ def test_rts_is_one_step_of_mbar_from_the_prior():
     step = logsumexp(vectors - log_mixture, axis=0)
     log_shares = logsumexp(log_softmax(vectors + log_prior - guess, axis=1), axis=0)
     np.testing.assert_allclose(rts_curve(log_prior - guess, log_shares), step - step[0], atol=1e-12)
-
-
-def test_pooled_uses_the_groups_it_is_given():
-    sums = np.log(np.array([[[1.0, 3.0], [2.0, 2.0], [4.0, 1.0]]]))
-    pooled = Pooled(np.zeros((1, 2)), sums)
-    np.testing.assert_allclose(pooled(np.array([0, 2])), [0, np.log(4 / 5)], atol=1e-12)
-    smoothed = Pooled(np.zeros((1, 2)), sums, log_extra=np.log(0.1))
-    np.testing.assert_allclose(np.exp(smoothed.log_shares([1])), [[0.5, 0.5]], atol=1e-12)

@@ -5,9 +5,14 @@ import pytest
 from scipy.special import log_softmax, logsumexp
 
 from sklpf.reweighting import RULES, integrate, level_moments, reweighted_slopes, rts_curve
-from sklpf.reweighting._thermodynamic import Moments
 
 LADDER = np.array([0.0, 0.1, 0.25, 0.4, 0.7, 1.0])
+
+
+def moments_of(slope, curvature, ladder=LADDER):
+    """Moments with these values: of one state a level."""
+    sums = np.column_stack([np.ones(len(ladder)), slope, np.square(slope), curvature])
+    return level_moments(sums, ladder)
 
 
 def exact(k):
@@ -16,7 +21,7 @@ def exact(k):
 
 
 def test_rules_on_a_convex_curve():
-    moments = Moments(np.exp(LADDER), np.exp(LADDER))
+    moments = moments_of(np.exp(LADDER), np.exp(LADDER))
     curves = {rule: integrate(LADDER, moments, rule) for rule in RULES}
     assert all(curve.shape == LADDER.shape and curve[0] == 0 for curve in curves.values())
     assert np.all(curves["left"][1:] < exact(slice(1, None)))
@@ -31,15 +36,14 @@ def test_corrected_rule_is_exact_for_cubics():
     for a cubic slope.
     """
     slope, curvature = 4 * LADDER**3 - 6 * LADDER + 2, 12 * LADDER**2 - 6
-    curve = integrate(LADDER, Moments(slope, curvature), "corrected")
+    curve = integrate(LADDER, moments_of(slope, curvature), "corrected")
     np.testing.assert_allclose(curve, LADDER**4 - 3 * LADDER**2 + 2 * LADDER, atol=1e-14)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_two_levels(rule):
-    curve = integrate(
-        np.array([0.0, 1.0]), Moments(np.array([1.0, 3.0]), np.array([2.0, 2.0])), rule
-    )
+    ends = np.array([0.0, 1.0])
+    curve = integrate(ends, moments_of([1.0, 3.0], [2.0, 2.0], ends), rule)
     assert curve[1] == {"left": 1.0, "right": 3.0}.get(rule, 2.0)
 
 
@@ -60,7 +64,7 @@ def test_reweighted_slopes_integrate_to_the_estimate_of_rts():
     slopes = reweighted_slopes(vectors, gains, log_pseudo_prior)
     log_q = log_softmax(vectors + log_pseudo_prior, axis=1)
     rts = rts_curve(log_pseudo_prior, logsumexp(log_q, axis=0))
-    integral = integrate(ladder, Moments(slopes, np.zeros(400)), "trapezoid")
+    integral = integrate(ladder, moments_of(slopes, np.zeros(400), ladder), "trapezoid")
     np.testing.assert_allclose(integral, rts, atol=1e-4)
     np.testing.assert_allclose(
         reweighted_slopes(vectors, np.repeat(gains, 400, axis=1), log_pseudo_prior), slopes

@@ -45,22 +45,6 @@ def test_closed_forms_in_two_dimensions(target, side, n):
     assert value == pytest.approx(target[0].log_partition, abs=1e-3)
 
 
-def test_closed_form_of_the_student_t_product_in_two_dimensions():
-    """In coordinates u with x = W^-1 sinh(u), so that tails are met."""
-    target, _ = known_densities._make_student_t(2, True, np.random.default_rng(0))
-    filters = target.log_density.constants[0]
-    nodes, weights = line(-20, 20, 400)
-
-    def stretched(u):
-        x = np.linalg.solve(filters.T, np.sinh(u).T).T
-        return (
-            target.log_density(x) + np.log(np.cosh(u)).sum(axis=1) - np.linalg.slogdet(filters)[1]
-        )
-
-    value = log_integral(stretched, [nodes, nodes], [weights, weights])
-    assert value == pytest.approx(target.log_partition, abs=1e-4)
-
-
 @pytest.mark.parametrize("kind", ["box exponential", "box gaussian"])
 def test_closed_forms_of_boxes(kind):
     """Their coordinates are independent: log f is a sum along axes."""
@@ -75,28 +59,6 @@ def test_closed_forms_of_boxes(kind):
 
         total += np.log(integrate.quad(along, 0, 1, limit=200)[0])
     assert total + at_center == pytest.approx(problem.log_partition, abs=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["beta-binomial", "beta-binomial, beta prior"])
-def test_closed_form_of_the_beta_binomial(kind):
-    problem = make_density_problem(kind)
-    nodes, weights = line(0, 1, 2000)
-    value = logsumexp(problem.path.log_density(nodes[:, np.newaxis]) + weights)
-    assert value == pytest.approx(problem.log_partition, abs=1e-6)
-    a, b = (1, 1) if kind == "beta-binomial" else (2, 3)
-    expected = stats.betabinom(20, a, b).logpmf(5)
-    assert problem.log_partition == pytest.approx(expected, abs=1e-10)
-
-
-def test_the_funnel_is_normalised():
-    """Integral over x given v in closed form leaves N(0, 1)."""
-    problem = make_density_problem("funnel")
-    v = np.linspace(-3, 3, 7)
-    x = np.column_stack([v, *np.ones((5, 7))])
-    conditional = stats.norm.logpdf(1, 0, np.exp(v / 2)) * 5
-    np.testing.assert_allclose(
-        problem.path.log_density(x), stats.norm.logpdf(v) + conditional, rtol=1e-12
-    )
 
 
 def test_evidence_of_the_linear_regression():

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from convergence import may_not_converge
-from known_problems import hidden_mode_problem, make_rbm_problem
+from known_problems import hidden_mode_problem
 from reference_data import shared_data
 
-from sklpf.partition import Alarm, Exact, PartitionEstimator, PartitionResult
+from sklpf.partition import Alarm, PartitionEstimator, PartitionResult
 from sklpf.testing import check_partition_estimator, find_shared_data
 
 
@@ -21,14 +21,6 @@ def test_reference_data_is_found_by_environment_variable(tmp_path, monkeypatch):
     assert find_shared_data("rbm/mine.npz") == tmp_path / "rbm" / "mine.npz"
     with shared_data("rbm/mine.npz") as data:
         np.testing.assert_array_equal(data["x"], [0, 1, 2])
-
-
-def test_absent_reference_data_skips_with_a_reason():
-    assert find_shared_data("no/such/file.npz") is None
-    with pytest.raises(
-        pytest.skip.Exception, match=r"reference data no/such/file.npz not found: set SKLPF_DATA"
-    ):
-        shared_data("no/such/file.npz")
 
 
 class Made(PartitionEstimator):
@@ -90,7 +82,3 @@ def test_check_passes_honest_results(result):
 def test_check_finds(estimator, message):
     with pytest.raises(AssertionError, match=message):
         check_partition_estimator(estimator, hidden_mode_problem(2))
-
-
-def test_check_needs_no_random_state():
-    check_partition_estimator(Exact(), make_rbm_problem("easy"))

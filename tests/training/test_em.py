@@ -52,17 +52,3 @@ def test_a_users_model_arrives_at_the_greatest_likelihood(n_draws):
     # the posterior's spread of a mean over 1000 rows is 0.03 in a pass: 0.1 leaves out of account
     # what averaging gains
     assert model.scale == pytest.approx(best_scale(x, 1.0), abs=0.1)
-
-
-def test_the_loss_has_not_settled_while_it_falls():
-    rng = np.random.default_rng(0)
-
-    class Falling(Exponential):
-        def loss(self, position):
-            self.n = getattr(self, "n", 0) + 1
-            return -float(self.n)
-
-    em = EM(Falling(rng.exponential(size=20), 0.5), np.ones((20, 1)), rng, tol=0.01)
-    em.fit(30)
-    assert not em.converged
-    assert len(em.losses) == 30

@@ -1,10 +1,5 @@
 """The loop that models train with: its order, what it prints, and how it ends."""
 
-import re
-
-import pytest
-
-from sklpf._utils.progress import reporting
 from sklpf.training import train
 
 
@@ -16,11 +11,6 @@ class Trainer:
 
     def run(self):
         self.done.append("run")
-
-    def report(self, trainer, iteration):
-        assert trainer is self
-        self.done.append("report")
-        return f"loss = {iteration}"
 
     def quiet(self, trainer, iteration):
         self.done.append(f"quiet {iteration}")
@@ -38,48 +28,8 @@ def test_passes_are_made_and_nothing_is_printed_unless_asked_for(capsys):
     assert capsys.readouterr().out == ""
 
 
-class Model:
-    """Trains in `fit`, which says how far it is where `verbose`."""
-
-    def __init__(self, verbose):
-        self.verbose = verbose
-
-    @reporting
-    def fit(self, trainer):
-        return train(
-            trainer, 5, report=trainer.report, callbacks=[trainer.end_at_two, trainer.quiet]
-        )
-
-
-def test_a_callback_ends_training_after_all_are_called_and_the_line_is_said(capsys):
+def test_a_callback_ends_training_after_all_are_called():
     trainer = Trainer()
-    assert Model(verbose=1).fit(trainer) == (2, True)
-    assert trainer.done == [
-        "run",
-        "end 1",
-        "quiet 1",
-        "report",
-        "run",
-        "end 2",
-        "quiet 2",
-        "report",
-    ]
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2
-    assert re.fullmatch(
-        r"\[Model\] pass 2 of 5, loss = 2, [\d.]+ (ms|s), at most [\d.]+ (ms|s) left", lines[1]
-    )
-
-
-def test_nothing_is_said_without_verbose(capsys):
-    trainer = Trainer()
-    assert Model(verbose=0).fit(trainer) == (2, True)
+    callbacks = [trainer.end_at_two, trainer.quiet]
+    assert train(trainer, 5, callbacks=callbacks) == (2, True)
     assert trainer.done == ["run", "end 1", "quiet 1", "run", "end 2", "quiet 2"]
-    assert capsys.readouterr().out == ""
-
-
-def test_errors_of_a_pass_end_training():
-    trainer = Trainer()
-    trainer.run = lambda: 1 / 0
-    with pytest.raises(ZeroDivisionError):
-        train(trainer, 2)

@@ -10,7 +10,6 @@ from scipy.stats import t as student_t
 
 from sklpf.paths import Gaussian, GeometricPath
 from sklpf.training import EarlyStopping, LogPartitionTracker, train
-from sklpf.training._particles import Estimate
 
 
 def path_of(trainer):
@@ -46,7 +45,9 @@ def run(scores, errors, **options):
     )
     for iteration, error in enumerate(errors, 1):
         groups = error * rng.standard_normal(10) if error < 9 else np.zeros(10)
-        tracker.estimates.append(Estimate(0.0, error, groups, error))
+        tracker.estimates.append(
+            SimpleNamespace(log_partition=0.0, std_error=error, groups=groups, weights_error=error)
+        )
         if stopping(None, iteration):
             break
     return iteration, stopping.best_iteration

@@ -91,25 +91,6 @@ def test_constraints_hold_after_every_step():
         assert trainer.parameters.max() == 1.05  # the maximum lies beyond
 
 
-def test_a_pass_goes_through_all_rows_and_through_few_rows_several_times():
-    class Counts(GaussianFamily):
-        def grad_parameters(self, parameters, x, weights):
-            rows.append(len(x))
-            return super().grad_parameters(parameters, x, weights)
-
-    rng = np.random.default_rng(0)
-    for n, batch_size, n_rows, n_steps in (
-        (130, 60, 130, 51),
-        (4000, 40, 4000, 100),
-        (3, 200, 3, 50),
-    ):
-        rows: list[int] = []
-        chains = Chains(np.zeros((7, 3)), rng, n_leapfrog=1)
-        PersistentContrastiveDivergence(Counts(), START, X[:n], chains, batch_size, 0.01).run()
-        assert len(rows) == 2 * n_steps
-        assert sum(rows[::2]) == n_rows * -(-n_steps // -(-n_rows // batch_size))
-
-
 # -- when training has settled
 class Descent:
     """Its loss falls by the learning rate at every pass, down to a floor."""
@@ -131,20 +112,6 @@ def test_the_rate_is_lowered_twice_before_training_ends():
         n_passes == 19 + 10 + 10
     )  # 10 passes down, then two windows of 5 at the floor for each rate
     np.testing.assert_array_equal(settled.curve[:11], [9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0])
-
-
-def test_training_that_goes_on_falling_does_not_end():
-    assert train(Descent(floor=-1000.0), 60, callbacks=[Settled(float, 0.01, 5)]) == (60, False)
-
-
-def test_a_trainer_without_a_rate_ends_when_it_settles_first():
-    trainer = Descent(floor=0.0)
-    del trainer.learning_rate
-    type(trainer).run, run = lambda self: None, type(trainer).run
-    try:
-        assert train(trainer, 100, callbacks=[Settled(float, 0.01, 5)]) == (10, True)
-    finally:
-        type(trainer).run = run
 
 
 # -- chains

@@ -7,21 +7,23 @@ import pytest
 from densities import LADDER, PATHS, smallest_p_value
 
 from sklpf import AIS
-from sklpf._utils.random import ACCEPT
 from sklpf.paths import stream_key
-from sklpf.paths._base import choose
 from sklpf.testing import check_transition
 from sklpf.transitions import RandomWalk
-from sklpf.transitions import _random_walk as walk_module
-from sklpf.transitions._pilot import stream_normals
 
 KEY = stream_key(1)
 MOVES = {"fixed": RandomWalk(0.8), "auto": RandomWalk(), "diag": RandomWalk(metric="diag")}
 MOVES["dense"] = RandomWalk(metric="dense")
 
 
-@pytest.mark.parametrize("move", MOVES)
-@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize(
+    ("name", "move"),
+    [
+        *((name, "auto") for name in PATHS),
+        *(("correlated", move) for move in MOVES),
+        ("box", "dense"),
+    ],
+)
 def test_moves_leave_every_level_invariant(name, move):
     path, move = PATHS[name], MOVES[move]
     if path.bounds is not None and move.metric == "dense":
@@ -31,7 +33,7 @@ def test_moves_leave_every_level_invariant(name, move):
     check_transition(path, move.tune(path, KEY), variables=path.position)
 
 
-@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("name", ["correlated", "half-open box"])
 def test_chains_reach_the_target_and_stay(name):
     """10 groups of 500 chains and all together, 2 marginals, p > 1e-4: false alarms in 2e-3 of runs
     at most.
@@ -41,42 +43,21 @@ def test_chains_reach_the_target_and_stay(name):
 
 class StepByPosition(RandomWalk):
     def move(self, path, state, memory, levels, stream, reverse=False):
-        old = path.position(state)
-        proposal = path.at(old + (0.2 + np.abs(old)) * stream_normals(stream, np.empty_like(old)))
+        old, rng = path.position(state), stream.generator()
+        proposal = path.at(old + (0.2 + np.abs(old)) * rng.standard_normal(old.shape))
         log_accept = path.log_f(proposal, levels) - path.log_f(state, levels)
-        accept = np.log(stream.uniform(len(levels), ACCEPT)) < log_accept
-        return choose(accept, proposal, state), memory
+        accept = np.log(rng.random(len(levels))) < log_accept
+        return path.at(np.where(accept[:, np.newaxis], proposal.position, old)), memory
 
 
-class LongerUphill(RandomWalk):
-    """A second try where the first was rejected, accepted by Metropolis's rule alone."""
-
-    def move(self, path, state, memory, levels, stream, reverse=False):
-        state, memory = super().move(path, state, memory, levels, stream)
-        moved, memory = super().move(path, state, memory, levels, stream.at(stream.step + 1000))
-        better = path.log_f(moved, levels) >= path.log_f(state, levels) - 1
-        return choose(better, moved, state), memory
-
-
-@pytest.mark.parametrize("move", [StepByPosition(1.0), LongerUphill(1.0)])
-def test_the_check_finds_wrong_moves(move):
+def test_the_check_finds_wrong_moves():
     path = PATHS["correlated"]
     with pytest.raises(AssertionError, match="does not leave level|reversal is wrong"):
-        check_transition(path, move, variables=path.position, n=20_000)
-
-
-@pytest.mark.parametrize("name", ["box", "half-open box"])
-def test_the_check_finds_steps_that_stop_at_the_sides(name, monkeypatch):
-    monkeypatch.setattr(
-        walk_module, "reflect", lambda bounds, position, step: (np.clip(position, *bounds), step)
-    )
-    path = PATHS[name]
-    with pytest.raises(AssertionError, match="does not leave level|reversal is wrong"):
-        check_transition(path, RandomWalk(0.5), variables=path.position, n=20_000)
+        check_transition(path, StepByPosition(1.0), variables=path.position, n=20_000)
 
 
 @pytest.mark.parametrize("metric", [None, "diag", "dense"])
-@pytest.mark.parametrize("name", ["correlated", "Laplace", "wall"])
+@pytest.mark.parametrize("name", ["wall"])
 def test_step_sizes_give_the_acceptance_that_was_asked_for(name, metric):
     """At every level; a pilot of 64 chains and 12 moves a level knows it to 0.1."""
     path = PATHS[name].with_ladder(LADDER)

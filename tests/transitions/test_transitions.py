@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from known_problems import hidden_mode_problem, make_rbm_problem
-from scipy.special import logsumexp
 
 from sklpf.models import RBMPath
-from sklpf.paths import Path, Stream, TemperedPath, stream_key
+from sklpf.paths import Path
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs, Metropolis
 
@@ -45,25 +44,8 @@ def test_gibbs_leaves_every_level_of_an_rbm_invariant(kind, weights):
     check_transition(path, Gibbs(), variables=VARIABLES[weights])  # false alarm 1e-4
 
 
-def test_gibbs_leaves_the_hidden_mode_path_invariant():
-    check_transition(hidden_mode_problem(8, 0.9).path.with_ladder(np.linspace(0, 1, 5)), Gibbs())
-
-
 def test_metropolis_with_an_asymmetric_proposal_is_invariant():
     check_transition(ManyStates(), Metropolis(), n=5000)
-
-
-def test_metropolis_samples_its_target():
-    path, n = ManyStates(), 20_000
-    stream = Stream(stream_key(0))
-    state, levels = path.sample_base(n, stream), np.full(n, 2)
-    for t in range(1, 60):
-        state, _ = Metropolis().move(path, state, (), levels, stream.at(t))
-    probability = np.exp(path.log_density - logsumexp(path.log_density))
-    z = (np.bincount(state, minlength=5) / n - probability) / np.sqrt(
-        probability * (1 - probability) / n
-    )
-    assert np.abs(z).max() < 4.8  # 5 tests: false alarm 8e-6
 
 
 # ---- what the check must find
@@ -151,81 +133,18 @@ def test_check_transition_finds_wrong_metropolis_moves(transition):
         check_transition(ManyStates(), transition, n=5000)
 
 
-class PottsLattice(TemperedPath):
-    """A periodic Potts lattice, three states a site: sites of one colour of a checkerboard are
-    drawn at once.
-
-    With an odd length the colours meet at the seams, so that neighbours are drawn at once, each
-    given the other's old state: an irreducible move with another invariant distribution. Site by
-    site the move is right.
-    """
-
-    gibbs_is_reversible = False
-
-    def __init__(self, length, checkerboard, ladder=(0.0, 1.0)):
-        self.length = length
-        self.ladder = np.asarray(ladder, dtype=float)
-        self.base_log_partition = length**2 * np.log(3)
-        row, column = np.divmod(np.arange(length**2), length)
-        self.neighbours = np.stack(
-            [
-                (row + down) % length * length + (column + right) % length
-                for down, right in ((1, 0), (-1, 0), (0, 1), (0, -1))
-            ],
-            axis=1,
-        )
-        self.groups = [np.array([site]) for site in range(length**2)]
-        if checkerboard:
-            self.groups = [np.flatnonzero((row + column) % 2 == colour) for colour in (0, 1)]
-
-    def sample_base(self, n, stream):
-        return stream.generator().integers(3, size=(n, self.length**2))
-
-    def ends(self, state):
-        equal = state[..., np.newaxis] == state[:, self.neighbours]
-        return np.zeros(len(state)), equal.sum(axis=(1, 2)) / 2
-
-    def gibbs(self, state, levels, stream, reverse=False):
-        state = state.copy()
-        uniforms = stream.generator().random(state.shape)
-        beta = self.ladder[levels][:, np.newaxis, np.newaxis]
-        for group in reversed(self.groups) if reverse else self.groups:
-            around = state[:, self.neighbours[group]]
-            n_equal = (around[..., np.newaxis] == np.arange(3)).sum(axis=2)
-            cumulative = np.exp(beta * n_equal).cumsum(axis=-1)
-            threshold = uniforms[:, group, np.newaxis] * cumulative[..., -1:]
-            state[:, group] = (threshold > cumulative).sum(axis=-1)
-        return state
-
-
-@pytest.mark.parametrize(
-    ("length", "ladder"),
-    [(5, np.linspace(0, 1, 11)), (5, np.linspace(0, 1, 21)), (3, np.linspace(0, 1, 11))],
-)
-def test_check_transition_finds_a_checkerboard_of_odd_length(length, ladder):
-    path = PottsLattice(length, checkerboard=True, ladder=ladder)
-    with pytest.raises(AssertionError, match="does not leave level"):
-        check_transition(path, Gibbs())  # found at each of 100 seeds
-
-
-@pytest.mark.parametrize(("length", "checkerboard"), [(5, False), (4, True)])
-def test_check_transition_passes_the_right_potts_moves(length, checkerboard):
-    path = PottsLattice(length, checkerboard, np.linspace(0, 1, 21))
-    check_transition(path, Gibbs(), n=2000)  # false alarm 1e-4
-
-
 def test_what_is_no_path_or_transition_gets_a_sentence():
-    path = PottsLattice(3, False, np.linspace(0, 1, 21))
+    path = ManyStates()
     with pytest.raises(TypeError, match="check_transition takes a path first"):
         check_transition(Gibbs(), path)
     with pytest.raises(TypeError, match="check_transition takes a path first"):
-        check_transition(PottsLattice, Gibbs())
+        check_transition(ManyStates, Metropolis())
     with pytest.raises(TypeError, match=r"needs a Transition .* such as Gibbs\(\)"):
         check_transition(path, Gibbs)
     with pytest.raises(TypeError, match="check_path takes a path first"):
         check_path(Gibbs())
     with pytest.raises(ValueError, match="ladder must be a sequence of at least 2"):
-        check_transition(PottsLattice(3, False, ladder=[0.0]), Gibbs())
+        check_transition(path.with_ladder([0.0]), Metropolis())
 
 
 def test_check_transition_refuses_a_ladder_without_overlap():

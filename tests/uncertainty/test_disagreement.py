@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sklpf.uncertainty import Difference, between_groups, groups_persist, t_bound, t_ratio
+from sklpf.uncertainty import between_groups, groups_persist
 
 
 def sums(states):
@@ -45,20 +45,6 @@ def test_weights_count_as_so_many_states():
     for array in (*weighted, weights):
         array[-1] = 0.0  # a group without weight tells nothing
     assert 0 < between_groups(*weighted, weights.sum(axis=1)) < 1
-
-
-def test_an_alarm_needs_a_material_size():
-    certain = 2 * t_bound(10)
-    assert not Difference(0.004, certain).alarms(10)
-    assert not Difference(0.4, 0.5 * t_bound(10)).alarms(10)
-    assert Difference(-0.4, -certain).alarms(10)
-    assert t_bound(10) == pytest.approx(4.781, abs=1e-3)
-
-
-def test_a_difference_without_an_error_is_infinitely_significant():
-    assert t_ratio(0.5, 0.0) == np.inf
-    assert t_ratio(-0.5, 0.0) == -np.inf
-    assert t_ratio(0.0, 0.0) == 0
 
 
 def test_groups_that_keep_their_own_numbers_are_found():

@@ -76,20 +76,6 @@ def data(n=60, seed=0):
     return np.where(rng.random(n) < 0.3, -3.2, 3.2) + rng.normal(size=n)
 
 
-LADDER = temperature_ladder(20.0, 30)
-
-
-def make_tempering(kind, model):
-    log_partition, n = model.log_partition(LADDER), len(model.x)
-    return {
-        "none": lambda: None,
-        "annealed": lambda: Annealed(temperature_schedule("linear", 20.0, 40)),
-        "global": lambda: GlobalTempering(LADDER, log_partition),
-        "monotone": lambda: GlobalTempering(LADDER, log_partition, monotone=True),
-        "local": lambda: LocalTempering(LADDER, log_partition / n, n),
-    }[kind]()
-
-
 def test_log_partition_integrates_the_tempered_joint():
     model = TwoGaussians(np.zeros(1), [1.5, -0.5])
     for temperature in (1.0, 1.7, 8.0):
@@ -101,23 +87,6 @@ def test_log_partition_integrates_the_tempered_joint():
         assert model.log_partition(np.array([temperature]))[0] == pytest.approx(
             np.log(total), abs=1e-9
         )
-
-
-@pytest.mark.parametrize("kind", ["none", "annealed", "global", "monotone", "local"])
-@pytest.mark.parametrize("seed", range(3))
-def test_objective_never_decreases_within_a_phase(kind, seed):
-    model = TwoGaussians(data(seed=seed), np.random.default_rng(seed).normal(size=2))
-    steps = list(sweeps(model, make_tempering(kind, model), tol=1e-9))
-    hot = sum(step.temperature > 1 for step in steps)
-    assert steps[-1].converged
-    assert steps[-1].temperature == 1
-    assert not any(step.converged for step in steps[:-1])
-    phases = [steps[hot:]] if kind == "annealed" else [steps[:hot], steps[hot:]]
-    for phase in phases:
-        objective = np.array([step.objective for step in phase])
-        assert np.all(np.diff(objective) >= -1e-10 * np.abs(objective[1:]))
-    if kind == "monotone":
-        assert np.all(np.diff([step.temperature for step in steps]) <= 1e-12)
 
 
 @pytest.mark.parametrize("kind", ["none", "global", "local"])
@@ -164,51 +133,6 @@ def test_objective_bounds_the_evidence(kind):
 
 
 # -- figure 1
-def annealed_surface(model, temperature, grid):
-    """The annealed bound at means (grid[i], grid[j]), maximised over responsibilities and
-    spreads.
-    """
-    inverse, surface = 1 / temperature, np.empty((len(grid), len(grid)))
-    for i, first in enumerate(grid):
-        for j, second in enumerate(grid):
-            model.spreads = np.zeros(2)
-            for _ in range(3):
-                model.means = np.array([first, second])
-                model.update(inverse)
-            model.means = np.array([first, second])
-            surface[i, j] = model.regulariser() + inverse * model.expected_log_joint()
-    return surface
-
-
-def local_maxima(surface):
-    inner = surface[1:-1, 1:-1]
-    around = [
-        surface[1 + i : len(surface) - 1 + i, 1 + j : len(surface) - 1 + j]
-        for i in (-1, 0, 1)
-        for j in (-1, 0, 1)
-    ]
-    return np.argwhere(inner >= np.max(around, axis=0)) + 1
-
-
-def test_the_annealed_surface_of_figure_1():
-    """One optimum at T = 20 and 13; a second one appears by T = 8.5; at T = 1 the better one has
-    the lighter left.
-    """
-    grid = np.linspace(-5, 5, 41)
-    model = TwoGaussians(data(n=200), [0.0, 0.0])
-    maxima = {t: local_maxima(annealed_surface(model, t, grid)) for t in (20.0, 13.0, 8.5, 1.0)}
-    assert [len(found) for found in maxima.values()] == [1, 1, 2, 2]
-    surface = annealed_surface(model, 1.0, grid)
-    best = grid[np.array(np.unravel_index(surface.argmax(), surface.shape))]
-    np.testing.assert_allclose(best, [-3.2, 3.2], atol=0.4)
-    swapped = grid[
-        np.array(
-            np.unravel_index(
-                np.where(np.tri(41, dtype=bool), surface, -np.inf).argmax(), surface.shape
-            )
-        )
-    ]
-    np.testing.assert_allclose(swapped, [3.2, -3.2], atol=0.4)
 
 
 def test_annealing_finds_the_better_optimum_from_the_worse_side():

@@ -33,27 +33,17 @@ def test_schedules_start_at_the_initial_temperature_and_would_reach_one_after_th
             "initial must be a temperature of at least 1",
         ),
         (
-            lambda: temperature_schedule("linear", np.nan, 3),
-            "initial must be finite",
-        ),
-        (
             lambda: temperature_schedule("linear", 2, -1),
             "n_sweeps must be an integer of at least 0",
         ),
-        (lambda: temperature_schedule("cosine", 2, 3), "schedule must be"),
         (
             lambda: temperature_schedule([2, np.inf]),
-            "schedule must be a sequence of finite temperatures",
-        ),
-        (
-            lambda: temperature_schedule([[2.0]]),
             "schedule must be a sequence of finite temperatures",
         ),
         (
             lambda: Annealed([2, 0.9]),
             "temperatures must be a sequence of finite temperatures of at least 1",
         ),
-        (lambda: temperature_ladder(1.0), "highest must be a temperature above 1"),
         (lambda: temperature_ladder(3.0, 1), "n_temperatures must be an integer of at least 2"),
         (lambda: GlobalTempering([1, 2], [0.0]), "one finite log C"),
         (lambda: LocalTempering([1, 2], [0.0, np.nan], 3), "one finite log C"),
@@ -67,10 +57,6 @@ def test_schedules_start_at_the_initial_temperature_and_would_reach_one_after_th
 def test_bad_input_is_refused_with_a_sentence(call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call()
-
-
-def test_ladder_is_geometric_from_one():
-    np.testing.assert_allclose(temperature_ladder(8, 4), [1, 2, 4, 8])
 
 
 @pytest.mark.parametrize("value", [-3.0, 0.0, 5.0, -1e6, 1e6])
@@ -87,16 +73,6 @@ def test_temper_is_the_best_distribution_over_temperatures(value):
         assert part_of_bound(other) <= part_of_bound(best) + 1e-9 * max(1, abs(value))
 
 
-def test_local_tempering_treats_every_datum_like_a_global_one():
-    values = np.random.default_rng(0).normal(-2, 3, 5000)
-    tempering = LocalTempering(TEMPERATURES, LOG_PARTITION, len(values))
-    np.testing.assert_allclose(tempering.inverse, np.mean(1 / TEMPERATURES))
-    tempering.advance(values)
-    parts = [temperature_posterior(value, TEMPERATURES, LOG_PARTITION) for value in values]
-    np.testing.assert_allclose(tempering.inverse, [inverse for inverse, _ in parts], rtol=1e-12)
-    np.testing.assert_allclose(tempering.term, sum(term for _, term in parts), rtol=1e-12)
-
-
 def test_good_fits_cool_and_monotone_tempering_never_heats():
     free = GlobalTempering(TEMPERATURES, LOG_PARTITION)
     held = GlobalTempering(TEMPERATURES, LOG_PARTITION, monotone=True)
@@ -108,13 +84,3 @@ def test_good_fits_cool_and_monotone_tempering_never_heats():
     assert seen[0][0] == seen[0][1] > 0.99
     assert seen[1][0] < 0.3  # a poor fit is hot
     assert seen[1][1] == seen[0][1]
-
-
-def test_annealed_ends_at_one():
-    tempering = Annealed([4.0, 2.0])
-    inverses = []
-    for _ in range(4):
-        inverses.append(tempering.inverse)
-        tempering.advance(-1.0)
-    assert inverses == [0.25, 0.5, 1.0, 1.0]
-    assert Annealed([]).inverse == 1.0

@@ -133,9 +133,9 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
     @property
     def packed(self) -> Any:
         """The units and the base as compiled programs take them."""
-        from sklpf.paths._density_kernels import Interpolation
+        from sklpf.paths._density_kernels import TemperedDensity
 
-        return Interpolation(self.units.packed(self.constant), self.base.packed)
+        return TemperedDensity(self.units.packed(self.constant), self.base.packed)
 
 
 def _check_sizes(units: Units) -> None:

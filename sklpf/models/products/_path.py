@@ -148,10 +148,10 @@ class ProductPath(CompiledPrograms, GeometricPath):
     @property
     def packed(self) -> Any:
         """The experts and the base as compiled programs take them."""
-        from sklpf.paths._density_kernels import Interpolation
+        from sklpf.paths._density_kernels import TemperedDensity
 
         base: Any = self.base
-        return Interpolation(self.experts.packed, base.packed)
+        return TemperedDensity(self.experts.packed, base.packed)
 
 
 def _alarms(far_out: TailIndex, near: dict[float, float]) -> tuple[Alarm, ...]:

@@ -1,19 +1,18 @@
-"""The bilinear generative model's path: densities, kernels, quadrature, reflection, symmetries and
-rows.
-"""
+"""The bilinear generative model's path: densities, kernels, quadrature and symmetries."""
 
 import numpy as np
 import pytest
+from continuous_models import (
+    assert_kernel_writes_all_values,
+    assert_programs_are_those_of_the_loops,
+)
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from sklpf import HAIS
 from sklpf.models import BilinearPath
 from sklpf.paths import Stream, stream_key
-from sklpf.paths._base import map_state
-from sklpf.programs import _plain, _programs
 from sklpf.testing import check_path
-from sklpf.transitions import HMC
 
 
 def model(sizes=(3, 2, 4), n_features=3, n_rows=3, noise_std=0.5, seed=0):
@@ -56,31 +55,9 @@ def test_a_row_has_the_density_of_the_model():
 
 
 def test_kernels_do_what_the_plain_methods_say():
-    from sklpf.kernels import njit
-    from sklpf.kernels._densities import Values, evaluate
-
-    @njit
-    def call(density, position, values):
-        evaluate(density, position, values)
-
-    row = model().row(0).with_ladder(np.linspace(0, 1, 6))
-    state = row.sample_base(9, Stream(stream_key(1)))
-    values = Values(*(np.full(shape, np.nan) for shape in (9, 9, (9, 6), (9, 6))))
-    call(row.packed, state.position, values)
-    for found, expected in zip(values, (*row.ends(state), *row.gradients(state))):
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
-    move, stream = HMC().tune(row, stream_key(2)), Stream(stream_key(3))
-    memory, levels = (
-        move.init(row, state, stream.aside("memory")),
-        np.repeat(np.arange(6)[:, np.newaxis], 9, axis=1),
-    )
-    plain = _plain.anneal(row, move, state, memory, levels, stream.at(1))
-    fused = _programs.anneal(row, move, state, memory, levels, stream.at(1))
-    for found, expected in zip(fused, plain):
-        map_state(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10), found, expected
-        )
-    assert fused[0].position[:, 2:].min() >= 0
+    row = model().row(0)
+    assert_kernel_writes_all_values(row)
+    assert_programs_are_those_of_the_loops(row)
 
 
 @pytest.mark.parametrize("n_features", [1, 2])
@@ -124,16 +101,6 @@ def test_signs_and_order_do_not_matter():
     error = np.hypot(one.log_partition_std_error_, two.log_partition_std_error_)
     assert np.all(np.abs(one.log_partition_ - two.log_partition_) < 4.5 * error)
     assert np.all(error < 0.15)
-
-
-def test_a_row_is_not_touched_by_the_others():
-    path = model(n_rows=4)
-    hais = HAIS(20, 200, random_state=0)
-    whole = hais.fit(path).log_partition_.copy()
-    some = BilinearPath(
-        path.X[[3, 0]], path.components, path.content_weights, path.style_weights, path.noise_std
-    )
-    np.testing.assert_array_equal(hais.fit(some).log_partition_, whole[[3, 0]])
 
 
 @pytest.mark.parametrize(

@@ -1,27 +1,20 @@
 """Likelihoods of rows under decoders: closed forms, grids, and rows that move side by side."""
 
-import sys
-
 import numpy as np
 import pytest
 from convergence import may_not_converge
 from decoders import Layers, Linear
-from interruption import kept_files, saves
 from scipy.special import expit, logsumexp
 from scipy.stats import norm
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
-from sklpf import BDMC, HAIS, PartitionResult
+from sklpf import BDMC, HAIS
 from sklpf.interop import from_decoder
-from sklpf.models.decoder._network import probes
-from sklpf.partition import _path_rows
 from sklpf.testing import check_path
 from sklpf.transitions import HMC, RandomWalk
 
 NETWORK = Layers([2, 20, 12], 2.0)
 MODEL = NETWORK.model()
-X = MODEL.sample(12, random_state=1)
+X = MODEL.sample(8, random_state=1)
 SHORT = HAIS(12, 30, tol=0.4, random_state=3)
 
 
@@ -41,23 +34,22 @@ def assert_right(model, rows, exact):
 
 
 # ---- right numbers
-@pytest.mark.parametrize(("n_latents", "noise_std"), [(3, 0.5)])
-def test_a_linear_decoder_has_the_density_of_its_closed_form(n_latents, noise_std):
-    linear = Linear(n_latents, 8, noise_std)
+def test_a_linear_decoder_has_the_density_of_its_closed_form():
+    linear = Linear(3, 8, 0.5)
     model = linear.model()
-    rows = model.sample(25, random_state=2)
+    rows = model.sample(12, random_state=2)
     assert_right(model, rows, linear.log_likelihood(rows))
 
 
-@pytest.mark.parametrize("n_latents", [2])
-def test_a_network_with_binary_rows_agrees_with_a_grid(n_latents):
-    network = Layers([n_latents, 20, 12], 2.0)
+def test_a_network_with_binary_rows_agrees_with_a_grid():
+    network = Layers([2, 20, 12], 2.0)
     model = network.model()
-    rows = model.sample(25, random_state=2)
+    rows = model.sample(12, random_state=2)
     assert_right(model, rows, network.log_likelihood(rows))
 
 
-@pytest.mark.parametrize("resolution", [0.05, pytest.param(None, marks=pytest.mark.large)])
+@pytest.mark.large
+@pytest.mark.parametrize("resolution", [0.05, None])
 def test_a_network_of_probabilities_agrees_with_a_grid(resolution):
     """Also where rounding makes many of them 0 or 1, which excludes a row that says the opposite,
     but for e^-100.
@@ -100,29 +92,9 @@ def test_outputs_that_look_like_probabilities_are_logits_for_nobody():
         from_decoder(sigmoid, 2, pullback=pullback)
     for outputs in ("logits", "probabilities"):
         assert from_decoder(sigmoid, 2, pullback=pullback, outputs=outputs).outputs == outputs
-    # Honest logits that lie in [0, 1] at the first points.
-    few = Layers([2, 3, 1], 0.4, seed=4)
-    at_first = few.decoder(probes(2))
-    few.biases[-1] += 0.5 - at_first.mean()
-    at_first = few.decoder(probes(2))
-    assert np.all((at_first > 0) & (at_first < 1))
-    few.model()
 
 
-# ---- decoders and encoders that do not keep still
-def test_an_encoder_may_write_to_its_rows():
-    linear = Linear(3, 8, 0.2)
-    rows = linear.model().sample(5, random_state=2)
-
-    def encoder(X):
-        found = linear.encoder(X.copy())
-        X -= X.mean(axis=1, keepdims=True)
-        return found
-
-    path = linear.model(encoder=encoder).path(rows)
-    np.testing.assert_array_equal(path.X, rows)
-
-
+# ---- decoders that do not keep still
 @pytest.mark.parametrize("change", ["weights", "dropout", "dropout at first"])
 def test_a_decoder_that_changes_while_it_is_used_is_found(change):
     network = Layers([2, 20, 12], 2.0)
@@ -148,16 +120,17 @@ def test_a_decoder_that_changes_while_it_is_used_is_found(change):
         model.score_samples(X[:2])
 
 
+@pytest.mark.large
 def test_a_network_with_real_rows_agrees_with_a_grid():
     network = Layers([1, 10, 6], 2.0)
     model = network.model(likelihood="gaussian", noise_std=0.3)
-    rows = model.sample(25, random_state=2)
+    rows = model.sample(12, random_state=2)
     assert_right(model, rows, network.log_likelihood(rows, 0.3))
 
 
 def test_an_encoder_changes_where_chains_start_and_not_what_is_estimated():
     linear = Linear(3, 8, 0.2)
-    rows = linear.model().sample(25, random_state=2)
+    rows = linear.model().sample(12, random_state=2)
     encoded = linear.model(encoder=linear.encoder)
     assert_right(encoded, rows, linear.log_likelihood(rows))
     path = encoded.path(rows)
@@ -167,6 +140,7 @@ def test_an_encoder_changes_where_chains_start_and_not_what_is_estimated():
     check_path(path.row(0))
 
 
+@pytest.mark.large
 def test_probabilities_of_all_binary_rows_sum_to_one():
     network = Layers([2, 8, 4], 3.0)
     model = network.model(partition_estimator=HAIS(100, 100))
@@ -188,6 +162,7 @@ def test_samples_have_the_moments_of_the_model():
 
 
 # ---- the gap on simulated rows
+@pytest.mark.large
 def test_the_gap_on_simulated_rows_says_whether_settings_are_good_enough():
     linear = Linear(3, 8, 0.5)
     path = linear.model().simulated_path(30, random_state=1)
@@ -223,20 +198,16 @@ def numbers(rows, estimator=SHORT, **parameters):
     return np.array([estimates, model.partition_estimator_.result_.std_error])
 
 
-def test_other_rows_and_jobs_do_not_matter():
-    everything = numbers(X)
-    order = np.array([3, 1, 0, 1])
-    np.testing.assert_array_equal(numbers(X[order]), everything[:, order])
-    np.testing.assert_array_equal(numbers(X[5:6]), everything[:, 5:6])
-    np.testing.assert_array_equal(numbers(X, n_jobs=2), everything)
-
-
 @pytest.mark.parametrize(
     "estimator",
     [
         SHORT,
-        HAIS(20, 60, transition=HMC(metric="dense"), random_state=3),
-        HAIS(20, 60, transition=RandomWalk(), random_state=3),
+        pytest.param(
+            HAIS(20, 60, transition=HMC(metric="dense"), random_state=3), marks=pytest.mark.large
+        ),
+        pytest.param(
+            HAIS(20, 60, transition=RandomWalk(), random_state=3), marks=pytest.mark.large
+        ),
     ],
     ids=["levels of their own", "dense", "random walk"],
 )
@@ -247,10 +218,6 @@ def test_a_row_alone_has_the_numbers_that_it_has_beside_others(estimator):
 
     alone = Alone(**estimator.get_params(deep=False))
     np.testing.assert_array_equal(numbers(X, alone), numbers(X, estimator))
-
-
-def test_chunks_of_other_sizes_give_the_same_to_rounding():
-    np.testing.assert_allclose(numbers(X, chunk_size=37), numbers(X), atol=1e-5)
 
 
 def test_points_go_through_the_decoder_in_chunks_of_one_shape():
@@ -280,82 +247,17 @@ def test_rows_share_calls_of_the_decoder():
     estimator = HAIS(20, 30, ladder="linear", transition=HMC(0.2), random_state=3)
     model = watched.model(partition_estimator=estimator)
     counts = []
-    for rows in (X[:1], X[:12], np.repeat(X, 70, axis=0)):
+    for rows in (X[:1], X, np.repeat(X, 70, axis=0)):
         calls.clear()
         with may_not_converge():
             model.score_samples(rows)
         counts.append(len(calls))
-    assert counts[0] == counts[1] == counts[2]  # 12 rows of 20 chains fit into 256 points
-
-
-def test_a_run_that_was_interrupted_goes_on_with_the_same_bits(tmp_path, monkeypatch):
-    path = MODEL.path(X[:6])
-    monkeypatch.setattr(_path_rows, "_ROWS_PER_BLOCK", 2)
-    estimator = clone(SHORT).set_params(checkpoint=tmp_path)
-    with may_not_converge(), saves(interrupt_at=1):
-        estimator.fit(path)
-    with may_not_converge():
-        resumed = estimator.fit(path).log_partition_
-        whole = clone(SHORT).fit(path).log_partition_
-    np.testing.assert_array_equal(resumed, whole)
-
-
-SLOPE = 1.0
-
-
-def sloped(z):
-    return z @ np.full((2, 5), SLOPE)
-
-
-def pulled_back(z, g):
-    return g @ np.full((5, 2), SLOPE)
-
-
-def encoded(X):
-    return np.full((len(X), 2), SLOPE / 2), np.zeros((len(X), 2))
-
-
-@pytest.mark.parametrize("encoder", [None, encoded])
-def test_another_decoder_does_not_resume_the_run_of_the_one_before(tmp_path, monkeypatch, encoder):
-    """A pickle names functions, and not what they read."""
-    binary = (np.random.default_rng(0).random((6, 5)) < 0.5).astype(float)
-    estimator = clone(SHORT).set_params(checkpoint=tmp_path)
-
-    def fitted(estimator):
-        path = from_decoder(sloped, 2, pullback=pulled_back, encoder=encoder).path(binary)
-        with may_not_converge(), kept_files(), saves() as saved:
-            return estimator.fit(path).log_partition_, len(saved)
-
-    before, n_saved = fitted(estimator)
-    assert n_saved > 0
-    again, n_saved = fitted(estimator)
-    assert n_saved == 0
-    np.testing.assert_array_equal(again, before)
-    monkeypatch.setattr(sys.modules[__name__], "SLOPE", 1.1)
-    after, n_saved = fitted(estimator)
-    assert n_saved > 0
-    np.testing.assert_array_equal(after, fitted(clone(SHORT))[0])
+    assert counts[0] == counts[1] == counts[2]  # 8 rows of 20 chains fit into 256 points
 
 
 # ---- a model as others
 def test_the_path_of_a_row_is_one_as_others_are():
     check_path(MODEL.path(X).row(0))
-
-
-def test_scores_and_intervals_are_those_of_the_rows():
-    model = NETWORK.model(partition_estimator=HAIS(40, 30))
-    interval = model.score_interval(X)
-    assert model.score(X) == interval.mean == model.score_samples(X).mean()
-    low, high = interval.partition
-    assert low < interval.mean < high
-
-
-def test_a_clone_is_ready_after_fit():
-    fresh = clone(NETWORK.model(partition_estimator=SHORT))
-    with pytest.raises(NotFittedError):
-        fresh.score_samples(X)
-    with may_not_converge():
-        np.testing.assert_array_equal(fresh.fit(X).score_samples(X), numbers(X)[0])
 
 
 # ---- what can't be used
@@ -376,11 +278,7 @@ def test_rows_that_do_not_suit_are_refused():
     [
         (lambda X: (X[:, :2], X[:, :3]), "log variance of shape"),
         (lambda X: (X[:, :2],), "encoder must give mean and log variance"),
-        (lambda X: X[:, :2], "encoder must give mean and log variance"),
-        (lambda X: (X[:, :2] + 1e200, X[:, :2]), "the encoder's mean must be at most 1e[+]100"),
         (lambda X: (X[:, :2], X[:, :2] + 800), "encoder must give log variances within 461 of 0"),
-        (lambda X: (X[:, :2] + 1j, X[:, :2]), "encoder must give real numbers"),
-        (len, "encoder must give mean and log variance .*, a pair of arrays, got 12"),
         (lambda X: (X[:, :2] * np.nan, X[:, :2]), "NaN or infinity as mean"),
     ],
 )
@@ -396,26 +294,3 @@ def test_a_network_that_turns_nan_far_out_says_where():
     model = broken.model(partition_estimator=SHORT)
     with pytest.raises(ValueError, match=r"row \d+: decoder is NaN or infinite at the latent"):
         model.score_samples(X)
-
-
-def test_the_path_of_all_rows_has_no_densities():
-    with pytest.raises(ValueError, match=r"choose one with row\(t\)"):
-        MODEL.path(X).at(np.zeros((1, 2)))
-
-
-# ---- probabilities that sum to more than 1
-@pytest.mark.parametrize("likelihood", ["bernoulli", "gaussian"])
-def test_only_binary_rows_have_probabilities_that_sum_to_one(likelihood):
-    noise_std = None if likelihood == "bernoulli" else 1.0
-    model = NETWORK.model(likelihood=likelihood, noise_std=noise_std)
-    path = model.path(X[:2])
-    values = np.log([0.6, 0.55])
-    diagnostics = {"converged": np.ones(2, bool)}
-    result = PartitionResult(
-        "Known", log_partition=values, std_error=np.full(2, 0.001), diagnostics=diagnostics
-    )
-    trusted, reason = model._trust(path, result)
-    assert trusted.all() == (likelihood == "gaussian")
-    assert (reason is None) == (likelihood == "gaussian")
-    if reason is not None:
-        assert "the probabilities of 2 distinct rows sum to exp" in reason

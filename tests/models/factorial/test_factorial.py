@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import logsumexp
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, Exact, FactorialMixture
 from sklpf.datasets import make_factorial_shapes
@@ -100,18 +99,6 @@ def test_more_components_than_are_enumerated_are_annealed():
     np.testing.assert_array_equal(model.score_samples(rows[3:5]), values[3:5])
 
 
-def test_interval_of_enumerated_rows_is_the_sampling_error_alone(fitted):
-    model, X = fitted
-    interval = model.score_interval(X[:50], level=0.9)
-    values = model.score_samples(X[:50])
-    assert interval.partition == (interval.mean, interval.mean)
-    assert interval.combined == pytest.approx(interval.sampling)
-    half = 1.676551 * values.std(ddof=1) / np.sqrt(50)  # t quantile, 49 degrees of freedom
-    assert interval.sampling == pytest.approx(
-        (values.mean() - half, values.mean() + half), rel=1e-6
-    )
-
-
 def test_samples_have_the_moments_of_the_model(fitted):
     model, _ = fitted
     X, n = model.sample(20_000, random_state=0), 20_000
@@ -130,22 +117,6 @@ def test_samples_have_the_moments_of_the_model(fitted):
 
 
 # -- fit
-# the posterior of the drawn shapes' activations is certain, but mean field of a row alone is wrong
-# in 1 % of them
-@pytest.mark.parametrize(("kind", "right"), [("bars", 0.99), ("drawn", 0.98)])
-def test_without_moves_annealing_finds_the_shapes_and_plain_inference_does_not(kind, right):
-    X, activations, components = shapes(1500, kind)
-    options = {"initial_temperature": 50.0, "n_init": 3, "n_moves": 0, "random_state": 0}
-    models = {
-        tempering: FactorialMixture(8, **SHAPES, tempering=tempering, **options).fit(X)
-        for tempering in (None, "annealed")
-    }
-    distances = np.abs(models["annealed"].components_[:, None] - components).max(axis=2)
-    assert sorted(distances.argmin(axis=1)) == list(range(8))
-    assert distances.min(axis=1).max() < 0.05
-    found = models["annealed"].transform(X)[:, np.argsort(distances.argmin(axis=1))]
-    assert np.mean((found > 0.5) == (activations > 0.5)) > right
-    assert models["annealed"].elbo_ > models[None].elbo_ + 1500  # more than a nat a row
 
 
 @pytest.mark.parametrize("tempering", [None, "annealed", "global", "local"])
@@ -162,51 +133,6 @@ def test_every_fit_ends_at_one_and_its_curve_with_it(tempering):
     assert np.all(np.diff(last) >= -1e-9 * np.abs(last[1:]))
 
 
-@pytest.mark.parametrize(("n", "capped"), [(4000, False), (300, True)])
-def test_automatic_temperature_is_the_largest_eigenvalue_over_the_noise_unless_there_are_few_rows(
-    n, capped
-):
-    X, _, _ = shapes(n, "drawn")
-    model = FactorialMixture(8, **SHAPES, tempering="annealed", n_tempered=10, max_iter=1)
-    with pytest.warns(ConvergenceWarning, match="still rises after 1 sweeps") as caught:
-        model.fit(X)
-    assert caught[0].filename == __file__
-    eigenvalues = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1] / 0.01
-    cap = eigenvalues[7] * n * 0.3 / 16
-    assert (cap < eigenvalues[0]) == capped
-    assert model.temperatures_[0] == pytest.approx(min(cap, eigenvalues[0]), rel=0.02)
-    np.testing.assert_allclose(
-        model.temperatures_[:10], np.linspace(model.temperatures_[0], 1, 10, endpoint=False)
-    )
-
-
-def test_automatic_temperature_keeps_components_alive_where_rows_are_few():
-    rng = np.random.default_rng(0)
-    X = (rng.random((150, 4)) < 0.3) @ rng.normal(size=(4, 300)) + 0.5 * rng.normal(size=(150, 300))
-    options = {
-        "noise_variance": 0.25,
-        "component_variance": 1.0,
-        "activation_probability": 0.3,
-        "random_state": 0,
-    }
-    options["n_moves"] = 0
-    cool = FactorialMixture(4, **options, tempering="annealed").fit(X)
-    hot = FactorialMixture(4, **options, tempering="annealed", initial_temperature=1000.0).fit(X)
-    assert np.all(cool.transform(X).mean(axis=0) > 0.1)
-    assert cool.elbo_ > hot.elbo_ + 150
-
-
-def starts(n_init, seed, X):
-    return FactorialMixture(8, **SHAPES, n_init=n_init, n_moves=0, random_state=seed).fit(X).elbo_
-
-
-def test_more_starts_never_hurt():
-    X, _, _ = shapes(300)
-    bounds = np.array([[starts(n, seed, X) for n in (1, 4)] for seed in range(3)])
-    assert np.all(bounds[:, 1] >= bounds[:, 0])  # the first of four starts is the one
-    assert np.any(bounds[:, 1] > bounds[:, 0])
-
-
 def test_hyperparameters_are_learned_or_kept():
     X, activations, components = shapes(3000)
     given = FactorialMixture(8, **SHAPES, tempering="annealed", random_state=0).fit(X)
@@ -221,19 +147,6 @@ def test_hyperparameters_are_learned_or_kept():
         np.sort(learned.activation_probability_), np.sort(activations.mean(axis=0)), atol=0.042
     )
     assert learned.component_variance_ == pytest.approx(np.mean(components**2), rel=0.1)
-
-
-def test_float32_rows_give_float32_activations_and_nearly_the_same_model():
-    X, _, _ = shapes(300)
-    options = {**SHAPES, "tempering": "annealed", "n_tempered": 20, "random_state": 0}
-    double, single = (
-        FactorialMixture(8, **options).fit(X),
-        FactorialMixture(8, **options).fit(X.astype(np.float32)),
-    )
-    np.testing.assert_allclose(single.components_, double.components_, atol=1e-3)
-    activations = single.transform(X.astype(np.float32))
-    assert activations.dtype == np.float32
-    assert single.inverse_transform(activations).dtype == np.float32
 
 
 def test_inverse_transform_rebuilds_the_rows():
@@ -267,46 +180,3 @@ def test_inverse_transform_rebuilds_the_rows():
 def test_parameters_that_can_not_be_used_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         FactorialMixture(2, **parameters).fit(np.eye(4))
-
-
-def test_partition_estimators_ask_for_the_path_of_rows(fitted):
-    model, X = fitted
-    for estimator in (AIS(), Exact()):
-        with pytest.raises(
-            TypeError,
-            match=r"path must be model.path\(X\).*a FactorialMixture has one for each row",
-        ):
-            estimator.fit(model)
-
-
-def test_data_that_can_not_be_used_are_refused(fitted):
-    model, X = fitted
-    with pytest.raises(ValueError, match="too large to be squared"):
-        FactorialMixture(2).fit(np.full((4, 2), 1e200))
-    with pytest.raises(ValueError, match="too large to be squared"):
-        FactorialMixture(2, tempering="annealed").fit(np.eye(4) * 1e100)
-    with pytest.raises(ValueError, match="NaN"):
-        model.score_samples(np.full((2, 16), np.nan))
-    with pytest.raises(ValueError, match="a column for each of 8 components"):
-        model.inverse_transform(X[:, :5])
-    with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
-        model.sample(0)
-
-
-def test_an_outlier_that_drowns_the_rest_has_a_model_or_is_refused():
-    X = np.random.default_rng(0).normal(size=(50, 6))
-    X[3, 2] = 1e8
-    model = FactorialMixture(3, random_state=0).fit(X)
-    assert np.all(np.isfinite(model.score_samples(X)))
-    with pytest.raises(
-        ValueError,
-        match="^some values of X are so large that the rest is lost in rounding; rescale X",
-    ):
-        FactorialMixture(3, noise_variance=1.0, random_state=0).fit(X)
-
-
-def test_constant_data_have_a_model():
-    model = FactorialMixture(2, random_state=0, max_iter=200, tol=1e-2).fit(np.full((20, 3), 2.0))
-    assert np.isfinite(model.elbo_)
-    assert np.all(np.isfinite(model.components_))
-    assert model.score(np.full((2, 3), 2.0)) > model.score(np.full((2, 3), 3.0))

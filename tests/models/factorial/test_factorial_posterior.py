@@ -10,7 +10,6 @@ from scipy.integrate import quad
 from scipy.special import entr, expit, logit, logsumexp
 from scipy.stats import norm
 
-from sklpf.datasets import make_factorial_shapes
 from sklpf.models import FactorialPosterior
 from sklpf.variational import (
     Annealed,
@@ -147,8 +146,9 @@ def test_no_sweep_lowers_its_objective(kind, diagonal, learned):
         assert np.all(np.diff(objective) >= -1e-11 * np.abs(objective[1:]))
 
 
-@pytest.mark.parametrize("diagonal", [False, True])
-@pytest.mark.parametrize("learned", [(), ALL])
+@pytest.mark.parametrize(
+    ("diagonal", "learned"), [(False, ALL), pytest.param(True, (), marks=pytest.mark.large)]
+)
 def test_gradient_is_zero_at_the_fixed_point(diagonal, learned):
     """Central differences of the direct formula in every variational parameter and learned
     hyperparameter.
@@ -236,87 +236,3 @@ def test_bounds_stay_below_the_enumerated_evidence(kind, diagonal):
         each = [evidence(1 / temperatures[m]) - log_partition[m].sum() / 3 for m in choices]
         exact = logsumexp(each) - 3 * np.log(3)
     assert exact - 4 < best <= exact + 1e-9
-
-
-# -- invariances
-def test_order_of_the_components_does_not_matter_to_the_bound():
-    posterior = make_posterior(rows(), 4, learned=ALL)
-    *_, last = sweeps(posterior, tol=1e-6)
-    order = np.array([2, 0, 3, 1])
-    state = (
-        posterior.activations[:, order],
-        posterior.means[order],
-        posterior.covariance[np.ix_(order, order)],
-    )
-    hyper = (
-        posterior.noise_variance,
-        posterior.component_variance,
-        posterior.activation_probability[order],
-    )
-    assert direct_bound(posterior.X, *state, *hyper) == pytest.approx(last.elbo, rel=1e-12)
-
-
-def test_blocks_of_rows_and_jobs_change_nothing(monkeypatch):
-    from sklpf.models.factorial.learning import _posterior as _factorial_posterior
-
-    X, results = rows(1500), []
-    for values_at_once, n_jobs in ((1 << 21, 1), (1, 1), (1, 3)):
-        monkeypatch.setattr(_factorial_posterior, "_VALUES_AT_ONCE", values_at_once)
-        posterior = make_posterior(X, 4, n_jobs=n_jobs)
-        steps = list(sweeps(posterior, tol=1e-6, max_iter=5))
-        results.append(
-            (posterior.means, posterior.activations, np.array([step.elbo for step in steps]))
-        )
-    for one, other, threaded in zip(*results):
-        np.testing.assert_allclose(other, one, rtol=1e-7, atol=1e-12)
-        np.testing.assert_array_equal(threaded, other)
-
-
-def test_jitter_moves_only_sweeps_above_one():
-    X = rows()
-    plain, moved = make_posterior(X, 4), make_posterior(X, 4, jitter=np.random.default_rng(0))
-    for posterior in (plain, moved):
-        posterior.update(1.0)
-        posterior.update(1.0)
-    np.testing.assert_array_equal(plain.means, moved.means)
-    for posterior in (plain, moved):
-        posterior.update(0.5)
-    assert np.any(plain.means != moved.means)
-
-
-@pytest.mark.parametrize("inverse", [0.5, 0.01])
-def test_jitter_costs_a_nat_for_a_component_that_is_on(monkeypatch, inverse):
-    X = rows(50, 20, 40)
-    posterior = make_posterior(X, 20, jitter=np.random.default_rng(0))
-    monkeypatch.setattr(posterior, "_update_activations", lambda inverse: None)
-    monkeypatch.setattr(posterior, "_update_means", lambda inverse: None)
-    posterior._weighted, before = False, posterior.means
-    posterior.update(inverse)
-    cost = 0.5 * inverse / 0.1 * np.sum((posterior.means - before) ** 2, axis=1)
-    # 800 squared normal draws: 5 standard errors of 0.05, false alarms below 1e-6
-    assert cost.mean() == pytest.approx(1, abs=0.25)
-
-
-@pytest.mark.parametrize(("shapes", "rank", "pixels"), [("drawn", 8, 36), ("bars", 7, 32)])
-def test_shapes_are_sums_of_components(shapes, rank, pixels):
-    X, activations, components = make_factorial_shapes(
-        4000, shapes=shapes, noise_variance=0.04, random_state=0
-    )
-    assert X.shape == (4000, 16)
-    assert set(np.unique(activations)) == {0.0, 1.0}
-    assert np.linalg.matrix_rank(components > 0) == rank
-    assert np.count_nonzero(components) == pixels
-    weights = components.max(axis=1)
-    assert np.all((weights >= 0.5) & (weights <= 1))
-    # 64,000 noise values: their variance has a relative standard error of 0.0056; 32,000
-    # activations: 0.0026
-    assert abs(np.var(X - activations @ components) / 0.04 - 1) < 5 * 0.0056
-    assert abs(activations.mean() - 0.3) < 5 * 0.0026
-    with pytest.raises(ValueError, match="noise_variance"):
-        make_factorial_shapes(10, noise_variance=-1.0)
-    with pytest.raises(ValueError, match="shapes must be"):
-        make_factorial_shapes(10, shapes="dots")
-    with pytest.raises(ValueError, match="shapes must be"):
-        make_factorial_shapes(10, shapes=["bars"])
-    with pytest.raises(ValueError, match="n_samples must be an integer"):
-        make_factorial_shapes(True)

@@ -31,30 +31,6 @@ def test_partial_fit_goes_on_and_keeps_no_rows():
         known.set_params(learning_rate_schedule="linear").partial_fit(REAL)
 
 
-@pytest.mark.large
-def test_averages_scatter_less_than_last_updates():
-    """Over seeds the standard deviation of the score, by more than half; over ten it is 0.05 of it.
-    One hidden unit has no local optima that would scatter more.
-    """
-    rows = np.tile(REAL, (5, 1)) + np.random.default_rng(2).normal(scale=0.5, size=(300, 3))
-    spreads = {}
-    for average in (False, True):
-        fits = [
-            GaussianRBM(1, n_iter=100, average=average, random_state=seed).fit(rows)
-            for seed in range(10)
-        ]
-        spreads[average] = np.std([fit.score(rows) for fit in fits])
-    assert spreads[True] < 0.5 * spreads[False]
-
-
-def test_verbose_prints_the_variances(capsys):
-    model = clone(SMALL).set_params(verbose=1, average=False).fit(REAL)
-    lines = capsys.readouterr().out.splitlines()
-    share = np.mean(model.variances_ / REAL.var(axis=0))
-    assert 1 <= len(lines) <= 5
-    assert f"variance given hidden units = {share:.3f} of the data's" in lines[-1]
-
-
 def test_variances_at_the_floor_raise_an_alarm():
     """A unit learns two columns that hold one of two values, and both variances fall to 0."""
     X = np.repeat(np.random.default_rng(3).integers(2, size=(300, 1)), 2, axis=1)
@@ -76,13 +52,9 @@ def test_rows_that_are_too_far_away_have_no_likelihood():
     ("changed", "message"),
     [
         ({"components": [[np.nan, 1.0]]}, "components contains NaN"),
-        ({"components": [1.0, 1.0]}, "Expected 2D array"),
         ({"intercept_visible": [0.0]}, "intercept_visible must have shape"),
-        ({"intercept_hidden": [np.inf]}, "intercept_hidden contains infinity"),
         ({"variances": [1.0, 0.0]}, "variances_ must be positive and finite"),
-        ({"variances": [1.0, -1.0]}, "variances_ must be positive and finite"),
         ({"visible_variance": [0.0, 1.0]}, "visible_variance_ must be positive and finite"),
-        ({"components": [[1e200, 1.0]]}, "components must be at most"),
         ({"variances": [1e-300, 1.0], "components": [[1e10, 1.0]]}, "variances_ must be positive"),
         ({"visible_mean": [1e200, 1.0]}, "visible_mean must be at most"),
     ],

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.special import gammaln, logsumexp
 from sklearn.decomposition import LatentDirichletAllocation as Reference
 
-from sklpf import Exact, LatentDirichletAllocation, LeftToRight
+from sklpf import Exact, LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
 from sklpf.models.lda import LDAPath
 
@@ -47,8 +47,8 @@ def assert_finite(model, X):
 
 @pytest.mark.parametrize(
     ("name", "dtype", "n_components"),
-    [(name, np.float64, 5) for name in CORPORA]
-    + [("bars", np.float32, 5), ("with empty documents", np.float32, 1)],
+    [("with empty documents", np.float64, 5), ("with empty documents", np.float32, 1)]
+    + [pytest.param(name, np.float64, 5, marks=pytest.mark.large) for name in CORPORA],
 )
 def test_numbers_are_finite(name, dtype, n_components):
     X, priors = CORPORA[name].astype(dtype), [None, 1e-20, 1e-6, 1e3, 1e10]
@@ -68,8 +68,7 @@ def test_numbers_are_finite(name, dtype, n_components):
         )
 
 
-@pytest.mark.parametrize("prior", [1e-6, 1e-3])
-@pytest.mark.parametrize("method", ["batch", "online"])
+@pytest.mark.parametrize(("prior", "method"), [(1e-6, "batch"), (1e-3, "online")])
 def test_topics_that_lose_all_their_words_are_those_of_scikit_learn(prior, method):
     options = {
         "n_components": 10,
@@ -77,7 +76,7 @@ def test_topics_that_lose_all_their_words_are_those_of_scikit_learn(prior, metho
         "learning_method": method,
         "max_iter": 15,
     }
-    for seed in range(4):
+    for seed in range(2):
         ours, theirs = (
             kind(**options, random_state=seed).fit(BARS)
             for kind in (LatentDirichletAllocation, Reference)
@@ -85,37 +84,6 @@ def test_topics_that_lose_all_their_words_are_those_of_scikit_learn(prior, metho
         assert_finite(ours, BARS)
         np.testing.assert_allclose(ours.components_, theirs.components_, rtol=1e-3, atol=1e-5)
         np.testing.assert_allclose(ours.transform(BARS), theirs.transform(BARS), atol=1e-5)
-
-
-def test_components_far_below_the_prior_are_kept():
-    model = LatentDirichletAllocation(3, max_iter=1, random_state=0).fit(BARS)
-    mine = model.components_ * 1e-20
-    mine[:, 2] = 1.0
-    model.components_ = mine
-    np.testing.assert_array_equal(model.components_, mine)
-    reference = Reference(3, max_iter=1, random_state=0).fit(BARS)
-    reference.components_ = mine
-    reference.exp_dirichlet_component_ = model.exp_dirichlet_component_
-    np.testing.assert_allclose(model.transform(BARS), reference.transform(BARS), atol=1e-6)
-    assert_finite(model.partial_fit(BARS), BARS)
-
-
-def test_a_prior_is_not_learned_from_documents_that_were_not_looked_at():
-    options = {"max_doc_update_iter": 0, "learn_doc_topic_prior": True, "random_state": 0}
-    for model in (
-        LatentDirichletAllocation(5, **options).fit(BARS),
-        LatentDirichletAllocation(5, **options),
-    ):
-        model = model.partial_fit(BARS)
-        np.testing.assert_array_equal(model.doc_topic_prior_, np.full(5, 0.2))
-        assert_finite(model, BARS)
-
-
-def test_streams_may_begin_with_empty_documents():
-    for tempering in (None, "annealed", "global", "local"):
-        model = LatentDirichletAllocation(3, tempering=tempering, total_samples=100, random_state=0)
-        for X in (EMPTY, BARS, EMPTY):
-            assert_finite(model.partial_fit(X), X)
 
 
 # ---- what is refused
@@ -138,19 +106,9 @@ def test_priors_whose_digamma_function_has_no_digits_are_refused(name, value):
             r"doc_topic_prior must be a number or have the shape \(2,\), got shape \(3,\)",
         ),
         (
-            [[0.1, 0.1]],
-            ValueError,
-            r"doc_topic_prior must be a number or have the shape \(2,\), got shape \(1, 2\)",
-        ),
-        (
             [0.1, 0.0],
             ValueError,
             r"doc_topic_prior must lie between 1e-20 and 1e\+10, got 0; clip it",
-        ),
-        (
-            [0.1, np.nan],
-            ValueError,
-            r"doc_topic_prior must lie between 1e-20 and 1e\+10, got nan; clip it",
         ),
         (["a", "b"], TypeError, "doc_topic_prior must be real numbers"),
     ],
@@ -213,7 +171,7 @@ def log_likelihood_of_one_word(probabilities, prior, n_tokens):
 
 @pytest.mark.parametrize(
     ("topics", "n_tokens"),
-    [([[0.6, 0.4], [0.4, 0.6]], 2000), ([[0.5, 0.5], [0.4, 0.6], [0.1, 0.9]], 500)],
+    [([[0.6, 0.4], [0.4, 0.6]], 2000), ([[0.5, 0.5], [0.4, 0.6], [0.1, 0.9]], 200)],
 )
 def test_enumeration_of_long_documents_keeps_improbable_counts(topics, n_tokens):
     model = LatentDirichletAllocation.from_topics(
@@ -221,15 +179,6 @@ def test_enumeration_of_long_documents_keeps_improbable_counts(topics, n_tokens)
     )
     expected = log_likelihood_of_one_word(np.array(topics)[:, 0], 0.05, n_tokens)
     assert model.score_samples([[n_tokens, 0]])[0] == pytest.approx(expected, rel=1e-11)
-
-
-def test_filters_of_documents_with_tens_of_thousands_of_tokens():
-    topics = [[0.6, 0.4], [0.4, 0.6]]
-    path = LDAPath(topics, 0.05, [[60_000, 0]])
-    filters = LeftToRight(n_particles=16, random_state=0).fit(path)
-    expected = log_likelihood_of_one_word(np.array(topics)[:, 0], 0.05, 60_000)
-    # A z of 4 with 9 degrees of freedom: by chance in 0.3 % of seeds; this one is fixed.
-    assert abs(filters.log_partition_[0] - expected) < 4 * filters.log_partition_std_error_[0]
 
 
 @pytest.mark.filterwarnings("error")

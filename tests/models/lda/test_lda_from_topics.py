@@ -67,28 +67,16 @@ def test_likelihoods_with_a_prior_for_every_topic_are_those_of_all_assignments()
     )  # 6e-5 of false alarm
 
 
-def test_constructor_parameters():
-    model = from_topics(PHI, random_state=7, n_jobs=2, learn_doc_topic_prior=True)
-    assert (model.random_state, model.n_jobs, model.doc_topic_prior) == (7, 2, None)
-    np.testing.assert_array_equal(model.doc_topic_prior_, np.full(6, 1 / 6))
-    assert from_topics(PHI).doc_topic_prior_ == 1 / 6
-    with pytest.raises(TypeError, match="n_topics"):
-        from_topics(PHI, n_topics=6)
-
-
 @pytest.mark.parametrize(
     ("topics", "options", "message"),
     [
         (np.ones(3), {}, "Expected 2D array"),
-        (np.zeros((2, 3)), {}, "topics must be positive; add a little"),
         (-np.ones((2, 3)), {}, "topics must be positive"),
-        ([[0.5, np.nan]], {}, "topics contains NaN"),
         (
             np.ones((2, 3)),
             {"doc_topic_prior": np.ones(3)},
             r"doc_topic_prior must .* the shape \(2,\)",
         ),
-        (np.ones((2, 3)), {"doc_topic_prior": -1.0}, "'doc_topic_prior' parameter"),
         (np.ones((2, 3)), {"topic_word_prior": 1e-30}, "topic_word_prior must lie between"),
         (np.ones((2, 3)), {"n_tempered": -1}, "'n_tempered' parameter"),
     ],
@@ -96,8 +84,3 @@ def test_constructor_parameters():
 def test_what_is_refused(topics, options, message):
     with pytest.raises(ValueError, match=message):
         from_topics(topics, **options)
-
-
-def test_topics_that_are_no_numbers_are_named():
-    with pytest.raises(ValueError, match="topics can't be used: could not convert"):
-        LatentDirichletAllocation.from_topics("auto", doc_topic_prior=0.5)

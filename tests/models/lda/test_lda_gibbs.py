@@ -1,88 +1,16 @@
-"""Collapsed Gibbs sampling: exact on what can be enumerated, the same for any number of jobs, and
-what it learns.
-"""
-
-import itertools
+"""Collapsed Gibbs sampling: the same for any number of jobs, and what it learns."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
-from scipy.special import gammaln
-from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import LatentDirichletAllocation, LeftToRight
 from sklpf.datasets import make_bars_corpus
-from sklpf.models.lda.learning._gibbs import (
-    Chain,
-    Tokens,
-    _warn_if_unsettled,
-)
 
 GIBBS = {"learning_method": "gibbs", "random_state": 0}
 UNSETTLED = pytest.mark.filterwarnings("ignore:Gibbs sampling (has not settled|needs)")
-PRIORS = None, 1e-20, 1e-6, 1e3, 1e10
-TINY = Tokens(np.array([0, 1, 1, 0, 2, 2], np.int32), np.array([0, 3, 3, 5, 6]), 3)
-
-
-def log_joint(corpus, z, alpha, eta):
-    """log p(words, topics), from its definition."""
-    value, n_topics = 0.0, len(alpha)
-    for begin, end in itertools.pairwise(corpus.indptr):
-        counts = np.bincount(z[begin:end], minlength=n_topics)
-        value += np.sum(gammaln(alpha + counts) - gammaln(alpha))
-        value += gammaln(alpha.sum()) - gammaln(alpha.sum() + end - begin)
-    for k in range(n_topics):
-        counts = np.bincount(corpus.words[z == k], minlength=corpus.n_features)
-        value += np.sum(gammaln(eta + counts) - gammaln(eta))
-        value += gammaln(corpus.n_features * eta) - gammaln(corpus.n_features * eta + counts.sum())
-    return value
-
-
-# ---- exactness
-@pytest.mark.parametrize(("alpha", "eta"), [([0.3, 0.9], 0.4), ([2.0, 5.0], 0.05)])
-def test_the_sampler_has_the_distribution_of_the_enumerated_topics(alpha, eta):
-    alpha, states = np.array(alpha), np.array(list(itertools.product(range(2), repeat=6)))
-    expected = np.exp([log_joint(TINY, z, alpha, eta) for z in states])
-    expected /= expected.sum()
-    n_chains, seen = 4000, np.zeros(64)
-    for c in range(n_chains):
-        chain = Chain(TINY, alpha, eta, (c, 7), 20)
-        for chain.step in range(20):
-            chain.sweep()
-        seen[chain.z @ 2 ** np.arange(5, -1, -1)] += 1
-    statistic = np.sum((seen - n_chains * expected) ** 2 / (n_chains * expected))
-    assert chi2.sf(statistic, 63) > 1e-6  # a false alarm in a million runs
-
-
-def test_a_token_is_drawn_in_proportion_to_its_weights():
-    corpus = Tokens(np.zeros(1, np.int32), np.array([0, 1]), 2)
-    alpha, seen = np.linspace(0.1, 3.0, 40), np.zeros(40)
-    for c in range(20_000):
-        chain = Chain(corpus, alpha, 0.5, (c, 3), 20)
-        chain.sweep()
-        seen[chain.z[0]] += 1
-    expected = 20_000 * alpha / alpha.sum()
-    assert (
-        chi2.sf(np.sum((seen - expected) ** 2 / expected), 39) > 1e-6
-    )  # a false alarm in a million runs
-
-
-def test_tiny_weights_are_not_lost():
-    """A word and a document that no topic has: 1e-20 * 1e-20 / 3e5, which is 0 in single
-    precision.
-    """
-    corpus, seen = Tokens(np.zeros(1, np.int32), np.array([0, 1]), 2), np.zeros(3)
-    for c in range(10_000):
-        chain = Chain(corpus, np.full(3, 1e-20), 1e-20, (c, 3), 20)
-        chain.by_topic[:] = 300_000, 100_000, 150_000
-        chain.sweep()
-        seen[chain.z[0]] += 1
-    expected = 10_000 * np.array([1, 3, 2]) / 6
-    assert (
-        chi2.sf(np.sum((seen - expected) ** 2 / expected), 2) > 1e-6
-    )  # a false alarm in a million runs
 
 
 # ---- priors
@@ -129,15 +57,13 @@ def corpus():
 
 
 @UNSETTLED
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32])
 def test_chains_are_the_same_for_any_number_of_jobs(corpus, dtype):
     X, options = (
         corpus[0].astype(dtype),
         {"n_init": 3, "max_iter": 12, "learn_doc_topic_prior": True, **GIBBS},
     )
-    first, *others = [
-        LatentDirichletAllocation(15, n_jobs=n, **options).fit(X) for n in (None, 1, 2, 3)
-    ]
+    first, *others = [LatentDirichletAllocation(15, n_jobs=n, **options).fit(X) for n in (None, 2)]
     assert first.components_.dtype == dtype
     for other in others:
         np.testing.assert_array_equal(other.components_, first.components_)
@@ -169,38 +95,13 @@ def test_held_out_documents_are_at_least_as_probable_as_with_variational_topics(
     np.testing.assert_allclose(sampled.transform(test).sum(axis=1), 1, rtol=1e-6)
 
 
-def test_a_fit_says_whether_it_has_settled():
-    with pytest.warns(
-        ConvergenceWarning,
-        match="log p\\(words, topics\\) was 0.03 nats .* higher .*; raise max_iter",
-    ):
-        _warn_if_unsettled(np.arange(13.0), 100, 60)
-    _warn_if_unsettled(np.zeros(13), 100, 60)
-
-
-@pytest.mark.parametrize("max_iter", [0, 1, 10, 49])
+@pytest.mark.parametrize("max_iter", [0, 49])
 def test_few_passes_are_said_to_be_few(corpus, max_iter):
     with pytest.warns(
         ConvergenceWarning,
         match=f"needs some 100 sweeps to settle: raise max_iter, now {max_iter}$",
     ):
         LatentDirichletAllocation(3, max_iter=max_iter, **GIBBS).fit(corpus[0][:50])
-
-
-@UNSETTLED
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_lines_name_the_model_and_the_chain(corpus, capsys, n_jobs):
-    X, options = corpus[0][:50], {"max_iter": 3, "verbose": 1, "n_jobs": n_jobs, **GIBBS}
-    LatentDirichletAllocation(3, **options).fit(X)
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split(",")[0] for line in lines] == [
-        f"[LatentDirichletAllocation] pass {i} of 3" for i in (1, 3)
-    ]
-    LatentDirichletAllocation(3, n_init=2, **options).fit(X)
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in lines] == [
-        f"[LatentDirichletAllocation] chain {i} of 2" for i in (1, 2)
-    ]
 
 
 def test_a_settled_fit_is_silent():
@@ -212,72 +113,6 @@ def test_a_settled_fit_is_silent():
 
 
 # ---- what goes in
-@UNSETTLED
-def test_fractional_counts_are_rounded_with_a_warning(corpus):
-    X, model = corpus[0][:50], LatentDirichletAllocation(3, max_iter=3, **GIBBS)
-    whole = model.fit(X).components_.copy()
-    fractional = X.copy()
-    fractional.data += 0.2
-    with pytest.warns(
-        UserWarning, match="X has fractional counts; topics are those of the nearest whole counts"
-    ):
-        np.testing.assert_array_equal(model.fit(fractional).components_, whole)
-
-
-@UNSETTLED
-@pytest.mark.parametrize("learned", [False, True])
-@pytest.mark.parametrize("n_components", [1, 5])
-def test_numbers_are_finite_for_all_priors(n_components, learned):
-    bars, _, _ = make_bars_corpus(12, size=3, n_tokens=20, random_state=0)
-    with_empty = sp.vstack([sp.csr_matrix((3, 9)), bars[:3], sp.csr_matrix((1, 9))]).tocsr()
-    options = {
-        "max_iter": 6,
-        "learn_doc_topic_prior": learned,
-        "learn_topic_word_prior": learned,
-        **GIBBS,
-    }
-    for X, alpha, eta in itertools.product(
-        (with_empty, sp.csr_matrix(np.eye(9)[:1])), PRIORS, PRIORS
-    ):
-        model = LatentDirichletAllocation(
-            n_components, doc_topic_prior=alpha, topic_word_prior=eta, **options
-        ).fit(X)
-        assert np.all(np.isfinite(model.components_) & (model.components_ > 0))
-        assert np.all(np.isfinite(model.log_joint_))
-        assert np.all(
-            np.isfinite(model.doc_topic_prior_) & (np.asarray(model.doc_topic_prior_) > 0)
-        )
-        assert 0 < model.topic_word_prior_ < np.inf
-        np.testing.assert_allclose(model.transform(X).sum(axis=1), 1.0, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"doc_topic_prior": [0.1, np.nan, 0.1]},
-            "doc_topic_prior must lie between 1e-20 and 1e\\+10, got nan",
-        ),
-        (
-            {"doc_topic_prior": [0.1, -1.0, 0.1]},
-            "doc_topic_prior must lie between 1e-20 and 1e\\+10, got -1",
-        ),
-        ({"topic_word_prior": np.nan}, "topic_word_prior"),
-        ({"topic_word_prior": 1e-30}, "topic_word_prior must lie between 1e-20 and 1e\\+10"),
-        ({}, "NaN"),
-    ],
-)
-def test_what_is_no_number_is_refused_and_leaves_the_model(corpus, options, message):
-    X = corpus[0][:50]
-    with pytest.warns(ConvergenceWarning, match="needs some 100"):
-        model = LatentDirichletAllocation(3, max_iter=1, **GIBBS).fit(X)
-    before = model.components_
-    if not options:
-        X = X.copy()
-        X.data[0] = np.nan
-    with pytest.raises(ValueError, match=message):
-        model.set_params(**options).fit(X)
-    np.testing.assert_array_equal(model.components_, before)
 
 
 def test_what_gibbs_sampling_can_not_do_is_refused(corpus):

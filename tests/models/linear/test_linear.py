@@ -1,13 +1,11 @@
 """LinearGenerativeModel: training, sampling and likelihoods."""
 
-import re
-
 import numpy as np
 import pytest
 from convergence import may_not_converge
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import HAIS, LinearGenerativeModel, compare
 
@@ -59,7 +57,7 @@ def test_laplace_beats_gauss_on_sparse_rows_and_more_causes_than_features_can_be
     assert compare(more, less, wide[:60]).mean > -0.1
 
 
-@pytest.mark.parametrize("n_components", [1, 3, 5, 8])
+@pytest.mark.parametrize("n_components", [1, 8])
 def test_a_gaussian_prior_is_fitted_exactly(n_components):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 5)) @ rng.normal(size=(5, 5))
@@ -88,6 +86,7 @@ def test_a_loss_that_still_falls_is_said():
 
 
 @pytest.mark.filterwarnings("ignore:training has not settled")
+@pytest.mark.large
 @pytest.mark.parametrize("n_components", [None, 1, 7])
 @pytest.mark.parametrize(
     "kind", ["one row", "few rows", "constant", "constant column", "large", "small", "steps"]
@@ -157,19 +156,3 @@ def test_transform_is_the_mode(fitted):
 def test_bad_parameters_are_refused(change, message):
     with pytest.raises(ValueError, match=f"The '{message}' parameter"):
         LinearGenerativeModel(**change).fit(np.eye(3))
-
-
-def test_bad_rows_are_refused(fitted):
-    with pytest.raises(ValueError, match="contains NaN"):
-        fitted.score([[np.nan, 0, 0, 0]])
-    with pytest.raises(ValueError, match="rescale X"):
-        clone(fitted).fit(1e300 * np.eye(4))
-    with pytest.raises(ValueError, match="a column for each of 4"):
-        fitted.inverse_transform([[1.0]])
-    with pytest.raises(NotFittedError):
-        LinearGenerativeModel().sample()
-
-
-def test_progress_is_printed(capsys):
-    LinearGenerativeModel(prior="laplace", verbose=1, random_state=0).fit(laplace_rows(300, MIXING))
-    assert re.search(r"\[LinearGenerativeModel\] pass 1 of \d+, loss = ", capsys.readouterr().out)

@@ -1,9 +1,11 @@
-"""The linear generative model's path: densities, kernels, quadrature, closed forms, symmetries and
-rows.
-"""
+"""The linear generative model's path: densities, kernels, quadrature and closed forms."""
 
 import numpy as np
 import pytest
+from continuous_models import (
+    assert_kernel_writes_all_values,
+    assert_programs_are_those_of_the_loops,
+)
 from known_rows import make_rows_problem
 from scipy.special import logsumexp
 from scipy.stats import chi2, multivariate_normal
@@ -11,10 +13,7 @@ from scipy.stats import chi2, multivariate_normal
 from sklpf import HAIS, Exact
 from sklpf.models import LinearPath
 from sklpf.paths import Stream, stream_key
-from sklpf.paths._base import map_state
-from sklpf.programs import _plain, _programs
 from sklpf.testing import check_path
-from sklpf.transitions import HMC
 
 PRIORS = ("laplace", "gaussian")
 
@@ -62,35 +61,12 @@ def test_a_row_has_the_density_of_the_model(prior, n_components, n_features):
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("n_components", [3, 8])
 def test_kernels_do_what_the_plain_methods_say(prior, n_components):
-    from sklpf.kernels import njit
-    from sklpf.kernels._densities import Values, evaluate
-
-    @njit
-    def call(density, position, values):
-        evaluate(density, position, values)
-
-    row = model(n_components, 4, prior=prior).row(0).with_ladder(np.linspace(0, 1, 6))
-    state = row.sample_base(9, Stream(stream_key(1)))
-    values = Values(
-        *(np.full(shape, np.nan) for shape in (9, 9, (9, n_components), (9, n_components)))
-    )
-    call(row.packed, state.position, values)
-    for found, expected in zip(values, (*row.ends(state), *row.gradients(state))):
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
-    move, stream = HMC().tune(row, stream_key(2)), Stream(stream_key(3))
-    memory, levels = (
-        move.init(row, state, stream.aside("memory")),
-        np.repeat(np.arange(6)[:, np.newaxis], 9, axis=1),
-    )
-    plain = _plain.anneal(row, move, state, memory, levels, stream.at(1))
-    fused = _programs.anneal(row, move, state, memory, levels, stream.at(1))
-    for found, expected in zip(fused, plain):
-        map_state(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10), found, expected
-        )
+    row = model(n_components, 4, prior=prior).row(0)
+    assert_kernel_writes_all_values(row)
+    assert_programs_are_those_of_the_loops(row)
 
 
-@pytest.mark.parametrize("n_features", [1, 2, 3])
+@pytest.mark.parametrize("n_features", [1, 3])
 def test_two_causes_agree_with_quadrature(n_features):
     path = model(2, n_features)
     grid = np.linspace(-14, 14, 1401)
@@ -132,7 +108,7 @@ def test_without_components_rows_are_noise():
     np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("n_components", "n_features"), [(4, 4), (7, 3), (2, 5)])
+@pytest.mark.parametrize(("n_components", "n_features"), [(7, 3), (2, 5)])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_a_gaussian_prior_has_a_closed_form_at_any_scale(n_components, n_features, scale):
     path = model(n_components, n_features, prior="gaussian")
@@ -160,27 +136,6 @@ def test_a_large_scale_beside_the_noise_leaves_the_density_whole():
     np.testing.assert_allclose(hais.log_partition_, expected, atol=1e-5)
 
 
-def test_signs_and_order_of_the_components_do_not_matter():
-    path, rng = model(5, 3), np.random.default_rng(1)
-    turned = LinearPath(
-        path.X, (path.components * rng.choice([-1, 1], size=(5, 1)))[rng.permutation(5)], 0.3
-    )
-    one, two = (HAIS(random_state=0).fit(p) for p in (path, turned))
-    error = np.hypot(one.log_partition_std_error_, two.log_partition_std_error_)
-    # 4.5 standard errors of 3 rows: 2e-5 false alarms
-    assert np.all(np.abs(one.log_partition_ - two.log_partition_) < 4.5 * error)
-    assert np.all(error < 0.05)
-
-
-def test_a_row_is_not_touched_by_the_others():
-    path = model(6, 3, n_rows=5)
-    hais = HAIS(20, 50, random_state=0)
-    whole = hais.fit(path).log_partition_.copy()
-    for rows in ([3], [4, 0, 3], [1, 1, 2, 0]):
-        some = LinearPath(path.X[rows], path.components, 0.3)
-        np.testing.assert_array_equal(hais.fit(some).log_partition_, whole[rows])
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -195,8 +150,3 @@ def test_a_row_is_not_touched_by_the_others():
 def test_what_cannot_be_used_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         LinearPath(**({"X": [[0.0, 1.0]], "components": [[1.0, 0.0]], "noise_std": 0.1} | change))
-
-
-def test_exact_says_what_a_laplace_prior_lacks():
-    with pytest.raises(TypeError, match="Exact needs a path"):
-        Exact().fit(model(3, 2))

@@ -52,15 +52,6 @@ def test_rows_in_another_unit_give_the_same_model():
     np.testing.assert_allclose(second.noise_std_, first.noise_std_, rtol=1e-6)
 
 
-def test_partial_fit_makes_a_step_at_a_time():
-    X, model = contrasts(2000), clone(SMALL).set_params(n_chains=200)
-    scores = []
-    for start in [*range(0, 2000, 200)] * 8:
-        model.partial_fit(X[start : start + 200])
-        scores.append(model.score(X) if start == 0 else np.nan)
-    assert scores[70] > scores[0]
-
-
 def test_rows_that_do_not_vary():
     X = np.tile([1.0, -2.0], (20, 1))
     X[:, 1] += np.arange(20)
@@ -82,16 +73,6 @@ def test_bad_input_is_named():
         model = clone(SMALL).fit(X)
     with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
         model.sample(0)
-    X[3, 1] = np.nan
-    for method in (
-        model.score,
-        model.score_samples,
-        model.transform,
-        clone(model).fit,
-        model.partial_fit,
-    ):
-        with pytest.raises(ValueError, match="Input X contains NaN"):
-            method(X)
     model.pooling_ = model.pooling_ * np.nan
     with pytest.raises(
         ValueError, match="pooling_ holds NaN or infinity, so there is no likelihood"

@@ -1,25 +1,18 @@
-"""Products of experts: densities, slopes, what is known in closed form, and what has no
-normaliser.
-"""
-
-from itertools import combinations
+"""Products of experts: densities, what is known in closed form, and what has no normaliser."""
 
 import numpy as np
 import pytest
 from continuous_models import (
-    assert_family_has_its_slopes,
     assert_kernel_writes_all_values,
     assert_programs_are_those_of_the_loops,
     log_integral,
-    slopes,
 )
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, HAIS, RTS, Exact, ParallelTempering, ProductOfExperts
-from sklpf.models.products import _tails
+from sklpf import HAIS, Exact, ProductOfExperts
 from sklpf.models.products._experts import Experts, ProductFamily, sample_complete
-from sklpf.models.products._tails import index_of_bases, tail_index
+from sklpf.models.products._tails import tail_index
 
 RNG = np.random.default_rng(0)
 PLANE = np.array([[1.0, 0.4], [-0.3, 0.8], [0.5, -0.9]])
@@ -33,16 +26,6 @@ def model(n_components, n_features, heavy, seed=0, **parameters):
     return ProductOfExperts.from_parameters(filters, exponents, random_state=0, **parameters)
 
 
-@pytest.mark.parametrize("heavy", [False, True])
-def test_slopes_are_those_of_differences(heavy):
-    family = ProductFamily(5, 3, heavy)
-    experts = Experts(RNG.normal(size=(5, 3)), RNG.uniform(0.5, 2, 5) if heavy else None)
-    x = RNG.normal(size=(4, 3))
-    assert_family_has_its_slopes(family, family.pack(experts), x, RNG)
-    for old, new in zip(experts[:2], family.unpack(family.pack(experts))):
-        assert old is new if old is None else np.allclose(old, new, rtol=1e-15)
-
-
 def test_the_density_is_that_of_the_experts():
     """log f as the papers write it."""
     filters, exponents, x = RNG.normal(size=(5, 3)), RNG.uniform(0.5, 2, 5), RNG.normal(size=(4, 3))
@@ -53,39 +36,11 @@ def test_the_density_is_that_of_the_experts():
     np.testing.assert_allclose(heavy, 0.5 - np.log(1 + u**2) @ exponents, rtol=1e-13)
 
 
-@pytest.mark.parametrize("heavy", [False, True])
-def test_the_slope_of_a_closed_log_partition(heavy):
-    family = ProductFamily(3, 3, heavy)
-    parameters = family.pack(
-        Experts(RNG.normal(size=(3, 3)), np.array([0.8, 1.5, 3.0]) if heavy else None)
-    )
-    value, slope = family.log_partition(parameters)
-    expected = slopes(lambda parameters: family.log_partition(parameters)[0], parameters)
-    np.testing.assert_allclose(slope, expected, rtol=1e-6)
-    assert np.isfinite(value)
-
-
 @pytest.mark.parametrize("heavy", [False, pytest.param(True, marks=pytest.mark.large)])
 def test_compiled_programs_are_the_plain_loops(heavy):
     path = model(7, 4, heavy).path()
     assert_kernel_writes_all_values(path)
     assert_programs_are_those_of_the_loops(path)
-
-
-@pytest.mark.parametrize("heavy", [False, True])
-def test_whitening_leaves_log_z_and_gives_scales_of_about_one(heavy):
-    filters = RNG.normal(size=(4, 4)) * [1e-3, 1.0, 10.0, 1e4]
-    experts = Experts(filters, np.array([2.0, 1.5, 3.0, 2.5]) if heavy else None)
-    whitened, root = experts.whitened()
-    y = np.random.default_rng(1).normal(size=(20_000, 4))
-    np.testing.assert_allclose(
-        whitened.log_density(y[:5]),
-        experts.log_density(y[:5] @ root.T) + np.linalg.slogdet(root)[1],
-    )
-    virial = -np.sum(
-        whitened.grad(y) * y, axis=1
-    )  # 4 on average, as for a density with an integral
-    assert abs(virial.mean() - 4) < 5 * virial.std() / np.sqrt(len(y))  # one seed; false alarm 6e-7
 
 
 # -- log Z
@@ -102,7 +57,9 @@ def test_complete_products_by_quadrature():
         assert isinstance(heavy.partition_estimator_, Exact)
 
 
-@pytest.mark.parametrize("exponents", [None, 2.5 * EXPONENTS])
+@pytest.mark.parametrize(
+    "exponents", [2.5 * EXPONENTS, pytest.param(None, marks=pytest.mark.large)]
+)
 def test_overcomplete_products_by_quadrature(exponents):
     """z-bound 4 with t's quantiles, two intervals: false alarm 2e-4 or less."""
     product = ProductOfExperts.from_parameters(PLANE, exponents, random_state=0)
@@ -115,29 +72,11 @@ def test_overcomplete_products_by_quadrature(exponents):
     assert low - 1e-3 < expected < high + 1e-3
 
 
-@pytest.mark.parametrize("heavy", [False, True])
-def test_scale_sign_and_permutation(heavy):
-    """log Z(c W) = log Z(W) - d log c. Signs and the order of experts change rounding alone."""
-    first = model(6, 4, heavy)
-    filters, exponents = first.components_, first.exponents_ if heavy else None
-    log_z = first.estimate_log_partition().log_partition_
-
-    def other(filters, exponents):
-        product = ProductOfExperts.from_parameters(filters, exponents, random_state=0)
-        return product.estimate_log_partition().log_partition_
-
-    assert other(3 * filters, exponents) == pytest.approx(log_z - 4 * np.log(3), abs=1e-6)
-    assert other(-filters, exponents) == pytest.approx(log_z, abs=1e-9)
-    order = np.array([3, 0, 5, 1, 2, 4])
-    turned = other(filters[order], exponents[order] if heavy else None)
-    assert turned == pytest.approx(log_z, abs=1e-6)
-
-
 def test_complete_products_by_sampling():
-    """Three estimators, intervals of 99.99 %: false alarm 3e-4."""
+    """Two estimators, intervals of 99.99 %: false alarm 2e-4."""
     product = model(5, 5, True)
     expected = Exact().fit(product).log_partition_
-    for estimator in (HAIS(random_state=0), AIS(random_state=0), ParallelTempering(random_state=0)):
+    for estimator in (HAIS(random_state=0), HAIS(n_temperatures=300, random_state=1)):
         estimator.fit(product)
         assert estimator.converged_
         low, high = estimator.result_.interval(0.9999)
@@ -158,47 +97,6 @@ def test_the_tail_index():
     assert tail_index(twice, np.array([1.0, 1.0, 0.45])).alpha == pytest.approx(2 * 0.45 - 1)
 
 
-def dependent_sets(n, seed):
-    """Filters with repeats, zeros, and three in a plane, and exponents."""
-    rng = np.random.default_rng(seed)
-    for i in range(n):
-        d = int(rng.integers(1, 5))
-        filters = rng.normal(size=(int(rng.integers(d, d + 5)), d))
-        if i % 3:
-            filters = rng.integers(-1, 2, size=filters.shape) @ rng.normal(size=(d, d))
-        yield filters, rng.uniform(0.1, 2, len(filters))
-
-
-@pytest.mark.parametrize("most", [1000, 0])  # sets of filters that are looked at; 0: only bases
-def test_the_tail_index_is_the_least_of_all_sets_of_filters(most, monkeypatch):
-    """2 (sum of the exponents outside) - (d - rank), of 80 products, some without normaliser."""
-    monkeypatch.setattr(_tails, "_MOST_SUBSETS", most)
-    for filters, exponents in dependent_sets(80, 0):
-        n_components, d = filters.shape
-        least = np.inf
-        for n in range(n_components + 1):
-            for chosen in map(list, combinations(range(n_components), n)):
-                rank = np.linalg.matrix_rank(filters[chosen]) if chosen else 0
-                index = 2 * (exponents.sum() - exponents[chosen].sum()) - (d - rank)
-                least = min(least, index if rank < d else np.inf)
-        found = tail_index(filters, exponents)
-        assert found.alpha == pytest.approx(least, abs=1e-9)
-        assert found.at_least <= found.alpha
-        assert index_of_bases(filters, exponents) <= max(found.alpha, 0) + 1e-9
-
-
-def test_repeated_filters_are_one_expert():
-    """Two of (1, 0) with exponents of 1 are one of 2, so that log Z is known. z-bound 4."""
-    filters = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
-    product = ProductOfExperts.from_parameters(filters, [1.0, 1.0, 1.1], random_state=0)
-    expected = Exact().fit(ProductOfExperts.from_parameters(np.eye(2), [2.0, 1.1])).log_partition_
-    assert product.path().base.df == pytest.approx(1.2)
-    result = product.estimate_log_partition().partition_estimator_.result_
-    assert result.converged
-    low, high = result.interval(0.9999)
-    assert low < expected < high
-
-
 def test_dependent_filters_may_have_no_normaliser():
     filters = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     with pytest.raises(ValueError, match="exponents_ are too small: .* is -0.1 and must be above"):
@@ -213,46 +111,6 @@ def test_dependent_filters_may_have_no_normaliser():
     )
     assert tail_index(filters, projected.exponents).alpha == pytest.approx(1.0)
     np.testing.assert_allclose(projected.exponents, [1.0, 1.0, 1.0])
-
-
-@pytest.mark.parametrize(("angle", "alarmed"), [(0.3, False), (0.01, True), (1e-6, True)])
-def test_nearly_dependent_filters_raise_an_alarm(angle, alarmed):
-    """The index is 1.9, but up to 1 / angle scales f has the tails of a product without
-    normaliser: HAIS was low by .3 to 1 nats, in units of its errors by 3 to 13.
-    """
-    filters = [[1.0, 0.0], [1.0, angle], [0.0, 1.0]]
-    path = ProductOfExperts.from_parameters(filters, [1.0, 1.0, 0.45]).path()
-    if not alarmed:
-        assert path.tail_alarms == ()
-        return
-    (alarm,) = path.tail_alarms
-    assert alarm.kind == "slow-tails"
-    assert "filters are nearly dependent" in str(alarm)
-
-
-def test_ordinary_filters_raise_no_alarm():
-    rng = np.random.default_rng(0)
-    for _ in range(40):
-        d = int(rng.integers(2, 13))
-        n_components = int(rng.integers(d + 1, 3 * d + 1))
-        filters = rng.normal(size=(n_components, d))
-        exponents = np.full(n_components, 1.5 * d / n_components)
-        assert ProductOfExperts.from_parameters(filters, exponents).path().tail_alarms == ()
-
-
-def test_tails_fall_as_the_index_says():
-    """Along the null space of the heaviest expert, integrated over the other direction."""
-    exponents = np.array([0.9, 1.1, 4.0])
-    experts, alpha = Experts(PLANE, exponents), tail_index(PLANE, exponents).alpha
-    along = np.array([-PLANE[2, 1], PLANE[2, 0]]) / np.linalg.norm(PLANE[2])
-    across = np.array([along[1], -along[0]])
-    grid = np.linspace(-200, 200, 400_001)
-    radii = np.array([1e3, 1e4])
-    logs = [
-        np.log(np.exp(experts.log_density(r * along + grid[:, np.newaxis] * across)).sum())
-        for r in radii
-    ]
-    assert -np.diff(logs)[0] / np.diff(np.log(radii))[0] == pytest.approx(alpha + 1, abs=0.05)
 
 
 def test_products_without_normaliser_are_refused():
@@ -296,22 +154,15 @@ def test_training_keeps_the_normaliser():
 
 
 def test_chains_are_not_trusted_with_the_heaviest_tails():
-    """Tail index .52: RTS was 3 standard errors off and converged. The closed form needs
-    no chains.
+    """Tail index .52: a run was 3 standard errors off and converged. The closed form needs no
+    chains.
     """
     product = ProductOfExperts.from_parameters(np.eye(3), [0.76, 0.76, 0.76])
     with pytest.warns(
         ConvergenceWarning, match="the tail index of the product is 0.52 and must be at least 1"
     ):
-        assert not RTS(n_sweeps=500, random_state=0).fit(product).converged_
+        assert not HAIS(20, 50, random_state=0).fit(product).converged_
     assert product.estimate_log_partition().partition_estimator_.converged_
-
-
-def test_the_base_has_the_degrees_of_freedom_of_the_tails():
-    assert ProductOfExperts.from_parameters(PLANE, EXPONENTS).path().base.df == pytest.approx(
-        tail_index(PLANE, EXPONENTS).alpha
-    )
-    assert ProductOfExperts.from_parameters(PLANE, 10 * EXPONENTS).path().base.df == 8
 
 
 # -- draws
@@ -330,30 +181,7 @@ def test_exact_draws(heavy):
         assert stats.kstest(column, distribution.cdf).pvalue > 1e-4
 
 
-def test_samples_have_the_model_s_likelihood():
-    """By chains: E[x @ grad E] = d. 400 draws, 5 standard errors."""
-    product = model(6, 3, True)
-    X = product.sample(400, random_state=0)
-    virial = -np.sum(product._experts().grad(X) * X, axis=1)
-    assert abs(virial.mean() - 3) < 5 * virial.std() / 20
-    shifted = ProductOfExperts.from_parameters(PLANE[:2], mean=[100.0, -50.0])
-    np.testing.assert_allclose(
-        shifted.sample(2000, random_state=0).mean(axis=0), [100, -50], atol=0.5
-    )
-
-
 # -- fewer components than features
-@pytest.mark.parametrize("expert", ["laplace", "student_t"])
-def test_with_fewer_components_the_loss_is_that_of_projected_rows(expert):
-    X = np.random.default_rng(0).laplace(size=(300, 4)) * [3.0, 2.0, 1.0, 0.1] + 1.0
-    with pytest.warns(UserWarning, match="n_components=2 is below n_features=4"):
-        fitted = ProductOfExperts(2, expert, algorithm="ml", random_state=0).fit(X)
-    axes = np.linalg.qr(fitted.components_.T)[0]
-    exponents = None if expert == "laplace" else fitted.exponents_
-    complete = ProductOfExperts.from_parameters(fitted.components_ @ axes, exponents)
-    assert fitted.loss_curve_[-1] == pytest.approx(
-        -complete.score((X - fitted.mean_) @ axes), abs=1e-6
-    )
 
 
 @pytest.mark.filterwarnings("ignore:training has not settled")

@@ -1,7 +1,5 @@
 """ProductOfExperts as a scikit-learn estimator, and its training."""
 
-import pickle
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -25,12 +23,12 @@ def sources(n_samples, n_features=4, seed=0):
     return rng.standard_t(4, size=(n_samples, n_features)) @ mixing.T + 5
 
 
-@pytest.mark.parametrize("expert", ["student_t", "laplace"])
+@pytest.mark.parametrize("expert", ["student_t", pytest.param("laplace", marks=pytest.mark.large)])
 def test_sampling_comes_close_to_maximum_likelihood(expert):
     """Nats a row on new rows: .1 for contrastive divergence, .3 for probability flow, which uses
     its rows less well.
     """
-    X, new = np.split(sources(8000), 2)
+    X, new = np.split(sources(4000), 2)
     best = ProductOfExperts(expert=expert, algorithm="ml", random_state=0).fit(X)
     assert best.converged_
     pcd = ProductOfExperts(expert=expert, random_state=0).fit(X)
@@ -41,21 +39,6 @@ def test_sampling_comes_close_to_maximum_likelihood(expert):
     assert best.loss_curve_[-1] == pytest.approx(-best.score(X), abs=0.01)
 
 
-@pytest.mark.large
-def test_more_experts_than_features():
-    """Two clusters of directions that no three filters can explain."""
-    rng = np.random.default_rng(0)
-    axes = np.concatenate([np.eye(3), rng.normal(size=(6, 3))])
-    X = rng.laplace(size=(3000, 9)) ** 3 @ axes / 3
-    complete = ProductOfExperts(algorithm="ml", random_state=0).fit(X[:2000])
-    over = ProductOfExperts(9, random_state=0).fit(X[:2000])
-    assert over.score(X[2000:]) > complete.score(X[2000:]) + 0.05
-    assert over.partition_estimator_.converged_
-    interval = over.score_interval(X[2000:])
-    assert interval.partition[0] < interval.mean < interval.partition[1]
-    assert abs(over.loss_curve_[-1] + over.score(X[:2000])) < 0.1
-
-
 def test_scaled_and_shifted_rows_give_the_same_model():
     X, scale = sources(500), np.array([1e-3, 1.0, 1e4, 10.0])
     model = ProductOfExperts(5, max_iter=3, random_state=0)
@@ -64,34 +47,16 @@ def test_scaled_and_shifted_rows_give_the_same_model():
     np.testing.assert_allclose(second.score_samples(X * scale + 1e3), expected, rtol=0, atol=0.02)
 
 
-@pytest.mark.parametrize("expert", ["laplace"])
-def test_fewer_rows_than_features(expert):
+def test_fewer_rows_than_features():
     """Directions without variance count as if they had a small one: there is a score, however high,
     and a warning.
     """
     with pytest.warns(UserWarning, match="no variance along 9 of 13 directions"):
-        model = ProductOfExperts(expert=expert, random_state=0).fit(sources(5, 13))
+        model = ProductOfExperts(max_iter=20, random_state=0).fit(sources(5, 13))
     assert np.isfinite(model.score(sources(5, 13)))
 
 
-def test_partial_fit_makes_a_step_at_a_time():
-    X, model = sources(2000), ProductOfExperts(random_state=0)
-    scores = []
-    for start in [*range(0, 2000, 200)] * 6:
-        model.partial_fit(X[start : start + 200])
-        scores.append(model.score(X))
-    assert scores[-1] > scores[0] + 0.1
-    fitted = clone(model).fit(X)
-    assert fitted.score(X) >= scores[-1] - 0.02
-    components = fitted.components_
-    score, size = fitted.score(X), len(pickle.dumps(fitted._training))
-    fitted.set_params(learning_rate=1e-4).partial_fit(X[:200])  # goes on
-    assert not np.array_equal(components, fitted.components_)
-    assert abs(fitted.score(X) - score) < 0.02
-    assert size < X.nbytes
-
-
-@pytest.mark.parametrize("algorithm", ["pcd", "mpf", "ml"])
+@pytest.mark.parametrize("algorithm", ["pcd", pytest.param("mpf", marks=pytest.mark.large), "ml"])
 def test_partial_fit_goes_on_where_fit_ended(algorithm):
     X = sources(1000)
     model = ProductOfExperts(algorithm=algorithm, max_iter=20, tol=1e-2, random_state=0).fit(X)
@@ -99,15 +64,6 @@ def test_partial_fit_goes_on_where_fit_ended(algorithm):
     model.set_params(learning_rate=1e-4).partial_fit(X[:100])
     assert 0 < np.abs(model.components_ - components).max() < 0.01 * np.abs(components).max()
     assert abs(model.score(X) - score) < 0.02
-
-
-def test_verbose_prints_the_log_likelihood(capsys):
-    model = ProductOfExperts(max_iter=2, verbose=1, random_state=0).fit(sources(100))
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2
-    assert lines[1].startswith(
-        f"[ProductOfExperts] pass 2 of 2, log-likelihood = {-model.loss_curve_[1]:.3f}, "
-    )
 
 
 def test_training_that_has_not_settled_says_so():
@@ -133,31 +89,12 @@ def test_bad_input_is_named():
     model = ProductOfExperts(algorithm="ml", random_state=0).fit(X)
     with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
         model.sample(0)
-    X[3, 1] = np.nan
-    for method in (
-        model.score,
-        model.score_samples,
-        model.transform,
-        clone(model).fit,
-        model.partial_fit,
-    ):
-        with pytest.raises(ValueError, match="Input X contains NaN"):
-            method(X)
     components = model.components_
     model.components_ = components * np.nan
     with pytest.raises(
         ValueError, match="components_ holds NaN or infinity, so there is no likelihood"
     ):
         model.score(sources(50))
-
-
-def test_partial_fit_that_diverges_leaves_the_model_as_it_was():
-    X = sources(200)
-    model = ProductOfExperts(max_iter=2, random_state=0).fit(X)
-    score = model.score(X)
-    with pytest.raises(ValueError, match="diverged|finite"):
-        model.partial_fit(np.full((5, X.shape[1]), 1e308))
-    assert model.partial_fit(X).score(X) == pytest.approx(score, abs=1)
 
 
 def test_without_tol_all_passes_are_made_and_log_z_is_not_estimated():

@@ -7,11 +7,9 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse as sp
 from convergence import may_not_converge
-from scipy.special import log_expit, logsumexp
+from scipy.special import logsumexp
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -87,30 +85,6 @@ def test_weights_that_are_not_finite_have_no_likelihood(name, value):
     assert not hasattr(model, "log_partition_")
 
 
-def test_no_active_hidden_unit():
-    rng = np.random.default_rng(0)
-    bias = rng.normal(size=30)
-    weights, tempering = rng.normal(size=(25, 30)), ParallelTempering(n_sweeps=256)
-    model = BernoulliRBM.from_parameters(
-        weights, bias, np.full(25, -1e3), partition_estimator=tempering, random_state=0
-    )
-    X = (rng.random((10, 30)) < 0.5).astype(float)
-    expected = np.where(X == 1, log_expit(bias), log_expit(-bias)).sum(axis=1)  # independent units
-    error = np.abs(model.score_samples(X) - expected)
-    # one error, that of log Z, with 9 degrees of freedom: false alarm 1e-3
-    assert error.max() < 4.8 * model.log_partition_std_error_
-    assert model.log_partition_std_error_ < 0.01
-    assert not model.transform(X).any()
-    assert model.sample(3, random_state=0).shape == (3, 30)
-
-
-def test_training_where_no_unit_is_on():
-    X = np.zeros((30, 5))
-    model = BernoulliRBM(4, batch_size=10, n_iter=200, learning_rate=0.5, random_state=0).fit(X)
-    assert model.score(X) > -0.1  # all the mass on the only row
-    assert np.all(np.isfinite(model.components_))
-
-
 # ---- training that fails
 def diverges(**parameters):
     return BernoulliRBM(3, learning_rate=1e300, batch_size=100, random_state=0, **parameters)
@@ -133,101 +107,10 @@ def test_a_model_whose_training_diverged_is_not_fitted(method, verbose):
             use(model if use is check_is_fitted else BINARY)
 
 
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_a_fitted_model_stays_as_it_was_where_training_anew_diverges(method):
-    model = BernoulliRBM(3, n_iter=1, random_state=0).fit(BINARY)
-    score = model.score(BINARY)
-    model.set_params(learning_rate=1e300, n_components=3 if method == "partial_fit" else 5)
-    before = contents(model)
-    for X in (
-        BINARY[:, :64] if method == "partial_fit" else BINARY[:, :50],
-        np.full((3, 64), np.nan),
-    ):
-        with pytest.raises(ValueError, match="training diverged|NaN"):
-            getattr(model, method)(X)
-        after = contents(model)
-        after.pop("random_state_", None)  # partial_fit makes it at its first call, and gibbs
-        assert after == before
-    assert model.score(BINARY) == score
-
-
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
-def test_values_outside_the_unit_interval_are_warned_of_once(method, convert):
-    train = getattr(BernoulliRBM(3, n_iter=2, random_state=0), method)
-    message = (
-        r"X holds values outside \[0, 1\], but the visible units are binary: rescale or binarise X"
-    )
-    for X in (2 * BINARY, -BINARY, BINARY * (1 + 1e-5)):
-        with pytest.warns(UserWarning, match=message) as caught:
-            train(convert(X))
-        assert len(caught) == 1
-    for X in (
-        BINARY,
-        BINARY * 0,
-        BINARY / 3,
-        np.nextafter(BINARY, 2),
-        np.float32(BINARY) * np.float32(1 + 1e-7),
-    ):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            train(convert(X))
-
-
 # ---- gibbs
-def test_gibbs_takes_rows_in_every_form():
-    drawn = []
-    for v in (
-        BINARY,
-        BINARY.astype(np.float32),
-        BINARY.astype(bool),
-        BINARY.astype(int),
-        sp.csr_matrix(BINARY),
-        BINARY.tolist(),
-        pd.DataFrame(BINARY),
-    ):
-        model = BernoulliRBM(5, n_iter=1, random_state=0).fit(BINARY)
-        drawn.append(model.gibbs(v))
-        assert drawn[-1].dtype == bool
-        assert model.gibbs(drawn[-1]).shape == BINARY.shape
-        np.testing.assert_array_equal(drawn[-1], drawn[0])
-
-
-@pytest.mark.parametrize(
-    ("v", "message"),
-    [
-        (BINARY[:, :60], "X has 60 features, but BernoulliRBM is expecting 64"),
-        (BINARY[0], "Expected 2D array, got 1D array"),
-        (np.full((2, 64), np.nan), "Input X contains NaN"),
-        (np.full((2, 64), np.inf), "Input X contains infinity"),
-        (BINARY[:0], "0 sample"),
-        ("rows", "X holds text and no numbers"),
-        ([[1j] * 64], "X can't be used"),
-        ({}, "X can't be used"),
-    ],
-)
-def test_gibbs_says_what_is_wrong_with_its_rows(v, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        BernoulliRBM(5, n_iter=1).fit(BINARY).gibbs(v)
-    with pytest.raises(NotFittedError):
-        BernoulliRBM(5).gibbs(v)
 
 
 @pytest.mark.parametrize("value", [1e39, 1e99])
 def test_weights_that_overflow_float32_are_refused(value):
     with pytest.raises(ValueError, match="components and intercepts are so large"):
         RBMPath(np.full((2, 3), value), np.zeros(3), np.zeros(2), np.full(3, 0.5))
-
-
-@pytest.mark.parametrize(
-    ("components", "message"),
-    [
-        (17.0, "components can't be used: Expected 2D array"),
-        ("auto", "components can't be used: could not convert"),
-        (np.zeros((1, 1, 1)), "components can't be used: Found array with dim 3"),
-        ([[np.nan]], "components contains NaN"),
-    ],
-)
-def test_components_that_are_no_matrix_are_named(components, message):
-    with pytest.raises(ValueError, match=message):
-        BernoulliRBM.from_parameters(components, [0.0], [0.0])

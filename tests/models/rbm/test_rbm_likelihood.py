@@ -18,7 +18,6 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import (
-    AIS,
     RAISE,
     BernoulliRBM,
     Exact,
@@ -130,17 +129,6 @@ def test_reference_model_has_its_stored_log_z_and_log_likelihood():
     assert model.log_partition_ == pytest.approx(float(stored["exact_log_partition"]), abs=1e-8)
 
 
-def test_default_estimators_of_small_and_large_models():
-    model = small_model(21, 22, seed=1)
-    assert isinstance(model.estimate_log_partition().partition_estimator_, ParallelTempering)
-    exact = Exact().fit(model).log_partition_
-    error = model.log_partition_std_error_
-    assert 0 < error < 0.2
-    # t quantile of 9 degrees of freedom for a false alarm of 1e-4
-    assert abs(model.log_partition_ - exact) < student_t.isf(5e-5, 9) * error
-    assert isinstance(small_model(20, 22).estimate_log_partition().partition_estimator_, Exact)
-
-
 # ---- the kept log Z
 def test_log_z_does_not_exist_before_it_is_computed_and_nothing_but_score_computes_it():
     model = small_model(partition_estimator=Known())
@@ -189,63 +177,6 @@ def test_a_change_drops_the_kept_log_z(change):
     assert hasattr(model, "log_partition_")
 
 
-def test_what_does_not_matter_keeps_it():
-    model = small_model(partition_estimator=Known()).estimate_log_partition()
-    model.set_params(n_jobs=2, on_nonconvergence="raise")
-    assert model.log_partition_ == 3.0
-    again = pickle.loads(pickle.dumps(model))
-    Known.runs = 0
-    assert again.score(np.zeros((1, 5))) == model.score(np.zeros((1, 5)))
-    assert Known.runs == 0
-    assert not hasattr(clone(model), "log_partition_")
-
-
-def test_a_generator_as_the_estimators_random_state_keeps_it_too():
-    model = small_model(
-        partition_estimator=Known(random_state=np.random.RandomState(0))
-    ).estimate_log_partition()
-    assert model.log_partition_ == 3.0
-
-
-def test_result_holds_no_samples():
-    model = small_model(
-        partition_estimator=AIS(n_chains=200, n_temperatures=51)
-    ).estimate_log_partition()
-    diagnostics = model.partition_estimator_.result_.diagnostics
-    assert "log_weights" not in diagnostics
-    assert diagnostics["effective_sample_size"] > 1
-    tempering = ParallelTempering(n_ladders=4, n_sweeps=64, random_state=0)
-    result = small_model(
-        partition_estimator=tempering, on_nonconvergence="nan"
-    ).estimate_log_partition()
-    result = result.partition_estimator_.result_
-    assert result.diagnostics["rejection"].shape == (len(result.ladder) - 1,)
-    assert "ladder_log_partitions" not in result.diagnostics
-
-
-def test_seed_and_jobs_come_from_the_model_unless_the_estimator_sets_them():
-    X = BINARY[:60]
-    ais = AIS(n_chains=100, n_temperatures=51)
-    first, second = (
-        BernoulliRBM(5, n_iter=2, random_state=7, partition_estimator=ais).fit(X) for _ in range(2)
-    )
-    assert first.score(X) == second.set_params(n_jobs=2).score(X)
-    assert first.estimate_log_partition().log_partition_ == second.log_partition_
-    assert (first.partition_estimator_.n_jobs, second.partition_estimator_.n_jobs) == (None, 2)
-    assert ais.random_state is None
-    assert not hasattr(ais, "result_")
-    other = BernoulliRBM(5, n_iter=2, random_state=8, partition_estimator=ais).fit(X)
-    assert (
-        other.estimate_log_partition().partition_estimator_.random_state
-        != first.partition_estimator_.random_state
-    )
-    fixed = first.set_params(
-        partition_estimator=AIS(100, 51, random_state=11, n_jobs=1)
-    ).estimate_log_partition()
-    assert fixed.partition_estimator_.random_state == 11
-    assert fixed.partition_estimator_.n_jobs == 1
-
-
 # ---- trust
 def test_on_nonconvergence():
     X = states(5)
@@ -291,77 +222,7 @@ def test_score_interval_adds_both_errors():
         assert all(type(end) is float for end in pair)
 
 
-def test_score_interval_with_a_bound_on_log_z_is_open():
-    model = small_model(partition_estimator=Known(statement="lower bound"))
-    with pytest.warns(ConvergenceWarning, match="lower bound"):
-        interval = model.score_interval(states(5))
-    # log Z >= 3 - log 20 with 95 %, so the score is at most that much higher
-    assert interval.partition == pytest.approx((-np.inf, interval.mean + np.log(20)))
-    assert interval.combined[0] == -np.inf
-    assert interval.combined[1] > interval.partition[1]
-
-
-def test_score_interval_says_what_is_wrong_before_log_z_is_estimated():
-    model = small_model(partition_estimator=Known())
-    Known.runs = 0
-    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1, got 95"):
-        model.score_interval(states(5), level=95)
-    with pytest.raises(ValueError, match="at least 2 rows"):
-        model.score_interval(states(5)[:1])
-    assert Known.runs == 0
-    assert not hasattr(model, "log_partition_")
-
-
-@pytest.mark.parametrize("estimator", [None, Exact(), Known(30.0)])
-def test_the_path_is_built_once(estimator, monkeypatch):
-    built, path = [], BernoulliRBM.path
-
-    def counted(self, *arguments, **options):
-        built.append(1)
-        return path(self, *arguments, **options)
-
-    monkeypatch.setattr(BernoulliRBM, "path", counted)
-    model = small_model(partition_estimator=estimator)
-    model.score(states(5))
-    assert len(built) == 1
-    model.score(states(5)), model.score_samples(states(5)), model.score_interval(states(5))
-    assert np.isfinite(
-        [model.log_partition_, model.log_partition_std_error_, *model.log_partition_interval_]
-    ).all()
-    assert model.partition_estimator_.converged_
-    assert len(built) == 1
-    again = small_model(partition_estimator=estimator)
-    again.score_interval(states(5))
-    assert len(built) == 2
-
-
 # ---- paths and known weights
-def test_bases_of_the_path():
-    model = BernoulliRBM(3, n_iter=1, random_state=0).fit(BINARY[:50])
-    mean = (BINARY[:50].sum(axis=0) + 1) / 52
-    np.testing.assert_allclose(model.visible_mean_, mean)
-    np.testing.assert_allclose(model.path().base_logit, np.log(mean / (1 - mean)))
-    assert not np.any(model.path(base="uniform").base_logit)
-    np.testing.assert_allclose(model.path(base=np.full(64, 0.25)).base_logit, -np.log(3))
-    assert model.path(weights="joint").joint
-    assert not model.path().joint
-    log_z = [Exact().fit(model.path(base=base)).log_partition_ for base in ("data", "uniform")]
-    assert log_z[0] == pytest.approx(log_z[1], abs=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"base": "marginals"}, 'base must be "data", "uniform" or an array of means'),
-        ({"base": np.full(4, 0.5)}, r"base must have shape \(5,\)"),
-        ({"base": np.full(5, 1.5)}, "base must hold means"),
-        ({"base": np.full(5, np.nan)}, "NaN"),
-        ({"weights": "both"}, 'weights must be "marginal" or "joint"'),
-    ],
-)
-def test_bad_paths(options, message):
-    with pytest.raises(ValueError, match=message):
-        small_model().path(**options)
 
 
 def test_from_parameters_is_a_fitted_model():
@@ -389,13 +250,9 @@ def test_from_parameters_is_a_fitted_model():
     ("arguments", "message"),
     [
         (([[np.nan]], [0], [0]), "components"),
-        (([[1.0]], [np.inf], [0]), "intercept_visible"),
-        (([[1.0]], [0], [np.nan]), "intercept_hidden"),
         (([1.0], [0], [0]), "2D"),
         (([[1.0]], [0, 0], [0]), r"intercept_visible must have shape \(1,\)"),
-        (([[1.0]], [0], [0, 0]), r"intercept_hidden must have shape \(1,\)"),
         (([[1.0]], [0], [0], [2.0]), "visible_mean must hold means"),
-        (([[1.0]], [0], [0], [0.5, 0.5]), r"visible_mean must have shape \(1,\)"),
     ],
 )
 def test_bad_parameters(arguments, message):
@@ -432,12 +289,6 @@ def test_samples_of_a_large_model_come_from_tempered_chains():
     np.testing.assert_array_equal(drawn, model.sample(1000, random_state=1))
 
 
-@pytest.mark.parametrize("n_samples", [0, -1, 2.5])
-def test_bad_numbers_of_samples(n_samples):
-    with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
-        small_model().sample(n_samples)
-
-
 # ---- input
 @pytest.mark.parametrize("X", [np.full((3, 5), 0.5), np.full((3, 5), 2.0), -np.ones((3, 5))])
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
@@ -455,61 +306,6 @@ def test_rows_that_are_not_binary_have_no_likelihood(X, convert):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.transform(convert(X))
-
-
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
-def test_on_nonconvergence_governs_rows_that_are_not_binary(convert, caplog):
-    model, X = small_model(), states(5)
-    expected = model.score_samples(X)
-    X[3, 1], X[7] = 0.5, 2.0
-    message = "2 of 32 rows of X have no likelihood: they hold values other than 0 and 1"
-    good = ~np.isin(np.arange(32), [3, 7])
-    with pytest.warns(ConvergenceWarning, match=message) as caught:
-        values = model.score_samples(convert(X))
-    assert caught[0].filename == __file__
-    assert np.all(np.isfinite(values))
-    np.testing.assert_allclose(values[good], expected[good], rtol=1e-12)
-    assert not caplog.records
-    model.set_params(on_nonconvergence="nan")
-    values = model.score_samples(convert(X))
-    np.testing.assert_array_equal(np.isnan(values), ~good)
-    np.testing.assert_allclose(values[good], expected[good], rtol=1e-12)
-    assert [(record.name, record.levelname) for record in caplog.records] == [("sklpf", "WARNING")]
-    assert message in caplog.text
-    assert np.isnan(model.score(convert(X)))
-    assert np.isnan(model.score_interval(convert(X)).mean)
-    assert np.isfinite(model.score(convert(X)[good]))
-    model.set_params(on_nonconvergence="raise")
-    for method in (model.score, model.score_samples, model.score_interval):
-        with pytest.raises(RuntimeError, match=message):
-            method(convert(X))
-        method(convert(X)[good])
-
-
-def test_a_log_z_that_is_not_trusted_and_rows_without_likelihood_are_both_reported():
-    model, X = small_model(partition_estimator=Known(converged=False)), np.full((2, 5), 0.5)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.score(X)
-    texts = [str(warning.message) for warning in caught]
-    assert any("log Z is not to be trusted" in text for text in texts)
-    assert any("have no likelihood" in text for text in texts)
-
-
-@pytest.mark.parametrize(
-    "method", ["score", "score_samples", "score_interval", "pseudo_log_likelihood", "transform"]
-)
-def test_bad_rows(method):
-    call = getattr(small_model(), method)
-    for X, message in (
-        (np.full((2, 5), np.nan), "NaN"),
-        (np.full((2, 5), np.inf), "infinity"),
-        (np.zeros((2, 4)), "4 features"),
-        (np.zeros((0, 5)), "0 sample"),
-        (np.zeros(5), "2D array"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call(X)
 
 
 def test_a_number_that_is_no_estimate_is_not_trusted_as_a_score():

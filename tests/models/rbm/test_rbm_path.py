@@ -1,13 +1,15 @@
 """RBMPath against brute force in float64, and its compiled programs against the plain loops."""
 
-import copy
 import itertools
-import pickle
 
 import numba
 import numpy as np
 import pytest
-from fused_programs import assert_derivatives_equal_finite_differences
+from fused_programs import (
+    assert_derivatives_equal_finite_differences,
+    assert_exchange_equals_the_loop,
+    assert_tempering_equals_the_loop,
+)
 from known_problems import enumerate_log_partition
 from scipy.special import expit, logsumexp
 
@@ -102,13 +104,6 @@ def test_log_f_equals_the_formula(n_visible, n_hidden, weights):
     )
 
 
-def test_log_f_of_more_hidden_units_than_a_product_can_hold():
-    path = make_path(3, 2000, scale=0.01)
-    state = path.sample_base(2, STREAM)
-    expected = [reference_log_f(path, state.v, state.h, beta) for beta in path.ladder]
-    np.testing.assert_allclose(path.log_f_ladder(state).T, expected, rtol=1e-6)
-
-
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
 @pytest.mark.parametrize(("n_visible", "n_hidden"), [(1, 1), (6, 4), (4, 6)])
 def test_enumeration_equals_brute_force_at_every_level_and_the_base_is_normalised(
@@ -121,14 +116,6 @@ def test_enumeration_equals_brute_force_at_every_level_and_the_base_is_normalise
         )
     assert path.ladder[0] == 0
     assert brute_force_log_partition(path, 0.0) == pytest.approx(0, abs=1e-12)
-
-
-def test_joint_and_marginal_paths_have_the_same_log_partition_curve():
-    joint, marginal = make_path(5, 4, "joint"), make_path(5, 4, "marginal")
-    for beta in (0.0, 0.4, 1.0):
-        assert brute_force_log_partition(joint, beta) == pytest.approx(
-            brute_force_log_partition(marginal, beta)
-        )
 
 
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
@@ -209,27 +196,6 @@ def test_cached_fields_do_not_drift(weights):
         np.testing.assert_allclose(cached, exact, rtol=0, atol=2e-4)
 
 
-def test_sample_base_has_the_declared_means():
-    path = make_path(12, 7, "joint")
-    n = 20_000
-    state = path.sample_base(n, STREAM)
-    for units, mean in ((state.v, expit(path.base_logit)), (state.h, np.full(7, 0.5))):
-        z = (units.mean(axis=0) - mean) / np.sqrt(mean * (1 - mean) / n)
-        assert np.abs(z).max() < 5  # 19 tests: false alarm 1.1e-5
-
-
-def test_complete_draws_hidden_units_given_visible_ones():
-    path = make_path(6, 4, "joint")
-    v = np.tile([[1, 0, 1, 1, 0, 0]], (20_000, 1))
-    state = path.complete(path.state_from_rows(v), 3, STREAM)
-    mean = expit(path.ladder[3] * (path.intercept_hidden + v[0] @ path.components.T))
-    z = (state.h.mean(axis=0) - mean) / np.sqrt(mean * (1 - mean) / len(v))
-    assert np.abs(z).max() < 5  # 4 tests: false alarm 2.3e-6
-    np.testing.assert_array_equal(state.v, v)
-    for cached, exact in fields(path, state):
-        np.testing.assert_allclose(cached, exact, atol=1e-4)
-
-
 # ---- log f_new - log f_old of the fused programs
 @numba.njit(**OPTIONS)  # not cached: numba's cache does not see changes of called functions
 def _log_ratio(model, state, old, new):
@@ -245,9 +211,9 @@ def log_ratio(fields, old, new):
     return _log_ratio(parameters, state, old, new)
 
 
-@pytest.mark.parametrize("n", [1, 7, 8, 9, 16, 31, 33, 500, 513, 1025, 70_000])
-@pytest.mark.parametrize("size", [1e-3, 1.0, 30.0, 1e4, 1e30])
-@pytest.mark.parametrize(("old", "new"), [(0.0, 1.0), (1.0, 0.0), (0.3, 0.301), (1e-6, 0.0)])
+@pytest.mark.parametrize("n", [1, 7, 8, 33, 513, 70_000])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e4, 1e30])
+@pytest.mark.parametrize(("old", "new"), [(0.0, 1.0), (0.3, 0.301), (1e-6, 0.0)])
 def test_log_ratio_equals_float64(n, size, old, new):
     fields = (size * np.random.default_rng(n).normal(size=n)).astype(np.float32)
     new32, old32 = float(np.float32(new)), float(np.float32(old))
@@ -295,44 +261,12 @@ def test_fused_annealing_equals_the_loop(n_visible, n_hidden, weights, reverse):
 
 
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
-@pytest.mark.parametrize("n_levels", [2, 5, 6])
-def test_fused_exchange_equals_the_loop(weights, n_levels):
-    path = make_path(20, 9, weights, scale=0.3, ladder=np.linspace(0, 1, n_levels))
-    n = 3 * n_levels
-    state = path.sample_base(n, STREAM.at(0))
-    levels = np.tile(np.arange(n_levels), 3)
-    shift = np.linspace(-1, 1, n_levels - 1)
-    arguments = (
-        Chains(state, (), levels),
-        np.zeros(n, dtype=np.int64),
-        shift,
-        301,
-        STREAM.at(3),
-    )
-    fused = _programs.exchange(path, Gibbs(), *arguments, stride=7)
-    looped = _plain.exchange(path, Gibbs(), *arguments, stride=7)
-    kept = fused.sums
-    assert_states_equal(fused.chains.state, looped.chains.state)
-    np.testing.assert_array_equal(fused.chains.levels, looped.chains.levels)
-    np.testing.assert_array_equal(fused.ends, looped.ends)
-    np.testing.assert_array_equal(fused.trips, looped.trips)
-    # float32 in every log ratio
-    np.testing.assert_allclose(kept.pairs, looped.sums.pairs, rtol=5e-7 * np.sqrt(9))
-    np.testing.assert_allclose(kept.levels, looped.sums.levels, rtol=1e-6)
-    np.testing.assert_array_equal(kept.levels[..., 0], 75)  # steps 4, 8, …, 300 of 3 to 303
-    np.testing.assert_allclose(kept.summaries, looped.sums.summaries, rtol=1e-6)
-    assert kept.summaries.shape == (3, 2, 9)
-    np.testing.assert_allclose(kept.vectors, looped.sums.vectors, rtol=1e-12)
-    np.testing.assert_allclose(kept.slopes, looped.sums.slopes, rtol=1e-6)  # float32 sums
-    np.testing.assert_array_equal(kept.vector_levels, looped.sums.vector_levels)
-    # steps 7, 14, …, 301 of 3 to 303
-    assert kept.vectors.shape == kept.slopes.shape == (43, n, n_levels)
-    assert np.all(kept.slopes == kept.slopes[..., :1]) == (weights == "joint")
-    assert fused.trips.min() > 0  # the comparison saw round trips
-    assert not np.array_equal(fused.chains.levels, levels)
-    np.testing.assert_array_equal(
-        np.sort(fused.chains.levels.reshape(3, -1), axis=1), levels.reshape(3, -1)
-    )
+def test_fused_exchange_and_tempering_equal_the_loops(weights):
+    """Every log ratio is a float32."""
+    path = make_path(20, 9, weights, scale=0.3, ladder=np.linspace(0, 1, 4))
+    assert_exchange_equals_the_loop(path, rtol=2e-6)
+    for sweeps_per_redraw, stride in ((1, 1), (3, 4)):
+        assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride, rtol=2e-6)
 
 
 def test_exchange_with_huge_log_ratios_stays_finite():
@@ -352,42 +286,6 @@ def test_exchange_with_huge_log_ratios_stays_finite():
     )
 
 
-@pytest.mark.parametrize("weights", ["marginal", "joint"])
-@pytest.mark.parametrize(("n_redraws", "sweeps_per_redraw", "stride"), [(40, 1, 1), (31, 3, 4)])
-def test_fused_tempering_equals_the_loop(weights, n_redraws, sweeps_per_redraw, stride):
-    path = make_path(30, 12, weights, scale=0.3, ladder=np.linspace(0, 1, 20))
-    n = 8
-    prior = np.random.default_rng(0).normal(size=20) - [
-        enumerate_log_partition(path, k) for k in range(20)
-    ]
-    arguments = (
-        Chains(path.sample_base(n, STREAM.at(0)), (), np.zeros(n, dtype=np.int64)),
-        prior,
-        n_redraws,
-        sweeps_per_redraw,
-        stride,
-        STREAM,
-    )
-    fused = _programs.temper(path, Gibbs(), *arguments)
-    looped = _plain.temper(path, Gibbs(), *arguments)
-    kept = fused.sums
-    assert_states_equal(fused.chains.state, looped.chains.state)
-    np.testing.assert_array_equal(fused.chains.levels, looped.chains.levels)
-    np.testing.assert_allclose(fused.log_q_sums, looped.log_q_sums, rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(fused.counts, looped.counts)
-    np.testing.assert_allclose(kept.levels, looped.sums.levels, rtol=1e-6)
-    assert kept.levels[..., 0].sum() == n * n_redraws
-    np.testing.assert_allclose(kept.vectors, looped.sums.vectors, rtol=1e-12)
-    np.testing.assert_array_equal(kept.vector_levels, looped.sums.vector_levels)
-    np.testing.assert_allclose(kept.slopes, looped.sums.slopes, rtol=1e-6)  # float32 sums
-    # float32 in every log ratio
-    np.testing.assert_allclose(kept.pairs, looped.sums.pairs, rtol=1e-6)
-    np.testing.assert_allclose(kept.summaries, looped.sums.summaries, rtol=1e-5)
-    assert kept.vectors.shape == (-(-n_redraws // stride), n, 20)
-    assert np.all(fused.counts.sum(axis=1) == n_redraws)
-    assert len(np.unique(fused.chains.levels)) > 1
-
-
 def test_tempering_keeps_tiny_level_probabilities():
     path = make_path(30, 12, scale=3.0, ladder=[0.0, 1.0])
     levels, log_prior = np.zeros(2, dtype=np.int64), np.array([0.0, -1000.0])
@@ -405,35 +303,16 @@ def test_keeps_the_contract_of_a_path(weights):
     check_path(make_path(30, 12, weights))
 
 
-def test_pickle_and_copies_leave_out_the_packed_weights():
-    path = make_path(30, 12)
-    state = path.sample_base(3, STREAM)
-    copied = pickle.loads(pickle.dumps(path))
-    assert "_pack_kept" in path.__dict__
-    assert "_pack_kept" not in copied.__dict__
-    assert not copied.ladder.flags.writeable
-    np.testing.assert_array_equal(copied.log_f_ladder(state), path.log_f_ladder(state))
-    np.testing.assert_array_equal(copy.deepcopy(path).log_f_ladder(state), path.log_f_ladder(state))
-
-
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
         ("components", np.zeros(3), "components must have the shape"),
-        ("components", np.zeros((0, 3)), "components must have the shape"),
         ("components", np.full((2, 3), np.nan), "components must be finite"),
         ("intercept_visible", np.zeros(2), r"intercept_visible must have the shape \(3,\)"),
-        ("intercept_hidden", np.zeros(3), r"intercept_hidden must have the shape \(2,\)"),
         ("intercept_hidden", [0, np.inf], "intercept_hidden must be finite"),
         ("base_mean", [0.5, 0.5], r"base_mean must have the shape \(3,\)"),
         ("base_mean", [0, 0.5, 0.5], "base_mean must lie strictly between 0 and 1"),
-        ("base_mean", [1, 0.5, 0.5], "base_mean must lie strictly between 0 and 1"),
-        ("base_mean", [np.nan, 0.5, 0.5], "base_mean must lie strictly between 0 and 1"),
         ("weights", "both", "weights must be"),
-        ("ladder", [0.0], "ladder must be a sequence of at least 2"),
-        ("ladder", [0.0, 2.0], r"ladder must hold inverse temperatures in \[0, 1\]"),
-        ("ladder", [0.0, np.nan], r"ladder must hold inverse temperatures in \[0, 1\]"),
-        ("ladder", [0.0, 0.5, 0.5], "ladder must be strictly increasing"),
     ],
 )
 def test_rejects_what_it_cannot_use(name, value, message):
@@ -445,11 +324,3 @@ def test_rejects_what_it_cannot_use(name, value, message):
     }
     with pytest.raises(ValueError, match=message):
         RBMPath(**{**arguments, name: value})
-
-
-@pytest.mark.parametrize(
-    "v", [np.zeros(3), np.zeros((2, 4)), [[0, 1, 2]], [[0, 0.5, 1]], [[0, np.nan, 1]]]
-)
-def test_rejects_rows_that_are_not_visible_states(v):
-    with pytest.raises(ValueError, match="visible rows must"):
-        RBMPath(np.zeros((2, 3)), np.zeros(3), np.zeros(2), np.full(3, 0.5)).state_from_rows(v)

@@ -7,7 +7,6 @@ import itertools
 
 import numpy as np
 import pytest
-from convergence import quietly
 from fused_programs import (
     assert_annealing_equals_the_loop,
     assert_derivatives_equal_finite_differences,
@@ -18,8 +17,7 @@ from scipy.stats import t as student_t
 
 from sklpf import BernoulliRBM, Exact, ParallelTempering
 from sklpf.models import RBMPath
-from sklpf.models.rbm._ratio_path import EndParameters, RBMRatioPath, align, match_units
-from sklpf.paths import Stream, stream_key
+from sklpf.models.rbm._ratio_path import EndParameters, RBMRatioPath
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
@@ -96,59 +94,6 @@ def test_kernels_do_what_the_plain_loops_do():
     assert_exchange_equals_the_loop(path)
 
 
-def test_ends_are_renewed_by_the_ladders_own_draws():
-    a, b, _ = make_path()
-    draws = np.repeat(np.eye(6)[:3, np.newaxis], 4, axis=1)  # unit i is on in all draws of ladder i
-    path = RBMRatioPath(a, b, draws, 1 - draws, LADDER)
-    for ladder in range(3):
-        stream = Stream(stream_key(0), chain=4 * ladder)
-        state = path.sample_base(4, stream)
-        np.testing.assert_array_equal(state.v, draws[ladder])
-        state = path.gibbs(
-            path.state_from_rows(np.zeros((4, 6)), state.ladder),
-            np.array([0, 1, 2, 3]),
-            stream.at(8),
-        )
-        np.testing.assert_array_equal(state.v[[0, 3]], [draws[ladder, 0], 1 - draws[ladder, 0]])
-        kept = path.gibbs(state, np.array([0, 1, 2, 3]), stream.at(9))
-        assert kept.v[0].sum() != 1 or kept.v[3].sum() != 5  # an ordinary sweep
-
-
-def test_draws_that_differ_between_ladders_are_doubted():
-    a, b, path = make_path(n_draws=500)
-    assert path.draw_alarms == ()
-    stuck = np.repeat(np.eye(6)[:3, np.newaxis], 500, axis=1)
-    (alarm,) = RBMRatioPath(a, b, path.draws[0], stuck).draw_alarms
-    assert "draws of the second model differ between ladders" in alarm
-
-
-# ---- units that do the same
-def test_permuted_units_are_matched():
-    rng = np.random.default_rng(0)
-    weights, order = rng.normal(size=(8, 20)), rng.permutation(8)
-    pairs = match_units(
-        weights, weights[order] + rng.normal(scale=0.1, size=(8, 20)), np.full(20, 0.2)
-    )
-    np.testing.assert_array_equal(order[pairs[:, 1]], pairs[:, 0])
-    assert len(pairs) == 8
-    assert len(match_units(weights, -weights, np.full(20, 0.2))) < 8
-
-
-def test_units_of_one_model_alone_get_a_counterpart_of_zeros():
-    rng = np.random.default_rng(0)
-    a, b = random_parameters(rng, 2), random_parameters(rng, 3)
-    weights, hidden = align(a, b, np.array([[1, 2]]))
-    np.testing.assert_array_equal(
-        weights[0], [a.weights[1], a.weights[0], np.zeros(6), np.zeros(6)]
-    )
-    np.testing.assert_array_equal(
-        weights[1], [b.weights[2], np.zeros(6), b.weights[0], b.weights[1]]
-    )
-    np.testing.assert_array_equal(
-        hidden, [[a.hidden[1], a.hidden[0], 0, 0], [b.hidden[2], 0, b.hidden[0], b.hidden[1]]]
-    )
-
-
 # ---- the log ratio
 def models(scale, n_a=4, n_b=6, seed=0):
     """Two models of 12 visible units; where they share hidden units, these differ by a tenth."""
@@ -166,8 +111,9 @@ def models(scale, n_a=4, n_b=6, seed=0):
     )
 
 
-@pytest.mark.parametrize("scale", [0.5, 2.0])
-@pytest.mark.parametrize("tempered", [False, True])
+@pytest.mark.parametrize(
+    ("scale", "tempered"), [(0.5, True), pytest.param(2.0, False, marks=pytest.mark.large)]
+)
 def test_ratio_of_enumerable_models(scale, tempered):
     a, b = models(scale)
     truth = b.estimate_log_partition().log_partition_ - a.estimate_log_partition().log_partition_
@@ -182,21 +128,6 @@ def test_ratio_of_enumerable_models(scale, tempered):
     assert result.std_error < 0.1
 
 
-def test_the_interval_covers():
-    a, b = models(1.0)
-    truth = b.estimate_log_partition().log_partition_ - a.estimate_log_partition().log_partition_
-    covered = 0
-    for seed in range(30):
-        a._partition_seed = seed  # other draws
-        low, high = (
-            ParallelTempering(n_sweeps=256, random_state=seed)
-            .fit(a._ratio_path(b))
-            .log_partition_interval_
-        )
-        covered += low <= truth <= high
-    assert covered >= 23  # Binomial(30, 0.95): fewer with probability 8e-5
-
-
 def test_a_model_against_itself_has_no_error():
     a = models(1.0)[0]
     result = (
@@ -206,6 +137,7 @@ def test_a_model_against_itself_has_no_error():
     assert result.std_error == pytest.approx(0, abs=1e-5)
 
 
+@pytest.mark.large
 def test_draws_of_a_model_cover_a_region_that_their_first_run_has_missed(monkeypatch):
     """Two units more open regions of 15 % each, which tempering from the means of the smaller model
     does not find: the ratio of both models was 1 then, and is e^.36.
@@ -243,20 +175,3 @@ def test_draws_of_a_model_cover_a_region_that_their_first_run_has_missed(monkeyp
     # Where a second run misses them as well there is no path.
     monkeypatch.setattr(RBMPath, "with_regions", lambda path, regions: path)
     assert smaller._ratio_path(larger) is None
-
-
-def test_jobs_do_not_change_the_bits():
-    a, b = models(1.0)
-    path = a._ratio_path(b)
-    np.testing.assert_array_equal(path.draws, a._ratio_path(b).draws)
-    one, two = (
-        quietly(ParallelTempering(n_sweeps=128, random_state=0, n_jobs=n), path) for n in (1, 2)
-    )
-    assert one.log_partition_ == two.log_partition_
-
-
-def test_there_is_no_path_between_models_of_different_units():
-    a, b = models(1.0)
-    other = BernoulliRBM.from_parameters(np.zeros((2, 3)), np.zeros(3), np.zeros(2))
-    assert a._ratio_path(other) is None
-    assert a._ratio_path(object()) is None

@@ -2,8 +2,6 @@
 depend on.
 """
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,8 +12,6 @@ from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
 from sklpf import BernoulliRBM
-from sklpf.models.rbm.learning import _contrastive_divergence as _rbm_trainer
-from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 
 DIGITS = load_digits().data / 16
 BINARY = (DIGITS > 0.5).astype(np.float64)
@@ -54,7 +50,7 @@ def weights_of(model):
 
 @pytest.mark.parametrize(
     ("n_features", "n_components"),
-    [(1, 1), (1, 40), (40, 1), (5, 3), (16, 16), (37, 130), (65, 64)],
+    [(1, 1), (5, 3), (37, 130), (65, 64)],
 )
 @pytest.mark.parametrize("kind", ["binary", "real", "sparse"])
 def test_a_step_is_scikit_learns(n_features, n_components, kind):
@@ -87,34 +83,6 @@ def test_weight_decay_shrinks_the_weights_and_not_the_biases():
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=3e-6)
 
 
-def test_weight_decay_helps_a_model_that_overfits():
-    """By 1.7 nats a row here, where log Z is enumerated."""
-    rows = BINARY[:150]
-    scores = [
-        BernoulliRBM(16, learning_rate=0.05, n_iter=600, weight_decay=decay, random_state=0)
-        .set_params(average=True)
-        .fit(rows)
-        .score(BINARY[1000:])
-        for decay in (0.0, 0.01)
-    ]
-    assert scores[1] > scores[0] + 1
-
-
-def test_a_pass_makes_a_step_for_every_batch_and_a_shorter_last_one():
-    model, rng = start(n_features=70, n_components=33, n_chains=10)
-    X = (rng.random((47, 70)) < 0.3).astype(float)
-    expected = weights_of(model)
-    for _ in range(2):
-        for first in range(0, 47, 10):
-            expected = step_in_numpy(*expected, X[first : first + 10], 10, 0.3)
-    trainer = Trainer(model, X, 10, np.random.RandomState(0))
-    trainer.run()
-    trainer.run()
-    trainer.store(model)
-    for ours, wanted in zip(weights_of(model), expected):
-        np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=2e-5)
-
-
 def test_chains_are_drawn_from_their_distribution():
     n_chains = 4000
     model, rng = start(n_features=20, n_components=30, n_chains=n_chains)
@@ -144,11 +112,10 @@ def test_chains_are_drawn_from_their_distribution():
     assert np.all(np.abs(z) < 4.5)  # 20 numbers: false alarm 1.4e-4
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_held_out_log_likelihood_is_scikit_learns(dtype):
-    train, test = BINARY[:1200].astype(dtype), BINARY[1200:]
+def test_held_out_log_likelihood_is_scikit_learns():
+    train, test = BINARY[:1200], BINARY[1200:]
     ours, theirs = [], []
-    for seed in range(8):
+    for seed in range(6):
         options = {"n_components": 12, "batch_size": 50, "n_iter": 20, "random_state": seed}
         model = BernoulliRBM(**options).fit(train)
         peer = neural_network.BernoulliRBM(**options).fit(train)
@@ -156,24 +123,9 @@ def test_held_out_log_likelihood_is_scikit_learns(dtype):
         theirs.append(
             BernoulliRBM.from_parameters(*weights_of(peer), model.visible_mean_).score(test)
         )
-    # Welch's t of 8 against 8 training runs: false alarm 1e-3
+    # Welch's t of 6 against 6 training runs: false alarm 1e-3
     assert ttest_ind(ours, theirs, equal_var=False).pvalue > 1e-3
     assert np.mean(ours) > -26  # independent pixels: -29.9
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_dtype_is_kept(dtype):
-    X = BINARY[:50].astype(dtype)
-    model = BernoulliRBM(4, n_iter=1, random_state=0).fit(X)
-    arrays = (
-        *weights_of(model),
-        model.h_samples_,
-        model.transform(X),
-        model.sample(3, random_state=0),
-    )
-    assert {array.dtype for array in arrays} == {np.dtype(dtype)}
-    assert BernoulliRBM(4, random_state=0).partial_fit(X).components_.dtype == dtype
-    assert model.score_samples(X).dtype == np.float64
 
 
 def fitted(X, **options):
@@ -191,7 +143,7 @@ def assert_same_bits(model, other):
         np.testing.assert_array_equal(getattr(model, name), getattr(other, name))
 
 
-def test_bits_depend_on_the_data_and_the_seed_alone(tmp_path, monkeypatch):
+def test_bits_depend_on_the_data_and_the_seed_alone(tmp_path):
     X = DIGITS[:203]
     reference = fitted(X)
     assert_same_bits(reference, fitted(X))
@@ -204,8 +156,6 @@ def test_bits_depend_on_the_data_and_the_seed_alone(tmp_path, monkeypatch):
     file[:] = X
     file.flush()
     assert_same_bits(reference, fitted(np.load(tmp_path / "X.npy", mmap_mode="r")))
-    monkeypatch.setattr(_rbm_trainer, "_VALUES_AT_ONCE", 64 * 25)  # 2 batches of 10 at a time
-    assert_same_bits(reference, fitted(X))
     assert np.any(
         reference.components_ != BernoulliRBM(20, n_iter=3, random_state=4).fit(X).components_
     )
@@ -223,56 +173,6 @@ def test_sparse_rows_in_any_form():
     assert_same_bits(fitted(doubled), fitted(X))
     assert_same_bits(fitted(zeros), fitted(zeros.toarray()))
     np.testing.assert_array_equal(doubled.data, 0.5)  # the caller's matrix is left as it was
-
-
-def test_training_never_writes_to_the_data():
-    X = BINARY[:60].copy()
-    X.setflags(write=False)
-    csr = sp.csr_matrix(X)
-    for array in (csr.data, csr.indices, csr.indptr):
-        array.setflags(write=False)
-    assert_same_bits(fitted(X), fitted(csr))
-
-
-def test_partial_fit_goes_on_and_returns_self():
-    model = BernoulliRBM(6, batch_size=5, random_state=0)
-    assert model.partial_fit(BINARY[:30]) is model
-    first = model.components_.copy()
-    assert model.h_samples_.shape == (5, 6)
-    model.partial_fit(BINARY[30:70])
-    assert np.any(model.components_ != first)
-    np.testing.assert_allclose(model.visible_mean_, (BINARY[:70].sum(axis=0) + 1) / 72, rtol=1e-12)
-    again = (
-        BernoulliRBM(6, batch_size=5, random_state=0)
-        .partial_fit(BINARY[:30])
-        .partial_fit(BINARY[30:70])
-    )
-    assert_same_bits(model, again)
-
-
-def test_weights_begin_as_scikit_learns():
-    options = {"n_components": 7, "n_iter": 0, "random_state": 5}
-    ours, theirs = (
-        BernoulliRBM(**options).fit(BINARY),
-        neural_network.BernoulliRBM(**options).fit(BINARY),
-    )
-    np.testing.assert_allclose(
-        ours.components_, theirs.components_, rtol=1e-7
-    )  # ours are rounded to float32
-    np.testing.assert_array_equal(ours.h_samples_, theirs.h_samples_)
-
-
-def test_verbose_says_a_pseudo_likelihood_after_the_first_and_last_pass(capsys):
-    quiet = fitted(BINARY[:100])
-    expected = quiet.pseudo_log_likelihood(
-        BINARY[:100]
-    ).mean()  # also compiles it, of which verbose would tell
-    assert capsys.readouterr().out == ""
-    loud = fitted(BINARY[:100], verbose=1)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("[BernoulliRBM] pass 1 of 3, ")
-    assert lines[-1].startswith(f"[BernoulliRBM] pass 3 of 3, pseudo-likelihood = {expected:.2f}, ")
-    assert_same_bits(quiet, loud)
 
 
 @pytest.mark.parametrize(
@@ -329,90 +229,16 @@ def rising(n, power):
     return weights
 
 
-def test_an_average_changes_no_number_of_training():
-    X = BINARY[:203]
-    plain = BernoulliRBM(20, n_iter=3, random_state=3).fit(X)
-    averaged = BernoulliRBM(20, n_iter=3, random_state=3, average=True).fit(X)
-    np.testing.assert_array_equal(plain.h_samples_, averaged.h_samples_)
-    assert np.abs(plain.components_ - averaged.components_).max() > 1e-3
-    averaged.set_params(average=False).partial_fit(
-        X[:10]
-    )  # goes on from the last weights, as the plain model does
-    plain.partial_fit(X[:10])
-    # partial_fit draws a new key from the generator, which is the same for both
-    np.testing.assert_array_equal(plain.components_, averaged.components_)
-
-
-def test_partial_fit_goes_on_from_the_last_weights_after_pickling():
-    X = BINARY[:40]
-    model = BernoulliRBM(4, batch_size=20, average=True, random_state=0)
-    stored = BernoulliRBM(4, batch_size=20, average=True, random_state=0)
-    for first in range(0, 40, 20):
-        model.partial_fit(X[first : first + 20])
-        stored = pickle.loads(pickle.dumps(stored.partial_fit(X[first : first + 20])))
-    for ours, expected in zip(weights_of(stored), weights_of(model)):
-        np.testing.assert_array_equal(ours, expected)
-
-
-def test_a_linear_schedule_ends_at_zero():
-    X = BINARY[:50]
-    model, rng = start(n_features=64, n_components=7, n_chains=10)
-    model.set_params(learning_rate_schedule="linear")
-    expected = weights_of(model)
-    for update in range(6):  # two passes of three batches
-        rows = X[[slice(0, 20), slice(20, 40), slice(40, 50)][update % 3]]
-        rate = 0.3 * (1 - update / 6)
-        # the chains' sum is divided by the rows of the batch, whatever their number
-        expected = step_in_numpy(*expected, rows, 10, rate)
-    trainer = Trainer(model, X, 20, np.random.RandomState(0), n_passes=2)
-    trainer.run()
-    trainer.run()
-    trainer.store(model)
-    for ours, wanted in zip(weights_of(model), expected):
-        np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=2e-5)
-
-
-def test_given_chains_balance_a_batch_of_any_size():
-    model, rng = start(n_features=30, n_components=7, n_chains=10)
-    model.set_params(n_chains=40)
-    model.h_samples_ = np.zeros((40, 7))
-    X = (rng.random((13, 30)) < 0.3).astype(float)
-    before = weights_of(model)
-    # as many rows as chains weigh as much as 13: step_in_numpy divides both sums by 13
-    expected = step_in_numpy(*before, X, 13, 0.3)
-    model.partial_fit(X)
-    for ours, wanted in zip(weights_of(model), expected):
-        np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=2e-5)
-    assert BernoulliRBM(3, n_chains=17, n_iter=1, random_state=0).fit(
-        BINARY[:30]
-    ).h_samples_.shape == (17, 3)
-
-
 def test_partial_fit_refuses_a_linear_schedule():
     model = BernoulliRBM(3, learning_rate_schedule="linear", random_state=0)
     with pytest.raises(ValueError, match='learning_rate_schedule="constant"'):
         model.partial_fit(BINARY[:10])
 
 
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({"average": -1}, "average"),
-        ({"average": 0.5}, "average"),
-        ({"learning_rate_schedule": "cosine"}, "learning_rate_schedule"),
-        ({"n_chains": 0}, "n_chains"),
-        ({"weight_decay": -0.1}, "weight_decay"),
-    ],
-)
-def test_options_of_training_are_checked(options, name):
-    with pytest.raises(ValueError, match=f"'{name}' parameter"):
-        BernoulliRBM(3, **options).fit(BINARY[:10])
-
-
 # ---- scatter between passes
 def test_scatter_is_that_of_the_log_likelihood():
     estimates, truths = [], []
-    for seed in range(10):
+    for seed in range(5):
         scores = []
         model = BernoulliRBM(12, learning_rate=0.1, n_iter=20, random_state=seed)
         model.fit(BINARY[:1000])
@@ -429,13 +255,6 @@ def test_scatter_is_that_of_the_log_likelihood():
     ratios = np.array(estimates) / truths
     assert 1 / 2 < np.median(ratios) < 2
     assert np.median(truths) > 0.1
-
-
-def test_scatter_is_small_where_weights_are_averaged():
-    X = sp.csr_matrix(BINARY)
-    jumping = BernoulliRBM(12, n_iter=20, random_state=0).fit(X)
-    averaged = BernoulliRBM(12, n_iter=20, average=True, random_state=0).fit(X)
-    assert averaged.log_likelihood_scatter_ < 0.1 * jumping.log_likelihood_scatter_
 
 
 def test_scatter_needs_three_passes_and_is_not_kept_by_partial_fit():
