@@ -106,6 +106,8 @@ def sweep():
             log_odds,
             2.0,
             np.ones(n),
+            1,
+            0.0,
         )
         kernel = best(lambda: update_activations(*arguments))  # noqa: B023
         plain = best(lambda: numpy_update(products, activations, gram, log_odds, 2.0))  # noqa: B023

@@ -24,7 +24,10 @@ from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
 from sklpf.models._validation import check_fitted, check_parameter, validate_rows
 from sklpf.models.factorial._path import FactorialPath
-from sklpf.models.factorial.learning._activation_search import search_activations
+from sklpf.models.factorial.learning._activation_search import (
+    search_activations,
+    settle_activations,
+)
 from sklpf.models.factorial.learning._coordinate_ascent import Trainer, Training, update
 from sklpf.models.factorial.learning._posterior import dense
 from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
@@ -32,9 +35,7 @@ from sklpf.models.scoring._scored import SCORING
 from sklpf.partition import PartitionEstimator
 
 _ROWS_AT_ONCE = 1024  # of transform
-# When the activations of a new row have stopped changing.
-_SETTLED = 1e-6
-_MAX_SETTLING = 1000
+_MAX_SETTLING = 1000  # updates of the activations of a new row
 
 
 class FactorialMixture(
@@ -445,12 +446,10 @@ class FactorialMixture(
 
 def _settle_rows(X, *, means, gram, probability, noise_variance):
     """Activations of some rows, (n, K): mean field, flips of components, and mean field again."""
-    from sklpf.models.factorial.learning._activation_kernels import settle_activations
-
     products = means @ dense(X).T
     terms = (gram, logit(probability), 0.5 / noise_variance)
     activations = np.tile(probability[:, None], X.shape[0])
-    settle_activations(products, activations, *terms, _SETTLED, _MAX_SETTLING)
-    search_activations(products, activations, *terms, forced=range(len(gram)))
-    settle_activations(products, activations, *terms, _SETTLED, _MAX_SETTLING)
+    settle_activations(products, activations, terms, _MAX_SETTLING)
+    search_activations(products, activations, terms, forced=range(len(gram)))
+    settle_activations(products, activations, terms, _MAX_SETTLING)
     return activations.T

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklpf._utils.numbers import as_float64, check_finite, check_scale
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import EnumerablePath
+from sklpf.models._latent_rows import check_components
 from sklpf.partition import AIS
 from sklpf.paths._base import check_ladder
 from sklpf.paths._kernel_path import read_only
@@ -99,8 +100,7 @@ class FactorialPath(EnumerablePath):
         activation_probability: ArrayLike,
         ladder: ArrayLike = (0.0, 1.0),
     ):
-        components = as_float64(components, "components", copy=True)
-        _check_components(components)
+        components = check_components(components)
         n_components, self.n_features = components.shape
         self.component_covariance = _check_covariance(component_covariance, n_components)
         self.noise_variance = check_scale(noise_variance, "noise_variance")
@@ -254,15 +254,6 @@ def quadratic_sums(matrix: NDArray, low: int, high: NDArray) -> NDArray[np.float
 
 
 # -- parameters
-def _check_components(components):
-    """Raise ValueError if the components are no finite matrix."""
-    if components.ndim != 2 or 0 in components.shape:
-        raise ValueError(
-            f"components must have the shape (n_components, n_features), got {components.shape}"
-        )
-    check_finite(components, "components")
-
-
 def _check_covariance(covariance, n_components):
     """Return a copy that is symmetric to the bit, or raise ValueError."""
     covariance = as_float64(covariance, "component_covariance", copy=True)

@@ -1,8 +1,12 @@
-"""Numba kernels for the posterior activations of the factorial mixture.
+"""Numba kernels for the posterior activations of the factorial mixture: coordinate ascent, and
+flips of one or two components of single rows.
 
-Arrays have components first, (K, n), and the kernels work on tiles of `_LANES` rows side by side:
-the components of a row must be updated in turn, but rows are independent, so that a tile fills the
-registers.
+In coordinate ascent arrays have components first, (K, n), and the kernels work on tiles of `_LANES`
+rows side by side: the components of a row must be updated in turn, but rows are independent, so
+that a tile fills the registers.
+
+Flips take activations z of 0 and 1, rows first, (n, K). Their energy is bias @ z - z @ coupling @ z
+/ 2, with a coupling of zero diagonal.
 """
 
 import math
@@ -13,6 +17,7 @@ from sklpf.kernels import exp64, inlined, njit
 from sklpf.kernels._vectors import load, multiply_add, store, zeros
 
 _LANES = 32
+_LEAST_GAIN = 1e-9  # nats
 _MOST_FACTORS = 256  # of a product of numbers in [1, 2]
 # Beyond, products with the smaller probability would be subnormal, which is slow
 _LARGEST_LOGIT = 300.0
@@ -115,8 +120,11 @@ def _store(tile, first, width, target):
 
 
 @njit
-def update_activations(products, activations, gram, log_odds, half_precision, inverse):
-    """Update all activations (K, n) once, in place; returns their entropy in nats.
+def update_activations(
+    products, activations, gram, log_odds, half_precision, inverse, max_iter, tol
+):
+    """Update the activations (K, n), in place, `max_iter` times, each row until none of its own
+    changes by more than `tol`; returns the entropy, in nats, of those that the last update moved.
 
     products (K, n) = means @ x.T, gram (K, K) contiguous, inverse (n,), half_precision = 1 / (2
     noise variance).
@@ -125,7 +133,7 @@ def update_activations(products, activations, gram, log_odds, half_precision, in
     fixed = np.empty((n_components, _LANES))
     tile = np.empty((n_components, _LANES))
     work = np.zeros(6 * _LANES)
-    entropy = 0.0
+    total = 0.0
     for first in range(0, n, _LANES):
         width = min(_LANES, n - first)
         _load(products, first, width, fixed)
@@ -133,29 +141,9 @@ def update_activations(products, activations, gram, log_odds, half_precision, in
         for lane in range(_LANES):
             work[_INVERSE + lane] = inverse[first + lane] if lane < width else 0.0
             work[_MOVING + lane] = 1.0 if lane < width else 0.0
-        entropy += _update_tile(fixed, tile, gram, log_odds, half_precision, work)
-        _store(tile, first, width, activations)
-    return entropy
-
-
-@njit
-def settle_activations(products, activations, gram, log_odds, half_precision, tol, max_iter):
-    """Update the activations (K, n), in place, each row until none of its own changes by more than
-    `tol`.
-    """
-    n_components, n = products.shape
-    fixed = np.empty((n_components, _LANES))
-    tile = np.empty((n_components, _LANES))
-    work = np.zeros(6 * _LANES)
-    work[_INVERSE : _INVERSE + _LANES] = 1.0
-    for first in range(0, n, _LANES):
-        width = min(_LANES, n - first)
-        _load(products, first, width, fixed)
-        _load(activations, first, width, tile)
-        for lane in range(_LANES):
-            work[_MOVING + lane] = 1.0 if lane < width else 0.0
+        entropy = 0.0
         for _ in range(max_iter):
-            _update_tile(fixed, tile, gram, log_odds, half_precision, work)
+            entropy = _update_tile(fixed, tile, gram, log_odds, half_precision, work)
             n_moving = 0
             for lane in range(width):
                 if work[_CHANGE + lane] <= tol:
@@ -164,4 +152,91 @@ def settle_activations(products, activations, gram, log_odds, half_precision, to
                     n_moving += 1
             if n_moving == 0:
                 break
+        total += entropy
         _store(tile, first, width, activations)
+    return total
+
+
+# ---- flips
+@inlined
+def _set_fields(bias, coupling, z, fields):
+    """fields_k = what the energy of z gains when component k goes from off to on."""
+    for k in range(len(z)):
+        field = bias[k]
+        for j in range(len(z)):
+            field -= coupling[k, j] * z[j]
+        fields[k] = field
+
+
+@inlined
+def _flip(coupling, z, fields, k):
+    """Flip unit k of a row, and move the fields of all units along."""
+    sign = 1.0 - 2.0 * z[k]
+    z[k] = 1 - z[k]
+    for j in range(len(z)):
+        fields[j] -= sign * coupling[k, j]
+
+
+@inlined
+def _climb(coupling, z, fields, sign, held):
+    """Make the best flip of one or two components until none gains; `held` (-1: none) stays.
+    Returns the gain.
+    """
+    total = 0.0
+    while True:
+        best = _LEAST_GAIN
+        first = -1
+        second = -1
+        for k in range(len(z)):
+            sign[k] = 1.0 - 2.0 * z[k]
+        for k in range(len(z)):
+            if k == held:
+                continue
+            own = sign[k] * fields[k]
+            if own > best:
+                best = own
+                first = k
+                second = -1
+            for j in range(k):
+                gain = own + sign[j] * (fields[j] - sign[k] * coupling[k, j])
+                if gain > best and j != held:
+                    best = gain
+                    first = k
+                    second = j
+        if first < 0:
+            return total
+        total += best
+        _flip(coupling, z, fields, first)
+        if second >= 0:
+            _flip(coupling, z, fields, second)
+
+
+@njit
+def climb_rows(bias, coupling, z):
+    """Raise the energy of all rows of z (n, K), uint8, in place."""
+    n, n_components = z.shape
+    fields = np.empty(n_components)
+    sign = np.empty(n_components)
+    for row in range(n):
+        _set_fields(bias[row], coupling, z[row], fields)
+        _climb(coupling, z[row], fields, sign, -1)
+
+
+@njit
+def force_component(bias, coupling, z, k, values):
+    """Set component k of all rows of z (n, K) to `values` (n,), in place, and let the others
+    follow.
+
+    Returns what the energy of every row gains, (n,); 0 where the component had the value.
+    """
+    n, n_components = z.shape
+    fields = np.empty(n_components)
+    sign = np.empty(n_components)
+    gains = np.zeros(n)
+    for row in range(n):
+        if z[row, k] != values[row]:
+            _set_fields(bias[row], coupling, z[row], fields)
+            gains[row] = (1.0 - 2.0 * z[row, k]) * fields[k]
+            _flip(coupling, z[row], fields, k)
+            gains[row] += _climb(coupling, z[row], fields, sign, k)
+    return gains

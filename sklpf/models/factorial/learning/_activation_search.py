@@ -44,7 +44,7 @@ class RowEnergy(NamedTuple):
         """Return z (n, K) with component k at `value` and the others where the energy then leads,
         and what it gains.
         """
-        from sklpf.models.factorial.learning._search_kernels import force_component
+        from sklpf.models.factorial.learning._activation_kernels import force_component
 
         z = z.copy()
         values = np.broadcast_to(np.asarray(value, dtype=np.uint8), len(z)).copy()
@@ -57,7 +57,7 @@ class RowEnergy(NamedTuple):
 
         Of many to be forced every row takes those whose own flips lose least.
         """
-        from sklpf.models.factorial.learning._search_kernels import climb_rows
+        from sklpf.models.factorial.learning._activation_kernels import climb_rows
 
         z = z.copy()
         climb_rows(self.bias, self.coupling, z)
@@ -76,15 +76,11 @@ class RowEnergy(NamedTuple):
         return [(k, np.flatnonzero(rows)) for k, rows in zip(forced, (losses <= most).T)]
 
 
-def search_activations(
-    products, active, gram, log_odds, half_precision, forced: Iterable[int] = ()
-) -> None:
+def search_activations(products, active, terms, forced: Iterable[int] = ()) -> None:
     """Replace activations (K, n), in place, of rows for which a search by flips finds some with a
-    higher bound.
+    higher bound; terms as in `RowEnergy.of`.
     """
-    from sklpf.models.factorial.learning._activation_kernels import settle_activations
-
-    energy = RowEnergy.of(products, gram, log_odds, half_precision)
+    energy = RowEnergy.of(products, *terms)
     before = np.ascontiguousarray(active.T > 0.5).astype(np.uint8)
     found = energy.searched(before, forced)
     rows = np.flatnonzero(np.any(found != before, axis=1))
@@ -93,7 +89,13 @@ def search_activations(
     energy = energy._replace(bias=energy.bias[rows])
     old = active[:, rows]
     new = np.ascontiguousarray(found[rows].T, dtype=np.float64)
-    own = np.ascontiguousarray(products[:, rows])
-    settle_activations(own, new, gram, log_odds, half_precision, _SETTLED, _MAX_SETTLING)
+    settle_activations(np.ascontiguousarray(products[:, rows]), new, terms, _MAX_SETTLING)
     better = energy.bounds(new.T) > energy.bounds(old.T)
     active[:, rows[better]] = new[:, better]
+
+
+def settle_activations(products, active, terms, max_iter: int) -> None:
+    """Update activations (K, n), in place, until those of a row no longer change, at T = 1."""
+    from sklpf.models.factorial.learning._activation_kernels import update_activations
+
+    update_activations(products, active, *terms, np.ones(active.shape[1]), max_iter, _SETTLED)

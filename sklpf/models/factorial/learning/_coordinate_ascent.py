@@ -41,14 +41,6 @@ class Training(NamedTuple):
     shown: tuple[NDArray, ...]  # the fitted attributes that they led to
 
 
-class Start(NamedTuple):
-    """Hyperparameters that a fit starts from."""
-
-    noise_variance: float
-    component_variance: float
-    activation_probability: NDArray[np.float64]  # (K,)
-
-
 class Trainer:
     """Fits of one model to X: `run` makes one start.
 
@@ -79,7 +71,9 @@ class Trainer:
             noise = self.variance / 2 or square or 1.0
         if components is None:
             components = (square or 1.0) / (model.n_components * float(np.mean(probability)))
-        self.start = Start(noise, components, np.broadcast_to(probability, model.n_components))
+        self.noise_variance = noise
+        self.component_variance = components
+        self.probability = np.broadcast_to(probability, model.n_components)
         self.temperature = None if model.tempering is None else self._highest_temperature()
 
     def run(self, rng) -> tuple[FactorialPosterior, list[Sweep]]:
@@ -93,12 +87,16 @@ class Trainer:
         """A start, its sweeps, its moves, and the sweeps after them."""
         model = self.model
         tol = model.tol * self.n
-        probability = self.start.activation_probability
-        activations = rng.uniform(size=(self.n, model.n_components)) < probability
+        activations = rng.uniform(size=(self.n, model.n_components)) < self.probability
         annealed = model.tempering == "annealed"
-        jitter = np.random.default_rng(draw_seed(rng)) if annealed else None
         posterior = FactorialPosterior(
-            self.X, activations, *self.start, **_options(model), jitter=jitter
+            self.X,
+            activations,
+            self.noise_variance,
+            self.component_variance,
+            self.probability,
+            jitter=np.random.default_rng(draw_seed(rng)) if annealed else None,
+            **_options(model),
         )
 
         def store(model):
@@ -135,12 +133,11 @@ class Trainer:
         if self.model.initial_temperature != "auto":
             return float(self.model.initial_temperature)
         with np.errstate(over="ignore", invalid="ignore"):
-            eigenvalues = (
-                leading_eigenvalues(self.X, self.model.n_components) / self.start.noise_variance
-            )
+            eigenvalues = leading_eigenvalues(self.X, self.model.n_components)
+            eigenvalues = eigenvalues / self.noise_variance
         if not np.all(np.isfinite(eigenvalues)):
             raise ValueError(_TOO_LARGE)
-        n_active = self.n * np.mean(self.start.activation_probability)  # rows a component
+        n_active = self.n * np.mean(self.probability)  # rows a component
         rows_per_feature = n_active / self.X.shape[1]
         return float(max(2.0, min(eigenvalues[0], eigenvalues[-1] * rows_per_feature)))
 
@@ -167,8 +164,14 @@ def update(model, X, activations) -> FactorialPosterior:
     """Return what another batch of a stream, with its activations (n, K), makes of a
     fitted model.
     """
-    start = Start(model.noise_variance_, model.component_variance_, model.activation_probability_)
-    posterior = FactorialPosterior(X, activations, *start, **_options(model))
+    posterior = FactorialPosterior(
+        X,
+        activations,
+        model.noise_variance_,
+        model.component_variance_,
+        model.activation_probability_,
+        **_options(model),
+    )
     statistics, shown = model._training
     now = fitted_values(model)
     if not same_values(shown, now):  # by the user

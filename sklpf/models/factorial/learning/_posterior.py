@@ -407,12 +407,9 @@ def _sweep_rows(part, *, means, terms, weighted, forced):
     x = dense(X)
     active = np.array(activations.T, order="C")
     products = means @ x.T
-    gram, log_odds, half_precision = terms
     if forced is not None:
-        search_activations(products, active, gram, log_odds, half_precision, forced)
-    entropy = update_activations(
-        products, active, gram, log_odds, half_precision, np.array(inverse)
-    )
+        search_activations(products, active, terms, forced)
+    entropy = update_activations(products, active, *terms, np.array(inverse), 1, 0.0)
     return active.T, *_sums(x, active, inverse if weighted else None), np.array(entropy)
 
 
