@@ -52,6 +52,7 @@ PACKAGES = [
     "paths",
     "programs",
     "reweighting",
+    "sampling",
     "testing",
     "training",
     "transitions",
