@@ -1,8 +1,9 @@
 """Latent Dirichlet allocation.
 
-Training reads in three files: `fit` in `_model`, which calls `learning/_variational_bayes` (passes
-over the documents), and the objective and the updates in `learning/_posterior`. Gibbs sampling is
-all in `learning/_gibbs`, and the likelihood of documents in `_path`.
+Training reads in three files: `fit` in `_model`, the passes that it makes in
+`learning/_variational_bayes`, the objective (`bound`) and the updates (`infer`, `update`) in
+`learning/_posterior`. Gibbs sampling is in `learning/_gibbs`, the likelihood of documents in
+`_path`.
 """
 
 from sklpf.models.lda._model import LatentDirichletAllocation

@@ -36,8 +36,8 @@ def _add(counts, g, z, i, n):
 
 
 @inlined
-def _draw(alpha, rows, word, counts, sums, bits, j, z, i):
-    """Draw the topics z[i] (n_particles,) of a token with row j of the bits, and count them.
+def _draw(alpha, rows, word, counts, sums, bits, z, i):
+    """Draw the topics z[i] (n_particles,) of a token with bits[i], and count them.
 
     Each of 16 particles at once, in proportion to (alpha + counts) * rows[word]. Sums never fall,
     so that no topic of weight 0 is drawn.
@@ -50,7 +50,7 @@ def _draw(alpha, rows, word, counts, sums, bits, j, z, i):
             total = total + weights * rows[word, k]
             store(sums, k * LANES, total)
         place = g * LANES
-        share = to_float32(load(bits, j * bits.shape[1] + place) >> 9) * _STEP + _HALF_STEP
+        share = to_float32(load(bits, i * bits.shape[1] + place) >> 9) * _STEP + _HALF_STEP
         threshold = share * total
         topics = zeros(z)
         for k in range(n_topics):
@@ -67,7 +67,7 @@ def _sweep(alpha, rows, words, n_tokens, z, counts, sums, bits):
     for i in range(n_tokens):
         for g in range(counts.shape[0]):
             _add(counts, g, z, i, np.float32(-1))
-        _draw(alpha, rows, words[i], counts, sums, bits, i, z, i)
+        _draw(alpha, rows, words[i], counts, sums, bits, z, i)
 
 
 @inner
@@ -277,12 +277,14 @@ def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_est
         chains_bits(new, (n_tokens + 3) // 4, own, _NEW)
         counts[:] = 0.0
         particle_weights[:] = 1.0
-        for i in range(n_tokens):
+        for i in range(n_tokens + 1):
             if i > 0 and stages[i] != stages[i - 1]:
                 total += _change_prior(particle_weights, counts, i, prior, priors[stages[i]], gains)
                 prior = priors[stages[i]]
                 alpha = prior.astype(np.float32)
                 urn = prior.sum()
+            if i == n_tokens:
+                break
             for _ in range(n_sweeps[i]):
                 step += 1
                 chains_bits(bits, (i + 3) // 4, Keys(own.key0, own.key1, own.chain, step), _Z)
@@ -296,11 +298,7 @@ def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_est
             if squares > 2.0:
                 random_bits(order, _ONE, own.key0, own.key1, i + 1, own.chain, _ORDER)
                 _resample(particle_weights, np.float64(uniform(order[0])), z, i, counts, copies)
-            _draw(alpha, rows, word, counts, sums, new, i, z, i)
-        if n_tokens > 0 and stages[n_tokens] != stages[n_tokens - 1]:
-            total += _change_prior(
-                particle_weights, counts, n_tokens, prior, priors[stages[n_tokens]], gains
-            )
+            _draw(alpha, rows, word, counts, sums, new, z, i)
         log_estimates[f] = total
         for c in range(n_particles):
             for k in range(n_topics):

@@ -286,7 +286,7 @@ class LDAPath(KernelPath):
         """Return the log of f at `level` summed over the assignments with equal counts, for all
         possible counts.
         """
-        from sklpf.models.lda._enumeration_kernels import log_weights_of_counts
+        from sklpf.models.lda._path_kernels import log_weights_of_counts
 
         n_tokens = int(self.n_tokens[0])
         out = np.empty(math.comb(n_tokens + len(self.doc_topic_prior) - 1, n_tokens))

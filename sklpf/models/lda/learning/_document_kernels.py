@@ -11,12 +11,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 
 from sklpf._utils.layout import LANES
 from sklpf.kernels import exp64, inlined, inner, njit
 from sklpf.kernels._vectors import flat
 from sklpf.models.lda._vector_kernels import FLUSH, add_four, digamma, exp_digamma, four_dots
-from sklpf.models.lda.learning._word_kernels import fill_powers
+from sklpf.models.lda.learning._word_kernels import document_terms, fill_powers
 
 _REGISTER = 8  # gamma and the like go eight at a time
 # topics: a document's matrix is turned at once, and one of more topics when half of them are left
@@ -33,6 +34,32 @@ _NEGLIGIBLE = 1e-6
 def _padded(n, multiple):
     """The next multiple."""
     return (n + multiple - 1) // multiple * multiple
+
+
+class Documents(NamedTuple):
+    """q(theta) q(z) of the documents of a batch, at inverse temperatures b.
+
+    rows are exp(b E log beta) of words, theta is exp(b E log theta).
+    """
+
+    words: np.ndarray  # (W,) the distinct words of the batch
+    local: np.ndarray  # (nnz,) which of them an entry is
+    counts: np.ndarray  # (nnz,) how often it occurs, above 0
+    indptr: np.ndarray  # (n + 1,) where documents begin
+    inverse: np.ndarray  # (1,) or (n,): b
+    own: bool  # whether each document has a b of its own
+    rows: np.ndarray  # (W, padded K); nothing where b differs between documents
+    log_rows: np.ndarray  # (W or 0, padded K) E log beta
+    gamma: np.ndarray  # (n, K)
+    theta: np.ndarray  # (n, padded K), 0 for topics that were dropped
+    ratios: np.ndarray  # (nnz,) b counts / sum_k theta rows
+    values: np.ndarray  # (n,) sum_v n_v log sum_k theta rows
+    joints: np.ndarray  # (n,) U, where it was asked for
+
+    def bound(self, alpha: np.ndarray) -> np.ndarray:
+        """Evidence lower bound of every document given q(beta), at its own temperature, in nats."""
+        terms = self.values + document_terms(alpha, self.gamma)
+        return terms + gammaln(alpha.sum()) - gammaln(alpha).sum()
 
 
 # ---- one document
@@ -115,43 +142,25 @@ def _explain_topics(scratch, n_left, width):
     scratch.norms[:width] = _EPSILON
     for j in range(0, n_left, 4):
         add_four(theta, matrix, starts, j, width, norms)
-    _divide(scratch.counts[:width], scratch.norms, scratch.ratios)
+    for i in range(width):
+        scratch.ratios[i] = scratch.counts[i] / scratch.norms[i]
     for j in range(0, n_left, 4):
         four_dots(ratios, matrix, starts, j, width, sums)
 
 
 @inner
-def _divide(numerator, denominator, out):
-    """out = numerator / denominator; vectorises."""
-    for i in range(numerator.shape[0]):
-        out[i] = numerator[i] / denominator[i]
-
-
-@inner
-def _weigh(gamma, total, theta):
-    """theta = exp(E log theta) for Dirichlet(gamma) with sum `total`."""
-    factor = 1.0 / exp_digamma(total)
-    for k in range(gamma.shape[0]):
-        value = exp_digamma(gamma[k]) * factor
-        theta[k] = value if value > FLUSH else 0.0
-
-
-@inner
-def _weigh_tempered(gamma, total, inverse, theta):
-    """theta = exp(inverse * E log theta)."""
+def _set_theta(gamma, total, inverse, theta):
+    """theta = exp(inverse * E log theta) for Dirichlet(gamma) with sum `total`."""
+    if inverse == 1.0 and total > _SMALL:
+        factor = 1.0 / exp_digamma(total)
+        for k in range(gamma.shape[0]):
+            value = exp_digamma(gamma[k]) * factor
+            theta[k] = value if value > FLUSH else 0.0
+        return
     offset = digamma(total)
     for k in range(gamma.shape[0]):
         value = exp64(inverse * (digamma(gamma[k]) - offset))
         theta[k] = value if value > FLUSH else 0.0
-
-
-@inlined
-def _set_theta(gamma, total, inverse, theta):
-    """theta = exp(inverse * E log theta), but for a factor."""
-    if inverse == 1.0 and total > _SMALL:
-        _weigh(gamma, total, theta)
-    else:
-        _weigh_tempered(gamma, total, inverse, theta)
 
 
 @inner
@@ -282,71 +291,53 @@ def _settle(scratch, rows, gamma, n_words, inverse, tolerance, max_iter, thresho
 
 
 @njit
-def infer(
-    words,
-    counts,
-    indptr,
-    rows,
-    log_rows,
-    inverse,
-    local,
-    alpha,
-    gamma,
-    theta,
-    ratios,
-    values,
-    joints,
-    tolerance,
-    max_iter,
-):
-    """Update gamma of every document until it settles, from the gamma given.
+def infer(documents, first, last, alpha, joint, tolerance, max_iter):
+    """Update gamma of documents first, …, last - 1 until it settles, from the gamma given, and set
+    their theta, ratios and values.
 
     Parameters
     ----------
-    words, counts, indptr : (nnz,) int32, (nnz,), (n + 1,)
-        Rows of `rows` or `log_rows`, and how often each occurs, above 0.
-    rows : (n_words, padded K)
-        exp(b E log beta); not used where every document has a b of its own.
-    log_rows : (n_words or 0, padded K)
-        E log beta: for `joints`, and for inverse temperatures of documents.
-    inverse : (1,) or (n,)
-        b, the same for all documents or one each.
-    local : bool
-        Whether it is one each.
-    alpha, gamma : (K,), (n, K)
-    theta, ratios : (n, padded K), (nnz,)
-        Gets exp(b E log theta), 0 for topics that were dropped, and b counts / sum_k theta rows.
-    values, joints : (n,)
-        Gets sum_v n_v log sum_k theta rows, and U (only with `log_rows`).
+    documents : Documents
+    alpha : (K,)
+    joint : bool
+        Whether `joints` are set, which needs `log_rows`.
     tolerance : float
         Largest mean change of gamma at which iterations stop.
     """
-    n = gamma.shape[0]
+    words, counts, indptr = documents.local, documents.counts, documents.indptr
+    log_rows, gamma = documents.log_rows, documents.gamma
+    own = documents.own
     n_topics = alpha.shape[0]
-    padded = theta.shape[1]
+    padded = documents.theta.shape[1]
     longest = 1
-    for d in range(n):
+    for d in range(first, last):
         longest = max(longest, indptr[d + 1] - indptr[d])
     longest = _padded(longest, LANES)
-    scratch = _scratch(longest, padded, longest * padded if local else 0, ratios)
-    flat = scratch.powers if local else rows.reshape(-1)
-    for d in range(n):
+    scratch = _scratch(longest, padded, longest * padded if own else 0, documents.ratios)
+    rows = scratch.powers if own else documents.rows.reshape(-1)
+    for d in range(first, last):
         span = slice(indptr[d], indptr[d + 1])
-        inverse_d = inverse[d] if local else inverse[0]
-        if local:
-            _raise_words(scratch, log_rows, words[span], inverse_d, n_topics)
-        tokens = _start(scratch, words[span], counts[span], alpha, gamma[d], 0 if local else padded)
+        inverse = documents.inverse[d if own else 0]
+        if own:
+            _raise_words(scratch, log_rows, words[span], inverse, n_topics)
+        tokens = _start(scratch, words[span], counts[span], alpha, gamma[d], 0 if own else padded)
         threshold = _NEGLIGIBLE * min(1.0, tokens)
         n_words = indptr[d + 1] - indptr[d]
         width, turned = _settle(
-            scratch, flat, gamma[d], n_words, inverse_d, tolerance * n_topics, max_iter, threshold
+            scratch, rows, gamma[d], n_words, inverse, tolerance * n_topics, max_iter, threshold
         )
-        values[d] = _finish(
-            scratch, counts[span], width, gamma[d], theta[d], ratios[span], inverse_d
+        documents.values[d] = _finish(
+            scratch,
+            counts[span],
+            width,
+            gamma[d],
+            documents.theta[d],
+            documents.ratios[span],
+            inverse,
         )
-        if log_rows.shape[0] > 0:
-            joints[d] = _expected_log_joint(
-                scratch, flat, log_rows, words[span], gamma[d], width, turned
+        if joint:
+            documents.joints[d] = _expected_log_joint(
+                scratch, rows, log_rows, words[span], gamma[d], width, turned
             )
 
 
@@ -408,29 +399,19 @@ def _expected_log_joint(scratch, rows, log_rows, words, gamma, width, turned):
     sums = scratch.moves[:width]
     sums[:] = 0.0
     for i in range(words.shape[0]):
+        log_row = log_rows[words[i]]
+        ratio = scratch.ratios[i]
         if turned:
-            _add_turned_logs(sums, scratch, log_rows[words[i]], i)
+            for k in range(width):
+                if scratch.ones[k] > 0.0:
+                    power = scratch.matrix[scratch.topic_starts[k] + i]
+                    sums[k] += np.float64(ratio * power) * log_row[scratch.topics[k]]
         else:
-            begin = scratch.word_starts[i]
-            _add_logs(sums, rows[begin : begin + width], log_rows[words[i]], scratch.ratios[i])
+            row = rows[scratch.word_starts[i] :]
+            for k in range(width):
+                sums[k] += np.float64(ratio * row[k]) * log_row[k]
     for k in range(width):
         if scratch.ones[k] > 0.0:
             expected = digamma(scratch.gamma[k]) - offset
             value += scratch.theta[k] * (sums[k] + scratch.sums[k] * expected)
     return value
-
-
-@inner
-def _add_logs(sums, row, log_row, ratio):
-    """Add what one word explains, times its E log beta."""
-    for k in range(sums.shape[0]):
-        sums[k] += np.float64(ratio * row[k]) * log_row[k]
-
-
-@inner
-def _add_turned_logs(sums, scratch, log_row, word):
-    """Like `_add_logs`, where the matrix has rows of topics."""
-    for k in range(sums.shape[0]):
-        if scratch.ones[k] > 0.0:
-            power = scratch.matrix[scratch.topic_starts[k] + word]
-            sums[k] += np.float64(scratch.ratios[word] * power) * log_row[scratch.topics[k]]

@@ -99,15 +99,6 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
             z[begin + i] = k
 
 
-@inner
-def _log_urns(counts, prior, offsets):
-    """Sum over topics of log Gamma(counts + prior) - log Gamma(prior)."""
-    total = 0.0
-    for k in range(counts.shape[0]):
-        total += log_gamma(prior[k] + counts[k]) - offsets[k]
-    return total
-
-
 @njit
 def log_urns(counts, prior):
     """Sum over all entries of counts (n, K) of log Gamma(prior_k + count) - log Gamma(prior_k)."""
@@ -116,5 +107,8 @@ def log_urns(counts, prior):
     for k in range(prior.shape[0]):
         offsets[k] = log_gamma(prior[k])
     for d in range(counts.shape[0]):
-        total += _log_urns(counts[d], prior, offsets)
+        row = 0.0
+        for k in range(prior.shape[0]):
+            row += log_gamma(prior[k] + counts[d, k]) - offsets[k]
+        total += row
     return total

@@ -11,7 +11,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import joblib
 import numpy as np
@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, psi
 
 from sklpf._utils.layout import padded
+
+if TYPE_CHECKING:
+    from sklpf.models.lda.learning._document_kernels import Documents
 
 _SMALLEST_SCALE = 1e-6
 # in units of the smallest component, to which a difference from it leaves enough digits
@@ -108,30 +111,6 @@ class Topics:
         return np.log(sums) + gammaln(self.sums) - gammaln(self.sums + powers[:, None])
 
 
-class Documents(NamedTuple):
-    """q(theta) q(z) of the documents of a batch, at inverse temperatures b."""
-
-    words: NDArray  # (W,) the distinct words of the batch
-    local: NDArray  # (nnz,) which of them an entry is
-    indptr: NDArray
-    inverse: NDArray  # (1,) or (n,): b
-    own: bool  # whether each document has a b of its own
-    rows: NDArray  # (W, padded K) exp(b E log beta); nothing where b differs between documents
-    log_rows: NDArray  # (W or 0, padded K) E log beta
-    gamma: NDArray  # (n, K)
-    theta: NDArray  # (n, padded K) exp(b E log theta)
-    ratios: NDArray  # (nnz,) b counts / sum_k theta rows
-    values: NDArray  # (n,) sum_v n_v log sum_k theta rows
-    joints: NDArray  # (n,) U, where it was asked for
-
-    def bound(self, alpha: NDArray) -> NDArray[np.float64]:
-        """Evidence lower bound of every document given q(beta), at its own temperature, in nats."""
-        from sklpf.models.lda.learning._word_kernels import document_terms
-
-        terms = self.values + document_terms(alpha, self.gamma)
-        return terms + gammaln(alpha.sum()) - gammaln(alpha).sum()
-
-
 class Posterior(NamedTuple):
     """Topics, and what the documents are inferred with."""
 
@@ -157,7 +136,7 @@ class Posterior(NamedTuple):
         joint : bool, default=False
             Whether U is needed.
         """
-        from sklpf.models.lda.learning._document_kernels import infer
+        from sklpf.models.lda.learning._document_kernels import Documents, infer
         from sklpf.models.lda.learning._word_kernels import list_words
 
         n = X.shape[0]
@@ -169,6 +148,7 @@ class Posterior(NamedTuple):
         documents = Documents(
             words=words,
             local=local,
+            counts=X.data,
             indptr=X.indptr.astype(np.int64),
             inverse=inverse,
             own=own,
@@ -183,25 +163,10 @@ class Posterior(NamedTuple):
         fill_rows = functools.partial(_fill_rows, self.topics, psi(self.topics.sums), documents)
         list(self.tasks(fill_rows, cut(len(words), _WORDS_PER_BLOCK)))
 
+        options = (self.alpha, joint or own, self.tolerance, self.max_iter)
+
         def infer_block(block: slice) -> None:
-            begin, end = documents.indptr[[block.start, block.stop]]
-            infer(
-                local[begin:end],
-                X.data[begin:end],
-                documents.indptr[block.start : block.stop + 1] - begin,
-                documents.rows,
-                documents.log_rows if joint or own else documents.log_rows[:0],
-                inverse[block] if own else inverse,
-                own,
-                self.alpha,
-                documents.gamma[block],
-                documents.theta[block],
-                documents.ratios[begin:end],
-                documents.values[block],
-                documents.joints[block],
-                self.tolerance,
-                self.max_iter,
-            )
+            infer(documents, block.start, block.stop, *options)
 
         list(self.tasks(infer_block, cut(n, _DOCUMENTS_PER_BLOCK)))
         return documents

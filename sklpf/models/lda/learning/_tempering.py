@@ -10,14 +10,14 @@ otherwise. s = 1 / T throughout.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from sklpf.models.lda._counts import lengths
-from sklpf.models.lda.learning._posterior import Documents, Posterior
+from sklpf.models.lda.learning._posterior import Posterior
 from sklpf.variational import (
     Annealed,
     GlobalTempering,
@@ -26,6 +26,9 @@ from sklpf.variational import (
     temperature_posterior,
     temperature_schedule,
 )
+
+if TYPE_CHECKING:
+    from sklpf.models.lda.learning._document_kernels import Documents
 
 _REFRESH = 50  # updates after which the moments of the topics are computed anew
 _SMOOTHING = 0.1  # weight of a new batch in the running mean of U

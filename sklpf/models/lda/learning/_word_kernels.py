@@ -49,29 +49,19 @@ def fill_exp_rows(weights, words, base, scale, factors, out):
     exp(-digamma(sums)).
     """
     for i in range(words.shape[0]):
-        _fill_exp_row(weights[words[i]], base, scale, factors, out[i])
-
-
-@inner
-def _fill_exp_row(weights, base, scale, factors, out):
-    """Fill the row of one word."""
-    for k in range(weights.shape[0]):
-        value = exp_digamma(base + scale * np.float64(weights[k])) * factors[k]
-        out[k] = value if value > FLUSH else 0.0
+        row = weights[words[i]]
+        for k in range(row.shape[0]):
+            value = exp_digamma(base + scale * np.float64(row[k])) * factors[k]
+            out[i, k] = value if value > FLUSH else 0.0
 
 
 @njit
 def fill_log_rows(weights, words, base, scale, offsets, out):
     """out[i] = E log beta of words[i], not below _LOWEST; offsets are digamma(sums)."""
     for i in range(words.shape[0]):
-        _fill_log_row(weights[words[i]], base, scale, offsets, out[i])
-
-
-@inner
-def _fill_log_row(weights, base, scale, offsets, out):
-    """Fill the row of one word."""
-    for k in range(weights.shape[0]):
-        out[k] = max(digamma(base + scale * np.float64(weights[k])) - offsets[k], _LOWEST)
+        row = weights[words[i]]
+        for k in range(row.shape[0]):
+            out[i, k] = max(digamma(base + scale * np.float64(row[k])) - offsets[k], _LOWEST)
 
 
 @njit
@@ -126,15 +116,9 @@ def add_local_statistics(
         sums[:] = 0
         for j in range(columns[i], columns[i + 1]):
             fill_powers(log_rows[i, :n_topics], inverse[documents[j]], power[:n_topics])
-            _add_product_row(sums, power, theta[documents[j]], ratios[j])
+            for k in range(sums.shape[0]):
+                sums[k] += ratios[j] * power[k] * theta[documents[j], k]
         _add_products(weights[words[i]], totals, sums[:n_topics], ones[:n_topics], factor)
-
-
-@inner
-def _add_product_row(sums, first, second, factor):
-    """sums += factor * first * second."""
-    for k in range(sums.shape[0]):
-        sums[k] += factor * first[k] * second[k]
 
 
 @inlined
@@ -155,20 +139,6 @@ def _dirichlet_term(prior, value, offset):
     return (prior - value) * (digamma(value) - offset) + log_gamma(value)
 
 
-@inner
-def _document_terms(alpha, gamma, offset, out):
-    """`_dirichlet_term` of a document's topics."""
-    for k in range(alpha.shape[0]):
-        out[k] = _dirichlet_term(alpha[k], gamma[k], offset)
-
-
-@inner
-def _word_terms(prior, base, scale, weights, offsets, out):
-    """`_dirichlet_term` of a word's topics."""
-    for k in range(offsets.shape[0]):
-        out[k] = _dirichlet_term(prior, base + scale * np.float64(weights[k]), offsets[k])
-
-
 @njit
 def document_terms(alpha, gamma):
     """Sums over topics, (n,), of `_dirichlet_term` - log Gamma(sum of gamma)."""
@@ -176,7 +146,9 @@ def document_terms(alpha, gamma):
     sums = np.empty(gamma.shape[0])
     for d in range(gamma.shape[0]):
         total = gamma[d].sum()
-        _document_terms(alpha, gamma[d], digamma(total), terms)
+        offset = digamma(total)
+        for k in range(alpha.shape[0]):
+            terms[k] = _dirichlet_term(alpha[k], gamma[d, k], offset)
         sums[d] = terms.sum() - log_gamma(total)
     return sums
 
@@ -187,7 +159,9 @@ def word_terms(prior, base, scale, weights, offsets):
     terms = np.empty(offsets.shape[0])
     total = 0.0
     for v in range(weights.shape[0]):
-        _word_terms(prior, base, scale, weights[v], offsets, terms)
+        for k in range(offsets.shape[0]):
+            value = base + scale * np.float64(weights[v, k])
+            terms[k] = _dirichlet_term(prior, value, offsets[k])
         total += terms.sum()
     return total
 
@@ -208,32 +182,18 @@ def expected_log(gamma):
     return out
 
 
-@inner
-def _add_polygammas(prior, counts, first, second):
-    """Add digamma and trigamma of one document."""
-    for k in range(prior.shape[0]):
-        first[k] += digamma(prior[k] + counts[k])
-        second[k] += trigamma(prior[k] + counts[k])
-
-
 @njit
 def mean_polygammas(prior, counts):
     """Means over documents of digamma and trigamma of prior + counts, (K,) each."""
     first, second = np.zeros(prior.shape[0]), np.zeros(prior.shape[0])
     for d in range(counts.shape[0]):
-        _add_polygammas(prior, counts[d], first, second)
+        for k in range(prior.shape[0]):
+            first[k] += digamma(prior[k] + counts[d, k])
+            second[k] += trigamma(prior[k] + counts[d, k])
     return first / counts.shape[0], second / counts.shape[0]
 
 
 # ---- moments
-@inner
-def _moment_row(base, scale, weights, power, out):
-    """Add what one word contributes."""
-    for k in range(weights.shape[0]):
-        value = base + scale * np.float64(weights[k])
-        out[k] += exp64(log_gamma(value + power) - log_gamma(value))
-
-
 @njit
 def power_sums(base, scale, weights, power):
     """Sum over words, (K,), of Gamma(lambda + power) / Gamma(lambda) for lambda = base + scale *
@@ -241,15 +201,10 @@ def power_sums(base, scale, weights, power):
     """
     sums = np.zeros(weights.shape[1])
     for v in range(weights.shape[0]):
-        _moment_row(base, scale, weights[v], power, sums)
+        for k in range(weights.shape[1]):
+            value = base + scale * np.float64(weights[v, k])
+            sums[k] += exp64(log_gamma(value + power) - log_gamma(value))
     return sums
-
-
-@inner
-def _tempered_row(gamma, power, log_sums, out):
-    """The terms of one document at one power."""
-    for k in range(gamma.shape[0]):
-        out[k] = exp64(log_gamma(gamma[k] + power) - log_gamma(gamma[k]) + log_sums[k])
 
 
 @njit
@@ -262,6 +217,9 @@ def log_tempered_tokens(gamma, powers, log_sums):
     for d in range(gamma.shape[0]):
         total = gamma[d].sum()
         for j in range(powers.shape[0]):
-            _tempered_row(gamma[d], powers[j], log_sums[j], terms)
+            for k in range(gamma.shape[1]):
+                value = gamma[d, k]
+                gain = log_gamma(value + powers[j]) - log_gamma(value)
+                terms[k] = exp64(gain + log_sums[j, k])
             out[d, j] = math.log(terms.sum()) + log_gamma(total) - log_gamma(total + powers[j])
     return out
