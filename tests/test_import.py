@@ -71,6 +71,13 @@ def test_every_name_of_a_subpackage_resolves(package):
         assert getattr(module, name) is not None
 
 
+def test_packages_are_known_and_misspelt_names_are_not():
+    output, _ = run("import sklpf; print(sklpf.interop.from_sklearn.__name__, dir(sklpf)[-1])")
+    assert output == "from_sklearn variational\n"
+    with pytest.raises(AttributeError, match="module 'sklpf' has no attribute 'Nothing'"):
+        _ = sklpf.Nothing
+
+
 def test_kernels_work_without_a_writable_cache_and_say_so_once():
     code = """
 from numba.core import caching
