@@ -52,6 +52,7 @@ PACKAGES = [
     "paths",
     "programs",
     "reweighting",
+    "sampling",
     "testing",
     "training",
     "transitions",
@@ -68,6 +69,13 @@ def test_every_name_of_a_subpackage_resolves(package):
     assert module.__all__
     for name in module.__all__:
         assert getattr(module, name) is not None
+
+
+def test_packages_are_known_and_misspelt_names_are_not():
+    output, _ = run("import sklpf; print(sklpf.interop.from_sklearn.__name__, 'variational' in dir(sklpf))")
+    assert output == "from_sklearn True\n"
+    with pytest.raises(AttributeError, match="module 'sklpf' has no attribute 'Nothing'"):
+        _ = sklpf.Nothing
 
 
 def test_kernels_work_without_a_writable_cache_and_say_so_once():

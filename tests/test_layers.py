@@ -24,6 +24,7 @@ ORDER = (
     "uncertainty",
     "variational",
     "datasets",
+    "sampling",
     "_utils",
 )
 MODULES = sorted(

@@ -14,9 +14,7 @@ from sklearn.model_selection import GridSearchCV
 
 from sklpf import (
     AIS,
-    BAR,
     RTS,
-    SAMS,
     SMC,
     BernoulliRBM,
     Exact,
@@ -29,6 +27,7 @@ from sklpf import (
     ProductOfExperts,
 )
 from sklpf._utils import progress as _progress
+from sklpf.partition import BAR, SAMS
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((60, 8)) < 0.4).astype(float)

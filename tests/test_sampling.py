@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sklpf import importance_resample, inverse_cdf_sample
+from sklpf.sampling import importance_resample, inverse_cdf_sample
 
 
 @pytest.mark.parametrize("seed", range(10))

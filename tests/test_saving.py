@@ -30,9 +30,9 @@ from sklpf import (
     ParallelTempering,
     ProductOfExperts,
     compare,
-    compare_estimates,
     compare_fits,
 )
+from sklpf.partition import compare_estimates
 
 RNG = np.random.default_rng(0)
 BINARY, REAL = (RNG.random((40, 8)) < 0.4).astype(float), RNG.laplace(size=(40, 3))

@@ -14,23 +14,24 @@ from sklpf import (
     AIS,
     BDMC,
     HAIS,
-    HMC,
-    RAISE,
     RTS,
-    SAMS,
     SMC,
     BernoulliRBM,
     Gaussian,
     GeometricPath,
-    ImportanceSampling,
-    MarkovMixture,
     Mixture,
     ParallelTempering,
+)
+from sklpf._utils.random import Keys, Stream
+from sklpf.partition import (
+    RAISE,
+    SAMS,
+    ImportanceSampling,
+    MarkovMixture,
     RejectionSampling,
     WangLandau,
 )
-from sklpf._utils.random import Keys, Stream
-from sklpf.transitions import Gibbs, RandomWalk, Slice, _pilot
+from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice, _pilot
 
 WEIGHTS = np.random.default_rng(0).normal(scale=0.5, size=(6, 8))
 TEMPERING = {"n_chains": 20, "n_temperatures": 6, "n_sweeps": 64, "random_state": 1}

@@ -20,7 +20,8 @@ GOOD = """
 import numpy as np
 
 import sklpf
-from sklpf import AIS, BDMC, RAISE, RTS, BernoulliRBM, FactorialMixture
+from sklpf import AIS, BDMC, RTS, BernoulliRBM, FactorialMixture
+from sklpf.partition import RAISE
 from sklpf import LatentDirichletAllocation, compare
 
 X = np.zeros((3, 4))

@@ -100,7 +100,7 @@ CASES = [
 def test_every_estimator_is_right(name, capability):
     """Within 3.7 standard errors, the same bits again and on two jobs."""
     problem, transition = PROBLEMS[capability]
-    estimator = getattr(sklpf, name)(transition=transition, **BUDGETS[name])
+    estimator = getattr(sklpf.partition, name)(transition=transition, **BUDGETS[name])
     check_partition_estimator(estimator, problem)
 
 
@@ -111,7 +111,7 @@ class ShiftedRing(Ring):
 
 @pytest.mark.parametrize("name", ["SMC", "ParallelTempering"])
 def test_a_constant_in_the_log_density_is_one_in_log_z(name):
-    estimator = getattr(sklpf, name)(transition=Gibbs(), **BUDGETS[name], random_state=0)
+    estimator = getattr(sklpf.partition, name)(transition=Gibbs(), **BUDGETS[name], random_state=0)
     expected = estimator.fit(Ring()).log_partition_interval_
     shifted = estimator.fit(ShiftedRing())
     assert shifted.converged_

@@ -20,7 +20,6 @@ import sklpf.kernels  # which listens to the compiler
 from sklpf import (
     AIS,
     BDMC,
-    RAISE,
     RTS,
     SMC,
     BernoulliRBM,
@@ -30,6 +29,7 @@ from sklpf import (
     PartitionEstimator,
     PartitionResult,
 )
+from sklpf.partition import RAISE
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((40, 30)) < 0.4).astype(float)

@@ -31,7 +31,8 @@ import numpy as np
 from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, HAIS, HMC, Gaussian, GeometricPath, RandomWalk, StudentT
+from sklpf import AIS, HAIS, Gaussian, GeometricPath, StudentT
+from sklpf.transitions import HMC, RandomWalk
 
 D, SHAPE = 36, 2.5
 rng = np.random.default_rng(0)

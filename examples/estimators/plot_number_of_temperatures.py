@@ -31,7 +31,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import MBAR, RTS, BernoulliRBM, Exact, ThermodynamicIntegration
+from sklpf import RTS, BernoulliRBM, Exact
+from sklpf.partition import MBAR, ThermodynamicIntegration
 from sklpf.testing import find_shared_data
 
 full = os.environ.get("SKLPF_FULL") == "1" and find_shared_data(

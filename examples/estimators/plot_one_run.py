@@ -33,15 +33,9 @@ import numba
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import (
-    BAR,
-    HMC,
-    MBAR,
-    RTS,
-    Gaussian,
-    GeometricPath,
-    ThermodynamicIntegration,
-)
+from sklpf import RTS, Gaussian, GeometricPath
+from sklpf.partition import BAR, MBAR, ThermodynamicIntegration
+from sklpf.transitions import HMC
 
 D, DISTANCE, NARROW = 10, 5.0, 0.5
 NORM = 0.5 * D * np.log(2 * np.pi)

@@ -32,7 +32,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, RAISE, RTS, BernoulliRBM, Exact, ParallelTempering
+from sklpf import AIS, RTS, BernoulliRBM, Exact, ParallelTempering
+from sklpf.partition import RAISE
 from sklpf.testing import find_shared_data
 
 full = os.environ.get("SKLPF_FULL") == "1" and find_shared_data(

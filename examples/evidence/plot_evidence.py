@@ -19,7 +19,8 @@ from scipy.special import gammaln
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import scale
 
-from sklpf import HAIS, HMC, Gaussian, GeometricPath
+from sklpf import HAIS, Gaussian, GeometricPath
+from sklpf.transitions import HMC
 
 data = load_diabetes()
 X, y = scale(data.data), scale(data.target)

@@ -60,7 +60,8 @@ class AdaptiveRejection(PartitionEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf import AdaptiveRejection, Gaussian, GeometricPath
+    >>> from sklpf import Gaussian, GeometricPath
+    >>> from sklpf.partition import AdaptiveRejection
     >>> path = GeometricPath(lambda x: -(x[:, 0] ** 4), base=Gaussian(0.0, 1.0))
     >>> hull = AdaptiveRejection().fit(path)
     >>> round(hull.log_partition_, 4), hull.result_.statement  # log of 2 Gamma(5 / 4)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream
-from sklpf._utils.sampling import systematic
 from sklpf.partition._base import BOUND
 from sklpf.partition._diagnostics import (
     LOWER_BOUND,
@@ -32,6 +31,7 @@ from sklpf.programs._annealing import Arrivals, anneal_down, anneal_up
 from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import Plan, check_alive
 from sklpf.reweighting import mean_weight, seen_from_target
+from sklpf.sampling._elementary import systematic
 
 _MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
 _FEWEST_BACK = 10  # reverse chains, or a quarter of all

@@ -29,7 +29,8 @@ class BAR(ReweightingEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf import BAR, BernoulliRBM, ParallelTempering
+    >>> from sklpf import BernoulliRBM, ParallelTempering
+    >>> from sklpf.partition import BAR
     >>> rng = np.random.default_rng(0)
     >>> rbm = BernoulliRBM.from_parameters(
     ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)

@@ -183,7 +183,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         """Raise TypeError, which names who can, unless this estimator can read a run."""
         if self._reads(run):
             return
-        known = [(name, getattr(sklpf, name)) for name in sklpf.__all__]
+        known = [(name, getattr(sklpf.partition, name)) for name in sklpf.partition.__all__]
         readers = [name for name, each in known if hasattr(each, "_reads") and each._reads(run)]
         instead = f": give it to {' or '.join(readers)}" if readers else ""
         raise TypeError(

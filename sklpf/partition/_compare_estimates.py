@@ -110,7 +110,8 @@ def compare_estimates(run: Any) -> EstimateComparison:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf import BernoulliRBM, ParallelTempering, compare_estimates
+    >>> from sklpf import BernoulliRBM, ParallelTempering
+    >>> from sklpf.partition import compare_estimates
     >>> rng = np.random.default_rng(0)
     >>> rbm = BernoulliRBM.from_parameters(
     ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)

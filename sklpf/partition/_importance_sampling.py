@@ -100,7 +100,8 @@ class ImportanceSampling(PartitionEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf import Gaussian, GeometricPath, ImportanceSampling, StudentT
+    >>> from sklpf import Gaussian, GeometricPath, StudentT
+    >>> from sklpf.partition import ImportanceSampling
     >>> path = GeometricPath(
     ...     lambda x: -np.sum(x**4, axis=1), base=Gaussian(np.zeros(2), 1.0)
     ... )

@@ -38,7 +38,8 @@ class LevelProcess(ReweightingEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf import RTS, BernoulliRBM, LevelProcess
+    >>> from sklpf import RTS, BernoulliRBM
+    >>> from sklpf.partition import LevelProcess
     >>> rng = np.random.default_rng(0)
     >>> rbm = BernoulliRBM.from_parameters(
     ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)

@@ -131,7 +131,8 @@ class MarkovMixture(PartitionEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf import BernoulliRBM, MarkovMixture
+    >>> from sklpf import BernoulliRBM
+    >>> from sklpf.partition import MarkovMixture
     >>> rng = np.random.default_rng(0)
     >>> rbm = BernoulliRBM.from_parameters(
     ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)

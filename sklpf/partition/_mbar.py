@@ -46,7 +46,8 @@ class MBAR(ReweightingEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf import MBAR, BernoulliRBM, ParallelTempering
+    >>> from sklpf import BernoulliRBM, ParallelTempering
+    >>> from sklpf.partition import MBAR
     >>> rng = np.random.default_rng(0)
     >>> rbm = BernoulliRBM.from_parameters(
     ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)

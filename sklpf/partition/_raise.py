@@ -152,7 +152,8 @@ class RAISE(PartitionEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf import RAISE, BernoulliRBM
+    >>> from sklpf import BernoulliRBM
+    >>> from sklpf.partition import RAISE
     >>> rng = np.random.default_rng(0)
     >>> rbm = BernoulliRBM.from_parameters(
     ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)

@@ -127,7 +127,8 @@ class RejectionSampling(PartitionEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf import GeometricPath, RejectionSampling, Uniform
+    >>> from sklpf import GeometricPath, Uniform
+    >>> from sklpf.partition import RejectionSampling
     >>> path = GeometricPath(
     ...     lambda x: -np.sum(x, axis=1), base=Uniform(0.0, 2.0), bounds=(0, 2)
     ... )

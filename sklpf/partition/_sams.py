@@ -108,7 +108,8 @@ class SAMS(AdaptiveTempering):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf import SAMS, BernoulliRBM
+    >>> from sklpf import BernoulliRBM
+    >>> from sklpf.partition import SAMS
     >>> rng = np.random.default_rng(0)
     >>> rbm = BernoulliRBM.from_parameters(
     ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)

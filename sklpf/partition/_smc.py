@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.random import Stream, stream_key
-from sklpf._utils.sampling import systematic
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, PLAIN_BOUND, Diagnostic
@@ -32,6 +31,7 @@ from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import check_alive
 from sklpf.programs._populations import climb, descend, family_weights, target_summaries
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
+from sklpf.sampling._elementary import systematic
 from sklpf.transitions import Transition
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
 

@@ -39,7 +39,8 @@ class SteppingStone(ReweightingEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf import BernoulliRBM, ParallelTempering, SteppingStone
+    >>> from sklpf import BernoulliRBM, ParallelTempering
+    >>> from sklpf.partition import SteppingStone
     >>> rng = np.random.default_rng(0)
     >>> rbm = BernoulliRBM.from_parameters(
     ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)

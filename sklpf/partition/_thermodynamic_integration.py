@@ -80,7 +80,8 @@ class ThermodynamicIntegration(ReweightingEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf import BernoulliRBM, ParallelTempering, ThermodynamicIntegration
+    >>> from sklpf import BernoulliRBM, ParallelTempering
+    >>> from sklpf.partition import ThermodynamicIntegration
     >>> rng = np.random.default_rng(0)
     >>> rbm = BernoulliRBM.from_parameters(
     ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)

@@ -95,7 +95,8 @@ class WangLandau(AdaptiveTempering):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf import BernoulliRBM, WangLandau
+    >>> from sklpf import BernoulliRBM
+    >>> from sklpf.partition import WangLandau
     >>> rng = np.random.default_rng(0)
     >>> rbm = BernoulliRBM.from_parameters(
     ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)

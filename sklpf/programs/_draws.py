@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from sklpf._utils.sampling import systematic
 from sklpf._utils.tables import import_xarray
 from sklpf.paths import Continuous, DataRows, Parameters
 from sklpf.paths._capabilities import has
+from sklpf.sampling._elementary import systematic
 
 MOST_DRAWS = 1000  # that a run keeps
 

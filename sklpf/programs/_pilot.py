@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.sampling import shares
 from sklpf.paths._base import map_state, put, take
 from sklpf.programs import _programs as programs
 from sklpf.programs._chains import Chains, apart, together
 from sklpf.programs._plan import check_alive, check_finite, segments
 from sklpf.programs._tempering import LEVELS, PILOT, RESAMPLE, Setup
+from sklpf.sampling._elementary import shares
 
 
 def run_pilot(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list[Chains], NDArray]:

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import REDRAW, Stream
-from sklpf._utils.sampling import systematic
 from sklpf.paths._base import n_chains, take
 from sklpf.programs import _programs as programs
 from sklpf.programs._plain import weighted_sums
 from sklpf.programs._plan import check_finite, equal_blocks, running_log_partition, segments
 from sklpf.programs._waste_free import waste_free_fall, waste_free_step
+from sklpf.sampling._elementary import systematic
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 _LARGEST_BLOCK = 32  # of reverse chains

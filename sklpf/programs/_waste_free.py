@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.random import REDRAW, Stream
-from sklpf._utils.sampling import systematic
 from sklpf.paths._base import concatenate, n_chains, take
 from sklpf.programs import _programs as programs
 from sklpf.programs._plan import check_finite
+from sklpf.sampling._elementary import systematic
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
 from sklpf._utils.random import REDRAW, Stream, stream_key
-from sklpf._utils.sampling import systematic
 from sklpf.paths import Continuous
 from sklpf.paths._base import take
 from sklpf.paths._capabilities import has, require_base
@@ -20,6 +19,7 @@ from sklpf.programs._pilot import run_pilot
 from sklpf.programs._plan import check_finite, plan_runs
 from sklpf.programs._tempering import Setup, run_round
 from sklpf.reweighting import mean_weight
+from sklpf.sampling._elementary import systematic
 from sklpf.transitions import default_move
 from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
 

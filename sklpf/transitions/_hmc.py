@@ -58,7 +58,8 @@ class HMC(TunedTransition):
 
     Examples
     --------
-    >>> from sklpf import AIS, HMC, Gaussian, GeometricPath
+    >>> from sklpf import AIS, Gaussian, GeometricPath
+    >>> from sklpf.transitions import HMC
     >>> path = GeometricPath(
     ...     lambda x: -(x**4).sum(axis=1),
     ...     grad=lambda x: -4 * x**3,

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.random import FIRST, Stream
-from sklpf._utils.sampling import shares
 from sklpf.paths._base import n_chains, take
+from sklpf.sampling._elementary import shares
 from sklpf.transitions._base import Transition
 from sklpf.transitions._side_by_side import joined
 

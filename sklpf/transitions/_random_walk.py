@@ -38,7 +38,8 @@ class RandomWalk(TunedTransition):
 
     Examples
     --------
-    >>> from sklpf import AIS, Gaussian, GeometricPath, RandomWalk
+    >>> from sklpf import AIS, Gaussian, GeometricPath
+    >>> from sklpf.transitions import RandomWalk
     >>> path = GeometricPath(
     ...     lambda x: -(x**4).sum(axis=1), base=Gaussian([0.0, 0.0], 1.0)
     ... )

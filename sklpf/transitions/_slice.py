@@ -38,7 +38,8 @@ class Slice(TunedTransition):
 
     Examples
     --------
-    >>> from sklpf import AIS, Gaussian, GeometricPath, Slice
+    >>> from sklpf import AIS, Gaussian, GeometricPath
+    >>> from sklpf.transitions import Slice
     >>> path = GeometricPath(
     ...     lambda x: -(x**4).sum(axis=1), base=Gaussian([0.0, 0.0], 1.0)
     ... )

@@ -18,21 +18,9 @@ import numpy as np
 from interval_coverage import digits, mnist
 from measure import quiet_fit, row, table
 
-from sklpf import (
-    AIS,
-    BDMC,
-    HAIS,
-    HMC,
-    RAISE,
-    RTS,
-    SAMS,
-    SMC,
-    BernoulliRBM,
-    Exact,
-    MarkovMixture,
-    ParallelTempering,
-    WangLandau,
-)
+from sklpf import AIS, BDMC, HAIS, RTS, SMC, BernoulliRBM, Exact, ParallelTempering
+from sklpf.partition import RAISE, SAMS, MarkovMixture, WangLandau
+from sklpf.transitions import HMC
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 

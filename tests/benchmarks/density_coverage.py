@@ -31,9 +31,10 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, BDMC, HAIS, HMC, RTS, ParallelTempering, RandomWalk
+from sklpf import AIS, BDMC, HAIS, RTS, ParallelTempering
 from sklpf.partition import _hais
 from sklpf.paths import Stream, stream_key
+from sklpf.transitions import HMC, RandomWalk
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 

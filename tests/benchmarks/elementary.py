@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import Gaussian, GeometricPath, ImportanceSampling, RejectionSampling, StudentT
+from sklpf import Gaussian, GeometricPath, StudentT
+from sklpf.partition import ImportanceSampling, RejectionSampling
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 

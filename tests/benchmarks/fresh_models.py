@@ -216,7 +216,7 @@ def run(kind: str, model: int, name: str) -> list[dict]:
         return [key | {"left out": "the long runs disagree"}]
     log_partition, reference_error = truth
     started = time.process_time()
-    estimator = getattr(sklpf, name)()
+    estimator = getattr(sklpf.partition, name)()
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=model)
     try:

@@ -28,11 +28,12 @@ import numpy as np
 from measure import ratio, row, table
 from threadpoolctl import threadpool_limits
 
-from sklpf import HMC, GeometricPath, MeanCovarianceRBM, ProductOfExperts
+from sklpf import GeometricPath, MeanCovarianceRBM, ProductOfExperts
 from sklpf._utils.random import Stream
 from sklpf.models import LinearPath
 from sklpf.paths._base import map_state
 from sklpf.programs import _plain
+from sklpf.transitions import HMC
 
 LEVELS, ROUNDS, KEY = 100, 15, (1, 2)
 

@@ -36,25 +36,19 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import BernoulliRBM as ScikitRBM
 
-from sklpf import (
-    AIS,
+from sklpf import AIS, BDMC, RTS, SMC, BernoulliRBM, Exact, ParallelTempering
+from sklpf.models.rbm._path import RBMPath
+from sklpf.partition import (
     BAR,
-    BDMC,
     MBAR,
-    RTS,
     SAMS,
-    SMC,
-    BernoulliRBM,
-    Exact,
     ImportanceSampling,
     LevelProcess,
     MarkovMixture,
-    ParallelTempering,
     SteppingStone,
     ThermodynamicIntegration,
     WangLandau,
 )
-from sklpf.models.rbm._path import RBMPath
 from sklpf.testing import find_shared_data
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))

@@ -193,7 +193,7 @@ def run(kind: str, seed: int, name: str) -> dict:
     if name == CLIMBS:
         return found_by_climbs(kind, seed)
     path, log_partition = problem(kind, seed)
-    estimator = getattr(sklpf, name)(random_state=seed)
+    estimator = getattr(sklpf.partition, name)(random_state=seed)
     started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -191,7 +191,7 @@ def with_a_rich_region(model: int, share: float):
 def run(model: int, kind: str, share: float, name: str, seed: int) -> dict:
     path, log_partition = problem(model, kind, share)
     path.base_is_ours = True  # so that a second try is made, as for a model of our own
-    estimator = getattr(sklpf, name)(random_state=seed)
+    estimator = getattr(sklpf.partition, name)(random_state=seed)
     started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

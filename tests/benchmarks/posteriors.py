@@ -26,18 +26,8 @@ from joblib import Parallel, delayed
 from scipy.special import expit, gammaln, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import (
-    AIS,
-    HAIS,
-    HMC,
-    RTS,
-    SMC,
-    Gaussian,
-    GeometricPath,
-    ParallelTempering,
-    RandomWalk,
-    StudentT,
-)
+from sklpf import AIS, HAIS, RTS, SMC, Gaussian, GeometricPath, ParallelTempering, StudentT
+from sklpf.transitions import HMC, RandomWalk
 
 LOG_2PI = float(np.log(2 * np.pi))
 _DIFFERENCE = 1e-5  # steps of gradients by differences

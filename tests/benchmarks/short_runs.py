@@ -24,7 +24,8 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import BernoulliRBM as OneStepRBM
 
-from sklpf import RTS, SAMS, BernoulliRBM, Exact, ParallelTempering, WangLandau
+from sklpf import RTS, BernoulliRBM, Exact, ParallelTempering
+from sklpf.partition import SAMS, WangLandau
 
 SETTINGS = {
     "ParallelTempering": ParallelTempering,

@@ -11,13 +11,7 @@ import pytest
 from convergence import may_not_converge
 from scipy.stats import t as student_t
 
-from sklpf import (
-    BAR,
-    RTS,
-    SMC,
-    Exact,
-    ParallelTempering,
-)
+from sklpf import RTS, SMC, Exact, ParallelTempering
 from sklpf.display import (
     ComparisonDisplay,
     ConvergenceDisplay,
@@ -27,7 +21,7 @@ from sklpf.display import (
     TrainingDisplay,
     WeightsDisplay,
 )
-from sklpf.partition import PartitionResult
+from sklpf.partition import BAR, PartitionResult
 
 
 # ---- what is drawn

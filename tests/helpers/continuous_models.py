@@ -4,11 +4,11 @@ in the plane.
 
 import numpy as np
 
-from sklpf import HMC
 from sklpf.kernels import njit
 from sklpf.kernels._densities import Values, evaluate
 from sklpf.paths import Stream
 from sklpf.programs import _plain, _programs
+from sklpf.transitions import HMC
 
 
 def slopes(function, x, width=1e-6):

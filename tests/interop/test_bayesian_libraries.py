@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from sklpf import HAIS, HMC, BridgeSampling, Gaussian
+from sklpf import HAIS, BridgeSampling, Gaussian
 from sklpf.interop import from_numpyro, from_pymc, from_stan
+from sklpf.transitions import HMC
 
 Y = np.array([1.2, 0.4, 2.1, 1.5, 0.9, 3.0])
 

@@ -16,7 +16,6 @@ from sklearn.utils import estimator_checks as checks
 from sklpf import (
     AIS,
     HAIS,
-    HMC,
     BernoulliRBM,
     BilinearGenerativeModel,
     BoltzmannMachine,
@@ -28,6 +27,7 @@ from sklpf import (
     ProductOfExperts,
 )
 from sklpf.datasets import make_factorial_shapes
+from sklpf.transitions import HMC
 
 SHORT = HAIS(20, 30)
 MODELS = [

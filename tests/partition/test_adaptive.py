@@ -11,7 +11,8 @@ from known_problems import make_rbm_problem
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import SAMS, Gaussian, GeometricPath, WangLandau
+from sklpf import Gaussian, GeometricPath
+from sklpf.partition import SAMS, WangLandau
 
 T_BOUND = 4.8
 KINDS = {

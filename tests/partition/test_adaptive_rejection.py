@@ -6,7 +6,8 @@ from known_problems import make_rbm_problem
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AdaptiveRejection, Gaussian, GeometricPath, Uniform
+from sklpf import Gaussian, GeometricPath, Uniform
+from sklpf.partition import AdaptiveRejection
 from sklpf.testing import check_partition_estimator
 
 

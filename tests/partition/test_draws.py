@@ -10,16 +10,15 @@ from sklearn.base import clone
 from sklpf import (
     AIS,
     HAIS,
-    MBAR,
     RTS,
     SMC,
     BernoulliRBM,
     Exact,
     Gaussian,
     GeometricPath,
-    ImportanceSampling,
     ParallelTempering,
 )
+from sklpf.partition import MBAR, ImportanceSampling
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(

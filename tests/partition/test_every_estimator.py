@@ -15,30 +15,22 @@ from known_problems import RBM_PROBLEMS, make_rbm_problem
 from scipy.stats import binom
 from sklearn.base import clone
 
-from sklpf import (
-    AIS,
+from sklpf import AIS, BDMC, HAIS, RTS, SMC, Exact, LeftToRight, ParallelTempering
+from sklpf.models import LDAPath, RBMPath
+from sklpf.partition import (
     BAR,
-    BDMC,
-    HAIS,
-    HMC,
     MBAR,
     RAISE,
-    RTS,
     SAMS,
-    SMC,
-    Exact,
     ImportanceSampling,
-    LeftToRight,
     LevelProcess,
     MarkovMixture,
-    ParallelTempering,
-    RandomWalk,
     SteppingStone,
     ThermodynamicIntegration,
     WangLandau,
 )
-from sklpf.models import LDAPath, RBMPath
 from sklpf.testing import Problem, check_partition_estimator
+from sklpf.transitions import HMC, RandomWalk
 
 SAMPLER = ParallelTempering(n_temperatures=6, n_sweeps=512, random_state=0)
 CONTINUOUS = RTS(50, 10, 300, continuous=True, random_state=0)

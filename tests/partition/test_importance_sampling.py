@@ -9,7 +9,8 @@ from known_problems import make_rbm_problem
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import BernoulliRBM, Gaussian, GeometricPath, ImportanceSampling, StudentT, Uniform
+from sklpf import BernoulliRBM, Gaussian, GeometricPath, StudentT, Uniform
+from sklpf.partition import ImportanceSampling
 from sklpf.testing import check_partition_estimator
 from sklpf.uncertainty import log_mean_exp
 

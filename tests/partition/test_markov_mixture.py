@@ -9,8 +9,9 @@ from known_problems import make_rbm_problem
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import Gaussian, GeometricPath, MarkovMixture
+from sklpf import Gaussian, GeometricPath
 from sklpf.models import RBMPath
+from sklpf.partition import MarkovMixture
 from sklpf.paths import Stream, stream_key
 from sklpf.uncertainty import log_mean_exp
 

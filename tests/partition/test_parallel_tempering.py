@@ -13,8 +13,9 @@ from known_problems import hidden_mode_problem, make_rbm_problem
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import Exact, Gaussian, GeometricPath, ParallelTempering, RandomWalk, Uniform
+from sklpf import Exact, Gaussian, GeometricPath, ParallelTempering, Uniform
 from sklpf.paths import make_ladder
+from sklpf.transitions import RandomWalk
 
 
 def test_curve_matches_enumeration_at_every_level():

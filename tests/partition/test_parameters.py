@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from known_problems import make_rbm_problem
 
-from sklpf import AIS, RTS, SAMS, SMC, ParallelTempering, WangLandau
+from sklpf import AIS, RTS, SMC, ParallelTempering
+from sklpf.partition import SAMS, WangLandau
 
 IN_ORDER = "ladder must be strictly increasing"
 INSIDE = r"ladder must hold inverse temperatures in \[0, 1\]"

@@ -12,8 +12,9 @@ from known_problems import make_rbm_problem
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
-from sklpf import RAISE, Exact, Path
+from sklpf import Exact, Path
 from sklpf.models import RBMPath
+from sklpf.partition import RAISE
 
 Z_BOUND = 4.5
 

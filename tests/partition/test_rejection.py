@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import Gaussian, GeometricPath, RejectionSampling, StudentT
+from sklpf import Gaussian, GeometricPath, StudentT
+from sklpf.partition import RejectionSampling
 from sklpf.testing import check_partition_estimator
 
 NORMAL = np.log(2 * np.pi) / 2

@@ -12,23 +12,19 @@ from convergence import quietly
 from known_problems import hidden_mode_problem, make_rbm_problem
 from sklearn.base import clone
 
-from sklpf import (
-    AIS,
+from sklpf import AIS, RTS, BernoulliRBM, Exact, ParallelTempering
+from sklpf.models import LDAPath
+from sklpf.partition import (
     BAR,
     MBAR,
-    RTS,
-    BernoulliRBM,
-    Exact,
+    Alarm,
     LevelProcess,
-    ParallelTempering,
-    RandomWalk,
     SteppingStone,
     ThermodynamicIntegration,
     compare_estimates,
 )
-from sklpf.models import LDAPath
-from sklpf.partition import Alarm
 from sklpf.paths import GeometricPath, Uniform
+from sklpf.transitions import RandomWalk
 
 T_BOUND = 4.8
 METHODS = {

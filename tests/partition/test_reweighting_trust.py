@@ -9,11 +9,9 @@ from known_problems import make_rbm_problem
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import (
+from sklpf import RTS, ParallelTempering, PartitionResult
+from sklpf.partition import (
     BAR,
-    RTS,
-    ParallelTempering,
-    PartitionResult,
     RejectionSampling,
     SteppingStone,
     ThermodynamicIntegration,

@@ -13,15 +13,9 @@ from known_densities import make_density_problem
 from known_problems import hidden_mode_problem, make_rbm_problem
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import (
-    RTS,
-    Gaussian,
-    GeometricPath,
-    RandomWalk,
-    Slice,
-    ThermodynamicIntegration,
-)
-from sklpf.transitions import Gibbs
+from sklpf import RTS, Gaussian, GeometricPath
+from sklpf.partition import ThermodynamicIntegration
+from sklpf.transitions import Gibbs, RandomWalk, Slice
 
 T_BOUND = 4.8
 SHORT = {

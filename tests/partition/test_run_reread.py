@@ -18,31 +18,33 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import (
     AIS,
-    BAR,
     BDMC,
     HAIS,
-    MBAR,
-    RAISE,
     RTS,
-    SAMS,
     SMC,
-    AdaptiveRejection,
     BridgeSampling,
     Exact,
     GeometricPath,
-    ImportanceSampling,
     LeftToRight,
+    ParallelTempering,
+    StudentT,
+)
+from sklpf.models import LDAPath
+from sklpf.partition import (
+    BAR,
+    MBAR,
+    RAISE,
+    SAMS,
+    AdaptiveRejection,
+    Draws,
+    ImportanceSampling,
     LevelProcess,
     MarkovMixture,
-    ParallelTempering,
     RejectionSampling,
     SteppingStone,
-    StudentT,
     ThermodynamicIntegration,
     WangLandau,
 )
-from sklpf.models import LDAPath
-from sklpf.partition import Draws
 
 PROBLEM = make_rbm_problem("easy")
 DOCUMENT = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3]]).row(0)

@@ -6,8 +6,9 @@ from known_problems import hidden_mode_problem, make_rbm_problem
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import SMC, RandomWalk
+from sklpf import SMC
 from sklpf.paths import LADDERS
+from sklpf.transitions import RandomWalk
 
 
 @pytest.mark.parametrize(

@@ -12,20 +12,11 @@ from convergence import may_not_converge
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import (
-    AIS,
-    BDMC,
-    RTS,
-    Gaussian,
-    GeometricPath,
-    ParallelTempering,
-    RandomWalk,
-    StudentT,
-    Uniform,
-)
+from sklpf import AIS, BDMC, RTS, Gaussian, GeometricPath, ParallelTempering, StudentT, Uniform
 from sklpf.partition import _base
 from sklpf.partition.checks._tails import tail_alarms
 from sklpf.paths import Stream, stream_key
+from sklpf.transitions import RandomWalk
 
 SEEDS = range(2)
 HEAVY = "the target's tails are heavier than the base's"

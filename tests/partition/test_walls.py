@@ -6,17 +6,8 @@ from convergence import quietly
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import (
-    BAR,
-    MBAR,
-    RTS,
-    SAMS,
-    Gaussian,
-    GeometricPath,
-    LevelProcess,
-    SteppingStone,
-    WangLandau,
-)
+from sklpf import RTS, Gaussian, GeometricPath
+from sklpf.partition import BAR, MBAR, SAMS, LevelProcess, SteppingStone, WangLandau
 
 
 def inside(region, n_dimensions, log_share):

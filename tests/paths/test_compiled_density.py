@@ -4,22 +4,13 @@ import numba
 import numpy as np
 import pytest
 
-from sklpf import (
-    HAIS,
-    HMC,
-    RTS,
-    Gaussian,
-    GeometricPath,
-    ParallelTempering,
-    RandomWalk,
-    StudentT,
-    Uniform,
-)
+from sklpf import HAIS, RTS, Gaussian, GeometricPath, ParallelTempering, StudentT, Uniform
 from sklpf._utils.parallel import _leaves
 from sklpf.paths import Stream, stream_key
 from sklpf.programs import _plain, _programs
 from sklpf.programs._chains import Chains
 from sklpf.testing import check_transition
+from sklpf.transitions import HMC, RandomWalk
 
 PRECISION = np.array([[2.0, 0.9, 0.0], [0.9, 1.0, 0.3], [0.0, 0.3, 0.7]])
 LADDER = np.linspace(0, 1, 12)

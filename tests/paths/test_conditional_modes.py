@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from sklpf import BernoulliRBM, Gaussian, GeometricPath, iterated_conditional_modes
+from sklpf import BernoulliRBM, Gaussian, GeometricPath
 from sklpf.models import RBMPath
-from sklpf.paths import Path
+from sklpf.paths import Path, iterated_conditional_modes
 
 
 def small_path(seed=0, weights="marginal", n_hidden=4, n_visible=6):

@@ -3,15 +3,8 @@
 import numpy as np
 import pytest
 
-from sklpf import (
-    HAIS,
-    RTS,
-    SAMS,
-    BernoulliRBM,
-    Gaussian,
-    GeometricPath,
-    ParallelTempering,
-)
+from sklpf import HAIS, RTS, BernoulliRBM, Gaussian, GeometricPath, ParallelTempering
+from sklpf.partition import SAMS
 
 RBM = BernoulliRBM.from_parameters(
     np.random.default_rng(0).normal(size=(5, 6)), np.zeros(6), np.zeros(5)

@@ -9,9 +9,9 @@ from known_problems import make_rbm_problem
 from scipy.special import logsumexp
 
 from sklpf import Exact
-from sklpf._utils.sampling import systematic
 from sklpf.paths import Path, stream_key
 from sklpf.programs._populations import climb, descend, family_weights, target_summaries
+from sklpf.sampling._elementary import systematic
 from sklpf.transitions import Gibbs
 
 Z_BOUND = 4.5

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from sklpf import AIS, BDMC, RAISE, RTS, SMC, Exact, ParallelTempering
+from sklpf import AIS, BDMC, RTS, SMC, Exact, ParallelTempering
+from sklpf.partition import RAISE
 from sklpf.paths import TemperedPath
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Transition

@@ -96,7 +96,8 @@ def log_likelihood_with_error(estimator, X, y=None) -> dict[str, float]:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklpf import BernoulliRBM, log_likelihood_with_error
+    >>> from sklpf import BernoulliRBM
+    >>> from sklpf.models import log_likelihood_with_error
     >>> fair = BernoulliRBM.from_parameters(np.zeros((1, 2)), np.zeros(2), np.zeros(1))
     >>> scores = log_likelihood_with_error(fair, np.eye(2))
     >>> print({name: round(score, 4) for name, score in scores.items()})

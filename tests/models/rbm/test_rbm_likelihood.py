@@ -17,16 +17,9 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import (
-    RAISE,
-    BernoulliRBM,
-    Exact,
-    ParallelTempering,
-    PartitionEstimator,
-    PartitionResult,
-)
+from sklpf import BernoulliRBM, Exact, ParallelTempering, PartitionEstimator, PartitionResult
 from sklpf.models import ScoreInterval
-from sklpf.partition import Alarm
+from sklpf.partition import RAISE, Alarm
 
 BINARY = (load_digits().data > 7).astype(np.float64)
 

@@ -8,9 +8,10 @@ from fused_programs import assert_derivatives_equal_finite_differences
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, SMC, BernoulliRBM, Exact, MarkovMixture, ParallelTempering
+from sklpf import AIS, SMC, BernoulliRBM, Exact, ParallelTempering
 from sklpf.models import RBMPath
 from sklpf.models.rbm._mixture_path import RBMMixturePath
+from sklpf.partition import MarkovMixture
 from sklpf.paths import Stream, stream_key
 from sklpf.programs import _plain, _programs
 from sklpf.testing import check_path, check_transition
