@@ -1,4 +1,9 @@
-"""The Bernoulli restricted Boltzmann machine."""
+"""The Bernoulli restricted Boltzmann machine.
+
+Training reads in three files: `fit` in `_model`, the passes over the data (`Trainer.run`) in
+`learning/_contrastive_divergence`, the updates in `learning/_training_kernels`. The objective, log
+f of rows and log Z, is in `_free_energy` and `_path`; `_monitor` follows it during training.
+"""
 
 from sklpf.models.rbm._model import BernoulliRBM
 from sklpf.models.rbm._path import RBMPath

@@ -452,7 +452,7 @@ class RBMPath(UnitsPath):
         """Return the log weights at `level` of one block of states of the smaller layer, the other
         summed out.
         """
-        from sklpf.models.rbm._enumeration_kernels import enumerate_states
+        from sklpf.models.rbm._free_energy_kernels import enumerate_states
 
         beta = self.ladder[level]
         visible = (1 - beta) * self.base_logit + beta * self.intercept_visible

@@ -1,5 +1,5 @@
-"""Training of the Bernoulli RBM: what lies between the model's attributes and the
-training kernel.
+"""Training of the Bernoulli RBM: its weights in the layouts of the kernel, and what lies between
+these and the model's attributes.
 """
 
 from __future__ import annotations
@@ -9,15 +9,63 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
+from sklpf._utils.layout import LANES, aligned_zeros, padded
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models._learning import same_values
-from sklpf.models.rbm.learning._weights import Layouts, Parameters, zeros
 from sklpf.training._averages import RunningAverage
 from sklpf.training._loop import check_not_diverged
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
+
+
+class Parameters(NamedTuple):
+    """Weights and biases."""
+
+    components: NDArray[np.floating]  # (J, M)
+    intercept_visible: NDArray[np.floating]  # (M,)
+    intercept_hidden: NDArray[np.floating]  # (J,)
+
+
+class Layouts(NamedTuple):
+    """The weights in both layouts of the kernel, each with the biases of the other layer's units as
+    its last row.
+    """
+
+    by_visible: NDArray[np.float32]  # (M + 1, J padded)
+    by_hidden: NDArray[np.float32]  # (J + 1, M padded)
+
+    @classmethod
+    def of(cls, parameters: Parameters) -> Layouts:
+        """Lay out the parameters."""
+        n_hidden, n_visible = parameters.components.shape
+        by_visible = zeros(n_visible + 1, n_hidden)
+        by_visible[:-1, :n_hidden] = parameters.components.T
+        by_visible[-1, :n_hidden] = parameters.intercept_hidden
+        by_hidden = zeros(n_hidden + 1, n_visible)
+        by_hidden[:-1, :n_visible] = parameters.components
+        by_hidden[-1, :n_visible] = parameters.intercept_visible
+        return cls(by_visible, by_hidden)
+
+    @property
+    def parameters(self) -> Parameters:
+        """Views of the parameters."""
+        n_visible = len(self.by_visible) - 1
+        n_hidden = len(self.by_hidden) - 1
+        return Parameters(
+            self.by_hidden[:-1, :n_visible],
+            self.by_hidden[-1, :n_visible],
+            self.by_visible[-1, :n_hidden],
+        )
+
+
+def zeros(n_rows: int, n_columns: int) -> NDArray[np.float32]:
+    """Zeros with rows an odd number of cache lines apart, so that a column of tiles uses all of the
+    cache's sets.
+    """
+    return aligned_zeros(n_rows, LANES * (padded(n_columns) // LANES | 1))
 
 
 class Training(NamedTuple):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from sklpf._utils.parallel import one_blas_thread
-from sklpf.models.rbm.learning._weights import Parameters
+from sklpf.models.rbm.learning._contrastive_divergence import Parameters
 
 _N_PASSES = 5  # that are compared
 _N_ROWS = 200  # of the data, and chains for the model
