@@ -39,7 +39,7 @@ def log_likelihood(estimator, X, y=None) -> float:
 
     See Also
     --------
-    log_likelihood_with_error : The same with the standard error of log Z, for ``cv_results_``.
+    sklpf.models.log_likelihood_with_error : With the standard error of log Z, for ``cv_results_``.
     score_interval : An interval around it.
 
     Examples
