@@ -106,8 +106,8 @@ def inlined(function):
 
 @functools.cache
 def _digest(folder: Path) -> str:
-    """Of the kernels of a folder and the one above, of the shared ones, those of bases and of
-    moves, and of constants.
+    """Digest of the source of the kernels of a folder and the one above, of the shared ones, those
+    of bases and of moves, and of constants.
     """
     package = Path(__file__).parent.parent
     files = [

@@ -24,8 +24,8 @@ def evaluate(density, position, values):
 
 
 def evaluate_density(density, position, log_density, slope):
-    """Write log f (n,) and its gradient (n, d) at points (n, d): of one end of a `TemperedDensity`,
-    which then has `evaluate`.
+    """Write log f (n,) and its gradient (n, d) at points (n, d), for the base or the target of a
+    `TemperedDensity`, whose `evaluate` calls it for both.
     """
 
 

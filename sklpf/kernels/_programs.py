@@ -99,14 +99,14 @@ def tempered(model_class):
 
 
 @functools.cache
-def compiled(written: Any, module: str) -> Any:
+def compiled(plain_program: Any, module: str) -> Any:
     """A program for the models of a module of kernels, which implements their hooks.
 
     numba keeps machine code by the file of the outermost function, here this one, and would miss an
     edit of a hook in another file. Each module therefore gets a copy of the program, kept under the
     digest of the module's folder.
     """
-    function = written.py_func
+    function = plain_program.py_func
     copied = types.FunctionType(function.__code__, function.__globals__, function.__name__)
     copied.__module__ = module
     return njit(copied, folder=Path(importlib.import_module(module).__file__).parent)

@@ -259,39 +259,43 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         """A run from a base that covers what the first one has missed, or the first one if that is
         the better of two that can't be trusted.
         """
-        other = "SMC" if isinstance(self, sklpf.ParallelTempering) else "ParallelTempering"
+        other = "SMC" if first.method == "ParallelTempering" else "ParallelTempering"
         base = "draws of the posterior" if has(path, Parameters) else "a base that covers it"
         remedy = f"take {other}, or give {base}"
-        # All that hold something, as more may be missed than is certain to be; else these alone.
+        # First cover every region with material mass; if that run is not trusted, only those that
+        # were certainly missed.
         masses = np.logaddexp.reduce(first.regions.log_masses, axis=1)
         masses -= np.log(first.regions.log_masses.shape[1]) + result.log_partition
         certain = {each.place for each in missed}
         everything = certain | set(np.flatnonzero(masses > _LEAST_MASS).tolist())
         attempts = [everything] if everything == certain else [everything, certain]
-        second = first
-        try:
-            for places in attempts:
-                seed = stream_key(seed, SECOND_TRY)[0]  # each run has its own
+        kept = first
+        cost = {"n_sweeps": first.n_sweeps, "check_evaluations": first.check_evaluations}
+        lowest = result.std_error
+        outcome = ""
+        for places in attempts:
+            seed = stream_key(seed, SECOND_TRY)[0]  # each run has its own
+            try:
                 rebased = path.with_regions(first.regions.take(sorted(places)))
                 run = self._run(rebased, seed)
-                cost = {
-                    "n_sweeps": second.n_sweeps + run.n_sweeps,
-                    "check_evaluations": second.check_evaluations + run.check_evaluations,
-                }
-                second = replace(run, first_try=result.log_partition, **cost)
-                again = self._read(second)
-                if again.converged:
-                    return second
-        except Exception as error:  # the first number, which took as long, is kept
-            seen = f"a second try, from a base that covers it, failed: {error}"
-            return replace(first, known=(*first.known, Alarm("second-try-failed", seen, remedy)))
+                cost = {name: number + getattr(run, name) for name, number in cost.items()}
+                run = replace(run, first_try=result.log_partition, **cost)
+                again = self._read(run)
+            except Exception as error:  # the numbers before, which took as long, are kept
+                outcome = f"failed: {error}"
+                break
+            if again.converged:
+                return run
+            outcome = (
+                f"gave {_number(again)}, the first one {_number(result)}, and neither can be"
+                " trusted"
+            )
+            if again.std_error < lowest:
+                kept = run
+                lowest = again.std_error
 
-        seen = (
-            f"a second try, from a base that covers it, gave {_number(again)}, the first one"
-            f" {_number(result)}, and neither can be trusted"
-        )
+        seen = f"a second try, from a base that covers it, {outcome}"
         failed = Alarm("second-try-failed", seen, remedy)
-        kept = second if again.std_error < result.std_error else first
         return replace(kept, known=(failed, *kept.known), **cost)
 
     def _as_path(self, path) -> Path:

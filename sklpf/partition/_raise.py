@@ -22,7 +22,7 @@ from sklpf.partition._options import ANNEALING
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition._weights import few_weights_alarm, weight_diagnostics
+from sklpf.partition._weights import weight_alarms, weight_diagnostics
 from sklpf.paths import Continuous, DataStarts, EnumeratedDraws, TargetDraws
 from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._capabilities import has, require_base
@@ -41,7 +41,7 @@ _NO_ESTIMATE = Alarm(
     "the starts are not exact samples of the model, so that the number is neither a bound nor an"
     " estimate",
 )
-_ENOUGH_EFFECTIVE = 25.0
+_REMEDY = "raise n_temperatures or n_chains_per_start"
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -85,7 +85,7 @@ class ReverseRun(Run):
             float(log_partition),
             float(std_error),
             len(self.down) - 1,
-            alarms=_weight_alarms(diagnostics["effective_sample_size"], self.down.size),
+            alarms=weight_alarms(self.down.size, diagnostics, _REMEDY),
             diagnostics=diagnostics,
             statement=STATEMENTS[self.starts],
         )
@@ -212,13 +212,6 @@ class RAISE(PartitionEstimator):
             down=down,
             starts=kind,
         )
-
-
-def _weight_alarms(effective: float, n: int) -> list[Alarm]:
-    needed = min(_ENOUGH_EFFECTIVE, n / 4)
-    if effective >= needed:
-        return []
-    return [few_weights_alarm(effective, n, needed, "raise n_temperatures or n_chains_per_start")]
 
 
 def find_starts(estimator: PartitionEstimator, path, n: int, seed: int) -> tuple[Any, str]:

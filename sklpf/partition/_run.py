@@ -136,7 +136,7 @@ class Run(Fields):
             With the alarms of the lower bound, of what was known before sampling and of rounding
             after the others.
         """
-        if statement == "estimate" and std_error > _LARGEST_ERROR:
+        if statement == "estimate" and not std_error <= _LARGEST_ERROR:  # also a NaN
             seen = f"there is no usable estimate: the standard error is {std_error:.2g} nats"
             remedy = "give a base that is closer to the target, or many more levels"
             if self.method != "ParallelTempering":

@@ -307,8 +307,7 @@ def pool_rounds(
 def at_target(pooled: Pooled) -> tuple[float, float]:
     """log Z_target - log Z_base of an estimate and its standard error by the jackknife."""
     curve, jackknifed = jackknife(pooled, N_GROUPS)
-    known = 0.0 if pooled.first_ratio is None else pooled.first_ratio.std_error
-    return float(curve[-1]), float(np.hypot(jackknifed[-1], known))
+    return float(curve[-1]), _with_first(jackknifed[-1], pooled.first_ratio)
 
 
 def _sum_of(ratios, first_ratio):

@@ -34,7 +34,8 @@ def weight_alarms(n: int, diagnostics: dict[str, Any], remedy: str) -> list[Alar
     there = diagnostics.get("effective_sample_size_from_target", n)
     needed = max(_FEWEST_EFFECTIVE, min(_ENOUGH_EFFECTIVE, n / 4))
     if here < needed:
-        return [few_weights_alarm(here, n, needed, remedy)]
+        seen = f"effective sample size {here:.1f} of {n} (at least {needed:g} needed)"
+        return [Alarm("few-effective-weights", seen, remedy)]
     if there < needed:
         seen = (
             f"by the reverse chains the effective sample size is {there:.1f} of {n} (at least"
@@ -42,12 +43,6 @@ def weight_alarms(n: int, diagnostics: dict[str, Any], remedy: str) -> list[Alar
         )
         return [Alarm("few-effective-weights-from-target", seen, remedy)]
     return []
-
-
-def few_weights_alarm(effective: float, n: int, needed: float, remedy: str) -> Alarm:
-    """The alarm of an effective sample size below the one that is needed."""
-    seen = f"effective sample size {effective:.1f} of {n} (at least {needed:g} needed)"
-    return Alarm("few-effective-weights", seen, remedy)
 
 
 def move_diagnostics(run: Any) -> dict[str, Any]:

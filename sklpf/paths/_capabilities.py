@@ -138,10 +138,8 @@ class BoundDraws(Protocol):
     """Z can be bounded from below without the path's base."""
 
     def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
-        """Return log weights (G, n) of draws from some density: their means over n are independent,
-        and unbiased for Z.
-
-        Each draw has the expectation Z, whatever that density misses.
+        """Return log weights (G, n), each of expectation Z however poorly its draws cover the
+        target; the G rows are independent.
         """
 
 

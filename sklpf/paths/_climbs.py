@@ -65,8 +65,8 @@ class Ends(NamedTuple):
 def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> Ends:
     """Return where climbs from some points end, without those that are still far from a mode.
 
-    All climb side by side, by BFGS with one density a step: who meets none that is high enough
-    tries a shorter step the next time.
+    All climb side by side, by BFGS with one density a step: a climb whose step is refused tries a
+    shorter one in the next iteration.
 
     Parameters
     ----------
@@ -297,10 +297,10 @@ def regions_of(
 
 
 def _draws_within(ellipsoid: Ellipsoid, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Points (n, d) in an ellipsoid, of the Gaussian whose log density has its slope at the centre
-    and minus its precision for a Hessian, less the slope's own square; and their log densities.
+    """Points (n, d) of a Gaussian cut off at an ellipsoid, and their log densities.
 
-    Coordinates at sides of the box are reflected.
+    In whitened coordinates its log density has the gradient s at the centre, the ellipsoid's slope,
+    and the Hessian -I + s s'. Coordinates at sides of the box are reflected.
     """
     d = len(ellipsoid.centre)
     n = _N_GROUPS * _N_DRAWS

@@ -44,6 +44,7 @@ from sklpf.paths._regions import Regions
 from sklpf.paths._slopes import ellipsoids_on_slopes
 
 _N_CHECKED = 5  # base draws at which a gradient is compared with differences
+_N_WITHIN = 1000  # base draws that must lie within bounds
 _TOLERANCE = 1e-4  # relative
 _NOISE = 1e-6  # relative, of a log density that is called twice: that of float32 on many threads
 # of the differences, in scales of the base: if they agree, the gradient must with one
@@ -245,7 +246,9 @@ class GeometricPath(PointsPath):
 
     def sample_base(self, n: int, stream: Stream) -> Any:
         """Return n exact draws from the base."""
-        return self.at(self.base.sample(n, stream.generator()))
+        position = self.base.sample(n, stream.generator())
+        self._check_within(position)
+        return self.at(position)
 
     def at(self, position: NDArray[np.float64]) -> Any:
         """Return the state of chains at some points (n, d)."""
@@ -521,8 +524,8 @@ class GeometricPath(PointsPath):
         return [np.array(function(point)) for point in position]  # copies of a buffer, maybe
 
     def _target(self, position, nan_is_zero=False):
-        """Log densities (n,); NaN is an error, or a density of 0: `tail_alarms` counts how often it
-        comes.
+        """Log densities (n,); NaN is an error, or a density of 0: the check of tails counts how
+        often it comes.
         """
         hint = "; of a function of one point say vectorized=False" if self.vectorized else ""
         values = self._call(self.log_density, position)
@@ -558,6 +561,14 @@ class GeometricPath(PointsPath):
             return functools.partial(self._call, self.grad_base)
         return getattr(self.base, "grad_log_density", None)
 
+    def _check_within(self, draws) -> None:
+        """Raise where a draw of the base lies outside of the box, whose mass would be missing."""
+        if self.bounds is not None and np.any((draws < self.bounds[0]) | (draws > self.bounds[1])):
+            raise ValueError(
+                "base draws points outside bounds: give a base within them, such as Uniform(low,"
+                " high), or a Gaussian with independent coordinates, which is truncated"
+            )
+
     def _check_functions(self) -> None:
         rng = np.random.default_rng(0)
         d = self.n_dimensions
@@ -567,11 +578,9 @@ class GeometricPath(PointsPath):
                 f"base.sample({_N_CHECKED}, rng) must give shape {(_N_CHECKED, d)}, got"
                 f" {draws.shape}"
             )
-        if self.bounds is not None and np.any((draws < self.bounds[0]) | (draws > self.bounds[1])):
-            raise ValueError(
-                "base draws points outside bounds: give a base within them, such as Uniform(low,"
-                " high)"
-            )
+        self._check_within(draws)
+        if self.bounds is not None:
+            self._check_within(self.base.sample(_N_WITHIN, np.random.default_rng(1)))
         with self._explained("log_density", draws):
             self._target(draws)
         with self._explained("value_and_grad", draws):

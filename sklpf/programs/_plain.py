@@ -193,11 +193,6 @@ def temper(
     return Tempered(Chains(state, memory, levels), log_q_sums, counts, sums)
 
 
-def weighted_summaries(path, state, weights):
-    """Sums of the chains' summaries and of their squares with weights (n,), shape (2, S)."""
-    return weighted_sums(weights, path.summary(state))
-
-
 def weighted_sums(weights, summary):
     """Sums of summaries (n, S) and of their squares with weights (n,), shape (2, S)."""
     return np.stack([weights @ summary, weights @ summary**2])

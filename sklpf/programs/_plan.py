@@ -20,8 +20,8 @@ NO_ROUNDS = np.empty((0, 3))
 ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
 _SPREAD = 0  # what the pilot's random stream is for
 _PILOT_SHARE = 20  # a pilot has so many times fewer levels
-# Plain loops: calls of NumPy cost more than what they compute, so chains move in one block of at
-# most so many; functions of one point gain nothing from it and keep blocks for processes.
+# Plain loops: calls of NumPy cost more than what they compute, so there is about one block for so
+# many chains; functions of one point gain nothing from it and keep blocks for processes.
 _MOST_CHAINS = 1000
 _FEWEST_BLOCKS = 1
 _FEWEST_BLOCKS_OF_POINTS = 4
@@ -29,8 +29,8 @@ _MOST_DRAWS = 1000  # of some chains, until all are where the target has mass
 
 
 def equal_blocks(n: int, largest: int, fewest_blocks: int = 8) -> list[int]:
-    """Sizes of at least 8 (where n allows) blocks of n chains, as equal as possible and at most
-    `largest`.
+    """Sizes of blocks of n chains, as equal as possible and at most `largest`; at least
+    `fewest_blocks` where n allows.
     """
     n_blocks = max(min(n, fewest_blocks), -(-n // largest))
     return [n // n_blocks + (block < n % n_blocks) for block in range(n_blocks)]

@@ -15,7 +15,7 @@ from sklpf._utils.random import REDRAW, Stream
 from sklpf._utils.sampling import systematic
 from sklpf.paths._base import n_chains, take
 from sklpf.programs import _programs as programs
-from sklpf.programs._plain import weighted_summaries
+from sklpf.programs._plain import weighted_sums
 from sklpf.programs._plan import check_finite, equal_blocks, running_log_partition, segments
 from sklpf.programs._waste_free import waste_free_fall, waste_free_step
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
@@ -209,4 +209,4 @@ def target_summaries(path, population: Population) -> NDArray[np.float64]:
     """
     with np.errstate(invalid="ignore"):  # -inf - (-inf)
         weights = np.exp(population.log_weights - population.log_weights.max())
-    return weighted_summaries(path, population.state, weights / weights.sum())
+    return weighted_sums(weights / weights.sum(), path.summary(population.state))

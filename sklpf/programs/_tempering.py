@@ -139,9 +139,9 @@ class Setup(NamedTuple):
     def n_groups(self) -> int:
         return len(self.first) - 1
 
-    def stream(self, stage: int, group: int, step: int = 0, *name: int) -> Stream:
+    def stream(self, stage: int, group: int, step: int = 0) -> Stream:
         """The random numbers of one group in one stage."""
-        return Stream(stream_key(self.seed, stage, *name), int(self.first[group]), step)
+        return Stream(stream_key(self.seed, stage), int(self.first[group]), step)
 
     @property
     def blocks(self) -> list[NDArray[np.int64]]:

@@ -19,7 +19,7 @@ def bar_ratios(
     Parameters
     ----------
     pair_sums : ndarray of shape (G, K - 1, 4 or more)
-        As in `ExchangeRun`, of each group.
+        Sums of one round, as `LevelRound.pairs` returns them.
     shift : ndarray of shape (K - 1,)
         The reference. Where the levels have unequal numbers of states n_k the best is log Z_(k+1) /
         Z_k less log n_(k+1) / n_k.
@@ -76,8 +76,8 @@ def neighbour_overlap(pair_sums: NDArray, counts: NDArray) -> NDArray[np.float64
 
     2 sqrt(A B), A and B the means of the logistic weights of a bridge at the two levels of a pair.
     Where the reference is log Z_(k+1) / Z_k this is the `overlap` of as many states of each, 2
-    times the integral of p q / (p + q); a reference that is off by d nats moves the weights of p
-    and q there to exp(-d / 2) and exp(d / 2).
+    times the integral of p q / (p + q). With a reference d nats too high it is 2 times the integral
+    of p q / (p e^(d / 2) + q e^(-d / 2)).
 
     Parameters
     ----------

@@ -293,9 +293,8 @@ def _root(points, slopes, metric, bounds):
     """What whitens points: their root mean square spread (1,), or for each dimension (d,), or as a
     matrix (d, d).
 
-    With gradients of log f at the points the last two make both alike: the covariance of points
-    that are whitened and that of gradients that are are the same, as for a normal density with any
-    points.
+    With gradients of log f at the points, the last two are chosen so that whitened points and
+    whitened gradients have the same covariance; for a normal density this holds for any points.
     """
     points = np.concatenate(points)
     n, d = points.shape

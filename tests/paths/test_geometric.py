@@ -20,6 +20,7 @@ from sklpf import (
     HAIS,
     Gaussian,
     GeometricPath,
+    Mixture,
     ParallelTempering,
     StudentT,
     Uniform,
@@ -480,3 +481,14 @@ def test_hmc_goes_straight_on_where_the_gradient_is_not_finite():
     path = make(grad=grad, base=Gaussian([0.0, 0.0], 1.5))
     fitted = HAIS(n_temperatures=200, random_state=0).fit(path)
     assert_close(fitted, LOG_Z)
+
+
+@pytest.mark.parametrize(
+    "base",
+    [StudentT(0, 1, df=1), Mixture([Uniform([-1], [1]), StudentT(0, 1, df=1)])],
+    ids=lambda base: type(base).__name__,
+)
+def test_a_base_that_is_not_truncated_to_the_bounds_is_refused(base):
+    """3 % of its draws lie outside: log Z would be 1.1 nats too high, without an alarm."""
+    with pytest.raises(ValueError, match="base draws points outside bounds"):
+        GeometricPath(lambda x: -np.abs(x[:, 0]) / 50, base=base, bounds=(-20, 20))

@@ -28,7 +28,7 @@ class Threshold(NamedTuple):
     chance: float  # false-alarm rate of a run: of all regions one by one, and of them together
     run_errors: float  # standard errors of log Z that what is missed must be worth
     mass_errors: float  # standard errors that are taken off a region's mass
-    rank: int  # or the mass is this one of its sorted estimates, which lie too low more often
+    rank: int  # or this order statistic of the estimates, if larger: each tends to be too low
 
 
 FOR_ALARM = Threshold(chance=0.01, run_errors=2.0, mass_errors=3.0, rank=0)
@@ -133,8 +133,8 @@ def _miss_together(masses, weights, groups, inside, slack, material, threshold) 
     """Whether regions of which one half of the groups has hardly any draws have too few in the
     other half as well, all together.
 
-    Their masses are taken from halves of the estimates likewise, so that what decides is not what
-    was chosen by. Both halves choose once.
+    Masses are split likewise, so that the test does not use the numbers by which the regions were
+    chosen. Each half chooses for the other.
     """
     _, group = np.unique(groups, return_inverse=True)
     if group.max() < 1:
