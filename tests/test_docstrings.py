@@ -42,6 +42,7 @@ SLOW += [f"sklpf.display.{name}" for name in ("_topics", "_convergence", "_run")
 SLOW += ["sklpf.display._log_partition"]
 SLOW += [f"sklpf.{name}" for name in ("models.factorial._model", "models.lda._path")]
 SLOW += [f"sklpf.{name}" for name in ("interop._prior_transform", "partition._level_process")]
+SLOW += [f"sklpf.partition.{name}" for name in ("_rts", "_sams", "_wang_landau")]
 
 
 @pytest.mark.parametrize(

@@ -345,7 +345,10 @@ def assert_goes_on(folder):
     assert output.split() == [expected.tobytes().hex()], errors
 
 
-@pytest.mark.parametrize(("stop", "n_jobs"), [(signal.SIGKILL, 1), (signal.SIGINT, 2)])
+@pytest.mark.parametrize(
+    ("stop", "n_jobs"),
+    [pytest.param(signal.SIGKILL, 1, marks=pytest.mark.large), (signal.SIGINT, 2)],
+)
 def test_a_stopped_process_goes_on_with_the_same_bits(tmp_path, stop, n_jobs):
     """Blocks wait in their third segment, so that the run can't end before the signal."""
     process = start_run(tmp_path, "threading", "wait", n_jobs)

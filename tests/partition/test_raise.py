@@ -50,7 +50,8 @@ def test_bound_is_above_in_the_mean(weights):
     problem = make_rbm_problem("medium", weights=weights)
     errors, by_start = [], []
     for seed in range(60):
-        log_weights = RAISE(10, 10, 30, random_state=seed).fit(problem.path).run_.down
+        with may_not_converge():
+            log_weights = RAISE(10, 10, 30, random_state=seed).fit(problem.path).run_.down
         errors.append(np.log(100) - logsumexp(log_weights) - problem.log_partition)
         by_start.append(np.log(10) - logsumexp(log_weights, axis=1).mean() - problem.log_partition)
     assert np.mean(errors) > -4 * np.std(errors) / np.sqrt(60)

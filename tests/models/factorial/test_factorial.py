@@ -84,19 +84,15 @@ def test_estimates_and_enumeration_agree_within_their_errors(fitted):
 def test_more_components_than_are_enumerated_are_annealed():
     X = np.random.default_rng(0).normal(size=(200, 10))
     model = FactorialMixture(21, noise_variance=0.5, random_state=0).fit(X)
-    rows = X[:8]
+    rows = X[:4]
     interval = model.score_interval(rows)
-    assert (
-        interval.partition[0] < interval.mean < interval.partition[1]
-    )  # estimated, and trusted: no warning
-    values = model.score_samples(rows)
-    errors = AIS(random_state=model._partition_seed).fit(model.path(rows)).log_partition_std_error_
-    exact = Exact().fit(model.path(rows)).log_partition_
+    low, high = interval.partition
+    assert low < interval.mean < high  # estimated, and trusted: no warning
+    estimated = model.partition_estimator_
+    errors = estimated.log_partition_std_error_
+    off = estimated.log_partition_ - Exact().fit(model.path(rows)).log_partition_
     assert errors.max() < 0.1
-    assert (
-        np.abs((values - exact) / errors).max() < 4.5
-    )  # 8 rows, t with 99 degrees: false alarm 1.5e-4
-    np.testing.assert_array_equal(model.score_samples(rows[3:5]), values[3:5])
+    assert np.abs(off / errors).max() < 4.5  # 4 rows, t with 99 degrees: false alarm 8e-5
 
 
 def test_samples_have_the_moments_of_the_model(fitted):
@@ -149,6 +145,7 @@ def test_hyperparameters_are_learned_or_kept():
     assert learned.component_variance_ == pytest.approx(np.mean(components**2), rel=0.1)
 
 
+@pytest.mark.large
 def test_inverse_transform_rebuilds_the_rows():
     X, _, _ = shapes(1000)
     model = FactorialMixture(8, **SHAPES, tempering="annealed", n_init=3, random_state=0).fit(X)
