@@ -94,7 +94,7 @@ def inner(function):
 
     numba would compile a wrapper for calls from Python, and keep the function on disk once more.
     """
-    return register_jitable(**OPTIONS)(function)
+    return register_jitable(**OPTIONS, forceinline=True)(function)
 
 
 def inlined(function):

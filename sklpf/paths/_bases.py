@@ -7,6 +7,7 @@ the density is, once for NumPy and once for compiled programs.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -141,12 +142,12 @@ class _OfParts(BaseDensity):
         box = [np.broadcast_to(side, mean.shape) for side in (low, high)]
         columns: tuple[Any, ...] = (mean, root, df, log_norm, *box)
         self.packed = Parts(*(frozen([column]) for column in columns))
+        self._is_boxed: tuple[bool, ...] = (bool(np.isfinite(box).any()),)
 
     def _whiten(self, k: int, points: Array) -> tuple[Array, Array]:
         """z of a part, (n, d), and |z|^2, (n,)."""
         root = self.packed.roots[k]
-        with np.errstate(invalid="ignore"):  # of infinite points, in the root 0 of a box
-            z = times_matrix(points - self.packed.means[k], root[0] if len(root) == 1 else root)
+        z = times_matrix(points - self.packed.means[k], root[0] if len(root) == 1 else root)
         return z, np.einsum("ij,ij->i", z, z)
 
     def _log_parts(self, points: Array) -> Array:
@@ -154,10 +155,11 @@ class _OfParts(BaseDensity):
         d = self.n_dimensions
         joint = np.empty((len(self.packed.dfs), len(points)))
         for k, (_, _, df, log_norm, low, high) in enumerate(zip(*self.packed)):
-            squares = self._whiten(k, points)[1]
+            with np.errstate(invalid="ignore") if self._is_boxed[k] else contextlib.nullcontext():
+                squares = self._whiten(k, points)[1]  # of infinite points, in the root 0 of a box
             log_kernel = 0.5 * squares if df == np.inf else 0.5 * (df + d) * np.log1p(squares / df)
             joint[k] = log_norm - log_kernel
-            if np.isfinite(low).any() or np.isfinite(high).any():
+            if self._is_boxed[k]:
                 joint[k] = np.where(is_inside(points, low, high), joint[k], -np.inf)
         return joint
 
@@ -650,6 +652,7 @@ class Mixture(_OfParts):
         if any(part.roots.shape[1] > 1 for part in parts):
             parts = [part._replace(roots=_full_roots(part.roots)) for part in parts]
         packed = Parts(*(frozen(np.concatenate(columns)) for columns in zip(*parts)))
+        self._is_boxed = sum((part._is_boxed for part in self.components), ())
         self.packed = packed._replace(log_norms=frozen(packed.log_norms + np.log(self.weights)))
 
     def truncated(self, low: ArrayLike, high: ArrayLike) -> Mixture:

@@ -84,6 +84,11 @@ def _mixture(base, position, log_density, slope):
     joint = np.empty(n_parts)
     slopes = np.empty((n_parts, d))
     for c in range(position.shape[0]):
+        if n_parts == 1:  # the same numbers, without exponentials
+            log_density[c] = _log_part(base, 0, position[c], z, slope[c])
+            if log_density[c] == -np.inf:
+                slope[c] = 0.0
+            continue
         highest = -np.inf
         for k in range(n_parts):
             joint[k] = _log_part(base, k, position[c], z, slopes[k])
