@@ -2,7 +2,7 @@
 imported lazily.
 """
 
-from sklpf.kernels._compile import OPTIONS, SUMS, inlined, inner, njit
+from sklpf.kernels._compile import OPTIONS, SUMS, inlined, njit
 from sklpf.kernels._exponentials import exp32, exp64, log64
 from sklpf.kernels._programs import compiled, implements, program, tempered
 from sklpf.kernels._random import random_bits, uniform
@@ -17,7 +17,6 @@ __all__ = [
     "exp64",
     "implements",
     "inlined",
-    "inner",
     "list_differences",
     "log64",
     "njit",

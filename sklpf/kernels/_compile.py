@@ -89,17 +89,12 @@ def _mending(dispatcher):
     return dispatcher
 
 
-def inner(function):
+def inlined(function):
     """Compile a function into the kernels that call it; Python that calls it gets it uncompiled.
 
     numba would compile a wrapper for calls from Python, and keep the function on disk once more.
-    """
-    return register_jitable(**OPTIONS, forceinline=True)(function)
-
-
-def inlined(function):
-    """Like `inner`, and its code is copied: counting references to arrays that a call hands on
-    takes 100 ns.
+    Its code is always copied: a call would count references to arrays, and in the process that
+    compiles it would run other machine code than in later ones, with other last bits.
     """
     return register_jitable(**OPTIONS, forceinline=True)(function)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import implements, inlined, inner, njit
+from sklpf.kernels import implements, inlined, njit
 
 
 class MovedDensity(NamedTuple):
@@ -114,7 +114,7 @@ def chain_steps(n, d):
     return ChainSteps(first, np.empty((n, d)), np.empty(n), knots)
 
 
-@inner
+@inlined
 def _interpolate(betas, log_steps, scales, beta, size_at, lengths_at):
     """Step size and scales (m,) at an inverse temperature; returns the knot below."""
     last = betas.shape[0] - 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from sklpf._utils.random import FIRST as _HIDDEN
 from sklpf._utils.random import SECOND as _VISIBLE
-from sklpf.kernels import SUMS, exp64, implements, inner, njit, random_bits, uniform
+from sklpf.kernels import SUMS, exp64, implements, inlined, njit, random_bits, uniform
 from sklpf.kernels import _programs as programs
 from sklpf.kernels._random import normals
 
@@ -56,7 +56,7 @@ def _softplus_sum(field, beta):
     return beta * positive + total
 
 
-@inner
+@inlined
 def _draw_hidden(field, betas, keys, bits, h):
     """h given u at every chain's inverse temperature."""
     n, n_hidden = h.shape
@@ -67,7 +67,7 @@ def _draw_hidden(field, betas, keys, bits, h):
             h[c, j] = np.float64(np.float64(uniform(bits[j])) * (1.0 + odds) < 1.0)
 
 
-@inner
+@inlined
 def _draw_visible(model, pull, betas, noise, u):
     """u given h at every chain's inverse temperature: a product of two Gaussians."""
     n, n_visible = u.shape

@@ -12,7 +12,7 @@ import numpy as np
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
 from sklpf._utils.random import Keys
-from sklpf.kernels import exp64, inlined, inner, njit, random_bits, uniform
+from sklpf.kernels import exp64, inlined, njit, random_bits, uniform
 from sklpf.kernels._random import chains_bits
 from sklpf.kernels._vectors import load, store, to_float32, zeros
 from sklpf.models.lda._vector_kernels import aligned
@@ -59,7 +59,7 @@ def _draw(alpha, rows, word, counts, sums, bits, z, i):
         _add(counts, g, z, i, np.float32(1))
 
 
-@inner
+@inlined
 def _sweep(alpha, rows, words, n_tokens, z, counts, sums, bits):
     """One Gibbs sweep over the first tokens of `words`, whose topics are z (n_tokens,
     n_particles).
@@ -70,7 +70,7 @@ def _sweep(alpha, rows, words, n_tokens, z, counts, sums, bits):
         _draw(alpha, rows, words[i], counts, sums, bits, z, i)
 
 
-@inner
+@inlined
 def _predict(particle_weights, counts, topics, prior, urn, sums):
     """Multiply weights by (prior + sum_k counts_k topics_k) / urn; sums (16,) is work space."""
     n = particle_weights.shape[0]
@@ -93,7 +93,7 @@ def _predict(particle_weights, counts, topics, prior, urn, sums):
             particle_weights[LANES * g + c] *= sums[c] / urn
 
 
-@inner
+@inlined
 def _normalise(particle_weights):
     """Divide weights by their mean; returns its log, and the mean square of what they are now."""
     mean = 0.0
@@ -107,7 +107,7 @@ def _normalise(particle_weights):
     return math.log(mean), squares
 
 
-@inner
+@inlined
 def _resample(particle_weights, u, z, n_tokens, counts, copies):
     """Systematic resampling in place: a particle keeps its own place, and further copies take those
     that die.
@@ -136,7 +136,7 @@ def _resample(particle_weights, u, z, n_tokens, counts, copies):
 
 
 # ---- filters
-@inner
+@inlined
 def _shuffled(words, keys):
     """The tokens in a random order."""
     words, n = words.copy(), words.shape[0]
@@ -148,7 +148,7 @@ def _shuffled(words, keys):
     return words
 
 
-@inner
+@inlined
 def _probabilities(document):
     """p(w | k) of the document's words in float64, (U, K)."""
     out = np.empty_like(document.log_base)
@@ -159,7 +159,7 @@ def _probabilities(document):
     return out
 
 
-@inner
+@inlined
 def _fill_ratios(above, below, n, out):
     """Products of (above + j) / (below + j) over j < 0, …, n, and True; where these leave the range
     of numbers their logs, and False.
@@ -175,7 +175,7 @@ def _fill_ratios(above, below, n, out):
     return False
 
 
-@inner
+@inlined
 def _multiply_by_exp(particle_weights, counts, log_gains):
     """Multiply weights by the exp of log gains (by count, as counts (n_groups, 16) say) over the
     largest of the products; its log.
@@ -190,7 +190,7 @@ def _multiply_by_exp(particle_weights, counts, log_gains):
     return largest
 
 
-@inner
+@inlined
 def _change_prior(particle_weights, counts, n_tokens, old, new, gains):
     """Multiply weights by how much more probable the topics of so many tokens are a priori; log of
     the mean weight.
@@ -219,7 +219,7 @@ def _change_prior(particle_weights, counts, n_tokens, old, new, gains):
     return total + gains[n_tokens]
 
 
-@inner
+@inlined
 def _prior_predictions(priors, topics):
     """sum_k priors_k topics_k of every prior and word, (n_priors, U)."""
     out = np.zeros((priors.shape[0], topics.shape[0]))

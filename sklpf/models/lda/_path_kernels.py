@@ -21,7 +21,7 @@ import numpy as np
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import exp64, implements, inlined, inner, njit, random_bits, uniform
+from sklpf.kernels import exp64, implements, inlined, njit, random_bits, uniform
 from sklpf.kernels._vectors import load, store, zeros
 from sklpf.models.lda._vector_kernels import aligned, draw_topic
 
@@ -77,7 +77,7 @@ def _weight(document, k, count, beta):
     return np.float32(document.mean[k] * exp64(beta * (log_urn[count + 1] - log_urn[count])))
 
 
-@inner
+@inlined
 def _work_space(document, z, n_tokens):
     """Work space of chains whose first tokens have the topics z (n, N)."""
     n = z.shape[0]
@@ -113,7 +113,7 @@ def urn_gain(document, counts):
     return total
 
 
-@inner
+@inlined
 def _measure(document, z, base, slope, counts):
     """Both parts of every chain's log f, summed anew so that rounding does not build up."""
     for c in range(z.shape[0]):
@@ -145,7 +145,7 @@ def sample_base(document, keys, z, base, slope):
 
 
 # ---- one sweep
-@inner
+@inlined
 def _sweep_tokens(document, words, z, n_tokens, betas, reverse, keys, step, scratch):
     """One Gibbs sweep of chains over their first tokens z (n, N), which are `words`, in turn or in
     reverse.
@@ -216,7 +216,7 @@ def _summarise(model, state, c, out):
 
 
 # ---- exact enumeration, by the counts of the topics
-@inner
+@inlined
 def _binomials(n_topics, n_tokens):
     """Table of t + b over t for t < n_topics and b <= n_tokens."""
     table = np.ones((n_topics, n_tokens + 1), np.int64)
@@ -226,7 +226,7 @@ def _binomials(n_topics, n_tokens):
     return table
 
 
-@inner
+@inlined
 def _next_counts(counts):
     """The next counts of the topics, with the same sum, in colexicographic order of the sorted
     topics.

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from sklpf.kernels import exp64, inner, njit
+from sklpf.kernels import exp64, inlined, njit
 
 _ROWS_IN_CACHE = 16
 
@@ -43,7 +43,7 @@ def log1p_exp_sums(fields, out):
         out[r] = log1p_exp_sum(fields[r], fields.shape[1], lanes)
 
 
-@inner
+@inlined
 def _log_product_of_sums(off, on, factors, most, terms):
     """Sum over j of log(off_j + on_j * factors_j), a log for up to `most` terms: halves are folded
     onto each other.
@@ -66,7 +66,7 @@ def _log_product_of_sums(off, on, factors, most, terms):
     return total
 
 
-@inner
+@inlined
 def _log_sigmoid(x):
     """log(1 / (1 + exp(-x))), for any finite x."""
     return min(x, 0.0) - math.log1p(math.exp(-abs(x)))

@@ -12,7 +12,7 @@ import numpy as np
 
 from sklpf._utils import random as _random
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import add_rows, implements, inner, random_bits, uniform
+from sklpf.kernels import add_rows, implements, inlined, random_bits, uniform
 from sklpf.models.rbm._path_kernels import (
     _REFRESH,
     Parameters,
@@ -37,7 +37,7 @@ class MixtureParameters(NamedTuple):
     log_weights: np.ndarray  # (K,)
 
 
-@inner
+@inlined
 def _log_part(model, field, n, k, share):
     """Log of w_k (q_k / q_0)^share."""
     if k == 0:
@@ -45,7 +45,7 @@ def _log_part(model, field, n, k, share):
     return model.log_weights[k] + share * np.float64(field[n + 1 + k])
 
 
-@inner
+@inlined
 def _log_sum(model, field, n, beta):
     """Log of sum_k w_k (q_k / q_0)^(1 - beta)."""
     n_parts = model.log_weights.shape[0]
@@ -59,7 +59,7 @@ def _log_sum(model, field, n, beta):
     return largest + math.log(total)
 
 
-@inner
+@inlined
 def _draw_part(model, field, n, beta, u):
     """Draw k given v; at beta = 0, where v is drawn from the base, whatever v was before, so that
     chains there go from part to part.
@@ -75,7 +75,7 @@ def _draw_part(model, field, n, beta, u):
     return last
 
 
-@inner
+@inlined
 def _draw_visible(model, state, betas, keys, scratch):
     """Draw k and v of every chain, given the hidden units, and bring their inputs up to date."""
     bits, drawn, off, indices, signs, counts = scratch

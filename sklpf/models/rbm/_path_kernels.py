@@ -20,7 +20,6 @@ from sklpf.kernels import (
     exp32,
     implements,
     inlined,
-    inner,
     list_differences,
     njit,
     random_bits,
@@ -121,7 +120,7 @@ def _draw_layer(units, field, other_field, other_bias, rows, offset, betas, keys
     add_rows(other_field, rows, indices, signs, counts)
 
 
-@inner
+@inlined
 def _unit_scratch(n_chains, n_visible, n_hidden):
     largest = max(n_visible, n_hidden)
     bits = np.empty(largest + 4, np.uint32)
@@ -147,7 +146,7 @@ def refresh_fields(weights, v, h, hidden_field, visible_field):
 
 
 # ---- log densities
-@inner
+@inlined
 def _row_scratch(n_hidden):
     """Three arrays of n_hidden float32, padded to a power of two from 32 to 512 or else to a
     multiple of 512.
@@ -159,7 +158,7 @@ def _row_scratch(n_hidden):
     return np.empty(padded, np.float32), np.empty(padded, np.float32), np.empty(padded, np.float32)
 
 
-@inner
+@inlined
 def _joint_parts(h, hidden_field, c, terms, factors):
     """Parts of every hidden unit, kept: h g, and a factor of 1."""
     for j in range(h.shape[1]):
@@ -167,7 +166,7 @@ def _joint_parts(h, hidden_field, c, terms, factors):
         factors[j] = np.float32(1.0)
 
 
-@inner
+@inlined
 def _marginal_parts(h, hidden_field, c, old, new, terms, factors):
     """Parts of every hidden unit, summed out: log(1 + e^(beta g)) = beta max(g, 0) + log(1 +
     e^(-beta |g|)).
@@ -185,7 +184,7 @@ def _marginal_parts(h, hidden_field, c, old, new, terms, factors):
         factors[j] = (one + exp32(minus_new * abs(g))) / (one + exp32(minus_old * abs(g)))
 
 
-@inner
+@inlined
 def _fold(terms, factors):
     """Sum of the terms and log of the product of the factors; in float32 64 of them are folded into
     one at most.

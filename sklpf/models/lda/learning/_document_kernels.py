@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from sklpf._utils.layout import LANES
-from sklpf.kernels import exp64, inlined, inner, njit
+from sklpf.kernels import exp64, inlined, njit
 from sklpf.kernels._vectors import flat
 from sklpf.models.lda._vector_kernels import FLUSH, add_four, digamma, exp_digamma, four_dots
 from sklpf.models.lda.learning._word_kernels import document_terms, fill_powers
@@ -94,7 +94,7 @@ def _most_left(width):
     return width if width <= _NARROW else width // 2
 
 
-@inner
+@inlined
 def _scratch(n_words, n_topics, n_powers, like):
     """Work space; the row of zeros in its place."""
     matrix = np.empty((_most_left(n_topics) + 1) * n_words, like.dtype)
@@ -119,7 +119,7 @@ def _scratch(n_words, n_topics, n_powers, like):
     )
 
 
-@inner
+@inlined
 def _explain_words(scratch, rows, n_words, width):
     """Set norms, ratios and sums for theta as it is, word by word."""
     scratch.sums[:] = 0
@@ -134,7 +134,7 @@ def _explain_words(scratch, rows, n_words, width):
         add_four(ratios, rows, starts, i, width, sums)
 
 
-@inner
+@inlined
 def _explain_topics(scratch, n_left, width):
     """Like `_explain_words`, topic by topic of those that are left; width is that of the words."""
     theta, norms, ratios = flat(scratch.theta), flat(scratch.norms), flat(scratch.ratios)
@@ -148,7 +148,7 @@ def _explain_topics(scratch, n_left, width):
         four_dots(ratios, matrix, starts, j, width, sums)
 
 
-@inner
+@inlined
 def _set_theta(gamma, total, inverse, theta):
     """theta = exp(inverse * E log theta) for Dirichlet(gamma) with sum `total`."""
     if inverse == 1.0 and total > _SMALL:
@@ -163,7 +163,7 @@ def _set_theta(gamma, total, inverse, theta):
         theta[k] = value if value > FLUSH else 0.0
 
 
-@inner
+@inlined
 def _set_gamma(alpha, gamma, theta, sums, inverse, threshold, moves):
     """gamma = alpha + inverse * theta * sums; moves gets the changes, gamma, and whether a topic
     has its tokens.
@@ -178,7 +178,7 @@ def _set_gamma(alpha, gamma, theta, sums, inverse, threshold, moves):
         gamma[k] = new
 
 
-@inner
+@inlined
 def _drop(scratch, gamma, width):
     """Drop topics without tokens, whose gamma is final and goes to `gamma`; returns the width of
     those that are left.
@@ -202,7 +202,7 @@ def _drop(scratch, gamma, width):
     return width
 
 
-@inner
+@inlined
 def _pad(scratch, n, width):
     """Set what lies behind n topics so that it changes no sum."""
     scratch.ones[:n] = 1.0
@@ -214,7 +214,7 @@ def _pad(scratch, n, width):
     scratch.moves[3 * width : 4 * width] = 0.0
 
 
-@inner
+@inlined
 def _turn(scratch, rows, n_words, n_left, width):
     """Copy the words' rows, topic by topic; width is that of the words."""
     for i in range(n_words):
@@ -226,7 +226,7 @@ def _turn(scratch, rows, n_words, n_left, width):
         scratch.topic_starts[j] = j * width
 
 
-@inner
+@inlined
 def _settle(scratch, rows, gamma, n_words, inverse, tolerance, max_iter, threshold):
     """Update gamma until its changes sum to less than `tolerance`.
 
@@ -341,7 +341,7 @@ def infer(documents, first, last, alpha, joint, tolerance, max_iter):
             )
 
 
-@inner
+@inlined
 def _raise_words(scratch, log_rows, words, inverse, n_topics):
     """Raise the rows of a document's words to its own inverse temperature."""
     padded = log_rows.shape[1]
@@ -352,7 +352,7 @@ def _raise_words(scratch, log_rows, words, inverse, n_topics):
         )
 
 
-@inner
+@inlined
 def _start(scratch, words, counts, alpha, gamma, padded):
     """Set counts, starts, gamma and alpha; padded is 0 if the document has rows of its own. Returns
     its tokens.
@@ -374,7 +374,7 @@ def _start(scratch, words, counts, alpha, gamma, padded):
     return tokens
 
 
-@inner
+@inlined
 def _finish(scratch, counts, width, gamma, theta, ratios, inverse):
     """Write gamma, theta and inverse * counts / probabilities; returns sum of counts * log
     probability.
@@ -391,7 +391,7 @@ def _finish(scratch, counts, width, gamma, theta, ratios, inverse):
     return value
 
 
-@inner
+@inlined
 def _expected_log_joint(scratch, rows, log_rows, words, gamma, width, turned):
     """U = sum_v n_v sum_k phi_vk (E log theta_k + E log beta_kv), after `_settle`."""
     offset = digamma(gamma.sum())

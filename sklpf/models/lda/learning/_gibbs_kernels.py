@@ -13,7 +13,7 @@ import numpy as np
 
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
-from sklpf.kernels import inlined, inner, njit, random_bits, uniform
+from sklpf.kernels import inlined, njit, random_bits, uniform
 from sklpf.kernels._vectors import load, store, to_float32, zeros
 from sklpf.models.lda._vector_kernels import aligned, draw_topic, log_gamma
 
@@ -34,7 +34,7 @@ def _draw(counts, word, shares, eta, sums, n_topics, u):
     return draw_topic(total, sums, n_topics, u)
 
 
-@inner
+@inlined
 def _scale(weight):
     """A power of 2 by which weights are multiplied where priors are so small that this one is lost
     in float32.

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from sklpf.kernels import exp64, inlined, inner, njit
+from sklpf.kernels import exp64, inlined, njit
 from sklpf.kernels._vectors import flat
 from sklpf.models.lda._vector_kernels import (
     FLUSH,
@@ -166,7 +166,7 @@ def word_terms(prior, base, scale, weights, offsets):
     return total
 
 
-@inner
+@inlined
 def _expected_log_row(gamma, offset, out):
     """out = digamma(gamma) - offset."""
     for k in range(gamma.shape[0]):

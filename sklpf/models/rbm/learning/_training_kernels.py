@@ -12,7 +12,7 @@ import numpy as np
 
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
-from sklpf.kernels import add_rows, exp32, inner, njit, random_bits, uniform
+from sklpf.kernels import add_rows, exp32, inlined, njit, random_bits, uniform
 from sklpf.kernels._vectors import transpose_tile
 
 # draws of each layer; typed, since numba compiles a function anew for each literal number that it
@@ -47,7 +47,7 @@ class Lists(NamedTuple):
     counts: np.ndarray  # (n,) int64
 
 
-@inner
+@inlined
 def _empty_lists(n, most):
     """Lists of n accumulators with room for as many rows, coefficients 1."""
     return Lists(
@@ -71,7 +71,7 @@ def compress(X, indptr, indices, values):
         indptr[r + 1] = count
 
 
-@inner
+@inlined
 def _list_on(units, first, indices):
     """List the units that are on, numbered from `first`; returns how many."""
     count = 0
@@ -81,7 +81,7 @@ def _list_on(units, first, indices):
     return count
 
 
-@inner
+@inlined
 def _list_row(indptr, indices, values, row, n, lists, r):
     """List the non-zero values of one row of the data, and behind them the bias row n."""
     first = indptr[row]
@@ -94,7 +94,7 @@ def _list_row(indptr, indices, values, row, n, lists, r):
     lists.counts[r] = count + 1
 
 
-@inner
+@inlined
 def _list_by_unit(rows, n_positive, n_rows, rates, units, totals):
     """Turn the lists of the rows into lists of the visible units; rates are those of the data's
     rows and of the chains.
@@ -115,7 +115,7 @@ def _list_by_unit(rows, n_positive, n_rows, rates, units, totals):
             totals[i] += value
 
 
-@inner
+@inlined
 def _add_rows(accumulators, rows, lists, n_columns, tile):
     """Add the listed rows, `tile` (a multiple of 16) columns at a time; the padding is
     left alone.
@@ -127,7 +127,7 @@ def _add_rows(accumulators, rows, lists, n_columns, tile):
 
 
 # ---- units and probabilities
-@inner
+@inlined
 def _draw_visible(field, bits, units):
     """units_i ~ Bernoulli(sigmoid(field_i))."""
     one = np.float32(1.0)
@@ -135,14 +135,14 @@ def _draw_visible(field, bits, units):
         units[i] = np.uint8(uniform(bits[i]) * (one + exp32(-field[i])) < one)
 
 
-@inner
+@inlined
 def _draw_hidden(probability, bits, units):
     """units ~ Bernoulli(probability)."""
     for j in range(units.shape[0]):
         units[j] = np.uint8(uniform(bits[j]) < probability[j])
 
 
-@inner
+@inlined
 def _to_probability(field, n):
     """Replace inputs by their sigmoids."""
     one = np.float32(1.0)
@@ -151,7 +151,7 @@ def _to_probability(field, n):
 
 
 # ---- transposition
-@inner
+@inlined
 def _transpose(source, n_rows, n_columns, target):
     """target[j, i] = source[i, j] for i < n_rows, j < n_columns; both float32 and C-contiguous."""
     whole_rows = n_rows // LANES * LANES
@@ -167,7 +167,7 @@ def _transpose(source, n_rows, n_columns, target):
 
 
 # ---- persistent contrastive divergence
-@inner
+@inlined
 def _negative_phase(by_hidden, h, visible, keys, chains, rows, first):
     """Draw v given h for every persistent chain and append the lists of its units to `rows`."""
     key0, key1, step = keys
@@ -195,7 +195,7 @@ def _negative_phase(by_hidden, h, visible, keys, chains, rows, first):
         rows.values[first + c] = 1.0
 
 
-@inner
+@inlined
 def _hidden_phase(by_visible, h, hidden, keys, rows, n_positive):
     """Probabilities of the hidden units for the data's and the chains' rows; the chains draw
     theirs.
@@ -212,7 +212,7 @@ def _hidden_phase(by_visible, h, hidden, keys, rows, n_positive):
         _draw_hidden(hidden[n_positive + c], bits, h[c])
 
 
-@inner
+@inlined
 def _move_average(average, share, values):
     """average += share * (values - average) for arrays of one shape (n, m)."""
     for i in range(values.shape[0]):
@@ -220,7 +220,7 @@ def _move_average(average, share, values):
             average[i, j] += share * (values[i, j] - average[i, j])
 
 
-@inner
+@inlined
 def _shrink(weights, n_rows, n_columns, share):
     """weights -= share * weights, but for the biases in the last row."""
     keep = np.float32(1.0) - share
