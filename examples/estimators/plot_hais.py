@@ -19,6 +19,8 @@ The paper's moves have a fixed step of 0.2; ``HMC()`` tunes its own.
 # %%
 # The densities
 # -------------
+# Their functions are compiled by numba, so that chains run in compiled
+# programs.
 
 import os
 import warnings
@@ -27,6 +29,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+import numba
 import numpy as np
 from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
@@ -43,18 +46,22 @@ W = (
 WT = np.ascontiguousarray(W.T)
 
 
+@numba.njit
 def laplace(x):
     return -np.abs(x @ WT).sum(axis=1)
 
 
+@numba.njit
 def laplace_grad(x):
     return -(np.sign(x @ WT) @ W)
 
 
+@numba.njit
 def student(x):
     return -SHAPE * np.log1p((x @ WT) ** 2).sum(axis=1)
 
 
+@numba.njit
 def student_grad(x):
     u = x @ WT
     return -2 * SHAPE * ((u / (1 + u * u)) @ W)
@@ -71,6 +78,7 @@ y = A @ rng.normal(size=D) + SIGMA * rng.normal(size=D)
 AT = np.ascontiguousarray(A.T)
 
 
+@numba.njit
 def linear(x):
     r = (y - x @ AT) / SIGMA
     return (
@@ -80,6 +88,7 @@ def linear(x):
     )
 
 
+@numba.njit
 def linear_grad(x):
     return ((y - x @ AT) @ A) / SIGMA**2 - x
 

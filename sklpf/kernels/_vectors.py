@@ -285,11 +285,11 @@ def _emit_sum_lanes(context, builder, signature, arguments):
 def _emit_running_sums(context, builder, signature, arguments):
     value = arguments[0]
     n = signature.args[0].lanes
-    zeros = _constant(value.type, 0.0)
+    nothing = _constant(value.type, 0.0)
     by = 1
     while by < n:
         moved = _lanes([n + i - by if i >= by else 0 for i in range(n)])
-        value = builder.fadd(value, builder.shuffle_vector(zeros, value, moved))
+        value = builder.fadd(value, builder.shuffle_vector(nothing, value, moved))
         by *= 2
     return value
 
@@ -357,7 +357,7 @@ def differing_bits(first, i, second, j, n):
 
 def lowest_bit(mask):
     """The number of the lowest bit that is set (int64); one must be."""
-    return np.int64(int(mask) & -int(mask)).item().bit_length() - 1
+    return (int(mask) & -int(mask)).bit_length() - 1
 
 
 def _emit_differing_bits(context, builder, signature, arguments):

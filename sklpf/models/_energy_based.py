@@ -116,7 +116,8 @@ class EnergyBasedModel(
         """
         trainer, rows = self._trainer(X)
         if self.tol is None:
-            self._forget_losses()
+            for name in ("loss_curve_", "converged_"):  # of an earlier fit
+                self.__dict__.pop(name, None)
             self.n_iter_, _ = self._train(trainer, Lowered(self.max_iter))
             self._keep_trained(trainer, rows)
             return self
@@ -141,10 +142,6 @@ class EnergyBasedModel(
             callbacks=[callback],
             store=lambda model: model._store(trainer.family, trainer.parameters),
         )
-
-    def _forget_losses(self) -> None:
-        for name in ("loss_curve_", "converged_"):
-            self.__dict__.pop(name, None)
 
     @named_by_model
     @all_or_nothing

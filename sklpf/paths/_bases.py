@@ -7,7 +7,6 @@ the density is, once for NumPy and once for compiled programs.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -155,8 +154,8 @@ class _OfParts(BaseDensity):
         d = self.n_dimensions
         joint = np.empty((len(self.packed.dfs), len(points)))
         for k, (_, _, df, log_norm, low, high) in enumerate(zip(*self.packed)):
-            with np.errstate(invalid="ignore") if self._is_boxed[k] else contextlib.nullcontext():
-                squares = self._whiten(k, points)[1]  # of infinite points, in the root 0 of a box
+            with np.errstate(invalid="ignore"):  # of infinite points, in the root 0 of a box
+                squares = self._whiten(k, points)[1]
             log_kernel = 0.5 * squares if df == np.inf else 0.5 * (df + d) * np.log1p(squares / df)
             joint[k] = log_norm - log_kernel
             if self._is_boxed[k]:
@@ -317,7 +316,7 @@ class Gaussian(_Elliptical):
         Parameters
         ----------
         points : array-like of shape (n, d), n >= 3
-            As they are.
+            A row for each point.
 
         Returns
         -------

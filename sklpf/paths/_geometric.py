@@ -28,7 +28,7 @@ from sklpf.paths._base_numbers import (
     shown,
     values_of,
 )
-from sklpf.paths._bases import Gaussian, Mixture, Uniform
+from sklpf.paths._bases import Gaussian, Mixture, Parts, Uniform
 from sklpf.paths._capabilities import DataRows, has
 from sklpf.paths._climbs import (
     Ends,
@@ -561,9 +561,22 @@ class GeometricPath(PointsPath):
             return functools.partial(self._call, self.grad_base)
         return getattr(self.base, "grad_log_density", None)
 
-    def _check_within(self, draws) -> None:
-        """Raise where a draw of the base lies outside of the box, whose mass would be missing."""
-        if self.bounds is not None and np.any((draws < self.bounds[0]) | (draws > self.bounds[1])):
+    def _check_base_within(self) -> None:
+        """Check a base by its boxes where it has some, else by draws."""
+        parts = getattr(self.base, "packed", None)
+        if self.bounds is None:
+            return
+        if isinstance(parts, Parts):
+            self._check_within(np.concatenate([parts.low, parts.high]))
+        else:
+            self._check_within(self.base.sample(_N_WITHIN, np.random.default_rng(1)))
+
+    def _check_within(self, points) -> None:
+        """Raise where a point of the base lies outside of the box, whose mass would be missing."""
+        if self.bounds is None:
+            return
+        low, high = self.bounds
+        if np.any((np.asarray(points) < low) | (np.asarray(points) > high)):
             raise ValueError(
                 "base draws points outside bounds: give a base within them, such as Uniform(low,"
                 " high), or a Gaussian with independent coordinates, which is truncated"
@@ -578,9 +591,7 @@ class GeometricPath(PointsPath):
                 f"base.sample({_N_CHECKED}, rng) must give shape {(_N_CHECKED, d)}, got"
                 f" {draws.shape}"
             )
-        self._check_within(draws)
-        if self.bounds is not None:
-            self._check_within(self.base.sample(_N_WITHIN, np.random.default_rng(1)))
+        self._check_base_within()
         with self._explained("log_density", draws):
             self._target(draws)
         with self._explained("value_and_grad", draws):

@@ -105,4 +105,5 @@ def test_without_tol_all_passes_are_made_and_log_z_is_not_estimated():
     assert model.n_iter_ == 4
     assert not hasattr(model, "loss_curve_")
     assert not hasattr(model, "converged_")
+    assert model._training[0].learning_rate == pytest.approx(0.3**2 * model.learning_rate)
     assert np.isfinite(model.score(X))
