@@ -93,8 +93,7 @@ class BernoulliRBM(
     learning_rate_schedule : {"constant", "linear"}, default="constant"
         "linear" lowers the learning rate with every update, to 0 after `n_iter` passes.
     n_chains : int or None, default=None
-        Persistent chains. None takes `batch_size`, and weights them as scikit-learn does: in a
-        batch with fewer rows they have more weight than the rows.
+        Persistent chains. None takes `batch_size`.
     weight_decay : float, default=0.0
         Strength of an L2 penalty, per row of data, on the weights but not on the biases: every
         update multiplies them by 1 - learning_rate * weight_decay.

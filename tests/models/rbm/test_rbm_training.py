@@ -36,11 +36,11 @@ def step_in_numpy(weights, visible, hidden, X, n_chains, learning_rate):
     """One step in float64 with negative units that follow from the visible biases alone."""
     negative = np.repeat((visible > 0)[np.newaxis].astype(float), n_chains, axis=0)
     h_positive, h_negative = (expit(v @ weights.T + hidden) for v in (X, negative))
-    rate = learning_rate / len(X)
+    of_weights = h_positive.T @ X / len(X) - h_negative.T @ negative / n_chains
     return (
-        weights + rate * (h_positive.T @ X - h_negative.T @ negative),
-        visible + rate * (X.sum(axis=0) - negative.sum(axis=0)),
-        hidden + rate * (h_positive.sum(axis=0) - h_negative.sum(axis=0)),
+        weights + learning_rate * of_weights,
+        visible + learning_rate * (X.mean(axis=0) - negative.mean(axis=0)),
+        hidden + learning_rate * (h_positive.mean(axis=0) - h_negative.mean(axis=0)),
     )
 
 
@@ -55,7 +55,7 @@ def weights_of(model):
 @pytest.mark.parametrize("kind", ["binary", "real", "sparse"])
 def test_a_step_is_scikit_learns(n_features, n_components, kind):
     model, rng = start(n_features, n_components, n_chains=9)
-    X = (rng.random((13, n_features)) < 0.3).astype(float)
+    X = (rng.random((9, n_features)) < 0.3).astype(float)  # as many rows as chains
     X = X * rng.random(X.shape) if kind == "real" else X
     theirs = neural_network.BernoulliRBM(n_components, learning_rate=0.3, random_state=0)
     for name in (
@@ -70,6 +70,28 @@ def test_a_step_is_scikit_learns(n_features, n_components, kind):
     model.partial_fit(sp.csr_matrix(X) if kind == "sparse" else X)
     for ours, expected in zip(weights_of(model), weights_of(theirs)):
         np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=3e-6)
+
+
+def test_a_minibatch_of_few_rows_does_not_let_the_chains_outweigh_them():
+    model, rng = start(37, 20, n_chains=9)
+    X = (rng.random((1, 37)) < 0.3).astype(float)
+    expected = step_in_numpy(*weights_of(model), X, 9, 0.3)
+    model.partial_fit(X)
+    for ours, theirs in zip(weights_of(model), expected):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=3e-6)
+
+
+def test_a_last_minibatch_of_one_row_costs_nothing():
+    rows = (np.random.default_rng(0).random((400, 16)) < np.linspace(0.05, 0.6, 16)) * 1.0
+    rows[:, 8:] = rows[:, :8]  # eight pairs of equal units: H is that of eight
+    scores = [
+        BernoulliRBM(16, learning_rate=0.05, n_iter=100, average=True, random_state=0)
+        .fit(rows[:n])
+        .score(rows[200:])
+        for n in (200, 201)
+    ]
+    # Ten chains that are summed against one row cost 0.5 nats here.
+    assert abs(scores[1] - scores[0]) < 0.2
 
 
 def test_weight_decay_shrinks_the_weights_and_not_the_biases():
@@ -107,7 +129,8 @@ def test_chains_are_drawn_from_their_distribution():
     before = model.intercept_visible_.copy()
     mean = expit(hidden @ weights + before)
     model.partial_fit(np.zeros((1, 20)))
-    drawn = before - model.intercept_visible_  # the step of the biases is minus the sum over chains
+    # the step of the biases is minus the mean over chains
+    drawn = (before - model.intercept_visible_) * n_chains
     z = (drawn - mean.sum(axis=0)) / np.sqrt((mean * (1 - mean)).sum(axis=0))
     assert np.all(np.abs(z) < 4.5)  # 20 numbers: false alarm 1.4e-4
 

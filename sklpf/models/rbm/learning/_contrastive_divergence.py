@@ -117,7 +117,6 @@ class Trainer:
 
         self.learning_rate = float(model.learning_rate)
         self.weight_decay = float(model.weight_decay)
-        self.balanced = model.n_chains is not None
         linear = model.learning_rate_schedule == "linear"
         self.n_updates = n_passes * -(-X.shape[0] // self.batch_size) if linear else np.inf
         self.step = 0
@@ -155,10 +154,9 @@ class Trainer:
         batches = np.diff(edges)
         number = np.arange(self.step, self.step + len(batches))
         rate = self.learning_rate * (1 - number / self.n_updates)
-        # As in scikit-learn, the sum over the chains is divided by the rows of the batch unless
-        # n_chains is given.
-        n_chains = len(self.h) if self.balanced else batches
-        rates = np.column_stack([rate / batches, rate / n_chains])
+        # Each phase is a mean. scikit-learn divides the sum over the chains by the rows of the
+        # batch, so that a short last batch is a step away from what the chains have learned.
+        rates = np.column_stack([rate / batches, rate / len(self.h)])
         shrinkages = np.minimum(self.weight_decay * rate, 1.0).astype(np.float32)
         return Updates(edges, rates, self.average.shares(batches), shrinkages)
 
