@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
@@ -241,7 +242,7 @@ class EnergyBasedModel(
         )
 
     # -- use
-    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+    def sample(self, n_samples=1, random_state=None) -> Array:
         """Draw rows from the model.
 
         Exact and independent where log Z is known in closed form; else from tempered chains
@@ -285,6 +286,6 @@ class EnergyBasedModel(
             (reason,),
         )
 
-    def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
         X = self._validate(X)
         return self._log_density(X), np.ones(len(X), dtype=bool)

@@ -8,11 +8,10 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import check_count, check_scale, check_squares
+from sklpf._utils.numbers import Array, check_count, check_scale, check_squares
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval
@@ -44,7 +43,7 @@ class GenerativeModel(
     max_iter: int
     verbose: int
     random_state: Any
-    mean_: NDArray[np.float64]
+    mean_: Array
     _discrete = False
     _parameter_constraints = {
         **SCORING,
@@ -133,7 +132,7 @@ class GenerativeModel(
     def _path(self, X) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define _path(X)")
 
-    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+    def sample(self, n_samples=1, random_state=None) -> Array:
         """Draw independent rows from the model, exactly.
 
         Parameters
@@ -160,7 +159,7 @@ class GenerativeModel(
         return self._validate(X) - self.mean_
 
 
-def check_latent(X: Any, n: int) -> NDArray[np.float64]:
+def check_latent(X: Any, n: int) -> Array:
     """Return values of n latent variables (n_samples, n) or raise ValueError."""
     X = check_parameter(X, "X", dtype=np.float64)
     if X.shape[1] != n:

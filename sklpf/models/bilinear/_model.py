@@ -8,8 +8,8 @@ from numbers import Integral
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval
 from sklpf.models._generative import GenerativeModel
@@ -163,7 +163,7 @@ class BilinearGenerativeModel(GenerativeModel):
     }
 
     # -- content and style
-    def transform(self, X) -> NDArray[np.float64]:
+    def transform(self, X) -> Array:
         """Content and style of every row, near a mode of their posterior: where a climb from d = 1
         arrives.
 

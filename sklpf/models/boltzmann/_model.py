@@ -13,7 +13,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import check_number
+from sklpf._utils.numbers import Array, check_number
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import Stream, draw_seed, stream_key
 from sklpf._utils.sklearn import Interval, StrOptions
@@ -377,7 +377,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
             raise ValueError(f'base must be "data", "uniform" or an array of means, got {base!r}')
         return BoltzmannPath(self.couplings_, self.intercept_, mean, offset=self.offset_)
 
-    def pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
+    def pseudo_log_likelihood(self, X) -> Array:
         """Log pseudo-likelihood of every row: the sum over units of log p(x_i | all other units).
 
         Parameters
@@ -420,7 +420,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
             combined=_negated(score.combined),
         )
 
-    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+    def sample(self, n_samples=1, random_state=None) -> Array:
         """Draw rows from the model.
 
         Exact and independent of at most 20 features; else from tempered chains
@@ -449,7 +449,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     _discrete = True
     _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
 
-    def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
         X = self._validate(X)
         values = log_f(X, self.couplings_, self.intercept_, self.offset_)
         return values, np.all((X == 0) | (X == 1), axis=1)
@@ -460,12 +460,12 @@ def _negated(interval: tuple[float, float]) -> tuple[float, float]:
     return -high, -low
 
 
-def _smoothed_means(X) -> NDArray[np.float64]:
+def _smoothed_means(X) -> Array:
     smallest = 1 / (len(X) + 2)
     return ((X.sum(axis=0) + 1) / (len(X) + 2)).clip(smallest, 1 - smallest)
 
 
-def _mean_field_means(couplings, intercept) -> NDArray[np.float64]:
+def _mean_field_means(couplings, intercept) -> Array:
     """Means of the units after some damped mean-field updates, which start at 1/2.
 
     At the end they are moved a tenth of the way back to 1/2. If the model is symmetric in 0 and 1

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import LARGEST, check_count, check_finite
+from sklpf._utils.numbers import LARGEST, Array, check_count, check_finite
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.models._learning import all_or_nothing
@@ -249,7 +249,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
             encode = functools.partial(_widened, self.encode, self.n_latents)
         return DecoderPath(X, self._network(), self.n_latents, encode, drawn=drawn)
 
-    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+    def sample(self, n_samples=1, random_state=None) -> Array:
         """Draw independent rows from the model, exactly.
 
         Parameters

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 
-from sklpf._utils.numbers import check_count
+from sklpf._utils.numbers import Array, check_count
 from sklpf._utils.parallel import one_blas_thread, parallel_map
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
@@ -421,7 +421,7 @@ class FactorialMixture(
             self.activation_probability_,
         )
 
-    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+    def sample(self, n_samples=1, random_state=None) -> Array:
         """Draw independent rows from the model.
 
         Parameters

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from sklpf._utils.numbers import as_float64, check_option
+from sklpf._utils.numbers import Array, as_float64, check_option
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
@@ -675,7 +675,7 @@ class LatentDirichletAllocation(
         for name in ("bound_", "elbo_", "log_joint_"):
             self.__dict__.pop(name, None)
 
-    def _prior(self, name: str) -> float | NDArray[np.float64]:
+    def _prior(self, name: str) -> float | Array:
         """A prior as it is given, a number or (n_components,), or 1 / n_components."""
         prior = getattr(self, name)
         if prior is None:
@@ -695,12 +695,12 @@ class LatentDirichletAllocation(
         check_tokens(X, n_corpus)
         return X
 
-    def _gamma(self, X: sp.csr_matrix) -> NDArray[np.float64]:
+    def _gamma(self, X: sp.csr_matrix) -> Array:
         """Dirichlet parameters of the documents' topic shares, (n, n_components)."""
         with posterior_of(self) as posterior:
             return np.concatenate([documents.gamma for documents in posterior.settle(X)])
 
-    def _n_tokens(self, X) -> NDArray[np.float64]:
+    def _n_tokens(self, X) -> Array:
         """Tokens of every document, (n,); ValueError if there is none at all."""
         check_fitted(self)
         n_tokens = lengths(rounded(self._validate(X)))
@@ -732,7 +732,7 @@ class LatentDirichletAllocation(
         return tags
 
 
-def _per_word(documents: Scored, n_tokens: NDArray[np.float64]) -> Scored:
+def _per_word(documents: Scored, n_tokens: Array) -> Scored:
     """What documents score per word.
 
     The mean of the values is the ratio R = sum l_d / sum n_d. Their spread is that of l_d - R n_d,

@@ -6,9 +6,8 @@ from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sklpf._utils.numbers import check_scale
+from sklpf._utils.numbers import Array, check_scale
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval
 from sklpf.models._energy_based import EnergyBasedModel
@@ -322,7 +321,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
     }
 
     # -- use
-    def transform(self, X) -> NDArray[np.float64]:
+    def transform(self, X) -> Array:
         """Probabilities that hidden units are on, given the rows.
 
         Parameters
@@ -396,7 +395,7 @@ def _check_shape(name, array, shape) -> None:
         raise ValueError(f"{name} must have shape {shape} to fit the others, got {array.shape}")
 
 
-def _vector(name, values, n: int) -> NDArray[np.float64]:
+def _vector(name, values, n: int) -> Array:
     values = np.zeros(n) if values is None else values
     values = check_parameter(values, name, ensure_2d=False, dtype=np.float64, copy=True)
     _check_shape(name, values, (n,))

@@ -6,8 +6,8 @@ from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
@@ -288,7 +288,7 @@ class ProductOfExperts(EnergyBasedModel):
     }
 
     # -- use
-    def transform(self, X) -> NDArray[np.float64]:
+    def transform(self, X) -> Array:
         """Outputs of the filters.
 
         Parameters
@@ -325,7 +325,7 @@ class ProductOfExperts(EnergyBasedModel):
         return self._experts().log_density(X - self.mean_)
 
 
-def _whitening(X, n: int) -> NDArray[np.float64]:
+def _whitening(X, n: int) -> Array:
     """A matrix W with rows (x - mean) @ W of n principal components, of standardised columns, with
     unit variances.
 

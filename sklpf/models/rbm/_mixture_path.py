@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.models.rbm._path import RBMPath, RBMState, aligned
 
@@ -71,7 +72,7 @@ class RBMMixturePath(RBMPath):
     def _sum_of_terms(self) -> np.float64:
         return super()._sum_of_terms + 2 * np.abs(self.logits).sum(axis=1).max()
 
-    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+    def enumerate_block(self, block: int, level: int) -> Array:
         """Return the log weights at `level` of one block of states of the smaller layer, the other
         and k summed out.
         """

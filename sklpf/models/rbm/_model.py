@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, Options, StrOptions
@@ -425,7 +426,7 @@ class BernoulliRBM(
         path.base_is_ours = isinstance(base, str) and base == "data"
         return path
 
-    def pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
+    def pseudo_log_likelihood(self, X) -> Array:
         """Log pseudo-likelihood of every row: the sum over visible units of log p(x_i | all other
         units of x).
 
@@ -479,7 +480,7 @@ class BernoulliRBM(
     _discrete = True
     _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
 
-    def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
         """log f of every row, and which are binary."""
         X = self._scorable(X)
         return log_f(self, X), binary_rows(X)
@@ -579,7 +580,7 @@ class BernoulliRBM(
         chains = self.h_samples_[:_MOST_STARTS] @ self.components_ + self.intercept_visible_ > 0
         return np.concatenate([self._some_rows, chains])
 
-    def _base_means(self, base) -> NDArray[np.float64]:
+    def _base_means(self, base) -> Array:
         """Means of the independent units that `path` begins with."""
         n_features = self.components_.shape[1]
         if not isinstance(base, str):
@@ -603,7 +604,7 @@ class BernoulliRBM(
         return tags
 
 
-def _means(values, n: int, name: str) -> NDArray[np.float64]:
+def _means(values, n: int, name: str) -> Array:
     """Given means of the visible units, moved away from 0 and 1."""
     values = check_vector(values, n, name)
     if not np.all((values >= 0) & (values <= 1)):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
 from sklpf._utils.layout import aligned_zeros
-from sklpf._utils.numbers import as_float64, check_finite
+from sklpf._utils.numbers import Array, as_float64, check_finite
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES, UnitsPath
 from sklpf.paths import Regions
@@ -364,7 +364,7 @@ class RBMPath(UnitsPath):
         log_weights = self._log_weights(v[inside], fields)
         return float(np.logaddexp.reduce(log_weights, initial=-np.inf))
 
-    def _log_weights(self, v, fields) -> NDArray[np.float64]:
+    def _log_weights(self, v, fields) -> Array:
         """log f(v) less the log density of the mixture of p(v | h) with these inputs."""
         log_norms = np.logaddexp(0, fields).sum(axis=1)
         return self._log_f_of_rows(v) - log_mean_exp(v @ fields.T - log_norms, axis=1)
@@ -397,7 +397,7 @@ class RBMPath(UnitsPath):
         means = expit(self._visible_fields(centres.h))
         return self.state_from_rows(rng.random(means.shape) < means)
 
-    def mixture_log_weights(self, centres: RBMState, state: RBMState) -> NDArray[np.float64]:
+    def mixture_log_weights(self, centres: RBMState, state: RBMState) -> Array:
         """Return log f(v) - log mean_l p(v | h_l), shape (n,), the h_l those of the centres (PRML
         11.73).
         """
@@ -413,11 +413,11 @@ class RBMPath(UnitsPath):
     def _centres(self, state, rng) -> RBMState:
         return state
 
-    def _mixture_log_weights(self, centres, rng) -> NDArray[np.float64]:
+    def _mixture_log_weights(self, centres, rng) -> Array:
         return self.mixture_log_weights(centres, self.draw_conditional(centres, rng))
 
     # -- modes
-    def log_joint(self, state: RBMState) -> NDArray[np.float64]:
+    def log_joint(self, state: RBMState) -> Array:
         """Return log f(v, h) of the RBM, whichever of the densities the path's weights take, shape
         (n,), in nats.
         """
@@ -448,7 +448,7 @@ class RBMPath(UnitsPath):
         """Number of units of the smaller layer: 2 to this power states are enumerated."""
         return min(self.components.shape)
 
-    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+    def enumerate_block(self, block: int, level: int) -> Array:
         """Return the log weights at `level` of one block of states of the smaller layer, the other
         summed out.
         """
