@@ -5,7 +5,6 @@ learned from rows.
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklpf._utils.numbers import Array
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, StrOptions, at_least
 from sklpf.models._learning import (
     all_or_nothing,
     check_goes_on,
@@ -79,12 +78,12 @@ class EnergyBasedModel(
     _parameter_constraints = {
         **SCORING,
         "algorithm": [StrOptions({"pcd", "mpf"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "n_chains": [Interval(Integral, 2, None, closed="left")],
-        "n_leapfrog": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "learning_rate": [POSITIVE],
+        "batch_size": [at_least(1)],
+        "n_chains": [at_least(2)],
+        "n_leapfrog": [at_least(1)],
+        "max_iter": [at_least(1)],
+        "tol": [NOT_NEGATIVE, None],
     }
 
     # -- training

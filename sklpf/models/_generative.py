@@ -4,7 +4,6 @@ by EM.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklpf._utils.numbers import Array, check_count, check_scale, check_squares
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval
+from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, at_least
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import check_fitted, check_parameter, named_by_model, validate_data
 from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
@@ -47,10 +46,10 @@ class GenerativeModel(
     _discrete = False
     _parameter_constraints = {
         **SCORING,
-        "noise_std": [Interval(Real, 0, None, closed="neither")],
-        "n_draws": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "noise_std": [POSITIVE],
+        "n_draws": [at_least(1), None],
+        "tol": [NOT_NEGATIVE],
+        "max_iter": [at_least(1)],
     }
 
     @named_by_model

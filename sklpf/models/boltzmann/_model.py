@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklpf._utils.numbers import Array, check_number
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import Stream, draw_seed, stream_key
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import check_fitted, check_vector, validate_data
@@ -124,13 +124,13 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     _parameter_constraints = {
         **SCORING,
         "algorithm": [StrOptions({"pl", "pcd"})],
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        "alpha": [NOT_NEGATIVE],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "graph": ["array-like", "sparse matrix", None],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "n_chains": [Interval(Integral, 2, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "learning_rate": [POSITIVE],
+        "n_chains": [at_least(2)],
+        "max_iter": [at_least(1)],
+        "tol": [NOT_NEGATIVE],
     }
 
     def __init__(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklpf._utils.numbers import Array
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import (
     StreamMixin,
@@ -138,14 +138,14 @@ class GaussianRBM(
 
     _parameter_constraints = {
         **SCORING,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "n_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [at_least(1)],
+        "learning_rate": [POSITIVE],
+        "batch_size": [at_least(1)],
+        "n_iter": [at_least(1)],
         "average": ["boolean", Interval(Integral, 1, None, closed="neither")],
         "learning_rate_schedule": [StrOptions({"constant", "linear"})],
-        "n_chains": [Interval(Integral, 1, None, closed="left"), None],
-        "variance_floor": [Interval(Real, 0, 1, closed="neither")],
+        "n_chains": [at_least(1), None],
+        "variance_floor": [INSIDE_0_1],
     }
 
     def __init__(

@@ -4,14 +4,13 @@ log-likelihood.
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Literal
 
 import numpy as np
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import StrOptions, at_least
 from sklpf.models._generative import GenerativeModel, check_latent
 from sklpf.models._validation import check_fitted
 from sklpf.models.linear._path import GaussianPosterior, LinearPath
@@ -103,7 +102,7 @@ class LinearGenerativeModel(GenerativeModel):
 
     _parameter_constraints = {
         **GenerativeModel._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [at_least(1), None],
         "prior": [StrOptions({"laplace", "gaussian"})],
     }
 

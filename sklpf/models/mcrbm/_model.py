@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
 
 from sklpf._utils.numbers import Array, check_scale
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval
+from sklpf._utils.sklearn import at_least
 from sklpf.models._energy_based import EnergyBasedModel
 from sklpf.models._validation import check_fitted, check_parameter
 from sklpf.models.mcrbm._path import MeanCovariancePath
@@ -23,7 +22,7 @@ _POOLING = 0.01
 # Intercepts to start from: covariance units are on, mean units off.
 _COVARIANCE = 2.0
 _MEAN = -2.0
-_COUNT = [Interval(Integral, 1, None, closed="left"), None]
+_COUNT = [at_least(1), None]
 
 
 class MeanCovarianceRBM(EnergyBasedModel):

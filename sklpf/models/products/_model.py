@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import StrOptions, at_least
 from sklpf._utils.warnings import warn
 from sklpf.models._energy_based import EnergyBasedModel
 from sklpf.models._validation import check_fitted, check_parameter, check_vector
@@ -131,7 +130,7 @@ class ProductOfExperts(EnergyBasedModel):
 
     _parameter_constraints = {
         **EnergyBasedModel._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [at_least(1), None],
         "expert": [StrOptions({"student_t", "laplace"})],
         "algorithm": [StrOptions({"pcd", "mpf", "ml"})],
     }

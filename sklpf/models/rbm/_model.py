@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
@@ -16,7 +16,15 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklpf._utils.numbers import Array
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval, Options, StrOptions
+from sklpf._utils.sklearn import (
+    INSIDE_0_1,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Interval,
+    Options,
+    StrOptions,
+    at_least,
+)
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import (
     StreamMixin,
@@ -170,18 +178,18 @@ class BernoulliRBM(
 
     _parameter_constraints = {
         **SCORING,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "n_iter": [Interval(Integral, 0, None, closed="left")],
+        "n_components": [at_least(1)],
+        "learning_rate": [POSITIVE],
+        "batch_size": [at_least(1)],
+        "n_iter": [at_least(0)],
         "average": ["boolean", Interval(Integral, 1, None, closed="neither")],
         "learning_rate_schedule": [StrOptions({"constant", "linear"})],
-        "n_chains": [Interval(Integral, 1, None, closed="left"), None],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "n_chains": [at_least(1), None],
+        "weight_decay": [NOT_NEGATIVE],
         "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "validation_fraction": [INSIDE_0_1],
+        "n_iter_no_change": [at_least(1)],
+        "tol": [NOT_NEGATIVE],
         "track_log_partition": [StrOptions({"particles", "rts"}), Options(bool, {False})],
     }
 
