@@ -18,12 +18,12 @@ _LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite
 
 def log_f(model, X) -> Array:
     """Log of the unnormalised probability of every row, the hidden units summed out, (n,)."""
-    from sklpf.models.rbm._free_energy_kernels import log1p_exp_sums
+    from sklpf.models.rbm._free_energy_kernels import softplus_sums
 
     bias = model.intercept_visible_.astype(np.float64)
     out = np.empty(X.shape[0])
     for rows, x, fields in _hidden_fields(model, X):
-        log1p_exp_sums(fields, out[rows])
+        softplus_sums(fields, out[rows])
         out[rows] += safe_sparse_dot(x, bias)
     return out
 
