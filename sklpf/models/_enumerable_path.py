@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 from sklpf.paths._kernel_path import KernelPath
@@ -52,7 +53,7 @@ class EnumerablePath(KernelPath):
         """
         return Exact() if self.log2_states <= MAX_EXACT else self._estimator_of_many()
 
-    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+    def enumerate_block(self, block: int, level: int) -> Array:
         """Return the log weights at `level` of the states of one block, in nats."""
         raise NotImplementedError
 
@@ -92,7 +93,7 @@ class UnitsPath(EnumerablePath):
             states[chosen] |= codes ^ (codes >> 1) if self._in_gray_code else codes
         return self._state_of_units(bits(states, self.log2_states), rng)
 
-    def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
+    def bound_draws(self, stream: Stream) -> Array:
         """Return log weights (10, 100) of draws from a mixture with a part for each of 100 centres
         (PRML 11.73), in nats.
 
@@ -117,7 +118,7 @@ class UnitsPath(EnumerablePath):
         """The centres of a mixture, from where chains at the target have arrived."""
         raise NotImplementedError
 
-    def _mixture_log_weights(self, centres, rng) -> NDArray[np.float64]:
+    def _mixture_log_weights(self, centres, rng) -> Array:
         """log f less the log density of the mixture, at a draw from each of its parts, in nats."""
         raise NotImplementedError
 

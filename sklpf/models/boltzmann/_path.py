@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from sklpf._utils.numbers import as_float64, check_finite, check_number
+from sklpf._utils.numbers import Array, as_float64, check_finite, check_number
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import N_CENTRES, UnitsPath, bits
 from sklpf.paths._kernel_path import read_only
@@ -22,8 +22,8 @@ class BoltzmannState(NamedTuple):
     """Chains of a Boltzmann machine: units, and the two ends of their log densities in nats."""
 
     x: NDArray[np.uint8]
-    log_base: NDArray[np.float64]
-    gain: NDArray[np.float64]
+    log_base: Array
+    gain: Array
 
 
 class BoltzmannPath(UnitsPath):
@@ -198,11 +198,11 @@ class BoltzmannPath(UnitsPath):
     def _random_chains(self, rng) -> BoltzmannState:
         return self.state_from_rows(rng.random((N_CENTRES, len(self.intercept))) < 0.5)
 
-    def _centres(self, state, rng) -> NDArray[np.float64]:
+    def _centres(self, state, rng) -> Array:
         """Logits of independent units: the inputs of the units of every chain."""
         return state.x @ self.couplings + self.intercept
 
-    def _mixture_log_weights(self, centres, rng) -> NDArray[np.float64]:
+    def _mixture_log_weights(self, centres, rng) -> Array:
         log_norms = np.logaddexp(0, centres).sum(axis=1)
         x = (rng.random(centres.shape) < expit(centres)).astype(np.float64)
         return self._log_f_of_rows(x) - log_mean_exp(x @ centres.T - log_norms, axis=1)
@@ -213,7 +213,7 @@ class BoltzmannPath(UnitsPath):
         """Number of units: 2 to this power states are enumerated."""
         return len(self.intercept)
 
-    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+    def enumerate_block(self, block: int, level: int) -> Array:
         """Return log f at `level` of all states whose units beyond the first 14 are the bits of
         `block`; the first ones are the bits of the state's number.
         """
@@ -266,7 +266,7 @@ def as_couplings(couplings) -> sp.csr_array:
     return matrix
 
 
-def log_f(x, couplings, intercept, offset=0.0) -> NDArray[np.float64]:
+def log_f(x, couplings, intercept, offset=0.0) -> Array:
     """intercept @ x + x @ couplings @ x / 2 + offset of every row, (n,), in nats."""
     x = np.asarray(x, dtype=np.float64)
     pairs = 0.5 * np.einsum("ij,ij->i", x @ couplings, x)

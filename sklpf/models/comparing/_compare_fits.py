@@ -26,7 +26,7 @@ from sklearn.utils.validation import _num_samples
 
 import sklpf
 from sklpf._utils import progress as _progress
-from sklpf._utils.numbers import as_float64, check_count, check_level
+from sklpf._utils.numbers import Array, as_float64, check_count, check_level
 from sklpf._utils.parallel import (
     Checkpoint,
     fingerprint,
@@ -197,7 +197,7 @@ class FitTask(NamedTuple):
 class Outcome(NamedTuple):
     """Held-out log-likelihoods of one fit, NaN where it failed; kept in checkpoints."""
 
-    values: NDArray[np.float64]  # (n_test,)
+    values: Array  # (n_test,)
     below: float  # half-widths of the 95 % interval of log Z, nats
     above: float
     rows: str  # digest of what was scored

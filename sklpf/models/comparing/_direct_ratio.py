@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import stream_key
 from sklpf.models.scoring._scored import fit_quietly
 from sklpf.partition import ParallelTempering, PartitionResult
@@ -32,7 +33,7 @@ def check_ratio(ratio: str) -> None:
         raise ValueError(f'ratio must be "auto" or "difference", got {ratio!r}')
 
 
-def direct_ratio(model_a: Any, model_b: Any, values: NDArray[np.float64]) -> PartitionResult | None:
+def direct_ratio(model_a: Any, model_b: Any, values: Array) -> PartitionResult | None:
     """log Z_b - log Z_a by a run on the path from a to b; None where there is none, or it did not
     converge.
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sklpf._utils.numbers import check_level
+from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.tables import Readable, Rows, decimals, from_to
 from sklpf.models.comparing._comparison import Comparison, digits, half_width
 from sklpf.models.comparing._fit_errors import FitError, Fits, error_of_mean
@@ -112,7 +111,7 @@ class HeldOutRows(NamedTuple):
         seeds = "1 training seed" if n_seeds == 1 else f"{n_seeds} training seeds"
         return f"{len(splits)} splits, {seeds} each, {self.n_train} training {self.unit}s"
 
-    def means(self, name: str) -> NDArray[np.float64]:
+    def means(self, name: str) -> Array:
         """Mean log-likelihood per row by fit, (n_splits, n_seeds); NaN where missing."""
         return np.array([fits.values.mean(axis=1) for fits in self.fits[name]])
 
@@ -158,7 +157,7 @@ class FitComparison(Comparison):
     scores: dict[str, FitInterval]
     differences: dict[str, FitInterval]
     names: tuple[str, ...]
-    means: dict[str, NDArray[np.float64]]
+    means: dict[str, Array]
     missing: tuple[str, ...]
     held_out: Any
     level: float

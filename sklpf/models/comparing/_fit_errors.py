@@ -16,14 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
+from sklpf._utils.numbers import Array
+
 
 class Fits(NamedTuple):
     """Log-likelihoods of a split's held-out rows by its fits, or differences of two candidates."""
 
     groups: NDArray[np.intp]  # (n_test,): of every row; the row itself where there are none
-    values: NDArray[np.float64]  # (n_fits, n_test), nats; a fit for each training seed
-    partition: NDArray[np.float64]  # (n_fits,): standard error of the mean from log Z
-    bias: NDArray[np.float64]  # (n_fits,): how far the mean may be off to one side
+    values: Array  # (n_fits, n_test), nats; a fit for each training seed
+    partition: Array  # (n_fits,): standard error of the mean from log Z
+    bias: Array  # (n_fits,): how far the mean may be off to one side
 
 
 class FitError(NamedTuple):
@@ -120,13 +122,13 @@ def seeds_variance(splits: Sequence[Fits]) -> Variance:
     return Variance(share * value, df * (value / spread) ** 2 if value > 0 else np.inf)
 
 
-def _interaction(values: NDArray[np.float64]) -> float:
+def _interaction(values: Array) -> float:
     """Interaction sum of squares of fits and rows in values (n_fits, n_test), over n_test - 1."""
     apart = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
     return float(np.sum(apart**2)) / (values.shape[1] - 1)
 
 
-def corrected_variance(scores: NDArray[np.float64], test_over_train: float) -> Variance:
+def corrected_variance(scores: Array, test_over_train: float) -> Variance:
     """Variance of the mean of splits' scores, from their spread (the corrected resampled t-test).
 
     Splits share training rows, and may share rows that they hold out, so that s^2 / n_splits is too

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-from sklpf._utils.numbers import check_scale
+from sklpf._utils.numbers import Array, check_scale
 
 _LOG_TAU = np.log(2 * np.pi)
 
@@ -21,27 +20,25 @@ _LEAST_VARIANCE = 1e-30  # p (1 - p) by which slopes are divided: single precisi
 class Likelihood(Protocol):
     """log p(x | output of the decoder)."""
 
-    def check_outputs(self, outputs: NDArray[np.float64]) -> None:
+    def check_outputs(self, outputs: Array) -> None:
         """Raise ValueError if outputs of the decoder are none of this likelihood."""
 
-    def check(self, X: NDArray[np.float64]) -> None:
+    def check(self, X: Array) -> None:
         """Raise ValueError if rows are none of this likelihood."""
 
-    def log_density(
-        self, X: NDArray[np.float64], outputs: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def log_density(self, X: Array, outputs: Array) -> tuple[Array, Array]:
         """Return log p(x | output), (n,), in nats, and its gradient by the outputs,
         (n, n_features).
         """
 
-    def draw(self, outputs: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, outputs: Array, rng: np.random.Generator) -> Array:
         """Return a row for each output."""
 
 
 class _Binary:
     """Independent binary features."""
 
-    def check(self, X: NDArray[np.float64]) -> None:
+    def check(self, X: Array) -> None:
         """Raise ValueError unless all features are 0 or 1."""
         if not np.all((X == 0) | (X == 1)):
             raise ValueError(
@@ -104,7 +101,7 @@ class GaussianNoise:
     def check_outputs(self, outputs):
         """Take any outputs."""
 
-    def check(self, X: NDArray[np.float64]) -> None:
+    def check(self, X: Array) -> None:
         """Take any rows."""
 
     def log_density(self, X, outputs):

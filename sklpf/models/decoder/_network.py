@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._utils.numbers import LARGEST
+from sklpf._utils.numbers import LARGEST, Array
 from sklpf.models.decoder._likelihoods import Likelihood
 from sklpf.paths._base_numbers import values_of
 
@@ -30,17 +30,15 @@ class Network(NamedTuple):
     likelihood: Likelihood
     chunk_size: int
 
-    def draw(self, latents: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, latents: Array, rng: np.random.Generator) -> Array:
         """Return a row drawn for each point of latent variables, shape (n, n_features)."""
         return self.likelihood.draw(self.outputs(latents), rng)
 
-    def outputs(self, latents: NDArray[np.float64]) -> NDArray[np.float64]:
+    def outputs(self, latents: Array) -> Array:
         """Return what the decoder gives at points, shape (n, n_features)."""
         return np.concatenate([self._outputs(chunk)[0][:n] for chunk, n in self._chunks(latents)])
 
-    def pull_back(
-        self, latents: NDArray[np.float64], by_outputs: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def pull_back(self, latents: Array, by_outputs: Array) -> Array:
         """Return the gradient by the latent variables, (n, n_latents), given that by outputs."""
         gradients = []
         first = 0
@@ -74,9 +72,7 @@ class Network(NamedTuple):
             )
         return outputs
 
-    def log_likelihood(
-        self, latents: NDArray[np.float64], X: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def log_likelihood(self, latents: Array, X: Array) -> tuple[Array, Array]:
         """Return log p(x | z) of rows x at points z, (n,), in nats, and its gradient by z,
         (n, n_latents).
 
@@ -174,7 +170,7 @@ def check_logits(network: Network, n_latents: int) -> None:
     )
 
 
-def probes(n_latents: int, n: int = _N_CHECKED) -> NDArray[np.float64]:
+def probes(n_latents: int, n: int = _N_CHECKED) -> Array:
     """Latent variables at which a decoder is tried, always the same."""
     return np.random.default_rng(0).standard_normal((n, n_latents))
 

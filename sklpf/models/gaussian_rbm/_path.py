@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from sklpf._utils.numbers import as_float64, check_finite, check_positive
+from sklpf._utils.numbers import Array, as_float64, check_finite, check_positive
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import N_CENTRES, UnitsPath
 from sklpf.models.boltzmann._path import BoltzmannPath
@@ -27,10 +27,10 @@ class GaussianRBMState(NamedTuple):
     of the log densities that are linear in beta.
     """
 
-    u: NDArray[np.float64]  # (n, M)
-    field: NDArray[np.float64]  # (n, J)
-    start: NDArray[np.float64]  # (n,)
-    slope: NDArray[np.float64]  # (n,)
+    u: Array  # (n, M)
+    field: Array  # (n, J)
+    start: Array  # (n,)
+    slope: Array  # (n,)
 
 
 class GaussianRBMPath(UnitsPath):
@@ -218,7 +218,7 @@ class GaussianRBMPath(UnitsPath):
         write_fields(self.packed, *state)
         return state
 
-    def rows(self, state: GaussianRBMState) -> NDArray[np.float64]:
+    def rows(self, state: GaussianRBMState) -> Array:
         """Return the visible rows of all chains.
 
         Parameters
@@ -250,7 +250,7 @@ class GaussianRBMPath(UnitsPath):
         means = hidden @ self._filters
         return self._state(means + rng.standard_normal(means.shape))
 
-    def _mixture_log_weights(self, centres, rng) -> NDArray[np.float64]:
+    def _mixture_log_weights(self, centres, rng) -> Array:
         state = self._draw_visible(centres, rng)
         means = centres @ self._filters
         # |u - mean|² without what all parts have in common, which cancels against log f.
@@ -265,7 +265,7 @@ class GaussianRBMPath(UnitsPath):
         """Number of hidden units: 2 to this power states are enumerated."""
         return len(self.components)
 
-    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+    def enumerate_block(self, block: int, level: int) -> Array:
         """Return the log weights at `level` of one block of states of the hidden units, the visible
         ones integrated out.
         """

@@ -7,13 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf.models.mcrbm._units import OFFSET, Units, sigmoid
 from sklpf.paths import Gaussian, Mixture
 from sklpf.paths._kernel_path import density_at, read_only
-
-Array = NDArray[np.float64]
 
 _STRENGTHS = 4.0 ** np.arange(-8, 2)  # of the covariance units' pull, in what it is at 0
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sklpf._utils.numbers import check_scale
+from sklpf._utils.numbers import Array, check_scale
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval
+from sklpf._utils.sklearn import at_least
 from sklpf.models._energy_based import EnergyBasedModel
 from sklpf.models._validation import check_fitted, check_parameter
 from sklpf.models.mcrbm._path import MeanCovariancePath
@@ -24,7 +22,7 @@ _POOLING = 0.01
 # Intercepts to start from: covariance units are on, mean units off.
 _COVARIANCE = 2.0
 _MEAN = -2.0
-_COUNT = [Interval(Integral, 1, None, closed="left"), None]
+_COUNT = [at_least(1), None]
 
 
 class MeanCovarianceRBM(EnergyBasedModel):
@@ -322,7 +320,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
     }
 
     # -- use
-    def transform(self, X) -> NDArray[np.float64]:
+    def transform(self, X) -> Array:
         """Probabilities that hidden units are on, given the rows.
 
         Parameters
@@ -396,7 +394,7 @@ def _check_shape(name, array, shape) -> None:
         raise ValueError(f"{name} must have shape {shape} to fit the others, got {array.shape}")
 
 
-def _vector(name, values, n: int) -> NDArray[np.float64]:
+def _vector(name, values, n: int) -> Array:
     values = np.zeros(n) if values is None else values
     values = check_parameter(values, name, ensure_2d=False, dtype=np.float64, copy=True)
     _check_shape(name, values, (n,))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES
 from sklpf.models.mcrbm._base import PeakMixture, curvature
@@ -52,7 +52,7 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
     base_is_ours = True
     tail_alarms = ()  # Gaussian ones with the widest's variance, times at most exp(constant |y|)
 
-    def __init__(self, units: Units, mean: NDArray[np.float64], scale: float):
+    def __init__(self, units: Units, mean: Array, scale: float):
         _check_sizes(units)
         axes = np.linalg.eigh(curvature(units))[1]
         turned = {name: getattr(units, name) @ axes for name in ("factors", "filters", "intercept")}
@@ -75,7 +75,7 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
         """
         return HAIS(n_temperatures=_N_LEVELS)
 
-    def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
+    def bound_draws(self, stream: Stream) -> Array:
         """Return log weights (10, 100) of draws from Gaussians around noise_std² (intercept + h @
         filters), alike.
 
@@ -112,7 +112,7 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
             log_weights.append(self._log_density(z) - log_mixture)
         return np.array(log_weights) + d / 2 * np.log(2 * np.pi * variance)
 
-    def rows(self, state: Points) -> NDArray[np.float64]:
+    def rows(self, state: Points) -> Array:
         """Return x of the chains.
 
         Parameters

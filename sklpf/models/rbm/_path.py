@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
 from sklpf._utils.layout import aligned_zeros
-from sklpf._utils.numbers import as_float64, check_finite
+from sklpf._utils.numbers import Array, as_float64, check_finite
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES, UnitsPath
 from sklpf.paths import Regions
 from sklpf.paths._base import check_ladder, map_state, n_chains
+from sklpf.paths._kernel_path import read_only
 from sklpf.uncertainty import log_mean_exp
 
 _LOG2 = np.log(2.0)
@@ -109,7 +111,8 @@ class RBMPath(UnitsPath):
         _check_parameters(self.components, self.intercept_visible, self.intercept_hidden, mean)
         if not isinstance(weights, str) or weights not in ("marginal", "joint"):
             raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
-        self.base_logit = np.log(mean) - np.log1p(-mean)
+        self.logits = np.atleast_2d(np.log(mean) - np.log1p(-mean))
+        self.log_weights = np.zeros(1)
         if not self._sum_of_terms <= np.finfo(np.float32).max:
             raise ValueError(
                 "components and intercepts are so large that log f overflows: their absolute"
@@ -124,25 +127,20 @@ class RBMPath(UnitsPath):
     def _pack(self):
         from sklpf.models.rbm._path_kernels import Parameters
 
-        columns = [self.components.T, *self._linear_columns()]
+        first, *others = self.logits
+        log_norms = np.logaddexp(0, self.logits).sum(axis=1)
+        columns = [self.components.T, self.intercept_visible - first, first]
+        biases = [self.intercept_hidden, [0.0, 0.0], log_norms[0] - log_norms[1:]]
         return Parameters(
-            by_visible=aligned(np.column_stack(columns)),
+            by_visible=aligned(np.column_stack([*columns, *(each - first for each in others)])),
             by_hidden=aligned(self.components),
-            hidden_bias=aligned(np.r_[self.intercept_hidden, 0.0, 0.0]),
+            hidden_bias=aligned(np.concatenate(biases)),
             visible_bias=aligned(self.intercept_visible),
-            base_logit=aligned(self.base_logit)[0],
-            base_constant=self._base_constant,
+            logits=aligned(self.logits),
+            log_weights=read_only(self.log_weights),
+            base_constant=float(log_norms[0] + len(self.components) * _LOG2),
             joint=self.joint,
         )
-
-    def _linear_columns(self):
-        """Coefficients of v in log f_1 - log f_0 and in log f_0."""
-        return self.intercept_visible - self.base_logit, self.base_logit
-
-    @property
-    def _layouts(self):
-        """The weights as kernels want them."""
-        return self.packed
 
     @property
     def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the model's size here
@@ -198,9 +196,9 @@ class RBMPath(UnitsPath):
     def _units(self, v) -> NDArray[np.uint8]:
         """Visible rows (n, n_visible) as states hold them."""
         v = np.asarray(v)
-        if v.ndim != 2 or v.shape[1] != len(self.base_logit):
+        if v.ndim != 2 or v.shape[1] != self.components.shape[1]:
             raise ValueError(
-                f"visible rows must have the shape (n, {len(self.base_logit)}), got {v.shape}"
+                f"visible rows must have the shape (n, {self.components.shape[1]}), got {v.shape}"
             )
         if not np.all((v == 0) | (v == 1)):
             raise ValueError("visible rows must hold 0 and 1 only: binarise them first")
@@ -210,7 +208,7 @@ class RBMPath(UnitsPath):
         """Chains with these units (uint8), and the inputs that belong to them."""
         from sklpf.models.rbm._path_kernels import refresh_fields
 
-        packed = self._layouts
+        packed = self.packed
         hidden_field = np.empty((len(v), packed.by_visible.shape[1]), dtype=np.float32)
         state = RBMState(
             v, h, hidden_field, np.empty((len(v), packed.by_hidden.shape[1]), dtype=np.float32)
@@ -237,7 +235,7 @@ class RBMPath(UnitsPath):
         """Return n exact draws from level 0: one sweep at beta = 0, where both layers are
         independent.
         """
-        state = self.state_from_rows(np.zeros((n, len(self.base_logit))))
+        state = self.state_from_rows(np.zeros((n, self.components.shape[1])))
         return self._sweep(state, np.zeros(n), stream)
 
     def complete(self, state: RBMState, level: int, stream: Stream) -> RBMState:
@@ -279,8 +277,9 @@ class RBMPath(UnitsPath):
         """The absolute values of all terms that log_f may add up."""
         with np.errstate(over="ignore"):
             terms = np.abs(self.components).sum() + np.abs(self.intercept_hidden).sum()
-            terms += np.abs(self.intercept_visible).sum() + 2 * np.abs(self.base_logit).sum()
-        return terms
+            terms += np.abs(self.intercept_visible).sum()
+            spreads = 2 * np.abs(self.logits).sum(axis=1)
+        return terms + spreads[0] + (spreads.max() if len(spreads) > 1 else 0)
 
     @property
     def n_summaries(self) -> int:
@@ -338,6 +337,11 @@ class RBMPath(UnitsPath):
         """Return the path to the same RBM from a mixture of this base and of independent units at
         regions.
 
+        With weights w_k, logits a_k, and log f_beta(v, h; a) as it is for one base, f_beta(v, h) is
+        then sum_k w_k f_beta(v, h; a_k). A sweep draws h given v, then k given v, with
+        probabilities proportional to w_k q_k(v)^(1 - beta), and then v given k and h; at beta = 0
+        all are drawn anew.
+
         Parameters
         ----------
         regions : Regions
@@ -348,14 +352,22 @@ class RBMPath(UnitsPath):
         RBMPath
             Half of its base is this one's.
         """
-        from sklpf.models.rbm._mixture_path import RBMMixturePath
-
         on = expit(self._hidden_fields(regions.centres))
         means = expit(self._visible_fields(on)).clip(_SMALLEST_MEAN, 1 - _SMALLEST_MEAN)
         log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
         shares = np.maximum(softmax(log_masses), _LEAST_SHARE)
         weights = np.r_[0.5, 0.5 * shares / shares.sum()]
-        return RBMMixturePath(self, means, weights)
+        return self._with_parts(means, weights)
+
+    def _with_parts(self, means, weights) -> RBMPath:
+        """The path from a mixture of this base and of independent units with other means (K - 1,
+        n_visible), of weights (K,).
+        """
+        path = copy.copy(self)
+        path.logits = np.vstack([self.logits, np.log(means) - np.log1p(-means)])
+        path.log_weights = np.log(weights)
+        path.base_is_ours = False  # one second try is enough
+        return path
 
     def _mass_of_ball(self, fields, squared_radius, rng) -> float:
         """Log of a first estimate of the mass of a ball."""
@@ -364,7 +376,7 @@ class RBMPath(UnitsPath):
         log_weights = self._log_weights(v[inside], fields)
         return float(np.logaddexp.reduce(log_weights, initial=-np.inf))
 
-    def _log_weights(self, v, fields) -> NDArray[np.float64]:
+    def _log_weights(self, v, fields) -> Array:
         """log f(v) less the log density of the mixture of p(v | h) with these inputs."""
         log_norms = np.logaddexp(0, fields).sum(axis=1)
         return self._log_f_of_rows(v) - log_mean_exp(v @ fields.T - log_norms, axis=1)
@@ -397,7 +409,7 @@ class RBMPath(UnitsPath):
         means = expit(self._visible_fields(centres.h))
         return self.state_from_rows(rng.random(means.shape) < means)
 
-    def mixture_log_weights(self, centres: RBMState, state: RBMState) -> NDArray[np.float64]:
+    def mixture_log_weights(self, centres: RBMState, state: RBMState) -> Array:
         """Return log f(v) - log mean_l p(v | h_l), shape (n,), the h_l those of the centres (PRML
         11.73).
         """
@@ -413,11 +425,11 @@ class RBMPath(UnitsPath):
     def _centres(self, state, rng) -> RBMState:
         return state
 
-    def _mixture_log_weights(self, centres, rng) -> NDArray[np.float64]:
+    def _mixture_log_weights(self, centres, rng) -> Array:
         return self.mixture_log_weights(centres, self.draw_conditional(centres, rng))
 
     # -- modes
-    def log_joint(self, state: RBMState) -> NDArray[np.float64]:
+    def log_joint(self, state: RBMState) -> Array:
         """Return log f(v, h) of the RBM, whichever of the densities the path's weights take, shape
         (n,), in nats.
         """
@@ -448,33 +460,33 @@ class RBMPath(UnitsPath):
         """Number of units of the smaller layer: 2 to this power states are enumerated."""
         return min(self.components.shape)
 
-    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+    def enumerate_block(self, block: int, level: int) -> Array:
         """Return the log weights at `level` of one block of states of the smaller layer, the other
         summed out.
         """
         from sklpf.models.rbm._free_energy_kernels import enumerate_states
 
         beta = self.ladder[level]
-        visible = (1 - beta) * self.base_logit + beta * self.intercept_visible
-        hidden = beta * self.intercept_hidden
-        rows = beta * self.components
-        over_hidden = len(self.components) <= self.components.shape[1]
-        if not over_hidden:
-            rows, visible, hidden = rows.T, hidden, visible
+        n_hidden, n_visible = self.components.shape
         n_low = self._units_of_a_block
-        out = np.empty(1 << n_low)
-        enumerate_states(np.ascontiguousarray(rows), hidden, visible.copy(), block, n_low, out)
-        return out - (1 - beta) * self._base_constant
+        parts = []
+        for logit, log_weight in zip(self.logits, self.log_weights):
+            visible = (1 - beta) * logit + beta * self.intercept_visible
+            hidden = beta * self.intercept_hidden
+            rows = beta * self.components
+            if n_hidden > n_visible:
+                rows, visible, hidden = rows.T, hidden, visible
+            out = np.empty(1 << n_low)
+            enumerate_states(np.ascontiguousarray(rows), hidden, visible.copy(), block, n_low, out)
+            constant = np.logaddexp(0, logit).sum() + n_hidden * _LOG2
+            parts.append(out + (log_weight - (1 - beta) * constant))
+        return functools.reduce(np.logaddexp, parts)
 
     def _state_of_units(self, units, rng) -> RBMState:
         if len(self.components) > self.components.shape[1]:
             return self.state_from_rows(units)
         mean = expit(self.intercept_visible + units @ self.components)
         return self.state_from_rows(rng.random(mean.shape) < mean)
-
-    @property
-    def _base_constant(self) -> float:
-        return float(np.logaddexp(0, self.base_logit).sum() + len(self.components) * _LOG2)
 
 
 def _check_parameters(components, intercept_visible, intercept_hidden, base_mean):

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.alarm import Alarm
-from sklpf._utils.numbers import check_level
+from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.progress import hand_on
 from sklpf._utils.sklearn import N_JOBS, Instance, StrOptions
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas
@@ -212,7 +211,7 @@ def _perplexity(mean: float) -> float:
 class Scored(NamedTuple):
     """What a model says of rows."""
 
-    values: NDArray[np.float64]  # (n,) log-likelihoods in nats
+    values: Array  # (n,) log-likelihoods in nats
     below: float  # how far the error that they share reaches below their mean
     above: float  # and above it
     reasons: tuple[str, ...] = ()  # why the numbers are not trusted
@@ -333,7 +332,7 @@ def distrust(result: PartitionResult) -> str | None:
     return None
 
 
-def impossible(log_probabilities: NDArray[np.float64], std_error: Any) -> Alarm | None:
+def impossible(log_probabilities: Array, std_error: Any) -> Alarm | None:
     """An alarm if the probabilities of distinct outcomes sum to more than 1, by more than their
     error.
 

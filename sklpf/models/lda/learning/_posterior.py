@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, psi
 
 from sklpf._utils.layout import padded
+from sklpf._utils.numbers import Array
 
 if TYPE_CHECKING:
     from sklpf.models.lda.learning._document_kernels import Documents
@@ -58,7 +59,7 @@ class Topics:
         self._components: NDArray | None = None
 
     @property
-    def sums(self) -> NDArray[np.float64]:
+    def sums(self) -> Array:
         """Sums of lambda over words, (n_topics,)."""
         return self.base * len(self.weights) + self.scale * self.totals
 
@@ -101,7 +102,7 @@ class Topics:
             value + n_topics * (gammaln(n_features * self.prior) - n_features * gammaln(self.prior))
         )
 
-    def log_power_sums(self, powers: NDArray) -> NDArray[np.float64]:
+    def log_power_sums(self, powers: NDArray) -> Array:
         """log E_q[sum_v beta_kv^s] for every power s, (n_powers, n_topics)."""
         from sklpf.models.lda.learning._word_kernels import power_sums
 
@@ -115,7 +116,7 @@ class Posterior(NamedTuple):
     """Topics, and what the documents are inferred with."""
 
     topics: Topics
-    alpha: NDArray[np.float64]  # (n_topics,)
+    alpha: Array  # (n_topics,)
     tolerance: float  # of the mean change of a document's gamma
     max_iter: int
     tasks: Callable = map  # such as `task_map` returns
@@ -199,7 +200,7 @@ class Posterior(NamedTuple):
             (d.ratios, d.local, d.indptr), shape=(len(d.gamma), len(d.words))
         ).tocsc()
 
-        def add(block: slice) -> NDArray[np.float64]:
+        def add(block: slice) -> Array:
             """Add the expected counts of a block of words; returns their sums, (K,)."""
             totals = np.zeros(len(topics.totals))
             columns = by_word.indptr[block.start : block.stop + 1]
