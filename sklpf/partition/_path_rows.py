@@ -35,6 +35,7 @@ _NUMBERS = "log_partition", "std_error", "degrees_of_freedom", "converged", "n_s
 # the same whatever is scored
 _SIMULATION = stream_key(0, 0)
 _TUNING = stream_key(0, 1)
+_IMPRECISE = {"filters-disagree", "tol-missed"}  # alarms that say that an error is large
 _MOVES_JUDGED = 100  # acceptance is averaged over so many moves of all chains
 
 
@@ -205,6 +206,7 @@ def _combine(records, row_of) -> PartitionResult:
         n_sweeps=int(numbers[4].sum()),
         diagnostics={
             "converged": converged.astype(bool),
+            "imprecise": np.array([_is_imprecise(of_row) for of_row in alarms])[row_of],
             "n_distinct": len(records),
             "mean": float(log_partition.mean()),
             "mean_std_error": float(np.sqrt(np.sum((counts * numbers[1]) ** 2)) / len(row_of)),
@@ -231,6 +233,12 @@ def _joint_statement(statements: set[str]) -> str:
     if len(statements) == 1:
         return next(iter(statements))
     return "estimate" if statements == {"exact", "estimate"} else "approximate"
+
+
+def _is_imprecise(alarms) -> bool:
+    """Whether all that speaks against a row's number is that its error is large."""
+    kinds = {kind for kind, *_ in alarms}
+    return bool(kinds) and kinds <= _IMPRECISE
 
 
 def _counted(alarms, counts) -> tuple[Alarm, ...]:

@@ -29,9 +29,12 @@ class Judged(PartitionEstimator):
 
     runs = 0
 
-    def __init__(self, doubted=None, shift=0.0, statement="estimate", random_state=None):
+    def __init__(
+        self, doubted=None, shift=0.0, statement="estimate", kind="told", random_state=None
+    ):
         self.doubted = doubted
         self.shift = shift
+        self.kind = kind
         self.statement = statement
         self.random_state = random_state
 
@@ -44,7 +47,7 @@ class Judged(PartitionEstimator):
             log_partition=value + self.shift * doubted,
             std_error=0.01,
             statement=self.statement,
-            alarms=(Alarm("told", "it was told so"),) if doubted else (),
+            alarms=(Alarm(self.kind, "it was told so"),) if doubted else (),
         )
 
 
@@ -143,7 +146,7 @@ def test_few_untrusted_rows_that_do_not_move_the_mean_are_tolerated_with_a_line_
         ("sklpf", "WARNING")
     ] * 2
     assert (
-        f"too few to move the mean: Judged did not converge: in {doubted.sum()} of {N_ROWS} rows"
+        f"hardly move the mean: Judged did not converge: in {doubted.sum()} of {N_ROWS} rows"
         in caplog.text
     )
 
@@ -165,6 +168,24 @@ def test_a_tenth_of_the_sampling_error_is_the_limit(fitted, share, tolerated):
     else:
         with pytest.warns(ConvergenceWarning, match="likelihoods are not to be trusted"):
             model.score(X)
+
+
+@pytest.mark.parametrize(("kind", "tolerated"), [("tol-missed", True), ("told", False)])
+def test_a_row_that_is_only_imprecise_counts_by_its_error_however_unlike_the_others_it_is(
+    fitted, kind, tolerated
+):
+    model, X = fitted
+    values = model.score_samples(X)
+    doubted, _ = doubt(model, X, int(values.argmin()), shift=-100.0)
+    model.set_params(partition_estimator__kind=kind)
+    if not tolerated:
+        with pytest.warns(ConvergenceWarning, match="likelihoods are not to be trusted"):
+            model.score(X)
+        return
+    assert model.score(X) == pytest.approx((values - 100.0 * doubted).mean(), rel=1e-12)
+    partition = model.score_interval(X).partition
+    half = (partition[1] - partition[0]) / 2
+    assert half > 5 * 0.01 * doubted.sum() / N_ROWS
 
 
 def test_untrusted_rows_that_move_the_mean_are_reported(fitted, caplog):

@@ -33,6 +33,7 @@ from sklpf.partition import PartitionEstimator, PartitionResult
 # largest share, so that errors that no check sees are small as well.
 _NEGLIGIBLE = 0.1
 _MOST_UNTRUSTED = 0.05
+_ERRORS_OFF = 5.0  # standard errors that a row that is only imprecise is taken to be off
 
 
 class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixin):
@@ -103,8 +104,9 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         -------
         score : float
             Mean over the rows. At most 5 % of them that are not trusted are tolerated, with a line
-            in the log, where the mean with and without them differs by at most a tenth of its
-            sampling error.
+            in the log, where they can move the mean by at most a tenth of its sampling error: a row
+            that is only imprecise (``result_.diagnostics["imprecise"]``) by five of its standard
+            errors, another one by its distance from the mean of the trusted ones if that is more.
         """
         return float(self._scored(X)[0].mean())
 
@@ -125,7 +127,8 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         interval : ScoreInterval
             ``partition`` is the Monte-Carlo part: zero where rows are enumerated; else it shrinks
             with more rows, but for the bias of a logarithm of estimates (half the mean squared
-            standard error), which widens it upwards.
+            standard error), which widens it upwards, and for the effect of rows that are not
+            trusted but tolerated, which widens it both ways.
         """
         return interval_of(self._scored(X, level), level)
 
@@ -146,9 +149,13 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             report(self, refused)
         result = self._row_partition(path).result_
         values = result.log_partition
+        below, above = _mean_error(result, 0.95 if level is None else level)
         trusted, reason = self._trust(path, result)
-        if reason is not None and tolerates and _is_negligible(values, trusted):
-            log(f"rows that are not trusted are too few to move the mean: {reason}")
+        off = _largest_effect(result, trusted)
+        if reason is not None and tolerates and _is_negligible(off, values, trusted):
+            log(f"rows that are not trusted hardly move the mean: {reason}")
+            below += off
+            above += off
         elif reason is not None:
             untrusted = f"likelihoods are not to be trusted: {reason}"
             reasons += (untrusted,)
@@ -156,7 +163,6 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             possible = possible & trusted
         if self.on_nonconvergence == "nan":
             values = np.where(possible, values, np.nan)
-        below, above = _mean_error(result, 0.95 if level is None else level)
         return Scored(values, below, above, reasons, self._unit)
 
     def _targets(self, X) -> tuple[Any, NDArray[np.bool_]]:
@@ -192,12 +198,23 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         return None
 
 
-def _is_negligible(values: Array, trusted: NDArray[np.bool_]) -> bool:
+def _largest_effect(result: PartitionResult, trusted: NDArray[np.bool_]) -> float:
+    """How far rows that are not trusted may move the mean over all rows, in nats."""
+    if trusted.all() or not trusted.any():
+        return 0.0
+    values = np.asarray(result.log_partition)
+    off = _ERRORS_OFF * np.asarray(result.std_error)
+    # Where more is wrong than noise, the standard error says nothing of a row's error.
+    apart = np.abs(values - values[trusted].mean())
+    off = np.where(result.diagnostics["imprecise"], off, np.maximum(off, apart))
+    return float(np.sum(off[~trusted])) / len(trusted)
+
+
+def _is_negligible(effect: float, values: Array, trusted: NDArray[np.bool_]) -> bool:
     """Whether rows that are not trusted are few and hardly move the mean over all rows."""
     if trusted.sum() < 2 or np.mean(~trusted) > _MOST_UNTRUSTED or not np.all(np.isfinite(values)):
         return False
-    moved = abs(values.mean() - values[trusted].mean())
-    return bool(moved <= _NEGLIGIBLE * values[trusted].std(ddof=1) / np.sqrt(trusted.sum()))
+    return bool(effect <= _NEGLIGIBLE * values[trusted].std(ddof=1) / np.sqrt(trusted.sum()))
 
 
 def _mean_error(result: PartitionResult, level: float) -> tuple[float, float]:
