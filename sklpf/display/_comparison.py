@@ -160,6 +160,7 @@ class ComparisonDisplay(Display):
                     axes.plot(0, line, "ok")
             axes.set_xlabel(label, fontsize="small")
             axes.locator_params(axis="x", nbins=4)
+            axes.tick_params(axis="x", labelsize="small")
             if intervals is self.differences:
                 mark_zero(axes)
             if intervals is self.probabilities:

@@ -99,7 +99,7 @@ def test_means_are_those_of_the_held_out_rows():
 
 
 def test_the_interval_is_the_wider_of_two_and_its_parts_add_up():
-    found = compare_fits(two(learning_rate=0.5), X, random_state=1, n_seeds=2)
+    found = compare_fits(two(learning_rate=0.5), X, random_state=2, n_seeds=2)
     difference = found.difference("3 units", "1 unit")
     splits = (found.means["3 units"] - found.means["1 unit"]).mean(axis=1)
     corrected = splits.std(ddof=1) * np.sqrt(1 / 5 + 1 / 4)
@@ -243,7 +243,14 @@ def test_a_fit_that_fails_leaves_out_its_pair():
     difference = found.difference("good", "failing")
     assert difference.converged
     assert difference.n_fits == 20 - n_missing
-    assert found.scores["good"].n_fits == 20
+    assert found.scores["good"].n_fits == 20 - n_missing  # scores are over the same fits
+    there = np.isfinite(found.means["failing"])
+    rows = found.means["good"]
+    by_split = [fits[kept].mean() for fits, kept in zip(rows, there)]
+    assert found.scores["good"].mean == pytest.approx(np.mean(by_split))
+    assert difference.mean == pytest.approx(
+        found.scores["good"].mean - found.scores["failing"].mean
+    )
     assert found.converged
 
 
@@ -253,6 +260,8 @@ def test_too_few_fits_are_not_converged():
     assert "of 8 fits are left" in found.reasons[0]
     assert found.best == found.chosen == "good"
     assert not found.to_frame().loc["failing", "converged"]
+    assert np.isnan(found.scores["failing"].mean)  # not over the fits that the other's is over
+    assert found.scores["good"].n_fits == 8
     none = compare_fits({"good": rbm(), "failing": failing(8)}, X, cv=4, random_state=0)
     assert np.isnan(none.difference("good", "failing").mean)
     assert "0 of 4 fits are left, in fewer than 2 splits" in str(none)

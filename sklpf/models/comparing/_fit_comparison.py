@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.tables import Readable, Rows, decimals, from_to
@@ -271,18 +272,58 @@ class FitComparison(Comparison):
 
 
 def compare_held_out(held_out: HeldOutRows, missing: Sequence[str], level: float) -> FitComparison:
-    """Return the comparison of all candidates, each with the best of those that converged."""
-    scores = {name: held_out.interval(name, None, level) for name in held_out.names}
+    """Return the comparison of all candidates, each with the best of those that converged.
+
+    Scores are means over the same fits: those that no candidate with a score lacks. A candidate
+    that lacks too many of them has no score, only a difference that is not trusted.
+    """
+    there = {name: np.isfinite(means) for name, means in _all_means(held_out).items()}
+    comparable = _comparable(there)
+    common = np.all([there[name] for name in comparable], axis=0)
+    alike = held_out._replace(
+        fits={
+            name: _only(held_out.fits[name], common) if name in comparable else held_out.fits[name]
+            for name in held_out.names
+        }
+    )
+    scores = {name: alike.interval(name, None, level) for name in held_out.names}
+    for name in set(held_out.names) - set(comparable):
+        n_left = int(np.sum(there[name]))
+        reasons = scores[name].reasons or (_too_few(n_left, there[name].size),)
+        scores[name] = _nothing(level, n_left, reasons, held_out.unit)
     ranked = best_first(scores)
     return FitComparison(
         names=held_out.names,
         scores={name: scores[name] for name in ranked},
-        differences={name: held_out.interval(name, ranked[0], level) for name in ranked[1:]},
-        means={name: held_out.means(name) for name in held_out.names},
+        differences={name: alike.interval(name, ranked[0], level) for name in ranked[1:]},
+        means=_all_means(held_out),
         missing=tuple(missing),
         held_out=held_out,
         level=level,
     )
+
+
+def _all_means(held_out: HeldOutRows) -> dict[str, Array]:
+    return {name: held_out.means(name) for name in held_out.names}
+
+
+def _comparable(there: Mapping[str, NDArray[np.bool_]]) -> list[str]:
+    """Names of the candidates that have enough fits in common, the most complete ones first."""
+    chosen: list[str] = []
+    common = np.ones_like(next(iter(there.values())))
+    for name in sorted(there, key=lambda name: -np.sum(there[name])):
+        if np.mean(common & there[name]) >= 1 - _MOST_MISSING:
+            chosen.append(name)
+            common = common & there[name]
+    return chosen or list(there)
+
+
+def _only(splits: Sequence[Fits], chosen: NDArray[np.bool_]) -> list[Fits]:
+    """The splits' fits (n_splits, n_seeds) with NaN for those that are not chosen."""
+    return [
+        fits._replace(values=np.where(keep[:, np.newaxis], fits.values, np.nan))
+        for fits, keep in zip(splits, chosen)
+    ]
 
 
 def _difference(a: Fits, b: Fits) -> Fits:
@@ -302,8 +343,12 @@ def _missing(n_fits: int, n_all: int, n_splits: int) -> tuple[str, ...]:
     if n_splits < 2:
         return (f"{n_fits} of {n_all} fits are left, in fewer than 2 splits",)
     if n_fits < (1 - _MOST_MISSING) * n_all:
-        return (f"{n_fits} of {n_all} fits are left, which may not be like those that are missing",)
+        return (_too_few(n_fits, n_all),)
     return ()
+
+
+def _too_few(n_fits: int, n_all: int) -> str:
+    return f"{n_fits} of {n_all} fits are left, which may not be like those that are missing"
 
 
 def _nothing(level: float, n_fits: int, reasons: tuple[str, ...], unit: str) -> FitInterval:
