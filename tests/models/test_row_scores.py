@@ -17,6 +17,7 @@ from sklpf import (
     LatentDirichletAllocation,
     PartitionEstimator,
     PartitionResult,
+    compare,
 )
 from sklpf.datasets import make_bars_corpus, make_factorial_shapes
 from sklpf.partition import Alarm
@@ -108,6 +109,25 @@ def test_the_estimator_of_the_rows_is_kept_after_scoring(fitted):
     assert not hasattr(model.partition_estimator, "result_")
     assert not hasattr(kept, "run_")
     assert not hasattr(clone(model), "partition_estimator_")
+
+
+def test_the_same_rows_are_not_estimated_again(fitted):
+    model, X = fitted
+    model.set_params(partition_estimator=Judged())
+    model.score(X[:7])
+    n_runs = Judged.runs
+    model.score_interval(X[:7])
+    compare(model, model, X[:7])
+    assert Judged.runs == n_runs
+    model.score(X[:6])
+    assert Judged.runs > n_runs  # other rows
+    n_runs = Judged.runs
+    model.set_params(partition_estimator=Judged(shift=1.0)).score(X[:6])
+    assert Judged.runs > n_runs  # another estimator
+    n_runs = Judged.runs
+    model.components_ = 0.9 * model.components_
+    model.score(X[:6])
+    assert Judged.runs > n_runs  # other weights
 
 
 def test_it_says_which_rows_are_not_trusted(fitted):

@@ -242,6 +242,10 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         """Binary rows exclude each other; real ones have densities."""
         return np.zeros(path.n_rows, dtype=np.int64) if self._discrete else None
 
+    def _identity(self, path):
+        """Rows, and what the decoder says of them: most decoders can't be pickled."""
+        return path.X, path.probe()
+
     def _path(self, X, drawn=None):
         encode = None
         if self.encode is not None:

@@ -11,6 +11,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.numbers import Array
+from sklpf._utils.parallel import fingerprint
 from sklpf._utils.saving import Versioned
 from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
 from sklpf.models._validation import named_by_model
@@ -29,8 +30,8 @@ from sklpf.models.scoring._scored import (
 )
 from sklpf.partition import PartitionEstimator, PartitionResult
 
-# Largest effect of untrusted rows on the mean over rows, in units of its sampling error, and their
-# largest share, so that errors that no check sees are small as well.
+# Largest effect of untrusted rows on the mean over rows, in units of its sampling error, and the
+# largest share of those whose error is unknown, so that errors that no check sees are small too.
 _NEGLIGIBLE = 0.1
 _MOST_UNTRUSTED = 0.05
 _ERRORS_OFF = 5.0  # standard errors that a row that is only imprecise is taken to be off
@@ -65,7 +66,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             raise AttributeError(
                 "no rows have been scored yet: call score, score_samples or score_interval first"
             )
-        return self._kept_partition
+        return self._kept_partition[1]
 
     @named_by_model
     def score_samples(self, X) -> Array:
@@ -103,10 +104,11 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         Returns
         -------
         score : float
-            Mean over the rows. At most 5 % of them that are not trusted are tolerated, with a line
-            in the log, where they can move the mean by at most a tenth of its sampling error: a row
-            that is only imprecise (``result_.diagnostics["imprecise"]``) by five of its standard
-            errors, another one by its distance from the mean of the trusted ones if that is more.
+            Mean over the rows. Rows that are not trusted are tolerated, with a line in the log,
+            where they can move the mean by at most a tenth of its sampling error: a row that is
+            only imprecise (``result_.diagnostics["imprecise"]``) by five of its standard errors,
+            another one by its distance from the mean of the trusted ones if that is more; of the
+            latter at most 5 %.
         """
         return float(self._scored(X)[0].mean())
 
@@ -152,7 +154,9 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         below, above = _mean_error(result, 0.95 if level is None else level)
         trusted, reason = self._trust(path, result)
         off = _largest_effect(result, trusted)
-        if reason is not None and tolerates and _is_negligible(off, values, trusted):
+        unknown = ~trusted & ~result.diagnostics["imprecise"]
+        few = np.mean(unknown) <= _MOST_UNTRUSTED
+        if reason is not None and tolerates and few and _is_negligible(off, values, trusted):
             log(f"rows that are not trusted hardly move the mean: {reason}")
             below += off
             above += off
@@ -171,10 +175,30 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         return path, np.ones(path.n_rows, dtype=bool)
 
     def _row_partition(self, path) -> PartitionEstimator:
-        """The partition estimator fitted to the rows."""
+        """The partition estimator fitted to the rows, which is kept: these rows are not estimated
+        again.
+        """
         self._validate_params()
-        self._kept_partition = fit_quietly(configured_estimator(self, path), path)
-        return self._kept_partition
+        estimator = configured_estimator(self, path)
+        digest = self._digest(path, estimator)
+        kept = self.__dict__.get("_kept_partition")
+        if digest is None or kept is None or kept[0] != digest:
+            self._kept_partition = digest, fit_quietly(estimator, path)
+        return self._kept_partition[1]
+
+    def _digest(self, path, estimator: PartitionEstimator) -> str | None:
+        """Digest of all that an estimate of these rows depends on; None if that is not known."""
+        parameters = estimator.get_params()
+        for name in ("n_jobs", "verbose", "checkpoint"):
+            parameters.pop(name, None)
+        try:
+            return fingerprint(type(estimator), parameters, self._identity(path))
+        except ValueError:  # a part can't be pickled
+            return None
+
+    def _identity(self, path) -> Any:
+        """What tells rows with their model apart from others."""
+        return path
 
     def _trust(self, path, result: PartitionResult) -> tuple[NDArray[np.bool_], str | None]:
         """Which rows are trusted, and why the others are not."""
@@ -211,8 +235,8 @@ def _largest_effect(result: PartitionResult, trusted: NDArray[np.bool_]) -> floa
 
 
 def _is_negligible(effect: float, values: Array, trusted: NDArray[np.bool_]) -> bool:
-    """Whether rows that are not trusted are few and hardly move the mean over all rows."""
-    if trusted.sum() < 2 or np.mean(~trusted) > _MOST_UNTRUSTED or not np.all(np.isfinite(values)):
+    """Whether an effect on the mean over all rows is small beside its sampling error."""
+    if trusted.sum() < 2 or not np.all(np.isfinite(values)):
         return False
     return bool(effect <= _NEGLIGIBLE * values[trusted].std(ddof=1) / np.sqrt(trusted.sum()))
 
