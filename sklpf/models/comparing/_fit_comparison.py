@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sklpf._utils.numbers import Array, check_level
-from sklpf._utils.tables import Readable, Rows, decimals, from_to
+from sklpf._utils.tables import Rows
 from sklpf.models.comparing._comparison import Comparison, digits, half_width
 from sklpf.models.comparing._fit_errors import FitError, Fits, error_of_mean
-from sklpf.models.scoring._scored import best_first
+from sklpf.models.scoring._scored import IntervalOfMean, best_first
 
 _MOST_MISSING = 0.25  # of the fits: those that fail are not like the others
 
 
 @dataclass(frozen=True, repr=False)
-class FitInterval(Readable):
+class FitInterval(IntervalOfMean):
     """Expected log-likelihood per row of a procedure's fits, or the difference of two (nats).
 
     The expectation is over training sets of the splits' size, training seeds and held-out rows.
@@ -61,25 +61,18 @@ class FitInterval(Readable):
     reasons: tuple[str, ...] = ()
     unit: str = "row"
 
-    def _line(self) -> str:
-        trust = "" if self.converged else f", not converged: {'; '.join(self.reasons)}"
-        return f"{100 * self.level:g} % interval {from_to(*self.combined)}{trust}"
-
     def _title(self) -> str:
-        digits = decimals(self.mean, (self.combined[1] - self.combined[0]) / 4)
         fits = "fit" if self.n_fits == 1 else "fits"
-        return f"{self.mean:.{digits}f} nats per {self.unit}, expected from {self.n_fits} {fits}"
+        return f"{super()._title()}, expected from {self.n_fits} {fits}"
 
     def _table(self) -> Rows:
-        rows = [(f"{100 * self.level:g} % interval", from_to(*self.combined))]
         parts = {
-            f"from the {self.unit}s": self.sampling,
-            "from the fits": self.fits,
-            "from log Z": self.partition,
+            f"the {self.unit}s": self.sampling,
+            "the fits": self.fits,
+            "log Z": self.partition,
         }
-        rows += [(name, from_to(*ends)) for name, ends in parts.items() if np.isfinite(ends[0])]
-        rows.append(("converged", "yes" if self.converged else "no"))
-        return rows + [("", reason) for reason in self.reasons]
+        known = {name: ends for name, ends in parts.items() if np.isfinite(ends[0])}
+        return [*self._table_of(known), *(("", reason) for reason in self.reasons)]
 
 
 class HeldOutRows(NamedTuple):

@@ -76,9 +76,9 @@ class Topics:
 
     def exp_expected_log(self) -> NDArray:
         """exp(E log beta), (n_topics, n_features)."""
-        from sklpf.models.lda.learning._word_kernels import expected_log
-
-        return np.exp(expected_log(self.components.astype(np.float64))).astype(self.weights.dtype)
+        lambdas = self.components.astype(np.float64)
+        means = psi(lambdas) - psi(lambdas.sum(axis=1, keepdims=True))
+        return np.exp(means).astype(self.weights.dtype)
 
     def decay(self, rate: float) -> None:
         """lambda = (1 - rate) lambda + rate * prior."""
