@@ -13,14 +13,14 @@ from sklpf._utils.numbers import check_option
 from sklpf._utils.parallel import fingerprint
 from sklpf.models.comparing._comparison import ModelComparison
 from sklpf.models.comparing._direct_ratio import direct_ratio, disagreement
-from sklpf.models.scoring._pipelines import (
+from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of, report
+from sklpf.models.scoring._searches import (
     check_same_kind,
     holds_model,
     is_model,
     last_step,
     steps_behind_model,
 )
-from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of, report
 
 
 def compare(

@@ -37,10 +37,14 @@ from sklpf._utils.parallel import (
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf._utils.sklearn import safe_indexing
 from sklpf.models.comparing._compare import _last_step, check_same_rows, rows_digest
-from sklpf.models.comparing._fit_comparison import FitComparison, HeldOutRows, compare_held_out
-from sklpf.models.comparing._fit_errors import Fits
+from sklpf.models.comparing._fit_comparison import (
+    FitComparison,
+    Fits,
+    HeldOutRows,
+    compare_held_out,
+)
 from sklpf.models.decoder._model import DecoderModel
-from sklpf.models.scoring._pipelines import check_same_kind, common_unit, is_model, last_step
+from sklpf.models.scoring._searches import check_same_kind, common_unit, is_model, last_step
 
 _PROBED = 1000  # rows that tell functions apart
 _NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
