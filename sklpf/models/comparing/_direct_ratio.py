@@ -27,12 +27,6 @@ _MOST_SPREAD = 2.5
 _MOST_APART = 3.0  # joint standard errors
 
 
-def check_ratio(ratio: str) -> None:
-    """Raise ValueError if there is no such ratio."""
-    if not isinstance(ratio, str) or ratio not in ("auto", "difference"):
-        raise ValueError(f'ratio must be "auto" or "difference", got {ratio!r}')
-
-
 def direct_ratio(model_a: Any, model_b: Any, values: Array) -> PartitionResult | None:
     """log Z_b - log Z_a by a run on the path from a to b; None where there is none, or it did not
     converge.

@@ -16,8 +16,14 @@ from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import validate_data
-from sklpf.models.decoder._likelihoods import Likelihood, make_likelihood
-from sklpf.models.decoder._network import Forward, Network, check_logits, check_network
+from sklpf.models.decoder._network import (
+    Forward,
+    Likelihood,
+    Network,
+    check_logits,
+    check_network,
+    make_likelihood,
+)
 from sklpf.models.decoder._path import DecoderPath
 from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING

@@ -24,9 +24,8 @@ from sklpf.models._learning import (
     drawing_all_or_nothing,
 )
 from sklpf.models._validation import check_fitted, check_parameter, check_vector, validate_data
+from sklpf.models.gaussian_rbm._learning import Parameters, Trainer
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
-from sklpf.models.gaussian_rbm.learning._contrastive_divergence import Trainer
-from sklpf.models.gaussian_rbm.learning._parameters import Parameters
 from sklpf.models.scoring._likelihood import LogLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
 from sklpf.partition import PartitionEstimator

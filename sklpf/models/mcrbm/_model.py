@@ -10,7 +10,7 @@ from sklpf._utils.numbers import Array, check_scale
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import at_least
 from sklpf.models._energy_based import EnergyBasedModel
-from sklpf.models._validation import check_fitted, check_parameter
+from sklpf.models._validation import check_fitted, check_parameter, check_vector
 from sklpf.models.mcrbm._path import MeanCovariancePath
 from sklpf.models.mcrbm._units import Units, UnitsFamily, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
@@ -258,14 +258,14 @@ class MeanCovarianceRBM(EnergyBasedModel):
             factors,
             pooling,
             filters,
-            _vector("intercept_covariance", intercept_covariance, n_covariance),
-            _vector("intercept_mean", intercept_mean, n_mean),
-            _vector("intercept_visible", intercept_visible, n_features),
+            check_vector(intercept_covariance, n_covariance, "intercept_covariance", default=0.0),
+            check_vector(intercept_mean, n_mean, "intercept_mean", default=0.0),
+            check_vector(intercept_visible, n_features, "intercept_visible", default=0.0),
             float(noise_std),
         )
         model.n_features_in_ = n_features
         model._n_features_out = n_covariance + n_mean
-        model.mean_ = _vector("mean", mean, n_features)
+        model.mean_ = check_vector(mean, n_features, "mean", default=0.0)
         model.scale_ = float(scale)
         model._keep(units)
         model._partition_seed = draw_seed(model.random_state)
@@ -392,10 +392,3 @@ def _spread(X) -> float:
 def _check_shape(name, array, shape) -> None:
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape} to fit the others, got {array.shape}")
-
-
-def _vector(name, values, n: int) -> Array:
-    values = np.zeros(n) if values is None else values
-    values = check_parameter(values, name, ensure_2d=False, dtype=np.float64, copy=True)
-    _check_shape(name, values, (n,))
-    return values

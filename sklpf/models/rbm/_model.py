@@ -419,8 +419,6 @@ class BernoulliRBM(
         path : RBMPath
         """
         check_fitted(self)
-        if not isinstance(weights, str) or weights not in ("marginal", "joint"):
-            raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
         mean = self._base_means(base)
         path = RBMPath(
             self.components_,

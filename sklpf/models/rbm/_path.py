@@ -13,9 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
 from sklpf._utils.layout import aligned_zeros
-from sklpf._utils.numbers import Array, as_float64, check_finite
+from sklpf._utils.numbers import Array, as_float64, check_finite, check_option
 from sklpf._utils.random import Stream
-from sklpf.models._enumerable_path import BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES, UnitsPath
+from sklpf.models._enumerable_path import (
+    BOUND_GROUPS,
+    CENTRE_SWEEPS,
+    N_CENTRES,
+    UnitsPath,
+    binary_units,
+    check_vectors,
+    logits_of,
+)
 from sklpf.paths import Regions
 from sklpf.paths._base import check_ladder, map_state, n_chains
 from sklpf.paths._kernel_path import read_only
@@ -35,7 +43,6 @@ _SHARE_OF_A_REGION = 0.98
 # Of a base that covers regions.
 _SMALLEST_MEAN = 0.01
 _LEAST_SHARE = 0.05
-_WORK_PER_SEGMENT = 2e10  # weights times sweeps of one block, about a second
 
 
 class RBMState(NamedTuple):
@@ -89,10 +96,11 @@ class RBMPath(UnitsPath):
     2.2068
     """
 
-    base_log_partition: float | None = 0.0
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
     _kernels = "sklpf.models.rbm._path_kernels"
     _in_gray_code = True
+    _rounding = float(np.finfo(np.float32).eps) / 2  # of the fields
+    _work_per_segment = 3e10  # multiplications by a weight
 
     def __init__(
         self,
@@ -108,10 +116,17 @@ class RBMPath(UnitsPath):
         self.intercept_visible = as_float64(intercept_visible, "intercept_visible", copy=True)
         self.intercept_hidden = as_float64(intercept_hidden, "intercept_hidden", copy=True)
         mean = as_float64(base_mean, "base_mean")
-        _check_parameters(self.components, self.intercept_visible, self.intercept_hidden, mean)
-        if not isinstance(weights, str) or weights not in ("marginal", "joint"):
-            raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
-        self.logits = np.atleast_2d(np.log(mean) - np.log1p(-mean))
+        if self.components.ndim != 2 or 0 in self.components.shape:
+            raise ValueError(
+                f"components must have the shape (n_hidden, n_visible), got {self.components.shape}"
+            )
+        check_finite(self.components, "components")
+        n_hidden, self.n_visible = self.components.shape
+        visible = {"intercept_visible": self.intercept_visible, "base_mean": mean}
+        check_vectors(visible, self.n_visible, "components")
+        check_vectors({"intercept_hidden": self.intercept_hidden}, n_hidden, "components")
+        check_option(weights, ("marginal", "joint"), "weights")
+        self.logits = np.atleast_2d(logits_of(mean))
         self.log_weights = np.zeros(1)
         if not self._sum_of_terms <= np.finfo(np.float32).max:
             raise ValueError(
@@ -121,7 +136,8 @@ class RBMPath(UnitsPath):
         self.joint = weights == "joint"
         self.gibbs_is_reversible = not self.joint
         self.ladder = check_ladder(ladder)
-        self.starts = self._units(np.empty((0, len(mean))) if starts is None else starts)
+        starts = np.empty((0, len(mean))) if starts is None else starts
+        self.starts = binary_units(starts, self.n_visible, "visible rows")
 
     # -- the kernels' arguments
     def _pack(self):
@@ -143,17 +159,10 @@ class RBMPath(UnitsPath):
         )
 
     @property
-    def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the model's size here
-        return int(np.clip(_WORK_PER_SEGMENT / (self.components.size * 10), 500, 10_000))
-
-    @property
-    def ladder_cost(self) -> float:  # type: ignore[override]
-        """Work of `log_f_ladder` in sweeps, counted in multiplications by a weight (other steps in
-        proportion).
-        """
+    def _work(self) -> tuple[float, float]:  # type: ignore[override]
         n_hidden, n_visible = self.components.shape
         sweep = n_hidden * n_visible + 120 * (n_hidden + n_visible) + 5_000
-        return len(self.ladder) * (7 * n_hidden + 1_400) / sweep
+        return sweep, 7 * n_hidden + 1_400
 
     def between(self, other: RBMPath, share: float) -> RBMPath:
         """Return the path to the RBM whose parameters, in float32, are `share` of the way from this
@@ -179,8 +188,8 @@ class RBMPath(UnitsPath):
         for name in ("by_visible", "by_hidden", "hidden_bias", "visible_bias"):
             start, end = (getattr(packed, name) for packed in ends)
             mixed[name] = _mixed(start, end, share)
-        path.components = mixed["by_hidden"][:, : len(self.intercept_visible)]
-        path.intercept_visible = mixed["visible_bias"][0, : len(self.intercept_visible)]
+        path.components = mixed["by_hidden"][:, : self.n_visible]
+        path.intercept_visible = mixed["visible_bias"][0, : self.n_visible]
         path.intercept_hidden = mixed["hidden_bias"][0, : len(self.intercept_hidden)]
         path.__dict__["_pack_kept"] = other.packed._replace(**mixed)
         return path
@@ -190,19 +199,8 @@ class RBMPath(UnitsPath):
         """Return chains that start at the visible rows v (n, n_visible) of 0 and 1, hidden units
         off.
         """
-        v = self._units(v)
+        v = binary_units(v, self.n_visible, "visible rows")
         return self._state(v, np.zeros((len(v), len(self.components)), dtype=np.uint8))
-
-    def _units(self, v) -> NDArray[np.uint8]:
-        """Visible rows (n, n_visible) as states hold them."""
-        v = np.asarray(v)
-        if v.ndim != 2 or v.shape[1] != self.components.shape[1]:
-            raise ValueError(
-                f"visible rows must have the shape (n, {self.components.shape[1]}), got {v.shape}"
-            )
-        if not np.all((v == 0) | (v == 1)):
-            raise ValueError("visible rows must hold 0 and 1 only: binarise them first")
-        return np.array(v, dtype=np.uint8, order="C")
 
     def _state(self, v, h) -> RBMState:
         """Chains with these units (uint8), and the inputs that belong to them."""
@@ -231,13 +229,6 @@ class RBMPath(UnitsPath):
         """
         return state.v
 
-    def sample_base(self, n: int, stream: Stream) -> RBMState:
-        """Return n exact draws from level 0: one sweep at beta = 0, where both layers are
-        independent.
-        """
-        state = self.state_from_rows(np.zeros((n, self.components.shape[1])))
-        return self._sweep(state, np.zeros(n), stream)
-
     def complete(self, state: RBMState, level: int, stream: Stream) -> RBMState:
         """Draw h given v: on the joint path, what turns exact visible rows into exact states.
 
@@ -261,19 +252,12 @@ class RBMPath(UnitsPath):
         return map_state(np.copy, state)
 
     @property
-    def log_f_rounding(self) -> float:  # type: ignore[override]
-        """Rounding errors of log_f, whose fields are float32, in nats: at most their sum over all
-        terms.
-        """
-        return float(np.finfo(np.float32).eps / 2 * self._sum_of_terms)
-
-    @property
     def enumeration_rounding(self) -> float:
         """Rounding errors of `enumerate_block`, whose fields are float64, in nats."""
         return float(np.finfo(np.float64).eps / 2 * self._sum_of_terms)
 
     @property
-    def _sum_of_terms(self) -> np.float64:
+    def _sum_of_terms(self) -> float:  # type: ignore[override]
         """The absolute values of all terms that log_f may add up."""
         with np.errstate(over="ignore"):
             terms = np.abs(self.components).sum() + np.abs(self.intercept_hidden).sum()
@@ -376,17 +360,12 @@ class RBMPath(UnitsPath):
         log_weights = self._log_weights(v[inside], fields)
         return float(np.logaddexp.reduce(log_weights, initial=-np.inf))
 
-    def _log_weights(self, v, fields) -> Array:
-        """log f(v) less the log density of the mixture of p(v | h) with these inputs."""
-        log_norms = np.logaddexp(0, fields).sum(axis=1)
-        return self._log_f_of_rows(v) - log_mean_exp(v @ fields.T - log_norms, axis=1)
-
     def _random_rows(self, rng):
         """Starts of chains at the target: half of them random rows, half drawn given random hidden
         units.
         """
         n_half = N_CENTRES // 2
-        visible = rng.random((n_half, len(self.intercept_visible))) < 0.5
+        visible = rng.random((n_half, self.n_visible)) < 0.5
         hidden = rng.random((n_half, len(self.components))) < 0.5
         return np.concatenate([visible, self._rows_given(hidden, rng)])
 
@@ -422,11 +401,8 @@ class RBMPath(UnitsPath):
     def _random_chains(self, rng) -> RBMState:
         return self.state_from_rows(self._random_rows(rng))
 
-    def _centres(self, state, rng) -> RBMState:
-        return state
-
-    def _mixture_log_weights(self, centres, rng) -> Array:
-        return self.mixture_log_weights(centres, self.draw_conditional(centres, rng))
+    def _centres(self, state, rng) -> Array:
+        return self._visible_fields(state.h)
 
     # -- modes
     def log_joint(self, state: RBMState) -> Array:
@@ -483,39 +459,10 @@ class RBMPath(UnitsPath):
         return functools.reduce(np.logaddexp, parts)
 
     def _state_of_units(self, units, rng) -> RBMState:
-        if len(self.components) > self.components.shape[1]:
+        if len(self.components) > self.n_visible:
             return self.state_from_rows(units)
         mean = expit(self.intercept_visible + units @ self.components)
         return self.state_from_rows(rng.random(mean.shape) < mean)
-
-
-def _check_parameters(components, intercept_visible, intercept_hidden, base_mean):
-    """Raise ValueError if a shape does not fit, or a number is out of its range."""
-    if components.ndim != 2 or 0 in components.shape:
-        raise ValueError(
-            f"components must have the shape (n_hidden, n_visible), got {components.shape}"
-        )
-    n_hidden, n_visible = components.shape
-    vectors = {
-        "intercept_visible": (intercept_visible, n_visible),
-        "intercept_hidden": (intercept_hidden, n_hidden),
-        "base_mean": (base_mean, n_visible),
-    }
-    for name, (vector, n) in vectors.items():
-        if vector.shape != (n,):
-            raise ValueError(
-                f"{name} must have the shape ({n},) to match components, got {vector.shape}"
-            )
-    for name, array in {
-        "components": components,
-        "intercept_visible": intercept_visible,
-        "intercept_hidden": intercept_hidden,
-    }.items():
-        check_finite(array, name)
-    if not np.all((base_mean > 0) & (base_mean < 1)):
-        raise ValueError(
-            "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"
-        )
 
 
 def _squared_radius(fields, rng) -> float:

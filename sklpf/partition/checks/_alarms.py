@@ -23,6 +23,7 @@ _MOST_ROUNDING = 0.05  # nats
 # If so few draws are one state they can't show that others have no mass, whose share may be 3 / n.
 _FEW_DRAWS = 60
 _NO_ERROR = 1e-3  # nats
+_TOL_NOISE = 1.1  # by which a standard error of about a hundred chains is itself uncertain
 
 
 def modes_alarms(parts: str, share: float, remedy: str, most: float = MOST_BETWEEN) -> list[Alarm]:
@@ -115,7 +116,7 @@ def rounding_alarms(log_partition: float, rounding: float = 0.0) -> tuple[Alarm,
 
 
 def tol_alarms(std_error: float, tol: float | None, remedy: str, but: str = "") -> list[Alarm]:
-    """An alarm if the standard error is above `tol`, although `but`."""
-    if tol is None or not std_error > tol:
+    """An alarm if the standard error is above `tol` by more than its own noise, although `but`."""
+    if tol is None or not std_error > _TOL_NOISE * tol:
         return []
     return [Alarm("tol-missed", f"the standard error {std_error:.2g}{but} is above tol", remedy)]
