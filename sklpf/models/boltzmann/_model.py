@@ -447,7 +447,10 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         "offset_": (),
     }
     _discrete = True
-    _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
+    _impossible = (
+        "they hold values other than 0 and 1, of which the model has none; binarise X, of spins -1"
+        " and 1 take (X + 1) / 2"
+    )
 
     def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
         X = self._validate(X)

@@ -483,7 +483,10 @@ class BernoulliRBM(
         "visible_mean_": ("n_features",),
     }
     _discrete = True
-    _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
+    _impossible = (
+        "they hold values other than 0 and 1, of which the model has none; binarise X, of spins -1"
+        " and 1 take (X + 1) / 2"
+    )
 
     def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
         """log f of every row, and which are binary."""

@@ -162,9 +162,9 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples,)
-            log f(x) - log Z in nats. With ``on_nonconvergence="nan"`` NaN if log Z is not trusted,
-            and for rows that the model has no density for; the reason is logged, and
-            ``partition_estimator_.result_`` has that of log Z.
+            log f(x) - log Z in nats; NaN, with a warning, for rows that the model has no density
+            for. With ``on_nonconvergence="nan"`` all are NaN if log Z is not trusted, and reasons
+            are logged; ``partition_estimator_.result_`` has that of log Z.
 
         Raises
         ------
@@ -230,8 +230,9 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             )
         for sentence in reasons:
             report(self, sentence)
-        if self.on_nonconvergence == "nan":
-            values = np.where(possible & (reason is None), values, np.nan)
+        values = np.where(possible, values, np.nan)
+        if self.on_nonconvergence == "nan" and reason is not None:
+            values = np.full_like(values, np.nan)
         low, high = result.interval(0.95 if level is None else level)
         log_partition = result.log_partition
         return Scored(

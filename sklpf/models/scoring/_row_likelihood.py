@@ -82,8 +82,8 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples,)
-            In nats; with ``on_nonconvergence="nan"`` NaN for rows that are not trusted or have no
-            likelihood, and the reason is logged.
+            In nats; NaN, with a warning, for rows that have no likelihood. With
+            ``on_nonconvergence="nan"`` also for rows that are not trusted, and reasons are logged.
 
         Raises
         ------
@@ -149,6 +149,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             )
             reasons = (refused,)
             report(self, refused)
+        usable = possible
         result = self._row_partition(path).result_
         values = result.log_partition
         below, above = _mean_error(result, 0.95 if level is None else level)
@@ -164,9 +165,9 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             untrusted = f"likelihoods are not to be trusted: {reason}"
             reasons += (untrusted,)
             report(self, untrusted)
-            possible = possible & trusted
-        if self.on_nonconvergence == "nan":
-            values = np.where(possible, values, np.nan)
+            if self.on_nonconvergence == "nan":
+                usable = possible & trusted
+        values = np.where(usable, values, np.nan)
         return Scored(values, below, above, reasons, self._unit)
 
     def _targets(self, X) -> tuple[Any, NDArray[np.bool_]]:
