@@ -9,11 +9,11 @@ from typing import Any, Literal, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
+from scipy.special import entr, expit
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import Array, check_number
+from sklpf._utils.numbers import Array, check_level, check_number
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import Stream, draw_seed, stream_key
 from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, Interval, StrOptions, at_least
@@ -395,12 +395,12 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     def entropy_interval(
         self, n_samples: int = 1000, level: float = 0.95, random_state=None
     ) -> ScoreInterval:
-        """Estimate the entropy -E[log p(x)] in nats.
+        """The entropy -E[log p(x)] in nats: exact where log Z is, else a mean over draws.
 
         Parameters
         ----------
         n_samples : int, default=1000
-            Draws from the model over which -log p(x) is averaged.
+            Draws from the model over which -log p(x) is averaged, where log Z is estimated.
         level : float, default=0.95
             Probability with which each interval covers.
         random_state : int, RandomState or None, default=None
@@ -411,6 +411,12 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         interval : ScoreInterval
             ``mean`` is the entropy; its intervals are from the draws and from log Z.
         """
+        check_level(level)
+        result = self._partition().result_
+        if result.statement == "exact":
+            entropy = self._exact_entropy(result.log_partition)
+            exact = (entropy, entropy)
+            return ScoreInterval(entropy, exact, exact, exact, level, unit="entropy")
         score = self.score_interval(self.sample(n_samples, random_state), level)
         return dataclasses.replace(
             score,
@@ -418,7 +424,17 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
             sampling=_negated(score.sampling),
             partition=_negated(score.partition),
             combined=_negated(score.combined),
+            unit="entropy",
         )
+
+    def _exact_entropy(self, log_partition: float) -> float:
+        path = self.path()
+        last = len(path.ladder) - 1
+        blocks = [
+            path.enumerate_block(block, last) - log_partition
+            for block in range(path.n_enumeration_blocks)
+        ]
+        return float(sum(np.sum(entr(np.exp(log_p))) for log_p in blocks))
 
     def sample(self, n_samples=1, random_state=None) -> Array:
         """Draw rows from the model.

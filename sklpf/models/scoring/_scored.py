@@ -66,7 +66,8 @@ class IntervalOfMean(Readable):
 
     def _title(self) -> str:
         digits = decimals(self.mean, (self.combined[1] - self.combined[0]) / 4)
-        return f"{self.mean:.{digits}f} nats per {self.unit}"
+        per = "of entropy" if self.unit == "entropy" else f"per {self.unit}"
+        return f"{self.mean:.{digits}f} nats {per}"
 
     def _table_of(self, parts: dict[str, tuple[float, float]]) -> list[tuple[str, str]]:
         """The interval, its parts by what they come from, and whether it can be trusted."""
@@ -101,8 +102,9 @@ class ScoreInterval(IntervalOfMean):
         For a difference: how that of the two log Z was estimated. "direct" is a run along a path
         from one model to the other, "difference" the difference of two estimates. Empty for one
         model.
-    unit : {"row", "document", "word"}
-        The unit of the mean. Rows are documents where all models are topic models.
+    unit : {"row", "document", "word", "entropy"}
+        The unit of the mean. Rows are documents where all models are topic models; an entropy is a
+        mean over draws from the model.
     scatter : float
         Standard deviation (nats) of the mean over the last passes of training, as in a model's
         `log_likelihood_scatter_`; for a difference that of both models. NaN if it is not known. No
@@ -218,7 +220,7 @@ def sampled_units(unit: str) -> str:
     """What the sampling error of a mean comes from, in the plural: words come in documents, which
     are drawn whole.
     """
-    return "documents" if unit == "word" else f"{unit}s"
+    return {"word": "documents", "entropy": "draws"}.get(unit, f"{unit}s")
 
 
 def _perplexity(mean: float) -> float:

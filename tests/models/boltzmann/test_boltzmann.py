@@ -115,12 +115,17 @@ def test_entropy_of_few_and_of_many_units():
     log_p = log_f_by_hand(model, all_rows(10))
     log_p -= logsumexp(log_p)
     entropy = -np.exp(log_p) @ log_p
-    for estimator in (None, ParallelTempering(random_state=0)):
-        model.set_params(partition_estimator=estimator)
-        found = model.entropy_interval(2000, random_state=0)
-        low, high = found.combined
-        assert low < found.mean < high
-        assert abs(found.mean - entropy) < 1.5 * (high - low)
+    exact = model.entropy_interval()
+    assert exact.mean == pytest.approx(entropy, rel=1e-12)
+    assert exact.combined == (exact.mean, exact.mean)
+    model.set_params(partition_estimator=ParallelTempering(random_state=0))
+    found = model.entropy_interval(2000, random_state=0)
+    low, high = found.combined
+    assert low < found.mean < high
+    assert abs(found.mean - entropy) < 1.5 * (high - low)
+    for shown in (exact, found):
+        assert "nats of entropy" in str(shown)
+        assert "per row" not in str(shown)
 
 
 # -- learning
