@@ -104,7 +104,11 @@ def _over_points(jax, function):
     compiled = jax.jit(jax.vmap(function))
 
     def of_points(points):
-        return jax.tree_util.tree_map(np.array, compiled(points))
+        # JAX compiles anew for each number of points, so there are few of these: powers of two.
+        n = len(jax.tree_util.tree_leaves(points)[0])
+        size = 1 << max(n - 1, 0).bit_length()
+        padded = jax.tree_util.tree_map(lambda a: np.resize(a, (size, *np.shape(a)[1:])), points)
+        return jax.tree_util.tree_map(lambda a: np.array(a[:n]), compiled(padded))
 
     return of_points
 

@@ -14,7 +14,7 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import as_float64
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
-from sklpf.paths import Unconstrain
+from sklpf.paths import Parameters, Unconstrain
 from sklpf.paths._capabilities import has
 from sklpf.programs import Draws
 
@@ -83,7 +83,7 @@ def _count_divergent(data: Any) -> int | None:
 
 
 def _from_names(values: Mapping[str, Any], path: Any) -> NDArray[np.float64]:
-    """Points of named parameters, each (n_chains, n_draws, ...)."""
+    """Points of named parameters, each (n_chains, n_draws, ...), or of one chain (n_draws, ...)."""
     arrays = {name: as_float64(array, f"draws[{name!r}]") for name, array in values.items()}
     if not has(path, Unconstrain):
         if len(arrays) == 1:
@@ -94,10 +94,14 @@ def _from_names(values: Mapping[str, Any], path: Any) -> NDArray[np.float64]:
             " these are: give an array (n_chains, n_draws, d) of points of the path, or a path with"
             " a method unconstrain"
         )
+    shapes = path.parameter_shapes if has(path, Parameters) else {}
+    if all(array.shape[1:] == shapes.get(name) for name, array in arrays.items()):
+        arrays = {name: array[np.newaxis] for name, array in arrays.items()}
     leading = {array.shape[:2] for array in arrays.values()}
     if len(leading) > 1 or any(array.ndim < 2 for array in arrays.values()):
         raise ValueError(
-            "draws by name must have the same shape (n_chains, n_draws) before their own, got"
+            "draws by name must have the same shape (n_chains, n_draws) before their own, as from"
+            " NumPyro's get_samples(group_by_chain=True), got"
             f" {sorted(array.shape for array in arrays.values())}"
         )
     flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in arrays.items()}

@@ -93,8 +93,8 @@ class Draws(NamedTuple):
         Returns
         -------
         xarray.DataTree
-            With a group ``posterior``, of one chain. ArviZ before 1.0 takes it as
-            ``arviz.InferenceData(posterior=tree["posterior"].to_dataset())``.
+            With a group ``posterior``, of one chain. ArviZ 1.0 takes it as it is, earlier versions
+            by ``arviz.from_datatree(tree)``.
 
         Raises
         ------

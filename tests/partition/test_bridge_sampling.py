@@ -137,6 +137,13 @@ def test_names_are_put_in_order():
     assert fitted(LogScale(), unconstrained).log_partition_ == bridge.log_partition_
 
 
+def test_names_of_one_chain_need_no_axis_for_it():
+    one = {name: array[0] for name, array in named_draws().items()}
+    alike = {name: array[:1] for name, array in named_draws().items()}
+    values = [fitted(LogScale(), draws).log_partition_ for draws in (one, alike)]
+    assert values[0] == values[1]
+
+
 @pytest.mark.parametrize("origin", ["Dataset", "DataTree", "InferenceData"])
 def test_labelled_draws(origin):
     xr = pytest.importorskip("xarray")
