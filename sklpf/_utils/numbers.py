@@ -84,7 +84,7 @@ def check_scale(value: Any, name: str) -> float:
 
 def check_count(n: Any, name: str, at_least: int = 1) -> int:
     """Return a number of things, or raise ValueError."""
-    if not isinstance(n, Integral) or isinstance(n, bool) or n < at_least:
+    if isinstance(n, bool) or not isinstance(n, Integral) or n < at_least:
         raise ValueError(f"{name} must be an integer of at least {at_least}, got {n!r:.80}")
     return int(n)
 

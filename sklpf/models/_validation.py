@@ -66,6 +66,11 @@ def validate_data(model, X, **options):
                 "X holds pairs of words and counts: gensim.matutils.corpus2csc(X).T is a matrix of"
                 f" them ({error})"
             ) from error
+        if "contains NaN" in str(error):
+            raise ValueError(
+                "Input X contains NaN, and no model here takes missing values: drop such rows, or"
+                " fill them by scikit-learn's SimpleImputer before the model in a pipeline"
+            ) from None
         if "X" in str(error):
             raise
         raise type(error)(f"X can't be used: {error}") from error

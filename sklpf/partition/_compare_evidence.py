@@ -193,7 +193,7 @@ def compare_evidence(
       line      -104.200 ± 0.050                  0.75         [0.72, 0.778]
       parabola  -105.300 ± 0.060  -1.100 ± 0.078  0.25         [0.222, 0.28]
     """
-    if not isinstance(fitted, Mapping) or len(fitted) < 2:
+    if not isinstance(fitted, Mapping) or len(fitted) < 2:  # type: ignore[redundant-expr]
         raise ValueError("fitted must be a dict of at least two fitted estimators or results")
     check_level(level)
     results = {name: _result_of(name, one) for name, one in fitted.items()}

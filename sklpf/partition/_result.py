@@ -141,7 +141,7 @@ class PartitionResult(Readable):
                 raise TypeError(f"{name} must be a number, got {getattr(self, name)!r:.80}")
         if not isinstance(self.alarms, tuple):
             raise TypeError(f"alarms must be a tuple of Alarm, got {self.alarms!r:.80}")
-        if not isinstance(self.statement, str) or self.statement not in STATEMENTS:
+        if str(self.statement) not in STATEMENTS:
             raise ValueError(
                 f"statement must be one of {', '.join(map(repr, STATEMENTS))}, got"
                 f" {self.statement!r:.80}"

@@ -450,8 +450,8 @@ def _has_nan(X) -> bool:
 
 def _seed(random_state) -> int:
     if (
-        isinstance(random_state, Integral)
-        and not isinstance(random_state, bool)
+        not isinstance(random_state, bool)
+        and isinstance(random_state, Integral)
         and int(random_state) >= 0
     ):
         return int(random_state)

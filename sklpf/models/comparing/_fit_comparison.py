@@ -447,7 +447,7 @@ def _comparable(there: Mapping[str, NDArray[np.bool_]]) -> list[str]:
     """Names of the candidates that have enough fits in common, the most complete ones first."""
     chosen: list[str] = []
     common = np.ones_like(next(iter(there.values())))
-    for name in sorted(there, key=lambda name: -np.sum(there[name])):
+    for name in sorted(there, key=lambda name: int(np.sum(~there[name]))):
         if np.mean(common & there[name]) >= 1 - _MOST_MISSING:
             chosen.append(name)
             common = common & there[name]
