@@ -298,9 +298,9 @@ class BernoulliRBM(
             If training diverges, or with `early_stopping` or a linear schedule; the model then
             stays as it was before.
         """
+        first = self._begins_stream()
         if self.early_stopping:
             raise ValueError("partial_fit has no passes: set early_stopping=False, or call fit")
-        first = self._begins_stream()
         X = self._training_rows(X, reset=first)
         rng = self._stream_of_numbers()
         if first:
