@@ -59,7 +59,9 @@ def fit(path, n_jobs=None):
     ],
 )
 def test_a_cluster_gives_the_bits_of_one_process(backend, make, monkeypatch):
-    monkeypatch.setattr("sklpf.models.rbm._path._WORK_PER_SEGMENT", 0)  # segments of 500 sweeps
+    monkeypatch.setattr(
+        "sklpf.models.rbm._path.RBMPath._work_per_segment", 0
+    )  # segments of 500 sweeps
     path = make().path
     serial = fit(path)
     with parallel_config(backend=backend):

@@ -40,7 +40,7 @@ def fit(path, n_jobs=None, **parameters):
 @pytest.fixture
 def short_segments(monkeypatch):
     """RBM runs in segments of 500 sweeps."""
-    monkeypatch.setattr("sklpf.models.rbm._path._WORK_PER_SEGMENT", 0)
+    monkeypatch.setattr("sklpf.models.rbm._path.RBMPath._work_per_segment", 0)
 
 
 @pytest.mark.usefixtures("short_segments")

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+Array = NDArray[np.float64]
+
 # Of parameters, so that products of three are finite. A float64 also beside arrays of float32.
 LARGEST = np.float64(1e100)
 

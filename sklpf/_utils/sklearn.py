@@ -1,6 +1,6 @@
 """Every private scikit-learn import of the package, and what completes its conventions."""
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,11 +35,15 @@ class Interval(_param_validation.Interval):
         return not isinstance(val, (bool, np.bool_)) and super().is_satisfied_by(val)
 
 
-N_JOBS = [
-    Interval(Integral, None, -1, closed="right"),
-    Interval(Integral, 1, None, closed="left"),
-    None,
-]
+def at_least(n: int) -> Interval:
+    """The integers from n on."""
+    return Interval(Integral, n, None, closed="left")
+
+
+POSITIVE = Interval(Real, 0, None, closed="neither")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+INSIDE_0_1 = Interval(Real, 0, 1, closed="neither")
+N_JOBS = [Interval(Integral, None, -1, closed="right"), at_least(1), None]
 
 
 class Instance(HasMethods):

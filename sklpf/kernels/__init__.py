@@ -3,7 +3,7 @@ imported lazily.
 """
 
 from sklpf.kernels._compile import OPTIONS, SUMS, inlined, njit
-from sklpf.kernels._exponentials import exp32, exp64, log64
+from sklpf.kernels._exponentials import exp32, exp64, log64, softplus_sum
 from sklpf.kernels._programs import compiled, implements, program, tempered
 from sklpf.kernels._random import random_bits, uniform
 from sklpf.kernels._rows import add_rows, list_differences
@@ -22,6 +22,7 @@ __all__ = [
     "njit",
     "program",
     "random_bits",
+    "softplus_sum",
     "tempered",
     "uniform",
 ]

@@ -1,9 +1,14 @@
-"""exp and log by polynomials that vectorise."""
+"""exp and log by polynomials that vectorise, and sums of log(1 + exp)."""
+
+import functools
+import math
 
 import numpy as np
 
-from sklpf.kernels._compile import inlined
+from sklpf.kernels._compile import SUMS, inlined, njit
 from sklpf.kernels._vectors import bits_to_float32, bits_to_float64, float64_to_bits
+
+_FACTORS = 512  # of 1 to 2, whose product is no overflow
 
 
 @inlined
@@ -72,3 +77,20 @@ def log64(x):
     p = p * t + 3.999999999940941908e-01
     p = p * t + 6.666666666666735130e-01
     return exponent * 0.6931471805599453 + (2.0 * s + s * t * p)
+
+
+@functools.partial(njit, **SUMS)
+def softplus_sum(x, scale):
+    """Sum over j of log(1 + e^(s x_j)) = s max(x_j, 0) + log(1 + e^(-s |x_j|)), with s the scale,
+    at least 0, in float64; a product of many factors needs one logarithm.
+    """
+    positive = 0.0
+    total = 0.0
+    for first in range(0, x.shape[0], _FACTORS):
+        product = 1.0
+        block = x[first : first + _FACTORS]
+        for j in range(block.shape[0]):
+            positive += max(block[j], 0.0)
+            product *= 1.0 + exp64(-scale * abs(block[j]))
+        total += math.log(product)
+    return scale * positive + total

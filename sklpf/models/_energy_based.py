@@ -5,7 +5,6 @@ learned from rows.
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +13,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, StrOptions, at_least
 from sklpf.models._learning import (
     all_or_nothing,
     check_goes_on,
@@ -78,12 +78,12 @@ class EnergyBasedModel(
     _parameter_constraints = {
         **SCORING,
         "algorithm": [StrOptions({"pcd", "mpf"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "n_chains": [Interval(Integral, 2, None, closed="left")],
-        "n_leapfrog": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "learning_rate": [POSITIVE],
+        "batch_size": [at_least(1)],
+        "n_chains": [at_least(2)],
+        "n_leapfrog": [at_least(1)],
+        "max_iter": [at_least(1)],
+        "tol": [NOT_NEGATIVE, None],
     }
 
     # -- training
@@ -241,7 +241,7 @@ class EnergyBasedModel(
         )
 
     # -- use
-    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+    def sample(self, n_samples=1, random_state=None) -> Array:
         """Draw rows from the model.
 
         Exact and independent where log Z is known in closed form; else from tempered chains
@@ -285,6 +285,6 @@ class EnergyBasedModel(
             (reason,),
         )
 
-    def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
         X = self._validate(X)
         return self._log_density(X), np.ones(len(X), dtype=bool)

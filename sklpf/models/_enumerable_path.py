@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
+from sklpf._utils.numbers import Array, check_finite
 from sklpf._utils.random import Stream
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 from sklpf.paths._kernel_path import KernelPath
+from sklpf.uncertainty import log_mean_exp
 
 MAX_EXACT = 20  # 2^20 states take about a second
 _UNITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
@@ -52,7 +55,7 @@ class EnumerablePath(KernelPath):
         """
         return Exact() if self.log2_states <= MAX_EXACT else self._estimator_of_many()
 
-    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+    def enumerate_block(self, block: int, level: int) -> Array:
         """Return the log weights at `level` of the states of one block, in nats."""
         raise NotImplementedError
 
@@ -60,10 +63,54 @@ class EnumerablePath(KernelPath):
 class UnitsPath(EnumerablePath):
     """A path of one model of binary units, which has exact draws of few units and a bound of many.
 
-    A subclass defines `_state_of_units`, `_random_chains`, `_centres` and `_mixture_log_weights`.
+    A subclass defines
+
+    - ``n_visible``: length of a row, and ``state_from_rows(v)``: chains at rows (n, n_visible);
+    - ``_work``: that of a sweep, and of log f at one level, in one unit; ``_work_per_segment``:
+      that of a segment of one block of chains, about a second;
+    - ``_sum_of_terms``: absolute values of all terms that log f may add up;
+    - ``_state_of_units(units, rng)``: chains with these enumerated units (n, log2_states), all
+      others drawn given them;
+    - ``_random_chains(rng)``: 100 chains at random units;
+    - ``_centres(state, rng)``: logits (100, n_visible) of the parts of a mixture, from where chains
+      at the target have arrived, and ``_log_f_of_rows(v)``: log f of rows in nats; or instead of
+      this ``_mixture_log_weights``.
     """
 
+    base_log_partition: float | None = 0.0
+    n_visible: int
+    _work: tuple[float, float]
+    _work_per_segment: float
+    _sum_of_terms: float
+    _state_of_units: Callable[[NDArray[np.uint8], np.random.Generator], Any]
+    _random_chains: Callable[[np.random.Generator], Any]
+    _centres: Callable[[Any, np.random.Generator], Any]
+    _log_f_of_rows: Callable[[NDArray], Array]
+    state_from_rows: Callable[[Any], Any]
+    _rounding: float = np.finfo(np.float64).eps  # of a sum of numbers
     _in_gray_code = False  # the order in which `enumerate_block` goes through the states
+
+    @property
+    def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the model's size
+        return int(np.clip(self._work_per_segment / (10 * self._work[0]), 500, 10_000))
+
+    @property
+    def ladder_cost(self) -> float:  # type: ignore[override]
+        """Work of `log_f_ladder` in sweeps."""
+        sweep, level = self._work
+        return len(self.ladder) * level / sweep
+
+    @property
+    def log_f_rounding(self) -> float:  # type: ignore[override]
+        """Rounding errors of log_f in nats: at most their sum over all terms."""
+        return float(self._rounding * self._sum_of_terms)
+
+    def sample_base(self, n: int, stream: Stream) -> Any:
+        """Return n exact draws from level 0: one sweep at beta = 0, where all units are
+        independent.
+        """
+        state = self.state_from_rows(np.zeros((n, self.n_visible)))
+        return self._sweep(state, np.zeros(n), stream)
 
     def sample_enumerated(self, log_block_sums: NDArray, n: int, rng: np.random.Generator) -> Any:
         """Return chains at exact draws from the target.
@@ -92,7 +139,7 @@ class UnitsPath(EnumerablePath):
             states[chosen] |= codes ^ (codes >> 1) if self._in_gray_code else codes
         return self._state_of_units(bits(states, self.log2_states), rng)
 
-    def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
+    def bound_draws(self, stream: Stream) -> Array:
         """Return log weights (10, 100) of draws from a mixture with a part for each of 100 centres
         (PRML 11.73), in nats.
 
@@ -105,21 +152,44 @@ class UnitsPath(EnumerablePath):
         centres = self._centres(state, rng)
         return np.array([self._mixture_log_weights(centres, rng) for _ in range(BOUND_GROUPS)])
 
-    def _state_of_units(self, units: NDArray[np.uint8], rng) -> Any:
-        """Chains with these enumerated units (n, log2_states), all others drawn given them."""
-        raise NotImplementedError
-
-    def _random_chains(self, rng) -> Any:
-        """100 chains at random units."""
-        raise NotImplementedError
-
-    def _centres(self, state, rng) -> Any:
-        """The centres of a mixture, from where chains at the target have arrived."""
-        raise NotImplementedError
-
-    def _mixture_log_weights(self, centres, rng) -> NDArray[np.float64]:
+    def _mixture_log_weights(self, logits, rng) -> Array:
         """log f less the log density of the mixture, at a draw from each of its parts, in nats."""
-        raise NotImplementedError
+        v = rng.random(logits.shape) < expit(logits)
+        return self._log_weights(v.astype(np.float64), logits)
+
+    def _log_weights(self, v, logits) -> Array:
+        """log f of rows less the log density of a mixture of independent units."""
+        log_norms = np.logaddexp(0, logits).sum(axis=1)
+        return self._log_f_of_rows(v) - log_mean_exp(v @ logits.T - log_norms, axis=1)
+
+
+def binary_units(rows, n: int, name: str = "rows") -> NDArray[np.uint8]:
+    """Return rows (m, n) of 0 and 1 as states hold them, or raise ValueError."""
+    rows = np.asarray(rows)
+    if rows.ndim != 2 or rows.shape[1] != n:
+        raise ValueError(f"{name} must have the shape (n, {n}), got {rows.shape}")
+    if not np.all((rows == 0) | (rows == 1)):
+        raise ValueError(f"{name} must hold 0 and 1 only: binarise them first")
+    return np.array(rows, dtype=np.uint8, order="C")
+
+
+def check_vectors(vectors: dict[str, Array], n: int, what: str) -> None:
+    """Raise ValueError unless all have n entries, finite ones."""
+    for name, vector in vectors.items():
+        if vector.shape != (n,):
+            raise ValueError(
+                f"{name} must have the shape ({n},) to match {what}, got {vector.shape}"
+            )
+        check_finite(vector, name)
+
+
+def logits_of(means: Array) -> Array:
+    """Return the logits of means, or raise ValueError."""
+    if not np.all((means > 0) & (means < 1)):
+        raise ValueError(
+            "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"
+        )
+    return np.log(means) - np.log1p(-means)
 
 
 def bits(codes: NDArray, n: int) -> NDArray[np.uint8]:

@@ -4,18 +4,16 @@ by EM.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import check_count, check_scale, check_squares
+from sklpf._utils.numbers import Array, check_count, check_scale, check_squares
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval
+from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, at_least
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import check_fitted, check_parameter, named_by_model, validate_data
 from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
@@ -44,14 +42,14 @@ class GenerativeModel(
     max_iter: int
     verbose: int
     random_state: Any
-    mean_: NDArray[np.float64]
+    mean_: Array
     _discrete = False
     _parameter_constraints = {
         **SCORING,
-        "noise_std": [Interval(Real, 0, None, closed="neither")],
-        "n_draws": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "noise_std": [POSITIVE],
+        "n_draws": [at_least(1), None],
+        "tol": [NOT_NEGATIVE],
+        "max_iter": [at_least(1)],
     }
 
     @named_by_model
@@ -133,7 +131,7 @@ class GenerativeModel(
     def _path(self, X) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define _path(X)")
 
-    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+    def sample(self, n_samples=1, random_state=None) -> Array:
         """Draw independent rows from the model, exactly.
 
         Parameters
@@ -160,7 +158,7 @@ class GenerativeModel(
         return self._validate(X) - self.mean_
 
 
-def check_latent(X: Any, n: int) -> NDArray[np.float64]:
+def check_latent(X: Any, n: int) -> Array:
     """Return values of n latent variables (n_samples, n) or raise ValueError."""
     X = check_parameter(X, "X", dtype=np.float64)
     if X.shape[1] != n:

@@ -8,9 +8,9 @@ import copy
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sklpf._utils.numbers import as_float64, check_finite, check_squares
+from sklpf._utils.numbers import Array, as_float64, check_finite, check_squares
 from sklpf._utils.random import Stream
 from sklpf.paths._base import Points, PointsPath, check_ladder
 from sklpf.paths._kernel_path import CompiledPrograms, values_at
@@ -26,7 +26,7 @@ class LatentRowsPath(CompiledPrograms, PointsPath):
     """
 
     base_log_partition = 0.0
-    bounds: NDArray[np.float64] | None = None
+    bounds: Array | None = None
     n_chains_per_block = 64
     n_dimensions: int
     n_features: int
@@ -59,23 +59,23 @@ class LatentRowsPath(CompiledPrograms, PointsPath):
     def _at_row(self) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define _at_row()")
 
-    def simulate(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def simulate(self, n: int, rng: np.random.Generator) -> Array:
         """Return n rows drawn from the model, shape (n, n_features)."""
         raise NotImplementedError(f"{type(self).__name__} must define simulate(n, rng)")
 
     # -- states
-    def at(self, position: NDArray[np.float64]) -> Points:
+    def at(self, position: Array) -> Points:
         """Return the state of chains at some points (n, n_dimensions)."""
         values = values_at(self.packed, position)
         return Points(position, values.log_base, values.gain)
 
-    def gradients(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def gradients(self, state: Points) -> tuple[Array, Array]:
         """Return the gradients of log f_0 and of log f_1 - log f_0, both (n, n_dimensions)."""
         values = values_at(self.packed, state.position)
         return values.base_slope, values.gain_slope
 
 
-def check_components(components: ArrayLike, name: str = "components") -> NDArray[np.float64]:
+def check_components(components: ArrayLike, name: str = "components") -> Array:
     """Return a copy of a matrix with finite entries or raise ValueError."""
     components = as_float64(components, name, copy=True)
     if components.ndim != 2 or 0 in components.shape:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import validation
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from sklpf._utils.numbers import check_finite, check_positive
+from sklpf._utils.numbers import Array, check_finite, check_positive
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -159,7 +159,7 @@ def check_parameter(values, name: str, **options) -> NDArray:
     return values
 
 
-def check_vector(values, n: int, name: str, default: float | None = None) -> NDArray[np.float64]:
+def check_vector(values, n: int, name: str, default: float | None = None) -> Array:
     """Return a copy of the values (n,) as float64 or raise ValueError; of None n times the default,
     if there is one.
     """

@@ -1,9 +1,8 @@
 """What several models train with. It knows log densities and their gradients, and no model."""
 
 from sklpf.training._chains import Chains
-from sklpf.training._contrastive import PersistentContrastiveDivergence
+from sklpf.training._contrastive import Family, PersistentContrastiveDivergence
 from sklpf.training._em import EM, LatentModel
-from sklpf.training._family import Family
 from sklpf.training._likelihood import MaximumLikelihood
 from sklpf.training._loop import train
 from sklpf.training._mpf import MinimumProbabilityFlow

@@ -7,13 +7,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf.transitions._pilot import reflect
 
 _RATE = 0.05  # of the step size's logarithm, for every unit of acceptance too many
 _LONGEST_STEP = 2.0
 _LENGTHENING = 0.5  # standard deviation of the logarithm that `rescale` multiplies a point by
 
-Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Function = Callable[[Array], Array]
 
 
 class Chains:
@@ -109,7 +110,7 @@ class Chains:
         accept = np.log(self.rng.random(n)) < log_rate
         self.position = np.where(accept[:, np.newaxis], end, self.position)
 
-    def adapt(self, log_rate: NDArray[np.float64]) -> NDArray[np.float64]:
+    def adapt(self, log_rate: Array) -> Array:
         """Let the step size follow the acceptance of trajectories.
 
         Parameters
@@ -128,7 +129,7 @@ class Chains:
         self.step_size = min(self.step_size, _LONGEST_STEP)
         return rate
 
-    def trajectory(self, grad: Function, velocity: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
+    def trajectory(self, grad: Function, velocity: Array) -> tuple[NDArray, NDArray]:
         """Return the ends of trajectories from where the chains are.
 
         Parameters

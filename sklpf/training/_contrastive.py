@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+from typing import Protocol
 
 import numpy as np
 
+from sklpf._utils.numbers import Array
 from sklpf.training._chains import Chains
-from sklpf.training._family import Array, Family, projected
 from sklpf.training._loop import check_not_diverged
 
 # of Adam's moments
@@ -15,6 +16,37 @@ _DECAY = 0.9
 _SQUARE_DECAY = 0.99
 _TINY = 1e-12
 _FEWEST_STEPS = 50  # of a pass
+
+
+class Family(Protocol):
+    """Unnormalised densities f(x; parameters) on R^d. The parameters are one vector (P,), without
+    constraints.
+
+    Two more members are used where they exist. ``project(parameters)`` returns the nearest
+    parameters that have a normaliser: training calls it after every step.
+    ``log_partition(parameters)`` returns log Z and its gradient (P,): with it, maximum likelihood
+    needs no samples.
+    """
+
+    def log_density(self, parameters: Array, x: Array) -> Array:
+        """Return log f at points (n, d), shape (n,), in nats."""
+        ...
+
+    def grad(self, parameters: Array, x: Array) -> Array:
+        """Return the gradient of log f by the points (n, d), shape (n, d)."""
+        ...
+
+    def grad_parameters(self, parameters: Array, x: Array, weights: Array) -> Array:
+        """Return the gradient of weights @ log f by the parameters, shape (P,); weights has shape
+        (n,).
+        """
+        ...
+
+
+def projected(family: Family, parameters: Array) -> Array:
+    """The parameters, or the nearest ones that have a normaliser."""
+    project = getattr(family, "project", None)
+    return parameters if project is None else project(parameters)
 
 
 class PersistentContrastiveDivergence:

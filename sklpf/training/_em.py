@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from sklpf._utils.numbers import Array
 from sklpf.training._chains import Chains
 from sklpf.training._loop import train
 from sklpf.training._settle import has_settled
@@ -27,16 +25,16 @@ class LatentModel(Protocol):
     latent variables of a row have scales of about one; they may depend on the parameters.
     """
 
-    def log_density(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_density(self, position: Array) -> Array:
         """Return log p(row, latent) of every chain up to a constant, shape (n,)."""
 
-    def grad(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+    def grad(self, position: Array) -> Array:
         """Return its gradient, shape (n, d)."""
 
-    def maximise(self, position: NDArray[np.float64], rate: float) -> None:
+    def maximise(self, position: Array, rate: float) -> None:
         """Move the parameters by a share `rate` of an M-step, given draws from p(latent | row)."""
 
-    def loss(self, position: NDArray[np.float64]) -> float:
+    def loss(self, position: Array) -> float:
         """Return what training lowers, such as an estimate of -log p(row), in nats a row."""
 
 

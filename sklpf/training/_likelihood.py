@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
-from sklpf.training._family import Array
+from sklpf.training._contrastive import Array
 
 _ITERATIONS = 10  # of L-BFGS in a pass
 

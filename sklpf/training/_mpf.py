@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from sklpf.training._chains import Chains
-from sklpf.training._family import Array, Family, projected
+from sklpf.training._contrastive import Array, Family, projected
 
 _LARGEST = 20.0  # exponent of a flow, so that a poor trajectory can't rule
 

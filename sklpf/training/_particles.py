@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import REDRAW, Stream, stream_key
 from sklpf.paths import Continuous
 from sklpf.paths._base import take
@@ -48,7 +48,7 @@ class Estimate(NamedTuple):
 
     log_partition: float
     std_error: float
-    groups: NDArray[np.float64]
+    groups: Array
     weights_error: float
 
 

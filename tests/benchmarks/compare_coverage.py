@@ -50,7 +50,7 @@ def scaled(model, factor):
 
 def problem(kind):
     path = make_rbm_problem(kind).path
-    mean = 1 / (1 + np.exp(-path.base_logit))
+    mean = 1 / (1 + np.exp(-path.logits[0]))
     return BernoulliRBM.from_parameters(
         path.components, path.intercept_visible, path.intercept_hidden, mean
     )

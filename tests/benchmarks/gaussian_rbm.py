@@ -20,7 +20,7 @@ from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris, load_wine
 
 from sklpf import Exact, GaussianRBM, ParallelTempering
-from sklpf.models.gaussian_rbm.learning import _contrastive_divergence as learning
+from sklpf.models.gaussian_rbm import _learning as learning
 
 _FAILED = 0.5  # nats a row below the model that made the rows
 

@@ -102,7 +102,7 @@ def _costs(path):
     betas = np.linspace(0, 1, N_CHAINS)
     before = equilibrated(path, betas)
     after = sweeps(path, before, betas[np.newaxis], Stream(KEY, 0, 301))
-    offset, n = path.packed.base_logit, len(path.base_logit)
+    offset, n = path.packed.logits[0], len(path.logits[0])
     bits, drawn, indices = np.empty(n + 4, np.uint32), np.empty(n, np.uint8), np.empty(n, np.int32)
     units = 20 * N_CHAINS * n
     return {
@@ -121,7 +121,7 @@ def _costs(path):
 def _explain(path, per_unit, rate):
     """Compare the time of a sweep with the sum of its parts at the measured rates."""
     w = path.packed
-    units = N_CHAINS * (len(path.base_logit) + len(path.components))
+    units = N_CHAINS * (len(path.logits[0]) + len(path.components))
     table(
         "chains",
         "hidden units flipped, rows added",

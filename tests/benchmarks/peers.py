@@ -20,7 +20,7 @@ def numpy_sweeps(path, v, betas, rng):
         )
         field = beta * (h.astype(float) @ by_hidden + path.intercept_visible)
         if np.any(beta != 1):
-            field += (1 - beta) * path.base_logit
+            field += (1 - beta) * path.logits[0]
         v = (rng.random(v.shape) < expit(field)).astype(float)
     return v
 
@@ -35,7 +35,7 @@ class GemmSweeps:
         self.by_hidden = np.ascontiguousarray(path.components, dtype=np.float32)
         self.hidden_bias, self.visible_bias, self.base_logit = (
             array.astype(np.float32)
-            for array in (path.intercept_hidden, path.intercept_visible, path.base_logit)
+            for array in (path.intercept_hidden, path.intercept_visible, path.logits[0])
         )
         n_hidden, n_visible = path.components.shape
         self.hidden, self.visible = (
@@ -100,7 +100,7 @@ def rbms_ais(path, same_base=False):
             path.components.T,
             path.intercept_visible,
             path.intercept_hidden,
-            path.base_logit,
+            path.logits[0],
         )
     )
     rbm = BBRBM(weights, visible, hidden)

@@ -111,7 +111,7 @@ def with_rare_mode(model: int):
     visible, hidden = path.intercept_visible, path.intercept_hidden
     shifted = BernoulliRBM.from_parameters(path.components, visible + weights, hidden).path()
     bias = np.log(share / (1 - share)) + log_partition - Exact().fit(shifted).log_partition_
-    mean = np.clip(1 / (1 + np.exp(-path.base_logit)), 0.01, 0.99)
+    mean = np.clip(1 / (1 + np.exp(-path.logits[0])), 0.01, 0.99)
     path = BernoulliRBM.from_parameters(
         np.vstack([path.components, weights]), visible, np.r_[hidden, bias], mean
     ).path()

@@ -51,6 +51,14 @@ def test_exp64_is_accurate_to_4e_15_over_its_range():
     assert mapped(_map_exp64, np.zeros(1))[0] == 1
 
 
+@pytest.mark.parametrize("n", [0, 1, 7, 512, 1300])
+@pytest.mark.parametrize("scale", [0.0, 0.3, 1.0])
+def test_softplus_sum_equals_numpy(n, scale):
+    x = np.random.default_rng(n).normal(scale=300.0, size=n)
+    exact = np.logaddexp(0, scale * x).sum()
+    assert kernels.softplus_sum(x, scale) == pytest.approx(exact, rel=1e-13, abs=1e-13)
+
+
 @pytest.mark.parametrize(
     ("kernel", "dtype", "limit"), [(_map_exp32, np.float32, 87.0), (_map_exp64, np.float64, 708.0)]
 )

@@ -97,7 +97,7 @@ class WrongTarget(RBMPath):
 
 def test_wrong_exact_samples_raise_the_alarm():
     model = make_rbm_problem("digits").path
-    mean = 1 / (1 + np.exp(-model.base_logit))
+    mean = 1 / (1 + np.exp(-model.logits[0]))
     path = WrongTarget(model.components, model.intercept_visible, model.intercept_hidden, mean)
     with pytest.warns(
         ConvergenceWarning,

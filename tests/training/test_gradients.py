@@ -7,8 +7,7 @@ from scipy.optimize import check_grad
 
 from sklpf import MeanCovarianceRBM
 from sklpf.models.bilinear._trainer import BilinearLatents, starting_parameters
-from sklpf.models.gaussian_rbm.learning._contrastive_divergence import gradient
-from sklpf.models.gaussian_rbm.learning._parameters import Parameters
+from sklpf.models.gaussian_rbm._learning import Parameters, gradient
 from sklpf.models.mcrbm._units import UnitsFamily
 from sklpf.models.products._experts import Experts, ProductFamily
 

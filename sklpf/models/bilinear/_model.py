@@ -4,14 +4,13 @@ log-likelihood.
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval
+from sklpf._utils.sklearn import at_least
 from sklpf.models._generative import GenerativeModel
 from sklpf.models.bilinear._path import BilinearPath
 from sklpf.models.bilinear._trainer import (
@@ -108,9 +107,9 @@ class BilinearGenerativeModel(GenerativeModel):
 
     _parameter_constraints = {
         **GenerativeModel._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "n_content": [Interval(Integral, 1, None, closed="left"), None],
-        "n_style": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [at_least(1), None],
+        "n_content": [at_least(1), None],
+        "n_style": [at_least(1), None],
     }
 
     def __init__(
@@ -163,7 +162,7 @@ class BilinearGenerativeModel(GenerativeModel):
     }
 
     # -- content and style
-    def transform(self, X) -> NDArray[np.float64]:
+    def transform(self, X) -> Array:
         """Content and style of every row, near a mode of their posterior: where a climb from d = 1
         arrives.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import check_scale
+from sklpf._utils.numbers import Array, check_scale
 from sklpf._utils.random import Stream
 from sklpf.models._latent_rows import LatentRowsPath, check_components
 from sklpf.partition import HAIS, PartitionEstimator
@@ -97,13 +97,13 @@ class BilinearPath(LatentRowsPath):
             [rng.laplace(size=shapes[0]), rng.exponential(size=shapes[1])], axis=1
         )
 
-    def simulate(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def simulate(self, n: int, rng: np.random.Generator) -> Array:
         """Return n rows drawn from the model, less its mean, shape (n, n_features)."""
         return self.means(self._prior(n, rng)) + self.noise_std * rng.normal(
             size=(n, self.n_features)
         )
 
-    def means(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+    def means(self, position: Array) -> Array:
         """Return Phi a, the means of rows.
 
         Parameters

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from sklpf._utils.numbers import Array
 from sklpf.models.bilinear._path import pack_row
 from sklpf.models.linear._path import WIDTH
 from sklpf.models.linear._trainer import independent_components
@@ -27,9 +28,9 @@ _MOST_ROWS = 1000  # whose loss is computed
 class Parameters(NamedTuple):
     """What is learned: the transpose of Phi, Theta and Psi."""
 
-    components: NDArray[np.float64]  # (K, D)
-    content_weights: NDArray[np.float64]  # (K, C)
-    style_weights: NDArray[np.float64]  # (K, S)
+    components: Array  # (K, D)
+    content_weights: Array  # (K, C)
+    style_weights: Array  # (K, S)
 
 
 def starting_parameters(X: NDArray, sizes: Sequence[int], rng: np.random.RandomState) -> Parameters:
@@ -76,14 +77,14 @@ class BilinearLatents:
         self._n_content = parameters.content_weights.shape[1]
 
     @property
-    def bounds(self) -> NDArray[np.float64]:
+    def bounds(self) -> Array:
         """Box of the points, shape (2, n_content + n_style): style is not negative."""
         low = np.r_[
             np.full(self._n_content, -np.inf), np.zeros(self.parameters.style_weights.shape[1])
         ]
         return np.stack([low, np.full(len(low), np.inf)])
 
-    def start(self) -> NDArray[np.float64]:
+    def start(self) -> Array:
         """Return points that explain the rows: d = 1, and c as if all else were linear."""
         components, theta, psi = self.parameters
         mixing = (theta * psi.sum(axis=1, keepdims=True)).T @ components
@@ -99,12 +100,12 @@ class BilinearLatents:
         residual = (self.X - (content * style) @ components) / self.noise_std
         return content, style, residual
 
-    def log_density(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_density(self, position: Array) -> Array:
         """Return log p(x, c, d) of every chain up to a constant, shape (n,)."""
         values = self._values(position)
         return values.log_base + values.gain
 
-    def grad(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+    def grad(self, position: Array) -> Array:
         """Return its gradient, shape (n, n_content + n_style)."""
         values = self._values(position)
         return values.base_slope + values.gain_slope
@@ -112,7 +113,7 @@ class BilinearLatents:
     def _values(self, position):
         return values_at(pack_row(self.X, self.parameters, self.noise_std, 0.0), position)
 
-    def maximise(self, position: NDArray[np.float64], rate: float) -> None:
+    def maximise(self, position: Array, rate: float) -> None:
         """Move all three matrices along their natural gradients."""
         content, style, residual = self._parts(position)
         components, theta, psi = self.parameters
@@ -129,7 +130,7 @@ class BilinearLatents:
         )
         c -= np.linalg.solve(np.eye(self._n_content) + of_content, of_content @ c.T).T
 
-    def loss(self, position: NDArray[np.float64]) -> float:
+    def loss(self, position: Array) -> float:
         """Return the mean of -log N(x; 0, 2 B(d) B(d)ᵀ + noise_std² I) at draws of d, of at most
         1000 rows, in nats.
 
@@ -154,7 +155,7 @@ class BilinearLatents:
         return 0.5 * float(np.mean(squares + np.linalg.slogdet(2 * np.pi * covariance)[1]))
 
 
-def posterior_modes(X: NDArray, parameters: Parameters, noise_std: float) -> NDArray[np.float64]:
+def posterior_modes(X: NDArray, parameters: Parameters, noise_std: float) -> Array:
     """Return content and style (n, n_content + n_style) of every row where L-BFGS arrives in its
     posterior.
     """

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
+from sklpf._utils.numbers import Array
 from sklpf.models.boltzmann._path import BoltzmannPath
 
 _ITERATIONS = 50  # of L-BFGS in a pass
@@ -24,8 +25,8 @@ _LARGEST = 1e30  # parameter that is no sign of divergence
 class Parameters(NamedTuple):
     """What is learned."""
 
-    intercept: NDArray[np.float64]  # (M,)
-    couplings: NDArray[np.float64]  # (n_pairs,)
+    intercept: Array  # (M,)
+    couplings: Array  # (n_pairs,)
 
 
 class Pairs(NamedTuple):
@@ -35,14 +36,14 @@ class Pairs(NamedTuple):
     second: NDArray[np.int64]
     n_units: int
 
-    def matrix(self, couplings) -> NDArray[np.float64]:
+    def matrix(self, couplings) -> Array:
         """Return the symmetric matrix (M, M) of the pairs' couplings."""
         matrix = np.zeros((self.n_units, self.n_units))
         matrix[self.first, self.second] = couplings
         matrix[self.second, self.first] = couplings
         return matrix
 
-    def of(self, matrix) -> NDArray[np.float64]:
+    def of(self, matrix) -> Array:
         """Return a matrix's entries at the pairs, (n_pairs,)."""
         return matrix[self.first, self.second]
 
@@ -57,7 +58,7 @@ class Penalty(NamedTuple):
         return self.l1 * float(np.abs(couplings).sum()) + self.l2 / 2 * float(couplings @ couplings)
 
 
-def log_pseudo_likelihood(X, intercept, couplings) -> NDArray[np.float64]:
+def log_pseudo_likelihood(X, intercept, couplings) -> Array:
     """Sum over units of log p(x_i | all other units of x) of every row, (n,), in nats."""
     fields = X @ couplings + intercept
     return log_expit(np.where(X > 0, fields, -fields)).sum(axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,10 +13,10 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import check_number
+from sklpf._utils.numbers import Array, check_number
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import Stream, draw_seed, stream_key
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import check_fitted, check_vector, validate_data
@@ -124,13 +124,13 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     _parameter_constraints = {
         **SCORING,
         "algorithm": [StrOptions({"pl", "pcd"})],
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        "alpha": [NOT_NEGATIVE],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "graph": ["array-like", "sparse matrix", None],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "n_chains": [Interval(Integral, 2, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "learning_rate": [POSITIVE],
+        "n_chains": [at_least(2)],
+        "max_iter": [at_least(1)],
+        "tol": [NOT_NEGATIVE],
     }
 
     def __init__(
@@ -377,7 +377,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
             raise ValueError(f'base must be "data", "uniform" or an array of means, got {base!r}')
         return BoltzmannPath(self.couplings_, self.intercept_, mean, offset=self.offset_)
 
-    def pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
+    def pseudo_log_likelihood(self, X) -> Array:
         """Log pseudo-likelihood of every row: the sum over units of log p(x_i | all other units).
 
         Parameters
@@ -420,7 +420,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
             combined=_negated(score.combined),
         )
 
-    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+    def sample(self, n_samples=1, random_state=None) -> Array:
         """Draw rows from the model.
 
         Exact and independent of at most 20 features; else from tempered chains
@@ -449,7 +449,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     _discrete = True
     _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
 
-    def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
         X = self._validate(X)
         values = log_f(X, self.couplings_, self.intercept_, self.offset_)
         return values, np.all((X == 0) | (X == 1), axis=1)
@@ -460,12 +460,12 @@ def _negated(interval: tuple[float, float]) -> tuple[float, float]:
     return -high, -low
 
 
-def _smoothed_means(X) -> NDArray[np.float64]:
+def _smoothed_means(X) -> Array:
     smallest = 1 / (len(X) + 2)
     return ((X.sum(axis=0) + 1) / (len(X) + 2)).clip(smallest, 1 - smallest)
 
 
-def _mean_field_means(couplings, intercept) -> NDArray[np.float64]:
+def _mean_field_means(couplings, intercept) -> Array:
     """Means of the units after some damped mean-field updates, which start at 1/2.
 
     At the end they are moved a tenth of the way back to 1/2. If the model is symmetric in 0 and 1

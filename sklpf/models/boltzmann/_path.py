@@ -7,23 +7,25 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
-from sklpf._utils.numbers import as_float64, check_finite, check_number
-from sklpf._utils.random import Stream
-from sklpf.models._enumerable_path import N_CENTRES, UnitsPath, bits
+from sklpf._utils.numbers import Array, as_float64, check_finite, check_number
+from sklpf.models._enumerable_path import (
+    N_CENTRES,
+    UnitsPath,
+    binary_units,
+    bits,
+    check_vectors,
+    logits_of,
+)
 from sklpf.paths._kernel_path import read_only
-from sklpf.uncertainty import log_mean_exp
-
-_WORK_PER_SEGMENT = 2e9  # couplings times sweeps of one block, about a second
 
 
 class BoltzmannState(NamedTuple):
     """Chains of a Boltzmann machine: units, and the two ends of their log densities in nats."""
 
     x: NDArray[np.uint8]
-    log_base: NDArray[np.float64]
-    gain: NDArray[np.float64]
+    log_base: Array
+    gain: Array
 
 
 class BoltzmannPath(UnitsPath):
@@ -66,8 +68,8 @@ class BoltzmannPath(UnitsPath):
     1.7437
     """
 
-    base_log_partition: float | None = 0.0
     gibbs_is_reversible = False
+    _work_per_segment = 2e9  # couplings
     _kernels = "sklpf.models.boltzmann._path_kernels"
 
     def __init__(
@@ -82,27 +84,15 @@ class BoltzmannPath(UnitsPath):
         self.intercept = as_float64(intercept, "intercept", copy=True)
         self.offset = check_number(offset, "offset")
         mean = as_float64(base_mean, "base_mean")
-        self._check(mean)
-        self.base_logit = np.log(mean) - np.log1p(-mean)
+        n_units = self.n_visible = self.couplings.shape[0]
+        check_vectors({"intercept": self.intercept, "base_mean": mean}, n_units, "couplings")
+        self.base_logit = logits_of(mean)
         if not self._sum_of_terms <= np.finfo(np.float32).max:
             raise ValueError(
                 "couplings and intercept are so large that log f overflows: their absolute values"
                 " must sum to less than 3e38"
             )
         self.ladder = self.with_ladder(ladder).ladder
-
-    def _check(self, mean):
-        n_units = self.couplings.shape[0]
-        for name, array in {"intercept": self.intercept, "base_mean": mean}.items():
-            if array.shape != (n_units,):
-                raise ValueError(
-                    f"{name} must have the shape ({n_units},) to match couplings, got {array.shape}"
-                )
-        check_finite(self.intercept, "intercept")
-        if not np.all((mean > 0) & (mean < 1)):
-            raise ValueError(
-                "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"
-            )
 
     # -- the kernels' arguments
     def _pack(self):
@@ -128,25 +118,11 @@ class BoltzmannPath(UnitsPath):
         return float(np.logaddexp(0, self.base_logit).sum())
 
     @property
-    def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the model's size
-        return int(np.clip(_WORK_PER_SEGMENT / (10 * self._work), 500, 10_000))
+    def _work(self) -> tuple[float, float]:  # type: ignore[override]
+        return self.couplings.nnz + 10 * self.n_visible, 1
 
     @property
-    def ladder_cost(self) -> float:  # type: ignore[override]
-        """Work of `log_f_ladder` in sweeps, whose work is counted in couplings."""
-        return len(self.ladder) / self._work
-
-    @property
-    def _work(self) -> int:
-        return self.couplings.nnz + 10 * len(self.intercept)
-
-    @property
-    def log_f_rounding(self) -> float:  # type: ignore[override]
-        """Rounding errors of log_f in nats: at most their sum over all terms."""
-        return float(np.finfo(np.float64).eps * self._sum_of_terms)
-
-    @property
-    def _sum_of_terms(self) -> np.float64:
+    def _sum_of_terms(self) -> float:  # type: ignore[override]
         """The absolute values of all terms that log_f may add up."""
         with np.errstate(over="ignore"):
             terms = np.abs(self.couplings.data).sum() / 2 + np.abs(self.intercept).sum()
@@ -156,17 +132,12 @@ class BoltzmannPath(UnitsPath):
     @property
     def n_summaries(self) -> int:
         """Length of a state's summary: its units."""
-        return len(self.intercept)
+        return self.n_visible
 
     # -- states
     def state_from_rows(self, x: ArrayLike) -> BoltzmannState:
         """Return chains that start at the rows x (n, n_units) of 0 and 1."""
-        x = np.asarray(x)
-        if x.ndim != 2 or x.shape[1] != len(self.intercept):
-            raise ValueError(f"rows must have the shape (n, {len(self.intercept)}), got {x.shape}")
-        if not np.all((x == 0) | (x == 1)):
-            raise ValueError("rows must hold 0 and 1 only: binarise them first")
-        x = np.array(x, dtype=np.uint8, order="C")
+        x = binary_units(x, self.n_visible)
         log_base = x @ self.base_logit - self._base_constant
         return BoltzmannState(x, log_base, self._log_f_of_rows(x) - log_base)
 
@@ -188,32 +159,20 @@ class BoltzmannPath(UnitsPath):
         """
         return state.x
 
-    def sample_base(self, n: int, stream: Stream) -> BoltzmannState:
-        """Return n exact draws from level 0: one sweep at beta = 0, where all units are
-        independent.
-        """
-        state = self.state_from_rows(np.zeros((n, len(self.intercept))))
-        return self._sweep(state, np.zeros(n), stream)
-
     def _random_chains(self, rng) -> BoltzmannState:
-        return self.state_from_rows(rng.random((N_CENTRES, len(self.intercept))) < 0.5)
+        return self.state_from_rows(rng.random((N_CENTRES, self.n_visible)) < 0.5)
 
-    def _centres(self, state, rng) -> NDArray[np.float64]:
+    def _centres(self, state, rng) -> Array:
         """Logits of independent units: the inputs of the units of every chain."""
         return state.x @ self.couplings + self.intercept
-
-    def _mixture_log_weights(self, centres, rng) -> NDArray[np.float64]:
-        log_norms = np.logaddexp(0, centres).sum(axis=1)
-        x = (rng.random(centres.shape) < expit(centres)).astype(np.float64)
-        return self._log_f_of_rows(x) - log_mean_exp(x @ centres.T - log_norms, axis=1)
 
     # -- exact enumeration
     @property
     def log2_states(self) -> int:
         """Number of units: 2 to this power states are enumerated."""
-        return len(self.intercept)
+        return self.n_visible
 
-    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+    def enumerate_block(self, block: int, level: int) -> Array:
         """Return log f at `level` of all states whose units beyond the first 14 are the bits of
         `block`; the first ones are the bits of the state's number.
         """
@@ -266,7 +225,7 @@ def as_couplings(couplings) -> sp.csr_array:
     return matrix
 
 
-def log_f(x, couplings, intercept, offset=0.0) -> NDArray[np.float64]:
+def log_f(x, couplings, intercept, offset=0.0) -> Array:
     """intercept @ x + x @ couplings @ x / 2 + offset of every row, (n,), in nats."""
     x = np.asarray(x, dtype=np.float64)
     pairs = 0.5 * np.einsum("ij,ij->i", x @ couplings, x)

@@ -9,16 +9,18 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
+from sklpf._utils.numbers import check_option
+from sklpf._utils.parallel import fingerprint
 from sklpf.models.comparing._comparison import ModelComparison
-from sklpf.models.comparing._direct_ratio import check_ratio, direct_ratio, disagreement
-from sklpf.models.scoring._pipelines import (
+from sklpf.models.comparing._direct_ratio import direct_ratio, disagreement
+from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of, report
+from sklpf.models.scoring._searches import (
     check_same_kind,
     holds_model,
     is_model,
     last_step,
     steps_behind_model,
 )
-from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of, report
 
 
 def compare(
@@ -97,7 +99,7 @@ def compare(
     skewed      -0.96 [-2.39, 0.47]
     fair        -1.3863 [-1.3863, -1.3863]  -0.43 [-1.86, 1.01]
     """
-    check_ratio(ratio)
+    check_option(ratio, ("auto", "difference"), "ratio")
     if X is None or (model_b is None) != isinstance(model_a, Mapping):
         raise TypeError(
             "compare needs two models and rows, compare(model_a, model_b, X), or models by name,"
@@ -182,12 +184,7 @@ def score_all(models: Mapping[str, Any], X, level: float) -> list[Entrant]:
     check_same_kind({name: model for name, model, _ in entrants})
     first, _, rows = entrants[0]
     for name, _, others in entrants[1:]:
-        if not _equal(rows, others):
-            raise ValueError(
-                f"{first} and {name} score different rows, as their preprocessing differs:"
-                " densities of different rows can't be compared; preprocess X before, or in all"
-                " pipelines by the same steps"
-            )
+        check_same_rows(first, name, rows is others or rows_digest(rows) == rows_digest(others))
     return [Entrant(name, model, model._scored(rows, level)) for name, model, rows in entrants]
 
 
@@ -260,13 +257,21 @@ def _instead(estimator, last) -> str:
     return "; of an RBM or topics that another library fitted sklpf.interop makes such a model"
 
 
-def _equal(rows, others) -> bool:
-    """Whether two arrays, dense or sparse, hold the same numbers; NaN equals NaN."""
-    if rows is others:
-        return True
-    if np.shape(rows) != np.shape(others):
-        return False
-    if sp.issparse(rows) and sp.issparse(others):
-        return (rows != others).nnz == 0
-    rows, others = (X.toarray() if sp.issparse(X) else np.asarray(X) for X in (rows, others))
-    return np.array_equal(rows, others, equal_nan=rows.dtype.kind == others.dtype.kind == "f")
+def check_same_rows(first: str, second: str, are_same: bool) -> None:
+    """Raise ValueError if two models or pipelines score different rows."""
+    if not are_same:
+        raise ValueError(
+            f"{first} and {second} score different rows, as their preprocessing differs: densities"
+            " of different rows can't be compared; preprocess X before, or in all pipelines by the"
+            " same steps"
+        )
+
+
+def rows_digest(rows) -> str:
+    """The same for the same numbers, dense or sparse, of any dtype."""
+    rows = sp.csr_array(rows if sp.issparse(rows) else np.asarray(rows), dtype=np.float64)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return fingerprint(
+        rows.shape, rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
+    )

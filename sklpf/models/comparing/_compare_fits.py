@@ -26,7 +26,7 @@ from sklearn.utils.validation import _num_samples
 
 import sklpf
 from sklpf._utils import progress as _progress
-from sklpf._utils.numbers import as_float64, check_count, check_level
+from sklpf._utils.numbers import Array, as_float64, check_count, check_level
 from sklpf._utils.parallel import (
     Checkpoint,
     fingerprint,
@@ -36,11 +36,15 @@ from sklpf._utils.parallel import (
 )
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf._utils.sklearn import safe_indexing
-from sklpf.models.comparing._compare import _last_step
-from sklpf.models.comparing._fit_comparison import FitComparison, HeldOutRows, compare_held_out
-from sklpf.models.comparing._fit_errors import Fits
+from sklpf.models.comparing._compare import _last_step, check_same_rows, rows_digest
+from sklpf.models.comparing._fit_comparison import (
+    FitComparison,
+    Fits,
+    HeldOutRows,
+    compare_held_out,
+)
 from sklpf.models.decoder._model import DecoderModel
-from sklpf.models.scoring._pipelines import check_same_kind, common_unit, is_model, last_step
+from sklpf.models.scoring._searches import check_same_kind, common_unit, is_model, last_step
 
 _PROBED = 1000  # rows that tell functions apart
 _NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
@@ -197,7 +201,7 @@ class FitTask(NamedTuple):
 class Outcome(NamedTuple):
     """Held-out log-likelihoods of one fit, NaN where it failed; kept in checkpoints."""
 
-    values: NDArray[np.float64]  # (n_test,)
+    values: Array  # (n_test,)
     below: float  # half-widths of the 95 % interval of log Z, nats
     above: float
     rows: str  # digest of what was scored
@@ -212,7 +216,7 @@ def fit_and_score(X, y, task: FitTask) -> Outcome:
     try:
         model.fit(safe_indexing(X, task.train), None if y is None else safe_indexing(y, task.train))
         model, rows = _last_step(task.name, model, safe_indexing(X, task.test))
-        digest = _digest(rows)
+        digest = rows_digest(rows)
         model.set_params(on_nonconvergence="raise")
         scored = model._scored(rows, 0.95)
         reasons = scored.reasons
@@ -277,22 +281,7 @@ def _check_same_rows(
     if not outcome.rows:
         return
     name, rows = first.setdefault((task.split, task.number), (task.name, outcome.rows))
-    if rows != outcome.rows:
-        raise ValueError(
-            f"{name} and {task.name} score different rows, as their preprocessing differs:"
-            " densities of different rows can't be compared; preprocess X before, or in all"
-            " pipelines by the same steps"
-        )
-
-
-def _digest(rows) -> str:
-    """The same for the same numbers, dense or sparse, of any dtype."""
-    rows = sp.csr_array(rows if sp.issparse(rows) else np.asarray(rows), dtype=np.float64)
-    rows.sum_duplicates()
-    rows.eliminate_zeros()
-    return fingerprint(
-        rows.shape, rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
-    )
+    check_same_rows(name, task.name, rows == outcome.rows)
 
 
 def _held_out(named, splits, groups, tasks, outcomes) -> HeldOutRows:
@@ -365,8 +354,8 @@ def _made_of(estimator, rows, y) -> str:
         rows = estimator[:-1].fit_transform(rows, y) if len(estimator) > 1 else rows
         estimator = estimator[-1]
     if isinstance(estimator, DecoderModel):
-        return fingerprint(_digest(rows), estimator.fit(rows).path(rows).probe())
-    return _digest(rows)
+        return fingerprint(rows_digest(rows), estimator.fit(rows).path(rows).probe())
+    return rows_digest(rows)
 
 
 def _with_seed(task: FitTask):

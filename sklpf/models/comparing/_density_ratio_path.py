@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
 from sklpf.models.comparing._direct_ratio import N_GROUPS, draw_alarms, tempered_rows
 from sklpf.partition import BDMC, ParallelTempering
@@ -16,7 +16,6 @@ from sklpf.paths._capabilities import has
 from sklpf.paths._geometric import coordinates_of_rows
 from sklpf.uncertainty import between_groups
 
-Array = NDArray[np.float64]
 _N_DRAWS = 100  # of each model in every group, one for each chain
 _N_LEVELS = 100  # between the two
 

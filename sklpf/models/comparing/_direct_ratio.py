@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from sklpf._utils.numbers import Array
 from sklpf.models.scoring._scored import fit_quietly
 from sklpf.partition import ParallelTempering, PartitionResult
-from sklpf.partition.checks._beside import Checks, regions_to_cover
+from sklpf.partition.checks._beside import regions_to_cover
 from sklpf.uncertainty import MOST_BETWEEN
 
 N_GROUPS = 10  # of independent chains, each with draws of the two models of its own
@@ -22,13 +23,7 @@ _MOST_SPREAD = 2.5
 _MOST_APART = 3.0  # joint standard errors
 
 
-def check_ratio(ratio: str) -> None:
-    """Raise ValueError if there is no such ratio."""
-    if not isinstance(ratio, str) or ratio not in ("auto", "difference"):
-        raise ValueError(f'ratio must be "auto" or "difference", got {ratio!r}')
-
-
-def direct_ratio(model_a: Any, model_b: Any, values: NDArray[np.float64]) -> PartitionResult | None:
+def direct_ratio(model_a: Any, model_b: Any, values: Array) -> PartitionResult | None:
     """log Z_b - log Z_a by a run on the path from a to b; None where there is none, or it did not
     converge.
 
@@ -68,7 +63,7 @@ def tempered_rows(
     estimator = clone(estimator).set_params(n_ladders=N_GROUPS, checkpoint=None, n_jobs=n_jobs)
     for is_last in (False, True):
         state, run = estimator._draw(path, N_GROUPS * n_draws, rng)
-        run = Checks(path, int(rng.integers(2**31))).beside(run)
+        run = estimator._checks(path, int(rng.integers(2**31))).beside(run)
         result = run.read()
         attempts = regions_to_cover(path, run, result)
         if is_last or not attempts:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,13 +11,19 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import LARGEST, check_count, check_finite
+from sklpf._utils.numbers import LARGEST, Array, check_count, check_finite
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import validate_data
-from sklpf.models.decoder._likelihoods import Likelihood, make_likelihood
-from sklpf.models.decoder._network import Forward, Network, check_logits, check_network
+from sklpf.models.decoder._network import (
+    Forward,
+    Likelihood,
+    Network,
+    check_logits,
+    check_network,
+    make_likelihood,
+)
 from sklpf.models.decoder._path import DecoderPath
 from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
@@ -102,12 +107,12 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
     _parameter_constraints = {
         **{name: rule for name, rule in SCORING.items() if name != "verbose"},
         "forward": [callable],
-        "n_latents": [Interval(Integral, 1, None, closed="left")],
+        "n_latents": [at_least(1)],
         "likelihood": [StrOptions({"bernoulli", "gaussian"})],
-        "noise_std": [Interval(Real, 0, None, closed="neither"), None],
+        "noise_std": [POSITIVE, None],
         "encode": [callable, None],
         "outputs": [StrOptions({"logits", "probabilities"}), None],
-        "chunk_size": [Interval(Integral, 1, None, closed="left")],
+        "chunk_size": [at_least(1)],
     }
 
     def __init__(
@@ -249,7 +254,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
             encode = functools.partial(_widened, self.encode, self.n_latents)
         return DecoderPath(X, self._network(), self.n_latents, encode, drawn=drawn)
 
-    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+    def sample(self, n_samples=1, random_state=None) -> Array:
         """Draw independent rows from the model, exactly.
 
         Parameters

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from sklpf._utils.numbers import LARGEST
-from sklpf.models.decoder._likelihoods import Likelihood
+from sklpf._utils.numbers import LARGEST, Array, check_scale
 from sklpf.paths._base_numbers import values_of
 
+_LOG_TAU = np.log(2 * np.pi)
+
+
+# of a log probability, as in PyTorch's binary cross entropy: an output of 0 or 1 may be rounded
+_LEAST = np.exp(-100.0)
+_LEAST_VARIANCE = 1e-30  # p (1 - p) by which slopes are divided: single precision holds the rest
 _N_CHECKED = 5  # points at which a decoder is tried
 _N_JUDGED = 256  # draws from the prior, and as many wider ones, at which outputs are judged
 _WIDER = 3.0
@@ -23,6 +29,111 @@ _NOISE = 1e-5  # relative, of outputs that are computed twice
 Forward = Callable[[NDArray], tuple[NDArray, Callable[[NDArray], NDArray]]]
 
 
+class Likelihood(Protocol):
+    """log p(x | output of the decoder)."""
+
+    def check_outputs(self, outputs: Array) -> None:
+        """Raise ValueError if outputs of the decoder are none of this likelihood."""
+
+    def check(self, X: Array) -> None:
+        """Raise ValueError if rows are none of this likelihood."""
+
+    def log_density(self, X: Array, outputs: Array) -> tuple[Array, Array]:
+        """Return log p(x | output), (n,), in nats, and its gradient by the outputs,
+        (n, n_features).
+        """
+
+    def draw(self, outputs: Array, rng: np.random.Generator) -> Array:
+        """Return a row for each output."""
+
+
+class _Binary:
+    """Independent binary features."""
+
+    def check(self, X: Array) -> None:
+        """Raise ValueError unless all features are 0 or 1."""
+        if not np.all((X == 0) | (X == 1)):
+            raise ValueError(
+                'X must hold only 0 and 1 for likelihood="bernoulli": make it binary, by a'
+                ' threshold or by drawing, or choose likelihood="gaussian"; a Bernoulli likelihood'
+                " of grey values is no density"
+            )
+
+
+class Bernoulli(_Binary):
+    """Independent binary features, the outputs are their logits."""
+
+    def check_outputs(self, outputs):
+        """Take any outputs."""
+
+    def log_density(self, X, outputs):
+        """Return the sum of x a - log(1 + exp a) over the features, and x - sigmoid(a)."""
+        small = np.exp(-np.abs(outputs))
+        log_norms = np.maximum(outputs, 0) + np.log1p(small)
+        slopes = X - np.where(outputs >= 0, 1.0, small) / (1 + small)
+        return np.sum(X * outputs - log_norms, axis=1), slopes
+
+    def draw(self, outputs, rng):
+        """Return binary rows."""
+        return (rng.random(outputs.shape) < expit(outputs)).astype(np.float64)
+
+
+class BernoulliProbabilities(_Binary):
+    """Independent binary features, the outputs are the probabilities of 1."""
+
+    def check_outputs(self, outputs):
+        """Raise ValueError unless all are probabilities."""
+        wrong = outputs[(outputs < 0) | (outputs > 1)]
+        if len(wrong):
+            raise ValueError(
+                'decoder must give numbers in [0, 1] with outputs="probabilities", got'
+                f' {wrong[0]:.4g}: choose outputs="logits"'
+            )
+
+    def log_density(self, X, outputs):
+        """Return the sum of log p or log(1 - p) over the features, each at least -100, and
+        (x - p) / (p (1 - p)).
+        """
+        probabilities = np.where(X == 1, outputs, 1 - outputs)
+        variances = np.maximum(outputs * (1 - outputs), _LEAST_VARIANCE)
+        log_densities = np.log(np.maximum(probabilities, _LEAST))
+        return np.sum(log_densities, axis=1), (X - outputs) / variances
+
+    def draw(self, outputs, rng):
+        """Return binary rows."""
+        return (rng.random(outputs.shape) < outputs).astype(np.float64)
+
+
+class GaussianNoise:
+    """Features with independent noise N(0, noise_std²) around the outputs."""
+
+    def __init__(self, noise_std: float):
+        self._noise_std = noise_std
+
+    def check_outputs(self, outputs):
+        """Take any outputs."""
+
+    def check(self, X: Array) -> None:
+        """Take any rows."""
+
+    def log_density(self, X, outputs):
+        """Return log N(x; output, noise_std² I), and its gradient by the output."""
+        errors = (X - outputs) / self._noise_std
+        log_norm = X.shape[1] * (np.log(self._noise_std) + 0.5 * _LOG_TAU)
+        return -0.5 * np.sum(errors**2, axis=1) - log_norm, errors / self._noise_std
+
+    def draw(self, outputs, rng):
+        """Return the outputs with noise."""
+        return outputs + self._noise_std * rng.normal(size=outputs.shape)
+
+
+def make_likelihood(kind: str, noise_std: Any, outputs: str | None) -> Likelihood:
+    """Return the likelihood of a name."""
+    if kind == "gaussian":
+        return GaussianNoise(check_scale(noise_std, "noise_std"))
+    return BernoulliProbabilities() if outputs == "probabilities" else Bernoulli()
+
+
 class Network(NamedTuple):
     """A decoder, and the likelihood of rows given its outputs."""
 
@@ -30,17 +141,15 @@ class Network(NamedTuple):
     likelihood: Likelihood
     chunk_size: int
 
-    def draw(self, latents: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, latents: Array, rng: np.random.Generator) -> Array:
         """Return a row drawn for each point of latent variables, shape (n, n_features)."""
         return self.likelihood.draw(self.outputs(latents), rng)
 
-    def outputs(self, latents: NDArray[np.float64]) -> NDArray[np.float64]:
+    def outputs(self, latents: Array) -> Array:
         """Return what the decoder gives at points, shape (n, n_features)."""
         return np.concatenate([self._outputs(chunk)[0][:n] for chunk, n in self._chunks(latents)])
 
-    def pull_back(
-        self, latents: NDArray[np.float64], by_outputs: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def pull_back(self, latents: Array, by_outputs: Array) -> Array:
         """Return the gradient by the latent variables, (n, n_latents), given that by outputs."""
         gradients = []
         first = 0
@@ -74,9 +183,7 @@ class Network(NamedTuple):
             )
         return outputs
 
-    def log_likelihood(
-        self, latents: NDArray[np.float64], X: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def log_likelihood(self, latents: Array, X: Array) -> tuple[Array, Array]:
         """Return log p(x | z) of rows x at points z, (n,), in nats, and its gradient by z,
         (n, n_latents).
 
@@ -174,7 +281,7 @@ def check_logits(network: Network, n_latents: int) -> None:
     )
 
 
-def probes(n_latents: int, n: int = _N_CHECKED) -> NDArray[np.float64]:
+def probes(n_latents: int, n: int = _N_CHECKED) -> Array:
     """Latent variables at which a decoder is tried, always the same."""
     return np.random.default_rng(0).standard_normal((n, n_latents))
 

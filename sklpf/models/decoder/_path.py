@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.random import Stream
 from sklpf.models.decoder._network import Network
 from sklpf.partition import HAIS, PartitionEstimator
@@ -71,7 +71,7 @@ class DecoderPath(PointsPath):
     """
 
     base_log_partition = 0.0
-    bounds: NDArray[np.float64] | None = None
+    bounds: Array | None = None
     n_chains_per_block = 1000  # all chains of a row move together
 
     def __init__(
@@ -162,7 +162,7 @@ class DecoderPath(PointsPath):
             raise AttributeError("the latent variables of a row that is given are not known")
         return lambda: self.at((drawn - self.center) / self.scale)
 
-    def latents(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+    def latents(self, position: Array) -> Array:
         """Return the latent variables at points.
 
         Parameters
@@ -177,7 +177,7 @@ class DecoderPath(PointsPath):
         """
         return self.center + self.scale * position
 
-    def at(self, position: NDArray[np.float64]) -> SlopedPoints:
+    def at(self, position: Array) -> SlopedPoints:
         """Return the state of chains at some points (n, n_latents)."""
         self._check_is_row()
         latents = self.latents(position)
@@ -194,6 +194,6 @@ class DecoderPath(PointsPath):
         if self.n_rows is not None:
             raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
 
-    def gradients(self, state: SlopedPoints) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def gradients(self, state: SlopedPoints) -> tuple[Array, Array]:
         """Return the gradients of log f_0 and of log f_1 - log f_0, both (n, n_latents)."""
         return -state.position, state.slope + state.position

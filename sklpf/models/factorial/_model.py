@@ -5,7 +5,7 @@ variational inference.
 from __future__ import annotations
 
 import functools
-from numbers import Integral, Real
+from numbers import Real
 from typing import Literal, Self
 
 import numpy as np
@@ -15,11 +15,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 
-from sklpf._utils.numbers import check_count
+from sklpf._utils.numbers import Array, check_count
 from sklpf._utils.parallel import one_blas_thread, parallel_map
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import INSIDE_0_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
 from sklpf.models._validation import check_fitted, check_parameter, validate_rows
@@ -163,21 +163,21 @@ class FactorialMixture(
 
     _parameter_constraints = {
         **SCORING,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "noise_variance": [Interval(Real, 0, None, closed="neither"), None],
-        "component_variance": [Interval(Real, 0, None, closed="neither"), None],
-        "activation_probability": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
+        "n_components": [at_least(1)],
+        "noise_variance": [POSITIVE, None],
+        "component_variance": [POSITIVE, None],
+        "activation_probability": [INSIDE_0_1, "array-like", None],
         "covariance": [StrOptions({"full", "diag"})],
         "tempering": [StrOptions({"annealed", "global", "local"}), None],
         "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
         "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
-        "n_tempered": [Interval(Integral, 0, None, closed="left")],
-        "n_temperatures": [Interval(Integral, 2, None, closed="left")],
+        "n_tempered": [at_least(0)],
+        "n_temperatures": [at_least(2)],
         "monotone_temperature": ["boolean"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "n_moves": [Interval(Integral, 0, None, closed="left")],
+        "n_init": [at_least(1)],
+        "tol": [NOT_NEGATIVE],
+        "max_iter": [at_least(1)],
+        "n_moves": [at_least(0)],
     }
 
     def __init__(
@@ -421,7 +421,7 @@ class FactorialMixture(
             self.activation_probability_,
         )
 
-    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+    def sample(self, n_samples=1, random_state=None) -> Array:
         """Draw independent rows from the model.
 
         Parameters

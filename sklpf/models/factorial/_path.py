@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import as_float64, check_finite, check_scale
+from sklpf._utils.numbers import Array, as_float64, check_finite, check_scale
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import EnumerablePath
 from sklpf.models._latent_rows import check_components
@@ -26,8 +26,8 @@ class FactorialState(NamedTuple):
     """
 
     z: NDArray[np.uint8]
-    distance: NDArray[np.float64]
-    variance: NDArray[np.float64]
+    distance: Array
+    variance: Array
 
 
 class FactorialPath(EnumerablePath):
@@ -171,7 +171,7 @@ class FactorialPath(EnumerablePath):
         """Number of components: 2 to this power states are enumerated for every row."""
         return len(self.products)
 
-    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+    def enumerate_block(self, block: int, level: int) -> Array:
         """Return log f at `level` of one block of states; bit k of a state's number says whether
         z_k = 1.
         """
@@ -183,7 +183,7 @@ class FactorialPath(EnumerablePath):
         exponent = self.n_features * np.log(2 * np.pi * variance) + distance / variance
         return log_prior - 0.5 * self.ladder[level] * exponent
 
-    def enumerate_rows(self, rows: ArrayLike) -> NDArray[np.float64]:
+    def enumerate_rows(self, rows: ArrayLike) -> Array:
         """Return log Z of rows: about a nanosecond a state.
 
         Parameters
@@ -234,7 +234,7 @@ class FactorialPath(EnumerablePath):
         )
 
 
-def subset_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def subset_sums(values: Array) -> Array:
     """Sum of values[j] over the bits j of s, for every s < 2^n, by doubling: one addition each."""
     sums = np.zeros(1)
     for value in values:
@@ -242,7 +242,7 @@ def subset_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return sums
 
 
-def quadratic_sums(matrix: NDArray, low: int, high: NDArray) -> NDArray[np.float64]:
+def quadratic_sums(matrix: NDArray, low: int, high: NDArray) -> Array:
     """z @ matrix @ z for all z that begin with any `low` bits and end with the bits `high`; O(1)
     each.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import (
     StreamMixin,
@@ -23,9 +24,8 @@ from sklpf.models._learning import (
     drawing_all_or_nothing,
 )
 from sklpf.models._validation import check_fitted, check_parameter, check_vector, validate_data
+from sklpf.models.gaussian_rbm._learning import Parameters, Trainer
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
-from sklpf.models.gaussian_rbm.learning._contrastive_divergence import Trainer
-from sklpf.models.gaussian_rbm.learning._parameters import Parameters
 from sklpf.models.scoring._likelihood import LogLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
 from sklpf.partition import PartitionEstimator
@@ -137,14 +137,14 @@ class GaussianRBM(
 
     _parameter_constraints = {
         **SCORING,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "n_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [at_least(1)],
+        "learning_rate": [POSITIVE],
+        "batch_size": [at_least(1)],
+        "n_iter": [at_least(1)],
         "average": ["boolean", Interval(Integral, 1, None, closed="neither")],
         "learning_rate_schedule": [StrOptions({"constant", "linear"})],
-        "n_chains": [Interval(Integral, 1, None, closed="left"), None],
-        "variance_floor": [Interval(Real, 0, 1, closed="neither")],
+        "n_chains": [at_least(1), None],
+        "variance_floor": [INSIDE_0_1],
     }
 
     def __init__(
@@ -362,7 +362,7 @@ class GaussianRBM(
         return model
 
     # -- units
-    def transform(self, X) -> NDArray[np.float64]:
+    def transform(self, X) -> Array:
         """Probabilities of the hidden units given X.
 
         Parameters
@@ -377,7 +377,7 @@ class GaussianRBM(
         X = self._validate(X)
         return expit(self._parameters.hidden_fields(X))
 
-    def gibbs(self, v) -> NDArray[np.float64]:
+    def gibbs(self, v) -> Array:
         """Make one Gibbs step: hidden units given v, then visible units given them.
 
         Parameters
@@ -406,7 +406,7 @@ class GaussianRBM(
         check_fitted(self)
         return GaussianRBMPath(*(getattr(self, name) for name in self._fitted_shapes))
 
-    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+    def sample(self, n_samples=1, random_state=None) -> Array:
         """Draw rows from the model.
 
         Exact and independent of at most 20 hidden units; else from tempered chains
@@ -437,7 +437,7 @@ class GaussianRBM(
     _discrete = False
     _impossible = "they lie so far from the model that log f is no finite number"
 
-    def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
         X = self._validate(X)
         with np.errstate(all="ignore"):
             values = self._parameters.log_f(X)

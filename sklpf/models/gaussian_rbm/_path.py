@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from sklpf._utils.numbers import as_float64, check_finite, check_positive
-from sklpf._utils.random import Stream
-from sklpf.models._enumerable_path import N_CENTRES, UnitsPath
+from sklpf._utils.numbers import Array, as_float64, check_finite, check_positive
+from sklpf.models._enumerable_path import N_CENTRES, UnitsPath, check_vectors
 from sklpf.models.boltzmann._path import BoltzmannPath
 from sklpf.paths._base import check_ladder
 from sklpf.paths._kernel_path import read_only
@@ -19,7 +18,6 @@ from sklpf.uncertainty import log_mean_exp
 _LOG2 = np.log(2.0)
 _LOG_2PI = np.log(2 * np.pi)
 _FAR = 7.0  # standard deviations that no normal number of the kernels exceeds
-_WORK_PER_SEGMENT = 1e9  # weights times sweeps of one block, about a second
 
 
 class GaussianRBMState(NamedTuple):
@@ -27,10 +25,10 @@ class GaussianRBMState(NamedTuple):
     of the log densities that are linear in beta.
     """
 
-    u: NDArray[np.float64]  # (n, M)
-    field: NDArray[np.float64]  # (n, J)
-    start: NDArray[np.float64]  # (n,)
-    slope: NDArray[np.float64]  # (n,)
+    u: Array  # (n, M)
+    field: Array  # (n, J)
+    start: Array  # (n,)
+    slope: Array  # (n,)
 
 
 class GaussianRBMPath(UnitsPath):
@@ -77,7 +75,7 @@ class GaussianRBMPath(UnitsPath):
     1.6121
     """
 
-    base_log_partition: float | None = 0.0
+    _work_per_segment = 1e9  # multiplications by a weight
     _kernels = "sklpf.models.gaussian_rbm._path_kernels"
 
     def __init__(
@@ -105,24 +103,15 @@ class GaussianRBMPath(UnitsPath):
             raise ValueError(
                 f"components must have the shape (n_hidden, n_visible), got {self.components.shape}"
             )
-        n_hidden, n_visible = self.components.shape
-        for name, n in {
-            "intercept_visible": n_visible,
-            "intercept_hidden": n_hidden,
-            "variances": n_visible,
-            "base_mean": n_visible,
-            "base_variance": n_visible,
-        }.items():
-            shape = getattr(self, name).shape
-            if shape != (n,):
-                raise ValueError(
-                    f"{name} must have the shape ({n},) to match components, got {shape}"
-                )
-        for name in ("components", "intercept_visible", "intercept_hidden", "base_mean"):
-            check_finite(getattr(self, name), name)
+        check_finite(self.components, "components")
+        n_hidden, self.n_visible = self.components.shape
+        names = "intercept_visible", "variances", "base_mean", "base_variance"
+        visible = {name: getattr(self, name) for name in names}
+        check_vectors(visible, self.n_visible, "components")
+        check_vectors({"intercept_hidden": self.intercept_hidden}, n_hidden, "components")
         for name in ("variances", "base_variance"):
             check_positive(getattr(self, name), name)
-        if not np.isfinite(self._largest_log_f):
+        if not np.isfinite(self._sum_of_terms):
             raise ValueError(
                 "log f overflows: components, or differences of the means, are too large beside"
                 " variances or base_variance"
@@ -150,7 +139,7 @@ class GaussianRBMPath(UnitsPath):
         return float(log_norm + n_hidden * _LOG2)
 
     @property
-    def _largest_log_f(self) -> float:
+    def _sum_of_terms(self) -> float:  # type: ignore[override]
         """A bound of every sum in log f, of chains at any level, in nats."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             mean, precision = self._standard_base
@@ -176,22 +165,8 @@ class GaussianRBMPath(UnitsPath):
         )
 
     @property
-    def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the model's size
-        return int(np.clip(_WORK_PER_SEGMENT / (10 * self._work), 500, 10_000))
-
-    @property
-    def ladder_cost(self) -> float:  # type: ignore[override]
-        """Work of `log_f_ladder` in sweeps, counted in multiplications by a weight."""
-        return len(self.ladder) * 10 * len(self.components) / self._work
-
-    @property
-    def _work(self) -> int:
-        return self.components.size + 50 * sum(self.components.shape)
-
-    @property
-    def log_f_rounding(self) -> float:  # type: ignore[override]
-        """Rounding errors of log_f in nats: at most their sum over all terms."""
-        return float(np.finfo(np.float64).eps * self._largest_log_f)
+    def _work(self) -> tuple[float, float]:  # type: ignore[override]
+        return self.components.size + 50 * sum(self.components.shape), 10 * len(self.components)
 
     @property
     def n_summaries(self) -> int:
@@ -202,9 +177,9 @@ class GaussianRBMPath(UnitsPath):
     def state_from_rows(self, v: ArrayLike) -> GaussianRBMState:
         """Return chains that start at the rows v (n, n_visible)."""
         v = as_float64(v, "visible rows")
-        if v.ndim != 2 or v.shape[1] != len(self.variances):
+        if v.ndim != 2 or v.shape[1] != self.n_visible:
             raise ValueError(
-                f"visible rows must have the shape (n, {len(self.variances)}), got {v.shape}"
+                f"visible rows must have the shape (n, {self.n_visible}), got {v.shape}"
             )
         return self._state((v - self.intercept_visible) / self._scale)
 
@@ -218,7 +193,7 @@ class GaussianRBMPath(UnitsPath):
         write_fields(self.packed, *state)
         return state
 
-    def rows(self, state: GaussianRBMState) -> NDArray[np.float64]:
+    def rows(self, state: GaussianRBMState) -> Array:
         """Return the visible rows of all chains.
 
         Parameters
@@ -232,12 +207,6 @@ class GaussianRBMPath(UnitsPath):
         """
         return self.intercept_visible + self._scale * state.u
 
-    def sample_base(self, n: int, stream: Stream) -> GaussianRBMState:
-        """Return n exact draws from level 0: one sweep at beta = 0, where both layers are
-        independent.
-        """
-        return self._sweep(self._state(np.zeros((n, len(self.variances)))), np.zeros(n), stream)
-
     def _random_chains(self, rng) -> GaussianRBMState:
         return self._draw_visible(rng.random((N_CENTRES, len(self.components))) < 0.5, rng)
 
@@ -250,7 +219,7 @@ class GaussianRBMPath(UnitsPath):
         means = hidden @ self._filters
         return self._state(means + rng.standard_normal(means.shape))
 
-    def _mixture_log_weights(self, centres, rng) -> NDArray[np.float64]:
+    def _mixture_log_weights(self, centres, rng) -> Array:
         state = self._draw_visible(centres, rng)
         means = centres @ self._filters
         # |u - mean|² without what all parts have in common, which cancels against log f.
@@ -265,7 +234,7 @@ class GaussianRBMPath(UnitsPath):
         """Number of hidden units: 2 to this power states are enumerated."""
         return len(self.components)
 
-    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+    def enumerate_block(self, block: int, level: int) -> Array:
         """Return the log weights at `level` of one block of states of the hidden units, the visible
         ones integrated out.
         """

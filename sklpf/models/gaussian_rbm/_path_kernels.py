@@ -13,11 +13,19 @@ import numpy as np
 
 from sklpf._utils.random import FIRST as _HIDDEN
 from sklpf._utils.random import SECOND as _VISIBLE
-from sklpf.kernels import SUMS, exp64, implements, inlined, njit, random_bits, uniform
+from sklpf.kernels import (
+    SUMS,
+    exp64,
+    implements,
+    inlined,
+    njit,
+    random_bits,
+    softplus_sum,
+    uniform,
+)
 from sklpf.kernels import _programs as programs
 from sklpf.kernels._random import normals
 
-_AT_ONCE = 512  # factors of 1 to 2 whose product is no overflow
 _LOG2 = math.log(2.0)
 
 
@@ -39,21 +47,6 @@ class Work(NamedTuple):
     h: np.ndarray  # (n, J) float64, 0 or 1
     pull: np.ndarray  # (n, M): what the hidden units add to the means
     noise: np.ndarray  # (n, M)
-
-
-@functools.partial(njit, **SUMS)
-def _softplus_sum(field, beta):
-    """Sum over hidden units of log(1 + e^(beta g)) = beta max(g, 0) + log(1 + e^(-beta |g|))."""
-    positive = 0.0
-    total = 0.0
-    for first in range(0, field.shape[0], _AT_ONCE):
-        product = 1.0
-        block = field[first : first + _AT_ONCE]
-        for j in range(block.shape[0]):
-            positive += max(block[j], 0.0)
-            product *= 1.0 + exp64(-beta * abs(block[j]))
-        total += math.log(product)
-    return beta * positive + total
 
 
 @inlined
@@ -134,7 +127,7 @@ def _log_base(model, state, c):
 @implements(programs.log_ratio, Packed)
 def _log_ratio(model, state, c, old, new, work):
     field = state.field[c]
-    bend = _softplus_sum(field, new) - _softplus_sum(field, old)
+    bend = softplus_sum(field, new) - softplus_sum(field, old)
     return (new - old) * state.slope[c] + bend
 
 
@@ -142,7 +135,7 @@ def _log_ratio(model, state, c, old, new, work):
 def _log_ladder(model, state, c, ladder, work, out):
     for k in range(ladder.shape[0]):
         out[k] = state.start[c] + ladder[k] * state.slope[c]
-        out[k] += _softplus_sum(state.field[c], ladder[k])
+        out[k] += softplus_sum(state.field[c], ladder[k])
 
 
 @implements(programs.derivatives, Packed)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import warn
 from sklpf.models._validation import rows_without
 
@@ -15,7 +16,7 @@ _LONGEST = 10**9  # of a document: NumPy's hypergeometric numbers end there
 _MOST_TOKENS = 1e18  # that can be counted
 
 
-def lengths(X: sp.csr_matrix) -> NDArray[np.float64]:
+def lengths(X: sp.csr_matrix) -> Array:
     """Tokens of every document, (n,)."""
     return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
 

@@ -219,24 +219,6 @@ def _change_prior(particle_weights, counts, n_tokens, old, new, gains):
     return total + gains[n_tokens]
 
 
-@inlined
-def _prior_predictions(priors, topics):
-    """sum_k priors_k topics_k of every prior and word, (n_priors, U)."""
-    out = np.zeros((priors.shape[0], topics.shape[0]))
-    partial = np.empty(8)
-    whole = topics.shape[1] // 8 * 8
-    for m in range(priors.shape[0]):
-        for w in range(topics.shape[0]):
-            partial[:] = 0.0
-            for k in range(0, whole, 8):
-                for j in range(8):
-                    partial[j] += priors[m, k + j] * topics[w, k + j]
-            for k in range(whole, topics.shape[1]):
-                out[m, w] += priors[m, k] * topics[w, k]
-            out[m, w] += partial.sum()
-    return out
-
-
 @njit
 def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_estimates, shares):
     """Independent particle filters over the tokens, each in an order of its own; log estimates of Z
@@ -259,7 +241,7 @@ def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_est
     order = np.empty(4, np.uint32)
     rows = document.likelihoods
     topics = _probabilities(document)
-    predictions = _prior_predictions(priors, topics)
+    predictions = np.dot(priors, topics.T)
     work = np.empty(LANES)
     new = np.empty_like(bits)
     gains = np.empty(n_tokens + 1)

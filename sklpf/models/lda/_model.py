@@ -16,10 +16,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from sklpf._utils.numbers import as_float64, check_option
+from sklpf._utils.numbers import Array, as_float64, check_option
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, Interval, StrOptions, at_least
 from sklpf.models._learning import all_or_nothing, check_goes_on
 from sklpf.models._validation import check_fitted, check_parameter, validate_rows
 from sklpf.models.lda._counts import (
@@ -217,29 +217,29 @@ class LatentDirichletAllocation(
     _training: Training
     _parameter_constraints = {
         **SCORING,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "doc_topic_prior": [Interval(Real, 0, None, closed="neither"), "array-like", None],
-        "topic_word_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "n_components": [at_least(1)],
+        "doc_topic_prior": [POSITIVE, "array-like", None],
+        "topic_word_prior": [POSITIVE, None],
         "learning_method": [StrOptions({"batch", "online", "gibbs"})],
         "learning_decay": [Interval(Real, 0, 1, closed="both")],
         "learning_offset": [Interval(Real, 1.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [at_least(0)],
+        "batch_size": [at_least(1)],
         "evaluate_every": [Interval(Integral, None, None, closed="neither")],
-        "total_samples": [Interval(Real, 0, None, closed="neither")],
-        "perp_tol": [Interval(Real, 0, None, closed="left")],
-        "mean_change_tol": [Interval(Real, 0, None, closed="left")],
-        "max_doc_update_iter": [Interval(Integral, 0, None, closed="left")],
+        "total_samples": [POSITIVE],
+        "perp_tol": [NOT_NEGATIVE],
+        "mean_change_tol": [NOT_NEGATIVE],
+        "max_doc_update_iter": [at_least(0)],
         "tempering": [StrOptions({"annealed", "global", "local"}), None],
         "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
         "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
-        "n_tempered": [Interval(Real, 0, None, closed="left")],
-        "n_temperatures": [Interval(Integral, 2, None, closed="left")],
+        "n_tempered": [NOT_NEGATIVE],
+        "n_temperatures": [at_least(2)],
         "monotone_temperature": ["boolean"],
         "tempered_partition": [StrOptions({"joint", "marginal"})],
         "learn_doc_topic_prior": ["boolean"],
         "learn_topic_word_prior": ["boolean"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [at_least(1)],
         "shuffle": ["boolean"],
     }
 
@@ -675,7 +675,7 @@ class LatentDirichletAllocation(
         for name in ("bound_", "elbo_", "log_joint_"):
             self.__dict__.pop(name, None)
 
-    def _prior(self, name: str) -> float | NDArray[np.float64]:
+    def _prior(self, name: str) -> float | Array:
         """A prior as it is given, a number or (n_components,), or 1 / n_components."""
         prior = getattr(self, name)
         if prior is None:
@@ -695,12 +695,12 @@ class LatentDirichletAllocation(
         check_tokens(X, n_corpus)
         return X
 
-    def _gamma(self, X: sp.csr_matrix) -> NDArray[np.float64]:
+    def _gamma(self, X: sp.csr_matrix) -> Array:
         """Dirichlet parameters of the documents' topic shares, (n, n_components)."""
         with posterior_of(self) as posterior:
             return np.concatenate([documents.gamma for documents in posterior.settle(X)])
 
-    def _n_tokens(self, X) -> NDArray[np.float64]:
+    def _n_tokens(self, X) -> Array:
         """Tokens of every document, (n,); ValueError if there is none at all."""
         check_fitted(self)
         n_tokens = lengths(rounded(self._validate(X)))
@@ -732,7 +732,7 @@ class LatentDirichletAllocation(
         return tags
 
 
-def _per_word(documents: Scored, n_tokens: NDArray[np.float64]) -> Scored:
+def _per_word(documents: Scored, n_tokens: Array) -> Scored:
     """What documents score per word.
 
     The mean of the values is the ratio R = sum l_d / sum n_d. Their spread is that of l_d - R n_d,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
 from sklpf._utils.layout import padded
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.random import Stream
 from sklpf.models._validation import check_indices
 from sklpf.models.lda._counts import check_lengths
@@ -33,8 +33,8 @@ class TopicState(NamedTuple):
     """
 
     z: NDArray[np.int32]
-    base: NDArray[np.float64]
-    slope: NDArray[np.float64]
+    base: Array
+    slope: Array
 
 
 class LDAPath(KernelPath):
@@ -131,7 +131,7 @@ class LDAPath(KernelPath):
         words, counts = self._words_of(t)
         return words.tobytes() + counts.tobytes()
 
-    def row_cost(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def row_cost(self, rows: NDArray[np.int64]) -> Array:
         """Tokens of these documents, and 10 for what doesn't depend on their number, shape (n,)."""
         return np.asarray(self.n_tokens[rows] + 10, dtype=np.float64)
 
@@ -207,8 +207,8 @@ class LDAPath(KernelPath):
         n_particles: int,
         n_sweeps: float,
         stream: Stream,
-        guide: NDArray[np.float64] | None = None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        guide: Array | None = None,
+    ) -> tuple[Array, Array]:
         """Return log estimates of Z (n,) by particle filters that take the tokens one after the
         other, and a guide.
 
@@ -282,7 +282,7 @@ class LDAPath(KernelPath):
         log_states = gammaln(n_tokens + n_topics) - gammaln(n_tokens + 1) - gammaln(n_topics)
         return int(np.ceil(log_states / np.log(2) - 1e-9))
 
-    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+    def enumerate_block(self, block: int, level: int) -> Array:
         """Return the log of f at `level` summed over the assignments with equal counts, for all
         possible counts.
         """
@@ -293,7 +293,7 @@ class LDAPath(KernelPath):
         log_weights_of_counts(self.packed, self.ladder[level], out)
         return out
 
-    def enumerate_rows(self, rows: ArrayLike) -> NDArray[np.float64]:
+    def enumerate_rows(self, rows: ArrayLike) -> Array:
         """Return log Z of documents.
 
         Parameters
@@ -327,7 +327,7 @@ def _check_topics(topics):
     return topics
 
 
-def check_prior(name: str, prior: ArrayLike, n_topics: int, highest: float) -> NDArray[np.float64]:
+def check_prior(name: str, prior: ArrayLike, n_topics: int, highest: float) -> Array:
     """Return a copy of a prior, a number or one for every topic, shape () or (n_topics,).
 
     Raises

@@ -4,14 +4,13 @@ log-likelihood.
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import StrOptions, at_least
 from sklpf.models._generative import GenerativeModel, check_latent
 from sklpf.models._validation import check_fitted
 from sklpf.models.linear._path import GaussianPosterior, LinearPath
@@ -103,7 +102,7 @@ class LinearGenerativeModel(GenerativeModel):
 
     _parameter_constraints = {
         **GenerativeModel._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [at_least(1), None],
         "prior": [StrOptions({"laplace", "gaussian"})],
     }
 
@@ -160,7 +159,7 @@ class LinearGenerativeModel(GenerativeModel):
     _fitted_shapes = {"components_": ("n_components", "n_features"), "mean_": ("n_features",)}
 
     # -- causes
-    def transform(self, X) -> NDArray[np.float64]:
+    def transform(self, X) -> Array:
         """Most probable causes of every row.
 
         With a Gaussian prior that is their posterior mean; with a Laplace prior a sparse code, by
@@ -180,7 +179,7 @@ class LinearGenerativeModel(GenerativeModel):
             return GaussianPosterior(self.components_, self.noise_std, 1.0).center(X)
         return sparse_causes(X, self.components_, self.noise_std)
 
-    def inverse_transform(self, X) -> NDArray[np.float64]:
+    def inverse_transform(self, X) -> Array:
         """Rows without noise that causes make.
 
         Parameters

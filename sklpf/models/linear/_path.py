@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import check_option, check_scale
+from sklpf._utils.numbers import Array, check_option, check_scale
 from sklpf._utils.random import Stream
 from sklpf.models._latent_rows import LatentRowsPath, check_components
 from sklpf.partition import HAIS, Exact, PartitionEstimator
@@ -60,7 +60,7 @@ class LinearPath(LatentRowsPath):
     """
 
     _kernels = "sklpf.models.linear._path_kernels"
-    center: NDArray[np.float64]  # of one row: mu(x)
+    center: Array  # of one row: mu(x)
     # of one row: log p(x) under the Gaussian prior, and by what the norms of the priors differ
     constant: float
 
@@ -88,7 +88,7 @@ class LinearPath(LatentRowsPath):
         if self.prior == "laplace":
             self.constant += self.n_dimensions * (0.5 * (_LOG_TAU + np.log(WIDTH)) - np.log(2))
 
-    def simulate(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def simulate(self, n: int, rng: np.random.Generator) -> Array:
         """Return n rows drawn from the model, less its mean, shape (n, n_features)."""
         shape = n, self.n_dimensions
         causes = rng.normal(size=shape) if self.prior == "gaussian" else rng.laplace(size=shape)
@@ -120,7 +120,7 @@ class LinearPath(LatentRowsPath):
         """Return n exact draws from the base."""
         return self.at(stream.generator().standard_normal((n, self.n_dimensions)))
 
-    def causes(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+    def causes(self, position: Array) -> Array:
         """Return the causes at points.
 
         Parameters
@@ -170,7 +170,7 @@ class GaussianPosterior:
         Symmetric root of the posterior covariance, the same for every x.
     """
 
-    def __init__(self, components: NDArray[np.float64], noise_std: float, width: float):
+    def __init__(self, components: Array, noise_std: float, width: float):
         left, self._values, self._right = np.linalg.svd(components, full_matrices=False)
         self._noise_std = noise_std
         self._width = width
@@ -186,11 +186,11 @@ class GaussianPosterior:
         shrunk = (np.sqrt(width) * self._values / self._scales) * (np.sqrt(width) / self._scales)
         self._gain = (left * shrunk) @ self._right
 
-    def center(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def center(self, X: Array) -> Array:
         """Return the posterior mean of rows (..., n_features), shape (..., n_components)."""
         return X @ self._gain.T
 
-    def log_likelihood(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_likelihood(self, X: Array) -> Array:
         """Return log N(x; 0, width componentsᵀ components + noise_std² I) of rows (...,
         n_features), in nats.
         """

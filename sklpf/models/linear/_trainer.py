@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 from sklearn.utils.extmath import svd_flip
 
+from sklpf._utils.numbers import Array
 from sklpf.models.linear._path import WIDTH, GaussianPosterior, pack_causes
 from sklpf.paths._kernel_path import values_at
 
@@ -24,7 +25,7 @@ _SPARSE_TOL = 1e-10
 _SPARSE_SWEEPS = 10_000
 
 
-def gaussian_components(X: NDArray, n_components: int, noise_std: float) -> NDArray[np.float64]:
+def gaussian_components(X: NDArray, n_components: int, noise_std: float) -> Array:
     """Return the components of greatest likelihood where causes are N(0, 1): probabilistic PCA with
     known noise.
 
@@ -39,9 +40,7 @@ def gaussian_components(X: NDArray, n_components: int, noise_std: float) -> NDAr
     return components
 
 
-def independent_components(
-    X: NDArray, n_components: int, rng: np.random.RandomState
-) -> NDArray[np.float64]:
+def independent_components(X: NDArray, n_components: int, rng: np.random.RandomState) -> Array:
     """Return the components of FastICA for causes of variance 2; and random ones, where more are
     wanted.
 
@@ -85,7 +84,7 @@ def _rotation(Z, rng):
     return np.linalg.qr(rng.standard_normal((Z.shape[1], Z.shape[1])))[0]
 
 
-def sparse_causes(X: NDArray, components: NDArray, noise_std: float) -> NDArray[np.float64]:
+def sparse_causes(X: NDArray, components: NDArray, noise_std: float) -> Array:
     """Return the causes of greatest posterior density of every row, (n, n_components), where their
     prior is Laplace.
     """
@@ -132,17 +131,17 @@ class LaplaceCauses:
     def _causes(self, position):
         return self._center + position @ self._posterior.root
 
-    def log_density(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_density(self, position: Array) -> Array:
         """Return log p(x, a) of every chain up to a constant, shape (n,)."""
         values = values_at(self._density, position)
         return values.log_base + values.gain
 
-    def grad(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+    def grad(self, position: Array) -> Array:
         """Return its gradient, shape (n, n_components)."""
         values = values_at(self._density, position)
         return values.base_slope + values.gain_slope
 
-    def maximise(self, position: NDArray[np.float64], rate: float) -> None:
+    def maximise(self, position: Array, rate: float) -> None:
         """Move the components along the natural gradient."""
         causes = self._causes(position)
         slope = causes.T @ np.sign(causes) / len(causes) - np.eye(len(self.components))
@@ -150,7 +149,7 @@ class LaplaceCauses:
         step = _STEP / max(1.0, float(np.linalg.norm(slope, 2)))
         self._set(self.components + rate * step * slope @ self.components)
 
-    def loss(self, position: NDArray[np.float64]) -> float:
+    def loss(self, position: Array) -> float:
         """Return an estimate of -log p(x), nats a row: thermodynamic integration by the trapezoid
         rule.
 

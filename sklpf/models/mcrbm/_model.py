@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sklpf._utils.numbers import check_scale
+from sklpf._utils.numbers import Array, check_scale
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval
+from sklpf._utils.sklearn import at_least
 from sklpf.models._energy_based import EnergyBasedModel
-from sklpf.models._validation import check_fitted, check_parameter
+from sklpf.models._validation import check_fitted, check_parameter, check_vector
 from sklpf.models.mcrbm._path import MeanCovariancePath
 from sklpf.models.mcrbm._units import Units, UnitsFamily, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
@@ -24,7 +22,7 @@ _POOLING = 0.01
 # Intercepts to start from: covariance units are on, mean units off.
 _COVARIANCE = 2.0
 _MEAN = -2.0
-_COUNT = [Interval(Integral, 1, None, closed="left"), None]
+_COUNT = [at_least(1), None]
 
 
 class MeanCovarianceRBM(EnergyBasedModel):
@@ -260,14 +258,14 @@ class MeanCovarianceRBM(EnergyBasedModel):
             factors,
             pooling,
             filters,
-            _vector("intercept_covariance", intercept_covariance, n_covariance),
-            _vector("intercept_mean", intercept_mean, n_mean),
-            _vector("intercept_visible", intercept_visible, n_features),
+            check_vector(intercept_covariance, n_covariance, "intercept_covariance", default=0.0),
+            check_vector(intercept_mean, n_mean, "intercept_mean", default=0.0),
+            check_vector(intercept_visible, n_features, "intercept_visible", default=0.0),
             float(noise_std),
         )
         model.n_features_in_ = n_features
         model._n_features_out = n_covariance + n_mean
-        model.mean_ = _vector("mean", mean, n_features)
+        model.mean_ = check_vector(mean, n_features, "mean", default=0.0)
         model.scale_ = float(scale)
         model._keep(units)
         model._partition_seed = draw_seed(model.random_state)
@@ -322,7 +320,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
     }
 
     # -- use
-    def transform(self, X) -> NDArray[np.float64]:
+    def transform(self, X) -> Array:
         """Probabilities that hidden units are on, given the rows.
 
         Parameters
@@ -394,10 +392,3 @@ def _spread(X) -> float:
 def _check_shape(name, array, shape) -> None:
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape} to fit the others, got {array.shape}")
-
-
-def _vector(name, values, n: int) -> NDArray[np.float64]:
-    values = np.zeros(n) if values is None else values
-    values = check_parameter(values, name, ensure_2d=False, dtype=np.float64, copy=True)
-    _check_shape(name, values, (n,))
-    return values

@@ -5,23 +5,87 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES
-from sklpf.models.mcrbm._base import PeakMixture, curvature
-from sklpf.models.mcrbm._units import Units, sigmoid
+from sklpf.models.mcrbm._units import OFFSET, Units, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
-from sklpf.paths import GeometricPath
+from sklpf.paths import Gaussian, GeometricPath, Mixture
 from sklpf.paths._base import Points
-from sklpf.paths._kernel_path import CompiledPrograms
+from sklpf.paths._kernel_path import CompiledPrograms, density_at, read_only
 from sklpf.uncertainty import log_mean_exp
 
+_STRENGTHS = 4.0 ** np.arange(-8, 2)  # of the covariance units' pull, in what it is at 0
 _N_LEVELS = 5000  # of the default estimator
 # In units of rows divided by scale. Beyond the first, differences of log f show no slope any more.
 _LARGEST = {"factors": 1e8, "pooling": 1e8, "noise_std": 1e8, "filters": 1e50}
 _SMALLEST_NOISE = 1e-50
 _SHOWN = {"filters": "mean_components"}
+
+
+class PeakMixture:
+    """Equal parts of N(center, noise_std² I) and of N(0, (I / noise_std² + t H)⁻¹) for some t; it
+    is normalised.
+
+    H is the curvature of the covariance units at 0, where most of them are on. Rows there are
+    short: a narrow peak with much of the mass, which chains from the wide Gaussian alone would
+    seldom find. Points are in H's principal axes.
+
+    Parameters
+    ----------
+    units : Units
+        In coordinates in which `curvature` is diagonal.
+    """
+
+    normalised = True
+
+    def __init__(self, units: Units):
+        self.center = read_only(units.noise_std**2 * units.intercept)
+        self.n_dimensions = len(self.center)
+        self.scale = np.full(self.n_dimensions, units.noise_std)
+        strengths = np.concatenate([[0.0], _STRENGTHS])[:, np.newaxis]
+        self.precisions = read_only(units.noise_std**-2.0 + strengths * np.diag(curvature(units)))
+        log_volumes = 0.5 * np.log(self.precisions).sum(axis=1)
+        self.log_norms = read_only(
+            log_volumes - self.n_dimensions / 2 * np.log(2 * np.pi) - np.log(len(strengths))
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_dimensions={self.n_dimensions})"
+
+    def as_mixture(self) -> Mixture:
+        """Return the same base with all components, so that others can join them."""
+        zero = np.zeros(self.n_dimensions)
+        means = [self.center, *[zero] * (len(self.precisions) - 1)]
+        return Mixture([Gaussian(m, 1 / p) for m, p in zip(means, self.precisions)])
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Return n independent draws, shape (n, d)."""
+        part = rng.integers(len(self.precisions), size=n)
+        draws = rng.standard_normal((n, self.n_dimensions)) / np.sqrt(self.precisions[part])
+        return draws + np.where(part[:, np.newaxis] == 0, self.center, 0.0)
+
+    @property
+    def packed(self) -> Any:
+        """The mixture as a compiled density."""
+        from sklpf.models.mcrbm._path_kernels import PackedMixture
+
+        return PackedMixture(self.center, self.precisions, self.log_norms)
+
+    def log_density(self, x: Array) -> Array:
+        """Return the log density at points (n, d), shape (n,), in nats."""
+        return density_at(self.packed, x)[0]
+
+    def grad_log_density(self, x: Array) -> Array:
+        """Return the gradient of `log_density` at points (n, d), shape (n, d)."""
+        return density_at(self.packed, x)[1]
+
+
+def curvature(units: Units) -> Array:
+    """Return the negative second derivative of the covariance units' part of log f at 0, (d, d)."""
+    weights = units.pooling @ sigmoid(units.intercept_covariance) / OFFSET
+    return (units.factors.T * weights) @ units.factors
 
 
 class MeanCovariancePath(CompiledPrograms, GeometricPath):
@@ -52,7 +116,7 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
     base_is_ours = True
     tail_alarms = ()  # Gaussian ones with the widest's variance, times at most exp(constant |y|)
 
-    def __init__(self, units: Units, mean: NDArray[np.float64], scale: float):
+    def __init__(self, units: Units, mean: Array, scale: float):
         _check_sizes(units)
         axes = np.linalg.eigh(curvature(units))[1]
         turned = {name: getattr(units, name) @ axes for name in ("factors", "filters", "intercept")}
@@ -75,7 +139,7 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
         """
         return HAIS(n_temperatures=_N_LEVELS)
 
-    def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
+    def bound_draws(self, stream: Stream) -> Array:
         """Return log weights (10, 100) of draws from Gaussians around noise_std² (intercept + h @
         filters), alike.
 
@@ -112,7 +176,7 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
             log_weights.append(self._log_density(z) - log_mixture)
         return np.array(log_weights) + d / 2 * np.log(2 * np.pi * variance)
 
-    def rows(self, state: Points) -> NDArray[np.float64]:
+    def rows(self, state: Points) -> Array:
         """Return x of the chains.
 
         Parameters

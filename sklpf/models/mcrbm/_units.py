@@ -7,11 +7,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf.paths._kernel_path import density_at, read_only
-
-Array = NDArray[np.float64]
 
 OFFSET = 0.5  # of the mean square that rows are normalised by: a part of the model
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import digamma, erfcx, gammaln
 
+from sklpf._utils.numbers import Array
 from sklpf.models.products._tails import dependent_flats, index_of_bases
 from sklpf.paths._kernel_path import density_at, read_only
-
-Array = NDArray[np.float64]
 
 SMALLEST_TRUSTED_INDEX = (
     1.0  # of tails that chains can be trusted with: with .5 RTS is 3 to 7 errors off

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import StrOptions, at_least
 from sklpf._utils.warnings import warn
 from sklpf.models._energy_based import EnergyBasedModel
 from sklpf.models._validation import check_fitted, check_parameter, check_vector
@@ -131,7 +130,7 @@ class ProductOfExperts(EnergyBasedModel):
 
     _parameter_constraints = {
         **EnergyBasedModel._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [at_least(1), None],
         "expert": [StrOptions({"student_t", "laplace"})],
         "algorithm": [StrOptions({"pcd", "mpf", "ml"})],
     }
@@ -288,7 +287,7 @@ class ProductOfExperts(EnergyBasedModel):
     }
 
     # -- use
-    def transform(self, X) -> NDArray[np.float64]:
+    def transform(self, X) -> Array:
         """Outputs of the filters.
 
         Parameters
@@ -325,7 +324,7 @@ class ProductOfExperts(EnergyBasedModel):
         return self._experts().log_density(X - self.mean_)
 
 
-def _whitening(X, n: int) -> NDArray[np.float64]:
+def _whitening(X, n: int) -> Array:
     """A matrix W with rows (x - mean) @ W of n principal components, of standardised columns, with
     unit variances.
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.models.products._experts import (
     SMALLEST_TRUSTED_INDEX,
@@ -73,7 +73,7 @@ class ProductPath(CompiledPrograms, GeometricPath):
     _kernels = "sklpf.models.products._path_kernels"
     base_is_ours = True
 
-    def __init__(self, experts: Experts, mean: NDArray[np.float64]):
+    def __init__(self, experts: Experts, mean: Array):
         _check(experts)
         self.mean = mean
         self.experts, self.root = experts.whitened()
@@ -130,7 +130,7 @@ class ProductPath(CompiledPrograms, GeometricPath):
         """
         return Exact() if self.is_complete else HAIS(n_temperatures=_N_LEVELS)
 
-    def rows(self, state: Points) -> NDArray[np.float64]:
+    def rows(self, state: Points) -> Array:
         """Return x of the chains.
 
         Parameters

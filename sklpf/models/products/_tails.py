@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-Array = NDArray[np.float64]
+from sklpf._utils.numbers import Array
 
 _ROUNDING = 1e-7  # of a distance from a span, as a share of the filter's length
 _MOST_SUBSETS = 1000  # of experts that are looked at one by one

@@ -9,25 +9,26 @@ from scipy.special import expit
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
+from sklpf._utils.numbers import Array
 from sklpf.models._validation import rows_without
 
 _ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
 _LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite
 
 
-def log_f(model, X) -> NDArray[np.float64]:
+def log_f(model, X) -> Array:
     """Log of the unnormalised probability of every row, the hidden units summed out, (n,)."""
-    from sklpf.models.rbm._free_energy_kernels import log1p_exp_sums
+    from sklpf.models.rbm._free_energy_kernels import softplus_sums
 
     bias = model.intercept_visible_.astype(np.float64)
     out = np.empty(X.shape[0])
     for rows, x, fields in _hidden_fields(model, X):
-        log1p_exp_sums(fields, out[rows])
+        softplus_sums(fields, out[rows])
         out[rows] += safe_sparse_dot(x, bias)
     return out
 
 
-def pseudo_log_likelihood(model, X) -> NDArray[np.float64]:
+def pseudo_log_likelihood(model, X) -> Array:
     """The sum over visible units of log p(x_i | all other units of x) of every row, (n,)."""
     from sklpf.models.rbm import _free_energy_kernels as kernels
 
@@ -63,7 +64,7 @@ def binary_rows(X) -> NDArray[np.bool_]:
     return rows_without(X, (X.data != 0) & (X.data != 1))
 
 
-def short_run_mean(model) -> NDArray[np.float64]:
+def short_run_mean(model) -> Array:
     """Visible means of 100 chains after 20 Gibbs sweeps from random hidden units, pulled a tenth of
     the way to 1/2.
 

@@ -6,41 +6,16 @@ import math
 
 import numpy as np
 
-from sklpf.kernels import exp64, inlined, njit
+from sklpf.kernels import inlined, njit, softplus_sum
 
 _ROWS_IN_CACHE = 16
 
 
 @njit
-def log1p_exp_sum(x, n, lanes):
-    """Sum of log(1 + exp(x_i)), i < n, in float64: one log per 512 units."""
-    positive = 0.0
-    total = 0.0
-    for start in range(0, n, 512):
-        stop = min(start + 512, n)
-        for lane in range(8):
-            lanes[lane] = 1.0
-            lanes[8 + lane] = 0.0
-        whole = start + (stop - start) // 8 * 8
-        for j in range(start, whole, 8):
-            for lane in range(8):
-                lanes[lane] *= 1.0 + exp64(-abs(x[j + lane]))
-                lanes[8 + lane] += max(x[j + lane], 0.0)
-        for j in range(whole, stop):
-            lanes[0] *= 1.0 + exp64(-abs(x[j]))
-            positive += max(x[j], 0.0)
-        for lane in range(8):
-            total += math.log(lanes[lane])
-            positive += lanes[8 + lane]
-    return positive + total
-
-
-@njit
-def log1p_exp_sums(fields, out):
+def softplus_sums(fields, out):
     """out_r = sum over j of log(1 + exp(fields[r, j])), float64."""
-    lanes = np.empty(16)
     for r in range(fields.shape[0]):
-        out[r] = log1p_exp_sum(fields[r], fields.shape[1], lanes)
+        out[r] = softplus_sum(fields[r], 1.0)
 
 
 @inlined
@@ -98,18 +73,15 @@ def pseudo_log_likelihood(by_visible, visible_bias, X, fields, out):
     by_visible (M, J), X (n, M) and fields = hidden bias + X @ by_visible (n, J), all float64.
     """
     n_visible, n_hidden = by_visible.shape
-    lanes = np.empty(16)
     flipped = np.empty(n_hidden)
     for r in range(X.shape[0]):
-        here = log1p_exp_sum(fields[r], n_hidden, lanes)
+        here = softplus_sum(fields[r], 1.0)
         out[r] = 0.0
         for i in range(n_visible):
             change = 1.0 - 2.0 * X[r, i]
             for j in range(n_hidden):
                 flipped[j] = fields[r, j] + change * by_visible[i, j]
-            out[r] += _log_sigmoid(
-                here - change * visible_bias[i] - log1p_exp_sum(flipped, n_hidden, lanes)
-            )
+            out[r] += _log_sigmoid(here - change * visible_bias[i] - softplus_sum(flipped, 1.0))
 
 
 @njit
@@ -121,7 +93,6 @@ def enumerate_states(rows, unit_bias, field, prefix, n_low, out):
     rows)_i)); rows is (n_units, n_other). `field` is overwritten.
     """
     n_units, n_other = rows.shape
-    lanes = np.empty(16)
     state = np.zeros(n_units, np.bool_)
     linear = 0.0
     for j in range(n_low, n_units):
@@ -130,7 +101,7 @@ def enumerate_states(rows, unit_bias, field, prefix, n_low, out):
             linear += unit_bias[j]
             for i in range(n_other):
                 field[i] += rows[j, i]
-    out[0] = linear + log1p_exp_sum(field, n_other, lanes)
+    out[0] = linear + softplus_sum(field, 1.0)
     for code in range(1, 1 << n_low):
         bit = 0
         while not (code >> bit) & 1:
@@ -141,4 +112,4 @@ def enumerate_states(rows, unit_bias, field, prefix, n_low, out):
         row = rows[bit]
         for i in range(n_other):
             field[i] += sign * row[i]
-        out[code] = linear + log1p_exp_sum(field, n_other, lanes)
+        out[code] = linear + softplus_sum(field, 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
@@ -13,9 +13,18 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import Interval, Options, StrOptions
+from sklpf._utils.sklearn import (
+    INSIDE_0_1,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Interval,
+    Options,
+    StrOptions,
+    at_least,
+)
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import (
     StreamMixin,
@@ -169,18 +178,18 @@ class BernoulliRBM(
 
     _parameter_constraints = {
         **SCORING,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "n_iter": [Interval(Integral, 0, None, closed="left")],
+        "n_components": [at_least(1)],
+        "learning_rate": [POSITIVE],
+        "batch_size": [at_least(1)],
+        "n_iter": [at_least(0)],
         "average": ["boolean", Interval(Integral, 1, None, closed="neither")],
         "learning_rate_schedule": [StrOptions({"constant", "linear"})],
-        "n_chains": [Interval(Integral, 1, None, closed="left"), None],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "n_chains": [at_least(1), None],
+        "weight_decay": [NOT_NEGATIVE],
         "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "validation_fraction": [INSIDE_0_1],
+        "n_iter_no_change": [at_least(1)],
+        "tol": [NOT_NEGATIVE],
         "track_log_partition": [StrOptions({"particles", "rts"}), Options(bool, {False})],
     }
 
@@ -411,8 +420,6 @@ class BernoulliRBM(
         path : RBMPath
         """
         check_fitted(self)
-        if not isinstance(weights, str) or weights not in ("marginal", "joint"):
-            raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
         mean = self._base_means(base)
         path = RBMPath(
             self.components_,
@@ -425,7 +432,7 @@ class BernoulliRBM(
         path.base_is_ours = isinstance(base, str) and base == "data"
         return path
 
-    def pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
+    def pseudo_log_likelihood(self, X) -> Array:
         """Log pseudo-likelihood of every row: the sum over visible units of log p(x_i | all other
         units of x).
 
@@ -479,7 +486,7 @@ class BernoulliRBM(
     _discrete = True
     _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
 
-    def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
         """log f of every row, and which are binary."""
         X = self._scorable(X)
         return log_f(self, X), binary_rows(X)
@@ -579,7 +586,7 @@ class BernoulliRBM(
         chains = self.h_samples_[:_MOST_STARTS] @ self.components_ + self.intercept_visible_ > 0
         return np.concatenate([self._some_rows, chains])
 
-    def _base_means(self, base) -> NDArray[np.float64]:
+    def _base_means(self, base) -> Array:
         """Means of the independent units that `path` begins with."""
         n_features = self.components_.shape[1]
         if not isinstance(base, str):
@@ -603,7 +610,7 @@ class BernoulliRBM(
         return tags
 
 
-def _means(values, n: int, name: str) -> NDArray[np.float64]:
+def _means(values, n: int, name: str) -> Array:
     """Given means of the visible units, moved away from 0 and 1."""
     values = check_vector(values, n, name)
     if not np.all((values >= 0) & (values <= 1)):

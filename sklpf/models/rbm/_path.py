@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
 from sklpf._utils.layout import aligned_zeros
-from sklpf._utils.numbers import as_float64, check_finite
+from sklpf._utils.numbers import Array, as_float64, check_finite, check_option
 from sklpf._utils.random import Stream
-from sklpf.models._enumerable_path import BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES, UnitsPath
+from sklpf.models._enumerable_path import (
+    BOUND_GROUPS,
+    CENTRE_SWEEPS,
+    N_CENTRES,
+    UnitsPath,
+    binary_units,
+    check_vectors,
+    logits_of,
+)
 from sklpf.paths import Regions
 from sklpf.paths._base import check_ladder, map_state, n_chains
+from sklpf.paths._kernel_path import read_only
 from sklpf.uncertainty import log_mean_exp
 
 _LOG2 = np.log(2.0)
@@ -33,7 +43,6 @@ _SHARE_OF_A_REGION = 0.98
 # Of a base that covers regions.
 _SMALLEST_MEAN = 0.01
 _LEAST_SHARE = 0.05
-_WORK_PER_SEGMENT = 2e10  # weights times sweeps of one block, about a second
 
 
 class RBMState(NamedTuple):
@@ -87,10 +96,11 @@ class RBMPath(UnitsPath):
     2.2068
     """
 
-    base_log_partition: float | None = 0.0
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
     _kernels = "sklpf.models.rbm._path_kernels"
     _in_gray_code = True
+    _rounding = float(np.finfo(np.float32).eps) / 2  # of the fields
+    _work_per_segment = 3e10  # multiplications by a weight
 
     def __init__(
         self,
@@ -106,10 +116,18 @@ class RBMPath(UnitsPath):
         self.intercept_visible = as_float64(intercept_visible, "intercept_visible", copy=True)
         self.intercept_hidden = as_float64(intercept_hidden, "intercept_hidden", copy=True)
         mean = as_float64(base_mean, "base_mean")
-        _check_parameters(self.components, self.intercept_visible, self.intercept_hidden, mean)
-        if not isinstance(weights, str) or weights not in ("marginal", "joint"):
-            raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
-        self.base_logit = np.log(mean) - np.log1p(-mean)
+        if self.components.ndim != 2 or 0 in self.components.shape:
+            raise ValueError(
+                f"components must have the shape (n_hidden, n_visible), got {self.components.shape}"
+            )
+        check_finite(self.components, "components")
+        n_hidden, self.n_visible = self.components.shape
+        visible = {"intercept_visible": self.intercept_visible, "base_mean": mean}
+        check_vectors(visible, self.n_visible, "components")
+        check_vectors({"intercept_hidden": self.intercept_hidden}, n_hidden, "components")
+        check_option(weights, ("marginal", "joint"), "weights")
+        self.logits = np.atleast_2d(logits_of(mean))
+        self.log_weights = np.zeros(1)
         if not self._sum_of_terms <= np.finfo(np.float32).max:
             raise ValueError(
                 "components and intercepts are so large that log f overflows: their absolute"
@@ -118,44 +136,33 @@ class RBMPath(UnitsPath):
         self.joint = weights == "joint"
         self.gibbs_is_reversible = not self.joint
         self.ladder = check_ladder(ladder)
-        self.starts = self._units(np.empty((0, len(mean))) if starts is None else starts)
+        starts = np.empty((0, len(mean))) if starts is None else starts
+        self.starts = binary_units(starts, self.n_visible, "visible rows")
 
     # -- the kernels' arguments
     def _pack(self):
         from sklpf.models.rbm._path_kernels import Parameters
 
-        columns = [self.components.T, *self._linear_columns()]
+        first, *others = self.logits
+        log_norms = np.logaddexp(0, self.logits).sum(axis=1)
+        columns = [self.components.T, self.intercept_visible - first, first]
+        biases = [self.intercept_hidden, [0.0, 0.0], log_norms[0] - log_norms[1:]]
         return Parameters(
-            by_visible=aligned(np.column_stack(columns)),
+            by_visible=aligned(np.column_stack([*columns, *(each - first for each in others)])),
             by_hidden=aligned(self.components),
-            hidden_bias=aligned(np.r_[self.intercept_hidden, 0.0, 0.0]),
+            hidden_bias=aligned(np.concatenate(biases)),
             visible_bias=aligned(self.intercept_visible),
-            base_logit=aligned(self.base_logit)[0],
-            base_constant=self._base_constant,
+            logits=aligned(self.logits),
+            log_weights=read_only(self.log_weights),
+            base_constant=float(log_norms[0] + len(self.components) * _LOG2),
             joint=self.joint,
         )
 
-    def _linear_columns(self):
-        """Coefficients of v in log f_1 - log f_0 and in log f_0."""
-        return self.intercept_visible - self.base_logit, self.base_logit
-
     @property
-    def _layouts(self):
-        """The weights as kernels want them."""
-        return self.packed
-
-    @property
-    def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the model's size here
-        return int(np.clip(_WORK_PER_SEGMENT / (self.components.size * 10), 500, 10_000))
-
-    @property
-    def ladder_cost(self) -> float:  # type: ignore[override]
-        """Work of `log_f_ladder` in sweeps, counted in multiplications by a weight (other steps in
-        proportion).
-        """
+    def _work(self) -> tuple[float, float]:  # type: ignore[override]
         n_hidden, n_visible = self.components.shape
         sweep = n_hidden * n_visible + 120 * (n_hidden + n_visible) + 5_000
-        return len(self.ladder) * (7 * n_hidden + 1_400) / sweep
+        return sweep, 7 * n_hidden + 1_400
 
     def between(self, other: RBMPath, share: float) -> RBMPath:
         """Return the path to the RBM whose parameters, in float32, are `share` of the way from this
@@ -181,8 +188,8 @@ class RBMPath(UnitsPath):
         for name in ("by_visible", "by_hidden", "hidden_bias", "visible_bias"):
             start, end = (getattr(packed, name) for packed in ends)
             mixed[name] = _mixed(start, end, share)
-        path.components = mixed["by_hidden"][:, : len(self.intercept_visible)]
-        path.intercept_visible = mixed["visible_bias"][0, : len(self.intercept_visible)]
+        path.components = mixed["by_hidden"][:, : self.n_visible]
+        path.intercept_visible = mixed["visible_bias"][0, : self.n_visible]
         path.intercept_hidden = mixed["hidden_bias"][0, : len(self.intercept_hidden)]
         path.__dict__["_pack_kept"] = other.packed._replace(**mixed)
         return path
@@ -192,25 +199,14 @@ class RBMPath(UnitsPath):
         """Return chains that start at the visible rows v (n, n_visible) of 0 and 1, hidden units
         off.
         """
-        v = self._units(v)
+        v = binary_units(v, self.n_visible, "visible rows")
         return self._state(v, np.zeros((len(v), len(self.components)), dtype=np.uint8))
-
-    def _units(self, v) -> NDArray[np.uint8]:
-        """Visible rows (n, n_visible) as states hold them."""
-        v = np.asarray(v)
-        if v.ndim != 2 or v.shape[1] != len(self.base_logit):
-            raise ValueError(
-                f"visible rows must have the shape (n, {len(self.base_logit)}), got {v.shape}"
-            )
-        if not np.all((v == 0) | (v == 1)):
-            raise ValueError("visible rows must hold 0 and 1 only: binarise them first")
-        return np.array(v, dtype=np.uint8, order="C")
 
     def _state(self, v, h) -> RBMState:
         """Chains with these units (uint8), and the inputs that belong to them."""
         from sklpf.models.rbm._path_kernels import refresh_fields
 
-        packed = self._layouts
+        packed = self.packed
         hidden_field = np.empty((len(v), packed.by_visible.shape[1]), dtype=np.float32)
         state = RBMState(
             v, h, hidden_field, np.empty((len(v), packed.by_hidden.shape[1]), dtype=np.float32)
@@ -232,13 +228,6 @@ class RBMPath(UnitsPath):
             Zeros and ones.
         """
         return state.v
-
-    def sample_base(self, n: int, stream: Stream) -> RBMState:
-        """Return n exact draws from level 0: one sweep at beta = 0, where both layers are
-        independent.
-        """
-        state = self.state_from_rows(np.zeros((n, len(self.base_logit))))
-        return self._sweep(state, np.zeros(n), stream)
 
     def complete(self, state: RBMState, level: int, stream: Stream) -> RBMState:
         """Draw h given v: on the joint path, what turns exact visible rows into exact states.
@@ -263,24 +252,18 @@ class RBMPath(UnitsPath):
         return map_state(np.copy, state)
 
     @property
-    def log_f_rounding(self) -> float:  # type: ignore[override]
-        """Rounding errors of log_f, whose fields are float32, in nats: at most their sum over all
-        terms.
-        """
-        return float(np.finfo(np.float32).eps / 2 * self._sum_of_terms)
-
-    @property
     def enumeration_rounding(self) -> float:
         """Rounding errors of `enumerate_block`, whose fields are float64, in nats."""
         return float(np.finfo(np.float64).eps / 2 * self._sum_of_terms)
 
     @property
-    def _sum_of_terms(self) -> np.float64:
+    def _sum_of_terms(self) -> float:  # type: ignore[override]
         """The absolute values of all terms that log_f may add up."""
         with np.errstate(over="ignore"):
             terms = np.abs(self.components).sum() + np.abs(self.intercept_hidden).sum()
-            terms += np.abs(self.intercept_visible).sum() + 2 * np.abs(self.base_logit).sum()
-        return terms
+            terms += np.abs(self.intercept_visible).sum()
+            spreads = 2 * np.abs(self.logits).sum(axis=1)
+        return terms + spreads[0] + (spreads.max() if len(spreads) > 1 else 0)
 
     @property
     def n_summaries(self) -> int:
@@ -338,6 +321,11 @@ class RBMPath(UnitsPath):
         """Return the path to the same RBM from a mixture of this base and of independent units at
         regions.
 
+        With weights w_k, logits a_k, and log f_beta(v, h; a) as it is for one base, f_beta(v, h) is
+        then sum_k w_k f_beta(v, h; a_k). A sweep draws h given v, then k given v, with
+        probabilities proportional to w_k q_k(v)^(1 - beta), and then v given k and h; at beta = 0
+        all are drawn anew.
+
         Parameters
         ----------
         regions : Regions
@@ -348,14 +336,22 @@ class RBMPath(UnitsPath):
         RBMPath
             Half of its base is this one's.
         """
-        from sklpf.models.rbm._mixture_path import RBMMixturePath
-
         on = expit(self._hidden_fields(regions.centres))
         means = expit(self._visible_fields(on)).clip(_SMALLEST_MEAN, 1 - _SMALLEST_MEAN)
         log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
         shares = np.maximum(softmax(log_masses), _LEAST_SHARE)
         weights = np.r_[0.5, 0.5 * shares / shares.sum()]
-        return RBMMixturePath(self, means, weights)
+        return self._with_parts(means, weights)
+
+    def _with_parts(self, means, weights) -> RBMPath:
+        """The path from a mixture of this base and of independent units with other means (K - 1,
+        n_visible), of weights (K,).
+        """
+        path = copy.copy(self)
+        path.logits = np.vstack([self.logits, np.log(means) - np.log1p(-means)])
+        path.log_weights = np.log(weights)
+        path.base_is_ours = False  # one second try is enough
+        return path
 
     def _mass_of_ball(self, fields, squared_radius, rng) -> float:
         """Log of a first estimate of the mass of a ball."""
@@ -364,17 +360,12 @@ class RBMPath(UnitsPath):
         log_weights = self._log_weights(v[inside], fields)
         return float(np.logaddexp.reduce(log_weights, initial=-np.inf))
 
-    def _log_weights(self, v, fields) -> NDArray[np.float64]:
-        """log f(v) less the log density of the mixture of p(v | h) with these inputs."""
-        log_norms = np.logaddexp(0, fields).sum(axis=1)
-        return self._log_f_of_rows(v) - log_mean_exp(v @ fields.T - log_norms, axis=1)
-
     def _random_rows(self, rng):
         """Starts of chains at the target: half of them random rows, half drawn given random hidden
         units.
         """
         n_half = N_CENTRES // 2
-        visible = rng.random((n_half, len(self.intercept_visible))) < 0.5
+        visible = rng.random((n_half, self.n_visible)) < 0.5
         hidden = rng.random((n_half, len(self.components))) < 0.5
         return np.concatenate([visible, self._rows_given(hidden, rng)])
 
@@ -397,7 +388,7 @@ class RBMPath(UnitsPath):
         means = expit(self._visible_fields(centres.h))
         return self.state_from_rows(rng.random(means.shape) < means)
 
-    def mixture_log_weights(self, centres: RBMState, state: RBMState) -> NDArray[np.float64]:
+    def mixture_log_weights(self, centres: RBMState, state: RBMState) -> Array:
         """Return log f(v) - log mean_l p(v | h_l), shape (n,), the h_l those of the centres (PRML
         11.73).
         """
@@ -410,14 +401,11 @@ class RBMPath(UnitsPath):
     def _random_chains(self, rng) -> RBMState:
         return self.state_from_rows(self._random_rows(rng))
 
-    def _centres(self, state, rng) -> RBMState:
-        return state
-
-    def _mixture_log_weights(self, centres, rng) -> NDArray[np.float64]:
-        return self.mixture_log_weights(centres, self.draw_conditional(centres, rng))
+    def _centres(self, state, rng) -> Array:
+        return self._visible_fields(state.h)
 
     # -- modes
-    def log_joint(self, state: RBMState) -> NDArray[np.float64]:
+    def log_joint(self, state: RBMState) -> Array:
         """Return log f(v, h) of the RBM, whichever of the densities the path's weights take, shape
         (n,), in nats.
         """
@@ -448,62 +436,33 @@ class RBMPath(UnitsPath):
         """Number of units of the smaller layer: 2 to this power states are enumerated."""
         return min(self.components.shape)
 
-    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+    def enumerate_block(self, block: int, level: int) -> Array:
         """Return the log weights at `level` of one block of states of the smaller layer, the other
         summed out.
         """
         from sklpf.models.rbm._free_energy_kernels import enumerate_states
 
         beta = self.ladder[level]
-        visible = (1 - beta) * self.base_logit + beta * self.intercept_visible
-        hidden = beta * self.intercept_hidden
-        rows = beta * self.components
-        over_hidden = len(self.components) <= self.components.shape[1]
-        if not over_hidden:
-            rows, visible, hidden = rows.T, hidden, visible
+        n_hidden, n_visible = self.components.shape
         n_low = self._units_of_a_block
-        out = np.empty(1 << n_low)
-        enumerate_states(np.ascontiguousarray(rows), hidden, visible.copy(), block, n_low, out)
-        return out - (1 - beta) * self._base_constant
+        parts = []
+        for logit, log_weight in zip(self.logits, self.log_weights):
+            visible = (1 - beta) * logit + beta * self.intercept_visible
+            hidden = beta * self.intercept_hidden
+            rows = beta * self.components
+            if n_hidden > n_visible:
+                rows, visible, hidden = rows.T, hidden, visible
+            out = np.empty(1 << n_low)
+            enumerate_states(np.ascontiguousarray(rows), hidden, visible.copy(), block, n_low, out)
+            constant = np.logaddexp(0, logit).sum() + n_hidden * _LOG2
+            parts.append(out + (log_weight - (1 - beta) * constant))
+        return functools.reduce(np.logaddexp, parts)
 
     def _state_of_units(self, units, rng) -> RBMState:
-        if len(self.components) > self.components.shape[1]:
+        if len(self.components) > self.n_visible:
             return self.state_from_rows(units)
         mean = expit(self.intercept_visible + units @ self.components)
         return self.state_from_rows(rng.random(mean.shape) < mean)
-
-    @property
-    def _base_constant(self) -> float:
-        return float(np.logaddexp(0, self.base_logit).sum() + len(self.components) * _LOG2)
-
-
-def _check_parameters(components, intercept_visible, intercept_hidden, base_mean):
-    """Raise ValueError if a shape does not fit, or a number is out of its range."""
-    if components.ndim != 2 or 0 in components.shape:
-        raise ValueError(
-            f"components must have the shape (n_hidden, n_visible), got {components.shape}"
-        )
-    n_hidden, n_visible = components.shape
-    vectors = {
-        "intercept_visible": (intercept_visible, n_visible),
-        "intercept_hidden": (intercept_hidden, n_hidden),
-        "base_mean": (base_mean, n_visible),
-    }
-    for name, (vector, n) in vectors.items():
-        if vector.shape != (n,):
-            raise ValueError(
-                f"{name} must have the shape ({n},) to match components, got {vector.shape}"
-            )
-    for name, array in {
-        "components": components,
-        "intercept_visible": intercept_visible,
-        "intercept_hidden": intercept_hidden,
-    }.items():
-        check_finite(array, name)
-    if not np.all((base_mean > 0) & (base_mean < 1)):
-        raise ValueError(
-            "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"
-        )
 
 
 def _squared_radius(fields, rng) -> float:

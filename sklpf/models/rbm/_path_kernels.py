@@ -5,6 +5,9 @@ and visible_field (n, M padded) = c + Wh, float32. Two further columns of the we
 hidden_field carry the linear terms v @ tilt (column J) and v @ base_logit (column J + 1) along. A
 field is updated by the weight rows of the units that flipped, or summed anew from the units that
 are on where those are fewer, and at every 256th sweep, so that rounding does not build up.
+
+Of a base that is a mixture of K products q_k, log f is that of the path from q_0 alone, and what
+the others add: hidden_field then has a further column for each of these, log q_k(v) - log q_0(v).
 """
 
 import functools
@@ -27,10 +30,11 @@ from sklpf.kernels import (
 )
 from sklpf.kernels import _programs as programs
 
-# draws of each layer; typed, since numba compiles a function anew for each literal number that it
-# is given
+# draws of each layer and of the part of the base; typed, since numba compiles a function anew for
+# each literal number that it is given
 _HIDDEN = np.int64(_random.FIRST)
 _VISIBLE = np.int64(_random.SECOND)
+_PART = np.int64(_random.ACCEPT)
 _REFRESH = 256
 _reordered = functools.partial(
     njit, fastmath={*OPTIONS["fastmath"], "reassoc"}
@@ -41,12 +45,15 @@ _LOG2 = math.log(2.0)
 class Parameters(NamedTuple):
     """The read-only arrays that the kernels need; padded columns are zero."""
 
-    by_visible: np.ndarray  # (M, J + 2 padded) float32: W, tilt, base_logit
+    # (M, J + 1 + K padded) float32: W, tilt, the logits of the base's first part, and by what those
+    # of the others differ from them
+    by_visible: np.ndarray
     by_hidden: np.ndarray  # (J, M padded) float32
-    hidden_bias: np.ndarray  # (1, J + 2 padded) float32
+    hidden_bias: np.ndarray  # (1, J + 1 + K padded) float32
     visible_bias: np.ndarray  # (1, M padded) float32
-    base_logit: np.ndarray  # (M,) float32
-    base_constant: float  # log normaliser of the base
+    logits: np.ndarray  # (K, M padded) float32: of the parts of the base
+    log_weights: np.ndarray  # (K,)
+    base_constant: float  # log normaliser of the first part
     joint: bool  # whether h is kept in the densities
 
 
@@ -101,17 +108,71 @@ def _copy_row(source, target):
 
 
 @inlined
-def _draw_layer(units, field, other_field, other_bias, rows, offset, betas, keys, purpose, scratch):
+def _log_part(log_weights, field, n, k, share):
+    """Log of w_k (q_k / q_0)^share."""
+    return log_weights[0] if k == 0 else log_weights[k] + share * np.float64(field[n + 1 + k])
+
+
+@inlined
+def _log_base_ratio(log_weights, field, n, beta):
+    """Log of sum_k w_k (q_k / q_0)^(1 - beta), what the further parts of a base add to log f."""
+    if log_weights.shape[0] == 1:
+        return 0.0
+    share = 1.0 - beta
+    largest = -np.inf
+    for k in range(log_weights.shape[0]):
+        largest = max(largest, _log_part(log_weights, field, n, k, share))
+    total = 0.0
+    for k in range(log_weights.shape[0]):
+        total += math.exp(_log_part(log_weights, field, n, k, share) - largest)
+    return largest + math.log(total)
+
+
+@inlined
+def _draw_part(log_weights, field, n, beta, u):
+    """Draw k given v; at beta = 0, where v is drawn from the base, whatever v was before, so that
+    chains there go from part to part.
+    """
+    last = log_weights.shape[0] - 1
+    share = 1.0 - beta if beta > 0.0 else 0.0
+    log_sum = _log_base_ratio(log_weights, field, n, 1.0 - share)
+    left = np.float64(u)
+    for k in range(last):
+        left -= math.exp(_log_part(log_weights, field, n, k, share) - log_sum)
+        if left < 0.0:
+            return k
+    return last
+
+
+@inlined
+def _draw_layer(
+    units,
+    field,
+    other_field,
+    other_bias,
+    rows,
+    offsets,
+    log_weights,
+    n_other,
+    betas,
+    keys,
+    purpose,
+    scratch,
+):
     """Draw one layer of every chain from its field and bring the other layer's field up to date;
-    `offset` is v's.
+    `offsets` are v's, of which the other layer's field chooses one by `log_weights`.
     """
     bits, drawn, off, indices, signs, counts = scratch
     n_chains, n = units.shape
     refresh = keys.step % _REFRESH == 0
     for c in range(n_chains):
+        part = 0
+        if log_weights.shape[0] > 1:
+            random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + c, _PART)
+            part = _draw_part(log_weights, other_field[c], n_other, betas[c], uniform(bits[0]))
         random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + c, purpose)
         shift = 1.0 - betas[c] if purpose == _VISIBLE else 0.0
-        _draw_units(field[c], offset, betas[c], shift, bits, n, drawn)
+        _draw_units(field[c], offsets[part], betas[c], shift, bits, n, drawn)
         count = _list_flips(drawn, units[c], n, indices[c], signs[c])
         if refresh or _count_active(units[c], n) < count:
             count = _list_active(units[c], off, n, indices[c], signs[c])
@@ -307,7 +368,7 @@ def _scratch(model, state):
 
 @implements(programs.sweep, Parameters)
 def _sweep(model, state, betas, reverse, keys, work):
-    """Block Gibbs: h | v then v | h, or with h kept the reverse."""
+    """Block Gibbs: h | v, then k | v and v | k, h, or with h kept the reverse."""
     visible_first = reverse and model.joint
     for half in range(2):
         if (half == 0) != visible_first:
@@ -317,7 +378,9 @@ def _sweep(model, state, betas, reverse, keys, work):
                 state.visible_field,
                 model.visible_bias,
                 model.by_hidden,
-                model.hidden_bias[0],
+                model.hidden_bias,
+                model.log_weights[:1],
+                0,
                 betas,
                 keys,
                 _HIDDEN,
@@ -330,7 +393,9 @@ def _sweep(model, state, betas, reverse, keys, work):
                 state.hidden_field,
                 model.hidden_bias,
                 model.by_visible,
-                model.base_logit,
+                model.logits,
+                model.log_weights,
+                state.h.shape[1],
                 betas,
                 keys,
                 _VISIBLE,
@@ -343,24 +408,39 @@ def _log_base(model, state, c):
     """a @ v - sum_i log(1 + e^a_i), less n log 2 with h kept."""
     n = state.h.shape[1]
     summed = 0.0 if model.joint else n * _LOG2
-    return np.float64(state.hidden_field[c, n + 1]) - model.base_constant + summed
+    field = state.hidden_field[c]
+    own = np.float64(field[n + 1]) - model.base_constant + summed
+    return own + _log_base_ratio(model.log_weights, field, n, 0.0)
 
 
 @implements(programs.log_ratio, Parameters, forceinline=True)
 def _log_ratio(model, state, c, old, new, work):
     slope, bend = _line_and_bend(model, state.h, state.hidden_field, c, old, new, work[1])
-    return (new - old) * slope + bend
+    own = (new - old) * slope + bend
+    n = state.h.shape[1]
+    field = state.hidden_field[c]
+    return (
+        own
+        + _log_base_ratio(model.log_weights, field, n, new)
+        - _log_base_ratio(model.log_weights, field, n, old)
+    )
 
 
 @implements(programs.log_ladder, Parameters)
 def _log_ladder(model, state, c, ladder, work, out):
     _log_f_ladder(model, state.h, state.hidden_field, c, ladder, work[1], out)
+    n = state.h.shape[1]
+    for k in range(ladder.shape[0]):
+        out[k] += _log_base_ratio(model.log_weights, state.hidden_field[c], n, ladder[k])
 
 
 @implements(programs.derivatives, Parameters, forceinline=True)
 def _derivatives(model, state, c, beta, work):
     """The slope where h is kept; else each unit adds g sigma(beta g) and g^2 sigma (1 - sigma) in
     place of h g.
+
+    The base adds minus the mean of d_k = log q_k(v) - log q_0(v) over k given v, and to the second
+    the variance.
     """
     field = state.hidden_field[c]
     n = state.h.shape[1]
@@ -370,7 +450,18 @@ def _derivatives(model, state, c, beta, work):
             first += np.float64(np.float32(state.h[c, j]) * field[j])
     else:
         first, second = _marginal_derivatives(field, n, beta)
-    return np.float64(field[n]) + model.base_constant + first, second
+    first += np.float64(field[n]) + model.base_constant
+    if model.log_weights.shape[0] == 1:
+        return first, second
+    log_sum = _log_base_ratio(model.log_weights, field, n, beta)
+    mean = 0.0
+    square = 0.0
+    for k in range(1, model.log_weights.shape[0]):
+        d = np.float64(field[n + 1 + k])
+        share = math.exp(_log_part(model.log_weights, field, n, k, 1.0 - beta) - log_sum)
+        mean += share * d
+        square += share * d * d
+    return first - mean, second + square - mean * mean
 
 
 @implements(programs.summarise, Parameters)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.models.comparing._direct_ratio import N_GROUPS, draw_alarms, tempered_rows
 from sklpf.models.scoring._scored import default_estimator
@@ -26,9 +27,9 @@ _WORK_PER_SEGMENT = 2e10  # weights times sweeps, about a second
 class EndParameters(NamedTuple):
     """Weights (n_hidden, n_visible) and biases of an RBM."""
 
-    weights: NDArray[np.float64]
-    visible: NDArray[np.float64]
-    hidden: NDArray[np.float64]
+    weights: Array
+    visible: Array
+    hidden: Array
 
 
 class RatioState(NamedTuple):
@@ -38,7 +39,7 @@ class RatioState(NamedTuple):
 
     v: NDArray[np.uint8]
     inputs: NDArray[np.float32]
-    linear: NDArray[np.float64]
+    linear: Array
     ladder: NDArray[np.int64]
 
 

@@ -7,11 +7,10 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import check_count
+from sklpf._utils.numbers import Array, check_count
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.random import draw_seed
 from sklpf._utils.saving import Versioned
@@ -152,7 +151,7 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
 
     # -- log-likelihood
     @named_by_model
-    def score_samples(self, X) -> NDArray[np.float64]:
+    def score_samples(self, X) -> Array:
         """Log-likelihood of every row.
 
         Parameters

@@ -10,6 +10,7 @@ from scipy.stats import norm
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.saving import Versioned
 from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
 from sklpf.models._validation import named_by_model
@@ -66,7 +67,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         return self._kept_partition
 
     @named_by_model
-    def score_samples(self, X) -> NDArray[np.float64]:
+    def score_samples(self, X) -> Array:
         """Log-likelihood of every row.
 
         A row's value depends on that row and the model alone, not on the other rows.
@@ -191,7 +192,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         return None
 
 
-def _is_negligible(values: NDArray[np.float64], trusted: NDArray[np.bool_]) -> bool:
+def _is_negligible(values: Array, trusted: NDArray[np.bool_]) -> bool:
     """Whether rows that are not trusted are few and hardly move the mean over all rows."""
     if trusted.sum() < 2 or np.mean(~trusted) > _MOST_UNTRUSTED or not np.all(np.isfinite(values)):
         return False

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.alarm import Alarm
-from sklpf._utils.numbers import check_level
+from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.progress import hand_on
 from sklpf._utils.sklearn import N_JOBS, Instance, StrOptions
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas
@@ -45,8 +44,39 @@ SCORING: dict[str, Any] = {  # rules for the parameters that all models share
 }
 
 
+class IntervalOfMean(Readable):
+    """What the interval of a mean says of itself in words."""
+
+    mean: float
+    combined: tuple[float, float]
+    level: float
+    converged: bool
+    reasons: tuple[str, ...]
+    unit: str
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else should be known, one sentence each."""
+        return ()
+
+    def _line(self) -> str:
+        trust = "" if self.converged else f", not converged: {'; '.join(self.reasons)}"
+        notes = "".join(f"; {note}" for note in self.notes)
+        return f"{100 * self.level:g} % interval {from_to(*self.combined)}{trust}{notes}"
+
+    def _title(self) -> str:
+        digits = decimals(self.mean, (self.combined[1] - self.combined[0]) / 4)
+        return f"{self.mean:.{digits}f} nats per {self.unit}"
+
+    def _table_of(self, parts: dict[str, tuple[float, float]]) -> list[tuple[str, str]]:
+        """The interval, its parts by what they come from, and whether it can be trusted."""
+        rows = [(f"{100 * self.level:g} % interval", from_to(*self.combined))]
+        rows += [(f"from {name}", from_to(*ends)) for name, ends in parts.items()]
+        return [*rows, ("converged", "yes" if self.converged else "no")]
+
+
 @dataclass(frozen=True, repr=False)
-class ScoreInterval(Readable):
+class ScoreInterval(IntervalOfMean):
     """A mean log-likelihood per row or word, or a mean difference of two, with its two sources of
     error (nats).
 
@@ -138,25 +168,12 @@ class ScoreInterval(Readable):
                 ' LatentDirichletAllocation.score_interval(X, per="word")'
             )
 
-    def _line(self) -> str:
-        trust = "" if self.converged else f", not converged: {'; '.join(self.reasons)}"
-        notes = "".join(f"; {note}" for note in self.notes)
-        return f"{100 * self.level:g} % interval {from_to(*self.combined)}{trust}{notes}"
-
     def _title(self) -> str:
-        digits = decimals(self.mean, (self.combined[1] - self.combined[0]) / 4)
-        method = f", {self.method}, of these two fits" if self.method else ""
-        return f"{self.mean:.{digits}f} nats per {self.unit}{method}"
+        return super()._title() + (f", {self.method}, of these two fits" if self.method else "")
 
     def _table(self) -> Rows:
-        rows = [
-            (f"{100 * self.level:g} % interval", from_to(*self.combined)),
-            (f"from the {sampled_units(self.unit)}", from_to(*self.sampling)),
-        ]
-        rows += [
-            ("from log Z", from_to(*self.partition)),
-            ("converged", "yes" if self.converged else "no"),
-        ]
+        parts = {f"the {sampled_units(self.unit)}": self.sampling, "log Z": self.partition}
+        rows = self._table_of(parts)
         if self.unit == "word" and not self.method:
             low, high = self.perplexity_interval
             digits = decimals(self.perplexity, (high - low) / 4)
@@ -212,7 +229,7 @@ def _perplexity(mean: float) -> float:
 class Scored(NamedTuple):
     """What a model says of rows."""
 
-    values: NDArray[np.float64]  # (n,) log-likelihoods in nats
+    values: Array  # (n,) log-likelihoods in nats
     below: float  # how far the error that they share reaches below their mean
     above: float  # and above it
     reasons: tuple[str, ...] = ()  # why the numbers are not trusted
@@ -235,22 +252,12 @@ def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval
     check_interval(len(values), level)
     mean = float(values.mean())
     n = len(values)
-    if not np.isfinite(mean):
+    if np.isfinite(mean):
+        with np.errstate(over="ignore"):  # of rows outside the domain
+            half = float(student_t.ppf(0.5 + level / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    else:
         reasons = reasons or (f"the mean is {mean}, since some rows have the likelihood 0",)
-        return ScoreInterval(
-            mean,
-            (mean, mean),
-            (mean, mean),
-            (mean, mean),
-            level,
-            False,
-            reasons,
-            method,
-            unit,
-            scatter,
-        )
-    with np.errstate(over="ignore"):  # of rows outside the domain
-        half = float(student_t.ppf(0.5 + level / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+        half = below = above = 0.0
     return ScoreInterval(
         mean=mean,
         sampling=(mean - half, mean + half),
@@ -333,7 +340,7 @@ def distrust(result: PartitionResult) -> str | None:
     return None
 
 
-def impossible(log_probabilities: NDArray[np.float64], std_error: Any) -> Alarm | None:
+def impossible(log_probabilities: Array, std_error: Any) -> Alarm | None:
     """An alarm if the probabilities of distinct outcomes sum to more than 1, by more than their
     error.
 

@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, SMC, BernoulliRBM, Exact, ParallelTempering
 from sklpf.models import RBMPath
-from sklpf.models.rbm._mixture_path import RBMMixturePath
 from sklpf.partition import MarkovMixture
 from sklpf.paths import Stream, stream_key
 from sklpf.programs import _plain, _programs
@@ -27,7 +26,7 @@ def make_path(weights="marginal", n_hidden=4):
     parameters = rng.normal(size=(n_hidden, 6)), rng.normal(size=6), rng.normal(size=n_hidden)
     means = rng.uniform(0.05, 0.95, (3, 6))
     single = RBMPath(*parameters, means[0], LADDER, weights)
-    return RBMMixturePath(single, means[1:], np.array([0.5, 0.3, 0.2])), means
+    return single._with_parts(means[1:], np.array([0.5, 0.3, 0.2])), means
 
 
 def log_f(path, means):

@@ -42,9 +42,9 @@ def reference_log_f(path, v, h, beta):
     """The formula of the class's docstring, in float64."""
     v, h = np.asarray(v, dtype=float), np.asarray(h, dtype=float)
     n_hidden = len(path.components)
-    constant = np.logaddexp(0, path.base_logit).sum() + n_hidden * np.log(2)
+    constant = np.logaddexp(0, path.logits[0]).sum() + n_hidden * np.log(2)
     visible = (
-        v @ ((1 - beta) * path.base_logit + beta * path.intercept_visible) - (1 - beta) * constant
+        v @ ((1 - beta) * path.logits[0] + beta * path.intercept_visible) - (1 - beta) * constant
     )
     inputs = path.intercept_hidden + v @ path.components.T
     hidden = (
@@ -156,7 +156,7 @@ def reference_half(path, units, betas, stream, purpose):
     if purpose == FIRST:
         logits = betas[:, np.newaxis] * (path.intercept_hidden + units @ path.components.T)
     else:
-        base = (1 - betas)[:, np.newaxis] * path.base_logit
+        base = (1 - betas)[:, np.newaxis] * path.logits[0]
         logits = base + betas[:, np.newaxis] * (path.intercept_visible + units @ path.components)
     uniforms = np.stack(
         [layer_uniforms(stream, c, logits.shape[1], purpose) for c in range(len(logits))]
@@ -205,7 +205,7 @@ def _log_ratio(model, state, old, new):
 def log_ratio(fields, old, new):
     """The hidden units' part, from their fields alone."""
     none = np.zeros((1, 0), dtype=np.float32)
-    parameters = _rbm_kernels.Parameters(none, none, none, none, none[0], 0.0, False)
+    parameters = _rbm_kernels.Parameters(none, none, none, none, none, np.zeros(1), 0.0, False)
     field = np.r_[fields, [0, 0]].astype(np.float32)[np.newaxis]
     state = RBMState(np.zeros((1, 0), np.uint8), np.zeros((1, len(fields)), np.uint8), field, none)
     return _log_ratio(parameters, state, old, new)

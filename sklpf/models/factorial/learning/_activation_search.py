@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from sklpf._utils.numbers import Array
+
 _MOST_FORCED = 16  # components that a search forces in a row
 _SETTLED = 1e-6
 _MAX_SETTLING = 30
@@ -23,8 +25,8 @@ class RowEnergy(NamedTuple):
     `bias` has the shape (n, K), `coupling` (K, K) and a zero diagonal.
     """
 
-    bias: NDArray[np.float64]
-    coupling: NDArray[np.float64]
+    bias: Array
+    coupling: Array
 
     @classmethod
     def of(cls, products, gram, log_odds, half_precision) -> RowEnergy:
@@ -35,12 +37,12 @@ class RowEnergy(NamedTuple):
         bias = log_odds + 2 * half_precision * (products.T - 0.5 * own)
         return cls(np.ascontiguousarray(bias), 2 * half_precision * (gram - np.diag(own)))
 
-    def bounds(self, active) -> NDArray[np.float64]:
+    def bounds(self, active) -> Array:
         """Return the value of every row of activations (n, K)."""
         linear = self.bias - 0.5 * active @ self.coupling
         return np.sum(active * linear + entr(active) + entr(1 - active), axis=1)
 
-    def forced(self, z, k: int, value) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+    def forced(self, z, k: int, value) -> tuple[NDArray[np.uint8], Array]:
         """Return z (n, K) with component k at `value` and the others where the energy then leads,
         and what it gains.
         """

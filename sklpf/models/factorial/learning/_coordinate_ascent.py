@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.progress import said, stage
 from sklpf._utils.random import draw_seed
 from sklpf.models._learning import fitted_values, same_values
@@ -196,7 +196,7 @@ def moments(X) -> tuple[float, float]:
     return max(0.0, square - float(np.mean(means**2))), square
 
 
-def _check_probability(model) -> NDArray[np.float64]:
+def _check_probability(model) -> Array:
     """Probabilities to start from, () or (n_components,), or ValueError."""
     given = model.activation_probability
     probability = as_float64(

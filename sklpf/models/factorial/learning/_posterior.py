@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
 from scipy.special import expit, logit
 from sklearn.utils import gen_batches
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import parallel_map
 from sklpf.models.factorial.learning._activation_search import search_activations
 from sklpf.variational import ConjugateModel
@@ -28,8 +28,8 @@ class Statistics(NamedTuple):
     """What the components are updated from: means over n rows of E[z z'], E[z] x' and |x|²."""
 
     n: int
-    second: NDArray[np.float64]
-    products: NDArray[np.float64]
+    second: Array
+    products: Array
     square: float
 
     def blended(self, new: Statistics) -> Statistics:
@@ -147,7 +147,7 @@ class FactorialPosterior(ConjugateModel):
         self.means = np.zeros((self.activations.shape[1], self.X.shape[1]))
         self._update_means(1.0)
 
-    def rows(self, rows) -> NDArray[np.float64]:
+    def rows(self, rows) -> Array:
         """Return some rows of X, dense.
 
         Parameters
@@ -162,12 +162,12 @@ class FactorialPosterior(ConjugateModel):
         return dense(self.X[rows])
 
     @property
-    def _gram(self) -> NDArray[np.float64]:
+    def _gram(self) -> Array:
         """E[means @ means.T], (K, K)."""
         return self.means @ self.means.T + self.means.shape[1] * self.covariance
 
     @property
-    def log_odds(self) -> NDArray[np.float64]:
+    def log_odds(self) -> Array:
         """Log odds of the components to be on."""
         return logit(self.activation_probability)
 
@@ -386,7 +386,7 @@ class FactorialPosterior(ConjugateModel):
         quadratic = np.sum(self._gram * self._second)
         return float(self._squares - 2 * cross + quadratic)
 
-    def _expected_squares(self, rows) -> NDArray[np.float64]:
+    def _expected_squares(self, rows) -> Array:
         """E|x - sum_k z_k mu_k|^2 of some rows, (n,)."""
         x = self.rows(rows)
         active = self.activations[rows].T
@@ -413,7 +413,7 @@ def _sweep_rows(part, *, means, terms, weighted, forced):
     return active.T, *_sums(x, active, inverse if weighted else None), np.array(entropy)
 
 
-def dense(X) -> NDArray[np.float64]:
+def dense(X) -> Array:
     """Return rows, dense or sparse, as a dense array of float64."""
     return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
 

@@ -5,7 +5,8 @@ distribution.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from sklpf._utils.numbers import Array
 
 _POWER_STEPS = 15
 _SPARE = 8  # directions of the subspace iteration beyond those that are wanted
@@ -15,7 +16,7 @@ _MAX_STEPS = 100
 _ALIGNED = 1e-4
 
 
-def leading_eigenvalues(X, n: int) -> NDArray[np.float64]:
+def leading_eigenvalues(X, n: int) -> Array:
     """About the n largest eigenvalues of the covariance of X, falling, by subspace iteration."""
     _, basis = _leading_subspace(X, n)
     return np.sort(np.linalg.norm(basis, axis=0))[::-1]
@@ -64,7 +65,7 @@ class Pursuit:
         noise, kept = _above_noise(values, n_components, variance, X.shape)
         self._whitened = scores @ vectors[:, kept] / np.sqrt(values[kept] - noise)
 
-    def activations(self, rng) -> NDArray[np.float64]:
+    def activations(self, rng) -> Array:
         """Return activations (n, m), 0 or 1, from a random rotation; m is smaller where fewer
         directions stand out.
         """
@@ -90,7 +91,7 @@ def _above_noise(values, n: int, variance: float, shape):
     return noise, np.flatnonzero(values[:n] > max(edge, 1e-6 * values[0]))
 
 
-def _rotate(whitened, rng) -> NDArray[np.float64]:
+def _rotate(whitened, rng) -> Array:
     """Rotation (m, m) that raises the sum of skewness² / 12 + kurtosis² / 48 over the
     coordinates.
     """
@@ -110,7 +111,7 @@ def _rotate(whitened, rng) -> NDArray[np.float64]:
     return rotation
 
 
-def _without_offset(X, activations) -> NDArray[np.float64]:
+def _without_offset(X, activations) -> Array:
     """The activations with on and off exchanged where that leaves rows with nothing on closest to
     zero.
     """

@@ -14,13 +14,13 @@ from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.layout import padded
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import parallel_map
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, draw_seed, stream_key
 from sklpf._utils.warnings import warn
 from sklpf.models.lda._counts import whole_counts
-from sklpf.models.lda.learning._posterior import Topics
-from sklpf.models.lda.learning._priors import fit_prior, fit_symmetric_prior
+from sklpf.models.lda.learning._posterior import Topics, fit_prior, fit_symmetric_prior
 from sklpf.models.lda.learning._variational_bayes import Training
 from sklpf.training import train
 
@@ -189,14 +189,14 @@ class Chain:
         keys = Stream(self.key, 0, self.step).keys
         sweep(words, indptr, self.alpha, self.eta, self.z, *counts, keys)
 
-    def by_document(self) -> NDArray[np.float64]:
+    def by_document(self) -> Array:
         """n_dk, (n, K)."""
         shape = (len(self.corpus.indptr) - 1, len(self.alpha))
         documents = np.repeat(np.arange(shape[0]), np.diff(self.corpus.indptr))
         cells = documents * shape[1] + self.z
         return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
-    def mean_counts(self) -> NDArray[np.float64]:
+    def mean_counts(self) -> Array:
         """n_wk, (K, V), the mean over the last sweeps; of the last one if the chain was ended
         before.
         """

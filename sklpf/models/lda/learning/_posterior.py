@@ -17,13 +17,15 @@ import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import gammaln, psi
+from scipy.special import gammaln, polygamma, psi
 
 from sklpf._utils.layout import padded
+from sklpf._utils.numbers import Array
 
-if TYPE_CHECKING:
-    from sklpf.models.lda.learning._document_kernels import Documents
-
+# of a learned prior, which has no maximum where all documents are alike
+_PRIOR_RANGE = 1e-10, 1e10
+_SMALLEST_CURVATURE = 1e-12
+_NEWTON_STEPS = 20  # for every update in batch learning
 _SMALLEST_SCALE = 1e-6
 # in units of the smallest component, to which a difference from it leaves enough digits
 _LARGEST_PRIOR = 1e3
@@ -58,7 +60,7 @@ class Topics:
         self._components: NDArray | None = None
 
     @property
-    def sums(self) -> NDArray[np.float64]:
+    def sums(self) -> Array:
         """Sums of lambda over words, (n_topics,)."""
         return self.base * len(self.weights) + self.scale * self.totals
 
@@ -75,9 +77,9 @@ class Topics:
 
     def exp_expected_log(self) -> NDArray:
         """exp(E log beta), (n_topics, n_features)."""
-        from sklpf.models.lda.learning._word_kernels import expected_log
-
-        return np.exp(expected_log(self.components.astype(np.float64))).astype(self.weights.dtype)
+        lambdas = self.components.astype(np.float64)
+        means = psi(lambdas) - psi(lambdas.sum(axis=1, keepdims=True))
+        return np.exp(means).astype(self.weights.dtype)
 
     def decay(self, rate: float) -> None:
         """lambda = (1 - rate) lambda + rate * prior."""
@@ -101,7 +103,7 @@ class Topics:
             value + n_topics * (gammaln(n_features * self.prior) - n_features * gammaln(self.prior))
         )
 
-    def log_power_sums(self, powers: NDArray) -> NDArray[np.float64]:
+    def log_power_sums(self, powers: NDArray) -> Array:
         """log E_q[sum_v beta_kv^s] for every power s, (n_powers, n_topics)."""
         from sklpf.models.lda.learning._word_kernels import power_sums
 
@@ -115,7 +117,7 @@ class Posterior(NamedTuple):
     """Topics, and what the documents are inferred with."""
 
     topics: Topics
-    alpha: NDArray[np.float64]  # (n_topics,)
+    alpha: Array  # (n_topics,)
     tolerance: float  # of the mean change of a document's gamma
     max_iter: int
     tasks: Callable = map  # such as `task_map` returns
@@ -199,7 +201,7 @@ class Posterior(NamedTuple):
             (d.ratios, d.local, d.indptr), shape=(len(d.gamma), len(d.words))
         ).tocsc()
 
-        def add(block: slice) -> NDArray[np.float64]:
+        def add(block: slice) -> Array:
             """Add the expected counts of a block of words; returns their sums, (K,)."""
             totals = np.zeros(len(topics.totals))
             columns = by_word.indptr[block.start : block.stop + 1]
@@ -266,3 +268,67 @@ def _fill_rows(topics: Topics, offsets: NDArray, documents: Documents, block: sl
         log_rows = rows
     fill_log_rows(*lambdas, offsets, log_rows)
     raise_rows(log_rows, documents.inverse[0], len(offsets), rows)
+
+
+# ---- priors that fit expected or sampled counts
+def fit_prior(alpha: NDArray, gamma: NDArray, rate: float) -> NDArray:
+    """alpha after `rate` of a Newton step towards the one that fits the documents best; at rate 1
+    after many.
+
+    The tokens' topics stay and gamma = alpha + counts moves along, so that what rises is the
+    likelihood of the expected counts when theta is integrated out. (With gamma fixed instead, as
+    Blei et al. 2003 have it, steps are shorter by the share of documents that have a topic.) The
+    steps are in log alpha, where the Hessian is diagonal plus rank one.
+    """
+    if len(alpha) == 1:
+        return alpha  # all shares are 1
+    counts = gamma - alpha
+    for _ in range(_NEWTON_STEPS if rate == 1 else 1):
+        alpha = np.clip(alpha * np.exp(rate * _log_step(alpha, counts)), *_PRIOR_RANGE)
+    return alpha
+
+
+def _log_step(alpha, counts):
+    """Newton step of log alpha, at most a factor of e; positive curvature is left out."""
+    from sklpf.models.lda.learning._word_kernels import mean_polygammas
+
+    total = alpha.sum()
+    first, second = mean_polygammas(alpha, counts)
+    sums = counts.sum(axis=1, keepdims=True)
+    first_sum, second_sum = mean_polygammas(np.array([total]), sums)
+    slope = alpha * (first - psi(alpha) - first_sum + psi(total))
+    curvature = alpha**2 * (second - polygamma(1, alpha))
+    diagonal = curvature + np.minimum(slope, 0) - _SMALLEST_CURVATURE * alpha
+    common = polygamma(1, total) - second_sum[0]
+
+    # The Hessian is diagonal plus common alpha alpha', which Sherman and Morrison invert.
+    with np.errstate(divide="ignore", over="ignore"):  # common is 0 where no document has words
+        shared = np.sum(alpha * slope / diagonal) / (1 / common + np.sum(alpha**2 / diagonal))
+    return np.clip(-(slope - shared * alpha) / diagonal, -1.0, 1.0)
+
+
+def fit_symmetric_prior(eta: float, counts, totals, rate: float) -> float:
+    """eta after `rate` (in log eta) of a step of Minka's fixed point (2000, equation 55, for equal
+    parameters).
+
+    Parameters
+    ----------
+    eta : float
+        Concentration of the symmetric Dirichlet prior over V words, whose multinomial draws are
+        `counts`.
+    counts : ndarray of shape (V, K or more)
+        Further columns are 0.
+    totals : ndarray of shape (K,)
+        Sums over words.
+    rate : float
+    """
+    from sklpf.models.lda.learning._word_kernels import mean_polygammas
+
+    n_features = len(counts)
+    mean = mean_polygammas(np.full(counts.shape[1], eta), counts)[0]
+    slope = np.sum(mean - psi(eta)) / np.sum(psi(totals + n_features * eta) - psi(n_features * eta))
+    return float(np.clip(eta * slope**rate, *_PRIOR_RANGE))
+
+
+if TYPE_CHECKING:
+    from sklpf.models.lda.learning._document_kernels import Documents

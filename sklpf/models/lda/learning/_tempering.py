@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
+from sklpf._utils.numbers import Array
 from sklpf.models.lda._counts import lengths
 from sklpf.models.lda.learning._posterior import Posterior
 from sklpf.variational import (
@@ -130,7 +131,7 @@ class DocumentTempering(Tempering):
             self._log_sums = topics.log_power_sums(1 / self._nodes)
         self._age += 1
 
-    def inverses(self, joints: NDArray, n_tokens: NDArray, gamma: NDArray) -> NDArray[np.float64]:
+    def inverses(self, joints: NDArray, n_tokens: NDArray, gamma: NDArray) -> Array:
         """b of every document, (n,), given U, the numbers of tokens, and gamma (n, n_topics)."""
         from sklpf.models.lda.learning._word_kernels import log_tempered_tokens
 
@@ -207,11 +208,11 @@ class CorpusSize(NamedTuple):
     doc_topic_prior : ndarray of shape (n_topics,)
     """
 
-    lengths: NDArray[np.float64]
-    n_documents: NDArray[np.float64]
+    lengths: Array
+    n_documents: Array
     n_features: int
     topic_word_prior: float
-    doc_topic_prior: NDArray[np.float64]
+    doc_topic_prior: Array
 
     @classmethod
     def like(cls, X, n_documents: float, model) -> CorpusSize:
@@ -236,7 +237,7 @@ def log_partition(
     n_topic_draws: int = 5,
     n_proportion_draws: int = 1000,
     random_state=None,
-) -> NDArray[np.float64]:
+) -> Array:
     """Monte-Carlo estimate of log C(T), where C(T) integrates the tempered likelihood over data,
     topics and documents.
 
@@ -298,13 +299,13 @@ def _log_documents(corpus, tokens):
 
 
 # ---- in between
-def nodes(highest: float) -> NDArray[np.float64]:
+def nodes(highest: float) -> Array:
     """Temperatures from 1 to `highest` at the Chebyshev points of log T, ends included."""
     x = (1 - np.cos(np.pi * np.arange(_NODES) / (_NODES - 1))) / 2
     return np.exp(np.log(highest) * x)
 
 
-def interpolation(temperatures: NDArray, at: NDArray) -> NDArray[np.float64]:
+def interpolation(temperatures: NDArray, at: NDArray) -> Array:
     """Matrix (len(at), len(temperatures)) from values at `nodes` to values at `at`: the polynomial
     in log T.
     """
@@ -321,7 +322,7 @@ def interpolation(temperatures: NDArray, at: NDArray) -> NDArray[np.float64]:
 
 def corpus_log_partition(
     temperatures: NDArray, corpus: CorpusSize, marginal: bool, seed: int
-) -> NDArray[np.float64]:
+) -> Array:
     """`log_partition` at many temperatures from 1 to the last, interpolated."""
     few = nodes(float(temperatures[-1]))
     return interpolation(few, temperatures) @ log_partition(

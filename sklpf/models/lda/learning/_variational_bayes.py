@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from sklpf.models.lda.learning._posterior import (
     Topics,
     cut,
+    fit_prior,
     posterior_of,
     take_documents,
 )
-from sklpf.models.lda.learning._priors import fit_prior
 from sklpf.models.lda.learning._tempering import Cooling, start_cooling
 from sklpf.training import train
 

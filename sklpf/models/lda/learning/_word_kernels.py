@@ -166,22 +166,6 @@ def word_terms(prior, base, scale, weights, offsets):
     return total
 
 
-@inlined
-def _expected_log_row(gamma, offset, out):
-    """out = digamma(gamma) - offset."""
-    for k in range(gamma.shape[0]):
-        out[k] = digamma(gamma[k]) - offset
-
-
-@njit
-def expected_log(gamma):
-    """E log theta, (n, K), for theta ~ Dirichlet(gamma)."""
-    out = np.empty_like(gamma)
-    for d in range(gamma.shape[0]):
-        _expected_log_row(gamma[d], digamma(gamma[d].sum()), out[d])
-    return out
-
-
 @njit
 def mean_polygammas(prior, counts):
     """Means over documents of digamma and trigamma of prior + counts, (K,) each."""

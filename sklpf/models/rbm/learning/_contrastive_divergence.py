@@ -15,8 +15,7 @@ from sklearn.utils import gen_batches
 from sklpf._utils.layout import LANES, aligned_zeros, padded
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models._learning import same_values
-from sklpf.training._averages import RunningAverage
-from sklpf.training._loop import check_not_diverged
+from sklpf.training._loop import RunningAverage, check_not_diverged
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
 

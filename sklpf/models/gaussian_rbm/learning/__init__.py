@@ -1,1 +1,0 @@
-"""How a Gaussian RBM learns."""
