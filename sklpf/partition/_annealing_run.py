@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream
-from sklpf.partition._base import BOUND
 from sklpf.partition._diagnostics import (
     LOWER_BOUND,
     MOVES,
-    PLAIN_BOUND,
     ROUNDS,
     WEIGHTS,
     Diagnostic,
@@ -25,7 +23,7 @@ from sklpf.partition._diagnostics import (
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition._weights import move_diagnostics, weight_alarms, weight_diagnostics
-from sklpf.partition.checks._alarms import lower_bound, tol_alarms
+from sklpf.partition.checks._alarms import tol_alarms
 from sklpf.paths._capabilities import require_base
 from sklpf.programs._annealing import Arrivals, anneal_down, anneal_up
 from sklpf.programs._draws import draws_of
@@ -63,7 +61,6 @@ class AnnealingRun(Run):
         **WEIGHTS,
         "effective_sample_size_from_target": Diagnostic("… by the reverse chains", "high"),
         **LOWER_BOUND,
-        **PLAIN_BOUND,
         **MOVES,
         **ROUNDS,
     }
@@ -172,7 +169,6 @@ def anneal_both_ways(
             "ladder": plan.path.ladder,
             "base_log_partition": base_log_partition,
             "n_sweeps": plan.n_sweeps + n * n_moves + len(down) * (n_moves + n_settling),
-            "bound": lower_bound(plan.path, plan.key(BOUND)),
             "up": up.log_weights,
             "down": down,
         }

@@ -15,7 +15,7 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._annealing_run import anneal_both_ways
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import PLAIN_BOUND, Diagnostic
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._raise import RAISE, find_starts
 from sklpf.partition._result import PartitionResult
@@ -62,7 +62,6 @@ class BidirectionalRun(Run):
         "reverse_log_partition": Diagnostic("log Z by the reverse chains (nats)"),
         "gap": Diagnostic("gap between the bounds (nats)", "low"),
         "overlap": Diagnostic("overlap of the two directions (1: full)", "high"),
-        **PLAIN_BOUND,
         "forward_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
         "reverse_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
     }
@@ -135,7 +134,7 @@ class BDMC(PartitionEstimator):
         Levels K of the ladder: each chain makes K - 1 sweeps.
     starts : None, array-like of shape (n_starts, n_features) or state, default=None
         Where the reverse chains start, as in `RAISE`; each given row starts one chain.
-    ladder, transition, checkpoint, random_state, n_jobs, verbose
+    ladder, transition, checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -194,6 +193,7 @@ class BDMC(PartitionEstimator):
         ladder: str | ArrayLike = "linear",
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -204,6 +204,7 @@ class BDMC(PartitionEstimator):
         self.ladder = ladder
         self.transition = transition
         self.checkpoint = checkpoint
+        self.checks = checks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

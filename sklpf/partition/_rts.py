@@ -8,9 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import StrOptions
-from sklpf.partition._base import BOUND
 from sklpf.partition._continuous_run import ContinuousRun
 from sklpf.partition._options import PRIOR, log_prior_of
 from sklpf.partition._run import Run
@@ -24,7 +22,6 @@ from sklpf.partition._tempering_run import (
     at_target,
     largest_move,
 )
-from sklpf.partition.checks._alarms import lower_bound
 from sklpf.paths import Endpoints
 from sklpf.paths._capabilities import has, require_base
 from sklpf.programs._continuous import check_mass, temper_continuously
@@ -95,7 +92,7 @@ class RTS(SimulatedTempering):
         chains spend their time where they do on levels. Pilot and burn-in use the levels;
         production is one round, with a call from Python for each group and redraw. The path's base
         must draw points where the target has mass.
-    transition, checkpoint, random_state, n_jobs, verbose
+    transition, checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -202,6 +199,7 @@ class RTS(SimulatedTempering):
         continuous: bool = False,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -219,6 +217,7 @@ class RTS(SimulatedTempering):
         self.continuous = continuous
         self.transition = transition
         self.checkpoint = checkpoint
+        self.checks = checks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -291,7 +290,6 @@ class RTS(SimulatedTempering):
         path, transition, _, n_moves, _ = self._plan(path, seed, self.n_chains)
         setup = self._setup(path, transition, seed, checkpoint)
         log_prior = self._log_prior(path.ladder)
-        bound = lower_bound(path, stream_key(seed, BOUND))
         check_mass(setup)
         chains, curve, estimate, used, history, _ = self._initialise(setup, log_prior)
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
@@ -302,7 +300,6 @@ class RTS(SimulatedTempering):
             base_log_partition=base_log_partition,
             n_sweeps=n_moves + used * self.n_chains,
             history=history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves],
-            bound=bound,
             first=setup.first,
             log_pseudo_prior=log_prior - curve,
             **left._asdict(),

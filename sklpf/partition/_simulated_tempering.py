@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklpf._utils.progress import round_done
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import Interval
-from sklpf.partition._base import BOUND, WALLS, PartitionEstimator
+from sklpf.partition._base import WALLS, PartitionEstimator
 from sklpf.partition._options import ANNEALING, log_prior_of
 from sklpf.partition._run import Run
 from sklpf.partition._tempering_run import (
@@ -24,7 +24,6 @@ from sklpf.partition._tempering_run import (
     pool_rounds,
 )
 from sklpf.partition._walls import first_ratio
-from sklpf.partition.checks._alarms import lower_bound
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import Round
 from sklpf.programs._chains import Chains
@@ -100,7 +99,6 @@ class SimulatedTempering(PartitionEstimator):
         ) or (None, 0, ())
         setup = self._setup(path, transition, seed, checkpoint, ratio)
         log_prior = self._log_prior(path.ladder)
-        bound = lower_bound(path, stream_key(seed, BOUND))
         start = self._initialise(setup, log_prior)
         rounds, previous, n_sweeps, history = self._produce(setup, log_prior, start)
         n_before = n_moves + n_draws
@@ -109,8 +107,7 @@ class SimulatedTempering(PartitionEstimator):
             "base_log_partition": base_log_partition,
             "n_sweeps": n_before + n_sweeps * self.n_chains,
             "history": history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_before],
-            "bound": bound,
-            "known": alarms,
+            "earlier_alarms": alarms,
             "first_ratio": ratio,
             "draws": rounds[-1].draws,
             "rounds": rounds,

@@ -16,13 +16,13 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf.partition._base import BOUND, PartitionEstimator
-from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, PLAIN_BOUND, Diagnostic
+from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, Diagnostic
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition._weights import move_diagnostics
-from sklpf.partition.checks._alarms import lower_bound, modes_alarms
+from sklpf.partition.checks._alarms import modes_alarms
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import Draws
@@ -82,7 +82,6 @@ class PopulationRun(Run):
         "effective_families_from_target": Diagnostic("… by the reverse chains", "high"),
         "between_populations": Diagnostic("share of the variance between populations", "low"),
         **LOWER_BOUND,
-        **PLAIN_BOUND,
         **MOVES,
         "log_partition_by_population": Diagnostic(dimensions=_POPULATION, per_chain=True),
         "effective_sizes": Diagnostic(dimensions=("population", "level"), per_chain=True),
@@ -181,7 +180,7 @@ class SMC(PartitionEstimator):
         move P - 1 times. All states that they visit are the particles of that level.
     chain_length : int, default=10
         P of "waste-free", at least 2: it must divide n_particles into at least 2 chains.
-    transition, checkpoint, random_state, n_jobs, verbose
+    transition, checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -262,6 +261,7 @@ class SMC(PartitionEstimator):
         chain_length: int = 10,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -275,6 +275,7 @@ class SMC(PartitionEstimator):
         self.chain_length = chain_length
         self.transition = transition
         self.checkpoint = checkpoint
+        self.checks = checks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -326,7 +327,6 @@ class SMC(PartitionEstimator):
         chain_length = self._chain_length()
         checkpoint = self._checkpoint(path, seed)
         plan = self._plan(path, seed, self.n_particles)
-        bound = lower_bound(plan.path, stream_key(seed, BOUND))
         size = self.n_populations, self.n_particles, self.resample_at
         how = self.n_jobs, checkpoint, chain_length
         populations = climb(plan.path, plan.transition, *size, stream_key(seed, _MAIN), *how)
@@ -346,7 +346,6 @@ class SMC(PartitionEstimator):
             log_weights=log_weights,
             summaries=np.array([target_summaries(path, population) for population in populations]),
             down=np.empty((0, len(plan.path.ladder) - 1)),
-            bound=bound,
             acceptance=None if np.isnan(rates).any() else rates,
             pilot=plan.transition.pilot,
             n_sweeps=plan.n_sweeps + n_moves + anew,

@@ -18,7 +18,6 @@ from sklpf.partition._diagnostics import (
     CURVE,
     LEVEL,
     PAIR,
-    PLAIN_BOUND,
     ROUNDS,
     Diagnostic,
 )
@@ -65,7 +64,6 @@ TEMPERING = {
     "overlap": Diagnostic("overlap of neighbouring levels, lowest (1: full)", "high", PAIR),
     "mbar_log_partition": Diagnostic("log Z_target - log Z_base by MBAR (nats)"),
     "bar_log_partition": Diagnostic("log Z_target - log Z_base by BAR (nats)"),
-    **PLAIN_BOUND,
     "crossed": Diagnostic("share of chains that crossed the ladder, by group", "", ("group",)),
     "n_rounds": Diagnostic("rounds of production"),
     "shares": Diagnostic(dimensions=LEVEL),
