@@ -15,6 +15,7 @@ import matplotlib.pyplot as plt
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.ext import autosummary
+from sphinx_gallery.sorting import ExampleTitleSortKey
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -77,6 +78,18 @@ def visit_math_block(self, node):
 # API reference: what a class has from this package; scikit-learn documents the
 # rest
 autosummary_generate = True
+# methods of scikit-learn's own that all estimators have
+autosummary_context = {
+    "left_out": {
+        "__init__",
+        "get_metadata_routing",
+        "get_params",
+        "set_callbacks",
+        "set_output",
+        "set_params",
+    }
+}
+toc_object_entries_show_parents = "hide"
 autosummary.WELL_KNOWN_ABBREVIATIONS += (
     "eq.",
     "eqs.",
@@ -118,6 +131,14 @@ def warnings_are_errors(gallery_conf, file, when):
         warnings.simplefilter("error")
 
 
+class SizesFirst(ExampleTitleSortKey):
+    """By title, but the example of the README before all others."""
+
+    def __call__(self, filename):
+        is_first = filename == "plot_digits_selection.py"
+        return "" if is_first else super().__call__(filename)
+
+
 os.environ.setdefault("MPLBACKEND", "Agg")
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
@@ -132,7 +153,7 @@ sphinx_gallery_conf = {
         "../examples/training",
         "../examples/estimators",
     ],
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": SizesFirst,
     "backreferences_dir": "auto_examples/backreferences",
     "doc_module": ("sklpf",),
     "reference_url": {"sklpf": None},
@@ -189,24 +210,25 @@ def add_fragments(app, docname, source):
     source[0] = source[0].replace(start, "\n\n".join([start, *parts]) + "\n")
 
 
+TASKS = "models", "estimators", "densities", "interop", "displays"
+
+
 def list_public_names(app, docname, source):
-    """Put one table of all names in the reference into its index."""
+    """Put the names that users need into the reference's index, by task."""
     if docname != "api/index":
         return
-    names = set()
-    for page in (ROOT / "doc" / "api").glob("*.md"):
-        for section in page.read_text(encoding="utf-8").split(
-            ".. currentmodule:: "
-        )[1:]:
+    parts = []
+    for page in TASKS:
+        text = (ROOT / "doc" / "api" / f"{page}.md").read_text(encoding="utf-8")
+        title = re.match(r"# (.*)", text).group(1)
+        parts.append(f"## [{title}]({page}.md)")
+        parts += ["```{eval-rst}", ".. autosummary::", "   :nosignatures:", ""]
+        for section in text.split(".. currentmodule:: ")[1:]:
             module = section.split("\n", 1)[0]
-            names |= {
-                f"{module}.{name}"
-                for name in re.findall(r"^ {3}(\w+)$", section, re.M)
-            }
-    rows = sorted(names, key=lambda name: name.rpartition(".")[2].lower())
-    table = ["```{eval-rst}", ".. autosummary::", "   :nosignatures:", ""]
-    table += [f"   ~{name}" for name in rows] + ["```"]
-    source[0] = source[0].replace("<!-- table -->", "\n".join(table))
+            names = re.findall(r"^ {3}(\w+)$", section, re.M)
+            parts += [f"   ~{module}.{name}" for name in names]
+        parts.append("```")
+    source[0] = source[0].replace("<!-- tables -->", "\n".join(parts))
 
 
 def setup(app):
