@@ -172,9 +172,10 @@ figure.savefig("plot_factorial_shapes.png", dpi=110)
 # ELBO's optimum, and noisy.
 
 # sphinx_gallery_thumbnail_number = 2
+colors = plt.colormaps["viridis"](np.linspace(0, 0.9, len(methods)))
 for shapes in truths:
-    figure, axis = plt.subplots(figsize=(5, 3.6), layout="constrained")
-    for i, name in enumerate(methods):
+    figure, axis = plt.subplots(figsize=(6, 3.6), layout="constrained")
+    for name, color in zip(methods, colors):
         for j, model in enumerate(
             results[shapes, name][:: max(1, n_restarts // 5)]
         ):
@@ -182,11 +183,11 @@ for shapes in truths:
             axis.plot(
                 1 + np.arange(model.n_iter_),
                 model.elbo_curve_ / n_rows,
-                color=f"C{i}",
+                color=color,
                 lw=0.8,
                 label=label,
             )
     axis.set(xscale="log", ylim=(-80, 15), xlabel="sweep", title=shapes)
     axis.set_ylabel("ELBO at T = 1, nats a row")
-    axis.legend()
+    figure.legend(loc="outside right upper")
     figure.savefig(f"factorial_shapes_elbo_{shapes}.png", dpi=110)

@@ -171,18 +171,25 @@ for (corpus, method), values in results.items():
 # The pictures
 # ------------
 
+colors = plt.colormaps["viridis"](np.linspace(0, 0.9, len(methods)))
+strokes = ["-", "--", "-.", ":"] * 2
+looks = {
+    method: {"color": color, "linestyle": stroke}
+    for method, color, stroke in zip(methods, colors, strokes)
+}
 for corpus in corpora:
-    _, left = plt.subplots(figsize=(5, 3.6), layout="constrained")
-    _, right = plt.subplots(figsize=(5, 3.6), layout="constrained")
+    _, left = plt.subplots(figsize=(6, 3.6), layout="constrained")
+    _, right = plt.subplots(figsize=(6, 3.6), layout="constrained")
     seen = np.arange(1, n_points + 1) / n_points * n_passes
     for method in methods:
         values = results[corpus, method]
-        left.plot(seen, values.mean(axis=0), label=method)
+        left.plot(seen, values.mean(axis=0), label=method, **looks[method])
         curve = temperatures[corpus, method]
         right.plot(
             np.arange(1, len(curve) + 1) / len(curve) * n_passes,
             curve,
             label=method,
+            **looks[method],
         )
     left.set(
         title=corpus,
@@ -197,5 +204,9 @@ for corpus in corpora:
         xlabel="passes over the documents", ylabel="temperature", yscale="log"
     )
     for axis, name in ((left, "likelihood"), (right, "temperature")):
-        axis.legend(fontsize="small")
+        axis.figure.legend(
+            *axis.get_legend_handles_labels(),
+            loc="outside right upper",
+            fontsize="small",
+        )
         axis.figure.savefig(f"lda_tempering_{corpus}_{name}.png", dpi=110)
