@@ -38,6 +38,7 @@ extensions = [
 exclude_patterns = [
     "_build",
     "changes",
+    "paper",
     "auto_examples/**/*.md5",
     "auto_examples/**/*.ipynb",
     "sg_execution_times.rst",
