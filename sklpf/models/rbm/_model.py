@@ -171,7 +171,7 @@ class BernoulliRBM(
     >>> X = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1]])
     >>> rbm = BernoulliRBM(n_components=2, random_state=0).fit(X)
     >>> round(rbm.score(X), 2)
-    -2.33
+    -2.03
     """
 
     _parameter_constraints = {
