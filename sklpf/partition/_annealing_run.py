@@ -25,15 +25,19 @@ from sklpf.partition._run import Run
 from sklpf.partition._weights import move_diagnostics, weight_alarms, weight_diagnostics
 from sklpf.partition.checks._alarms import tol_alarms
 from sklpf.paths._capabilities import require_base
-from sklpf.programs._annealing import Arrivals, anneal_down, anneal_up
+from sklpf.programs._annealing import (
+    FEWEST_BACK,
+    SETTLING,
+    Arrivals,
+    anneal_down,
+    anneal_up,
+)
 from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import Plan, check_alive
 from sklpf.reweighting import mean_weight, seen_from_target
 from sklpf.sampling._elementary import systematic
 
 _MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
-_FEWEST_BACK = 10  # reverse chains, or a quarter of all
-_SETTLING = 100  # sweeps at the target before they begin
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -127,7 +131,7 @@ def annealing_runs(
 
     runs = []
     stages = (_MAIN,), (_CHECK,)
-    for plan, up, fields in anneal_both_ways(estimator, paths, n, seeds, stages, ends, _SETTLING):
+    for plan, up, fields in anneal_both_ways(estimator, paths, n, seeds, stages, ends, SETTLING):
         draws = None
         if estimator._keeps_draws:
             draws = draws_of(plan.path, up.state, up.log_weights, np.arange(n))
@@ -184,4 +188,4 @@ def _going_back(log_weights, key):
     check_alive(log_weights)
     n_chains = len(log_weights)
     uniform = Stream(key).aside("starts").generator().random()
-    return systematic(log_weights, min(n_chains, max(_FEWEST_BACK, n_chains // 4)), uniform)
+    return systematic(log_weights, min(n_chains, max(FEWEST_BACK, n_chains // 4)), uniform)

@@ -19,10 +19,10 @@ from sklpf.partition._base import TUNE, PartitionEstimator
 from sklpf.partition._exchange_run import (
     MOST_SHIFTED,
     ExchangeRun,
-    at_target,
     cut_off,
     differences,
     pair_ratios,
+    value_and_error,
 )
 from sklpf.partition._options import SAMPLING
 from sklpf.partition.checks._beside import lower_bound
@@ -265,7 +265,7 @@ class ParallelTempering(PartitionEstimator):
                 lengths = [*lengths, n_scans]
                 repeated = True
             if i + 1 < len(lengths):
-                value = at_target(run)
+                value = value_and_error(run)
                 history = with_round(history, *value, n_sweeps)
                 n_left = n_ladders * len(path.ladder) * sum(lengths[i + 1 :])
                 round_done(f"round {i + 1} of {len(lengths)}", *value, n_sweeps, n_left)
