@@ -89,14 +89,14 @@ def _mending(dispatcher):
     return dispatcher
 
 
-def inlined(function):
+def inlined(function, /, **options):
     """Compile a function into the kernels that call it; Python that calls it gets it uncompiled.
 
     numba would compile a wrapper for calls from Python, and keep the function on disk once more.
     Its code is always copied: a call would count references to arrays, and in the process that
     compiles it would run other machine code than in later ones, with other last bits.
     """
-    return register_jitable(**OPTIONS, forceinline=True)(function)
+    return register_jitable(**(OPTIONS | options), forceinline=True)(function)
 
 
 @functools.cache

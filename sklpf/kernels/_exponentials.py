@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from sklpf.kernels._compile import SUMS, inlined, njit
+from sklpf.kernels._compile import SUMS, inlined
 from sklpf.kernels._vectors import bits_to_float32, bits_to_float64, float64_to_bits
 
 _FACTORS = 512  # of 1 to 2, whose product is no overflow
@@ -79,7 +79,7 @@ def log64(x):
     return exponent * 0.6931471805599453 + (2.0 * s + s * t * p)
 
 
-@functools.partial(njit, **SUMS)
+@functools.partial(inlined, **SUMS)
 def softplus_sum(x, scale):
     """Sum over j of log(1 + e^(s x_j)) = s max(x_j, 0) + log(1 + e^(-s |x_j|)), with s the scale,
     at least 0, in float64; a product of many factors needs one logarithm.

@@ -26,9 +26,13 @@ BOUND_GROUPS = 10
 
 
 class EnumerablePath(KernelPath):
-    """A path of n binary units, whose 2^n states can be enumerated."""
+    """A path of binary units, of which `log2_states` are enumerated, some in each block: a subclass
+    defines ``enumerate_block(block, level)``, log weights of the states of one block in nats.
+    """
 
     _estimator_of_many: type[PartitionEstimator] = ParallelTempering
+
+    enumerate_block: Callable[[int, int], Array]
 
     @property
     def log2_states(self) -> int:
@@ -54,10 +58,6 @@ class EnumerablePath(KernelPath):
             Not fitted.
         """
         return Exact() if self.log2_states <= MAX_EXACT else self._estimator_of_many()
-
-    def enumerate_block(self, block: int, level: int) -> Array:
-        """Return the log weights at `level` of the states of one block, in nats."""
-        raise NotImplementedError
 
 
 class UnitsPath(EnumerablePath):

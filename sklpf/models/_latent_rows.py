@@ -57,7 +57,7 @@ class LatentRowsPath(CompiledPrograms, PointsPath):
         return row
 
     def _at_row(self) -> None:
-        raise NotImplementedError(f"{type(self).__name__} must define _at_row()")
+        """Compute what all chains of a row share, of a path whose X is that row."""
 
     def simulate(self, n: int, rng: np.random.Generator) -> Array:
         """Return n rows drawn from the model, shape (n, n_features)."""

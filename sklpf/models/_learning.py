@@ -15,6 +15,7 @@ from numpy.random import RandomState
 from sklearn.utils import check_random_state
 
 from sklpf._utils.parallel import one_blas_thread
+from sklpf._utils.sklearn import Parameters
 from sklpf.models._validation import check_fitted
 from sklpf.training._loop import check_not_diverged
 
@@ -98,13 +99,20 @@ def same_values(first: Iterable[Any], second: Iterable[Any]) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-class StreamMixin:
+class StreamMixin(Parameters):
     """A model with `random_state` and `learning_rate_schedule` that learns minibatch by
     minibatch.
     """
 
     random_state: Any
     learning_rate_schedule: str
+    batch_size: int
+    n_chains: int | None
+
+    @property
+    def _n_chains(self) -> int:
+        """Number of persistent chains."""
+        return self.batch_size if self.n_chains is None else self.n_chains
 
     def _stream_of_numbers(self) -> RandomState:
         """The generator that goes on from call to call of `partial_fit` and `gibbs`."""
@@ -112,11 +120,16 @@ class StreamMixin:
             self.random_state_ = check_random_state(self.random_state)
         return self.random_state_
 
-    def _check_learns_streams(self) -> None:
-        """Raise ValueError if a parameter asks for what has passes."""
+    def _begins_stream(self) -> bool:
+        """Whether a call of `partial_fit` is the first; ValueError if it can't be made."""
+        self._validate_params()
         if self.learning_rate_schedule == "linear":
             raise ValueError(
                 "partial_fit does not know after how many updates a linear schedule should arrive"
                 ' at 0: set learning_rate_schedule="constant" and lower learning_rate between the'
                 " calls, or call fit"
             )
+        first = not hasattr(self, "components_")
+        if not first:
+            check_goes_on(self)
+        return first

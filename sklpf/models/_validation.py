@@ -173,25 +173,21 @@ def check_vector(values, n: int, name: str, default: float | None = None) -> Arr
 
 def check_indices(X) -> None:
     """Raise ValueError if the indices of a sparse matrix don't fit its shape."""
-    if not sp.issparse(X) or X.ndim != 2:
+    if not sp.issparse(X) or X.format not in ("csr", "csc", "coo") or X.ndim != 2:
         return
-    if X.format in ("csr", "csc"):
-        n_major, n_minor = X.shape if X.format == "csr" else X.shape[::-1]
-        edges = X.indptr
-        whole = (
-            len(edges) == n_major + 1
-            and edges[0] == 0
-            and edges[-1] == len(X.indices) == len(X.data)
-        )
-        whole = whole and np.all(edges[1:] >= edges[:-1]) and _within(X.indices, n_minor)
-    elif X.format == "coo":
-        whole = _within(X.row, X.shape[0]) and _within(X.col, X.shape[1])
-    else:
-        return
-    if not whole:
-        raise ValueError(
-            f"X is a sparse matrix whose indices do not fit its shape {X.shape}; build it anew"
-        )
+    try:
+        if X.format == "coo":
+            sp.coo_matrix((X.data, (X.row, X.col)), shape=X.shape)
+            return
+        checked = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+        checked.check_format()
+        if len(checked.indices) == len(X.indices):
+            return
+    except ValueError:
+        pass
+    raise ValueError(
+        f"X is a sparse matrix whose indices do not fit its shape {X.shape}; build it anew"
+    )
 
 
 def rows_without(X: sp.csr_matrix, entries: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -212,7 +208,3 @@ def _first_entry(rows):
         ):
             entry = entry[0]
     return entry
-
-
-def _within(indices, n: int) -> bool:
-    return len(indices) == 0 or (indices.min() >= 0 and indices.max() < n)

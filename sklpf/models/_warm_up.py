@@ -67,6 +67,12 @@ def warm_up() -> None:
     )
 
 
+def _run(path, *others: PartitionEstimator) -> None:
+    """Fit the samplers, and other estimators, to a path or a model."""
+    for estimator in (*others, *_SAMPLERS):
+        estimator.fit(path)
+
+
 def _train_and_score_rbm(dtype) -> None:
     X = np.eye(4, 6, dtype=dtype)
     rbm = BernoulliRBM(3, batch_size=2, n_iter=1, random_state=0).fit(X)
@@ -74,8 +80,7 @@ def _train_and_score_rbm(dtype) -> None:
     rbm.pseudo_log_likelihood(X)
     rbm.pseudo_log_likelihood(X / 2)
     for weights in ("marginal", "joint"):
-        for estimator in (Exact(), *_SAMPLERS):
-            estimator.fit(rbm.path(weights=weights))
+        _run(rbm.path(weights=weights), Exact())
     ParallelTempering(2, 3, 32, random_state=0).fit(rbm._ratio_path(rbm))
 
 
@@ -84,31 +89,28 @@ def _train_and_score_topics(dtype) -> None:
     for method in ("batch", "online"):
         for tempering in (None, "annealed", "global", "local"):
             lda = LatentDirichletAllocation(
-                2, tempering=tempering, max_iter=2, evaluate_every=1, random_state=0
+                2,
+                learning_method=method,
+                tempering=tempering,
+                learn_doc_topic_prior=method == "online",
+                max_iter=2,
+                evaluate_every=1,
+                random_state=0,
             )
-            lda.set_params(learning_method=method, learn_doc_topic_prior=method == "online").fit(
-                X
-            ).transform(X)
+            lda.fit_transform(X)
     gibbs = LatentDirichletAllocation(2, learning_method="gibbs", max_iter=1, random_state=0)
     gibbs.set_params(learn_doc_topic_prior=True, learn_topic_word_prior=True).fit(X)
     lda.completion_score(X)
-    for estimator in (Exact(), LeftToRight(2, 2, 1, random_state=0), *_SAMPLERS):
-        estimator.fit(lda.path(X))
+    _run(lda.path(X), Exact(), LeftToRight(2, 2, 1, random_state=0))
 
 
 def _score_energies() -> None:
     boltzmann = BoltzmannMachine.from_parameters(np.ones((3, 3)) - np.eye(3))
-    for estimator in (Exact(), *_SAMPLERS):
-        estimator.fit(boltzmann)
-    gaussian = GaussianRBM.from_parameters(np.eye(2, 3), np.zeros(3), np.zeros(2), np.ones(3))
-    for estimator in _SAMPLERS:
-        estimator.fit(gaussian)
+    _run(boltzmann, Exact())
+    _run(GaussianRBM.from_parameters(np.eye(2, 3), np.zeros(3), np.zeros(2), np.ones(3)))
     for exponents in (None, [2.0, 2.0, 2.0]):
-        product = ProductOfExperts.from_parameters(np.eye(3, 2) + 0.5, exponents)
-        for estimator in _SAMPLERS:
-            estimator.fit(product)
-    for estimator in _SAMPLERS:
-        estimator.fit(MeanCovarianceRBM.from_parameters(np.eye(3, 2), np.eye(3), np.eye(3, 2)))
+        _run(ProductOfExperts.from_parameters(np.eye(3, 2) + 0.5, exponents))
+    _run(MeanCovarianceRBM.from_parameters(np.eye(3, 2), np.eye(3), np.eye(3, 2)))
 
 
 def _train_and_score_mixture(dtype) -> None:
@@ -118,8 +120,7 @@ def _train_and_score_mixture(dtype) -> None:
             2, tempering=tempering, n_tempered=3, max_iter=2, random_state=0
         ).fit(X)
     mixture.transform(X)
-    for estimator in (Exact(), *_SAMPLERS):
-        estimator.fit(mixture.path(X))
+    _run(mixture.path(X), Exact())
 
 
 def _train_and_score_generative() -> None:

@@ -109,13 +109,12 @@ def test_an_interruption_that_llvm_loses_is_one(tmp_path, monkeypatch):
 
 RUN = """
 import numpy as np
-from sklpf.models.rbm import _path_kernels as kernels
-from sklpf._utils.random import Keys, FIRST
+from sklpf.models.rbm import _free_energy_kernels as kernels
 import sklpf, sys
 assert sklpf.__file__.startswith(sys.argv[1])
-field = np.array([100.0, -3.0], dtype=np.float32)
-value = kernels._marginal_derivatives(field, 2, 1.0)[0]
-print(float(value), sum(kernels._marginal_derivatives.stats.cache_hits.values()))
+out = np.empty(1)
+kernels.softplus_sums(np.array([[100.0, -3.0]]), out)
+print(out[0], sum(kernels.softplus_sums.stats.cache_hits.values()))
 """
 
 
@@ -126,19 +125,24 @@ def package(tmp_path):
     return tmp_path / "sklpf"
 
 
-def run(package):
-    """What a fresh process computes with that copy, and how many kernels it found compiled."""
+def output(package, code):
+    """What code prints in a fresh process with that copy."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(package.parent),
         "NUMBA_CACHE_DIR": str(package.parent / "cache"),
     }
-    command = [sys.executable, "-c", RUN, str(package)]
+    command = [sys.executable, "-c", code, str(package)]
     result = subprocess.run(
         command, capture_output=True, text=True, timeout=300, env=environment, cwd=package.parent
     )
     assert result.returncode == 0, result.stderr
-    value, hits = result.stdout.split()
+    return result.stdout
+
+
+def run(package):
+    """What a fresh process computes with that copy, and how many kernels it found compiled."""
+    value, hits = output(package, RUN).split()
     return float(value), int(hits)
 
 
@@ -147,11 +151,11 @@ def test_a_change_of_a_shared_kernel_is_seen(package):
     first, hits = run(package)
     assert hits == 0
     assert run(package) == (first, 1)  # kept
-    users = package / "models" / "rbm" / "_path_kernels.py"
+    users = package / "models" / "rbm" / "_free_energy_kernels.py"
     shared = package / "kernels" / "_exponentials.py"
     before, content = users.stat(), shared.read_text(encoding="utf-8")
     times = shared.stat().st_atime_ns, shared.stat().st_mtime_ns
-    edited = content.replace("np.float32(1.0)\n    return", "np.float32(2.0)\n    return", 1)
+    edited = content.replace("+ 1.0\n    return", "+ 2.0\n    return", 1)
     assert len(edited) == len(content)
     assert edited != content
     shared.write_text(edited, encoding="utf-8")
@@ -166,3 +170,18 @@ def test_a_change_of_a_shared_kernel_is_seen(package):
     shared.write_text(content, encoding="utf-8")
     shutil.rmtree(package / "kernels" / "__pycache__", ignore_errors=True)
     assert run(package) == (first, 1)  # the first version's machine code is still there
+
+
+FIT = """
+import numpy as np
+import sklpf
+rng = np.random.default_rng(0)
+X = rng.normal(size=(200, 4)) + 4 * rng.integers(2, size=(200, 1))
+model = sklpf.MeanCovarianceRBM(max_iter=3, tol=None, random_state=0).fit(X)
+print(model.factors_.tobytes().hex())
+"""
+
+
+@pytest.mark.large
+def test_the_process_that_compiles_gives_the_bits_of_later_ones(package):
+    assert output(package, FIT) == output(package, FIT)

@@ -88,9 +88,6 @@ class BilinearPath(LatentRowsPath):
         super().__init__(X, ladder)
         self.log_norm = -self.n_features * (np.log(self.noise_std) + _LOG_TAU / 2)
 
-    def _at_row(self):
-        pass  # all that chains share is the row itself
-
     def _prior(self, n, rng):
         shapes = (n, self.n_content), (n, self.n_dimensions - self.n_content)
         return np.concatenate(

@@ -140,7 +140,7 @@ class Trainer:
         self.averaged = self.current
         self.shown = self.current  # by the model, whose user may replace them
         self.average = RunningAverage(model.average)
-        units = self.rng.random((_n_chains(model), len(self.current.components))) < 0.5
+        units = self.rng.random((model._n_chains, len(self.current.components))) < 0.5
         self.h = units.astype(np.float64)
         self.n_updates = np.inf
         if model.learning_rate_schedule == "linear":
@@ -154,7 +154,7 @@ class Trainer:
         """
         self._configure(model)
         self.average = RunningAverage(model.average, self.average.n_rows, self.average.n_averaged)
-        self.h = np.resize(self.h, (_n_chains(model), self.h.shape[1]))
+        self.h = np.resize(self.h, (model._n_chains, self.h.shape[1]))
         if not same_values(self.shown, model._parameters):
             self.current = self._start(None, model._parameters)
             self.averaged = self.current
@@ -225,10 +225,6 @@ class Trainer:
         if share > 0:
             ends = zip(self.averaged, self.current)
             self.averaged = Parameters(*(a + share * (b - a) for a, b in ends))
-
-
-def _n_chains(model) -> int:
-    return model.batch_size if model.n_chains is None else model.n_chains
 
 
 def gradient(parameters: Parameters, v) -> tuple[Array, Array, Array, Array]:

@@ -20,7 +20,6 @@ from sklpf._utils.warnings import warn
 from sklpf.models._learning import (
     StreamMixin,
     all_or_nothing,
-    check_goes_on,
     drawing_all_or_nothing,
 )
 from sklpf.models._validation import check_fitted, check_parameter, check_vector, validate_data
@@ -240,11 +239,7 @@ class GaussianRBM(
         ValueError
             If training diverges, or with a linear schedule; the model then stays as it was before.
         """
-        self._validate_params()
-        self._check_learns_streams()
-        first = not hasattr(self, "components_")
-        if not first:
-            check_goes_on(self)
+        first = self._begins_stream()
         X = validate_data(self, X, dtype=np.float64, reset=first)
         if "_training" in vars(self):
             trainer = self._training

@@ -73,7 +73,7 @@ def _draw_visible(model, pull, betas, noise, u):
             u[c, i] = mean + noise[c, i] / math.sqrt(precision)
 
 
-@functools.partial(njit, **SUMS)
+@functools.partial(inlined, **SUMS)
 def _squares(u, mean, precision):
     """|u|² and the sum of precision (u - mean)²."""
     own = 0.0

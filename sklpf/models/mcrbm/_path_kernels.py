@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf.kernels import SUMS, exp64, implements, njit
+from sklpf.kernels import SUMS, exp64, implements, inlined
 from sklpf.kernels._densities import evaluate_density
 
 _AT_ONCE = 512  # factors of 1 to 2 whose product is no overflow
@@ -33,7 +33,7 @@ class PackedMixture(NamedTuple):
     log_norms: np.ndarray  # (S,)
 
 
-@functools.partial(njit, forceinline=True, **SUMS)
+@functools.partial(inlined, **SUMS)
 def _switch(inputs):
     """The sum of softplus(inputs); replaces these by their sigmoids.
 
@@ -53,7 +53,7 @@ def _switch(inputs):
     return total
 
 
-@implements(evaluate_density, PackedUnits, **SUMS)
+@implements(evaluate_density, PackedUnits, forceinline=True, **SUMS)
 def _units(units, position, log_density, slope):
     n, d = position.shape
     n_factors, n_covariance = units.pooling.shape
@@ -100,7 +100,7 @@ def _units(units, position, log_density, slope):
         log_density[c] -= 0.5 * precision * off
 
 
-@implements(evaluate_density, PackedMixture, **SUMS)
+@implements(evaluate_density, PackedMixture, forceinline=True, **SUMS)
 def _mixture(base, position, log_density, slope):
     n, d = position.shape
     n_parts = base.precisions.shape[0]

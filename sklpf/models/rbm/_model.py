@@ -29,7 +29,6 @@ from sklpf._utils.warnings import warn
 from sklpf.models._learning import (
     StreamMixin,
     all_or_nothing,
-    check_goes_on,
     drawing_all_or_nothing,
 )
 from sklpf.models._validation import (
@@ -299,13 +298,9 @@ class BernoulliRBM(
             If training diverges, or with `early_stopping` or a linear schedule; the model then
             stays as it was before.
         """
-        self._validate_params()
+        first = self._begins_stream()
         if self.early_stopping:
             raise ValueError("partial_fit has no passes: set early_stopping=False, or call fit")
-        self._check_learns_streams()
-        first = not hasattr(self, "components_")
-        if not first:
-            check_goes_on(self)
         X = self._training_rows(X, reset=first)
         rng = self._stream_of_numbers()
         if first:
@@ -529,8 +524,7 @@ class BernoulliRBM(
         self.components_ = components
         self.intercept_visible_ = intercept_visible
         self.intercept_hidden_ = intercept_hidden
-        n_chains = self.batch_size if self.n_chains is None else self.n_chains
-        self.h_samples_ = np.zeros((n_chains, n_components), dtype=components.dtype)
+        self.h_samples_ = np.zeros((self._n_chains, n_components), dtype=components.dtype)
         self._n_features_out = n_components
         self._n_seen = 0
         self._visible_sum = np.zeros(n_features)

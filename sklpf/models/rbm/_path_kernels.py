@@ -18,7 +18,7 @@ import numpy as np
 
 from sklpf._utils import random as _random
 from sklpf.kernels import (
-    OPTIONS,
+    SUMS,
     add_rows,
     exp32,
     implements,
@@ -36,9 +36,6 @@ _HIDDEN = np.int64(_random.FIRST)
 _VISIBLE = np.int64(_random.SECOND)
 _PART = np.int64(_random.ACCEPT)
 _REFRESH = 256
-_reordered = functools.partial(
-    njit, fastmath={*OPTIONS["fastmath"], "reassoc"}
-)  # sums that vectorise
 _LOG2 = math.log(2.0)
 
 
@@ -339,7 +336,7 @@ def _log_f_ladder(weights, h, field, c, ladder, scratch, out):
             out[k] += math.log(even * odd)
 
 
-@_reordered
+@functools.partial(inlined, **SUMS)
 def _marginal_derivatives(field, n, beta):
     """Sums over hidden units of d/dbeta log(1 + e^(beta g)) = g sigma(beta g) and of g^2 sigma (1 -
     sigma).

@@ -71,7 +71,7 @@ def _blend(ends, beta, n, out):
         out[j] = low * ends[j] + high * ends[n + j]
 
 
-@functools.partial(njit, fastmath=SUMS["fastmath"])
+@functools.partial(inlined, **SUMS)
 def _softplus_sum(ends, beta, n, work):
     """Sum over j of log(1 + e^x_j), x = (1 - beta) ends[:n] + beta ends[n:]."""
     _blend(ends, beta, n, work)

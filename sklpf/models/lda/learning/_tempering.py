@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.polynomial import chebyshev
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
@@ -119,7 +120,7 @@ class DocumentTempering(Tempering):
         self.n_sweeps = n_sweeps
         self.inverse = float(np.mean(1 / temperatures))
         self._nodes = nodes(float(temperatures[-1]))
-        self._matrix = interpolation(self._nodes, temperatures)
+        self._matrix = interpolation(temperatures)
         self._age = 0
         self._log_sums = None
 
@@ -301,23 +302,18 @@ def _log_documents(corpus, tokens):
 # ---- in between
 def nodes(highest: float) -> Array:
     """Temperatures from 1 to `highest` at the Chebyshev points of log T, ends included."""
-    x = (1 - np.cos(np.pi * np.arange(_NODES) / (_NODES - 1))) / 2
-    return np.exp(np.log(highest) * x)
+    return highest ** ((chebyshev.chebpts2(_NODES) + 1) / 2)
 
 
-def interpolation(temperatures: NDArray, at: NDArray) -> Array:
-    """Matrix (len(at), len(temperatures)) from values at `nodes` to values at `at`: the polynomial
-    in log T.
+def interpolation(at: Array) -> NDArray:
+    """Matrix (len(at), _NODES) from values at `nodes` to values at temperatures that rise to the
+    same: the polynomial in log T.
     """
-    weights = np.where(np.arange(len(temperatures)) % 2, -1.0, 1.0)
-    weights[[0, -1]] /= 2
-    distance = np.log(at)[:, None] - np.log(temperatures)
-    exact = np.abs(distance) < 1e-13
-    terms = weights / np.where(exact, 1.0, distance)
-    matrix = terms / terms.sum(axis=1, keepdims=True)
-    hit = exact.any(axis=1)
-    matrix[hit] = exact[hit]
-    return matrix
+    x = 2 * np.log(at) / np.log(at[-1]) - 1
+    points = chebyshev.chebpts2(_NODES)
+    return np.linalg.solve(
+        chebyshev.chebvander(points, _NODES - 1).T, chebyshev.chebvander(x, _NODES - 1).T
+    ).T
 
 
 def corpus_log_partition(
@@ -325,6 +321,5 @@ def corpus_log_partition(
 ) -> Array:
     """`log_partition` at many temperatures from 1 to the last, interpolated."""
     few = nodes(float(temperatures[-1]))
-    return interpolation(few, temperatures) @ log_partition(
-        few, corpus, marginal=marginal, random_state=seed
-    )
+    values = log_partition(few, corpus, marginal=marginal, random_state=seed)
+    return interpolation(temperatures) @ values

@@ -103,8 +103,7 @@ class Trainer:
         # without averages nothing is written to their layouts
         self.averaged = Layouts.of(shown) if model.average else self.weights
         self.average = RunningAverage(model.average, kept.n_rows, kept.n_averaged)
-        n_chains = model.batch_size if model.n_chains is None else model.n_chains
-        chains = np.resize(model.h_samples_ != 0, (n_chains, model.h_samples_.shape[1]))
+        chains = np.resize(model.h_samples_ != 0, (model._n_chains, model.h_samples_.shape[1]))
         self.h = np.array(chains, dtype=np.uint8, order="C")
         self.X = X
         self.batch_size = min(int(batch_size), X.shape[0])
