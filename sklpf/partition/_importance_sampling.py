@@ -11,7 +11,7 @@ import numpy as np
 
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
-from sklpf.partition._annealing_run import AnnealingRun, annealing_runs
+from sklpf.partition._ais import AnnealingRun, annealing_runs
 from sklpf.partition._base import TUNE, PartitionEstimator
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._proposal import base_draws, proposing
