@@ -27,8 +27,12 @@ from sklpf.partition._diagnostics import (
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition._weights import move_diagnostics, weight_alarms, weight_diagnostics
-from sklpf.partition.checks._alarms import tol_alarms
+from sklpf.partition.checks._alarms import (
+    move_diagnostics,
+    tol_alarms,
+    weight_alarms,
+    weight_diagnostics,
+)
 from sklpf.paths._capabilities import require_base
 from sklpf.programs._annealing import (
     FEWEST_BACK,

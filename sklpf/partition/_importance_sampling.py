@@ -16,7 +16,7 @@ from sklpf.partition._base import TUNE, PartitionEstimator
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._proposal import base_draws, proposing
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._weights import weight_alarms, weight_diagnostics
+from sklpf.partition.checks._alarms import weight_alarms, weight_diagnostics
 from sklpf.paths import Continuous, GibbsMove
 from sklpf.paths._capabilities import has
 from sklpf.programs._draws import draws_of
