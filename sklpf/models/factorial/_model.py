@@ -24,13 +24,13 @@ from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
 from sklpf.models._validation import check_fitted, check_parameter, validate_rows
 from sklpf.models.factorial._path import FactorialPath
-from sklpf.models.factorial.learning._activation_search import (
+from sklpf.models.factorial.learning._coordinate_ascent import Trainer, Training, update
+from sklpf.models.factorial.learning._posterior import (
+    dense,
     search_activations,
     settle_activations,
 )
-from sklpf.models.factorial.learning._coordinate_ascent import Trainer, Training, update
-from sklpf.models.factorial.learning._posterior import dense
-from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models.scoring._likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
 from sklpf.partition import PartitionEstimator
 

@@ -38,7 +38,7 @@ from sklpf.models.lda.learning._variational_bayes import (
     fit_variational,
     update_variational,
 )
-from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models.scoring._likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING, Scored, ScoreInterval, interval_of
 from sklpf.partition import PartitionEstimator
 
