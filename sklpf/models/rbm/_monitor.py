@@ -238,7 +238,8 @@ def store_curve(model, tracker) -> None:
 
 def path_of(visible_mean, trainer) -> RBMPath:
     """The path from units with these means to the model that a trainer has arrived at."""
-    return RBMPath(*trainer.parameters, base_mean=visible_mean)
+    components, intercept_visible, intercept_hidden = trainer.parameters
+    return RBMPath(components, intercept_visible, intercept_hidden, visible_mean)
 
 
 def _mean_log_f(X, path) -> float:
