@@ -333,31 +333,23 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
     below = np.hypot(a.scored.below, b.scored.above)
     above = np.hypot(a.scored.above, b.scored.below)
     direct = direct_ratio(a.model, b.model, values) if ratio == "auto" and not reasons else None
+    if direct is not None:  # it replaces the difference of two log Z
+        values = values + direct.log_partition - (b.model.log_partition_ - a.model.log_partition_)
+        alarm = disagreement(direct, a, b)
+        if alarm is not None:
+            strictness = ("warn", "nan", "raise").index
+            strictest = max((a.model, b.model), key=lambda m: strictness(m.on_nonconvergence))
+            report(strictest, alarm)
+            reasons.append(alarm)
+            if strictest.on_nonconvergence == "nan":
+                values = np.full_like(values, np.nan)
+        low, high = direct.interval(level)
+        below = direct.log_partition - low
+        above = high - direct.log_partition
     known = [entrant.scored.scatter for entrant in (a, b) if np.isfinite(entrant.scored.scatter)]
     scatter = float(np.linalg.norm(known)) if known else np.nan
-    if direct is None:
-        scored = Scored(values, below, above, tuple(reasons), a.scored.unit, scatter)
-        return interval_of(scored, level, "difference")
-
-    # The ratio of both Z was estimated directly: it replaces the difference of two log Z.
-    values = values + direct.log_partition - (b.model.log_partition_ - a.model.log_partition_)
-    alarm = disagreement(direct, a, b)
-    if alarm is not None:
-        strictest = max((a.model, b.model), key=_strictness)
-        report(strictest, alarm)
-        reasons.append(alarm)
-        if strictest.on_nonconvergence == "nan":
-            values = np.full_like(values, np.nan)
-    low, high = direct.interval(level)
-    below = direct.log_partition - low
-    above = high - direct.log_partition
     scored = Scored(values, below, above, tuple(reasons), a.scored.unit, scatter)
-    return interval_of(scored, level, "direct")
-
-
-def _strictness(model) -> int:
-    """How strictly a model treats a log Z that is not trusted."""
-    return ("warn", "nan", "raise").index(model.on_nonconvergence)
+    return interval_of(scored, level, "difference" if direct is None else "direct")
 
 
 def _last_step(name, model, X):
