@@ -39,6 +39,10 @@ class AIS(PartitionEstimator):
     checkpoint : str, path-like or None, default=None
         Directory that keeps finished segments. An interrupted run continues from there, with the
         same bits.
+    checks : bool, default=True
+        Whether to look for what the run itself can't show: tails of the base that are too light, a
+        lower bound of log Z above the estimate, regions of the target that it has missed. False
+        saves the time; the result then says that it was not checked.
     random_state : int, RandomState or None, default=None
         Seed of the chains.
     n_jobs : int or None, default=None
@@ -94,6 +98,7 @@ class AIS(PartitionEstimator):
         ladder: str | ArrayLike = "linear",
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -103,6 +108,7 @@ class AIS(PartitionEstimator):
         self.ladder = ladder
         self.transition = transition
         self.checkpoint = checkpoint
+        self.checks = checks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream
-from sklpf.partition._base import BOUND
 from sklpf.partition._diagnostics import (
     LOWER_BOUND,
     MOVES,
-    PLAIN_BOUND,
     ROUNDS,
     WEIGHTS,
     Diagnostic,
@@ -25,17 +23,21 @@ from sklpf.partition._diagnostics import (
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition._weights import move_diagnostics, weight_alarms, weight_diagnostics
-from sklpf.partition.checks._alarms import lower_bound, tol_alarms
+from sklpf.partition.checks._alarms import tol_alarms
 from sklpf.paths._capabilities import require_base
-from sklpf.programs._annealing import Arrivals, anneal_down, anneal_up
+from sklpf.programs._annealing import (
+    FEWEST_BACK,
+    SETTLING,
+    Arrivals,
+    anneal_down,
+    anneal_up,
+)
 from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import Plan, check_alive
 from sklpf.reweighting import mean_weight, seen_from_target
 from sklpf.sampling._elementary import systematic
 
 _MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
-_FEWEST_BACK = 10  # reverse chains, or a quarter of all
-_SETTLING = 100  # sweeps at the target before they begin
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -63,7 +65,6 @@ class AnnealingRun(Run):
         **WEIGHTS,
         "effective_sample_size_from_target": Diagnostic("… by the reverse chains", "high"),
         **LOWER_BOUND,
-        **PLAIN_BOUND,
         **MOVES,
         **ROUNDS,
     }
@@ -130,7 +131,7 @@ def annealing_runs(
 
     runs = []
     stages = (_MAIN,), (_CHECK,)
-    for plan, up, fields in anneal_both_ways(estimator, paths, n, seeds, stages, ends, _SETTLING):
+    for plan, up, fields in anneal_both_ways(estimator, paths, n, seeds, stages, ends, SETTLING):
         draws = None
         if estimator._keeps_draws:
             draws = draws_of(plan.path, up.state, up.log_weights, np.arange(n))
@@ -172,7 +173,6 @@ def anneal_both_ways(
             "ladder": plan.path.ladder,
             "base_log_partition": base_log_partition,
             "n_sweeps": plan.n_sweeps + n * n_moves + len(down) * (n_moves + n_settling),
-            "bound": lower_bound(plan.path, plan.key(BOUND)),
             "up": up.log_weights,
             "down": down,
         }
@@ -188,4 +188,4 @@ def _going_back(log_weights, key):
     check_alive(log_weights)
     n_chains = len(log_weights)
     uniform = Stream(key).aside("starts").generator().random()
-    return systematic(log_weights, min(n_chains, max(_FEWEST_BACK, n_chains // 4)), uniform)
+    return systematic(log_weights, min(n_chains, max(FEWEST_BACK, n_chains // 4)), uniform)

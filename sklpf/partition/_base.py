@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,24 +24,16 @@ from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition._summary import in_a_line
-from sklpf.partition.checks._regions import FOR_SECOND_TRY, known_regions, missed_regions
-from sklpf.partition.checks._tails import tail_alarms
-from sklpf.paths import GeometricPath, Parameters, Path, Rebased
+from sklpf.partition.checks._beside import Checks, regions_to_cover
+from sklpf.paths import Parameters, Path
 from sklpf.paths._capabilities import has
-from sklpf.paths._climbs import Evaluations
 from sklpf.programs._plan import Plan, plan_runs
 from sklpf.transitions import Transition, default_move
 
-# random streams
+# random streams; those of checks are 8, 9 and 11
 TUNE = 6  # moves are tuned
-BOUND = 8  # lower bounds of log Z
-TAILS = 9  # rays and their pilot
 WALLS = 10  # the first ratio of levels
-REGIONS = 11  # regions whose mass is known
 SECOND_TRY = 12  # all of a second try, where the first one missed a region
-
-
-_LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
 
 
 class StateSampler(Protocol):
@@ -70,7 +61,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     log_partition_interval_ : tuple of float or of ndarray of shape (n_rows,)
         95 % interval in nats.
     converged_ : bool
-        Whether the numbers (of all rows) can be trusted; ``result_.reasons`` says why not.
+        Whether the numbers (of all rows) can be trusted; ``result_.reasons`` says why not. With
+        ``checks=False`` by what the run itself shows alone, and ``result_`` says that.
     result_ : PartitionResult
         The numbers, what they are, and why they may not be trusted.
     run_ : Run
@@ -197,29 +189,13 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return replace(run, method=type(self).__name__, **options)
 
     def _run(self, path: Path, seed: int) -> Run:
-        """The run that _sample leaves, with what the path's tails and rounding errors are."""
-        checked = path
-        evaluations = Evaluations()
-        known: tuple[Alarm, ...] | None = ()
-        if isinstance(path, GeometricPath):
-            checked = copy.copy(path)
-            checked.evaluations = evaluations
-            known = path.tail_alarms
-        if known is None:
-            known = tail_alarms(checked, stream_key(seed, TAILS))
-        run = self._sample(path, seed)
-        regions = None
-        if run.draws is not None:
-            regions = known_regions(checked, stream_key(seed, REGIONS))
-        return replace(
-            self._signed(run),
-            known=(*known, *run.known),
-            log_f_rounding=path.log_f_rounding,
-            base=path.base_chosen,
-            regions=regions,
-            check_evaluations=evaluations.n,
-            failed_evaluations=evaluations.n_failed,
-        )
+        """The run that _sample leaves, with what checks have found beside it."""
+        checks = self._checks(path, seed)
+        return checks.beside(self._signed(self._sample(path, seed)))
+
+    def _checks(self, path: Path, seed: int) -> Checks:
+        """What looks for what a run can't show itself."""
+        return Checks(path, seed, getattr(self, "checks", True))
 
     def _read(self, run: Run) -> PartitionResult:
         """The result of a run, as this estimator's parameters say."""
@@ -242,42 +218,29 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             return self._estimate(path, seed)
         run = self._run(path, seed)
         result = self._read(run)
-        if run.regions is not None and path.base_is_ours and has(path, Rebased):
-            missed = missed_regions(
-                run.regions, run.draws, result.log_partition, result.std_error, FOR_SECOND_TRY
-            )
-            if missed:
-                _progress.said(
-                    lambda: f"{in_a_line(result)}; a second try, from a base that covers it"
-                )
-                run = self._second_try(path, seed, run, result, missed)
-                result = self._read(run)
+        attempts = regions_to_cover(path, run, result)
+        if attempts:
+            _progress.said(lambda: f"{in_a_line(result)}; a second try, from a base that covers it")
+            run = self._second_try(path, seed, run, result, attempts)
+            result = self._read(run)
         self.run_ = run
         return result
 
-    def _second_try(self, path, seed, first, result, missed) -> Run:
-        """A run from a base that covers what the first one has missed, or the first one if that is
-        the better of two that can't be trusted.
+    def _second_try(self, path, seed, first, result, attempts) -> Run:
+        """A run from a base that covers some regions, or the first one if that is the better of two
+        that can't be trusted.
         """
         other = "SMC" if first.method == "ParallelTempering" else "ParallelTempering"
         base = "draws of the posterior" if has(path, Parameters) else "a base that covers it"
         remedy = f"take {other}, or give {base}"
-        # First cover every region with material mass; if that run is not trusted, only those that
-        # were certainly missed.
-        masses = np.logaddexp.reduce(first.regions.log_masses, axis=1)
-        masses -= np.log(first.regions.log_masses.shape[1]) + result.log_partition
-        certain = {each.place for each in missed}
-        everything = certain | set(np.flatnonzero(masses > _LEAST_MASS).tolist())
-        attempts = [everything] if everything == certain else [everything, certain]
         kept = first
         cost = {"n_sweeps": first.n_sweeps, "check_evaluations": first.check_evaluations}
         lowest = result.std_error
         outcome = ""
-        for places in attempts:
+        for regions in attempts:
             seed = stream_key(seed, SECOND_TRY)[0]  # each run has its own
             try:
-                rebased = path.with_regions(first.regions.take(sorted(places)))
-                run = self._run(rebased, seed)
+                run = self._run(path.with_regions(regions), seed)
                 cost = {name: number + getattr(run, name) for name, number in cost.items()}
                 run = replace(run, first_try=result.log_partition, **cost)
                 again = self._read(run)
@@ -296,7 +259,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
         seen = f"a second try, from a base that covers it, {outcome}"
         failed = Alarm("second-try-failed", seen, remedy)
-        return replace(kept, known=(failed, *kept.known), **cost)
+        return replace(kept, earlier_alarms=(failed, *kept.earlier_alarms), **cost)
 
     def _as_path(self, path) -> Path:
         if isinstance(path, Path):

@@ -15,19 +15,19 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._annealing_run import anneal_both_ways
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import PLAIN_BOUND, Diagnostic
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._raise import RAISE, find_starts
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.paths import ExactStart
 from sklpf.paths._capabilities import has
+from sklpf.programs._annealing import SETTLING
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife
 
 _UP, _DOWN = 4, 5  # stages; find_starts has its own
-_SETTLING = 100  # sweeps at the target that make chains from one start differ
 _FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
 _WIDE_GAP = 4.0  # standard errors
 _MIN_OVERLAP = 5.0  # chains
@@ -62,7 +62,6 @@ class BidirectionalRun(Run):
         "reverse_log_partition": Diagnostic("log Z by the reverse chains (nats)"),
         "gap": Diagnostic("gap between the bounds (nats)", "low"),
         "overlap": Diagnostic("overlap of the two directions (1: full)", "high"),
-        **PLAIN_BOUND,
         "forward_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
         "reverse_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
     }
@@ -135,7 +134,7 @@ class BDMC(PartitionEstimator):
         Levels K of the ladder: each chain makes K - 1 sweeps.
     starts : None, array-like of shape (n_starts, n_features) or state, default=None
         Where the reverse chains start, as in `RAISE`; each given row starts one chain.
-    ladder, transition, checkpoint, random_state, n_jobs, verbose
+    ladder, transition, checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -194,6 +193,7 @@ class BDMC(PartitionEstimator):
         ladder: str | ArrayLike = "linear",
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -204,6 +204,7 @@ class BDMC(PartitionEstimator):
         self.ladder = ladder
         self.transition = transition
         self.checkpoint = checkpoint
+        self.checks = checks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -228,7 +229,7 @@ class BDMC(PartitionEstimator):
             return state
 
         stages = (_UP,), (_DOWN,)
-        n_settling = _SETTLING if known else 0
+        n_settling = SETTLING if known else 0
         both = anneal_both_ways(self, paths, n, seeds, stages, starts, n_settling)
         return [BidirectionalRun(starts=kinds[t], **run) for t, (_, _, run) in enumerate(both)]
 

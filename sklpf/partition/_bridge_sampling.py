@@ -109,7 +109,7 @@ class BridgeRun(Run):
     n_divergent: int | None
     n_evaluations: int
 
-    def _to_reach(self) -> str:
+    def to_reach(self) -> str:
         return "give draws that cover it"
 
     def _read(self) -> PartitionResult:
@@ -160,6 +160,8 @@ class BridgeSampling(PartitionEstimator):
         heavy tails; "mixture" has as many Gaussians as the Bayesian information criterion asks for,
         for several modes, and takes about three evaluations of log f for every draw, where the
         others take six.
+    checks : bool, default=True
+        As in `AIS`.
     random_state : int, RandomState or None, default=None
         Seed of the proposal's draws.
     verbose : int, default=0
@@ -210,6 +212,7 @@ class BridgeSampling(PartitionEstimator):
 
     _parameter_constraints = {
         "proposal": [StrOptions(set(FITS))],
+        "checks": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -218,10 +221,12 @@ class BridgeSampling(PartitionEstimator):
         self,
         proposal: str = "warp3",
         *,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ):
         self.proposal = proposal
+        self.checks = checks
         self.random_state = random_state
         self.verbose = verbose
 
@@ -311,7 +316,7 @@ class BridgeSampling(PartitionEstimator):
             n_divergent=n_divergent,
             n_evaluations=density.n_evaluations,
             draws=every.thinned(),
-            known=alarms,
+            earlier_alarms=alarms,
         )
 
 

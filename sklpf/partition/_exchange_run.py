@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
-from sklpf.partition._diagnostics import CURVE, PAIR, PLAIN_BOUND, ROUNDS, Diagnostic
+from sklpf.partition._diagnostics import CURVE, PAIR, ROUNDS, Diagnostic
 from sklpf.partition._level_run import Curve, LevelRun, between_by_slope, first_pair
 from sklpf.partition._result import PartitionResult
 from sklpf.partition.checks._alarms import halves_alarms, modes_alarms, tol_alarms
@@ -47,7 +47,6 @@ class ExchangeRun(LevelRun):
         "barrier": Diagnostic("communication barrier (sum of rejection rates)", "low"),
         "between_ladders": Diagnostic("share of the variance between ladders", "low"),
         "overlap": Diagnostic("overlap of neighbouring levels, lowest (1: full)", "high", PAIR),
-        **PLAIN_BOUND,
         "rejection": Diagnostic("rejection rate of swaps by pairs of levels", "", PAIR),
         "round_trips": Diagnostic("round trips of a ladder", "", ("ladder",)),
         "ladder_log_partitions": Diagnostic(dimensions=("ladder",), per_chain=True),
@@ -135,7 +134,7 @@ def pair_ratios(run: ExchangeRun, half: int | None = None) -> Ratios:
     return lambda keep: np.r_[both(keep)[0, :first], both(keep)[:, first:].sum(axis=0) / 2]
 
 
-def at_target(run: ExchangeRun) -> tuple[float, float]:
+def value_and_error(run: ExchangeRun) -> tuple[float, float]:
     """log Z and its standard error."""
     curve, errors = jackknife(run.curve(), run.n_groups)
     return float(run.base_log_partition + curve[-1]), float(errors[-1])

@@ -44,7 +44,7 @@ class HAIS(AIS):
     tol : float or None, default=None
         Target standard error in nats. Pilot chains, which never enter the estimate, then find how
         many levels it needs, separately for each row, and the ladder is thinned to these.
-    checkpoint, random_state, n_jobs, verbose
+    checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -93,6 +93,7 @@ class HAIS(AIS):
         transition: Transition | None = None,
         tol: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -103,6 +104,7 @@ class HAIS(AIS):
         self.transition = transition
         self.tol = tol
         self.checkpoint = checkpoint
+        self.checks = checks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

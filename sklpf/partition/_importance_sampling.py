@@ -12,12 +12,11 @@ import numpy as np
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._annealing_run import AnnealingRun, annealing_runs
-from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
+from sklpf.partition._base import TUNE, PartitionEstimator
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._proposal import base_draws, proposing
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._weights import weight_alarms, weight_diagnostics
-from sklpf.partition.checks._alarms import lower_bound
 from sklpf.paths import Continuous, GibbsMove
 from sklpf.paths._capabilities import has
 from sklpf.programs._draws import draws_of
@@ -73,7 +72,7 @@ class ImportanceSampling(PartitionEstimator):
         ``scale``. None draws from the base.
     transition : Transition or None, default=None
         The move of the chains at the target, as in `AIS`.
-    checkpoint, random_state, n_jobs, verbose
+    checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -125,6 +124,7 @@ class ImportanceSampling(PartitionEstimator):
         proposal: Any = None,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -133,6 +133,7 @@ class ImportanceSampling(PartitionEstimator):
         self.proposal = proposal
         self.transition = transition
         self.checkpoint = checkpoint
+        self.checks = checks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -152,11 +153,9 @@ class ImportanceSampling(PartitionEstimator):
         draws = base_draws(
             path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "ImportanceSampling"
         )
-        bound = lower_bound(path, stream_key(seed, BOUND))
         return ImportanceRun(
             ladder=_TWO_LEVELS,
             base_log_partition=draws.base_log_partition,
-            bound=bound,
             draws=draws_of(path, draws.state, draws.log_weights, np.arange(self.n_samples)),
             up=draws.log_weights,
         )

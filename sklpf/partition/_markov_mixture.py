@@ -16,7 +16,7 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import PLAIN_BOUND, Diagnostic
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._exchange_run import ExchangeRun
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._parallel_tempering import ParallelTempering
@@ -50,7 +50,6 @@ class MixtureRun(Run):
     described = {
         "effective_share": Diagnostic("effective sample size, share of the draws", "high"),
         "overlap": Diagnostic("overlap of the two kinds of draws (1: full)", "high"),
-        **PLAIN_BOUND,
     }
 
     mixture_draws: NDArray[np.float64]
@@ -102,7 +101,7 @@ class MarkovMixture(PartitionEstimator):
         from.
     n_sweeps : int, default=2048
         Sweeps of every chain of the tempering run before the first draw.
-    transition, checkpoint, random_state, n_jobs, verbose
+    transition, checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -157,6 +156,7 @@ class MarkovMixture(PartitionEstimator):
         *,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -166,6 +166,7 @@ class MarkovMixture(PartitionEstimator):
         self.n_sweeps = n_sweeps
         self.transition = transition
         self.checkpoint = checkpoint
+        self.checks = checks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -195,10 +196,9 @@ class MarkovMixture(PartitionEstimator):
             draws=draws_of(path, state, np.zeros(2 * n), ladder) if self._keeps_draws else None,
             ladder=run.ladder,
             n_sweeps=run.n_sweeps,
-            bound=run.bound,
             mixture_draws=rng.permutation(drawn).reshape(n_groups, -1),
             model_draws=others.reshape(-1, n_groups).T,
-            tempering=replace(run, bound=None),
+            tempering=run,
         )
 
 

@@ -17,6 +17,7 @@ from sklpf.transitions import Transition
 SAMPLING: dict[str, Any] = {
     "transition": [Instance(Transition, "a move (such as HMC())"), None],
     "checkpoint": [str, os.PathLike, None],
+    "checks": ["boolean"],
     "random_state": ["random_state"],
     "n_jobs": N_JOBS,
     "verbose": ["verbose"],

@@ -15,17 +15,17 @@ from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.progress import round_done, stage
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
+from sklpf.partition._base import TUNE, PartitionEstimator
 from sklpf.partition._exchange_run import (
     MOST_SHIFTED,
     ExchangeRun,
-    at_target,
     cut_off,
     differences,
     pair_ratios,
+    value_and_error,
 )
 from sklpf.partition._options import SAMPLING
-from sklpf.partition.checks._alarms import lower_bound
+from sklpf.partition.checks._beside import lower_bound
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
@@ -72,7 +72,7 @@ class ParallelTempering(PartitionEstimator):
     bridge : {"bar", "stepping-stone"}, default="bar"
         How a ratio is computed from the samples of its two levels; stepping stones average the
         forward and the reverse mean of ratios.
-    transition, checkpoint, random_state, n_jobs, verbose
+    transition, checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -142,6 +142,7 @@ class ParallelTempering(PartitionEstimator):
         bridge: Literal["bar", "stepping-stone"] = "bar",
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -155,6 +156,7 @@ class ParallelTempering(PartitionEstimator):
         self.bridge = bridge
         self.transition = transition
         self.checkpoint = checkpoint
+        self.checks = checks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -214,7 +216,8 @@ class ParallelTempering(PartitionEstimator):
         move = self._transition(path)
         transition = move.tune(path, stream_key(seed, TUNE))
         lengths = doubling(self.n_sweeps, _SHORTEST_ROUND)
-        bound = lower_bound(path, stream_key(seed, BOUND))
+        # A run goes on as long as it is below the bound; without `tol` it is looked at afterwards.
+        bound = lower_bound(path, seed) if self.checks and self.tol is not None else None
         n_ladders = int(self.n_ladders)
         ladders = start_ladders(path, transition, n_ladders, stream_key(seed, 0))
         log_pseudo_prior = np.zeros(len(path.ladder))
@@ -262,7 +265,7 @@ class ParallelTempering(PartitionEstimator):
                 lengths = [*lengths, n_scans]
                 repeated = True
             if i + 1 < len(lengths):
-                value = at_target(run)
+                value = value_and_error(run)
                 history = with_round(history, *value, n_sweeps)
                 n_left = n_ladders * len(path.ladder) * sum(lengths[i + 1 :])
                 round_done(f"round {i + 1} of {len(lengths)}", *value, n_sweeps, n_left)

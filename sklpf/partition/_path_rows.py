@@ -66,7 +66,11 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
         stage="rows",
     )
     result = _combine([json.loads(text) for block in carries for text in block.tolist()], row_of)
-    return replace(result, n_sweeps=result.n_sweeps + n_tuning)
+    return replace(
+        result,
+        n_sweeps=result.n_sweeps + n_tuning,
+        is_checked=getattr(estimator, "checks", True),
+    )
 
 
 def each_row(
@@ -85,8 +89,8 @@ def each_row(
         for of_row, row, seed in zip(paths, rows, seeds):
             _estimate_row(estimator, of_row, row, seed)
         raise
-    for of_row, run in zip(paths, runs):
-        yield estimator._read(replace(run, log_f_rounding=of_row.log_f_rounding))
+    for of_row, seed, run in zip(paths, seeds, runs):
+        yield estimator._read(estimator._checks(of_row, seed).beside(run))
 
 
 def _go_together(estimator, path) -> bool:

@@ -116,7 +116,7 @@ class RAISE(PartitionEstimator):
         ``sample_target(n, stream)`` or can be enumerated (at most 25 units), else by
         `ParallelTempering`. Given rows, such as held-out data, are all used. A path without
         ``state_from_rows`` takes its own states.
-    ladder, transition, checkpoint, random_state, n_jobs, verbose
+    ladder, transition, checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -180,6 +180,7 @@ class RAISE(PartitionEstimator):
         ladder: str | ArrayLike = "linear",
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -191,6 +192,7 @@ class RAISE(PartitionEstimator):
         self.ladder = ladder
         self.transition = transition
         self.checkpoint = checkpoint
+        self.checks = checks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

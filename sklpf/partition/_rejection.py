@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,12 +12,11 @@ from scipy.stats import beta, norm
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
-from sklpf.partition._base import BOUND, PartitionEstimator
-from sklpf.partition._diagnostics import PLAIN_BOUND, Diagnostic
+from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._proposal import base_draws, check_cover, proposing
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition.checks._alarms import lower_bound
 from sklpf.programs._draws import has_points, points_of
 
 # random streams
@@ -43,7 +42,6 @@ class RejectionRun(Run):
     described = {
         "acceptance": Diagnostic("acceptance rate", "high"),
         "n_accepted": Diagnostic("accepted draws", "high"),
-        **PLAIN_BOUND,
     }
 
     n_samples: int
@@ -64,8 +62,7 @@ class RejectionRun(Run):
             none = Alarm(
                 "none-accepted", seen, "lower log_bound if you can, or take another estimator"
             )
-            unbounded = replace(self, bound=None)  # which log Z = -inf is below in any case
-            result = unbounded.conclude(-np.inf, np.nan, alarms=[], diagnostics=diagnostics)
+            result = self.conclude(-np.inf, np.nan, alarms=[], diagnostics=diagnostics)
             return result.no_estimate("approximate", none)
         alarms = []
         if k < _FEWEST:
@@ -97,7 +94,7 @@ class RejectionSampling(PartitionEstimator):
         Independent draws from q.
     proposal : object or None, default=None
         As in `ImportanceSampling`.
-    random_state
+    checks, random_state
         As in `AIS`.
 
     Attributes
@@ -146,6 +143,7 @@ class RejectionSampling(PartitionEstimator):
         "log_bound": [Interval(Real, None, None, closed="neither")],
         "n_samples": [Interval(Integral, 2, None, closed="left")],
         "proposal": "no_validation",
+        "checks": ["boolean"],
         "random_state": ["random_state"],
     }
 
@@ -155,11 +153,13 @@ class RejectionSampling(PartitionEstimator):
         n_samples: int = 10_000,
         *,
         proposal: Any = None,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
     ):
         self.log_bound = log_bound
         self.n_samples = n_samples
         self.proposal = proposal
+        self.checks = checks
         self.random_state = random_state
 
     _run_class = RejectionRun
@@ -177,10 +177,8 @@ class RejectionSampling(PartitionEstimator):
         accepted = np.flatnonzero(np.log1p(-uniforms) < draws.log_weights - self.log_bound)
         state = path.take(draws.state, accepted)
         self.samples_ = points_of(path, state) if has_points(path) else state
-        bound = lower_bound(path, stream_key(seed, BOUND))
         return RejectionRun(
             base_log_partition=draws.base_log_partition,
-            bound=bound,
             n_samples=self.n_samples,
             n_accepted=len(accepted),
             log_bound=float(self.log_bound),

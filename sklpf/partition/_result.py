@@ -65,6 +65,9 @@ class PartitionResult(Readable):
         How often the checks of a density on R^d, of its tails and for missed regions, asked for its
         log density, or its gradient, at a point; beside what the sweeps took.
         ``diagnostics["failed_evaluations"]`` says at how many of them it raised an error, if any.
+    is_checked : bool
+        False where ``checks=False`` has left out what looks for mass that the run itself can't show
+        to be missing: `converged` then rests on the run alone.
     seconds : float
         Wall time.
     ladder : ndarray of shape (K,) or None
@@ -121,6 +124,7 @@ class PartitionResult(Readable):
     alarms: tuple[Alarm, ...] = ()
     n_sweeps: int = 0
     check_evaluations: int = 0
+    is_checked: bool = True
     seconds: float = 0.0
     ladder: NDArray[np.float64] | None = None
     log_partition_curve: NDArray[np.float64] | None = None

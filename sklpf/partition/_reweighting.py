@@ -21,6 +21,7 @@ from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition._simulated_tempering import SimulatedTempering
+from sklpf.partition.checks._beside import checked
 from sklpf.reweighting import with_first_error, with_first_ratio
 from sklpf.uncertainty import Difference, jackknife, t_ratio
 
@@ -185,8 +186,7 @@ class ReweightingEstimator(PartitionEstimator):
             alarms.append(Alarm("readings-differ", seen, "raise n_sweeps or n_temperatures"))
 
         is_estimate = not diagnostics.pop("approximate", False)
-        known = run if is_estimate else replace(run, bound=None)
-        result = known.conclude(
+        result = run.conclude(
             log_partition,
             std_error,
             run.n_groups - 1,
@@ -196,7 +196,7 @@ class ReweightingEstimator(PartitionEstimator):
             levels=run.base_log_partition + curve,
             statement="estimate" if is_estimate else "approximate",
         )
-        return replace(result, described=self._described)
+        return checked(run, replace(result, described=self._described))
 
 
 def _missing_states(run) -> Alarm:

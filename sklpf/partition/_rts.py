@@ -8,9 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import StrOptions
-from sklpf.partition._base import BOUND
 from sklpf.partition._continuous_run import ContinuousRun
 from sklpf.partition._options import PRIOR, log_prior_of
 from sklpf.partition._run import Run
@@ -21,10 +19,9 @@ from sklpf.partition._tempering_run import (
     N_GROUPS,
     TOLERANCE,
     TemperingRun,
-    at_target,
     largest_move,
+    value_and_error,
 )
-from sklpf.partition.checks._alarms import lower_bound
 from sklpf.paths import Endpoints
 from sklpf.paths._capabilities import has, require_base
 from sklpf.programs._continuous import check_mass, temper_continuously
@@ -95,7 +92,7 @@ class RTS(SimulatedTempering):
         chains spend their time where they do on levels. Pilot and burn-in use the levels;
         production is one round, with a call from Python for each group and redraw. The path's base
         must draw points where the target has mass.
-    transition, checkpoint, random_state, n_jobs, verbose
+    transition, checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -202,6 +199,7 @@ class RTS(SimulatedTempering):
         continuous: bool = False,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -219,6 +217,7 @@ class RTS(SimulatedTempering):
         self.continuous = continuous
         self.transition = transition
         self.checkpoint = checkpoint
+        self.checks = checks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -244,8 +243,8 @@ class RTS(SimulatedTempering):
 
     def _pilot_and_burn_in(self, setup, log_prior) -> Start:
         """Annealed chains give the first weights; rounds of doubling length improve them."""
-        chains, estimate, used = self._pilot(setup, log_prior)
-        history = self._with_round(NO_ROUNDS, setup, "pilot", at_target(estimate), used)
+        chains, estimate, used = self._first_pass(setup, log_prior)
+        history = self._with_round(NO_ROUNDS, setup, "pilot", value_and_error(estimate), used)
         for i, n_redraws in enumerate(
             doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)
         ):
@@ -254,7 +253,7 @@ class RTS(SimulatedTempering):
             estimate = self._pool(setup, last)
             used += n_redraws * setup.sweeps_per_redraw
             history = self._with_round(
-                history, setup, f"burn-in {i + 1}", at_target(estimate), used
+                history, setup, f"burn-in {i + 1}", value_and_error(estimate), used
             )
             if largest_move(estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
                 break
@@ -276,7 +275,7 @@ class RTS(SimulatedTempering):
             estimate = self._pool(setup, last)
             used = used + length
             history = self._with_round(
-                history, setup, f"burn-in {i + 1}", at_target(estimate), used
+                history, setup, f"burn-in {i + 1}", value_and_error(estimate), used
             )
             shares = np.exp(estimate.log_shares(ALL)[0])
             if np.abs(np.exp(log_prior) - shares).max() < TOLERANCE / n_levels:
@@ -291,7 +290,6 @@ class RTS(SimulatedTempering):
         path, transition, _, n_moves, _ = self._plan(path, seed, self.n_chains)
         setup = self._setup(path, transition, seed, checkpoint)
         log_prior = self._log_prior(path.ladder)
-        bound = lower_bound(path, stream_key(seed, BOUND))
         check_mass(setup)
         chains, curve, estimate, used, history, _ = self._initialise(setup, log_prior)
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
@@ -302,7 +300,6 @@ class RTS(SimulatedTempering):
             base_log_partition=base_log_partition,
             n_sweeps=n_moves + used * self.n_chains,
             history=history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves],
-            bound=bound,
             first=setup.first,
             log_pseudo_prior=log_prior - curve,
             **left._asdict(),

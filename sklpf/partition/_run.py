@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.tables import Fields
-from sklpf.partition._diagnostics import FIRST_TRY, Diagnostic
+from sklpf.partition._diagnostics import FIRST_TRY, PLAIN_BOUND, Diagnostic
 from sklpf.partition._result import PartitionResult
-from sklpf.partition.checks._alarms import bound_alarms, rounding_alarms, single_state_alarms
-from sklpf.partition.checks._regions import FOR_ALARM, FOR_SECOND_TRY, region_alarms
+from sklpf.partition.checks._alarms import single_state_alarms
+from sklpf.partition.checks._beside import checked
 from sklpf.paths import Regions
 from sklpf.programs import Draws
 from sklpf.programs._plan import NO_ROUNDS, with_round
@@ -58,8 +58,10 @@ class Run(Fields):
         log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
     base : str
         Name of the base that the library has chosen; empty where it was given.
-    known : tuple of Alarm
-        Alarms that were found before anything was sampled.
+    earlier_alarms : tuple of Alarm
+        Alarms that were found before chains were run, or by an earlier run.
+    is_checked : bool
+        Whether checks have looked for what the run can't show itself.
     draws : Draws or None
         At most a thousand draws from the target, where the estimator keeps them.
     regions : Regions or None
@@ -83,13 +85,15 @@ class Run(Fields):
     log_f_rounding: float = 0.0
     first_ratio: MeanWeight | None = None
     base: str = ""
-    known: tuple[Alarm, ...] = ()
+    earlier_alarms: tuple[Alarm, ...] = ()
+    is_checked: bool = False
     draws: Draws | None = None
     regions: Regions | None = None
     first_try: float | None = None
 
     def read(self) -> PartitionResult:
-        """Return what the run says of log Z: a pure function of its fields.
+        """Return what the run says of log Z, with the alarms of what checks have found beside it: a
+        pure function of its fields.
 
         Returns
         -------
@@ -97,7 +101,7 @@ class Run(Fields):
         """
         # Ratios of levels that do not overlap are infinite, and sums of them NaN: alarms say so.
         with np.errstate(invalid="ignore", over="ignore"):
-            return self._read()
+            return checked(self, self._read())
 
     def _read(self) -> PartitionResult:
         raise NotImplementedError(f"{type(self).__name__} must define _read()")
@@ -115,7 +119,7 @@ class Run(Fields):
         statement: str = "estimate",
         bias: float = 0.0,
     ) -> PartitionResult:
-        """Return the result from what was found in the run and what was known before.
+        """Return the result of what was found in the run itself.
 
         Parameters
         ----------
@@ -124,7 +128,7 @@ class Run(Fields):
         alarms : list of Alarm
             Reasons not to trust the number.
         diagnostics : dict
-            Further numbers; those of the run's lower bound of log Z come to them.
+            Further numbers.
         method : str or None, default=None
             As in `PartitionResult`; None is the run's own.
         levels : ndarray of shape (K,) or None, default=None
@@ -133,8 +137,6 @@ class Run(Fields):
         Returns
         -------
         PartitionResult
-            With the alarms of the lower bound, of what was known before sampling and of rounding
-            after the others.
         """
         if statement == "estimate" and not std_error <= _LARGEST_ERROR:  # also a NaN
             seen = f"there is no usable estimate: the standard error is {std_error:.2g} nats"
@@ -142,45 +144,32 @@ class Run(Fields):
             if self.method != "ParallelTempering":
                 remedy += "; else take ParallelTempering"
             alarms = [*alarms, Alarm("no-usable-estimate", seen, remedy)]
-        alarms = [*alarms, *single_state_alarms(self.draws, std_error)]
-        bounded = bound_alarms(self.bound, log_partition, std_error, diagnostics)
-        threshold = FOR_ALARM
-        if self.first_try is not None:  # of a run that was chosen for what another one missed
-            diagnostics = diagnostics | {"first_try": self.first_try}
-            threshold = FOR_SECOND_TRY
-        missed = region_alarms(
-            self.regions,
-            self.draws,
-            log_partition,
-            std_error,
-            diagnostics,
-            threshold,
-            self._to_reach(),
-        )
-        rounded = rounding_alarms(log_partition, self.log_f_rounding)
-        if self.failed_evaluations:
-            diagnostics["failed_evaluations"] = self.failed_evaluations
         return PartitionResult(
             method=self.method if method is None else method,
             log_partition=log_partition,
             std_error=std_error,
             degrees_of_freedom=degrees_of_freedom,
             statement=statement,
-            alarms=tuple(dict.fromkeys([*alarms, *bounded, *missed, *self.known, *rounded])),
+            alarms=(*alarms, *single_state_alarms(self.draws, std_error)),
             n_sweeps=self.n_sweeps,
-            check_evaluations=self.check_evaluations,
             ladder=self.ladder,
             log_partition_curve=levels,
             diagnostics=diagnostics,
             bias=bias,
             draws=self.draws,
-            base=self.base,
-            described=self.described | FIRST_TRY,
+            described=self.described | PLAIN_BOUND | FIRST_TRY,
         )
 
-    def _to_reach(self) -> str:
-        """What to do so that the next run reaches a region that this one has missed."""
-        if self.first_try is None and "second-try-failed" not in [each.kind for each in self.known]:
+    def to_reach(self) -> str:
+        """Return what to do so that the next run reaches a region that this one has missed.
+
+        Returns
+        -------
+        str
+            The remedy of an alarm.
+        """
+        earlier = [each.kind for each in self.earlier_alarms]
+        if self.first_try is None and "second-try-failed" not in earlier:
             return "fit path.with_regions(run_.regions), whose base covers it"
         return "give a base that covers it"
 

@@ -76,7 +76,7 @@ class SAMS(AdaptiveTempering):
         level drawn and 0 for all others, which is noisier and has no part in the frozen phase.
     exponent : float, default=0.8
         b, between 1/2 and 1 (both excluded).
-    transition, checkpoint, random_state, n_jobs, verbose
+    transition, checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -141,6 +141,7 @@ class SAMS(AdaptiveTempering):
         sweeps_per_redraw: int | None = None,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -157,6 +158,7 @@ class SAMS(AdaptiveTempering):
         self.sweeps_per_redraw = sweeps_per_redraw
         self.transition = transition
         self.checkpoint = checkpoint
+        self.checks = checks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklpf._utils.progress import round_done
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import Interval
-from sklpf.partition._base import BOUND, WALLS, PartitionEstimator
+from sklpf.partition._base import WALLS, PartitionEstimator
 from sklpf.partition._options import ANNEALING, log_prior_of
 from sklpf.partition._run import Run
 from sklpf.partition._tempering_run import (
@@ -24,11 +24,10 @@ from sklpf.partition._tempering_run import (
     pool_rounds,
 )
 from sklpf.partition._walls import first_ratio
-from sklpf.partition.checks._alarms import lower_bound
 from sklpf.paths._capabilities import require_base
-from sklpf.programs import Round
+from sklpf.programs import TemperingRound
 from sklpf.programs._chains import Chains
-from sklpf.programs._pilot import run_pilot
+from sklpf.programs._first_pass import first_pass
 from sklpf.programs._plan import with_round
 from sklpf.programs._tempering import Setup, pool_groups, run_round
 from sklpf.reweighting import Pooled
@@ -100,7 +99,6 @@ class SimulatedTempering(PartitionEstimator):
         ) or (None, 0, ())
         setup = self._setup(path, transition, seed, checkpoint, ratio)
         log_prior = self._log_prior(path.ladder)
-        bound = lower_bound(path, stream_key(seed, BOUND))
         start = self._initialise(setup, log_prior)
         rounds, previous, n_sweeps, history = self._produce(setup, log_prior, start)
         n_before = n_moves + n_draws
@@ -109,8 +107,7 @@ class SimulatedTempering(PartitionEstimator):
             "base_log_partition": base_log_partition,
             "n_sweeps": n_before + n_sweeps * self.n_chains,
             "history": history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_before],
-            "bound": bound,
-            "known": alarms,
+            "earlier_alarms": alarms,
             "first_ratio": ratio,
             "draws": rounds[-1].draws,
             "rounds": rounds,
@@ -139,10 +136,10 @@ class SimulatedTempering(PartitionEstimator):
             )
         return int(n)
 
-    def _pilot(self, setup, log_prior):
+    def _first_pass(self, setup, log_prior):
         """The groups' chains, the estimate of the curve and a chain's sweeps."""
         used = self.n_sweeps // 4
-        chains, log_weights = run_pilot(setup, log_prior, used)
+        chains, log_weights = first_pass(setup, log_prior, used)
         sums = pool_groups(setup.first, log_weights, axis=0)
         estimate = Pooled(
             np.zeros((1, len(log_prior))), sums[np.newaxis], first_ratio=setup.first_ratio
@@ -170,7 +167,7 @@ class SimulatedTempering(PartitionEstimator):
         )
         chains, curve, estimate, used, history, _ = start
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
-        rounds: list[Round] = []
+        rounds: list[TemperingRound] = []
         while True:
             n_kept = _MAX_VECTORS // 2 if rounds else _MAX_VECTORS
             chains, last = run_round(

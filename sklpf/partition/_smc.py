@@ -16,28 +16,26 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf.partition._base import BOUND, PartitionEstimator
-from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, PLAIN_BOUND, Diagnostic
+from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, Diagnostic
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition._weights import move_diagnostics
-from sklpf.partition.checks._alarms import lower_bound, modes_alarms
+from sklpf.partition.checks._alarms import modes_alarms
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import Draws
-from sklpf.programs._annealing import settle
+from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle
 from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import check_alive
-from sklpf.programs._populations import climb, descend, family_weights, target_summaries
+from sklpf.programs._populations import ascend, descend, family_weights, target_summaries
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
 from sklpf.sampling._elementary import systematic
 from sklpf.transitions import Transition
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
 
 _MAIN, _DRAWS, _SETTLE, _DOWN = 1, 2, 3, 4  # random streams; that of the pilot is 0
-_SETTLING = 100  # sweeps at the target after the last resampling
-_FEWEST_BACK = 10  # reverse chains, or N if that is more
 # effective number of ancestors that is needed, or share of the particles if that is less
 _ENOUGH_FAMILIES = 100.0
 _LARGE_SHARE = 2 / 3
@@ -82,7 +80,6 @@ class PopulationRun(Run):
         "effective_families_from_target": Diagnostic("… by the reverse chains", "high"),
         "between_populations": Diagnostic("share of the variance between populations", "low"),
         **LOWER_BOUND,
-        **PLAIN_BOUND,
         **MOVES,
         "log_partition_by_population": Diagnostic(dimensions=_POPULATION, per_chain=True),
         "effective_sizes": Diagnostic(dimensions=("population", "level"), per_chain=True),
@@ -181,7 +178,7 @@ class SMC(PartitionEstimator):
         move P - 1 times. All states that they visit are the particles of that level.
     chain_length : int, default=10
         P of "waste-free", at least 2: it must divide n_particles into at least 2 chains.
-    transition, checkpoint, random_state, n_jobs, verbose
+    transition, checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -262,6 +259,7 @@ class SMC(PartitionEstimator):
         chain_length: int = 10,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -275,6 +273,7 @@ class SMC(PartitionEstimator):
         self.chain_length = chain_length
         self.transition = transition
         self.checkpoint = checkpoint
+        self.checks = checks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -282,16 +281,16 @@ class SMC(PartitionEstimator):
     _run_class = PopulationRun
 
     def _sample(self, path, seed) -> PopulationRun:
-        run, plan, populations = self._climb(path, seed)
+        run, plan, populations = self._rise(path, seed)
         chain_length = run.chain_length
         n_moves = (run.chain_length or 2) - 1
         checkpoint = self._checkpoint(path, seed)
-        n_back = max(_FEWEST_BACK, run.n_starts)
+        n_back = max(FEWEST_BACK, run.n_starts)
         key = stream_key(seed, _DOWN)
         rng = Stream(key).aside("starts").generator()
-        ends = self._at_target(plan, populations, n_back, rng, _SETTLE, checkpoint)
+        ends = self._settled(plan, populations, n_back, rng, _SETTLE, checkpoint)
         down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint, chain_length)
-        n_sweeps = run.n_sweeps + n_back * (_SETTLING + n_moves * down.shape[1])
+        n_sweeps = run.n_sweeps + n_back * (SETTLING + n_moves * down.shape[1])
         return replace(run, down=down, n_sweeps=n_sweeps, draws=self._draws(plan.path, populations))
 
     @removing_checkpoints()
@@ -302,17 +301,17 @@ class SMC(PartitionEstimator):
         They make 100 sweeps at the target after that. Draws are as good as the run: approximate,
         and not independent.
         """
-        plan, populations = self._climb(path, int(rng.integers(2**31)))[1:]
+        plan, populations = self._rise(path, int(rng.integers(2**31)))[1:]
         plan = plan._replace(seed=int(rng.integers(2**31)))
-        return self._at_target(plan, populations, n, rng, _DRAWS)
+        return self._settled(plan, populations, n, rng, _DRAWS)
 
-    def _at_target(self, plan, populations, n, rng, stage, checkpoint=None):
+    def _settled(self, plan, populations, n, rng, stage, checkpoint=None):
         """Particles of all populations, drawn by weight, that have moved on at the target."""
         chosen = rng.permutation(systematic(_log_weights(populations), n, rng.random()))
         starts = plan.path.take(
             concatenate([population.state for population in populations]), chosen
         )
-        return settle(plan, starts, _SETTLING, (stage,), self.n_jobs, checkpoint)
+        return settle(plan, starts, SETTLING, (stage,), self.n_jobs, checkpoint)
 
     def _draws(self, path, populations) -> Draws | None:
         if not self._keeps_draws:
@@ -321,15 +320,14 @@ class SMC(PartitionEstimator):
         groups = np.repeat(np.arange(self.n_populations), self.n_particles)
         return draws_of(path, state, _log_weights(populations), groups)
 
-    def _climb(self, path, seed):
+    def _rise(self, path, seed):
         base_log_partition = require_base(path, "SMC")
         chain_length = self._chain_length()
         checkpoint = self._checkpoint(path, seed)
         plan = self._plan(path, seed, self.n_particles)
-        bound = lower_bound(plan.path, stream_key(seed, BOUND))
         size = self.n_populations, self.n_particles, self.resample_at
         how = self.n_jobs, checkpoint, chain_length
-        populations = climb(plan.path, plan.transition, *size, stream_key(seed, _MAIN), *how)
+        populations = ascend(plan.path, plan.transition, *size, stream_key(seed, _MAIN), *how)
         log_weights = np.array([family_weights(population) for population in populations])
         check_alive(log_weights.ravel())
         records = np.array([population.records for population in populations])
@@ -346,7 +344,6 @@ class SMC(PartitionEstimator):
             log_weights=log_weights,
             summaries=np.array([target_summaries(path, population) for population in populations]),
             down=np.empty((0, len(plan.path.ladder) - 1)),
-            bound=bound,
             acceptance=None if np.isnan(rates).any() else rates,
             pilot=plan.transition.pilot,
             n_sweeps=plan.n_sweeps + n_moves + anew,

@@ -17,7 +17,9 @@ _REASONS_SHOWN = 3  # in one line
 
 def in_a_line(result: Any) -> str:
     """The number with its error, and whether it is trusted."""
-    trust = "converged" if result.converged else f"not converged: {_first(result.reasons)}"
+    trust = "converged" if result.is_checked else "converged by the run alone, without checks"
+    if not result.converged:
+        trust = f"not converged: {_first(result.reasons)}"
     one = np.ndim(result.log_partition) == 0
     value = (
         f"log Z = {_value(result)}" if one else f"mean log Z = {_value(result)}{_of_rows(result)}"
@@ -44,6 +46,8 @@ def in_rows(result: Any) -> list[tuple[str, str]]:
     if result.base:
         rows.append(("base", result.base))
     rows.append(("cost", _cost(result)))
+    if not result.is_checked:
+        rows.append(("checks beside the run", "left out"))
     if result.check_evaluations:
         rows.append(("evaluations by checks", f"{result.check_evaluations:,}"))
     if result.ladder is not None:

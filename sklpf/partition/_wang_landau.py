@@ -64,7 +64,7 @@ class WangLandau(AdaptiveTempering):
         A histogram is flat when every level has more than this share of the mean. 0.8 is that of
         the first paper; it takes many more draws for the same accuracy. 0 asks for one visit of
         each level, as the second paper does.
-    transition, checkpoint, random_state, n_jobs, verbose
+    transition, checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -124,6 +124,7 @@ class WangLandau(AdaptiveTempering):
         sweeps_per_redraw: int | None = None,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        checks: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -138,6 +139,7 @@ class WangLandau(AdaptiveTempering):
         self.sweeps_per_redraw = sweeps_per_redraw
         self.transition = transition
         self.checkpoint = checkpoint
+        self.checks = checks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -21,6 +21,8 @@ from sklpf.programs._plan import Plan, check_finite, equal_blocks, running_log_p
 from sklpf.transitions._side_by_side import Joint, joined
 
 _LARGEST_BLOCK = 32
+SETTLING = 100  # sweeps at the target before chains that begin there are reversed or taken as draws
+FEWEST_BACK = 10  # reverse chains
 
 
 class Arrivals(NamedTuple):

@@ -126,7 +126,9 @@ def test_a_method_is_never_surer_than_the_run_it_reads():
 
 def test_alarms_and_rounding_of_a_run_stay_with_it(exchange):
     run = replace(
-        exchange.run_, known=(Alarm("heavy-tails", "the tails are in doubt"),), log_f_rounding=1.0
+        exchange.run_,
+        earlier_alarms=(Alarm("heavy-tails", "the tails are in doubt"),),
+        log_f_rounding=1.0,
     )
     for result in (*compare_estimates(run).results, quietly(BAR(), run).result_):
         assert not result.converged

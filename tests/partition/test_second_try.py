@@ -2,6 +2,8 @@
 the user's.
 """
 
+import pickle
+
 import numpy as np
 import pytest
 from convergence import may_not_converge
@@ -14,11 +16,13 @@ from sklpf import (
     HAIS,
     RTS,
     SMC,
+    BernoulliRBM,
     Gaussian,
     GeometricPath,
     Mixture,
     ParallelTempering,
 )
+from sklpf.models import RBMPath
 
 DISTANCE = 14.0
 
@@ -89,6 +93,40 @@ def test_a_base_of_the_users_is_left_as_it_is_and_the_alarm_says_how_it_is_made_
     again = SMC(random_state=0).fit(path(ours=False).with_regions(first.run_.regions))
     assert again.converged_
     assert abs(again.log_partition_) < max(4 * again.log_partition_std_error_, 0.02)
+
+
+def test_without_checks_the_numbers_are_the_same_and_the_result_says_that_nothing_looked(first):
+    blind = clone(QUICK).set_params(checks=False).fit(path(ours=True))
+    result = blind.result_
+    assert (result.log_partition, result.n_sweeps) == (first.log_partition_, first.result_.n_sweeps)
+    assert not result.alarms
+    assert result.check_evaluations == 0
+    assert "without checks" in str(result)
+    assert "left out" in str(result.summary())
+    assert "without checks" not in str(first.result_)
+    again = clone(QUICK).fit(pickle.loads(pickle.dumps(blind.run_))).result_
+    assert str(again).split("(")[0] == str(result).split("(")[0]
+
+
+def test_a_lower_bound_is_looked_for_by_tempering_only_where_rounds_depend_on_it(monkeypatch):
+    """And by the same function as for all others: once a fit."""
+    model = BernoulliRBM.from_parameters(np.ones((2, 3)), np.zeros(3), np.zeros(2))
+    drawn = []
+    bound_draws = RBMPath.bound_draws
+
+    def noted(path, stream):
+        drawn.append(stream)
+        return bound_draws(path, stream)
+
+    monkeypatch.setattr(RBMPath, "bound_draws", noted)
+    short = ParallelTempering(2, 4, 32, random_state=0)
+    with may_not_converge():
+        for options in ({}, {"tol": 0.5}):
+            drawn.clear()
+            clone(short).set_params(**options).fit(model)
+            assert len(drawn) == 1
+            clone(short).set_params(checks=False, **options).fit(model)
+            assert len(drawn) == 1
 
 
 class Failing(GeometricPath):

@@ -13,7 +13,7 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, RTS, Gaussian, GeometricPath, ParallelTempering, StudentT, Uniform
-from sklpf.partition import _base
+from sklpf.partition.checks._beside import REGIONS, TAILS
 from sklpf.partition.checks._tails import tail_alarms
 from sklpf.paths import Stream, stream_key
 from sklpf.transitions import RandomWalk
@@ -23,7 +23,7 @@ HEAVY = "the target's tails are heavier than the base's"
 
 
 def tails(path, seed=0):
-    return tuple(map(str, tail_alarms(path, stream_key(seed, _base.TAILS))))
+    return tuple(map(str, tail_alarms(path, stream_key(seed, TAILS))))
 
 
 # ---- densities
@@ -321,7 +321,7 @@ def test_what_checks_cost_is_counted():
     n_points = sum(map(len, calls))
     calls.clear()
     tails(path)
-    path.regions(Stream(stream_key(0, _base.REGIONS)))
+    path.regions(Stream(stream_key(0, REGIONS)))
     assert result.check_evaluations == sum(map(len, calls))
     assert 0 < result.check_evaluations < n_points
     assert "failed_evaluations" not in result.diagnostics
@@ -367,12 +367,15 @@ def fitted(estimator, path):
 def test_every_estimator_says_so_also_of_a_run_read_anew(name):
     path = FLAGGED["t 2 3"]
     first = fitted(ESTIMATORS[name], path)
-    assert tuple(map(str, first.run_.known)) == tails(path)
+    assert tuple(map(str, first.run_.earlier_alarms)) == tails(path)
     for run in (first.run_, pickle.loads(pickle.dumps(first.run_))):
         with pytest.warns(ConvergenceWarning, match=HEAVY):
             first.fit(run)
         assert not first.converged_
-        assert set(run.known) < set(first.result_.alarms) or run.known == first.result_.alarms
+        assert (
+            set(run.earlier_alarms) < set(first.result_.alarms)
+            or run.earlier_alarms == first.result_.alarms
+        )
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

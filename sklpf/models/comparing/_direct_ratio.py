@@ -5,7 +5,6 @@ what it says.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import stream_key
 from sklpf.models.scoring._scored import fit_quietly
 from sklpf.partition import ParallelTempering, PartitionResult
-from sklpf.partition.checks._regions import FOR_SECOND_TRY, known_regions, missed_regions
-from sklpf.paths import Rebased
-from sklpf.paths._capabilities import has
+from sklpf.partition.checks._beside import regions_to_cover
 from sklpf.uncertainty import MOST_BETWEEN
 
 N_GROUPS = 10  # of independent chains, each with draws of the two models of its own
@@ -67,16 +63,12 @@ def tempered_rows(
     estimator = clone(estimator).set_params(n_ladders=N_GROUPS, checkpoint=None, n_jobs=n_jobs)
     for is_last in (False, True):
         state, run = estimator._draw(path, N_GROUPS * n_draws, rng)
-        regions = known_regions(path, stream_key(int(rng.integers(2**31))))
-        run = replace(run, regions=regions)
+        run = estimator._checks(path, int(rng.integers(2**31))).beside(run)
         result = run.read()
-        missed = missed_regions(
-            regions, run.draws, result.log_partition, result.std_error, FOR_SECOND_TRY
-        )
-        may_change = path.base_is_ours and has(path, Rebased)
-        if regions is None or not missed or is_last or not may_change:
+        attempts = regions_to_cover(path, run, result)
+        if is_last or not attempts:
             break
-        path = path.with_regions(regions.take([each.place for each in missed]))
+        path = path.with_regions(attempts[-1])
     return path.rows(state).reshape(n_draws, N_GROUPS, -1).swapaxes(0, 1), result
 
 

@@ -1,24 +1,15 @@
-"""Alarms that several readings raise: parts of a run that disagree, a lower bound of log Z above
-the estimate, draws without spread, rounding, and an error above `tol`.
+"""Alarms that several readings raise: parts of a run that disagree, draws without spread, rounding,
+and an error above `tol`.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
-from sklpf._utils.random import Stream
-from sklpf.paths import BoundDraws
-from sklpf.paths._capabilities import has
 from sklpf.programs import Draws
-from sklpf.uncertainty import MOST_BETWEEN, Difference, log_mean_exp
+from sklpf.uncertainty import MOST_BETWEEN, Difference
 
-_MATERIAL = 0.05  # nats by which the bound must be above the estimate
-# a false alarm in at most 0.13 % of the runs, 0.75 % if both errors come from ten groups
-_STD_ERRORS = 3.0
 _MOST_ROUNDING = 0.05  # nats
 # If so few draws are one state they can't show that others have no mass, whose share may be 3 / n.
 _FEW_DRAWS = 60
@@ -55,39 +46,6 @@ def halves_alarms(drift: Difference, n_groups: int) -> list[Alarm]:
             "halves-disagree",
             f"the halves of the last round disagree (t = {drift.t:.1f})",
             "raise n_sweeps",
-        )
-    ]
-
-
-def lower_bound(path: Any, key: tuple[int, int]) -> NDArray[np.float64] | None:
-    """Logs of G independent estimates of Z (G,) whose mean is at most log Z; None where the path
-    has none.
-    """
-    return log_mean_exp(path.bound_draws(Stream(key)), axis=1) if has(path, BoundDraws) else None
-
-
-def bound_alarms(
-    bound: NDArray | None, log_partition: float, std_error: float, diagnostics: dict
-) -> list[Alarm]:
-    """An alarm if log Z is below the bound by more than chance; the bound goes to the diagnostics.
-
-    Each estimate has the expectation Z, so that the expectation of its log is at most log Z,
-    whatever its draws miss.
-    """
-    if bound is None:
-        return []
-    mean = float(bound.mean())
-    error = float(bound.std(ddof=1) / np.sqrt(len(bound)))
-    diagnostics.update(plain_bound=mean, plain_bound_std_error=error)
-    # also a NaN
-    if not mean - log_partition > max(_MATERIAL, _STD_ERRORS * float(np.hypot(error, std_error))):
-        return []
-    seen = f"chains from random starts show that log Z is at least {mean:.2f} +- {error:.2f}"
-    return [
-        Alarm(
-            "below-the-bound",
-            seen,
-            "the base or the moves miss a part of the model; give another base",
         )
     ]
 

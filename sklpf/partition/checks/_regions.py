@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc, softmax
 
 from sklpf._utils.alarm import Alarm
-from sklpf._utils.random import Stream
-from sklpf.paths import LocalMasses, Regions
-from sklpf.paths._capabilities import has
+from sklpf.paths import Regions
 from sklpf.programs import Draws
 
 _MATERIAL = 0.02  # nats
@@ -33,11 +31,6 @@ class Threshold(NamedTuple):
 
 FOR_ALARM = Threshold(chance=0.01, run_errors=2.0, mass_errors=3.0, rank=0)
 FOR_SECOND_TRY = Threshold(chance=0.05, run_errors=1.0, mass_errors=1.0, rank=2)  # costs time only
-
-
-def known_regions(path: Any, key: tuple[int, int]) -> Regions | None:
-    """Regions of the target with their masses; None where the path knows none."""
-    return path.regions(Stream(key)) if has(path, LocalMasses) else None
 
 
 def region_alarms(
