@@ -25,7 +25,7 @@ from sklpf.models.decoder._network import (
     make_likelihood,
 )
 from sklpf.models.decoder._path import DecoderPath
-from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models.scoring._likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
 from sklpf.partition import PartitionEstimator
 from sklpf.paths._functions import values_of
