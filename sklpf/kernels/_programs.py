@@ -375,7 +375,7 @@ def redraw(log_densities, log_pseudo_prior, u, q_sums, cumulative):
     log_total = math.log(total) + largest
     for k in range(log_densities.shape[0]):
         log_q = log_densities[k] + log_pseudo_prior[k] - log_total
-        if log_q > -1300.0:
+        if not log_q <= -1300.0:  # a NaN stays one in the sums
             q_sums[k] += exp64(log_q + Q_OFFSET)
     threshold = np.float64(u) * total
     level = 0

@@ -4,9 +4,8 @@ replace.
 
 from sklpf.models.bilinear import BilinearGenerativeModel, BilinearPath
 from sklpf.models.boltzmann import BoltzmannMachine, BoltzmannPath
-from sklpf.models.comparing._compare import compare, score_interval
+from sklpf.models.comparing._compare import ModelComparison, compare, score_interval
 from sklpf.models.comparing._compare_fits import compare_fits
-from sklpf.models.comparing._comparison import ModelComparison
 from sklpf.models.comparing._fit_comparison import FitComparison, FitInterval
 from sklpf.models.decoder import DecoderModel, DecoderPath
 from sklpf.models.factorial import FactorialMixture, FactorialPath, FactorialPosterior

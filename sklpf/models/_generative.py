@@ -16,7 +16,7 @@ from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, at_least
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import check_fitted, check_parameter, named_by_model, validate_data
-from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models.scoring._likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
 from sklpf.training import EM
 from sklpf.training._settle import warn_unsettled

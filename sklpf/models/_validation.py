@@ -76,6 +76,20 @@ def validate_data(model, X, **options):
         raise type(error)(f"X can't be used: {error}") from error
 
 
+class SparseInput:
+    """A model whose rows may be sparse, of float64 or float32."""
+
+    def _validate(self, X, reset=False):
+        """X as rows of floating-point numbers."""
+        return validate_rows(self, X, reset=reset, dtype=(np.float64, np.float32), order="C")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
 def named_by_model(method: _Method) -> _Method:
     """Let errors about the arguments of an inherited method name the model's own class."""
     signature = inspect.signature(method)
@@ -174,6 +188,15 @@ def check_vector(values, n: int, name: str, default: float | None = None) -> Arr
     if values.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},) to fit components, got {values.shape}")
     return values
+
+
+def base_means(base, means: Array) -> Array:
+    """Return means of independent units to begin with: those of the data, 1/2, or given ones."""
+    if not isinstance(base, str):
+        return check_vector(base, len(means), "base")
+    if base not in ("data", "uniform"):
+        raise ValueError(f'base must be "data", "uniform" or an array of means, got {base!r}')
+    return means if base == "data" else np.full(len(means), 0.5)
 
 
 def check_indices(X) -> None:

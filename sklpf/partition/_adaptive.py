@@ -9,8 +9,8 @@ from sklpf.partition._tempering_run import (
     ALL,
     Adaptation,
     AdaptedRun,
-    at_target,
     pool_rounds,
+    value_and_error,
 )
 from sklpf.programs._adaptive import GainRule, adapt
 from sklpf.programs._plan import NO_ROUNDS
@@ -33,7 +33,7 @@ class AdaptiveTempering(SimulatedTempering):
         raise NotImplementedError
 
     def _initialise(self, setup, log_prior) -> Start:
-        chains, pilot, used = self._pilot(setup, log_prior)
+        chains, pilot, used = self._first_pass(setup, log_prior)
         n_redraws = max(1, self.n_sweeps // 4 // setup.sweeps_per_redraw)
         rule = self._rule(log_prior)
         adapted = adapt(
@@ -41,14 +41,14 @@ class AdaptiveTempering(SimulatedTempering):
         )
         sizes = np.array([float(r.n_redraws) for r in adapted.recent])
         estimate = pool_rounds(adapted.recent, True, sizes, first_ratio=setup.first_ratio)
-        history = self._with_round(NO_ROUNDS, setup, "pilot", at_target(pilot), used)
+        history = self._with_round(NO_ROUNDS, setup, "pilot", value_and_error(pilot), used)
         used += n_redraws * setup.sweeps_per_redraw
         return Start(
             chains=adapted.chains,
             curve=adapted.curve,
             estimate=estimate,
             used=used,
-            history=self._with_round(history, setup, "adaptation", at_target(estimate), used),
+            history=self._with_round(history, setup, "adaptation", value_and_error(estimate), used),
             adaptation=Adaptation(adapted.curve, **adapted.history, settled=rule.settled),
         )
 

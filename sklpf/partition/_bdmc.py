@@ -13,7 +13,7 @@ from scipy.stats import t as student_t
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.sklearn import Interval
-from sklpf.partition._annealing_run import anneal_both_ways
+from sklpf.partition._ais import anneal_both_ways
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._options import ANNEALING
@@ -22,12 +22,12 @@ from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.paths import ExactStart
 from sklpf.paths._capabilities import has
+from sklpf.programs._annealing import SETTLING
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife
 
 _UP, _DOWN = 4, 5  # stages; find_starts has its own
-_SETTLING = 100  # sweeps at the target that make chains from one start differ
 _FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
 _WIDE_GAP = 4.0  # standard errors
 _MIN_OVERLAP = 5.0  # chains
@@ -229,7 +229,7 @@ class BDMC(PartitionEstimator):
             return state
 
         stages = (_UP,), (_DOWN,)
-        n_settling = _SETTLING if known else 0
+        n_settling = SETTLING if known else 0
         both = anneal_both_ways(self, paths, n, seeds, stages, starts, n_settling)
         return [BidirectionalRun(starts=kinds[t], **run) for t, (_, _, run) in enumerate(both)]
 

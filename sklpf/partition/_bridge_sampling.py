@@ -247,7 +247,8 @@ class BridgeSampling(PartitionEstimator):
             coordinates of the path and in the order in which they were drawn. Or named parameters,
             of a path that has `unconstrain`: an ArviZ ``InferenceData`` or an xarray ``DataTree``
             with a group ``posterior``, an xarray ``Dataset``, or a dict of arrays (n_chains,
-            n_draws, ...), or (n_draws, ...) of one chain. Or a run that kept draws, its result, or the estimator that made it.
+            n_draws, ...), or (n_draws, ...) of one chain. Or a run that kept draws, its result, or
+            the estimator that made it.
 
         Returns
         -------

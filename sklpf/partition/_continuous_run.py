@@ -24,10 +24,9 @@ from sklpf.partition._tempering_run import (
     wider,
 )
 from sklpf.partition.checks._alarms import modes_alarms
+from sklpf.programs._tempering import END_SHARE
 from sklpf.reweighting import Places, Pooled, between_nodes, node_sums, standard_error
 from sklpf.uncertainty import Difference, difference, jackknife, log_mean_exp, t_bound
-
-_END_SHARE = 0.1  # a chain visits an end of the ladder within this share of it
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -203,4 +202,4 @@ def _log_shares(run, sums, keep):
 def _crossed(run):
     """Which chains visited both the lowest and the highest tenth of the ladder, shape (M,)."""
     at = np.interp(run.betas, run.ladder, np.linspace(0, 1, len(run.ladder)))
-    return (at <= _END_SHARE).any(axis=1) & (at >= 1 - _END_SHARE).any(axis=1)
+    return (at <= END_SHARE).any(axis=1) & (at >= 1 - END_SHARE).any(axis=1)

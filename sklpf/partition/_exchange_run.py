@@ -134,7 +134,7 @@ def pair_ratios(run: ExchangeRun, half: int | None = None) -> Ratios:
     return lambda keep: np.r_[both(keep)[0, :first], both(keep)[:, first:].sum(axis=0) / 2]
 
 
-def at_target(run: ExchangeRun) -> tuple[float, float]:
+def value_and_error(run: ExchangeRun) -> tuple[float, float]:
     """log Z and its standard error."""
     curve, errors = jackknife(run.curve(), run.n_groups)
     return float(run.base_log_partition + curve[-1]), float(errors[-1])

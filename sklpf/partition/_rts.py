@@ -19,8 +19,8 @@ from sklpf.partition._tempering_run import (
     N_GROUPS,
     TOLERANCE,
     TemperingRun,
-    at_target,
     largest_move,
+    value_and_error,
 )
 from sklpf.paths import Endpoints
 from sklpf.paths._capabilities import has, require_base
@@ -243,8 +243,8 @@ class RTS(SimulatedTempering):
 
     def _pilot_and_burn_in(self, setup, log_prior) -> Start:
         """Annealed chains give the first weights; rounds of doubling length improve them."""
-        chains, estimate, used = self._pilot(setup, log_prior)
-        history = self._with_round(NO_ROUNDS, setup, "pilot", at_target(estimate), used)
+        chains, estimate, used = self._first_pass(setup, log_prior)
+        history = self._with_round(NO_ROUNDS, setup, "pilot", value_and_error(estimate), used)
         for i, n_redraws in enumerate(
             doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)
         ):
@@ -253,7 +253,7 @@ class RTS(SimulatedTempering):
             estimate = self._pool(setup, last)
             used += n_redraws * setup.sweeps_per_redraw
             history = self._with_round(
-                history, setup, f"burn-in {i + 1}", at_target(estimate), used
+                history, setup, f"burn-in {i + 1}", value_and_error(estimate), used
             )
             if largest_move(estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
                 break
@@ -275,7 +275,7 @@ class RTS(SimulatedTempering):
             estimate = self._pool(setup, last)
             used = used + length
             history = self._with_round(
-                history, setup, f"burn-in {i + 1}", at_target(estimate), used
+                history, setup, f"burn-in {i + 1}", value_and_error(estimate), used
             )
             shares = np.exp(estimate.log_shares(ALL)[0])
             if np.abs(np.exp(log_prior) - shares).max() < TOLERANCE / n_levels:

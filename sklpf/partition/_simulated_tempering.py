@@ -25,9 +25,9 @@ from sklpf.partition._tempering_run import (
 )
 from sklpf.partition._walls import first_ratio
 from sklpf.paths._capabilities import require_base
-from sklpf.programs import Round
+from sklpf.programs import TemperingRound
 from sklpf.programs._chains import Chains
-from sklpf.programs._pilot import run_pilot
+from sklpf.programs._first_pass import first_pass
 from sklpf.programs._plan import with_round
 from sklpf.programs._tempering import Setup, pool_groups, run_round
 from sklpf.reweighting import Pooled
@@ -136,10 +136,10 @@ class SimulatedTempering(PartitionEstimator):
             )
         return int(n)
 
-    def _pilot(self, setup, log_prior):
+    def _first_pass(self, setup, log_prior):
         """The groups' chains, the estimate of the curve and a chain's sweeps."""
         used = self.n_sweeps // 4
-        chains, log_weights = run_pilot(setup, log_prior, used)
+        chains, log_weights = first_pass(setup, log_prior, used)
         sums = pool_groups(setup.first, log_weights, axis=0)
         estimate = Pooled(
             np.zeros((1, len(log_prior))), sums[np.newaxis], first_ratio=setup.first_ratio
@@ -167,7 +167,7 @@ class SimulatedTempering(PartitionEstimator):
         )
         chains, curve, estimate, used, history, _ = start
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
-        rounds: list[Round] = []
+        rounds: list[TemperingRound] = []
         while True:
             n_kept = _MAX_VECTORS // 2 if rounds else _MAX_VECTORS
             chains, last = run_round(

@@ -21,23 +21,20 @@ from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, Diagnostic
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition._weights import move_diagnostics
-from sklpf.partition.checks._alarms import modes_alarms
+from sklpf.partition.checks._alarms import modes_alarms, move_diagnostics
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import Draws
-from sklpf.programs._annealing import settle
+from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle
 from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import check_alive
-from sklpf.programs._populations import climb, descend, family_weights, target_summaries
+from sklpf.programs._populations import ascend, descend, family_weights, target_summaries
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
 from sklpf.sampling._elementary import systematic
 from sklpf.transitions import Transition
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
 
 _MAIN, _DRAWS, _SETTLE, _DOWN = 1, 2, 3, 4  # random streams; that of the pilot is 0
-_SETTLING = 100  # sweeps at the target after the last resampling
-_FEWEST_BACK = 10  # reverse chains, or N if that is more
 # effective number of ancestors that is needed, or share of the particles if that is less
 _ENOUGH_FAMILIES = 100.0
 _LARGE_SHARE = 2 / 3
@@ -283,16 +280,16 @@ class SMC(PartitionEstimator):
     _run_class = PopulationRun
 
     def _sample(self, path, seed) -> PopulationRun:
-        run, plan, populations = self._climb(path, seed)
+        run, plan, populations = self._rise(path, seed)
         chain_length = run.chain_length
         n_moves = (run.chain_length or 2) - 1
         checkpoint = self._checkpoint(path, seed)
-        n_back = max(_FEWEST_BACK, run.n_starts)
+        n_back = max(FEWEST_BACK, run.n_starts)
         key = stream_key(seed, _DOWN)
         rng = Stream(key).aside("starts").generator()
-        ends = self._at_target(plan, populations, n_back, rng, _SETTLE, checkpoint)
+        ends = self._settled(plan, populations, n_back, rng, _SETTLE, checkpoint)
         down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint, chain_length)
-        n_sweeps = run.n_sweeps + n_back * (_SETTLING + n_moves * down.shape[1])
+        n_sweeps = run.n_sweeps + n_back * (SETTLING + n_moves * down.shape[1])
         return replace(run, down=down, n_sweeps=n_sweeps, draws=self._draws(plan.path, populations))
 
     @removing_checkpoints()
@@ -303,17 +300,17 @@ class SMC(PartitionEstimator):
         They make 100 sweeps at the target after that. Draws are as good as the run: approximate,
         and not independent.
         """
-        plan, populations = self._climb(path, int(rng.integers(2**31)))[1:]
+        plan, populations = self._rise(path, int(rng.integers(2**31)))[1:]
         plan = plan._replace(seed=int(rng.integers(2**31)))
-        return self._at_target(plan, populations, n, rng, _DRAWS)
+        return self._settled(plan, populations, n, rng, _DRAWS)
 
-    def _at_target(self, plan, populations, n, rng, stage, checkpoint=None):
+    def _settled(self, plan, populations, n, rng, stage, checkpoint=None):
         """Particles of all populations, drawn by weight, that have moved on at the target."""
         chosen = rng.permutation(systematic(_log_weights(populations), n, rng.random()))
         starts = plan.path.take(
             concatenate([population.state for population in populations]), chosen
         )
-        return settle(plan, starts, _SETTLING, (stage,), self.n_jobs, checkpoint)
+        return settle(plan, starts, SETTLING, (stage,), self.n_jobs, checkpoint)
 
     def _draws(self, path, populations) -> Draws | None:
         if not self._keeps_draws:
@@ -322,14 +319,14 @@ class SMC(PartitionEstimator):
         groups = np.repeat(np.arange(self.n_populations), self.n_particles)
         return draws_of(path, state, _log_weights(populations), groups)
 
-    def _climb(self, path, seed):
+    def _rise(self, path, seed):
         base_log_partition = require_base(path, "SMC")
         chain_length = self._chain_length()
         checkpoint = self._checkpoint(path, seed)
         plan = self._plan(path, seed, self.n_particles)
         size = self.n_populations, self.n_particles, self.resample_at
         how = self.n_jobs, checkpoint, chain_length
-        populations = climb(plan.path, plan.transition, *size, stream_key(seed, _MAIN), *how)
+        populations = ascend(plan.path, plan.transition, *size, stream_key(seed, _MAIN), *how)
         log_weights = np.array([family_weights(population) for population in populations])
         check_alive(log_weights.ravel())
         records = np.array([population.records for population in populations])
@@ -411,10 +408,10 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     between = diagnostics["between_populations"]
     most = max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
     alarms += modes_alarms("populations", between, "raise n_particles or n_temperatures", most)
-    if run.chain_length is not None and run.bound is None:
+    if run.chain_length is not None and run.plain_bound is None:
         seen = (
-            "waste-free populations drop rare particles at every level, and this path has no lower"
-            " bound of log Z that does not depend on its base and would show lost modes"
+            "waste-free populations drop rare particles at every level, and there is no lower"
+            " bound of log Z that does not depend on the base and would show lost modes"
         )
         alarms.append(Alarm("waste-free-unchecked", seen, 'use variant="standard"'))
     return alarms

@@ -24,7 +24,7 @@ from sklpf.partition._diagnostics import (
 from sklpf.partition._level_run import Curve, LevelRun, between_by_slope
 from sklpf.partition._result import PartitionResult
 from sklpf.partition.checks._alarms import halves_alarms, modes_alarms, tol_alarms
-from sklpf.programs import Round
+from sklpf.programs import TemperingRound
 from sklpf.programs._tempering import pool_groups
 from sklpf.reweighting import (
     Pooled,
@@ -93,7 +93,7 @@ class TemperingRun(LevelRun):
 
     Attributes
     ----------
-    rounds : tuple of Round
+    rounds : tuple of TemperingRound
     previous : tuple
         Log pseudo-priors (T, K), log sums of every group (T, G, K) and sizes (T,) of the rounds
         from which the last round's estimate came, and the log of what is added to the pooled sums.
@@ -106,14 +106,14 @@ class TemperingRun(LevelRun):
     options = ("rao_blackwell", "tol")
     described = TEMPERING
 
-    rounds: tuple[Round, ...]
+    rounds: tuple[TemperingRound, ...]
     previous: tuple[NDArray, NDArray, NDArray, float]
     sweeps_per_redraw: int
     rao_blackwell: bool = True
     tol: float | None = None
 
     @property
-    def last(self) -> Round:
+    def last(self) -> TemperingRound:
         """The last round."""
         return self.rounds[-1]
 
@@ -221,7 +221,7 @@ def concluded(run: Any, verdict: Verdict) -> PartitionResult:
     )
 
 
-def judge(rounds: Sequence[Round], old: Pooled, rao_blackwell: bool) -> Verdict:
+def judge(rounds: Sequence[TemperingRound], old: Pooled, rao_blackwell: bool) -> Verdict:
     """The verdict on all rounds whose chains crossed the ladder, or else on the last, and their
     pooled estimate; `old` is the estimate that the last round began with.
     """
@@ -274,7 +274,7 @@ def judge(rounds: Sequence[Round], old: Pooled, rao_blackwell: bool) -> Verdict:
     return Verdict(curve, error, degrees, found, diagnostics, pooled)
 
 
-def pool_crossed(rounds: Sequence[Round], old: Pooled, rao_blackwell: bool):
+def pool_crossed(rounds: Sequence[TemperingRound], old: Pooled, rao_blackwell: bool):
     """The rounds whose chains crossed the ladder, every chain's shares in each, and the estimate
     from all of them.
     """
@@ -289,7 +289,7 @@ def pool_crossed(rounds: Sequence[Round], old: Pooled, rao_blackwell: bool):
 
 
 def pool_rounds(
-    rounds: Sequence[Round],
+    rounds: Sequence[TemperingRound],
     rao_blackwell: bool,
     sizes=(1.0,),
     halves=(0, 1),
@@ -302,7 +302,7 @@ def pool_rounds(
     return Pooled(priors, np.array(sums), np.array(sizes), log_extra, first_ratio)
 
 
-def at_target(pooled: Pooled) -> tuple[float, float]:
+def value_and_error(pooled: Pooled) -> tuple[float, float]:
     """log Z_target - log Z_base of an estimate and its standard error by the jackknife."""
     curve, jackknifed = jackknife(pooled, N_GROUPS)
     return float(curve[-1]), _with_first(jackknifed[-1], pooled.first_ratio)

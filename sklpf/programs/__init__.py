@@ -3,6 +3,6 @@
 from sklpf.programs._draws import Draws
 from sklpf.programs._exchange import ExchangeRound
 from sklpf.programs._sums import LevelRound
-from sklpf.programs._tempering import Round
+from sklpf.programs._tempering import TemperingRound
 
-__all__ = ["Draws", "ExchangeRound", "LevelRound", "Round"]
+__all__ = ["Draws", "ExchangeRound", "LevelRound", "TemperingRound"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.progress import stage
 from sklpf.programs._chains import Chains
-from sklpf.programs._tempering import Round, Setup, run_round
+from sklpf.programs._tempering import Setup, TemperingRound, run_round
 
 _GROWTH = 10  # an update takes a tenth of the redraws before it, at least one
 _LARGEST_STEP = 1.0  # nats that an update adds to a level
@@ -38,7 +38,7 @@ class Adapted(NamedTuple):
 
     chains: list[Chains]
     curve: NDArray[np.float64]
-    recent: list[Round]
+    recent: list[TemperingRound]
     history: dict[str, NDArray]
 
 
@@ -59,7 +59,7 @@ def adapt(
     prior = np.exp(log_prior)
     n_chains = int(setup.first[-1])
     done = 0
-    recent = list[Round]()
+    recent = list[TemperingRound]()
     records = list[tuple[float, ...]]()
     with stage("adaptation", n_redraws) as redraws_done:
         while done < n_redraws:

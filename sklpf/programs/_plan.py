@@ -181,7 +181,7 @@ def _respaced(plan, transition, n_temperatures, n_chains, key) -> Plan:
     if pilot is not None and len(pilot.betas) > 1:
         cost = (pilot.spread[1:] + pilot.spread[:-1]) / 2 * np.diff(pilot.betas)
         return plan._replace(path=path.with_ladder(respace(pilot.betas, cost, n_temperatures)))
-    spread = pilot_spread(path, plan.transition, n_chains, plan.key(_SPREAD))
+    spread = _measured_spread(path, plan.transition, n_chains, plan.key(_SPREAD))
     path = path.with_ladder(respace(path.ladder, spread, n_temperatures))
     tuned = transition.tune(path, key)
     n_pilot = n_chains * len(spread) + n_tuning_moves(transition, tuned)
@@ -193,7 +193,7 @@ def n_tuning_moves(transition, tuned) -> int:
     return 0 if tuned is transition or tuned.pilot is None else tuned.pilot.n_moves
 
 
-def pilot_spread(path, transition, n_chains, key):
+def _measured_spread(path, transition, n_chains, key):
     """Standard deviation over chains of log f_(k+1) - log f_k during one annealing pass, shape (K -
     1,).
     """

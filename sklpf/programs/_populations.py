@@ -38,7 +38,7 @@ class Population(NamedTuple):
     records: NDArray[np.float64]
 
 
-def climb(
+def ascend(
     path,
     transition,
     n_populations,

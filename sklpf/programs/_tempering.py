@@ -18,15 +18,15 @@ from sklpf.programs._rounds import RoundProgram
 from sklpf.programs._sums import LevelRound
 from sklpf.reweighting import MeanWeight
 
-START, LEVELS, PILOT, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
+START, LEVELS, FIRST_PASS, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
 _LOOKED_AT = 2000  # states of a round that may become draws
 _RENEW_EVERY = 8  # redraws from one draw of the base to the next, where a path asks for them
 _LOWEST = -1300.0  # log of the smallest sum of q(k | x) that is told from 0
-_END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
+END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Round(LevelRound):
+class TemperingRound(LevelRound):
     """What a round of simulated tempering leaves of M chains in G groups.
 
     Attributes
@@ -95,12 +95,12 @@ class Round(LevelRound):
         sums = np.exp(self.log_sums(rao_blackwell, halves))
         return sums / sums.sum(axis=1, keepdims=True)
 
-    def thinned(self) -> Round:
+    def thinned(self) -> TemperingRound:
         """Return the round without every other kept vector, and without its draws.
 
         Returns
         -------
-        Round
+        TemperingRound
             All else is shared.
         """
         kept = {
@@ -115,7 +115,7 @@ class Round(LevelRound):
         tenth.
         """
         visits = self.counts.sum(axis=0) > 0
-        n_end = max(1, round(_END_SHARE * visits.shape[1]))
+        n_end = max(1, round(END_SHARE * visits.shape[1]))
         return visits[:, : max(n_end, self.origin + 1)].any(axis=1) & visits[:, -n_end:].any(axis=1)
 
     def _group_of_rows(self):
@@ -220,7 +220,7 @@ def run_round(
     n_redraws: int,
     n_kept: int = 0,
     with_draws: bool = False,
-) -> tuple[list[Chains], Round]:
+) -> tuple[list[Chains], TemperingRound]:
     """Return the chains of all groups after a round, and its record with about `n_kept` vectors log
     f_k(x).
     """
@@ -249,7 +249,7 @@ def run_round(
     stage = "round" + "-".join(map(str, name))
     chains, own, left = program.run(chains, n_redraws, longest, stage, **setup.options)
     log_q_sums, counts = (np.concatenate(parts, axis=1) for parts in zip(*own))
-    return chains, Round(
+    return chains, TemperingRound(
         first=setup.first,
         n_redraws=n_redraws,
         log_q_sums=np.maximum(log_q_sums, _LOWEST),

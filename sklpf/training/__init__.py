@@ -3,9 +3,8 @@
 from sklpf.training._chains import Chains
 from sklpf.training._contrastive import Family, PersistentContrastiveDivergence
 from sklpf.training._em import EM, LatentModel
-from sklpf.training._likelihood import MaximumLikelihood
+from sklpf.training._lbfgs import MaximumLikelihood, MinimumProbabilityFlow
 from sklpf.training._loop import train
-from sklpf.training._mpf import MinimumProbabilityFlow
 from sklpf.training._settle import Settled
 from sklpf.training._tracking import EarlyStopping, LogPartitionTracker
 

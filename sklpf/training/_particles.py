@@ -15,7 +15,7 @@ from sklpf.paths import Continuous
 from sklpf.paths._base import take
 from sklpf.paths._capabilities import has, require_base
 from sklpf.programs import _programs as programs
-from sklpf.programs._pilot import run_pilot
+from sklpf.programs._first_pass import first_pass
 from sklpf.programs._plan import check_finite, plan_runs
 from sklpf.programs._tempering import Setup, run_round
 from sklpf.reweighting import mean_weight
@@ -212,7 +212,7 @@ class TemperedChains:
             path.with_ladder(ladder), transition, first, self.seed, 1, {"n_jobs": None}
         )
         self.log_prior = log_softmax(_SLOPE * ladder)
-        self.chains, log_weights = run_pilot(self.setup, self.log_prior, _PILOT_SWEEPS)
+        self.chains, log_weights = first_pass(self.setup, self.log_prior, _PILOT_SWEEPS)
         self.curve = base_log_partition + log_mean_exp(log_weights, axis=0)
         self.n_moves = _N_CHAINS * _PILOT_SWEEPS
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from sklpf._utils.random import FIRST, Stream
 from sklpf.paths._base import n_chains, take
 from sklpf.sampling._elementary import shares
-from sklpf.transitions._base import Transition
-from sklpf.transitions._side_by_side import joined
+from sklpf.transitions._base import Transition, joined
 
 _FEWEST_CHAINS = 64
 _MOST_CHAINS = 400
@@ -125,7 +124,7 @@ def _make_pilot(records, n_moves) -> Pilot:
 
 
 @dataclass
-class _Climb:
+class _Row:
     """Where the chains of one row are on their way from the base to the target."""
 
     path: Any
@@ -194,8 +193,8 @@ def run_pilots(
         else int(np.clip(2 * d, _FEWEST_CHAINS, _MOST_CHAINS))
     )
     step = np.log(transition.first_step(d))
-    climbs = [
-        _Climb(
+    rows = [
+        _Row(
             path.with_ladder([0.0, 1.0]),
             transition,
             Stream(key),
@@ -205,59 +204,59 @@ def run_pilots(
         )
         for path, key in zip(paths, keys)
     ]
-    joint = joined(climbs, [climb.stream for climb in climbs], n)
-    state = joint.path.sample_base(n * len(climbs), joint.stream)
+    joint = joined(rows, [row.stream for row in rows], n)
+    state = joint.path.sample_base(n * len(rows), joint.stream)
     memory = transition.init(joint.path, state, joint.stream.aside("memory"))
-    for climb, (_, own) in zip(climbs, joint.stream.rows()):
-        climb.root = _root([joint.path.position(state)[own]], [], transition.metric, None)
-    climbing = climbs
+    for row, (_, own) in zip(rows, joint.stream.rows()):
+        row.root = _root([joint.path.position(state)[own]], [], transition.metric, None)
+    rising = rows
     n_moves = _N_FIRST_MOVES
     n_done = 0
-    while climbing:
-        state, memory = _tune_level(climbing, state, memory, n_moves, 1 + n_done)
-        gains = np.split(joint.path.ends(state)[1], len(climbing))
-        chosen = [climb.rise(gain, n_moves) for climb, gain in zip(climbing, gains)]
+    while rising:
+        state, memory = _tune_level(rising, state, memory, n_moves, 1 + n_done)
+        gains = np.split(joint.path.ends(state)[1], len(rising))
+        chosen = [row.rise(gain, n_moves) for row, gain in zip(rising, gains)]
         index = np.concatenate([n * t + own for t, own in enumerate(chosen)])
         state, memory = joint.path.take(state, index), take(memory, index)
-        climbing = [climb for climb, own in zip(climbing, chosen) if len(own)]
+        rising = [row for row, own in zip(rising, chosen) if len(own)]
         n_done += n_moves
         n_moves = max(_N_MOVES // n, _FEWEST_MOVES)
-    return [climb.pilot(n) for climb in climbs]
+    return [row.pilot(n) for row in rows]
 
 
-def _tune_level(climbs, state, memory, n_moves, first_sweep):
+def _tune_level(rows, state, memory, n_moves, first_sweep):
     """Move chains at each row's level: half of the time for its scales, and half for the step size
     with them.
     """
-    untuned = climbs[0].untuned
-    n = n_chains(state) // len(climbs)
-    streams = [climb.stream for climb in climbs]
+    untuned = rows[0].untuned
+    n = n_chains(state) // len(rows)
+    streams = [row.stream for row in rows]
     points: list[NDArray] = []
     slopes: list[NDArray] = []
     tried: list[list[float]] = []
     for i in range(n_moves):
         if i == n_moves // 2:
-            for t, climb in enumerate(climbs):
+            for t, row in enumerate(rows):
                 own = slice(t * n, (t + 1) * n)
                 forces = [slope[own] for slope in slopes]
-                bounds = climb.path.bounds
-                climb.root = _root([p[own] for p in points], forces, untuned.metric, bounds)
-        path, move, stream, first_levels = joined(climbs, streams, n)
-        levels = np.repeat(first_levels + [climb.level for climb in climbs], n)
+                bounds = row.path.bounds
+                row.root = _root([p[own] for p in points], forces, untuned.metric, bounds)
+        path, move, stream, first_levels = joined(rows, streams, n)
+        levels = np.repeat(first_levels + [row.level for row in rows], n)
         before = untuned.accepted(memory)
         state, memory = move.move(path, state, memory, levels, stream.at(first_sweep + i))
         if before is not None:
             rates = (untuned.accepted(memory) - before).reshape(-1, n).mean(axis=1)
-            for climb, rate in zip(climbs, rates.tolist()):
-                climb.log_step += (
+            for row, rate in zip(rows, rates.tolist()):
+                row.log_step += (
                     (rate - untuned.target_acceptance) * 2 * (1 + i % (n_moves // 2)) ** -0.6
                 )
-                climb.log_step = min(climb.log_step, np.log(_LARGEST_STEP))
+                row.log_step = min(row.log_step, np.log(_LARGEST_STEP))
         points.append(path.position(state))
         slopes += untuned.slopes(memory, path.ladder[levels][:, np.newaxis])
-        tried.append([climb.log_step for climb in climbs])
-    for climb, steps in zip(climbs, zip(*tried)):
-        climb.log_step = np.mean(steps[-(n_moves // 4) :])
+        tried.append([row.log_step for row in rows])
+    for row, steps in zip(rows, zip(*tried)):
+        row.log_step = np.mean(steps[-(n_moves // 4) :])
     return state, memory
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sklpf import kernels
-from sklpf.kernels import OPTIONS
+from sklpf.kernels import OPTIONS, _programs
 
 WIDTHS = (16, 32, 48, 64, 80, 128, 240, 256, 272, 496, 512, 528, 784, 800)
 
@@ -104,3 +104,14 @@ def test_add_rows_keeps_nan_and_inf():
     assert np.isnan(out[0, 5])
     assert out[0, 6] == np.inf
     assert np.sum(out[0]) != np.sum(out[0, :5])
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_log_density_that_is_not_a_number_stays_one_in_the_sums_of_tempering(place):
+    """As in the plain loop, after which a run ends with an error."""
+    log_densities = np.array([0.0, 1.0, -1.0])
+    log_densities[place] = np.nan
+    sums = np.zeros(3)
+    level = _programs.redraw(log_densities, np.zeros(3), 0.5, sums, np.empty(3))
+    assert np.isnan(sums).all()
+    assert level == 0

@@ -193,6 +193,12 @@ def gaussian_rbm(intercept=0.0, variances=1.0):
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("model", [BernoulliRBM(), GaussianRBM(), LatentDirichletAllocation()])
+def test_missing_values_are_refused_with_what_fills_them(model):
+    with pytest.raises(ValueError, match="X contains NaN, .* SimpleImputer"):
+        model.fit([[1.0, np.nan], [0.0, 1.0]])
+
+
 @pytest.mark.parametrize("value", [0.0, -1.0, 1e-300, np.nan])
 def test_a_variance_that_was_set_is_checked_before_its_first_use(value):
     X = np.random.default_rng(0).normal(size=(15, 3))

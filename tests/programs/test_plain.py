@@ -11,7 +11,7 @@ from sklpf import Exact
 from sklpf.paths import Path, Stream
 from sklpf.programs import _plain
 from sklpf.programs._chains import Chains
-from sklpf.programs._pilot import run_pilot
+from sklpf.programs._first_pass import first_pass
 from sklpf.programs._tempering import Setup, run_round
 from sklpf.transitions import Gibbs, Transition
 
@@ -122,7 +122,7 @@ def test_pilot_knows_every_level_and_starts_at_all(n_sweeps):
     """Also with fewer sweeps than levels; 5 standard errors hold for the 10 levels together."""
     problem = make_rbm_problem("easy")
     setup = make_setup(problem.path)
-    starts, log_weights = run_pilot(setup, np.full(11, -np.log(11)), n_sweeps)
+    starts, log_weights = first_pass(setup, np.full(11, -np.log(11)), n_sweeps)
     exact = [
         Exact().fit(problem.path.with_ladder([0, beta])).log_partition_
         for beta in setup.path.ladder[1:]
@@ -180,7 +180,7 @@ def test_round_has_the_stationary_distribution_of_equation_8():
         ],
     ]
     log_prior = np.log([0.1, 0.3, 0.2, 0.1, 0.3])
-    starts, _ = run_pilot(setup, log_prior, 40)
+    starts, _ = first_pass(setup, log_prior, 40)
     burnt, _ = run_round(setup, (0,), starts, log_prior - exact, 200)
     _, last = run_round(setup, (1,), burnt, log_prior - exact, 1000)
     groups = last.shares(True).reshape(10, 10, 5).mean(axis=1)

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from sklpf import Exact
 from sklpf.paths import Path, stream_key
-from sklpf.programs._populations import climb, descend, family_weights, target_summaries
+from sklpf.programs._populations import ascend, descend, family_weights, target_summaries
 from sklpf.sampling._elementary import systematic
 from sklpf.transitions import Gibbs
 
@@ -24,7 +24,7 @@ def easy(n_levels):
 
 
 def grow(path, n_populations, n_particles, resample_at, key=KEY, **options):
-    return climb(path, Gibbs(), n_populations, n_particles, resample_at, key, **options)
+    return ascend(path, Gibbs(), n_populations, n_particles, resample_at, key, **options)
 
 
 # ---- resampling

@@ -19,7 +19,7 @@ from sklpf._utils.random import Stream, draw_seed, stream_key
 from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
-from sklpf.models._validation import check_fitted, check_vector, validate_data
+from sklpf.models._validation import base_means, check_fitted, check_vector, validate_data
 from sklpf.models.boltzmann._learning import (
     Pairs,
     Penalty,
@@ -368,13 +368,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         path : BoltzmannPath
         """
         check_fitted(self)
-        n_features = len(self.intercept_)
-        if not isinstance(base, str):
-            mean = check_vector(base, n_features, "base")
-        elif base in ("data", "uniform"):
-            mean = self.mean_ if base == "data" else np.full(n_features, 0.5)
-        else:
-            raise ValueError(f'base must be "data", "uniform" or an array of means, got {base!r}')
+        mean = base_means(base, self.mean_)
         return BoltzmannPath(self.couplings_, self.intercept_, mean, offset=self.offset_)
 
     def pseudo_log_likelihood(self, X) -> Array:

@@ -1,8 +1,11 @@
-"""compare and score_interval: held-out log-likelihoods of fitted models and pipelines."""
+"""compare and score_interval: held-out log-likelihoods of fitted models and pipelines, and
+tables of comparisons.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from sklpf._utils.numbers import check_option
 from sklpf._utils.parallel import fingerprint
-from sklpf.models.comparing._comparison import ModelComparison
+from sklpf._utils.tables import Readable, Rows, decimals, import_pandas, text_table
 from sklpf.models.comparing._direct_ratio import direct_ratio, disagreement
 from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of, report
 from sklpf.models.scoring._searches import (
@@ -21,6 +24,138 @@ from sklpf.models.scoring._searches import (
     last_step,
     steps_behind_model,
 )
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Readable):
+    """Mean log-likelihoods by name, the best first, and differences of all others from it."""
+
+    scores: dict[str, Any]  # intervals: of fitted models or of procedures
+    differences: dict[str, Any]
+
+    _index = "model"
+
+    @property
+    def best(self) -> str:
+        """Name of the largest mean among those that converged."""
+        return next(iter(self.scores))
+
+    def _shown(self, name: str) -> Any:
+        """The difference from the best, of the best itself its score."""
+        return self.differences.get(name, self.scores[name])
+
+    def to_frame(self) -> Any:
+        """Return a pandas.DataFrame with a row for every name.
+
+        Columns: mean, low and high (combined interval); difference, difference_low and
+        difference_high (from the best, 0 for itself); of fitted models method (of the difference,
+        as in `ScoreInterval`), of procedures difference_std_error, sampling, fits and partition
+        (half-widths of the difference's parts, of the best one those of its mean), n_fits and
+        chosen; converged, and reasons in one string.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The best first, numbers in nats.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pd = import_pandas()
+
+        rows = [self._row(name) for name in self.scores]
+        return pd.DataFrame(rows, index=pd.Index(self.scores, name=self._index))
+
+    def _row(self, name: str) -> dict[str, Any]:
+        score = self.scores[name]
+        shown = self._shown(name)
+        apart = (0.0, 0.0, 0.0) if shown is score else (shown.mean, *shown.combined)
+        columns = ("mean", "low", "high", "difference", "difference_low", "difference_high")
+        return {
+            **dict(zip(columns, (score.mean, *score.combined, *apart))),
+            **self._details(name),
+            "converged": not shown.reasons,
+            "reasons": "; ".join(shown.reasons),
+        }
+
+    def _details(self, name: str) -> dict[str, Any]:
+        """Further columns of `to_frame`."""
+        raise NotImplementedError
+
+    def _table(self) -> Rows:
+        table = []
+        for name, score in self.scores.items():
+            shown = self._shown(name)
+            apart = "" if shown is score else interval_text(shown)
+            remarks = "; ".join(self._remarks(name))
+            table.append((name, interval_text(score), apart, *self._parts(name), remarks))
+        return table
+
+    def _parts(self, name: str) -> list[str]:
+        """Cells for the parts of an error."""
+        return []
+
+    def _remarks(self, name: str) -> list[str]:
+        """What else should be known of a name's numbers."""
+        reasons = self._shown(name).reasons
+        return [f"not converged: {'; '.join(reasons)}"] if reasons else []
+
+    def __repr__(self) -> str:
+        return text_table([self._header, *self._table()])
+
+
+@dataclass(frozen=True, repr=False)
+class ModelComparison(Comparison):
+    """Held-out log-likelihoods of the same rows by these fitted models (nats).
+
+    `FitComparison` compares procedures, and includes the spread between fits.
+
+    Attributes
+    ----------
+    scores : dict of str to ScoreInterval
+        Every model's mean log-likelihood per row, the best first: by the mean, those that did not
+        converge last.
+    differences : dict of str to ScoreInterval
+        Mean difference from the first model, paired by rows, of every other one; usually negative.
+    """
+
+    scores: dict[str, ScoreInterval]
+    differences: dict[str, ScoreInterval]
+
+    _header = ("these fits", "log-likelihood", "difference from the first", "")
+
+    def _details(self, name: str) -> dict[str, Any]:
+        return {"method": self._shown(name).method}
+
+    def _remarks(self, name: str) -> list[str]:
+        return [*super()._remarks(name), *self._shown(name).notes]
+
+    def _title(self) -> str:
+        unit = self.scores[self.best].unit
+        return (
+            f"log-likelihood per {unit} of these fitted models (nats); of procedures: compare_fits"
+        )
+
+
+def interval_text(interval: Any) -> str:
+    """A mean and its interval, with two digits of the standard error and at least 2 decimals."""
+    if not np.isfinite(interval.mean):
+        return f"{interval.mean}"
+    n = digits(interval)
+    low, high = interval.combined
+    return f"{interval.mean:.{n}f} [{low:.{n}f}, {high:.{n}f}]"
+
+
+def digits(interval: Any) -> int:
+    """Decimals that show two digits of the standard error, at least 2."""
+    return max(2, decimals(interval.mean, half_width(interval.combined) / 2))
+
+
+def half_width(ends: tuple[float, float]) -> float:
+    """Half the distance of an interval's ends."""
+    return (ends[1] - ends[0]) / 2
 
 
 def compare(
@@ -198,31 +333,23 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
     below = np.hypot(a.scored.below, b.scored.above)
     above = np.hypot(a.scored.above, b.scored.below)
     direct = direct_ratio(a.model, b.model, values) if ratio == "auto" and not reasons else None
+    if direct is not None:  # it replaces the difference of two log Z
+        values = values + direct.log_partition - (b.model.log_partition_ - a.model.log_partition_)
+        alarm = disagreement(direct, a, b)
+        if alarm is not None:
+            strictness = ("warn", "nan", "raise").index
+            strictest = max((a.model, b.model), key=lambda m: strictness(m.on_nonconvergence))
+            report(strictest, alarm)
+            reasons.append(alarm)
+            if strictest.on_nonconvergence == "nan":
+                values = np.full_like(values, np.nan)
+        low, high = direct.interval(level)
+        below = direct.log_partition - low
+        above = high - direct.log_partition
     known = [entrant.scored.scatter for entrant in (a, b) if np.isfinite(entrant.scored.scatter)]
     scatter = float(np.linalg.norm(known)) if known else np.nan
-    if direct is None:
-        scored = Scored(values, below, above, tuple(reasons), a.scored.unit, scatter)
-        return interval_of(scored, level, "difference")
-
-    # The ratio of both Z was estimated directly: it replaces the difference of two log Z.
-    values = values + direct.log_partition - (b.model.log_partition_ - a.model.log_partition_)
-    alarm = disagreement(direct, a, b)
-    if alarm is not None:
-        strictest = max((a.model, b.model), key=_strictness)
-        report(strictest, alarm)
-        reasons.append(alarm)
-        if strictest.on_nonconvergence == "nan":
-            values = np.full_like(values, np.nan)
-    low, high = direct.interval(level)
-    below = direct.log_partition - low
-    above = high - direct.log_partition
     scored = Scored(values, below, above, tuple(reasons), a.scored.unit, scatter)
-    return interval_of(scored, level, "direct")
-
-
-def _strictness(model) -> int:
-    """How strictly a model treats a log Z that is not trusted."""
-    return ("warn", "nan", "raise").index(model.on_nonconvergence)
+    return interval_of(scored, level, "difference" if direct is None else "direct")
 
 
 def _last_step(name, model, X):

@@ -22,15 +22,15 @@ from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import INSIDE_0_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
-from sklpf.models._validation import check_fitted, check_parameter, validate_rows
+from sklpf.models._validation import SparseInput, check_fitted, check_parameter
 from sklpf.models.factorial._path import FactorialPath
-from sklpf.models.factorial.learning._activation_search import (
+from sklpf.models.factorial.learning._coordinate_ascent import Trainer, Training, update
+from sklpf.models.factorial.learning._posterior import (
+    dense,
     search_activations,
     settle_activations,
 )
-from sklpf.models.factorial.learning._coordinate_ascent import Trainer, Training, update
-from sklpf.models.factorial.learning._posterior import dense
-from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models.scoring._likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
 from sklpf.partition import PartitionEstimator
 
@@ -39,7 +39,11 @@ _MAX_SETTLING = 1000  # updates of the activations of a new row
 
 
 class FactorialMixture(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator
+    SparseInput,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    RowLikelihoodMixin,
+    BaseEstimator,
 ):
     """Factorial mixture: every row is a sum of components, each on or off, plus noise; `score` is a
     log-likelihood.
@@ -388,16 +392,6 @@ class FactorialMixture(
                 f" {X.shape[1]}"
             )
         return (X @ self.components_).astype(X.dtype, copy=False)
-
-    def _validate(self, X, reset=False):
-        """X as rows of floating-point numbers."""
-        return validate_rows(self, X, reset=reset, dtype=(np.float64, np.float32), order="C")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     # -- log-likelihood
     def path(self, X) -> FactorialPath:

@@ -21,7 +21,7 @@ from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, Interval, StrOptions, at_least
 from sklpf.models._learning import all_or_nothing, check_goes_on
-from sklpf.models._validation import check_fitted, check_parameter, validate_rows
+from sklpf.models._validation import SparseInput, check_fitted, check_parameter, validate_rows
 from sklpf.models.lda._counts import (
     check_tokens,
     lengths,
@@ -38,7 +38,7 @@ from sklpf.models.lda.learning._variational_bayes import (
     fit_variational,
     update_variational,
 )
-from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models.scoring._likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING, Scored, ScoreInterval, interval_of
 from sklpf.partition import PartitionEstimator
 
@@ -58,7 +58,11 @@ def _learns_streams(model) -> bool:
 
 
 class LatentDirichletAllocation(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator
+    SparseInput,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    RowLikelihoodMixin,
+    BaseEstimator,
 ):
     """Latent Dirichlet allocation with variational Bayes; takes the place of scikit-learn's class
     of that name.
@@ -727,8 +731,6 @@ class LatentDirichletAllocation(
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

@@ -13,10 +13,11 @@ from sklpf._utils.random import Stream
 from sklpf.models.products._experts import (
     SMALLEST_TRUSTED_INDEX,
     Experts,
+    TailIndex,
     closed_log_partition,
     sample_complete,
+    tail_index,
 )
-from sklpf.models.products._tails import TailIndex, tail_index
 from sklpf.partition import HAIS, Exact, PartitionEstimator
 from sklpf.paths import Gaussian, GeometricPath, StudentT
 from sklpf.paths._base import Points

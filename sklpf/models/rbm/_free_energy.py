@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -14,6 +16,27 @@ from sklpf.models._validation import rows_without
 
 _ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
 _LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite
+
+
+class Parameters(NamedTuple):
+    """Weights and biases."""
+
+    components: NDArray[np.floating]  # (J, M)
+    intercept_visible: NDArray[np.floating]  # (M,)
+    intercept_hidden: NDArray[np.floating]  # (J,)
+
+    @classmethod
+    def of(cls, model) -> Parameters:
+        """Those of a fitted model."""
+        return cls(model.components_, model.intercept_visible_, model.intercept_hidden_)
+
+    def visible_means(self, h) -> NDArray:
+        """Probabilities of the visible units given hidden ones, (n, M)."""
+        return expit(h @ self.components + self.intercept_visible)
+
+    def hidden_means(self, v) -> NDArray:
+        """Probabilities of the hidden units given visible ones, (n, J)."""
+        return expit(v @ self.components.T + self.intercept_hidden)
 
 
 def log_f(model, X) -> Array:
@@ -71,11 +94,10 @@ def short_run_mean(model) -> Array:
     Rounded, so that they do not depend on the number of BLAS threads.
     """
     rng = np.random.default_rng(0)
-    hidden = rng.random((100, model.components_.shape[0])) < 0.5
+    parameters = Parameters.of(model)
+    hidden = rng.random((100, len(parameters.components))) < 0.5
     for _ in range(20):
-        mean = expit(hidden @ model.components_ + model.intercept_visible_)
+        mean = parameters.visible_means(hidden)
         visible = rng.random(mean.shape) < mean
-        hidden = rng.random(hidden.shape) < expit(
-            visible @ model.components_.T + model.intercept_hidden_
-        )
+        hidden = rng.random(hidden.shape) < parameters.hidden_means(visible)
     return np.round(0.9 * mean.mean(axis=0, dtype=np.float64) + 0.05, 6)

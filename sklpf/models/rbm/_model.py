@@ -32,10 +32,11 @@ from sklpf.models._learning import (
     drawing_all_or_nothing,
 )
 from sklpf.models._validation import (
+    SparseInput,
+    base_means,
     check_fitted,
     check_parameter,
     check_vector,
-    validate_rows,
 )
 from sklpf.models.rbm._free_energy import binary_rows, log_f, pseudo_log_likelihood, short_run_mean
 from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_curve
@@ -54,6 +55,7 @@ _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose
 
 
 class BernoulliRBM(
+    SparseInput,
     StreamMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -358,7 +360,9 @@ class BernoulliRBM(
         if visible_mean is None:
             model.visible_mean_ = short_run_mean(model)
         else:
-            model.visible_mean_ = _means(visible_mean, n_features, "visible_mean")
+            model.visible_mean_ = _means(
+                check_vector(visible_mean, n_features, "visible_mean"), "visible_mean"
+            )
         return model
 
     # -- units
@@ -414,12 +418,12 @@ class BernoulliRBM(
         path : RBMPath
         """
         check_fitted(self)
-        mean = self._base_means(base)
+        mean = base_means(base, self.visible_mean_)
         path = RBMPath(
             self.components_,
             self.intercept_visible_,
             self.intercept_hidden_,
-            mean,
+            mean if isinstance(base, str) else _means(mean, "base"),
             weights=weights,
             starts=self._starts(),
         )
@@ -499,7 +503,7 @@ class BernoulliRBM(
     # -- steps of training
     def _training_rows(self, X, reset):
         """X validated, with a warning if values lie outside [0, 1] by more than rounding."""
-        X = self._validate(X, reset=reset, order="C")
+        X = self._validate(X, reset=reset)
         values = X.data if sp.issparse(X) else X
         if values.size and (values.min() < -_ROUNDING or values.max() > 1 + _ROUNDING):
             warn(
@@ -564,10 +568,6 @@ class BernoulliRBM(
             self.__dict__.pop(name, None)
 
     # -- what is shared
-    def _validate(self, X, reset=False, order=None):
-        """X as rows of floating-point numbers."""
-        return validate_rows(self, X, reset=reset, dtype=(np.float64, np.float32), order=order)
-
     def _scorable(self, X):
         """X validated, of a model with finite parameters."""
         check_fitted(self)
@@ -582,33 +582,15 @@ class BernoulliRBM(
         chains = self.h_samples_[:_MOST_STARTS] @ self.components_ + self.intercept_visible_ > 0
         return np.concatenate([self._some_rows, chains])
 
-    def _base_means(self, base) -> Array:
-        """Means of the independent units that `path` begins with."""
-        n_features = self.components_.shape[1]
-        if not isinstance(base, str):
-            return _means(base, n_features, "base")
-        if base == "data":
-            return self.visible_mean_
-        if base == "uniform":
-            return np.full(n_features, 0.5)
-        raise ValueError(f'base must be "data", "uniform" or an array of means, got {base!r}')
-
     def _mean_hiddens(self, v):
         """Probabilities of the hidden units."""
         return expit(
             safe_sparse_dot(v, self.components_.T, dense_output=True) + self.intercept_hidden_
         )
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
-
-def _means(values, n: int, name: str) -> Array:
+def _means(values: Array, name: str) -> Array:
     """Given means of the visible units, moved away from 0 and 1."""
-    values = check_vector(values, n, name)
     if not np.all((values >= 0) & (values <= 1)):
         raise ValueError(
             f"{name} must hold means of binary columns, between 0 and 1; take them from the"

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
 from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.warnings import warn
+from sklpf.models.rbm._free_energy import Parameters
 from sklpf.models.rbm._path import RBMPath
-from sklpf.models.rbm.learning._contrastive_divergence import Parameters, Trainer
+from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 from sklpf.training import EarlyStopping, LogPartitionTracker
 
 _N_PASSES = 5  # that are compared
@@ -96,10 +96,9 @@ def log_likelihood_scatter(passes: Sequence[Parameters], X, h: NDArray, seed: in
 
 def _sweep(parameters, h, rng):
     """Draw v given h, and h given v."""
-    components, intercept_visible, intercept_hidden = parameters
-    mean = expit(h @ components + intercept_visible)
+    mean = parameters.visible_means(h)
     v = (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
-    mean = expit(v @ components.T + intercept_hidden)
+    mean = parameters.hidden_means(v)
     return v, (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
 
 

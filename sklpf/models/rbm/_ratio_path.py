@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.models.comparing._direct_ratio import N_GROUPS, draw_alarms, tempered_rows
+from sklpf.models.rbm._free_energy import Parameters
 from sklpf.models.scoring._scored import default_estimator
 from sklpf.partition import ParallelTempering
 from sklpf.paths._base import check_ladder
@@ -22,14 +23,6 @@ _N_SWEEPS = 4096
 _N_DRAWS = 128  # of each model, for every ladder
 _LEAST_ALIKE = 0.5
 _WORK_PER_SEGMENT = 2e10  # weights times sweeps, about a second
-
-
-class EndParameters(NamedTuple):
-    """Weights (n_hidden, n_visible) and biases of an RBM."""
-
-    weights: Array
-    visible: Array
-    hidden: Array
 
 
 class RatioState(NamedTuple):
@@ -64,7 +57,7 @@ class RBMRatioPath(KernelPath):
 
     Parameters
     ----------
-    a, b : EndParameters
+    a, b : Parameters
     draws_a, draws_b : ndarray of shape (G, N, M)
         N draws of 0 and 1 from the two models for each of G ladders.
     ladder : array-like of shape (K,)
@@ -75,8 +68,8 @@ class RBMRatioPath(KernelPath):
 
     def __init__(
         self,
-        a: EndParameters,
-        b: EndParameters,
+        a: Parameters,
+        b: Parameters,
         draws_a: NDArray,
         draws_b: NDArray,
         ladder: ArrayLike = (0, 1),
@@ -84,11 +77,11 @@ class RBMRatioPath(KernelPath):
         self.draws = np.stack([draws_a, draws_b]).astype(np.uint8)
         mean = self.draws.mean(axis=(0, 1, 2))
         self.weights, self.hidden = align(
-            a, b, match_units(a.weights, b.weights, mean * (1 - mean))
+            a, b, match_units(a.components, b.components, mean * (1 - mean))
         )
-        self.visible = np.stack([a.visible, b.visible])
+        self.visible = np.stack([a.intercept_visible, b.intercept_visible])
         self.constants = -np.log(2) * (
-            self.hidden.shape[1] - np.array([len(a.hidden), len(b.hidden)])
+            self.hidden.shape[1] - np.array([len(a.intercept_hidden), len(b.intercept_hidden)])
         )
         self.ladder = check_ladder(ladder)
 
@@ -176,24 +169,24 @@ def match_units(weights_a: NDArray, weights_b: NDArray, variance: NDArray) -> ND
     return pairs[gain[pairs[:, 0], pairs[:, 1]] > 0]
 
 
-def align(a: EndParameters, b: EndParameters, pairs: NDArray[np.int64]) -> tuple[NDArray, NDArray]:
+def align(a: Parameters, b: Parameters, pairs: NDArray[np.int64]) -> tuple[NDArray, NDArray]:
     """Weights (2, n, M) and biases (2, n) of one hidden layer at both ends: pairs, then units of a,
     then those of b.
     """
-    alone_a = np.setdiff1d(np.arange(len(a.weights)), pairs[:, 0])
-    alone_b = np.setdiff1d(np.arange(len(b.weights)), pairs[:, 1])
+    alone_a = np.setdiff1d(np.arange(len(a.components)), pairs[:, 0])
+    alone_b = np.setdiff1d(np.arange(len(b.components)), pairs[:, 1])
     first_b = len(pairs) + len(alone_a)
     n = first_b + len(alone_b)
-    weights = np.zeros((2, n, a.weights.shape[1]))
+    weights = np.zeros((2, n, a.components.shape[1]))
     hidden = np.zeros((2, n))
     at_a = np.arange(first_b)
     at_b = np.r_[np.arange(len(pairs)), np.arange(first_b, n)]
     units_a = np.r_[pairs[:, 0], alone_a]
     units_b = np.r_[pairs[:, 1], alone_b]
-    weights[0, at_a] = a.weights[units_a]
-    hidden[0, at_a] = a.hidden[units_a]
-    weights[1, at_b] = b.weights[units_b]
-    hidden[1, at_b] = b.hidden[units_b]
+    weights[0, at_a] = a.components[units_a]
+    hidden[0, at_a] = a.intercept_hidden[units_a]
+    weights[1, at_b] = b.components[units_b]
+    hidden[1, at_b] = b.intercept_hidden[units_b]
     return weights, hidden
 
 
@@ -210,10 +203,9 @@ def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath | None:
     return RBMRatioPath(_parameters(model_a), _parameters(model_b), draws_a, draws_b)
 
 
-def _parameters(model) -> EndParameters:
+def _parameters(model) -> Parameters:
     """Parameters of a fitted model."""
-    arrays = model.components_, model.intercept_visible_, model.intercept_hidden_
-    return EndParameters(*(np.asarray(array, dtype=np.float64) for array in arrays))
+    return Parameters(*(np.asarray(array, dtype=np.float64) for array in Parameters.of(model)))
 
 
 def _draws(model, rng) -> NDArray[np.uint8] | None:

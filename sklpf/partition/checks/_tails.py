@@ -21,7 +21,7 @@ _FEWEST_RADII = 5  # that must be finite, else nothing is said
 # rays
 _N_RANDOM = 16
 _MOST_AXES = 100
-_N_PILOT = 16
+_N_SCOUTS = 16
 # of s within two decades; a power law has none, exp(-r^a) has 100^a - 1, exp(-log^2 r) has .27
 _GROWTH = 0.1
 _FLAT = 1e-3  # s below which f is flat
@@ -30,11 +30,11 @@ _FLAT = 1e-3  # s below which f is flat
 _MARGIN = 0.25
 # for every dimension; above, a power law and a normal base give errors < .005 nats, and cover
 _LARGEST_POWER = 20.0
-# of the points that a pilot tries with wide steps: where a side of a normal density is NaN, 0.14 if
+# of the points that scouts try with wide steps: where a side of a normal density is NaN, 0.14 if
 # the side has 2 % of the mass and 0.07 if it has 0.1 %
 _MOST_NAN = 0.1
 _MOST_DF = 8.0  # that are recommended
-# of the pilot
+# of scouts
 _N_CHAINS = 64
 _N_LEVELS = 20
 _N_MOVES = 3
@@ -59,9 +59,9 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     if they aren't.
 
     Compares s(r) = -d log f / d log r of both at radii from 1 to 1e10 along rays from the base's
-    center: in random directions, along its axes, and through the points of a crude pilot. s levels
-    off where f falls as a power of r. A ray along which f still rises is followed to 1e20; nothing
-    is said of it where that gives no numbers.
+    center: in random directions, along its axes, and through points of scouts near its mass. s
+    levels off where f falls as a power of r. A ray along which f still rises is followed to 1e20;
+    nothing is said of it where that gives no numbers.
 
     Raises
     ------
@@ -79,12 +79,12 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     d = int(is_open.sum())
     with np.errstate(all="ignore"):  # far out anything may happen
         axes, drawn = _directions(path, rng)
-        pilot = _pilot(path, rng)
+        scouts = _scouts(path, rng)
         alarms: tuple[Alarm, ...] = ()
-        if pilot.nan_share > _MOST_NAN:
-            alarms = (_not_a_number(pilot.nan_share),)
+        if scouts.nan_share > _MOST_NAN:
+            alarms = (_not_a_number(scouts.nan_share),)
         rays = _rays(
-            path, np.concatenate([drawn, pilot.position[:_N_PILOT] - path.base.center]), axes
+            path, np.concatenate([drawn, scouts.position[:_N_SCOUTS] - path.base.center]), axes
         )
         base, target = _log_densities(path, rays, _RADII)
         levels, exponent, base_exponent = _exponents(base, target)
@@ -139,8 +139,8 @@ def _heavy(exponents, indices) -> Alarm:
 
 def _not_a_number(share: float) -> Alarm:
     seen = (
-        f"log_density is NaN or fails at {100 * share:.2g} % of the points that a pilot tried,"
-        " which count as points of density 0"
+        f"log_density is NaN or fails at {100 * share:.2g} % of the points that were tried near its"
+        " mass, which count as points of density 0"
     )
     return Alarm("not-a-number", seen, "mend the function there, or let it give -inf")
 
@@ -225,7 +225,7 @@ def _level(values, last) -> tuple[NDArray, NDArray]:
     return there <= before + _GROWTH * np.abs(before) + _FLAT, there
 
 
-class _Pilot(NamedTuple):
+class _Scouts(NamedTuple):
     """Points near the target's mass, shape (n, d), and the share of all points that were tried at
     which log f was NaN.
     """
@@ -234,7 +234,7 @@ class _Pilot(NamedTuple):
     nan_share: float
 
 
-def _pilot(path, rng) -> _Pilot:
+def _scouts(path, rng) -> _Scouts:
     """Base draws that are moved and resampled at a few inverse temperatures."""
     position = np.asarray(path.base.sample(_N_CHAINS, rng), dtype=np.float64)
     ends = _at(path, position)
@@ -258,7 +258,7 @@ def _pilot(path, rng) -> _Pilot:
             step = min(_LONGEST_MOVE, step * (1.3 if rate > 0.3 else 0.7))
         if beta == 1:
             break
-    return _Pilot(position, float(np.mean(nan_shares)))
+    return _Scouts(position, float(np.mean(nan_shares)))
 
 
 def _step(gain, longest) -> float:

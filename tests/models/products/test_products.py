@@ -11,8 +11,7 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import HAIS, Exact, ProductOfExperts
-from sklpf.models.products._experts import Experts, ProductFamily, sample_complete
-from sklpf.models.products._tails import tail_index
+from sklpf.models.products._experts import Experts, ProductFamily, sample_complete, tail_index
 
 RNG = np.random.default_rng(0)
 PLANE = np.array([[1.0, 0.4], [-0.3, 0.8], [0.5, -0.9]])

@@ -17,7 +17,8 @@ from scipy.stats import t as student_t
 
 from sklpf import BernoulliRBM, Exact, ParallelTempering
 from sklpf.models import RBMPath
-from sklpf.models.rbm._ratio_path import EndParameters, RBMRatioPath
+from sklpf.models.rbm._free_energy import Parameters
+from sklpf.models.rbm._ratio_path import RBMRatioPath
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
@@ -26,7 +27,7 @@ V = np.array(list(itertools.product([0, 1], repeat=6)))
 
 
 def random_parameters(rng, n_hidden, n_visible=6):
-    return EndParameters(
+    return Parameters(
         rng.normal(size=(n_hidden, n_visible)),
         rng.normal(size=n_visible),
         rng.normal(size=n_hidden),
@@ -34,7 +35,8 @@ def random_parameters(rng, n_hidden, n_visible=6):
 
 
 def log_f(model, v=V):
-    return v @ model.visible + np.logaddexp(0, v @ model.weights.T + model.hidden).sum(axis=1)
+    fields = v @ model.components.T + model.intercept_hidden
+    return v @ model.intercept_visible + np.logaddexp(0, fields).sum(axis=1)
 
 
 def exact_draws(model, rng, shape):
@@ -55,9 +57,7 @@ def log_f_between(path, n_a=3, n_b=5):
     def at(beta):
         blend = [(1 - beta) * x[0] + beta * x[1] for x in (path.weights, path.visible, path.hidden)]
         n = path.hidden.shape[1]
-        return log_f(EndParameters(*blend)) - np.log(2) * (
-            (1 - beta) * (n - n_a) + beta * (n - n_b)
-        )
+        return log_f(Parameters(*blend)) - np.log(2) * ((1 - beta) * (n - n_a) + beta * (n - n_b))
 
     return at
 

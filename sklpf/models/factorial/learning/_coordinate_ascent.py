@@ -15,9 +15,8 @@ from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.progress import said, stage
 from sklpf._utils.random import draw_seed
 from sklpf.models._learning import fitted_values, same_values
-from sklpf.models.factorial.learning._moves import improve
+from sklpf.models.factorial.learning._moves import improve, leading_eigenvalues
 from sklpf.models.factorial.learning._posterior import FactorialPosterior, Statistics
-from sklpf.models.factorial.learning._pursuit import leading_eigenvalues
 from sklpf.variational import (
     Annealed,
     GlobalTempering,

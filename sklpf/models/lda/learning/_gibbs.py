@@ -216,12 +216,10 @@ class Chain:
 
     def _log_joint(self, by_document) -> float:
         """log p(words, topics), in nats (Griffiths & Steyvers 2004, equations 2 and 3)."""
-        from sklpf.models.lda.learning._gibbs_kernels import log_urns
-
         alpha_sum = self.alpha.sum()
         eta_sum = len(self.by_word) * self.eta
-        etas = np.full(self.by_word.shape[1], self.eta)
-        value = log_urns(by_document, self.alpha) + log_urns(self.by_word, etas)
+        value = np.sum(gammaln(by_document + self.alpha) - gammaln(self.alpha))
+        value += np.sum(gammaln(self.by_word + self.eta) - gammaln(self.eta))
         n_tokens = np.diff(self.corpus.indptr)
         value -= np.sum(gammaln(n_tokens + alpha_sum) - gammaln(alpha_sum))
         value -= np.sum(gammaln(self.by_topic + eta_sum)) - len(self.alpha) * gammaln(eta_sum)

@@ -15,7 +15,7 @@ from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
 from sklpf.kernels import inlined, njit, random_bits, uniform
 from sklpf.kernels._vectors import load, store, to_float32, zeros
-from sklpf.models.lda._vector_kernels import aligned, draw_topic, log_gamma
+from sklpf.models.lda._vector_kernels import aligned, draw_topic
 
 _TOPIC = np.int64(_random.FIRST)
 _LEAST = -100.0  # log2 of a weight that float32 holds
@@ -97,18 +97,3 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
             reciprocals[k] = scale / (by_topic[k] + total)
             shares[k] = (by_document[k] + alpha[k]) * reciprocals[k]
             z[begin + i] = k
-
-
-@njit
-def log_urns(counts, prior):
-    """Sum over all entries of counts (n, K) of log Gamma(prior_k + count) - log Gamma(prior_k)."""
-    offsets = np.empty(prior.shape[0])
-    total = 0.0
-    for k in range(prior.shape[0]):
-        offsets[k] = log_gamma(prior[k])
-    for d in range(counts.shape[0]):
-        row = 0.0
-        for k in range(prior.shape[0]):
-            row += log_gamma(prior[k] + counts[d, k]) - offsets[k]
-        total += row
-    return total

@@ -139,17 +139,19 @@ class Posterior(NamedTuple):
             Whether U is needed.
         """
         from sklpf.models.lda.learning._document_kernels import Documents, infer
-        from sklpf.models.lda.learning._word_kernels import list_words
 
         n = X.shape[0]
         width = padded(len(self.alpha))
-        words, local = list_words(X.indices, X.shape[1])
+        number = np.zeros(X.shape[1], np.int32)  # of a word among those of the batch
+        number[X.indices] = 1
+        words = np.flatnonzero(number).astype(np.int32)
+        number[words] = np.arange(len(words))
         own = np.ndim(inverse) > 0
         inverse = np.atleast_1d(np.asarray(inverse, dtype=np.float64))
         needs_logs = joint or own or inverse[0] != 1
         documents = Documents(
             words=words,
-            local=local,
+            local=number[X.indices],
             counts=X.data,
             indptr=X.indptr.astype(np.int64),
             inverse=inverse,
@@ -158,7 +160,7 @@ class Posterior(NamedTuple):
             log_rows=np.zeros((len(words) if needs_logs else 0, width), X.dtype),
             gamma=np.array(gamma, dtype=np.float64),
             theta=np.empty((n, width), X.dtype),
-            ratios=np.empty(len(local), X.dtype),
+            ratios=np.empty(X.nnz, X.dtype),
             values=np.empty(n),
             joints=np.zeros(n),
         )

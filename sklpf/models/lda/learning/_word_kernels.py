@@ -25,25 +25,6 @@ _LOWEST = -1e4  # of E log beta: exponentials below this are 0 at any temperatur
 
 # ---- words
 @njit
-def list_words(indices, n_features):
-    """The distinct words of a batch, rising, and the number of each entry's word among them."""
-    number = np.full(n_features, -1, np.int32)
-    n = 0
-    for i in range(indices.shape[0]):
-        number[indices[i]] = 0
-    words = np.empty(min(n_features, indices.shape[0]), np.int32)
-    for v in range(n_features):
-        if number[v] == 0:
-            number[v] = n
-            words[n] = v
-            n += 1
-    local = np.empty(indices.shape[0], np.int32)
-    for i in range(indices.shape[0]):
-        local[i] = number[indices[i]]
-    return words[:n].copy(), local
-
-
-@njit
 def fill_exp_rows(weights, words, base, scale, factors, out):
     """out[i] = exp(E log beta) of words[i], for lambda = base + scale * weights and factors
     exp(-digamma(sums)).

@@ -15,17 +15,10 @@ from sklearn.utils import gen_batches
 from sklpf._utils.layout import LANES, aligned_zeros, padded
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models._learning import same_values
+from sklpf.models.rbm._free_energy import Parameters
 from sklpf.training._loop import RunningAverage, check_not_diverged
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
-
-
-class Parameters(NamedTuple):
-    """Weights and biases."""
-
-    components: NDArray[np.floating]  # (J, M)
-    intercept_visible: NDArray[np.floating]  # (M,)
-    intercept_hidden: NDArray[np.floating]  # (J,)
 
 
 class Layouts(NamedTuple):
@@ -95,7 +88,7 @@ class Trainer:
     """
 
     def __init__(self, model, X, batch_size: int, rng: np.random.RandomState, n_passes: int = 1):
-        shown = Parameters(model.components_, model.intercept_visible_, model.intercept_hidden_)
+        shown = Parameters.of(model)
         kept = vars(model).get("_training", Training())
         if kept.shown is None or not same_values(kept.shown, shown):
             kept = Training(kept.n_rows, last=shown)
@@ -187,11 +180,10 @@ class Trainer:
         model.h_samples_ = self.h.astype(dtype)
         model._training = Training(self.average.n_rows)
         if self.average.n_averaged:
-            shown = (model.components_, model.intercept_visible_, model.intercept_hidden_)
             model._training = Training(
                 self.average.n_rows,
                 self.average.n_averaged,
-                Parameters(*(part.copy() for part in shown)),
+                Parameters(*(part.copy() for part in Parameters.of(model))),
                 Parameters(*(part.copy() for part in self.weights.parameters)),
             )
 

@@ -1,5 +1,5 @@
-"""The annealed pilot of simulated tempering: a first estimate at every level, and chains spread
-over the levels.
+"""The annealed first pass of simulated tempering: a first estimate at every level, and chains
+spread over the levels.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from sklpf.paths._base import map_state, put, take
 from sklpf.programs import _programs as programs
 from sklpf.programs._chains import Chains, apart, together
 from sklpf.programs._plan import check_alive, check_finite, segments
-from sklpf.programs._tempering import LEVELS, PILOT, RESAMPLE, Setup
+from sklpf.programs._tempering import FIRST_PASS, LEVELS, RESAMPLE, Setup
 from sklpf.sampling._elementary import shares
 
 
-def run_pilot(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list[Chains], NDArray]:
+def first_pass(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list[Chains], NDArray]:
     """Anneal all chains from base draws to the target in `n_sweeps` sweeps.
 
     Returns
@@ -51,13 +51,13 @@ def run_pilot(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list[Cha
 
 
 def _levels_passed(sweeps, n_sweeps, n_levels):
-    """Level after each of some sweeps of a pilot: evenly from the first to the last."""
+    """Level after each of some sweeps of the pass: evenly from the first to the last."""
     return (2 * sweeps * (n_levels - 1) + n_sweeps) // (2 * n_sweeps)
 
 
 def _begin(setup, blocks, log_prior, n_sweeps, block):
     groups = blocks[block][:-1]
-    state, memory, levels = together([setup.base_chains(PILOT, group) for group in groups])
+    state, memory, levels = together([setup.base_chains(FIRST_PASS, group) for group in groups])
     quantiles = np.concatenate([_quantiles(setup, group) for group in groups])
     n_levels = len(log_prior)
     levels = np.minimum(np.searchsorted(np.cumsum(np.exp(log_prior)), quantiles), n_levels - 1)
@@ -78,7 +78,7 @@ def _quantiles(setup, group):
 
 
 def _advance(setup, blocks, bounds, block, segment, carry):
-    """Weigh the pilot's chains at each next level and move them there. Chains of production that
+    """Weigh the chains at each next level and move them there. Chains of production that
     begin at this level start from states that are resampled by weight.
     """
     state, memory, log_weights, first_state, first_memory, levels = carry
@@ -99,7 +99,7 @@ def _advance(setup, blocks, bounds, block, segment, carry):
             log_weights[:, old + 1 : new + 1] = log_weights[:, [old]] + rise[:, old + 1 : new + 1]
         if new > 0 or setup.first_ratio is None:  # base draws stay where the target has mass
             stay = np.full((stop - t + 1, len(levels)), new)
-            stream = setup.stream(PILOT, groups[0], t + 1)
+            stream = setup.stream(FIRST_PASS, groups[0], t + 1)
             with np.errstate(invalid="ignore"):  # of chains where all densities are 0
                 state, memory, _ = programs.anneal(
                     setup.path, setup.transition, state, memory, stay, stream
