@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from sklpf._utils.numbers import check_bool, check_count
 from sklpf.interop._parameter_path import given_base
 from sklpf.paths import Gaussian, GeometricPath
-from sklpf.paths._base_numbers import number_of_each, values_of
+from sklpf.paths._functions import number_of_each, values_of
 
 _SMALLEST = np.finfo(np.float64).tiny  # of a uniform number: 0 and 1 may be infinite parameters
 _LARGEST = 1 - np.finfo(np.float64).epsneg

@@ -2,8 +2,7 @@
 
 from sklpf._utils.alarm import Alarm
 from sklpf.partition._adaptive_rejection import AdaptiveRejection
-from sklpf.partition._ais import AIS
-from sklpf.partition._annealing_run import AnnealingRun
+from sklpf.partition._ais import AIS, AnnealingRun
 from sklpf.partition._bar import BAR
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bdmc import BDMC

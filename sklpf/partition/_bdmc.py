@@ -13,7 +13,7 @@ from scipy.stats import t as student_t
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.sklearn import Interval
-from sklpf.partition._annealing_run import anneal_both_ways
+from sklpf.partition._ais import anneal_both_ways
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._options import ANNEALING

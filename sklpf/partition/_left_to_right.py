@@ -21,8 +21,7 @@ from sklpf.partition._diagnostics import LOWER_BOUND, WEIGHTS, Diagnostic
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition._weights import weight_diagnostics
-from sklpf.partition.checks._alarms import tol_alarms
+from sklpf.partition.checks._alarms import tol_alarms, weight_diagnostics
 from sklpf.paths import Filters
 from sklpf.paths._capabilities import require
 from sklpf.reweighting import mean_weight

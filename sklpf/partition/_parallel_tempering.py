@@ -25,7 +25,7 @@ from sklpf.partition._exchange_run import (
     value_and_error,
 )
 from sklpf.partition._options import SAMPLING
-from sklpf.partition.checks._beside import lower_bound
+from sklpf.partition.checks._beside import plain_bound
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
@@ -217,7 +217,7 @@ class ParallelTempering(PartitionEstimator):
         transition = move.tune(path, stream_key(seed, TUNE))
         lengths = doubling(self.n_sweeps, _SHORTEST_ROUND)
         # A run goes on as long as it is below the bound; without `tol` it is looked at afterwards.
-        bound = lower_bound(path, seed) if self.checks and self.tol is not None else None
+        bound = plain_bound(path, seed) if self.checks and self.tol is not None else None
         n_ladders = int(self.n_ladders)
         ladders = start_ladders(path, transition, n_ladders, stream_key(seed, 0))
         log_pseudo_prior = np.zeros(len(path.ladder))
@@ -251,7 +251,7 @@ class ParallelTempering(PartitionEstimator):
                     last=last,
                     n_sweeps=n_sweeps,
                     base_log_partition=base_log_partition,
-                    bound=bound,
+                    plain_bound=bound,
                     history=history,
                 )
             )

@@ -49,7 +49,7 @@ class Run(Fields):
     history : ndarray of shape (R, 3)
         log Z in nats, its standard error and the sweeps of all chains after each earlier stage: a
         round, or a pilot.
-    bound : ndarray or None
+    plain_bound : ndarray or None
         Logs of independent estimates of Z whose mean is at most Z, from chains that do not start at
         the base.
     log_f_rounding : float
@@ -81,7 +81,7 @@ class Run(Fields):
     check_evaluations: int = 0
     failed_evaluations: int = 0
     history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
-    bound: NDArray[np.float64] | None = None
+    plain_bound: NDArray[np.float64] | None = None
     log_f_rounding: float = 0.0
     first_ratio: MeanWeight | None = None
     base: str = ""

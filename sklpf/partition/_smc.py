@@ -21,8 +21,7 @@ from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, Diagnostic
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition._weights import move_diagnostics
-from sklpf.partition.checks._alarms import modes_alarms
+from sklpf.partition.checks._alarms import modes_alarms, move_diagnostics
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import Draws
@@ -409,10 +408,10 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     between = diagnostics["between_populations"]
     most = max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
     alarms += modes_alarms("populations", between, "raise n_particles or n_temperatures", most)
-    if run.chain_length is not None and run.bound is None:
+    if run.chain_length is not None and run.plain_bound is None:
         seen = (
-            "waste-free populations drop rare particles at every level, and this path has no lower"
-            " bound of log Z that does not depend on its base and would show lost modes"
+            "waste-free populations drop rare particles at every level, and there is no lower"
+            " bound of log Z that does not depend on the base and would show lost modes"
         )
         alarms.append(Alarm("waste-free-unchecked", seen, 'use variant="standard"'))
     return alarms

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream
-from sklpf.partition._weights import weight_alarms, weight_diagnostics
+from sklpf.partition.checks._alarms import weight_alarms, weight_diagnostics
 from sklpf.programs._plan import check_alive, check_finite
 from sklpf.reweighting import MeanWeight, mean_weight
 

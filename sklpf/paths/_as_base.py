@@ -1,4 +1,6 @@
-"""What may be given as a base: objects that are one, and distributions of scipy.stats."""
+"""What may be given as a base: objects that are one, and distributions of scipy.stats; and what
+becomes of one on a box.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from sklpf.paths._base_numbers import Array, checked_points, typical
-from sklpf.paths._bases import BaseDensity, Density, Gaussian, StudentT, Uniform
+from sklpf.paths._bases import BaseDensity, Density, Gaussian, Mixture, StudentT, Uniform
 
 
 class _Independent(BaseDensity):
@@ -115,3 +117,35 @@ def _from_parts(parts: tuple[Any, ...], families: list[Any]) -> Density:
     if all(isinstance(family, type(stats.uniform)) for family in families):
         return Uniform(*np.transpose([part.support() for part in parts]))
     return independent
+
+
+def box_around(bounds, d):
+    try:
+        low, high = bounds
+        box = np.stack(
+            [np.broadcast_to(np.asarray(side, dtype=np.float64), (d,)) for side in (low, high)]
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"bounds must be a pair (low, high) of numbers or arrays ({d},), got {bounds!r}"
+        ) from error
+    if np.isnan(box).any() or not np.all(box[0] < box[1]):
+        raise ValueError("bounds must have low < high in every dimension, without NaN")
+    box.setflags(write=False)
+    return box
+
+
+def within(base, bounds):
+    """The base on the box: a Gaussian is truncated to it; a box of its own must be that of
+    `bounds`.
+    """
+    if isinstance(base, Uniform) and (
+        bounds is None or np.any(bounds != np.stack([base.low, base.high]))
+    ):
+        raise ValueError(
+            "bounds must be the box of the Uniform base: the target is integrated over it and no"
+            " further"
+        )
+    if bounds is not None and isinstance(base, (Gaussian, Mixture)):
+        return base.truncated(*bounds)
+    return base

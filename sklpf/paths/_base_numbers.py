@@ -4,8 +4,6 @@ intervals.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, stats
@@ -37,69 +35,6 @@ def numbers_of(name: str, value: ArrayLike, infinite: bool = False) -> Array:
             f"{name} must be free of NaN{'' if infinite else ' and infinite numbers'}; replace them"
         )
     return array
-
-
-def values_of(name: str, values: ArrayLike) -> Array:
-    """What a user's function gave, copied, as it may give the same array again; or a ValueError
-    that shows what are no real numbers.
-    """
-    try:
-        if not np.iscomplexobj(values):
-            return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must give numbers, got {values!r:.80}") from error
-    raise ValueError(f"{name} must give real numbers, got {values!r:.80}")
-
-
-def check_function(name: str, function: Any) -> None:
-    """Raise TypeError unless something can be called."""
-    if not callable(function):
-        raise TypeError(f"{name} must be a function of points (n, d), got {function!r:.80}")
-
-
-def number_of_each(name: str, values: ArrayLike, points: Array, hint: str = "") -> Array:
-    """A number for each point (n,) that a user's function gave: one for all would be broadcast."""
-    numbers = values_of(name, values)
-    if numbers.shape != (len(points),):
-        raise ValueError(
-            f"{name} must give shape {(len(points),)} for as many points, got {numbers.shape}{hint}"
-        )
-    return numbers
-
-
-def log_densities_of(
-    name: str, values: ArrayLike, points: Array, nan_is_zero: bool = False, hint: str = ""
-) -> Array:
-    """Log densities (n,) that a user's function gave; of NaN an error, or a density of 0."""
-    log_densities = number_of_each(name, values, points, hint)
-    if nan_is_zero:
-        log_densities = np.where(np.isnan(log_densities), -np.inf, log_densities)
-    bad = np.isnan(log_densities) | (log_densities == np.inf)
-    if bad.any():
-        raise ValueError(
-            f"{name} is {log_densities[bad][0]} at {shown(points[bad][0])}: it must be a number or"
-            " -inf"
-        )
-    return log_densities
-
-
-def gradients_of(name: str, values: ArrayLike, points: Array) -> Array:
-    """A gradient (n, d) that a user's function gave where the density is not 0."""
-    gradients = values_of(name, values)
-    if gradients.shape != points.shape:
-        raise ValueError(
-            f"{name} must give shape {points.shape} for as many points, got {gradients.shape}"
-        )
-    bad = ~np.isfinite(gradients).all(axis=1)
-    if bad.any():
-        raise ValueError(
-            f"{name} is not finite at {shown(points[bad][0])}, where the density is not 0"
-        )
-    return gradients
-
-
-def shown(point: Array) -> str:
-    return np.array2string(np.asarray(point), precision=4, threshold=8, separator=", ")
 
 
 def checked_points(x: ArrayLike, d: int) -> Array:

@@ -19,7 +19,6 @@ from sklpf._utils.numbers import check_squares
 from sklpf.paths._base_numbers import (
     Array,
     box_of,
-    check_function,
     checked_points,
     factors_of,
     frozen,
@@ -33,7 +32,14 @@ from sklpf.paths._base_numbers import (
     typical,
     vector_of,
 )
-from sklpf.paths._mode import Function, checked_function, inverse_curvature, mode_and_widths
+from sklpf.paths._functions import check_function
+from sklpf.paths._modes import (
+    Function,
+    checked_function,
+    gaussians_at_modes,
+    inverse_curvature,
+    mode_and_widths,
+)
 
 
 class Density(Protocol):
@@ -436,8 +442,6 @@ class Gaussian(_Elliptical):
         >>> sorted(float(part.mean[0].round(3)) for part in base.components)
         [-3.0, 3.0]
         """
-        from sklpf.paths._modes import gaussians_at_modes
-
         check_function("log_density", log_density)
         if grad is not None:
             check_function("grad", grad)

@@ -4,7 +4,6 @@ function.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import logging
@@ -18,49 +17,30 @@ from numpy.typing import ArrayLike, NDArray
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import check_bool
 from sklpf._utils.random import Stream
-from sklpf.paths._as_base import as_base
+from sklpf.paths._as_base import as_base, box_around, within
 from sklpf.paths._base import Points, PointsPath, SlopedPoints, check_ladder
-from sklpf.paths._base_numbers import (
+from sklpf.paths._bases import Gaussian, Mixture, Parts
+from sklpf.paths._capabilities import DataRows, has
+from sklpf.paths._climbs import Evaluations, functions_for_climbs
+from sklpf.paths._functions import (
     check_function,
+    check_functions,
     gradients_of,
+    is_compiled,
+    log_base_of,
     log_densities_of,
     number_of_each,
     shown,
     values_of,
 )
-from sklpf.paths._bases import Gaussian, Mixture, Parts, Uniform
-from sklpf.paths._capabilities import DataRows, has
-from sklpf.paths._climbs import (
-    Ends,
-    Evaluations,
-    climb,
-    ellipsoids_at_modes,
-    functions_for_climbs,
-    mirrored,
-    regions_of,
-    starts_of_climbs,
-)
-from sklpf.paths._regions import Regions
-from sklpf.paths._slopes import ellipsoids_on_slopes
+from sklpf.paths._regions import Regions, Search, find_regions
 
-_N_CHECKED = 5  # base draws at which a gradient is compared with differences
 _N_WITHIN = 1000  # base draws that must lie within bounds
-_TOLERANCE = 1e-4  # relative
-_NOISE = 1e-6  # relative, of a log density that is called twice: that of float32 on many threads
-# of the differences, in scales of the base: if they agree, the gradient must with one
-_WIDTHS = (1e-4, 1e-6)
 # widths of base draws at which densities are compared
 _PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
-# of climbs
-_MOST_STARTS = 2000
-_FEWEST_STARTS = 16
-_N_HIGHEST = 16
-_SCREENING_WORK = int(2e6)  # coordinates of draws
-_MOST_SCREENED = 20_000
 # of Gaussians at regions that were missed
 _WIDER = 1.5  # in variance
 _LEAST_SHARE = 0.01
-_START_WORK = int(2e5)  # squares of dimensions, or densities for numerical gradients
 _COMPILED: weakref.WeakSet = weakref.WeakSet()  # log densities that programs were made for
 
 
@@ -194,10 +174,10 @@ class GeometricPath(PointsPath):
         self.n_dimensions = self.base.n_dimensions
         if self.n_dimensions < 1:
             raise ValueError("base must have at least one dimension, got n_dimensions = 0")
-        self.bounds = None if bounds is None else _check_bounds(bounds, self.n_dimensions)
-        self.base = _within(self.base, self.bounds)
+        self.bounds = None if bounds is None else box_around(bounds, self.n_dimensions)
+        self.base = within(self.base, self.bounds)
         self.ladder = check_ladder(ladder)
-        self._check_functions()
+        check_functions(self)
 
     def __repr__(self) -> str:
         functions = [_name(self.log_density)]
@@ -252,7 +232,7 @@ class GeometricPath(PointsPath):
 
     def at(self, position: NDArray[np.float64]) -> Any:
         """Return the state of chains at some points (n, d)."""
-        log_base = _log_base(self.base, position)
+        log_base = log_base_of(self.base, position)
         if self.value_and_grad is None:
             log_target = self._target(position, nan_is_zero=True)
         else:
@@ -290,30 +270,13 @@ class GeometricPath(PointsPath):
             At most 40, in the coordinates of a run's draws; none where the base's normaliser is not
             known.
         """
-        rng = stream.generator()
-        scale = np.asarray(self.base.scale, dtype=np.float64)
-        value_and_grad = None
-        if self.value_and_grad is not None:
-            value_and_grad = self._target_and_slope
+        value_and_grad = None if self.value_and_grad is None else self._target_and_slope
         grad = None if self.grad is None else self._target_gradient
-        log_density, slopes = functions_for_climbs(
+        functions = functions_for_climbs(
             self.raw_log_density, grad, value_and_grad, self.evaluations
         )
-
-        nowhere = np.empty((0, self.n_dimensions))
-        ends = Ends(nowhere, np.empty(0), nowhere)
-        if self.base.normalised:
-            first = [self._starts_of_climbs(rng), self._highest_of_draws(log_density, rng)]
-            ends = climb(slopes, np.concatenate(first), scale, self.bounds)
-        if len(ends.position):
-            highest = ends.position[ends.log_density.argmax()]
-            starts = mirrored(highest, self._n_climbs, rng)
-            more = climb(slopes, starts, scale, self.bounds)
-            ends = Ends(*map(np.concatenate, zip(ends, more)))
-        arguments = scale, self.bounds, rng
-        found = ellipsoids_at_modes(log_density, slopes, ends, *arguments)
-        found += ellipsoids_on_slopes(log_density, slopes, ends.passed, found, *arguments)
-        return self._of_draws(regions_of(log_density, found, len(scale), self.bounds, rng))
+        search = Search(*functions, self.base, self.bounds, self.grad is not None)
+        return self._of_draws(find_regions(search, stream.generator()))
 
     def with_regions(self, regions: Regions) -> GeometricPath:
         """Return the path to the same density from a base that has Gaussians at regions as well.
@@ -354,7 +317,7 @@ class GeometricPath(PointsPath):
         shares = np.maximum(masses / masses.sum(), _LEAST_SHARE)
         path = copy.copy(self)
         base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
-        path.base = _within(base, self.bounds)
+        path.base = within(base, self.bounds)
         path.grad_base = None  # a mixture knows its own
         if self.base_chosen:
             path.base_chosen = f"{self.base_chosen}, and Gaussians at regions that it missed"
@@ -363,25 +326,6 @@ class GeometricPath(PointsPath):
     def _base_to_mix(self) -> Any:
         """The base as a component of a `Mixture`."""
         return self.base
-
-    @property
-    def _n_climbs(self) -> int:
-        """Number of climbs, by their work."""
-        d = self.n_dimensions
-        work = d**2 if self.grad is not None else max(d**2, 40 * (1 + 2 * d))
-        return int(np.clip(_START_WORK // work, _FEWEST_STARTS, _MOST_STARTS))
-
-    def _starts_of_climbs(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Points (n, d) to climb from."""
-        draws = np.asarray(self.base.sample(self._n_climbs, rng), dtype=np.float64)
-        return starts_of_climbs(draws, np.asarray(self.base.center), self.bounds, rng)
-
-    def _highest_of_draws(self, log_density, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Points (n, d): of many draws of the base those where the target is highest above it."""
-        n = min(_MOST_SCREENED, _SCREENING_WORK // self.n_dimensions)
-        draws = np.asarray(self.base.sample(n, rng), dtype=np.float64)
-        gain = log_density(draws) - self.base.log_density(draws)
-        return draws[np.argsort(gain)[-_N_HIGHEST:]]
 
     def _of_draws(self, regions: Regions) -> Regions:
         """Regions in the coordinates of a run's draws, which are rows where the path has them."""
@@ -443,7 +387,7 @@ class GeometricPath(PointsPath):
         know.
         """
         functions = [f for f in (self.log_density, self.grad) if f is not None]
-        are_compiled = self.vectorized and all(map(_is_compiled, functions))
+        are_compiled = self.vectorized and all(map(is_compiled, functions))
         base = getattr(self.base, "packed", None)
         if not are_compiled or base is None or self.grad_base is not None:
             return None
@@ -561,7 +505,7 @@ class GeometricPath(PointsPath):
             return functools.partial(self._call, self.grad_base)
         return getattr(self.base, "grad_log_density", None)
 
-    def _check_base_within(self) -> None:
+    def _check_base(self) -> None:
         """Check a base by its boxes where it has some, else by draws."""
         parts = getattr(self.base, "packed", None)
         if self.bounds is None:
@@ -582,130 +526,11 @@ class GeometricPath(PointsPath):
                 " high), or a Gaussian with independent coordinates, which is truncated"
             )
 
-    def _check_functions(self) -> None:
-        rng = np.random.default_rng(0)
-        d = self.n_dimensions
-        draws = np.asarray(self.base.sample(_N_CHECKED, rng), dtype=np.float64)
-        if draws.shape != (_N_CHECKED, d):
-            raise ValueError(
-                f"base.sample({_N_CHECKED}, rng) must give shape {(_N_CHECKED, d)}, got"
-                f" {draws.shape}"
-            )
-        self._check_base_within()
-        with self._explained("log_density", draws):
-            self._target(draws)
-        with self._explained("value_and_grad", draws):
-            self.at(draws)
-        self._check_pure(draws)
-        if self.value_and_grad is not None:
-            self._check_same_values(draws)
-        steps = np.asarray(self.base.scale) * rng.choice([-1.0, 1.0], size=draws.shape)
-        if self.grad is not None:
-            with self._explained("grad", draws):
-                _check_gradient(
-                    "grad", "log_density", self._target_gradient, self._target, draws, steps
-                )
-        if self._base_gradient is not None:
-            log_base = functools.partial(_log_base, self.base)
-            _check_gradient(
-                "grad_base", "the base's log_density", self._base_gradient, log_base, draws, steps
-            )
-
-    @contextlib.contextmanager
-    def _explained(self, name, draws):
-        """Say of an error whether the function takes one point, or points of other dimensions."""
-        try:
-            yield
-        except (IndexError, TypeError, ValueError) as error:
-            reason = self._misfit(name, draws)
-            if reason is None:
-                raise
-            raise ValueError(reason) from error
-
-    def _misfit(self, name, draws) -> str | None:
-        """Why a function can't take the points that it is given, None if it can."""
-        function = getattr(self, name)
-        if function is None:
-            return None
-        of_points = _shape_given(function, draws)
-        of_one = _shape_given(function, draws[0])
-        n, d = draws.shape
-        wanted = (d,) if name == "grad" else ()
-        if not self.vectorized:
-            if of_one is None and of_points == (n, *wanted):
-                return f"{name} takes points (n, {d}) and no single one: say vectorized=True"
-            return None
-        if of_points == (n, *wanted):
-            return None
-        if of_one == wanted and wanted != of_points:
-            return (
-                f"{name} takes one point ({d},) and not points (n, {d}): say vectorized=False, or"
-                " let it give one value for each point"
-            )
-        if of_points is None:
-            return (
-                f"{name} fails at {n} points of the base's {d} dimensions (the error is above):"
-                " give a base of the function's number of dimensions, or correct the function"
-            )
-        return None
-
-    def _check_same_values(self, draws) -> None:
-        """Raise if value_and_grad has another log density."""
-        alone = self._target(draws)
-        together = self._target_and_slope(draws)[0]
-        c = _where_different(alone, together)
-        if c is not None:
-            raise ValueError(
-                f"value_and_grad disagrees with log_density at {shown(draws[c])}:"
-                f" {together[c]:.8g} and {alone[c]:.8g}"
-            )
-
-    def _check_pure(self, draws) -> None:
-        """Raise if the log density is random, or if functions that compiled programs call change
-        their argument.
-        """
-        once = self._target(draws)
-        again = self._target(draws)
-        c = _where_different(once, again)
-        if c is not None:
-            raise ValueError(
-                f"log_density is random: it gave {once[c]:.8g} and {again[c]:.8g} at"
-                f" {shown(draws[c])}; fix its random numbers, or drop the noise"
-            )
-        for name, function in {"log_density": self.log_density, "grad": self.grad}.items():
-            if function is None or not _is_compiled(function):
-                continue
-            given = draws.copy()
-            function(given if self.vectorized else given[0])
-            if not np.array_equal(given, draws):
-                raise ValueError(f"{name} changes the points that it is given: let it copy them")
-
 
 def coordinates_of_rows(path: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return origin (d,) and root (d, d) of a path's rows, x = origin + root @ position."""
     origin = path.rows(path.at(np.zeros((1, path.n_dimensions))))[0]
     return origin, path.rows(path.at(np.eye(path.n_dimensions))).T - origin[:, np.newaxis]
-
-
-def _is_compiled(function) -> bool:
-    """Whether numba has compiled it."""
-    return getattr(function, "py_func", None) is not None
-
-
-def _where_different(first, second) -> int | None:
-    """The first point at which log densities differ by more than rounding, or None."""
-    with np.errstate(invalid="ignore"):
-        differs = ~(np.abs(first - second) <= _NOISE * (1 + np.abs(first))) & (first != second)
-    return int(differs.argmax()) if differs.any() else None
-
-
-def _shape_given(function, position) -> tuple[int, ...] | None:
-    """Shape of what a function gives (of a pair its first), None where it fails."""
-    try:
-        found = function(position.copy())
-        return np.shape(found[0] if isinstance(found, tuple) else found)
-    except (IndexError, TypeError, ValueError):
-        return None
 
 
 def _second(value_and_grad, position):
@@ -715,74 +540,3 @@ def _second(value_and_grad, position):
 
 def _name(function) -> str:
     return getattr(function, "__name__", type(function).__name__)
-
-
-def _log_base(base, position):
-    name = "the base's log_density"
-    return log_densities_of(name, base.log_density(position), position)
-
-
-def _check_gradient(name, of, gradient, log_density, points, steps) -> None:
-    """Compare slopes along `steps` (n, d) with central differences of two widths; at a kink these
-    differ as well.
-    """
-    here = np.isfinite(log_density(points))
-    points = points[here]
-    steps = steps[here]
-    if not len(points):
-        return
-    slopes = gradients_of(name, gradient(points), points) * steps
-    slope = slopes.sum(axis=1)
-    size = np.sqrt(np.sum(slopes**2, axis=1))
-    differences = []
-    for width in _WIDTHS:
-        ends = [log_density(points + sign * width * steps) for sign in (1, -1)]
-        with np.errstate(invalid="ignore"):
-            differences.append((ends[0] - ends[1]) / (2 * width))
-    rounding = 1e-15 * np.abs(log_density(points)) / _WIDTHS[-1]
-    with np.errstate(invalid="ignore"):  # NaN and inf at a wall
-        kink = np.abs(differences[0] - differences[1]) > _TOLERANCE * size + rounding
-    off = np.abs(np.array(differences) - slope)
-    wrong = (
-        np.all(off > _TOLERANCE * size + rounding, axis=0)
-        & np.all(np.isfinite(differences), axis=0)
-        & ~kink
-    )
-    if wrong.any():
-        c = int(wrong.argmax())
-        raise ValueError(
-            f"{name} disagrees with {of} at {shown(points[c])}: along {shown(steps[c])} its slope"
-            f" is {slope[c]:.6g}, that of differences {differences[0][c]:.6g}"
-        )
-
-
-def _check_bounds(bounds, d):
-    try:
-        low, high = bounds
-        box = np.stack(
-            [np.broadcast_to(np.asarray(side, dtype=np.float64), (d,)) for side in (low, high)]
-        )
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"bounds must be a pair (low, high) of numbers or arrays ({d},), got {bounds!r}"
-        ) from error
-    if np.isnan(box).any() or not np.all(box[0] < box[1]):
-        raise ValueError("bounds must have low < high in every dimension, without NaN")
-    box.setflags(write=False)
-    return box
-
-
-def _within(base, bounds):
-    """The base on the box: a Gaussian is truncated to it; a box of its own must be that of
-    `bounds`.
-    """
-    if isinstance(base, Uniform) and (
-        bounds is None or np.any(bounds != np.stack([base.low, base.high]))
-    ):
-        raise ValueError(
-            "bounds must be the box of the Uniform base: the target is integrated over it and no"
-            " further"
-        )
-    if bounds is not None and isinstance(base, (Gaussian, Mixture)):
-        return base.truncated(*bounds)
-    return base

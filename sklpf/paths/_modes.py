@@ -1,22 +1,152 @@
-"""Gaussians at several modes of a density."""
+"""A mode of a log density and the curvature there, and Gaussians at several."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import numpy as np
+from scipy import linalg, optimize
 
-from sklpf.paths._base_numbers import Array
-from sklpf.paths._bases import Gaussian, Mixture
+from sklpf._utils.numbers import Array
 from sklpf.paths._climbs import climb, functions_for_climbs
-from sklpf.paths._mode import Function
+from sklpf.paths._functions import check_function, values_of
 
+if TYPE_CHECKING:
+    from sklpf.paths._bases import Gaussian, Mixture
+
+Function = Callable[[Array], Array]
+_INSTEAD = (
+    "give another start, or the base itself as Gaussian(mean, covariance), such as the prior; a"
+    " hierarchy may have a mode in its non-centred form"
+)
+_DIFFERENCE = 1e-3  # steps of numerical derivatives, in standard deviations
 _SAME = 1.0  # standard deviations between modes that count as one
 _LEAST_WEIGHT = 0.01
+
+
+def checked_function(
+    name: str, function: Function, start: Array, shape: tuple[int, ...]
+) -> Function:
+    """The user's function with float64 arrays for values, once it gave a finite one of this shape
+    for the start.
+    """
+
+    check_function(name, function)
+
+    def checked(points: Array) -> Array:
+        values = values_of(name, function(points))
+        if values.shape != (len(points), *shape[1:]):
+            returns = "(n,)" if len(shape) == 1 else "(n, d)"
+            raise ValueError(
+                f"{name} must take points (n, d) and return {returns}, but returned {values.shape}"
+                f" for n = {len(points)}: of a function f of one point give lambda points:"
+                " np.array([f(x) for x in points])"
+            )
+        return values
+
+    values = checked(start[np.newaxis])
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"{name} must be finite at start, got {values[0]}: {_INSTEAD}")
+    return checked
+
+
+def _slopes(function: Function, x: Array, steps: Array) -> Array:
+    """Central differences of a function of points along every coordinate of x: (d,), or (d, …) if
+    it gives rows.
+    """
+    moves = np.diag(steps)
+    return ((function(x + moves) - function(x - moves)).T / (2 * steps)).T
+
+
+def _gradients(log_density: Function, grad: Function | None, points: Array, steps: Array) -> Array:
+    return (
+        np.stack([_slopes(log_density, x, steps) for x in points]) if grad is None else grad(points)
+    )
+
+
+def mode_and_widths(
+    log_density: Function, grad: Function | None, start: Array
+) -> tuple[Array, Array]:
+    """A mode and the widths there, found in rounds until the widths suit the steps that
+    were made.
+    """
+    mode = start
+    widths = np.ones_like(start)
+    for _ in range(10):
+        mode = _bfgs(log_density, grad, mode, widths)
+        previous = widths
+        widths = _widths(log_density, mode, widths)
+        if np.all(np.abs(np.log(widths / previous)) < 0.5):
+            break
+    return mode, widths
+
+
+def _bfgs(log_density: Function, grad: Function | None, start: Array, widths: Array) -> Array:
+    """Where BFGS from start ends, in coordinates of these widths."""
+
+    def loss(u: Array) -> tuple[float, Array]:
+        x = (start + widths * u)[np.newaxis]
+        value = float(log_density(x)[0])
+        slope = _gradients(log_density, grad, x, _DIFFERENCE * widths)[0]
+        return -value if np.isfinite(value) else np.inf, -slope * widths
+
+    return start + widths * optimize.minimize(loss, np.zeros_like(start), jac=True, method="BFGS").x
+
+
+def _widths(log_density: Function, mode: Array, widths: Array) -> Array:
+    """Distances along every coordinate at which the log density is half a nat lower than at its
+    mode.
+    """
+    for _ in range(30):
+        moves = np.diag(widths)
+        drops = (
+            log_density(mode[np.newaxis])
+            - (log_density(mode + moves) + log_density(mode - moves)) / 2
+        )
+        ratios = np.sqrt(0.5 / np.where(np.isnan(drops), np.inf, np.maximum(drops, 1e-300)))
+        if np.all((ratios > 0.3) & (ratios < 20)):
+            return widths * ratios
+        widths = widths * np.clip(ratios, 0.01, 100)
+    i = int(np.argmax(np.abs(np.log(ratios))))
+    raise ValueError(
+        f"no mode of log_density was found, as it has no maximum along column {i}: {_INSTEAD}"
+    )
+
+
+def inverse_curvature(
+    log_density: Function, grad: Function | None, mode: Array, widths: Array
+) -> Array:
+    """Inverse of the negative Hessian at the mode; ValueError if it's none."""
+
+    def gradients(points: Array) -> Array:
+        return _gradients(log_density, grad, points, _DIFFERENCE * widths)
+
+    precision = -_slopes(gradients, mode, _DIFFERENCE * widths) * np.outer(widths, widths)
+    try:
+        factor = linalg.cho_factor((precision + precision.T) / 2)
+    except (linalg.LinAlgError, ValueError):
+        message = (
+            "the negative Hessian of log_density must be positive definite where the climb from"
+            " start ended"
+        )
+        raise ValueError(f"{message}: {_INSTEAD}") from None
+    slope = gradients(mode[np.newaxis])[0] * widths
+    # a quadratic function would rise by half of it
+    if not slope @ linalg.cho_solve(factor, slope) < 2e-3:
+        raise ValueError(
+            f"no mode of log_density was found, as it still rises where the climb ended: {_INSTEAD}"
+        )
+    covariance = linalg.cho_solve(factor, np.eye(len(mode)))
+    return (covariance + covariance.T) / 2 * np.outer(widths, widths)
 
 
 def gaussians_at_modes(
     log_density: Function, starts: Array, grad: Function | None, factor: float
 ) -> Mixture:
     """Return what `Gaussian.at_modes` says."""
+    from sklpf.paths._bases import Gaussian, Mixture
+
     values, slopes = functions_for_climbs(log_density, grad)
     spread = starts.std(axis=0)
     scale = np.where(spread > 0, spread, 1.0)

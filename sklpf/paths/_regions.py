@@ -1,13 +1,56 @@
-"""Regions of a target whose mass is known without its base: what a run should have found."""
+"""Regions of a target whose mass is known without its base: what a run should have found.
+
+On R^d they are ellipsoids around the modes where climbs end, and on slopes that these have passed:
+parts of a density without a mode, such as the neck of a funnel.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import chi2
 
-_ROUNDING = 1e-6  # of squared distances
+from sklpf.paths._climbs import (
+    NEARLY,
+    STEP,
+    Array,
+    Ends,
+    LogDensity,
+    Slopes,
+    climb,
+    mirrored,
+    starts_of_climbs,
+)
+
+_ROUNDING_OF_SQUARES = 1e-6  # of squared distances
+# of climbs
+_MOST_STARTS = 2000
+_FEWEST_STARTS = 16
+_N_HIGHEST = 16
+_SCREENING_WORK = int(2e6)  # coordinates of draws
+_MOST_SCREENED = 20_000
+_START_WORK = int(2e5)  # squares of dimensions, or densities for numerical gradients
+# of ellipsoids
+_MOST_REGIONS = 20
+_MOST_TRIED = 40
+_QUANTILE = 0.95  # of a Gaussian's mass, within an ellipsoid
+_N_GROUPS = 10
+_N_DRAWS = 100  # in each group
+_N_CELLS = 200  # along a slope
+_FEWEST_EFFECTIVE = 100  # draws on a slope
+_ROUNDING = 1e-7  # of curvatures along principal axes, where conditional variances are one
+_LARGEST_CURVATURE = 1e100  # in units of widths; eigenvalues of much larger ones are not found
+_SMALLEST_CURVATURE = 1e-12  # as a share of the largest, so that a root can be computed
+_NO_CURVATURE = 0.02  # which stands for those that are less, or negative
+_NEAR_A_SIDE = 0.05  # widths
+# of those on slopes
+_MOST_TRIED_ON_SLOPES = 80
+_WORK = int(4e4)  # squares of dimensions
+_LEAST = 1e-3  # of the largest mass by Laplace's method: what has less is left out
+_APART = 1.5  # radii from a mode, so that its ellipsoid is left as it is
+_SLOPE_STEP = 0.1  # of differences between slopes, in widths
 
 
 class Regions(NamedTuple):
@@ -73,7 +116,404 @@ class Regions(NamedTuple):
             squares = np.empty((len(points), len(centres)))
             for r, factor in enumerate(self.factors):
                 squares[:, r] = np.sum(((points - centres[r]) @ factor.T) ** 2, axis=1)
-        squares /= self.radii**2 + _ROUNDING
+        squares /= self.radii**2 + _ROUNDING_OF_SQUARES
         nearest = squares.argmin(axis=1)
         is_nearest = nearest[:, np.newaxis] == np.arange(len(centres))
         return is_nearest & (squares <= 1)
+
+
+class Search(NamedTuple):
+    """A density to look for regions of, and from where.
+
+    Attributes
+    ----------
+    log_density, slopes : callable
+        Of `functions_for_climbs`.
+    base : Density
+        That climbs start from.
+    bounds : ndarray of shape (2, d) or None
+        The box that the density is integrated over.
+    has_gradient : bool
+        Whether slopes are no differences, which cost more.
+    """
+
+    log_density: LogDensity
+    slopes: Slopes
+    base: Any
+    bounds: Array | None
+    has_gradient: bool
+
+    @property
+    def n_climbs(self) -> int:
+        """Number of climbs, by their work."""
+        d = self.base.n_dimensions
+        work = d**2 if self.has_gradient else max(d**2, 40 * (1 + 2 * d))
+        return int(np.clip(_START_WORK // work, _FEWEST_STARTS, _MOST_STARTS))
+
+
+def find_regions(search: Search, rng: np.random.Generator) -> Regions:
+    """Return ellipsoids around modes and on slopes with their masses; none where the base's
+    normaliser is not known.
+    """
+    log_density, slopes, base, bounds, _ = search
+    scale = np.asarray(base.scale, dtype=np.float64)
+    nowhere = np.empty((0, len(scale)))
+    ends = Ends(nowhere, np.empty(0), nowhere)
+    if base.normalised:
+        draws = np.asarray(base.sample(search.n_climbs, rng), dtype=np.float64)
+        starts = starts_of_climbs(draws, np.asarray(base.center), bounds, rng)
+        starts = np.concatenate([starts, _highest_of_draws(log_density, base, rng)])
+        ends = climb(slopes, starts, scale, bounds)
+    if len(ends.position):
+        highest = ends.position[ends.log_density.argmax()]
+        more = climb(slopes, mirrored(highest, search.n_climbs, rng), scale, bounds)
+        ends = Ends(*map(np.concatenate, zip(ends, more)))
+    found = ellipsoids_at_modes(log_density, slopes, ends, scale, bounds, rng)
+    found += ellipsoids_on_slopes(log_density, slopes, ends.passed, found, scale, bounds, rng)
+    return regions_of(log_density, found, len(scale), bounds, rng)
+
+
+def _highest_of_draws(log_density: LogDensity, base: Any, rng: np.random.Generator) -> Array:
+    """Points (n, d): of many draws of the base those where the target is highest above it."""
+    n = min(_MOST_SCREENED, _SCREENING_WORK // base.n_dimensions)
+    draws = np.asarray(base.sample(n, rng), dtype=np.float64)
+    gain = log_density(draws) - base.log_density(draws)
+    return draws[np.argsort(gain)[-_N_HIGHEST:]]
+
+
+class Ellipsoid(NamedTuple):
+    """Points x with ``|factor @ (x - centre)|`` at most a radius, and what log f is like there.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (d,)
+    factor : ndarray of shape (d, d)
+        Upper triangular root of a precision.
+    sides : ndarray of shape (d,)
+        1 where the centre is at the lower side of the box, -1 at the upper, else 0.
+    slope : ndarray of shape (d,)
+        Gradient of log f by ``factor @ (x - centre)``, of a length below 1: 0 at a mode.
+    """
+
+    centre: Array
+    factor: Array
+    sides: Array
+    slope: Array
+
+    def contain(self, points: Array, times: float = 1.0) -> NDArray[np.bool_]:
+        """Return which points (n, d) lie in it, or in one so many times as large."""
+        distances = np.linalg.norm((points - self.centre) @ self.factor.T, axis=1)
+        return distances <= times * radius_of(len(self.centre))
+
+
+def radius_of(d: int) -> float:
+    """The radius of ellipsoids in d dimensions."""
+    return float(np.sqrt(chi2.ppf(_QUANTILE, d)))
+
+
+@np.errstate(all="ignore")
+def ellipsoids_at_modes(
+    log_density: LogDensity,
+    slopes: Slopes,
+    ends: Ends,
+    scale: Array,
+    bounds: Array | None,
+    rng: np.random.Generator,
+) -> list[Ellipsoid]:
+    """Return ellipsoids around the modes where climbs have ended.
+
+    The highest is taken, one where any climb has ended, the highest of the rest and so on; all ends
+    within an ellipsoid count as one. Those from which a Newton step would still rise are left out.
+
+    Parameters
+    ----------
+    log_density, slopes : callable
+        Of the target.
+    ends : Ends
+        Of `climb`.
+    scale : ndarray of shape (d,)
+        Units of the coordinates.
+    bounds : ndarray of shape (2, d) or None
+        The box that the target is integrated over.
+    rng : Generator
+        Of random numbers.
+    """
+    position = ends.position
+    heights = ends.log_density
+    found: list[Ellipsoid] = []
+    for i in range(_MOST_TRIED):
+        if not len(position) or len(found) == _MOST_REGIONS:
+            break
+        chosen = int(heights.argmax()) if i % 2 == 0 else int(rng.integers(len(position)))
+        centre = position[chosen]
+        factor, sides = _root_of_precision(log_density, slopes, centre, scale, bounds)
+        apart = np.ones(len(position), bool)
+        if _rise(slopes, centre, factor, sides) < NEARLY:
+            found.append(Ellipsoid(centre, factor, sides, np.zeros(len(scale))))
+            apart = ~found[-1].contain(position)
+        apart[chosen] = False
+        position = position[apart]
+        heights = heights[apart]
+    return found
+
+
+def _rise(slopes, centre, factor, sides) -> float:
+    """Nats by which a Newton step would rise."""
+    steps = STEP / np.linalg.norm(factor, axis=0)
+    slope = slopes(centre[np.newaxis], steps[np.newaxis])[1][0]
+    return float(np.sum(np.linalg.solve(factor.T, np.where(sides == 0, slope, 0.0)) ** 2) / 2)
+
+
+@np.errstate(all="ignore")  # far out anything may happen
+def ellipsoids_on_slopes(
+    log_density: LogDensity,
+    slopes: Slopes,
+    passed: Array,
+    known: list[Ellipsoid],
+    scale: Array,
+    bounds: Array | None,
+    rng: np.random.Generator,
+) -> list[Ellipsoid]:
+    """Return ellipsoids around points that climbs have passed, those with most mass first.
+
+    Parameters
+    ----------
+    log_density, slopes : callable
+        Of the target.
+    passed : ndarray of shape (n, d)
+        Points on the way of climbs; some are tried.
+    known : list of Ellipsoid
+        Those around modes, near which no point is tried.
+    scale : ndarray of shape (d,)
+        Units of the coordinates.
+    bounds : ndarray of shape (2, d) or None
+        The box that the target is integrated over.
+    rng : Generator
+        Of random numbers.
+
+    Returns
+    -------
+    list of Ellipsoid
+        No centre lies within another one.
+    """
+    n_tried = min(_MOST_TRIED_ON_SLOPES, _WORK // len(scale) ** 2)
+    tried = rng.permutation(passed)[: 2 * n_tried]
+    for each in known:
+        tried = tried[~each.contain(tried, _APART)]
+    found = [
+        _ellipsoid_on_slope(log_density, slopes, point, scale, bounds) for point in tried[:n_tried]
+    ]
+    if not found:
+        return []
+    # By Laplace's method, up to what all have in common.
+    heights = log_density(np.array([each.centre for each in (*known, *found)]))
+    log_masses = heights - [np.log(np.abs(np.diag(each.factor))).sum() for each in (*known, *found)]
+    least = log_masses.max() + np.log(_LEAST)
+    log_masses = log_masses[len(known) :]
+
+    chosen: list[Ellipsoid] = []
+    for i in np.argsort(-log_masses).tolist():
+        if len(chosen) == _MOST_REGIONS or not log_masses[i] > least:
+            break
+        new = found[i]
+        overlap = (
+            each.contain(new.centre[np.newaxis])[0] or new.contain(each.centre[np.newaxis])[0]
+            for each in chosen
+        )
+        if not any(overlap):
+            chosen.append(new)
+    return chosen
+
+
+def _ellipsoid_on_slope(log_density, slopes, centre, scale, bounds) -> Ellipsoid:
+    """Its precision is the absolute curvature of log f, and for the slope s that of exp(-(s x)^2 /
+    2), within which f changes by a factor of e.
+    """
+    d = len(centre)
+    low, high = np.full((2, d), [[-np.inf], [np.inf]]) if bounds is None else bounds
+    widths = _widths_around(log_density, centre, scale, low, high)
+    moves = np.diag(_SLOPE_STEP * widths)
+    points = np.concatenate([centre + moves, centre - moves, centre[np.newaxis]])
+    gradients = slopes(points, np.broadcast_to(_SLOPE_STEP**2 * widths, points.shape))[1] * widths
+    if not np.all(np.abs(gradients) < _LARGEST_CURVATURE):
+        return Ellipsoid(centre, np.diag(1 / widths), np.zeros(d), np.zeros(d))
+    curvature = (gradients[d:-1] - gradients[:d]) / (2 * _SLOPE_STEP)
+    values, axes = np.linalg.eigh((curvature + curvature.T) / 2)
+    precision = (axes * np.maximum(np.abs(values), _NO_CURVATURE)) @ axes.T
+    precision += np.outer(gradients[-1], gradients[-1])
+    precision = _composed(*np.linalg.eigh(precision))
+    factor = _cholesky_root(precision / np.outer(widths, widths))
+    slope = np.linalg.solve(factor.T, gradients[-1] / widths)
+    return Ellipsoid(centre, factor, np.zeros(d), slope / max(1.0, np.linalg.norm(slope)))
+
+
+@np.errstate(all="ignore")
+def regions_of(
+    log_density: LogDensity,
+    ellipsoids: list[Ellipsoid],
+    d: int,
+    bounds: Array | None,
+    rng: np.random.Generator,
+) -> Regions:
+    """Return ellipsoids in d dimensions with their masses, which are unbiased around any centre.
+
+    Those on slopes are left out where few draws have nearly all the weight.
+    """
+    if not ellipsoids:
+        return Regions(np.empty((0, d)), np.empty(0), np.empty((0, _N_GROUPS)))
+    kept = []
+    drawn = []
+    for each in ellipsoids:
+        points, log_proposal = _draws_within(each, rng)
+        log_weights = log_density(points) - log_proposal
+        if bounds is not None:
+            outside = np.any((points < bounds[0]) | (points > bounds[1]), axis=1)
+            log_weights[outside] = -np.inf
+        weights = np.exp(log_weights - log_weights.max())
+        if not each.slope.any() or weights.sum() ** 2 > _FEWEST_EFFECTIVE * np.sum(weights**2):
+            kept.append(each)
+            drawn.append((points, log_weights))
+
+    regions = Regions(
+        np.array([each.centre for each in kept]).reshape(-1, d),
+        np.full(len(kept), radius_of(d)),
+        np.empty((len(kept), _N_GROUPS)),
+        np.array([each.factor for each in kept]).reshape(-1, d, d),
+    )
+    for r, (points, log_weights) in enumerate(drawn):
+        log_weights[~regions.contain(points)[:, r]] = -np.inf
+        highest = max(float(log_weights.max()), np.finfo(np.float64).min)
+        weights = np.exp(log_weights - highest).reshape(_N_GROUPS, _N_DRAWS)
+        regions.log_masses[r] = highest + np.log(weights.mean(axis=1))
+    return regions
+
+
+def _draws_within(ellipsoid: Ellipsoid, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Points (n, d) of a Gaussian cut off at an ellipsoid, and their log densities.
+
+    In whitened coordinates its log density has the gradient s at the centre, the ellipsoid's slope,
+    and the Hessian -I + s s'. Coordinates at sides of the box are reflected.
+    """
+    d = len(ellipsoid.centre)
+    n = _N_GROUPS * _N_DRAWS
+    radius = radius_of(d)
+    steepness = float(np.linalg.norm(ellipsoid.slope))
+    if steepness > 0:
+        along, log_along = _draw_along(steepness, radius, d, n, rng)
+    else:
+        along = np.zeros(n)
+        log_along = np.zeros(n)
+    across = d - 1 if steepness > 0 else d
+    z = rng.standard_normal((n, d))
+    unit = ellipsoid.slope / max(steepness, 1e-300)
+    z -= np.outer(z @ unit, unit)
+    z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-300)
+    within = radius**2 - along**2
+    inside = chi2.cdf(within, across) if across else np.ones(n)
+    squares = chi2.ppf(inside * rng.random(n), across) if across else np.zeros(n)
+    whitened = np.sqrt(squares)[:, np.newaxis] * z + np.outer(along, unit)
+    moves = np.linalg.solve(ellipsoid.factor, whitened.T).T
+    moves = np.where(ellipsoid.sides != 0, ellipsoid.sides * np.abs(moves), moves)
+    log_proposal = np.log(np.abs(np.diag(ellipsoid.factor))).sum() + log_along
+    log_proposal += -across / 2 * np.log(2 * np.pi) - squares / 2 - np.log(inside)
+    log_proposal += np.sum(ellipsoid.sides != 0) * np.log(2)
+    return ellipsoid.centre + moves, log_proposal
+
+
+def _draw_along(steepness, radius, d, n, rng) -> tuple[Array, Array]:
+    """Distances (n,) along a slope within a ball, and their log densities, constant in cells."""
+    edges = np.linspace(-radius, radius, _N_CELLS + 1)
+    middles = (edges[1:] + edges[:-1]) / 2
+    log_masses = steepness * middles - (1 - steepness**2) * middles**2 / 2
+    if d > 1:
+        log_masses += chi2.logcdf(radius**2 - middles**2, d - 1)
+    masses = np.exp(log_masses - log_masses.max())
+    masses /= masses.sum()
+    cells = rng.choice(_N_CELLS, size=n, p=masses)
+    width = edges[1] - edges[0]
+    return edges[cells] + width * rng.random(n), np.log(masses[cells] / width)
+
+
+def _root_of_precision(log_density, slopes, centre, scale, bounds) -> tuple[Array, Array]:
+    """An upper triangular R (d, d), R'R the curvature of -log f around a mode, and sides (d,): 1
+    where a coordinate is at the lower side of the box, -1 at the upper, else 0.
+
+    Curvatures are those over half a standard deviation, so that a kink does no harm. A coordinate
+    at a side is independent of the others.
+    """
+    d = len(centre)
+    low, high = np.full((2, d), [[-np.inf], [np.inf]]) if bounds is None else bounds
+    widths = _widths_around(log_density, centre, scale, low, high)
+    sides = np.where(centre - low < _NEAR_A_SIDE * widths, 1.0, 0.0)
+    sides = np.where(high - centre < _NEAR_A_SIDE * widths, -1.0, sides)
+    free = np.flatnonzero(sides == 0)
+    steps = (np.minimum(widths, np.minimum(centre - low, high - centre)) / 2)[free]
+    moves = np.zeros((len(free), d))
+    moves[np.arange(len(free)), free] = steps
+
+    # In units of the widths, in which the diagonal is about one.
+    curvature = np.eye(len(free))
+    if len(free):
+        small = np.broadcast_to(STEP * widths, moves.shape)
+        above = slopes(centre + moves, small)[1][:, free]
+        below = slopes(centre - moves, small)[1][:, free]
+        found = (below - above) / (2 * steps[:, np.newaxis])
+        found *= np.outer(widths[free], widths[free])
+        found = found / 2 + found.T / 2
+        if np.all(np.abs(found) < _LARGEST_CURVATURE):
+            curvature = found
+    values, axes = np.linalg.eigh(curvature)
+    values = np.where(values > _ROUNDING, values, _NO_CURVATURE)
+    precision = np.diag(1 / (2 * widths) ** 2)
+    units = np.outer(widths[free], widths[free])
+    precision[np.ix_(free, free)] = _composed(values, axes) / units
+    return _cholesky_root(precision), sides
+
+
+def _composed(values: Array, axes: Array) -> Array:
+    """The matrix of eigenvalues and axes, of which a root can be computed: where a climb has ended
+    on a slope the largest value may be 1e16 times the smallest.
+    """
+    values = np.maximum(values, _SMALLEST_CURVATURE * values.max(initial=0.0))
+    return (axes * values) @ axes.T
+
+
+def _cholesky_root(precision: Array) -> Array:
+    """An upper triangular R (d, d) whose R'R is the precision."""
+    unit = np.sqrt(np.diag(precision))
+    return np.linalg.cholesky(precision / np.outer(unit, unit)).T * unit
+
+
+def _widths_around(log_density, centre, scale, low, high) -> Array:
+    """Distances (d,) along every coordinate at which f is half a nat lower than at a mode, within
+    the box; at its side in the one direction that there is.
+    """
+    top = log_density(centre[np.newaxis])[0]
+    widest = np.minimum(high - low, 1e6 * scale)
+    widths = np.minimum(scale, widest)
+    inner = np.zeros_like(widths)  # within which f falls by less, outside by more
+    outer = np.full_like(widths, np.inf)
+    for _ in range(30):
+        up = np.minimum(widths, high - centre)
+        down = np.minimum(widths, centre - low)
+        values = log_density(np.concatenate([centre + np.diag(up), centre - np.diag(down)]))
+        drops = np.maximum(top - values.reshape(2, -1), 0.0)
+        # How often each would fit into a width: of a parabola the drop is its square.
+        parts = np.stack([up, down]) / widths
+        counted = parts > _NEAR_A_SIDE
+        drops = np.where(counted, drops / np.where(counted, parts, 1.0) ** 2, 0.0)
+        drop = drops.sum(axis=0) / np.maximum(counted.sum(axis=0), 1)
+        ratios = np.sqrt(0.5 / np.clip(drop, 1e-300, 1e300))
+        settled = ((ratios > 0.5) & (ratios < 2)) | ((widths >= widest) & (ratios > 1))
+        # Where f jumps no step of Newton's method settles.
+        inner = np.where(ratios > 1, np.maximum(inner, widths), inner)
+        outer = np.where(ratios < 1, np.minimum(outer, widths), outer)
+        settled |= outer < 2 * inner
+        if settled.all():
+            break
+        steps = widths * np.clip(ratios, 0.01, 100)
+        within = (steps > inner) & (steps < outer)
+        steps = np.where(within, steps, np.sqrt(inner * np.minimum(outer, widest)))
+        widths = np.where(settled, widths, steps)
+        widths = np.clip(widths, 1e-12 * scale, widest)
+    return np.clip(widths, 1e-12 * scale, widest)

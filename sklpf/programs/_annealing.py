@@ -18,7 +18,7 @@ from sklpf.paths._base import concatenate, n_chains, take
 from sklpf.paths._capabilities import has
 from sklpf.programs import _programs as programs
 from sklpf.programs._plan import Plan, check_finite, equal_blocks, running_log_partition, segments
-from sklpf.transitions._side_by_side import Joint, joined
+from sklpf.transitions._base import Joint, joined
 
 _LARGEST_BLOCK = 32
 SETTLING = 100  # sweeps at the target before chains that begin there are reversed or taken as draws

@@ -10,10 +10,11 @@ from sklpf.reweighting._newton import minimise
 
 _FIXED_POINT_STEPS = 4
 _RIDGE = 1e-12  # of the counts; keeps the Hessian invertible
+_TOLERANCE = 1e-9  # nats by which a log normaliser may change in the last step
 _SMALLEST_STEP = 1e-3  # of Newton's
 
 
-def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None, tol: float = 1e-9):
+def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None):
     """Multistate Bennett acceptance ratio estimate of log Z_k - log Z_0.
 
     The samples of all levels, n_k of them drawn at level k, are pooled. With zeta_k = log Z_k the
@@ -37,8 +38,6 @@ def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None, 
     start : array-like of shape (K,) or None, default=None
         First guess of log Z_k, in nats. The minimum is unique if the levels overlap; else it
         matters.
-    tol : float, default=1e-9
-        Largest change of a log normaliser (nats) in the last step.
 
     Returns
     -------
@@ -60,7 +59,7 @@ def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None, 
         zeta = np.zeros(len(sampled))
         for _ in range(_FIXED_POINT_STEPS):
             zeta = _self_consistent(used, _log_mixture(used, log_counts - zeta))
-    zeta = _minimise(used, all_counts[sampled], zeta, tol)
+    zeta = _minimise(used, all_counts[sampled], zeta)
     curve = _self_consistent(all_vectors, _log_mixture(used, log_counts - zeta))
     return curve - curve[0]
 
@@ -130,7 +129,7 @@ def _self_consistent(vectors, log_mixture):
     return np.log(np.exp(terms - largest).sum(axis=0)) + largest
 
 
-def _minimise(vectors, counts, zeta, tol):
+def _minimise(vectors, counts, zeta):
     log_counts = np.log(counts)
 
     def evaluate(zeta):
@@ -141,7 +140,7 @@ def _minimise(vectors, counts, zeta, tol):
         evaluate,
         lambda zeta, log_mixture: _newton_step(vectors + (log_counts - zeta) - log_mixture, counts),
         zeta,
-        tol=tol,
+        tol=_TOLERANCE,
         smallest=_SMALLEST_STEP,
         fallback=lambda zeta, log_mixture: _self_consistent(vectors, log_mixture) - zeta,
     )

@@ -1,17 +1,23 @@
-"""Transition: a move that leaves every level of a path invariant."""
+"""Transition: a move that leaves every level of a path invariant; of chains of several rows of data
+in one array, and of a compiled density.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from sklpf._utils.random import Stream
+from sklpf._utils.random import RowStreams, Stream
 from sklpf._utils.sklearn import Parameters
-from sklpf.paths import Path
-from sklpf.paths._capabilities import require
+from sklpf.paths import Compiled, Path
+from sklpf.paths._capabilities import has, require
+from sklpf.paths._kernel_path import read_only
+
+_FIRST = np.zeros(1, dtype=np.int64)
 
 
 class Transition(Parameters, BaseEstimator):
@@ -183,3 +189,45 @@ class Transition(Parameters, BaseEstimator):
             None if it is made in plain loops.
         """
         return None
+
+
+class Joint(NamedTuple):
+    """What chains of several rows move on, row after row; of one row its own path and move."""
+
+    path: Any  # of all chains, on the ladders of all rows, one after the other
+    transition: Any
+    stream: Any
+    first_levels: NDArray[np.int64]  # (n_rows,): where the ladder of each row begins
+
+
+def joined(rows: Sequence[Any], streams: Sequence[Stream], n_chains: int) -> Joint:
+    """Return what n chains of each row move on; a row has a `path` and a `transition`."""
+    if len(rows) == 1:
+        return Joint(rows[0].path, rows[0].transition, streams[0], _FIRST)
+    first_levels = np.cumsum([0, *(len(row.path.ladder) for row in rows[:-1])])
+    path = rows[0].path.side_by_side([row.path for row in rows], n_chains)
+    path.ladder = np.concatenate([row.path.ladder for row in rows])
+    transition = rows[0].transition.side_by_side(rows, path.ladder)
+    return Joint(path, transition, RowStreams(streams, n_chains), first_levels)
+
+
+def moved_density(path: Any, transition: Any, move_class: type, *parameters: Any) -> Any:
+    """Return a path's compiled density with a tuned move, as `Transition.compiled` wants it.
+
+    The move is move_class(steps, *parameters); None where the path has no compiled density.
+    """
+    density = path.packed if has(path, Compiled) else None
+    if density is None:
+        return None
+    from sklpf.transitions._continuous_kernels import MovedDensity, Steps
+
+    pilot = transition.frozen
+    matrices = np.empty((0, path.n_dimensions, path.n_dimensions))
+    scales = pilot.roots
+    if pilot.roots.ndim == 3:
+        matrices = pilot.roots / pilot.sizes[:, np.newaxis]
+        scales = pilot.sizes
+    low, high = np.empty((2, 0)) if path.bounds is None else path.bounds
+    arrays = pilot.betas, pilot.log_steps, scales, matrices, low, high
+    steps = Steps(*(read_only(array) for array in arrays))
+    return MovedDensity(density, move_class(steps, *parameters))

@@ -11,7 +11,7 @@ from sklpf._utils.random import ACCEPT, Stream
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.paths import Continuous, Gradients
 from sklpf.paths._base import choose
-from sklpf.transitions._compiled import moved_density
+from sklpf.transitions._base import moved_density
 from sklpf.transitions._pilot import TunedTransition, reflect, stream_normals
 
 

@@ -10,7 +10,7 @@ from sklpf._utils.random import ACCEPT
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.paths import Continuous
 from sklpf.paths._base import choose
-from sklpf.transitions._compiled import moved_density
+from sklpf.transitions._base import moved_density
 from sklpf.transitions._pilot import TunedTransition, reflect, stream_normals
 
 

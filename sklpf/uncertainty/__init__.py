@@ -12,10 +12,11 @@ from sklpf.uncertainty._disagreement import (
     t_bound,
     t_ratio,
 )
-from sklpf.uncertainty._jackknife import jackknife, log_mean_exp
+from sklpf.uncertainty._jackknife import jackknife
 from sklpf.uncertainty._weights import (
     ParetoTail,
     effective_sample_size,
+    log_mean_exp,
     pareto_shape,
     pareto_tail,
 )

@@ -28,7 +28,7 @@ from sklpf.models.decoder._path import DecoderPath
 from sklpf.models.scoring._likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
 from sklpf.partition import PartitionEstimator
-from sklpf.paths._base_numbers import values_of
+from sklpf.paths._functions import values_of
 
 _LARGEST_LOG_VARIANCE = 2 * np.log(LARGEST)
 _WIDER = 1.5  # the base's standard deviations, than those that an encoder says

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from sklpf._utils.numbers import LARGEST, Array, check_scale
-from sklpf.paths._base_numbers import values_of
+from sklpf.paths._functions import values_of
 
 _LOG_TAU = np.log(2 * np.pi)
 

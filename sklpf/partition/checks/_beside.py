@@ -94,7 +94,9 @@ class Checks:
         run = replace(run, log_f_rounding=self._path.log_f_rounding, base=self._path.base_chosen)
         if not self._wanted:
             return run
-        bound = lower_bound(self._path, self._seed) if run.bound is None else run.bound
+        bound = run.plain_bound
+        if bound is None:
+            bound = plain_bound(self._path, self._seed)
         regions = None
         if run.draws is not None and has(self._path, LocalMasses):
             regions = self._path.regions(Stream(stream_key(self._seed, REGIONS)))
@@ -102,7 +104,7 @@ class Checks:
             run,
             is_checked=True,
             earlier_alarms=(*self._tails, *run.earlier_alarms),
-            bound=bound,
+            plain_bound=bound,
             regions=regions,
             check_evaluations=self._evaluations.n,
             failed_evaluations=self._evaluations.n_failed,
@@ -133,7 +135,7 @@ def checked(run: Any, result: Any) -> Any:
     value = result.log_partition, result.std_error
     alarms = [
         *result.alarms,
-        *_bound_alarms(run.bound, result, diagnostics),
+        *_bound_alarms(run.plain_bound, result, diagnostics),
         *region_alarms(run.regions, run.draws, *value, diagnostics, threshold, run.to_reach()),
         *run.earlier_alarms,
         *rounding_alarms(result.log_partition, run.log_f_rounding),
@@ -148,7 +150,7 @@ def checked(run: Any, result: Any) -> Any:
     )
 
 
-def lower_bound(path: Any, seed: int) -> NDArray[np.float64] | None:
+def plain_bound(path: Any, seed: int) -> NDArray[np.float64] | None:
     """Logs of G independent estimates of Z (G,) whose mean is at most log Z; None where the path
     has none.
     """

@@ -1,0 +1,246 @@
+"""What a user's functions give: numbers of the right shape, and whether functions agree with one
+another at some draws of a base.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sklpf._utils.numbers import Array
+
+_N_CHECKED = 5  # base draws at which a gradient is compared with differences
+_TOLERANCE = 1e-4  # relative
+_NOISE = 1e-6  # relative, of a log density that is called twice: that of float32 on many threads
+# of the differences, in scales of the base: if they agree, the gradient must with one
+_WIDTHS = (1e-4, 1e-6)
+
+
+def check_function(name: str, function: Any) -> None:
+    """Raise TypeError unless something can be called."""
+    if not callable(function):
+        raise TypeError(f"{name} must be a function of points (n, d), got {function!r:.80}")
+
+
+def values_of(name: str, values: ArrayLike) -> Array:
+    """What a user's function gave, copied, as it may give the same array again; or a ValueError
+    that shows what are no real numbers.
+    """
+    try:
+        if not np.iscomplexobj(values):
+            return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must give numbers, got {values!r:.80}") from error
+    raise ValueError(f"{name} must give real numbers, got {values!r:.80}")
+
+
+def number_of_each(name: str, values: ArrayLike, points: Array, hint: str = "") -> Array:
+    """A number for each point (n,) that a user's function gave: one for all would be broadcast."""
+    numbers = values_of(name, values)
+    if numbers.shape != (len(points),):
+        raise ValueError(
+            f"{name} must give shape {(len(points),)} for as many points, got {numbers.shape}{hint}"
+        )
+    return numbers
+
+
+def log_densities_of(
+    name: str, values: ArrayLike, points: Array, nan_is_zero: bool = False, hint: str = ""
+) -> Array:
+    """Log densities (n,) that a user's function gave; of NaN an error, or a density of 0."""
+    log_densities = number_of_each(name, values, points, hint)
+    if nan_is_zero:
+        log_densities = np.where(np.isnan(log_densities), -np.inf, log_densities)
+    bad = np.isnan(log_densities) | (log_densities == np.inf)
+    if bad.any():
+        raise ValueError(
+            f"{name} is {log_densities[bad][0]} at {shown(points[bad][0])}: it must be a number or"
+            " -inf"
+        )
+    return log_densities
+
+
+def gradients_of(name: str, values: ArrayLike, points: Array) -> Array:
+    """A gradient (n, d) that a user's function gave where the density is not 0."""
+    gradients = values_of(name, values)
+    if gradients.shape != points.shape:
+        raise ValueError(
+            f"{name} must give shape {points.shape} for as many points, got {gradients.shape}"
+        )
+    bad = ~np.isfinite(gradients).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"{name} is not finite at {shown(points[bad][0])}, where the density is not 0"
+        )
+    return gradients
+
+
+def shown(point: Array) -> str:
+    return np.array2string(np.asarray(point), precision=4, threshold=8, separator=", ")
+
+
+def check_functions(path: Any) -> None:
+    """Compare the functions of a `GeometricPath` with one another at draws of its base."""
+    rng = np.random.default_rng(0)
+    d = path.n_dimensions
+    draws = np.asarray(path.base.sample(_N_CHECKED, rng), dtype=np.float64)
+    if draws.shape != (_N_CHECKED, d):
+        raise ValueError(
+            f"base.sample({_N_CHECKED}, rng) must give shape {(_N_CHECKED, d)}, got {draws.shape}"
+        )
+    path._check_base()
+    with _explained(path, "log_density", draws):
+        path._target(draws)
+    with _explained(path, "value_and_grad", draws):
+        path.at(draws)
+    _check_pure(path, draws)
+    if path.value_and_grad is not None:
+        _check_same_values(path, draws)
+    steps = np.asarray(path.base.scale) * rng.choice([-1.0, 1.0], size=draws.shape)
+    if path.grad is not None:
+        with _explained(path, "grad", draws):
+            _check_gradient(
+                "grad", "log_density", path._target_gradient, path._target, draws, steps
+            )
+    if path._base_gradient is not None:
+        log_base = functools.partial(log_base_of, path.base)
+        _check_gradient(
+            "grad_base", "the base's log_density", path._base_gradient, log_base, draws, steps
+        )
+
+
+@contextlib.contextmanager
+def _explained(path, name, draws):
+    """Say of an error whether the function takes one point, or points of other dimensions."""
+    try:
+        yield
+    except (IndexError, TypeError, ValueError) as error:
+        reason = _misfit(path, name, draws)
+        if reason is None:
+            raise
+        raise ValueError(reason) from error
+
+
+def _misfit(path, name, draws) -> str | None:
+    """Why a function can't take the points that it is given, None if it can."""
+    function = getattr(path, name)
+    if function is None:
+        return None
+    of_points = _shape_given(function, draws)
+    of_one = _shape_given(function, draws[0])
+    n, d = draws.shape
+    wanted = (d,) if name == "grad" else ()
+    if not path.vectorized:
+        if of_one is None and of_points == (n, *wanted):
+            return f"{name} takes points (n, {d}) and no single one: say vectorized=True"
+        return None
+    if of_points == (n, *wanted):
+        return None
+    if of_one == wanted and wanted != of_points:
+        return (
+            f"{name} takes one point ({d},) and not points (n, {d}): say vectorized=False, or"
+            " let it give one value for each point"
+        )
+    if of_points is None:
+        return (
+            f"{name} fails at {n} points of the base's {d} dimensions (the error is above):"
+            " give a base of the function's number of dimensions, or correct the function"
+        )
+    return None
+
+
+def _check_same_values(path, draws) -> None:
+    """Raise if value_and_grad has another log density."""
+    alone = path._target(draws)
+    together = path._target_and_slope(draws)[0]
+    c = _where_different(alone, together)
+    if c is not None:
+        raise ValueError(
+            f"value_and_grad disagrees with log_density at {shown(draws[c])}:"
+            f" {together[c]:.8g} and {alone[c]:.8g}"
+        )
+
+
+def _check_pure(path, draws) -> None:
+    """Raise if the log density is random, or if functions that compiled programs call change
+    their argument.
+    """
+    once = path._target(draws)
+    again = path._target(draws)
+    c = _where_different(once, again)
+    if c is not None:
+        raise ValueError(
+            f"log_density is random: it gave {once[c]:.8g} and {again[c]:.8g} at"
+            f" {shown(draws[c])}; fix its random numbers, or drop the noise"
+        )
+    for name, function in {"log_density": path.log_density, "grad": path.grad}.items():
+        if function is None or not is_compiled(function):
+            continue
+        given = draws.copy()
+        function(given if path.vectorized else given[0])
+        if not np.array_equal(given, draws):
+            raise ValueError(f"{name} changes the points that it is given: let it copy them")
+
+
+def is_compiled(function) -> bool:
+    """Whether numba has compiled it."""
+    return getattr(function, "py_func", None) is not None
+
+
+def _where_different(first, second) -> int | None:
+    """The first point at which log densities differ by more than rounding, or None."""
+    with np.errstate(invalid="ignore"):
+        differs = ~(np.abs(first - second) <= _NOISE * (1 + np.abs(first))) & (first != second)
+    return int(differs.argmax()) if differs.any() else None
+
+
+def _shape_given(function, position) -> tuple[int, ...] | None:
+    """Shape of what a function gives (of a pair its first), None where it fails."""
+    try:
+        found = function(position.copy())
+        return np.shape(found[0] if isinstance(found, tuple) else found)
+    except (IndexError, TypeError, ValueError):
+        return None
+
+
+def log_base_of(base, position):
+    name = "the base's log_density"
+    return log_densities_of(name, base.log_density(position), position)
+
+
+def _check_gradient(name, of, gradient, log_density, points, steps) -> None:
+    """Compare slopes along `steps` (n, d) with central differences of two widths; at a kink these
+    differ as well.
+    """
+    here = np.isfinite(log_density(points))
+    points = points[here]
+    steps = steps[here]
+    if not len(points):
+        return
+    slopes = gradients_of(name, gradient(points), points) * steps
+    slope = slopes.sum(axis=1)
+    size = np.sqrt(np.sum(slopes**2, axis=1))
+    differences = []
+    for width in _WIDTHS:
+        ends = [log_density(points + sign * width * steps) for sign in (1, -1)]
+        with np.errstate(invalid="ignore"):
+            differences.append((ends[0] - ends[1]) / (2 * width))
+    rounding = 1e-15 * np.abs(log_density(points)) / _WIDTHS[-1]
+    with np.errstate(invalid="ignore"):  # NaN and inf at a wall
+        kink = np.abs(differences[0] - differences[1]) > _TOLERANCE * size + rounding
+    off = np.abs(np.array(differences) - slope)
+    wrong = (
+        np.all(off > _TOLERANCE * size + rounding, axis=0)
+        & np.all(np.isfinite(differences), axis=0)
+        & ~kink
+    )
+    if wrong.any():
+        c = int(wrong.argmax())
+        raise ValueError(
+            f"{name} disagrees with {of} at {shown(points[c])}: along {shown(steps[c])} its slope"
+            f" is {slope[c]:.6g}, that of differences {differences[0][c]:.6g}"
+        )
