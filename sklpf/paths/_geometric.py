@@ -33,7 +33,7 @@ from sklpf.paths._functions import (
     shown,
     values_of,
 )
-from sklpf.paths._regions import Regions, Search, find_regions
+from sklpf.paths._regions import Regions, find_regions
 
 _N_WITHIN = 1000  # base draws that must lie within bounds
 # widths of base draws at which densities are compared
@@ -275,8 +275,9 @@ class GeometricPath(PointsPath):
         functions = functions_for_climbs(
             self.raw_log_density, grad, value_and_grad, self.evaluations
         )
-        search = Search(*functions, self.base, self.bounds, self.grad is not None)
-        return self._of_draws(find_regions(search, stream.generator()))
+        has_gradient = self.grad is not None
+        rng = stream.generator()
+        return self._of_draws(find_regions(*functions, has_gradient, self.base, self.bounds, rng))
 
     def with_regions(self, regions: Regions) -> GeometricPath:
         """Return the path to the same density from a base that has Gaussians at regions as well.

@@ -122,55 +122,48 @@ class Regions(NamedTuple):
         return is_nearest & (squares <= 1)
 
 
-class Search(NamedTuple):
-    """A density to look for regions of, and from where.
+def find_regions(
+    log_density: LogDensity,
+    slopes: Slopes,
+    has_gradient: bool,
+    base: Any,
+    bounds: Array | None,
+    rng: np.random.Generator,
+) -> Regions:
+    """Return ellipsoids around modes and on slopes with their masses; none where the base's
+    normaliser is not known.
 
-    Attributes
+    Parameters
     ----------
     log_density, slopes : callable
         Of `functions_for_climbs`.
+    has_gradient : bool
+        Whether slopes are no differences, which cost more.
     base : Density
         That climbs start from.
     bounds : ndarray of shape (2, d) or None
         The box that the density is integrated over.
-    has_gradient : bool
-        Whether slopes are no differences, which cost more.
+    rng : Generator
+        Of random numbers.
     """
-
-    log_density: LogDensity
-    slopes: Slopes
-    base: Any
-    bounds: Array | None
-    has_gradient: bool
-
-    @property
-    def n_climbs(self) -> int:
-        """Number of climbs, by their work."""
-        d = self.base.n_dimensions
-        work = d**2 if self.has_gradient else max(d**2, 40 * (1 + 2 * d))
-        return int(np.clip(_START_WORK // work, _FEWEST_STARTS, _MOST_STARTS))
-
-
-def find_regions(search: Search, rng: np.random.Generator) -> Regions:
-    """Return ellipsoids around modes and on slopes with their masses; none where the base's
-    normaliser is not known.
-    """
-    log_density, slopes, base, bounds, _ = search
     scale = np.asarray(base.scale, dtype=np.float64)
-    nowhere = np.empty((0, len(scale)))
+    d = len(scale)
+    work = d**2 if has_gradient else max(d**2, 40 * (1 + 2 * d))
+    n_climbs = int(np.clip(_START_WORK // work, _FEWEST_STARTS, _MOST_STARTS))
+    nowhere = np.empty((0, d))
     ends = Ends(nowhere, np.empty(0), nowhere)
     if base.normalised:
-        draws = np.asarray(base.sample(search.n_climbs, rng), dtype=np.float64)
+        draws = np.asarray(base.sample(n_climbs, rng), dtype=np.float64)
         starts = starts_of_climbs(draws, np.asarray(base.center), bounds, rng)
         starts = np.concatenate([starts, _highest_of_draws(log_density, base, rng)])
         ends = climb(slopes, starts, scale, bounds)
     if len(ends.position):
         highest = ends.position[ends.log_density.argmax()]
-        more = climb(slopes, mirrored(highest, search.n_climbs, rng), scale, bounds)
+        more = climb(slopes, mirrored(highest, n_climbs, rng), scale, bounds)
         ends = Ends(*map(np.concatenate, zip(ends, more)))
     found = ellipsoids_at_modes(log_density, slopes, ends, scale, bounds, rng)
     found += ellipsoids_on_slopes(log_density, slopes, ends.passed, found, scale, bounds, rng)
-    return regions_of(log_density, found, len(scale), bounds, rng)
+    return regions_of(log_density, found, d, bounds, rng)
 
 
 def _highest_of_draws(log_density: LogDensity, base: Any, rng: np.random.Generator) -> Array:

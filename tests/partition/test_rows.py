@@ -131,6 +131,16 @@ def test_a_row_is_the_result_of_its_own_path():
     assert many.result_.n_sweeps == 5 * alone.result_.n_sweeps
 
 
+def test_rows_say_that_they_were_not_checked():
+    looked = AIS(20, 20, random_state=0).fit(Coins(X)).result_
+    blind = AIS(20, 20, checks=False, random_state=0).fit(Coins(X)).result_
+    np.testing.assert_array_equal(blind.log_partition, looked.log_partition)
+    assert looked.is_checked
+    assert not blind.is_checked
+    assert "left out" in blind.summary()
+    assert "left out" not in looked.summary()
+
+
 # ---- the same bits
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_a_subset_another_order_and_one_row_give_the_same_bits(name):

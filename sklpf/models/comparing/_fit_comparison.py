@@ -262,9 +262,9 @@ class HeldOutRows(NamedTuple):
         n_all = sum(len(fits.values) for fits in pairs)
         n_fits = sum(len(fits.values) for fits in complete)
         reasons = _missing(n_fits, n_all, len(complete))
-        if len(complete) < 2:
-            return _nothing(level, n_fits, reasons, self.unit)
-        error = error_of_mean(complete, self.test_over_train, level)
+        error = FitError(*[np.nan] * 5)
+        if len(complete) > 1:
+            error = error_of_mean(complete, self.test_over_train, level)
         return _fit_interval(error, level, n_fits, reasons, self.unit)
 
 
@@ -483,6 +483,7 @@ def _missing(n_fits: int, n_all: int, n_splits: int) -> tuple[str, ...]:
     return ()
 
 
+<<<<<<< HEAD
 def _too_few(n_fits: int, n_all: int) -> str:
     return f"{n_fits} of {n_all} fits are left, which may not be like those that are missing"
 
@@ -493,6 +494,8 @@ def _nothing(level: float, n_fits: int, reasons: tuple[str, ...], unit: str) -> 
     return _fit_interval(unknown, level, n_fits, reasons, unit)
 
 
+=======
+>>>>>>> main
 def _fit_interval(
     error: FitError, level: float, n_fits: int, reasons: tuple[str, ...], unit: str
 ) -> FitInterval:
