@@ -48,6 +48,9 @@ class FitError(NamedTuple):
         return float(np.sqrt(self.rows + self.fits + self.partition))
 
 
+_NOTHING = FitError(*[np.nan] * 5)  # of a mean that can't be estimated
+
+
 class Variance(NamedTuple):
     """An estimate of a variance and its degrees of freedom."""
 
@@ -262,7 +265,7 @@ class HeldOutRows(NamedTuple):
         n_all = sum(len(fits.values) for fits in pairs)
         n_fits = sum(len(fits.values) for fits in complete)
         reasons = _missing(n_fits, n_all, len(complete))
-        error = FitError(*[np.nan] * 5)
+        error = _NOTHING
         if len(complete) > 1:
             error = error_of_mean(complete, self.test_over_train, level)
         return _fit_interval(error, level, n_fits, reasons, self.unit)
@@ -426,7 +429,7 @@ def compare_held_out(held_out: HeldOutRows, missing: Sequence[str], level: float
     for name in set(held_out.names) - set(comparable):
         n_left = int(np.sum(there[name]))
         reasons = scores[name].reasons or (_too_few(n_left, there[name].size),)
-        scores[name] = _nothing(level, n_left, reasons, held_out.unit)
+        scores[name] = _fit_interval(_NOTHING, level, n_left, reasons, held_out.unit)
     ranked = best_first(scores)
     return FitComparison(
         names=held_out.names,
@@ -483,19 +486,10 @@ def _missing(n_fits: int, n_all: int, n_splits: int) -> tuple[str, ...]:
     return ()
 
 
-<<<<<<< HEAD
 def _too_few(n_fits: int, n_all: int) -> str:
     return f"{n_fits} of {n_all} fits are left, which may not be like those that are missing"
 
 
-def _nothing(level: float, n_fits: int, reasons: tuple[str, ...], unit: str) -> FitInterval:
-    """The interval of a mean that can't be estimated."""
-    unknown = FitError(np.nan, np.nan, np.nan, np.nan, np.nan)
-    return _fit_interval(unknown, level, n_fits, reasons, unit)
-
-
-=======
->>>>>>> main
 def _fit_interval(
     error: FitError, level: float, n_fits: int, reasons: tuple[str, ...], unit: str
 ) -> FitInterval:
