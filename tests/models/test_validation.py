@@ -8,11 +8,14 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from interruption import bits
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sklpf import (
     AIS,
+    HAIS,
     BernoulliRBM,
+    BoltzmannMachine,
     FactorialMixture,
     GaussianRBM,
     LatentDirichletAllocation,
@@ -20,6 +23,7 @@ from sklpf import (
     ProductOfExperts,
 )
 from sklpf.models.lda import LDAPath
+from sklpf.transitions import HMC
 
 GOOD = sp.csr_matrix(np.array([[1.0, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]]))
 MODELS = [
@@ -207,3 +211,13 @@ def test_a_variance_that_was_set_is_checked_before_its_first_use(value):
     for method in (model.transform, model.partial_fit, lambda X: model.sample(2)):
         with pytest.raises(ValueError, match="noise_variance_ must be"):
             method(X)
+
+
+@pytest.mark.parametrize("estimator", [HAIS(), AIS(transition=HMC())])
+@pytest.mark.parametrize(
+    "model", [BernoulliRBM(), GaussianRBM(), LatentDirichletAllocation(), BoltzmannMachine()]
+)
+def test_estimators_of_points_are_refused_by_models_with_discrete_states(model, estimator):
+    model = clone(model).set_params(partition_estimator=estimator)
+    with pytest.raises(TypeError, match="points of R.d: choose AIS, RTS or ParallelTempering"):
+        model.fit(np.eye(4))

@@ -457,6 +457,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         "offset_": (),
     }
     _discrete = True
+    _states_are_points = False
     _impossible = (
         "they hold values other than 0 and 1, of which the model has none; binarise X, of spins -1"
         " and 1 take (X + 1) / 2"

@@ -329,6 +329,7 @@ class FactorialMixture(
 
     _discrete = False
     _shares = ("activation_probability_",)
+    _states_are_points = False
     _positive = ("noise_variance_", "component_variance_")
     _fitted_shapes = {
         "components_": ("n_components", "n_features"),

@@ -639,6 +639,7 @@ class LatentDirichletAllocation(
 
     _unit = "document"
     _discrete = True
+    _states_are_points = False
     _impossible = (
         "a document is whole tokens; pass counts, not weights such as TF-IDF (or rounded,"
         " np.rint(X))"

@@ -482,6 +482,7 @@ class BernoulliRBM(
         "visible_mean_": ("n_features",),
     }
     _discrete = True
+    _states_are_points = False
     _impossible = (
         "they hold values other than 0 and 1, of which the model has none; binarise X, of spins -1"
         " and 1 take (X + 1) / 2"

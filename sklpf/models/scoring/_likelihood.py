@@ -18,10 +18,11 @@ from sklpf._utils.numbers import Array, check_count
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.random import draw_seed
 from sklpf._utils.saving import Versioned
-from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
+from sklpf._utils.sklearn import CallbackSupportMixin
 from sklpf.models._validation import check_fitted, named_by_model, validate_data
 from sklpf.models.scoring._scored import (
     Scored,
+    ScoredParameters,
     ScoreInterval,
     check_interval,
     configured_estimator,
@@ -46,7 +47,7 @@ _MOST_UNTRUSTED = 0.05
 _ERRORS_OFF = 5.0  # standard errors that a row that is only imprecise is taken to be off
 
 
-class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixin):
+class RowLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, DensityMixin):
     """score, score_samples and score_interval of a model in which log p(x) of every row is a log Z
     of its own.
 
@@ -262,7 +263,7 @@ def _mean_error(result: PartitionResult, level: float) -> tuple[float, float]:
     return half, half - float(np.mean(result.bias))
 
 
-class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixin):
+class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, DensityMixin):
     """score, score_samples, score_interval and the kept log Z of a model p(x) = f(x) / Z.
 
     A model has the parameters `partition_estimator`, `on_nonconvergence` and `n_jobs`, sets

@@ -19,11 +19,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.progress import hand_on
-from sklpf._utils.sklearn import N_JOBS, Instance, StrOptions
+from sklpf._utils.sklearn import N_JOBS, FittedAttributes, Instance, StrOptions
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas
 from sklpf._utils.warnings import warn
-from sklpf.partition import ParallelTempering, PartitionEstimator, PartitionResult
-from sklpf.paths import DefaultEstimator
+from sklpf.partition import HAIS, ParallelTempering, PartitionEstimator, PartitionResult
+from sklpf.paths import Continuous, DefaultEstimator
 from sklpf.paths._capabilities import has
 
 # by how many standard errors, and by how many nats of rounding more, probabilities may exceed 1
@@ -285,6 +285,26 @@ def best_first(scores: Mapping[str, Any]) -> list[str]:
 
 
 # -- the estimator
+class ScoredParameters(FittedAttributes):
+    """Parameters of a model that is scored: `partition_estimator` must suit the states of its
+    chains.
+    """
+
+    _states_are_points = True  # of R^d
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        estimator: Any = self.partition_estimator  # type: ignore[attr-defined]
+        move = getattr(estimator, "transition", None)
+        moves_points = isinstance(estimator, HAIS) or Continuous in getattr(move, "requires", ())
+        if moves_points and not self._states_are_points:
+            raise TypeError(
+                f"partition_estimator must move discrete states, those of {type(self).__name__},"
+                f" and {estimator!r:.80} moves points of R^d: choose AIS, RTS or"
+                " ParallelTempering, with transition=None"
+            )
+
+
 def default_estimator(path: Any) -> PartitionEstimator:
     """Return what ``partition_estimator=None`` stands for: the path's own word, else
     `ParallelTempering`.
