@@ -42,6 +42,7 @@ class ExchangeRun(LevelRun):
     """
 
     options = ("bridge", "tol")
+    better_start = "give a base that is closer to the target, or many more levels"
     described = {
         **CURVE,
         "barrier": Diagnostic("communication barrier (sum of rejection rates)", "low"),

@@ -53,6 +53,7 @@ class FilterRun(Run):
     """
 
     options = ("n_particles", "tol")
+    better_start = "raise n_particles or lower tol"
     described = {
         **WEIGHTS,
         **LOWER_BOUND,

@@ -35,7 +35,8 @@ _NUMBERS = "log_partition", "std_error", "degrees_of_freedom", "converged", "n_s
 # the same whatever is scored
 _SIMULATION = stream_key(0, 0)
 _TUNING = stream_key(0, 1)
-_IMPRECISE = {"filters-disagree", "tol-missed"}  # alarms that say that an error is large
+# alarms that say that an error is large
+_IMPRECISE = {"filters-disagree", "no-usable-estimate", "tol-missed"}
 _MOVES_JUDGED = 100  # acceptance is averaged over so many moves of all chains
 
 

@@ -73,6 +73,10 @@ class Run(Fields):
 
     options: ClassVar[tuple[str, ...]] = ()
     described: ClassVar[dict[str, Diagnostic]] = {}
+    # the remedy where the error is so large that the number is useless
+    better_start: ClassVar[str] = (
+        "give a base that is closer to the target, or many more levels; else take ParallelTempering"
+    )
 
     method: str = ""
     ladder: NDArray[np.float64] = None  # type: ignore[assignment]  # only of runs without levels
@@ -140,10 +144,7 @@ class Run(Fields):
         """
         if statement == "estimate" and not std_error <= _LARGEST_ERROR:  # also a NaN
             seen = f"there is no usable estimate: the standard error is {std_error:.2g} nats"
-            remedy = "give a base that is closer to the target, or many more levels"
-            if self.method != "ParallelTempering":
-                remedy += "; else take ParallelTempering"
-            alarms = [*alarms, Alarm("no-usable-estimate", seen, remedy)]
+            alarms = [*alarms, Alarm("no-usable-estimate", seen, self.better_start)]
         return PartitionResult(
             method=self.method if method is None else method,
             log_partition=log_partition,

@@ -16,6 +16,7 @@ from sklpf import (
     HAIS,
     BernoulliRBM,
     BoltzmannMachine,
+    BridgeSampling,
     FactorialMixture,
     GaussianRBM,
     LatentDirichletAllocation,
@@ -211,6 +212,12 @@ def test_a_variance_that_was_set_is_checked_before_its_first_use(value):
     for method in (model.transform, model.partial_fit, lambda X: model.sample(2)):
         with pytest.raises(ValueError, match="noise_variance_ must be"):
             method(X)
+
+
+def test_an_estimator_that_needs_draws_is_refused():
+    model = ProductOfExperts(partition_estimator=BridgeSampling())
+    with pytest.raises(TypeError, match="must need no draws, got BridgeSampling: take AIS or"):
+        model.fit(np.random.default_rng(0).normal(size=(20, 2)))
 
 
 @pytest.mark.parametrize("estimator", [HAIS(), AIS(transition=HMC())])

@@ -22,7 +22,13 @@ from sklpf._utils.progress import hand_on
 from sklpf._utils.sklearn import N_JOBS, FittedAttributes, Instance, StrOptions
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas
 from sklpf._utils.warnings import warn
-from sklpf.partition import HAIS, ParallelTempering, PartitionEstimator, PartitionResult
+from sklpf.partition import (
+    HAIS,
+    BridgeSampling,
+    ParallelTempering,
+    PartitionEstimator,
+    PartitionResult,
+)
 from sklpf.paths import Continuous, DefaultEstimator
 from sklpf.paths._capabilities import has
 
@@ -287,7 +293,7 @@ def best_first(scores: Mapping[str, Any]) -> list[str]:
 # -- the estimator
 class ScoredParameters(FittedAttributes):
     """Parameters of a model that is scored: `partition_estimator` must suit the states of its
-    chains.
+    chains, and need no draws.
     """
 
     _states_are_points = True  # of R^d
@@ -295,6 +301,11 @@ class ScoredParameters(FittedAttributes):
     def _validate_params(self) -> None:
         super()._validate_params()
         estimator: Any = self.partition_estimator  # type: ignore[attr-defined]
+        if isinstance(estimator, BridgeSampling):
+            raise TypeError(
+                "partition_estimator must need no draws, got BridgeSampling: take AIS or"
+                " ParallelTempering"
+            )
         move = getattr(estimator, "transition", None)
         moves_points = isinstance(estimator, HAIS) or Continuous in getattr(move, "requires", ())
         if moves_points and not self._states_are_points:
