@@ -39,7 +39,7 @@ give another start, or the base itself | X holds values too large |
 lower learning_rate or rescale X | fits are there from an earlier run |
 nats per row, expected from | training rows | of these two fits |
 between the last passes of training | coordinates in | a path, which has them already |
-at inverse temperature | and Gaussians at regions that it missed
+at inverse temperature | and Gaussians at regions that it missed | moves points of R^d, where
 """
 NO_ALARMS = [part.strip() for part in NO_ALARMS.split("|")]
 

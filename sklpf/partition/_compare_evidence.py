@@ -49,6 +49,8 @@ class ModelEvidence(NamedTuple):
         Interval of the posterior probability, from the errors of all log evidences.
     converged : bool
         Whether its log evidence can be trusted.
+    is_checked : bool
+        Whether it was made without ``checks=False``.
     """
 
     log_evidence: float
@@ -59,6 +61,7 @@ class ModelEvidence(NamedTuple):
     probability: float
     probability_interval: tuple[float, float]
     converged: bool
+    is_checked: bool = True
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,7 +121,9 @@ class EvidenceComparison(Readable):
         table = []
         for name, model in self.models.items():
             difference = "" if model.difference == 0 else _shown(model)
-            trust = "" if model.converged else "not converged"
+            trust = "" if model.is_checked else "without checks"
+            if not model.converged:
+                trust = "not converged"
             probability = f"{model.probability:.3g}"
             low, high = model.probability_interval
             table.append(
@@ -222,6 +227,7 @@ def compare_evidence(
             probability=float(expit(log_odds)),
             probability_interval=(float(low), float(high)),
             converged=result.converged and result.statement in _CERTAIN,
+            is_checked=result.is_checked,
         )
     reasons = [f"{name}: {reason}" for name in names for reason in results[name].reasons]
     for name in names:

@@ -96,8 +96,8 @@ class ExchangeRun(LevelRun):
         by_half = np.array([_by_ladder(self, pair_ratios(self, half)) for half in (0, 1)])
         if not modes and groups_persist(by_half):
             seen = (
-                "log Z differs more between ladders than between the halves of each, so they sit in"
-                " different modes"
+                "log Z differs more between ladders than between the halves of each: they have not"
+                " mixed, or sit in different modes"
             )
             modes = [Alarm("different-modes", seen, "raise n_sweeps")]
         alarms += modes
@@ -106,7 +106,7 @@ class ExchangeRun(LevelRun):
                 Alarm(
                     "no-overlap",
                     "neighbouring levels do not overlap at all",
-                    "raise n_temperatures",
+                    "raise n_sweeps, or n_temperatures",
                 )
             )
         alarms += halves_alarms(drift, self.n_groups)

@@ -20,6 +20,7 @@ from sklpf import (
     FactorialMixture,
     GaussianRBM,
     LatentDirichletAllocation,
+    LeftToRight,
     MeanCovarianceRBM,
     ProductOfExperts,
 )
@@ -214,17 +215,19 @@ def test_a_variance_that_was_set_is_checked_before_its_first_use(value):
             method(X)
 
 
-def test_an_estimator_that_needs_draws_is_refused():
-    model = ProductOfExperts(partition_estimator=BridgeSampling())
-    with pytest.raises(TypeError, match="must need no draws, got BridgeSampling: take AIS or"):
-        model.fit(np.random.default_rng(0).normal(size=(20, 2)))
-
-
-@pytest.mark.parametrize("estimator", [HAIS(), AIS(transition=HMC())])
 @pytest.mark.parametrize(
-    "model", [BernoulliRBM(), GaussianRBM(), LatentDirichletAllocation(), BoltzmannMachine()]
+    ("model", "estimator", "why"),
+    [
+        (ProductOfExperts(), BridgeSampling(), "BridgeSampling, which needs draws"),
+        (ProductOfExperts(), LeftToRight(), "LeftToRight, which reads documents"),
+        (BernoulliRBM(), HAIS(), "HAIS, which moves points of R.d"),
+        (GaussianRBM(), AIS(transition=HMC()), "AIS, which moves points of R.d"),
+        (BoltzmannMachine(), HAIS(), "HAIS, which moves points of R.d"),
+        (LatentDirichletAllocation(), HAIS(), "HAIS, which moves points of R.d"),
+        (FactorialMixture(), HAIS(), "HAIS, which moves points of R.d"),
+    ],
 )
-def test_estimators_of_points_are_refused_by_models_with_discrete_states(model, estimator):
+def test_estimators_that_cannot_score_a_model_are_refused_when_it_is_fitted(model, estimator, why):
     model = clone(model).set_params(partition_estimator=estimator)
-    with pytest.raises(TypeError, match="points of R.d: choose AIS, RTS or ParallelTempering"):
+    with pytest.raises(TypeError, match=f"{why}.*: choose AIS, RTS or ParallelTempering"):
         model.fit(np.eye(4))

@@ -58,7 +58,7 @@ def test_levels_that_do_not_overlap_are_reported_and_leave_any_number_possible(n
         n_temperatures=n_temperatures, n_sweeps=64, transition=RandomWalk(1.0), random_state=0
     )
     with pytest.warns(
-        ConvergenceWarning, match="neighbouring levels do not overlap at all: raise n_temperatures"
+        ConvergenceWarning, match="neighbouring levels do not overlap at all: raise n_sweeps, or"
     ):
         tempering.fit(path)
     assert not tempering.converged_

@@ -75,9 +75,10 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         How log Z is estimated. None is `Exact` of at most 20 features, else `ParallelTempering`. If
         its `random_state` or `n_jobs` is None, that of the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do when log Z can't be trusted, and with rows of other
-        values than 0 and 1: return the number with a ConvergenceWarning, return NaN and log why
-        (logger "sklpf"), or raise RuntimeError.
+        What `score` and `score_samples` do when log Z can't be trusted: return the number with a
+        ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError. Rows
+        that hold other values than 0 and 1 give NaN, with a warning, a line in the log, or an
+        error.
     n_jobs : int or None, default=None
         For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
 
@@ -195,7 +196,10 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         self._validate_params()
         X = validate_data(self, X, dtype=np.float64)
         if X.min() < 0 or X.max() > 1:
-            warn("X holds values outside [0, 1], but the units are binary: binarise X")
+            warn(
+                "X holds values outside [0, 1], but the units are binary: binarise X, of spins -1"
+                " and 1 take (X + 1) / 2"
+            )
         rng = check_random_state(self.random_state)
         self._partition_seed = draw_seed(rng)
         self.mean_ = _smoothed_means(X)

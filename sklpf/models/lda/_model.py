@@ -145,8 +145,8 @@ class LatentDirichletAllocation(
         error. If its `random_state` or `n_jobs` is None, that of the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score`, `score_samples` and `perplexity` do with documents whose estimate is not
-        trusted, and with those whose counts are not whole numbers: warn and return the value (of
-        the nearest whole counts), return NaN, or raise an error.
+        trusted: warn and return the value, return NaN, or raise an error. Documents whose counts
+        are not whole numbers give NaN, with a warning, a line in the log, or an error.
 
     Attributes
     ----------

@@ -89,9 +89,10 @@ class BernoulliRBM(
         How log Z is estimated. None is `Exact` where the smaller layer has at most 20 units, else
         `ParallelTempering`. If its `random_state` or `n_jobs` is None, that of the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do when log Z can't be trusted, and with rows that hold
-        other values than 0 and 1: return the number with a ConvergenceWarning, return NaN and log
-        why (logger "sklpf"), or raise RuntimeError.
+        What `score` and `score_samples` do when log Z can't be trusted: return the number with a
+        ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError. Rows
+        that hold other values than 0 and 1 give NaN, with a warning, a line in the log, or an
+        error.
     n_jobs : int or None, default=None
         For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
     average : bool or int, default=False
@@ -508,8 +509,8 @@ class BernoulliRBM(
         values = X.data if sp.issparse(X) else X
         if values.size and (values.min() < -_ROUNDING or values.max() > 1 + _ROUNDING):
             warn(
-                "X holds values outside [0, 1], but the visible units are binary: rescale or"
-                " binarise X"
+                "X holds values outside [0, 1], but the visible units are binary: binarise X, of"
+                " spins -1 and 1 take (X + 1) / 2"
             )
         return X
 

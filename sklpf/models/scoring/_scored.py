@@ -25,6 +25,7 @@ from sklpf._utils.warnings import warn
 from sklpf.partition import (
     HAIS,
     BridgeSampling,
+    LeftToRight,
     ParallelTempering,
     PartitionEstimator,
     PartitionResult,
@@ -138,8 +139,8 @@ class ScoreInterval(IntervalOfMean):
             (
                 f"training has not settled: this number scattered by {self.scatter:.2g} nats"
                 " between its last passes, more than the interval's half-width, so that a fit with"
-                " another seed may say the opposite; fit with average=True, or compare procedures"
-                " by compare_fits"
+                " another seed may say the opposite; fit for longer, with average=True, or compare"
+                " procedures by compare_fits"
             ),
         )
 
@@ -292,28 +293,31 @@ def best_first(scores: Mapping[str, Any]) -> list[str]:
 
 # -- the estimator
 class ScoredParameters(FittedAttributes):
-    """Parameters of a model that is scored: `partition_estimator` must suit the states of its
-    chains, and need no draws.
-    """
+    """Parameters of a model that is scored: `partition_estimator` must suit the model."""
 
     _states_are_points = True  # of R^d
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        estimator: Any = self.partition_estimator  # type: ignore[attr-defined]
-        if isinstance(estimator, BridgeSampling):
+        estimator = self.partition_estimator  # type: ignore[attr-defined]
+        why_not = self._why_not(estimator)
+        if why_not:
             raise TypeError(
-                "partition_estimator must need no draws, got BridgeSampling: take AIS or"
-                " ParallelTempering"
+                f"partition_estimator can't be {type(estimator).__name__}, which {why_not}: choose"
+                " AIS, RTS or ParallelTempering, with transition=None"
             )
+
+    def _why_not(self, estimator: Any) -> str:
+        """Why an estimator can't score this model; empty where it may."""
         move = getattr(estimator, "transition", None)
         moves_points = isinstance(estimator, HAIS) or Continuous in getattr(move, "requires", ())
         if moves_points and not self._states_are_points:
-            raise TypeError(
-                f"partition_estimator must move discrete states, those of {type(self).__name__},"
-                f" and {estimator!r:.80} moves points of R^d: choose AIS, RTS or"
-                " ParallelTempering, with transition=None"
-            )
+            return f"moves points of R^d, where the states of {type(self).__name__} are discrete"
+        if isinstance(estimator, BridgeSampling):
+            return "needs draws"
+        if isinstance(estimator, LeftToRight) and getattr(self, "_unit", "row") != "document":
+            return "reads documents"
+        return ""
 
 
 def default_estimator(path: Any) -> PartitionEstimator:

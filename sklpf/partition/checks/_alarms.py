@@ -39,7 +39,7 @@ def modes_alarms(parts: str, share: float, remedy: str, most: float = MOST_BETWE
         ]
     seen = (
         f"{parts} differ in their states at the target ({share:.0%} of the variance lies between"
-        " them), so they sit in different modes"
+        " them): they have not mixed, or sit in different modes"
     )
     return [Alarm("different-modes", seen, remedy)]
 

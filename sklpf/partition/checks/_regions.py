@@ -59,7 +59,10 @@ def region_alarms(
     which = "a region of the target holds"
     if len(missed) > 1:
         which = f"{len(missed)} regions of the target together hold"
-    seen = f"{which} {mass:.2g} of Z (+- {error:.1g}), and {share:.2g} of the run's draws"
+    seen = (
+        f"{which} {mass:.2g} (+- {error:.1g}) times the estimate of Z, and {share:.2g} of the run's"
+        " draws"
+    )
     remedy = f'{to_reach}: its centre is result_.diagnostics["missed_region"]'
     return [Alarm("missed-region", seen, remedy)]
 
