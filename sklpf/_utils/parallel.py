@@ -148,7 +148,9 @@ def _dropping_quietly(results):
     try:
         yield results
     except BaseException:
-        with warnings.catch_warnings():
+        # Threads that still run may set the filters of warnings back, to errors where a user wants
+        # these, so that the warning may come out as one.
+        with warnings.catch_warnings(), contextlib.suppress(UserWarning):
             warnings.simplefilter("ignore")
             getattr(results, "close", lambda: None)()
         raise
