@@ -30,6 +30,7 @@ from sklpf.paths._capabilities import has
 from sklpf.programs._plan import Plan, plan_runs
 from sklpf.transitions import Transition, default_move
 
+NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
 # random streams; those of checks are 8, 9 and 11
 TUNE = 6  # moves are tuned
 WALLS = 10  # the first ratio of levels
@@ -314,6 +315,10 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         move = self._transition(paths[0])
         return plan_runs(paths, move, self.ladder, self.n_temperatures, n_chains, seeds, TUNE)
 
+    def _number_parameters(self) -> dict[str, Any]:
+        """The parameters that numbers depend on."""
+        return {name: value for name, value in self.get_params().items() if name not in NO_NUMBERS}
+
     def _checkpoint(self, path: Path, seed: int) -> Checkpoint | None:
         """Files are named by all that the numbers depend on: path, parameters, seed and
         versions.
@@ -323,9 +328,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             return None
         import numba
 
-        parameters = self.get_params()
-        for name in ("n_jobs", "verbose", "checkpoint", "random_state"):
-            parameters.pop(name, None)
+        parameters = self._number_parameters()
+        parameters.pop("random_state", None)
         versions = (sklpf.__version__, np.__version__, numba.__version__)
         parts = (
             type(self),

@@ -45,9 +45,9 @@ from sklpf.models.comparing._fit_comparison import (
 )
 from sklpf.models.decoder._model import DecoderModel
 from sklpf.models.scoring._searches import check_same_kind, common_unit, is_model, last_step
+from sklpf.partition._base import NO_NUMBERS
 
 _PROBED = 1000  # rows that tell functions apart
-_NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
 
 
 def compare_fits(
@@ -323,7 +323,7 @@ def _open_checkpoint(directory, tasks: list[FitTask], X, y) -> Checkpoint:
 
     versions = (sklpf.__version__, np.__version__, numba.__version__, sklearn.__version__)
     candidates = {
-        task.name: _without(task.estimator, ("random_state", *_NO_NUMBERS)) for task in tasks
+        task.name: _without(task.estimator, ("random_state", *NO_NUMBERS)) for task in tasks
     }
     plan = [(task.name, task.seed, task.train, task.test) for task in tasks]
     first = {task.name: task for task in reversed(tasks)}

@@ -199,9 +199,7 @@ class RowLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
 
     def _digest(self, path, estimator: PartitionEstimator) -> str | None:
         """Digest of all that an estimate of these rows depends on; None if that is not known."""
-        parameters = estimator.get_params()
-        for name in ("n_jobs", "verbose", "checkpoint"):
-            parameters.pop(name, None)
+        parameters = estimator._number_parameters()
         try:
             return fingerprint(type(estimator), parameters, self._identity(path))
         except ValueError:  # a part can't be pickled
@@ -345,9 +343,7 @@ class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
         """Digest of the fitted arrays, and of all parameters that an estimate depends on."""
         arrays = [np.ascontiguousarray(getattr(self, name)) for name in self._fitted_shapes]
         estimator = self.partition_estimator
-        parameters = {} if estimator is None else estimator.get_params()
-        for name in ("n_jobs", "verbose", "checkpoint"):
-            parameters.pop(name, None)
+        parameters = {} if estimator is None else estimator._number_parameters()
         if not isinstance(parameters.get("random_state"), Integral):
             parameters.pop("random_state", None)  # a generator prints as its address
         parts = (
