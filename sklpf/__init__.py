@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import HAIS as HAIS
     from sklpf.partition import RTS as RTS
     from sklpf.partition import SMC as SMC
+    from sklpf.partition import AdaptiveSMC as AdaptiveSMC
     from sklpf.partition import BridgeSampling as BridgeSampling
     from sklpf.partition import Exact as Exact
     from sklpf.partition import LeftToRight as LeftToRight
@@ -50,8 +51,8 @@ _NAMES = {
         compare compare_fits log_likelihood score_interval
     """,
     "sklpf.partition": """
-        AIS BDMC BridgeSampling Exact HAIS LeftToRight ParallelTempering PartitionEstimator
-        PartitionResult RTS SMC compare_evidence
+        AIS AdaptiveSMC BDMC BridgeSampling Exact HAIS LeftToRight ParallelTempering
+        PartitionEstimator PartitionResult RTS SMC compare_evidence
     """,
     "sklpf.paths": """
         Gaussian GeometricPath Mixture Path StudentT Uniform

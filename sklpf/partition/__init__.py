@@ -2,6 +2,7 @@
 
 from sklpf._utils.alarm import Alarm
 from sklpf.partition._adaptive_rejection import AdaptiveRejection
+from sklpf.partition._adaptive_smc import AdaptiveSMC
 from sklpf.partition._ais import AIS, AnnealingRun
 from sklpf.partition._bar import BAR
 from sklpf.partition._base import PartitionEstimator
@@ -41,6 +42,7 @@ from sklpf.programs import Draws
 __all__ = [
     "AIS",
     "AdaptiveRejection",
+    "AdaptiveSMC",
     "Alarm",
     "AnnealingRun",
     "BAR",

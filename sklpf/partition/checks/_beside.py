@@ -97,8 +97,8 @@ class Checks:
         bound = run.plain_bound
         if bound is None:
             bound = plain_bound(self._path, self._seed)
-        regions = None
-        if run.draws is not None and has(self._path, LocalMasses):
+        regions = run.regions
+        if regions is None and run.draws is not None and has(self._path, LocalMasses):
             regions = self._path.regions(Stream(stream_key(self._seed, REGIONS)))
         return replace(
             run,
