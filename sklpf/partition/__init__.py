@@ -2,7 +2,7 @@
 
 from sklpf._utils.alarm import Alarm
 from sklpf.partition._adaptive_rejection import AdaptiveRejection
-from sklpf.partition._adaptive_smc import AdaptiveSMC
+from sklpf.partition._adaptive_smc import AdaptiveSMC, LearnedRun
 from sklpf.partition._ais import AIS, AnnealingRun
 from sklpf.partition._bar import BAR
 from sklpf.partition._base import PartitionEstimator
@@ -36,6 +36,7 @@ from sklpf.partition._smc import SMC, PopulationRun
 from sklpf.partition._stepping_stone import SteppingStone
 from sklpf.partition._tempering_run import TemperingRun
 from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
+from sklpf.partition._until_trusted import UntilTrusted
 from sklpf.partition._wang_landau import WangLandau
 from sklpf.programs import Draws
 
@@ -56,6 +57,7 @@ __all__ = [
     "ExchangeRun",
     "HAIS",
     "ImportanceSampling",
+    "LearnedRun",
     "LeftToRight",
     "LevelProcess",
     "LevelRun",
@@ -75,6 +77,7 @@ __all__ = [
     "SteppingStone",
     "TemperingRun",
     "ThermodynamicIntegration",
+    "UntilTrusted",
     "WangLandau",
     "compare_estimates",
     "compare_evidence",
