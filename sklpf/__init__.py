@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import ParallelTempering as ParallelTempering
     from sklpf.partition import PartitionEstimator as PartitionEstimator
     from sklpf.partition import PartitionResult as PartitionResult
+    from sklpf.partition import check_draws as check_draws
     from sklpf.partition import compare_evidence as compare_evidence
     from sklpf.paths import Gaussian as Gaussian
     from sklpf.paths import GeometricPath as GeometricPath
@@ -51,7 +52,7 @@ _NAMES = {
     """,
     "sklpf.partition": """
         AIS BDMC BridgeSampling Exact HAIS LeftToRight ParallelTempering PartitionEstimator
-        PartitionResult RTS SMC compare_evidence
+        PartitionResult RTS SMC check_draws compare_evidence
     """,
     "sklpf.paths": """
         Gaussian GeometricPath Mixture Path StudentT Uniform
