@@ -25,6 +25,7 @@ from sklpf.partition._level_run import LevelRun
 from sklpf.partition._markov_mixture import MarkovMixture
 from sklpf.partition._mbar import MBAR
 from sklpf.partition._parallel_tempering import ParallelTempering
+from sklpf.partition._potential_run import PotentialRun
 from sklpf.partition._raise import RAISE
 from sklpf.partition._rejection import RejectionSampling
 from sklpf.partition._result import PartitionResult
@@ -64,6 +65,7 @@ __all__ = [
     "PartitionEstimator",
     "PartitionResult",
     "PopulationRun",
+    "PotentialRun",
     "RAISE",
     "RTS",
     "RejectionSampling",

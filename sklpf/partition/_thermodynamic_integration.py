@@ -17,6 +17,7 @@ from sklpf.partition._level_run import (
     level_process_curve,
     mbar_curve,
 )
+from sklpf.partition._potential_run import PotentialRun
 from sklpf.partition._reweighting import ReweightingEstimator
 from sklpf.partition._rts import RTS
 from sklpf.reweighting import RULES, integrate, level_moments, reweighted_slopes
@@ -131,6 +132,11 @@ class ThermodynamicIntegration(ReweightingEstimator):
             raise ValueError(_OTHER_RUN)
         if self.rule != "continuous":
             super()._check(run)
+            if self.rao_blackwell and isinstance(run, PotentialRun):
+                raise ValueError(
+                    "rao_blackwell must be False where slopes are known at the draws' own states"
+                    " alone"
+                )
         elif self.rao_blackwell:
             raise ValueError(
                 'rao_blackwell must be False with rule="continuous": averaged over q it is RTS'
