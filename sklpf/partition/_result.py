@@ -69,8 +69,8 @@ class PartitionResult(Readable):
     n_sweeps : int
         Sweeps of all chains together, everything included.
     check_evaluations : int
-        How often the checks of a density on R^d, of its tails and for missed regions, asked for its
-        log density, or its gradient, at a point; beside what the sweeps took.
+        How often checks asked for the log density, or its gradient, at a point, and sweeps of their
+        chains: of the tails, of the lower bound and for missed regions; beside `n_sweeps`.
         ``diagnostics["failed_evaluations"]`` says at how many of them it raised an error, if any.
     is_checked : bool
         False where ``checks=False`` has left out what looks for mass that the run itself can't show
