@@ -293,6 +293,7 @@ def test_rows_that_are_not_binary_have_no_likelihood(X, convert):
         ):
             found = method(convert(X))
         assert np.all(np.isnan(found.mean if method == model.score_interval else found))
+    assert not hasattr(model, "partition_estimator_")  # log Z was not needed
     with pytest.warns(
         UserWarning, match="X holds values other than 0 and 1, .* no pseudo-likelihood"
     ):
