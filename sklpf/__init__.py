@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import PartitionEstimator as PartitionEstimator
     from sklpf.partition import PartitionResult as PartitionResult
     from sklpf.partition import UntilTrusted as UntilTrusted
+    from sklpf.partition import check_draws as check_draws
     from sklpf.partition import compare_evidence as compare_evidence
     from sklpf.paths import Gaussian as Gaussian
     from sklpf.paths import GeometricPath as GeometricPath
@@ -54,6 +55,8 @@ _NAMES = {
     "sklpf.partition": """
         AIS AdaptiveSMC BDMC BridgeSampling Exact HAIS LeftToRight ParallelTempering
         PartitionEstimator PartitionResult RTS SMC UntilTrusted compare_evidence
+        AIS BDMC BridgeSampling Exact HAIS LeftToRight ParallelTempering PartitionEstimator
+        PartitionResult RTS SMC check_draws compare_evidence
     """,
     "sklpf.paths": """
         Gaussian GeometricPath Mixture Path StudentT Uniform

@@ -105,23 +105,6 @@ def test_blas_uses_one_thread_in_every_back_end(backend):
 
 
 # ---- checkpoints
-@pytest.mark.usefixtures("short_segments")
-def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path):
-    path, ladder, n_saved = make_rbm_problem("digits").path, "adaptive", 11
-    uninterrupted = fit(path, ladder=ladder)
-    with saves(interrupt_at=n_saved) as before:
-        fit(path, ladder=ladder, checkpoint=tmp_path)
-    assert len(list(tmp_path.glob("*.npz"))) == min(n_saved, 8)
-    with saves() as after:
-        np.testing.assert_array_equal(
-            fit(path, n_jobs=2, ladder=ladder, checkpoint=tmp_path), uninterrupted
-        )
-    both = before + after
-    assert (
-        len(both) == len(set(both)) == 8 * 3 + 8 * 3
-    )  # no segment of the 8 blocks ran twice, up or down
-
-
 @pytest.fixture
 def files_stay(monkeypatch):
     """Finished runs keep their files, as if interrupted at the very end."""
@@ -347,7 +330,12 @@ def assert_goes_on(folder):
 
 @pytest.mark.parametrize(
     ("stop", "n_jobs"),
-    [pytest.param(signal.SIGKILL, 1, marks=pytest.mark.large), (signal.SIGINT, 2)],
+    [
+        pytest.param(signal.SIGKILL, 1, marks=pytest.mark.large),
+        pytest.param(signal.SIGTERM, 2, marks=pytest.mark.large),
+        pytest.param(signal.SIGUSR1, 2, marks=pytest.mark.large),
+        (signal.SIGINT, 2),
+    ],
 )
 def test_a_stopped_process_goes_on_with_the_same_bits(tmp_path, stop, n_jobs):
     """Blocks wait in their third segment, so that the run can't end before the signal."""

@@ -70,7 +70,7 @@ class Stream:
 
     def at(self, step: int) -> Stream:
         """Return the same stream at sweep number `step`."""
-        return replace(self, step=step)
+        return Stream(self.key, self.chain, step)  # `replace` takes five times as long
 
     def aside(self, purpose: str) -> Stream:
         """Return another stream of the same chains: for what is drawn independently of what this
@@ -172,6 +172,11 @@ class RowStreams(NamedTuple):
     def uniform(self, n: int, purpose: int) -> NDArray[np.float64]:
         """Return one uniform number for each of the n chains of all rows."""
         return np.concatenate([stream.uniform(self.n_chains, purpose) for stream in self.streams])
+
+
+def joined_streams(streams: Sequence[Stream], n_chains: int) -> Stream | RowStreams:
+    """Return the random numbers of n chains of each stream, one after the other."""
+    return streams[0] if len(streams) == 1 else RowStreams(streams, n_chains)
 
 
 def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:

@@ -10,6 +10,7 @@ from sklpf.interop._decoder import from_decoder
 from sklpf.interop._gensim import from_gensim
 from sklpf.interop._numpyro import from_numpyro
 from sklpf.interop._parameter_path import ParameterPath
+from sklpf.interop._potentials import from_alchemlyb, from_pymbar
 from sklpf.interop._prior_transform import PriorTransformPath, from_prior_transform
 from sklpf.interop._pymc import from_pymc
 from sklpf.interop._sklearn import from_sklearn
@@ -20,10 +21,12 @@ from sklpf.interop._torch import from_torch
 __all__ = [
     "ParameterPath",
     "PriorTransformPath",
+    "from_alchemlyb",
     "from_decoder",
     "from_gensim",
     "from_numpyro",
     "from_prior_transform",
+    "from_pymbar",
     "from_pymc",
     "from_sklearn",
     "from_stan",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -115,8 +116,21 @@ def _forward(decoder, pullback):
             f" of decoder(z), got {pullback!r:.80}"
         )
     if pullback is not None:
+        _check_takes_two(pullback)
         return functools.partial(_with_pullback, decoder, pullback)
     return _JaxForward(decoder)
+
+
+def _check_takes_two(pullback):
+    try:
+        inspect.signature(pullback).bind(None, None)
+    except TypeError:
+        raise TypeError(
+            "pullback must take latent variables z and g, a gradient by the outputs of decoder(z),"
+            f" as pullback(z, g), got pullback{inspect.signature(pullback)}"
+        ) from None
+    except ValueError:  # a function that does not say what it takes
+        return
 
 
 def _called(name, function, array):

@@ -108,7 +108,8 @@ class ParameterPath(GeometricPath):
         Raises
         ------
         ValueError
-            If a name is missing or unknown, or a shape is another one.
+            If a name is missing or unknown, a shape is another one, or a parameter lies outside of
+            its support.
         """
         wanted = self.parameter_shapes
         missing = [name for name in wanted if name not in values]
@@ -125,7 +126,26 @@ class ParameterPath(GeometricPath):
                     f"{name} must have shape (n, {', '.join(map(str, shape))}), got"
                     f" {arrays[name].shape}"
                 )
-        return np.asarray(self.posterior.unconstrain(arrays), dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):  # outside of the support
+            points = np.asarray(self.posterior.unconstrain(arrays), dtype=np.float64)
+            outside = np.flatnonzero(~np.isfinite(points).all(axis=1))
+            if len(outside):
+                draw = {name: array[outside[0]] for name, array in arrays.items()}
+                raise ValueError(
+                    f"{self._outside(draw)}, in {len(outside)} of {len(points)} draws: leave out"
+                    " draws that failed, and give parameters as the model has them, not their"
+                    " logarithms or other transforms"
+                )
+        return points
+
+    def _outside(self, draw: Values) -> str:
+        """Which parameter of a draw has no point: alone among those of the point 0."""
+        inside = self.constrain(np.zeros((1, self.n_dimensions)))
+        for name, value in draw.items():
+            mixed = {**inside, name: value[np.newaxis]}
+            if not np.isfinite(self.posterior.unconstrain(mixed)).all():
+                return f"{name} must lie inside its support, got {np.array2string(value)}"
+        return "parameters must lie inside their support"
 
 
 def path_to(posterior: Posterior, base: Any) -> ParameterPath:

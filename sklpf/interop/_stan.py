@@ -219,13 +219,14 @@ class _Functions:
         return values
 
     def unconstrain(self, values: Values) -> NDArray[np.float64]:
-        """Return points (n, d)."""
+        """Return points (n, d); NaN where Stan rejects the parameters."""
         n = len(next(iter(values.values())))
-        each = [
-            self.model.unconstrain({name: values[name][i] for name in self.parameter_shapes})
-            for i in range(n)
-        ]
-        return np.array(each, dtype=float)
+        points = np.full((n, self.model.n_dimensions), np.nan)
+        for i in range(n):
+            parameters = {name: values[name][i] for name in self.parameter_shapes}
+            with contextlib.suppress(*_THROWN):
+                points[i] = self.model.unconstrain(parameters)
+        return points
 
 
 def _or(function: Callable[[NDArray], Any], x: NDArray, otherwise: Any) -> Any:

@@ -23,6 +23,7 @@ _UNITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
 N_CENTRES = 100
 CENTRE_SWEEPS = 50
 BOUND_GROUPS = 10
+BOUND_COST = N_CENTRES * (CENTRE_SWEEPS + BOUND_GROUPS)
 
 
 class EnumerablePath(KernelPath):
@@ -78,6 +79,7 @@ class UnitsPath(EnumerablePath):
     """
 
     base_log_partition: float | None = 0.0
+    bound_cost = BOUND_COST
     n_visible: int
     _work: tuple[float, float]
     _work_per_segment: float

@@ -8,6 +8,7 @@ from sklpf.partition._bar import BAR
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bdmc import BDMC
 from sklpf.partition._bridge_sampling import BridgeSampling
+from sklpf.partition._check_draws import CheckedMode, DrawsReport, Finding, check_draws
 from sklpf.partition._compare_estimates import compare_estimates
 from sklpf.partition._compare_evidence import (
     EvidenceComparison,
@@ -26,6 +27,8 @@ from sklpf.partition._level_run import LevelRun
 from sklpf.partition._markov_mixture import MarkovMixture
 from sklpf.partition._mbar import MBAR
 from sklpf.partition._parallel_tempering import ParallelTempering
+from sklpf.partition._pool import pool
+from sklpf.partition._potential_run import PotentialRun
 from sklpf.partition._raise import RAISE
 from sklpf.partition._rejection import RejectionSampling
 from sklpf.partition._result import PartitionResult
@@ -49,12 +52,15 @@ __all__ = [
     "BAR",
     "BDMC",
     "BridgeSampling",
+    "CheckedMode",
     "ContinuousRun",
     "Diagnostic",
     "Draws",
+    "DrawsReport",
     "EvidenceComparison",
     "Exact",
     "ExchangeRun",
+    "Finding",
     "HAIS",
     "ImportanceSampling",
     "LearnedRun",
@@ -68,6 +74,7 @@ __all__ = [
     "PartitionEstimator",
     "PartitionResult",
     "PopulationRun",
+    "PotentialRun",
     "RAISE",
     "RTS",
     "RejectionSampling",
@@ -79,6 +86,8 @@ __all__ = [
     "ThermodynamicIntegration",
     "UntilTrusted",
     "WangLandau",
+    "check_draws",
     "compare_estimates",
     "compare_evidence",
+    "pool",
 ]

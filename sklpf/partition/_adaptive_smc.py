@@ -25,7 +25,6 @@ from sklpf.partition._result import PartitionResult
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
 from sklpf.partition.checks._alarms import tol_alarms
 from sklpf.paths import DataRows, GeometricPath, Regions
-from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import has, require_base
 from sklpf.paths._climbs import Evaluations
 from sklpf.paths._ladders import respace
@@ -323,9 +322,8 @@ class AdaptiveSMC(PartitionEstimator):
                 return
             effective = result.diagnostics["effective_families"]
             if effective >= _ENOUGH_TO_FIT:
-                state = concatenate([population.state for population in populations])
                 chosen = systematic(log_weights_of(populations), _N_FITTED, rng.random())
-                new = rebased.position(rebased.take(state, chosen))
+                new = rebased.position(rebased.take(populations.state, chosen))
                 drift = _difference(points, new, n_effective, effective)
                 points = new
                 n_effective = effective

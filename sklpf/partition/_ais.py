@@ -155,8 +155,9 @@ class AIS(PartitionEstimator):
         same bits.
     checks : bool, default=True
         Whether to look for what the run itself can't show: tails of the base that are too light, a
-        lower bound of log Z above the estimate, regions of the target that it has missed. False
-        saves the time; the result then says that it was not checked.
+        target without an integral, a lower bound of log Z above the estimate, regions of the target
+        that it has missed. False saves the time; the result then says that it was not checked, and
+        a target without an integral gets a finite log Z.
     random_state : int, RandomState or None, default=None
         Seed of the chains.
     n_jobs : int or None, default=None

@@ -42,3 +42,6 @@ class BAR(ReweightingEstimator):
 
     def _curve(self, run):
         return bar_curve(run)
+
+    def _alarms(self, run, curve, diagnostics, std_error):
+        return run.pair_alarms()

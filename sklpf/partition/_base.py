@@ -20,6 +20,7 @@ from sklpf._utils.random import draw_seed, stream_key
 from sklpf._utils.saving import Versioned
 from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
 from sklpf._utils.warnings import warn
+from sklpf.partition._options import TUNE
 from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
@@ -31,8 +32,7 @@ from sklpf.programs._plan import Plan, plan_runs
 from sklpf.transitions import Transition, default_move
 
 NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
-# random streams; those of checks are 8, 9 and 11
-TUNE = 6  # moves are tuned
+# random streams; those of checks are 8, 9 and 11, and TUNE is 6
 WALLS = 10  # the first ratio of levels
 SECOND_TRY = 12  # all of a second try, where the first one missed a region
 

@@ -126,4 +126,5 @@ def compare_estimates(run: Any) -> EstimateComparison:
     slopes = run.samples.slopes
     if slopes.shape[1] and np.isfinite(run.last.level_sums).all():
         methods.append(ThermodynamicIntegration())
-    return EstimateComparison((own, *(method._beside(run, own) for method in methods)))
+    others = [method for method in methods if type(method).__name__ != own.method]
+    return EstimateComparison((own, *(method._beside(run, own) for method in others)))

@@ -12,8 +12,8 @@ import numpy as np
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._ais import AnnealingRun, annealing_runs
-from sklpf.partition._base import TUNE, PartitionEstimator
-from sklpf.partition._options import SAMPLING
+from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._options import SAMPLING, TUNE
 from sklpf.partition._proposal import base_draws, proposing
 from sklpf.partition._result import PartitionResult
 from sklpf.partition.checks._alarms import weight_alarms, weight_diagnostics

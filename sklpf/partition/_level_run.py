@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.alarm import Alarm
 from sklpf._utils.tables import import_xarray
 from sklpf.partition._run import Run
 from sklpf.programs import LevelRound
@@ -31,6 +32,10 @@ class LevelRun(Run):
     has_walls : bool
         Whether states of level 0 may have f_1 = 0.
     """
+
+    # remedies where states at some levels are too few, and where levels are too far apart
+    more_states: ClassVar[str] = "raise n_sweeps"
+    more_levels: ClassVar[str] = "raise n_temperatures"
 
     has_walls: bool = False
 
@@ -60,6 +65,16 @@ class LevelRun(Run):
     def samples(self) -> Samples:
         """The states that were kept."""
         return self.last.samples(self.ladder)
+
+    def pair_alarms(self) -> list[Alarm]:
+        """Return what speaks against ratios of neighbouring levels, beside what speaks against the
+        run.
+
+        Returns
+        -------
+        list of Alarm
+        """
+        return []
 
     def to_xarray(self) -> Any:
         """Return an xarray.Dataset of the states that were kept, with the dimensions chain, draw
@@ -107,7 +122,7 @@ def check_run(run: Any) -> None:
         )
     if not isinstance(run, LevelRun):
         raise TypeError(
-            "run must be run_ of a fitted ParallelTempering or RTS, got"
+            "run must be run_ of a fitted ParallelTempering or RTS, or made by from_pymbar, got"
             f" {type(run).__module__}.{type(run).__name__}"
         )
     if run.n_groups < 2:

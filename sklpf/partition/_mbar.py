@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from sklpf._utils.alarm import Alarm
 from sklpf.partition._diagnostics import PAIR, Diagnostic
 from sklpf.partition._level_run import mbar_curve
+from sklpf.partition._potential_run import PotentialRun
 from sklpf.partition._reweighting import ReweightingEstimator
 from sklpf.programs._sums import Samples
 from sklpf.reweighting import overlap, overlap_matrix
@@ -65,6 +68,11 @@ class MBAR(ReweightingEstimator):
         ),
         "n_states": Diagnostic("states that were read"),
     }
+
+    def _beside(self, run, own):
+        if isinstance(run, PotentialRun):
+            return replace(own, method="MBAR")  # which it is
+        return super()._beside(run, own)
 
     def _curve(self, run):
         return mbar_curve(run)

@@ -14,6 +14,7 @@ from sklpf._utils.sklearn import N_JOBS, Instance, Interval, StrOptions
 from sklpf.programs._plan import ADAPTIVE_LADDERS
 from sklpf.transitions import Transition
 
+TUNE = 6  # random stream of a move's tuning
 SAMPLING: dict[str, Any] = {
     "transition": [Instance(Transition, "a move (such as HMC())"), None],
     "checkpoint": [str, os.PathLike, None],

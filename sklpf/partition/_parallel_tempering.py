@@ -15,7 +15,7 @@ from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.progress import round_done, stage
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf.partition._base import TUNE, PartitionEstimator
+from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._exchange_run import (
     MOST_SHIFTED,
     ExchangeRun,
@@ -24,7 +24,7 @@ from sklpf.partition._exchange_run import (
     pair_ratios,
     value_and_error,
 )
-from sklpf.partition._options import SAMPLING
+from sklpf.partition._options import SAMPLING, TUNE
 from sklpf.partition.checks._beside import plain_bound
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate

@@ -25,6 +25,7 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
 from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._options import TUNE
 from sklpf.partition._result import PartitionResult
 from sklpf.paths import JointRows, Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
@@ -79,11 +80,12 @@ def each_row(
     estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int]
 ) -> Iterator[PartitionResult]:
     """Estimate one row after the other, or with the chains of all rows in one array."""
-    if not _go_together(estimator, path):
-        for row, seed in zip(rows, seeds):
-            yield _estimate_row(estimator, path.row(row), row, seed)
-        return
     paths = [path.row(row) for row in rows]
+    if not _go_together(estimator, path):
+        moves = _tuned_together(estimator, paths, seeds)
+        for of_row, row, seed, move in zip(paths, rows, seeds, moves):
+            yield _estimate_row(estimator, of_row, row, seed, move)
+        return
     try:
         runs = estimator._sample_rows(paths, seeds)
     except ValueError:
@@ -96,19 +98,41 @@ def each_row(
 
 
 def _go_together(estimator, path) -> bool:
-    """Whether chains of several rows can move in one array."""
-    return (
-        has(path, JointRows)
-        and hasattr(estimator, "_sample_rows")
-        and estimator._transition(path).joins_rows
-    )
+    """Whether chains of several rows can move in one array all the way."""
+    return hasattr(estimator, "_sample_rows") and _join(estimator, path)
 
 
-def _estimate_row(estimator, path, row, seed) -> PartitionResult:
+def _join(estimator, path) -> bool:
+    """Whether moves of several rows can be made in one array."""
+    return has(path, JointRows) and estimator._transition(path).joins_rows
+
+
+def _tuned_together(estimator, paths, seeds) -> list[Any]:
+    """The move of every row, tuned as the row itself would, with the pilots of all rows in one
+    array; None where it has to do that itself.
+    """
+    alone = [None] * len(paths)
+    if len(paths) == 1 or not hasattr(estimator, "transition") or not _join(estimator, paths[0]):
+        return alone
     try:
-        return estimator._estimate(path, seed)
+        keys = [stream_key(seed, TUNE) for seed in seeds]
+        return estimator._transition(paths[0]).tune_rows(paths, keys)
+    except ValueError:  # the row that can't be tuned says so when it is alone
+        return alone
+
+
+def _estimate_row(estimator, path, row, seed, tuned=None) -> PartitionResult:
+    """The result of one row, with a move that was tuned for it or with the estimator's."""
+    n_tuning = 0
+    if tuned is not None:
+        n_tuning = n_tuning_moves(estimator._transition(path), tuned)
+        estimator = copy.copy(estimator)
+        estimator.transition = tuned
+    try:
+        result = estimator._estimate(path, seed)
     except ValueError as error:
         raise ValueError(f"row {row}: {error}") from error
+    return replace(result, n_sweeps=result.n_sweeps + n_tuning)
 
 
 def _cut_by_cost(costs: NDArray[np.float64], fewest_blocks: int) -> NDArray[np.int64]:

@@ -50,7 +50,7 @@ def posterior_draws(draws: Any, path: Any = None) -> PosteriorDraws:
     n_divergent = _count_divergent(draws)
     posterior = getattr(draws, "posterior", draws)
     if hasattr(posterior, "data_vars"):
-        draws = {str(name): _by_chain(values) for name, values in posterior.data_vars.items()}
+        draws = {str(name): _by_chain(name, values) for name, values in posterior.data_vars.items()}
     points = _from_names(draws, path) if isinstance(draws, Mapping) else as_float64(draws, "draws")
     if points.ndim == 2:
         points = points[np.newaxis]
@@ -69,8 +69,17 @@ def _run_alarms(source: Draws | PartitionResult | Run) -> tuple[Alarm, ...]:
     return (Alarm("draws-not-converged", seen, remedy),)
 
 
-def _by_chain(values: Any) -> NDArray:
-    """The array of a variable of xarray with chains and draws first."""
+def _by_chain(name: Any, values: Any) -> NDArray:
+    """The array of a variable of xarray with chains and draws first; of one chain that was selected
+    it may lack the first.
+    """
+    if "draw" not in values.dims:
+        raise ValueError(
+            f"draws must have the dimensions chain and draw, got {values.dims} of {str(name)!r}:"
+            " give the InferenceData itself, without az.extract, which mixes the chains"
+        )
+    if "chain" not in values.dims:
+        values = values.expand_dims("chain")
     return np.asarray(values.transpose("chain", "draw", ...).values)
 
 

@@ -183,7 +183,8 @@ class ReweightingEstimator(PartitionEstimator):
                 f"{self._method} differs from {own.method} on the same run by"
                 f" {between.value:+.2g} nats (t = {between.t:.1f})"
             )
-            alarms.append(Alarm("readings-differ", seen, "raise n_sweeps or n_temperatures"))
+            remedy = f"{run.more_states}, or {run.more_levels}"
+            alarms.append(Alarm("readings-differ", seen, remedy))
 
         is_estimate = not diagnostics.pop("approximate", False)
         result = run.conclude(
@@ -209,10 +210,10 @@ def _missing_states(run) -> Alarm:
         return Alarm(
             "no-overlap",
             "the states of neighbouring levels do not overlap at all",
-            "raise n_temperatures",
+            getattr(run, "more_levels", "raise n_temperatures"),
         )
     found = f"{few} of {len(seen)} levels have states of fewer than two groups of chains"
-    return Alarm("few-states", found, "raise n_sweeps")
+    return Alarm("few-states", found, run.more_states)
 
 
 def _remembered(curve: Curve) -> Curve:

@@ -43,7 +43,8 @@ class Run(Fields):
     n_sweeps : int
         Sweeps of all chains together, everything included.
     check_evaluations : int
-        How often checks asked for the log density, or its gradient, at a point of R^d.
+        How often checks asked for the log density, or its gradient, at a point, and sweeps of their
+        chains.
     failed_evaluations : int
         Points at which it raised an error then.
     history : ndarray of shape (R, 3)

@@ -22,7 +22,6 @@ from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition.checks._alarms import modes_alarms, move_diagnostics
-from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import Draws
 from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle
@@ -309,17 +308,14 @@ class SMC(PartitionEstimator):
     def _settled(self, plan, populations, n, rng, stage, checkpoint=None):
         """Particles of all populations, drawn by weight, that have moved on at the target."""
         chosen = rng.permutation(systematic(log_weights_of(populations), n, rng.random()))
-        starts = plan.path.take(
-            concatenate([population.state for population in populations]), chosen
-        )
+        starts = plan.path.take(populations.state, chosen)
         return settle(plan, starts, SETTLING, (stage,), self.n_jobs, checkpoint)
 
     def _draws(self, path, populations) -> Draws | None:
         if not self._keeps_draws:
             return None
-        state = concatenate([population.state for population in populations])
         groups = np.repeat(np.arange(self.n_populations), self.n_particles)
-        return draws_of(path, state, log_weights_of(populations), groups)
+        return draws_of(path, populations.state, log_weights_of(populations), groups)
 
     def _rise(self, path, seed):
         base_log_partition = require_base(path, "SMC")
@@ -329,9 +325,9 @@ class SMC(PartitionEstimator):
         size = self.n_populations, self.n_particles, self.resample_at
         how = self.n_jobs, checkpoint, chain_length
         populations = ascend(plan.path, plan.transition, *size, stream_key(seed, _MAIN), *how)
-        log_weights = np.array([family_weights(population) for population in populations])
+        log_weights = family_weights(populations)
         check_alive(log_weights.ravel())
-        records = np.array([population.records for population in populations])
+        records = populations.records
         rates = records[..., 3].mean(axis=0)
         per_level = self.n_particles - (self.n_particles // chain_length if chain_length else 0)
         n_moves = per_level * (len(plan.path.ladder) - 1) * self.n_populations
@@ -343,7 +339,7 @@ class SMC(PartitionEstimator):
             effective_sizes=_from_base(records[..., 1], self.n_particles),
             resampled=_from_base(records[..., 2], 0).astype(np.int64),
             log_weights=log_weights,
-            summaries=np.array([target_summaries(path, population) for population in populations]),
+            summaries=target_summaries(path, populations),
             down=np.empty((0, len(plan.path.ladder) - 1)),
             acceptance=None if np.isnan(rates).any() else rates,
             pilot=plan.transition.pilot,
@@ -366,9 +362,7 @@ class SMC(PartitionEstimator):
 
 def log_weights_of(populations) -> NDArray[np.float64]:
     """Log weights of all particles at the target, one population after the other."""
-    return np.concatenate(
-        [population.log_mean + population.log_weights for population in populations]
-    )
+    return (populations.log_mean[:, np.newaxis] + populations.log_weights).ravel()
 
 
 def _from_base(records, first):

@@ -81,3 +81,6 @@ class SteppingStone(ReweightingEstimator):
             return np.r_[0.0, np.cumsum(np.r_[known or forward[:first], mean])]
 
         return curve
+
+    def _alarms(self, run, curve, diagnostics, std_error):
+        return run.pair_alarms()

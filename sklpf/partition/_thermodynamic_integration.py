@@ -17,6 +17,7 @@ from sklpf.partition._level_run import (
     level_process_curve,
     mbar_curve,
 )
+from sklpf.partition._potential_run import PotentialRun
 from sklpf.partition._reweighting import ReweightingEstimator
 from sklpf.partition._rts import RTS
 from sklpf.reweighting import RULES, integrate, level_moments, reweighted_slopes
@@ -131,6 +132,11 @@ class ThermodynamicIntegration(ReweightingEstimator):
             raise ValueError(_OTHER_RUN)
         if self.rule != "continuous":
             super()._check(run)
+            if self.rao_blackwell and isinstance(run, PotentialRun):
+                raise ValueError(
+                    "rao_blackwell must be False where slopes are known at the draws' own states"
+                    " alone"
+                )
         elif self.rao_blackwell:
             raise ValueError(
                 'rao_blackwell must be False with rule="continuous": averaged over q it is RTS'
@@ -191,7 +197,7 @@ class ThermodynamicIntegration(ReweightingEstimator):
         diagnostics["quadrature_error"] = float(error)
         if not np.isfinite([error, noise]).all():
             seen = "nothing tells the error of the integral, as levels have too few states"
-            return [Alarm("unknown-quadrature-error", seen, "raise n_sweeps")]
+            return [Alarm("unknown-quadrature-error", seen, run.more_states)]
         if not abs(error) > max(_LARGEST_SHARE * std_error, _NOISE * noise, 1e-9):
             return []
         diagnostics["approximate"] = True
@@ -200,7 +206,7 @@ class ThermodynamicIntegration(ReweightingEstimator):
             f"the integral over {len(run.ladder)} levels is {error:+.2g} nats off for its standard"
             f" error of {std_error:.2g}"
         )
-        return [Alarm("quadrature-error", seen, f"{advice}raise n_temperatures")]
+        return [Alarm("quadrature-error", seen, f"{advice}{run.more_levels}")]
 
 
 def _quadrature_error(integral, closest, n_groups):

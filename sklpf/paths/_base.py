@@ -49,6 +49,9 @@ class Path:
         Estimators may start a second run from another base: the user has not given this one.
     ladder_cost : float
         Work of one `log_f_ladder` in sweeps; RTS spaces its redraws of levels by it.
+    bound_cost, regions_cost : int
+        Sweeps of all chains that `bound_draws` and `regions` take, and values of log f, where the
+        path has these methods: results count them as evaluations by checks.
     n_rows : int or None
         None: one log Z. An int: a log Z for each of so many rows of data; estimators then call
         `row` and give arrays.
@@ -95,6 +98,8 @@ class Path:
     base_chosen: str = ""
     base_is_ours: bool = True
     ladder_cost: float = 1.0
+    bound_cost: int = 0
+    regions_cost: int = 0
     n_rows: int | None = None
     gibbs_is_reversible: bool = True
     log_f_rounding: float = 0.0

@@ -95,7 +95,8 @@ def exchange(path, transition, chains, ends, shift, n_scans, stream, stride=0) -
         now = stream.at(stream.step + t)
         state, memory = transition.move(path, state, memory, levels.ravel(), now)
         summary = path.summary(path.take(state, np.flatnonzero(levels.ravel() == n_levels - 1)))
-        summaries = summaries + np.stack([summary, summary**2], axis=1)
+        summaries[:, 0] += summary
+        summaries[:, 1] += summary**2
         if now.step % RECORD_EVERY == 0:
             add_derivatives(path, state, levels.ravel(), level_sums, ladder_of)
         if stride and now.step % stride == 0:
@@ -126,7 +127,7 @@ def _to_neighbours(path, state, levels):
     above = np.minimum(levels + 1, len(path.ladder) - 1)
     below = np.maximum(levels - 1, 0)
     if type(path).log_f is TemperedPath.log_f:  # which takes all levels at once
-        here, up, down = path.log_f(state, np.stack([levels, above, below]))
+        here, up, down = path.log_f(state, np.array([levels, above, below]))
     else:
         here, up, down = (path.log_f(state, at) for at in (levels, above, below))
     return up - here, down - here

@@ -11,11 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.random import REDRAW, Stream
-from sklpf.paths._base import n_chains, take
+from sklpf._utils.random import REDRAW, Stream, joined_streams
+from sklpf.paths._base import concatenate, n_chains, take
 from sklpf.programs import _programs as programs
 from sklpf.programs._plain import weighted_sums
-from sklpf.programs._plan import check_finite, equal_blocks, running_log_partition, segments
+from sklpf.programs._plan import (
+    check_finite,
+    equal_blocks,
+    running_log_partition,
+    segments,
+    side_by_side,
+)
 from sklpf.programs._waste_free import waste_free_fall, waste_free_step
 from sklpf.sampling._elementary import systematic
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
@@ -23,18 +29,19 @@ from sklpf.uncertainty import effective_sample_size, log_mean_exp
 _LARGEST_BLOCK = 32  # of reverse chains
 
 
-class Population(NamedTuple):
-    """One population at a level: its particles, the log of its estimate so far, and what happened
-    at every level.
+class Populations(NamedTuple):
+    """G populations of N particles at a level: the particles, one population after the other, the
+    log of each estimate so far, and what happened at every level.
     """
 
     state: Any
     memory: tuple
-    log_weights: NDArray[np.float64]  # (N,), with a mean of 1 on the way, since the last resampling
-    # (): log of the product of the mean weights at earlier resamplings
+    # (G, N), with a mean of 1 on the way, since the last resampling
+    log_weights: NDArray[np.float64]
+    # (G,): log of the product of the mean weights at earlier resamplings
     log_mean: NDArray[np.float64]
-    ancestors: NDArray[np.int64]  # (N,)
-    # (levels passed, 4): log mean, effective size, resampled, sum of acceptance
+    ancestors: NDArray[np.int64]  # (G, N)
+    # (G, levels passed, 4): log mean, effective size, resampled, sum of acceptance
     records: NDArray[np.float64]
 
 
@@ -48,7 +55,7 @@ def ascend(
     n_jobs=None,
     checkpoint=None,
     chain_length=None,
-):
+) -> Populations:
     """Populations that went up the whole ladder from exact base draws (Del Moral, Doucet & Jasra
     2006).
 
@@ -58,83 +65,129 @@ def ascend(
     """
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
     n = n_particles
+    first = np.arange(n_populations + 1)  # population of every block, and the end
+    if transition.joins_rows:
+        first = side_by_side(path, transition, n_populations, n_populations * n)
 
-    def begin(block) -> Population:
-        stream = Stream(key, block * n)
-        state = path.sample_base(n, stream)
-        memory = transition.init(path, state, stream.aside("memory"))
-        return Population(state, memory, np.zeros(n), np.zeros(()), np.arange(n), np.empty((0, 4)))
+    def begin(block) -> Populations:
+        populations = np.arange(*first[block : block + 2])
+        streams = [Stream(key, int(population) * n) for population in populations]
+        states = [path.sample_base(n, stream) for stream in streams]
+        memories = [
+            transition.init(path, state, stream.aside("memory"))
+            for state, stream in zip(states, streams)
+        ]
+        shape = len(populations), n
+        return Populations(
+            state=concatenate(states),
+            memory=concatenate(memories),
+            log_weights=np.zeros(shape),
+            log_mean=np.zeros(len(populations)),
+            ancestors=np.tile(np.arange(n), (len(populations), 1)),
+            records=np.empty((len(populations), 0, 4)),
+        )
 
     tells = path.base_log_partition is not None and n_populations > 1  # not of a pilot
-    return run_segments(
+    blocks = run_segments(
         begin,
-        functools.partial(_advance, path, transition, key, resample_at, chain_length, bounds),
-        n_populations,
+        functools.partial(
+            _advance, path, transition, key, resample_at, chain_length, first, bounds
+        ),
+        len(first) - 1,
         len(bounds) - 1,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage="populations",
         so_far=functools.partial(_so_far, path, bounds) if tells else None,
     )
+    return Populations(*(concatenate(parts) for parts in zip(*blocks)))
 
 
-def _so_far(path, bounds, segment, populations) -> str:
+def _so_far(path, bounds, segment, blocks) -> str:
     """log Z of the level that populations have reached, with its standard error."""
-    log_means = [each.log_mean + log_mean_exp(each.log_weights) for each in populations]
-    return running_log_partition(path, int(bounds[segment + 1]), np.array(log_means))
+    log_means = [each.log_mean + log_mean_exp(each.log_weights, axis=1) for each in blocks]
+    return running_log_partition(path, int(bounds[segment + 1]), np.concatenate(log_means))
 
 
 def _advance(
-    path, transition, key, resample_at, chain_length, bounds, block, segment, population
-) -> Population:
-    n = len(population.ancestors)
-    records = [population.records]
+    path, transition, key, resample_at, chain_length, first, bounds, block, segment, populations
+) -> Populations:
+    n = populations.log_weights.shape[1]
+    chains = [int(population) * n for population in range(*first[block : block + 2])]
+    records = [populations.records]
     for level in range(bounds[segment], bounds[segment + 1]):
         if chain_length is None:
-            stream = Stream(key, block * n, level + 1)
-            population, record = _step(path, transition, resample_at, stream, level, population)
+            streams = [Stream(key, chain, level + 1) for chain in chains]
+            populations, *record = _step(path, transition, resample_at, streams, level, populations)
         else:
-            population, record = waste_free_step(
-                path, transition, chain_length, key, level, block, population
+            streams = [Stream(key, chain, 1 + level * chain_length) for chain in chains]
+            populations, *record = waste_free_step(
+                path, transition, chain_length, streams, level, populations
             )
-        records.append(np.array([record], dtype=float))
-    return population._replace(records=np.concatenate(records))
+        records.append(np.stack(record, axis=1, dtype=float)[:, np.newaxis])
+    return populations._replace(records=np.concatenate(records, axis=1))
 
 
-def _step(path, transition, resample_at, stream, level, population) -> tuple[Population, tuple]:
-    """One level up. Particles that are then resampled have moved in vain: they move anew, from
-    where they were.
+def _step(path, transition, resample_at, streams, level, populations) -> tuple:
+    """One level up, and the columns of its record. Particles that are then resampled have moved in
+    vain: they move anew, from where they were.
     """
-    state, memory, log_weights, log_mean, ancestors, _ = population
-    n = len(ancestors)
-    levels = np.full((2, n), [[level], [level + 1]])
-    with np.errstate(invalid="ignore"):  # inf - inf: reported here
-        moved = programs.anneal(path, transition, state, memory, levels, stream)
-    log_weights = log_weights + check_finite(moved[2], allow_zero=path.has_walls)
-    effective = effective_sample_size(log_weights)
-    total = log_mean + log_mean_exp(log_weights)
-    resample = 0 < effective < resample_at * n
-    if resample:
-        chosen = systematic(log_weights, n, float(stream.aside("resampling").uniform(1, REDRAW)[0]))
-        state = path.take(state, chosen)
-        memory = take(memory, chosen)
-        ancestors = ancestors[chosen]
-        log_weights = np.zeros(n)
-        log_mean = total
-        levels = np.full((2, n), level + 1)
-        again = stream.aside("moves after resampling")
-        moved = programs.anneal(path, transition, state, memory, levels, again)
-    before = transition.accepted(memory)
-    after = transition.accepted(moved[1])
-    rate = np.nan if before is None else np.sum(after - before) / n
-    population = population._replace(
-        state=moved[0],
-        memory=moved[1],
+    state, memory, log_weights, log_mean, ancestors, _ = populations
+    n = log_weights.shape[1]
+    moved_state, moved_memory, rises, accepted = _moved(
+        path, transition, state, memory, (level, level + 1), streams
+    )
+    log_weights = log_weights + check_finite(rises, allow_zero=path.has_walls)
+    effective = effective_sample_size(log_weights, axis=1)
+    total = log_mean + log_mean_exp(log_weights, axis=1)
+    resample = (effective > 0) & (effective < resample_at * n)
+    again = np.flatnonzero(resample)
+    if len(again):
+        uniforms = [float(streams[g].aside("resampling").uniform(1, REDRAW)[0]) for g in again]
+        chosen = [systematic(log_weights[g], n, uniform) for g, uniform in zip(again, uniforms)]
+        index = (again[:, np.newaxis] * n + chosen).ravel()
+        new_state, new_memory, _, accepted[again] = _moved(
+            path,
+            transition,
+            path.take(state, index),
+            take(memory, index),
+            (level + 1, level + 1),
+            [streams[g].aside("moves after resampling") for g in again],
+        )
+        place = np.arange(log_weights.size).reshape(log_weights.shape)
+        place[again] = log_weights.size + np.arange(len(index)).reshape(-1, n)
+        moved_state = path.take(concatenate([moved_state, new_state]), place.ravel())
+        moved_memory = take(concatenate([moved_memory, new_memory]), place.ravel())
+        ancestors = ancestors.copy()
+        ancestors[again] = np.take_along_axis(ancestors[again], np.array(chosen), axis=1)
+        log_weights[again] = 0
+        log_mean = np.where(resample, total, log_mean)
+    populations = populations._replace(
+        state=moved_state,
+        memory=moved_memory,
         log_weights=log_weights,
-        log_mean=np.asarray(log_mean),
+        log_mean=log_mean,
         ancestors=ancestors,
     )
-    return population, (float(total), effective, resample, rate)
+    return populations, total, effective, resample, accepted
+
+
+def _moved(path, transition, state, memory, passed, streams) -> tuple:
+    """State and memory of populations after a move from one level to the other in `passed`, the
+    increments of log f (G, N), and the mean acceptance probabilities (G,).
+    """
+    n_all = n_chains(state)
+    n = n_all // len(streams)
+    levels = np.full((2, n_all), np.reshape(passed, (2, 1)))
+    before = transition.accepted(memory)
+    with np.errstate(invalid="ignore"):  # inf - inf: reported by those who use it
+        state, memory, rises = programs.anneal(
+            path, transition, state, memory, levels, joined_streams(streams, n)
+        )
+    rates = np.full(len(streams), np.nan)
+    if before is not None:
+        rates = np.sum((transition.accepted(memory) - before).reshape(-1, n), axis=1) / n
+    return state, memory, rises.reshape(-1, n), rates
 
 
 def descend(
@@ -190,23 +243,26 @@ def _fall(path, transition, stream, step, state, memory):
     return state, memory, -check_finite(fall, allow_zero=path.has_walls)
 
 
-def family_weights(population: Population) -> NDArray[np.float64]:
-    """Log of the weight of the descendants of every particle that started, (N,)."""
-    log_weights = population.log_mean + population.log_weights
-    largest = log_weights.max()
-    if largest == -np.inf:
-        return log_weights
-    sums = np.bincount(
-        population.ancestors, weights=np.exp(log_weights - largest), minlength=len(log_weights)
-    )
+def family_weights(populations: Populations) -> NDArray[np.float64]:
+    """Log of the weight of the descendants of every particle that started, (G, N)."""
+    log_weights = populations.log_mean[:, np.newaxis] + populations.log_weights
+    largest = log_weights.max(axis=1, keepdims=True)
+    largest = np.where(largest == -np.inf, 0.0, largest)
+    n_populations, n = log_weights.shape
+    family = np.arange(n_populations)[:, np.newaxis] * n + populations.ancestors
+    weights = np.exp(log_weights - largest)
+    sums = np.bincount(family.ravel(), weights=weights.ravel(), minlength=family.size)
     with np.errstate(divide="ignore"):
-        return largest + np.log(sums)
+        return largest + np.log(sums.reshape(n_populations, n))
 
 
-def target_summaries(path, population: Population) -> NDArray[np.float64]:
-    """Weighted means of the summaries of a population's states and of their squares, (2, S); NaN
+def target_summaries(path, populations: Populations) -> NDArray[np.float64]:
+    """Weighted means of the summaries of populations' states and of their squares, (G, 2, S); NaN
     without weights.
     """
+    log_weights = populations.log_weights
     with np.errstate(invalid="ignore"):  # -inf - (-inf)
-        weights = np.exp(population.log_weights - population.log_weights.max())
-    return weighted_sums(weights / weights.sum(), path.summary(population.state))
+        weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    summaries = path.summary(populations.state).reshape(*weights.shape, -1)
+    return np.array([weighted_sums(*each) for each in zip(weights, summaries)])

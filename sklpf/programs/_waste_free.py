@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._utils.random import REDRAW, Stream
+from sklpf._utils.random import REDRAW, Stream, joined_streams
 from sklpf.paths._base import concatenate, n_chains, take
 from sklpf.programs import _programs as programs
 from sklpf.programs._plan import check_finite
@@ -15,35 +15,44 @@ from sklpf.sampling._elementary import systematic
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 
-def waste_free_step(path, transition, chain_length, key, level, block, population):
+def waste_free_step(path, transition, chain_length, streams, level, populations) -> tuple:
     """One level up (Dau & Chopin 2022): of N particles N / P are drawn by weight and move P - 1
     times.
 
-    Returns the population, whose weights are equal, and the record of the level.
+    Returns the populations, whose weights are equal, and the columns of the level's record.
     """
-    n = len(population.ancestors)
-    rises = log_rises(path, population.state, level)
-    effective = effective_sample_size(rises)
-    log_mean = population.log_mean + log_mean_exp(rises)
-    starts = np.arange(n // chain_length)
-    stream = Stream(key, block * n, 1 + level * chain_length)
-    if effective > 0:
-        uniform = float(stream.aside("resampling").uniform(1, REDRAW)[0])
-        starts = systematic(rises, len(starts), uniform)
-    first = path.take(population.state, starts), take(population.memory, starts)
+    shape = populations.log_weights.shape
+    n_starts = shape[1] // chain_length
+    rises = log_rises(path, populations.state, level).reshape(shape)
+    effective = effective_sample_size(rises, axis=1)
+    log_mean = populations.log_mean + log_mean_exp(rises, axis=1)
+    starts = np.tile(np.arange(n_starts), (len(streams), 1))
+    for g in np.flatnonzero(effective > 0):
+        uniform = float(streams[g].aside("resampling").uniform(1, REDRAW)[0])
+        starts[g] = systematic(rises[g], n_starts, uniform)
+    index = (np.arange(len(streams))[:, np.newaxis] * shape[1] + starts).ravel()
+    first = path.take(populations.state, index), take(populations.memory, index)
+    stream = joined_streams(streams, n_starts)
     chain = [first, *_walk(path, transition, first, level + 1, chain_length - 1, stream)]
+    rates = np.full(len(streams), np.nan)
     before = transition.accepted(chain[0][1])
-    after = transition.accepted(chain[-1][1])
-    rate = np.nan if before is None else np.sum(after - before) / (n - len(starts))
+    if before is not None:
+        gained = (transition.accepted(chain[-1][1]) - before).reshape(-1, n_starts)
+        rates = np.sum(gained, axis=1) / (shape[1] - n_starts)
+    # Particles are sorted by population, by the place in the chain, and by the start.
+    order = np.arange(rises.size).reshape(chain_length, -1, n_starts).swapaxes(0, 1).ravel()
     states, memories = zip(*chain)
-    population = population._replace(
-        state=concatenate(states),
-        memory=concatenate(memories),
-        log_weights=np.full(n, 0.0 if log_mean > -np.inf else -np.inf),
-        log_mean=np.asarray(log_mean),
-        ancestors=np.tile(population.ancestors[starts], chain_length),
+    log_weights = np.where(log_mean > -np.inf, 0.0, -np.inf)
+    populations = populations._replace(
+        state=path.take(concatenate(states), order),
+        memory=take(concatenate(memories), order),
+        log_weights=np.repeat(log_weights[:, np.newaxis], shape[1], axis=1),
+        log_mean=log_mean,
+        ancestors=np.tile(
+            np.take_along_axis(populations.ancestors, starts, axis=1), (1, chain_length)
+        ),
     )
-    return population, (float(log_mean), effective, effective > 0, rate)
+    return populations, log_mean, effective, effective > 0, rates
 
 
 def waste_free_fall(path, transition, chain_length, key, first, step, state, memory):

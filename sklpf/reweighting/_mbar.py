@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -12,6 +15,7 @@ _FIXED_POINT_STEPS = 4
 _RIDGE = 1e-12  # of the counts; keeps the Hessian invertible
 _TOLERANCE = 1e-9  # nats by which a log normaliser may change in the last step
 _SMALLEST_STEP = 1e-3  # of Newton's
+_BLOCK = 2**16  # entries of the vectors at once, which stay in the cache
 
 
 def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None):
@@ -49,19 +53,103 @@ def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None):
     ValueError
         If the arguments do not fit together.
     """
-    all_vectors, all_counts = _check(vectors, counts)
-    sampled = np.flatnonzero(all_counts)
-    log_counts = np.log(all_counts[sampled])
-    used = all_vectors[:, sampled]
+    vectors, counts = _check(vectors, counts)
+    sampled = np.flatnonzero(counts)
+    n = counts[sampled]
+    used = vectors if len(sampled) == len(counts) else vectors[:, sampled]
     if start is not None:
         zeta = np.array(start, dtype=float)[sampled]
     else:
         zeta = np.zeros(len(sampled))
         for _ in range(_FIXED_POINT_STEPS):
-            zeta = _self_consistent(used, _log_mixture(used, log_counts - zeta))
-    zeta = _minimise(used, all_counts[sampled], zeta)
-    curve = _self_consistent(all_vectors, _log_mixture(used, log_counts - zeta))
+            zeta = _self_consistent(used, n, zeta)
+    zeta = minimise(
+        lambda zeta: _likelihood(used, n, zeta),
+        lambda zeta, sums: _newton_step(sums, n),
+        zeta,
+        tol=_TOLERANCE,
+        smallest=_SMALLEST_STEP,
+        fallback=lambda zeta, sums: _self_consistent(used, n, zeta) - zeta,
+    )
+    everywhere = np.zeros(len(counts))
+    everywhere[sampled] = zeta
+    curve = _self_consistent(vectors, counts, everywhere)
     return curve - curve[0]
+
+
+class MixtureSums(NamedTuple):
+    """Sums over samples of their weights W_ik = n_k f_k(x_i) / Z_k / mixture(x_i), with mixture =
+    sum_j n_j f_j / Z_j, and 1 in the place of n_k of a level without samples.
+
+    Attributes
+    ----------
+    log_mixture : float
+        sum_i log mixture(x_i), in nats.
+    shares : ndarray of shape (K,)
+        sum_i W_ik. At the MBAR estimate of Z_k it is n_k, or 1 without samples.
+    products : ndarray of shape (K, K)
+        sum_i W_ik W_il.
+    """
+
+    log_mixture: float
+    shares: NDArray[np.float64]
+    products: NDArray[np.float64]
+
+
+def mixture_sums(vectors: NDArray, counts: NDArray, zeta: NDArray) -> MixtureSums:
+    """Return the sums of the samples' weights at all levels.
+
+    Parameters
+    ----------
+    vectors, counts
+        As in `mbar`.
+    zeta : ndarray of shape (K,)
+        log Z_k in nats, but for a constant.
+
+    Returns
+    -------
+    MixtureSums
+    """
+    total = 0.0
+    shares = np.zeros(len(counts))
+    products = np.zeros((len(counts), len(counts)))
+    for _, weights, log_mixture in mixture_weights(vectors, counts, zeta):
+        total += log_mixture.sum()
+        shares += weights.sum(axis=0)
+        products += weights.T @ weights
+    return MixtureSums(float(total), shares, products)
+
+
+def mixture_weights(
+    vectors: NDArray, counts: NDArray, zeta: NDArray
+) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64]]]:
+    """Yield the weights of samples at all levels, some samples at a time.
+
+    Parameters
+    ----------
+    vectors, counts, zeta
+        As in `mixture_sums`.
+
+    Yields
+    ------
+    rows : slice
+        Which samples.
+    weights : ndarray of shape (n, K)
+        W_ik of `MixtureSums`.
+    log_mixture : ndarray of shape (n, 1)
+        log sum_j n_j f_j(x_i) / Z_j, in nats.
+    """
+    sampled = counts > 0
+    log_weights = np.log(np.where(sampled, counts, 1.0)) - zeta
+    which = slice(None) if sampled.all() else sampled
+    for rows in _blocks(vectors):
+        terms = vectors[rows] + log_weights
+        largest = _largest(terms[:, which])
+        terms -= largest
+        np.exp(terms, out=terms)
+        total = terms[:, which].sum(axis=1, keepdims=True)
+        terms /= total
+        yield rows, terms, np.log(total) + largest
 
 
 def overlap_matrix(vectors: NDArray, counts: NDArray, zeta: NDArray) -> NDArray[np.float64]:
@@ -83,13 +171,12 @@ def overlap_matrix(vectors: NDArray, counts: NDArray, zeta: NDArray) -> NDArray[
     Returns
     -------
     ndarray of shape (K, K)
-        With zeros where a level has no samples.
+        Of the levels that have samples alone.
     """
     sampled = np.flatnonzero(counts)
     n = np.asarray(counts, dtype=float)[sampled]
-    log_weights = vectors[:, sampled] + np.log(n) - np.asarray(zeta)[sampled]
-    weights = np.exp(log_weights - _log_mixture(log_weights, 0.0))
-    return weights.T @ weights / np.sqrt(np.outer(n, n))
+    products = mixture_sums(vectors[:, sampled], n, np.asarray(zeta)[sampled]).products
+    return products / np.sqrt(np.outer(n, n))
 
 
 def _check(vectors, counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -104,52 +191,55 @@ def _check(vectors, counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         raise ValueError(
             f"counts must be the numbers of the {len(vectors)} samples at each level, got {counts}"
         )
-    if np.any(np.isnan(vectors)) or np.any(vectors == np.inf):
+    if not vectors.max() < np.inf:  # NaN is not
         raise ValueError("vectors must not hold NaN or +inf: check the path's log_f")
     return vectors, counts
 
 
-def _log_mixture(vectors, log_weights):
-    """log sum_k exp(log f_k(x_i) + log_weights_k), shape (N, 1)."""
-    terms = vectors + log_weights
+def _blocks(vectors) -> Iterator[slice]:
+    """Samples that together stay in the cache."""
+    n_rows = max(_BLOCK // vectors.shape[1], 1)
+    return (slice(first, first + n_rows) for first in range(0, len(vectors), n_rows))
+
+
+def _largest(terms):
+    """The largest of every sample's terms, shape (n, 1)."""
     largest = terms.max(axis=1, keepdims=True)
     if not np.all(np.isfinite(largest)):
         raise ValueError(
             "vectors has samples with density 0 at every sampled level: check vectors and counts"
         )
-    terms -= largest
-    np.exp(terms, out=terms)
-    return np.log(terms.sum(axis=1, keepdims=True)) + largest
+    return largest
 
 
-def _self_consistent(vectors, log_mixture):
-    """log sum_i f_k(x_i) / mixture(x_i), shape (K,): one step of the fixed-point iteration."""
-    terms = vectors - log_mixture
-    largest = terms.max(axis=0)
-    return np.log(np.exp(terms - largest).sum(axis=0)) + largest
+def _self_consistent(vectors, counts, zeta):
+    """log sum_i f_k(x_i) / mixture(x_i), shape (K,): one step of the fixed-point iteration, in
+    which zeta enters only at levels with samples.
+    """
+    log_sums = np.full(len(counts), -np.inf)
+    sampled = counts > 0
+    which = slice(None) if sampled.all() else sampled
+    log_weights = np.log(counts[sampled]) - zeta[sampled]
+    for rows in _blocks(vectors):
+        block = vectors[rows]
+        terms = block[:, which] + log_weights
+        largest = _largest(terms)
+        terms = block - np.log(np.exp(terms - largest).sum(axis=1, keepdims=True)) - largest
+        largest = np.maximum(terms.max(axis=0), np.finfo(float).min)  # finite where all are -inf
+        with np.errstate(divide="ignore"):
+            log_block = np.log(np.exp(terms - largest).sum(axis=0)) + largest
+        log_sums = np.logaddexp(log_sums, log_block)
+    return log_sums
 
 
-def _minimise(vectors, counts, zeta):
-    log_counts = np.log(counts)
-
-    def evaluate(zeta):
-        log_mixture = _log_mixture(vectors, log_counts - zeta)
-        return log_mixture.sum() + counts @ zeta, log_mixture
-
-    return minimise(
-        evaluate,
-        lambda zeta, log_mixture: _newton_step(vectors + (log_counts - zeta) - log_mixture, counts),
-        zeta,
-        tol=_TOLERANCE,
-        smallest=_SMALLEST_STEP,
-        fallback=lambda zeta, log_mixture: _self_consistent(vectors, log_mixture) - zeta,
-    )
+def _likelihood(vectors, counts, zeta) -> tuple[float, MixtureSums]:
+    """J of levels that all have samples, and the sums from which its derivatives follow."""
+    sums = mixture_sums(vectors, counts, zeta)
+    return sums.log_mixture + counts @ zeta, sums
 
 
-def _newton_step(log_weights, counts):
-    weights = np.exp(log_weights)
-    share = weights.sum(axis=0)
-    hessian = np.diag(share + _RIDGE * counts) - weights.T @ weights
+def _newton_step(sums: MixtureSums, counts):
+    hessian = np.diag(sums.shares + _RIDGE * counts) - sums.products
     step = np.zeros(len(counts))
-    step[1:] = np.linalg.solve(hessian[1:, 1:], share[1:] - counts[1:])
+    step[1:] = np.linalg.solve(hessian[1:, 1:], sums.shares[1:] - counts[1:])
     return step

@@ -12,17 +12,20 @@ from scipy.stats import rankdata
 _FEWEST = 4  # draws in half a chain, below which nothing is said about correlations
 
 
-def effective_draws(values: ArrayLike) -> NDArray[np.float64]:
+def effective_draws(values: ArrayLike, *, split: bool = True) -> NDArray[np.float64]:
     """Return the number of independent draws whose mean would have the variance that the mean of
     these has.
 
-    Chains are split in halves. Autocorrelations come from all of them together and count the
+    Autocorrelations come from all of them together and count the
     variance between chains; they are summed by Geyer's initial monotone sequence.
 
     Parameters
     ----------
     values : array-like of shape (n_chains, n_draws, ...)
         A number, or several, for each draw in its order.
+    split : bool, default=True
+        Split chains in halves, so that a drift counts. Of a single chain that is in equilibrium
+        this is noisy.
 
     Returns
     -------
@@ -32,13 +35,13 @@ def effective_draws(values: ArrayLike) -> NDArray[np.float64]:
     """
     values = np.asarray(values, dtype=np.float64)
     n_all = values.shape[0] * values.shape[1]
-    split = _split(values)
-    n_draws = split.shape[1]
+    chains = _split(values) if split else values
+    n_draws = chains.shape[1]
     if n_draws < _FEWEST:
         return np.full(values.shape[2:], float(n_all))
 
-    within = _autocovariances(split).mean(axis=0) * n_draws / (n_draws - 1)
-    between = split.mean(axis=1).var(axis=0, ddof=1)
+    within = _autocovariances(chains).mean(axis=0) * n_draws / (n_draws - 1)
+    between = chains.mean(axis=1).var(axis=0, ddof=1) if len(chains) > 1 else 0.0
     total = within[0] * (n_draws - 1) / n_draws + between
     varies = total > 1e-24 * np.max(values**2, axis=(0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -267,6 +267,21 @@ def test_pymc_models_without_an_evidence(pymc):
         from_pymc(lambda x: x)
 
 
+class Strict(BridgeStanStandIn):
+    def param_unconstrain(self, theta):
+        if theta[1] <= 0:
+            raise RuntimeError("lb_free: Lower bounded variable is -1, but must be >= 0")
+        return super().param_unconstrain(theta)
+
+
+@pytest.mark.parametrize("model", [Strict(), PyStanStandIn()])
+def test_a_parameter_outside_of_its_support_is_named(model):
+    path = from_stan(model, base=Gaussian(np.zeros(8), 1.0))
+    values = {"mu": np.zeros(3), "sigma": np.array([1.0, -1.0, 2.0]), "m": np.zeros((3, 2, 3))}
+    with pytest.raises(ValueError, match=r"sigma must lie inside its support, got -1.*1 of 3 draw"):
+        path.unconstrain(values)
+
+
 @pytest.mark.large
 @pytest.mark.parametrize("model", [BridgeStanStandIn(), PyStanStandIn()])
 def test_stan_by_its_methods(model):

@@ -44,6 +44,7 @@ def test_what_can_not_be_used_is_refused(parameters, message):
     ("parameters", "message"),
     [
         ({"pullback": "x"}, "pullback must be a function of latent variables z and of g"),
+        ({"pullback": lambda g: g}, r"as pullback\(z, g\), got pullback\(g\)"),
         ({"encoder": "x"}, "encoder must be a function of rows"),
         ({"decoder": lambda z: z @ np.ones((3, 4))}, "alone, such as vae.decode"),
         ({"decoder": lambda z, y: z}, "decoder can't be called with an array of shape"),

@@ -165,6 +165,13 @@ def test_labelled_draws(origin):
     bridge = fitted(LogScale(), given)
     assert bridge.log_partition_ == fitted(LogScale(), values).log_partition_
     assert ("divergences" in kinds(bridge)) == (origin != "Dataset")
+    if origin == "Dataset":
+        one = {name: array[:1] for name, array in values.items()}
+        alone = fitted(LogScale(), posterior.sel(chain=0))
+        assert alone.log_partition_ == fitted(LogScale(), one).log_partition_
+        stacked = posterior.stack(sample=("chain", "draw"))  # as az.extract does
+        with pytest.raises(ValueError, match="dimensions chain and draw, .* without az.extract"):
+            fitted(LogScale(), stacked)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from convergence import may_not_converge
-from interruption import kept_files
 from known_rows import LinearRowsPath, make_rows_problem
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -47,19 +46,6 @@ def test_other_rows_and_jobs_do_not_matter(name):
     parallel = clone(estimator).set_params(n_jobs=2)
     np.testing.assert_array_equal(numbers(parallel, path), everything)
     assert np.all(np.diff(np.sort(everything[0])) > 0)  # rows do differ
-
-
-def test_an_interrupted_run_goes_on(tmp_path):
-    path, estimator = HARD.path, HAIS(12, 100, tol=0.2, checkpoint=tmp_path, random_state=3)
-    expected = numbers(SAMPLERS["HAIS with tol"], path)
-    with kept_files():
-        np.testing.assert_array_equal(numbers(estimator, path), expected)
-    files = sorted(tmp_path.iterdir())
-    assert len(files) == 4  # one for every block of rows
-    for file in files[::2]:
-        file.unlink()
-    np.testing.assert_array_equal(numbers(estimator, path), expected)
-    assert not list(tmp_path.iterdir())
 
 
 # ---- a move that does not suit a row

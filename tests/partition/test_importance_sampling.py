@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import BernoulliRBM, Gaussian, GeometricPath, StudentT, Uniform
 from sklpf.partition import ImportanceSampling
-from sklpf.testing import check_partition_estimator
 from sklpf.uncertainty import log_mean_exp
 
 NORMAL = np.log(2 * np.pi)
@@ -27,10 +26,6 @@ PATH = GeometricPath(normal, base=Gaussian(np.zeros(2), 2.0))
 def fit(path, seed=0, **options):
     with may_not_converge():
         return ImportanceSampling(random_state=seed, **options).fit(path)
-
-
-def test_it_keeps_the_contract_of_an_estimator():
-    check_partition_estimator(ImportanceSampling(1000), ("normal", PATH, NORMAL))
 
 
 def test_the_mean_weight_is_unbiased():

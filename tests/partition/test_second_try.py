@@ -109,7 +109,7 @@ def test_without_checks_the_numbers_are_the_same_and_the_result_says_that_nothin
 
 
 def test_a_lower_bound_is_looked_for_by_tempering_only_where_rounds_depend_on_it(monkeypatch):
-    """And by the same function as for all others: once a fit."""
+    """And by the same function as for all others: once a fit. What it takes is counted."""
     model = BernoulliRBM.from_parameters(np.ones((2, 3)), np.zeros(3), np.zeros(2))
     drawn = []
     bound_draws = RBMPath.bound_draws
@@ -118,13 +118,23 @@ def test_a_lower_bound_is_looked_for_by_tempering_only_where_rounds_depend_on_it
         drawn.append(stream)
         return bound_draws(path, stream)
 
+    moved = []  # chains and their sweeps
+    move_at_target = RBMPath.move_at_target
+
+    def counted(path, state, n_sweeps, stream):
+        moved.append((len(state.v), n_sweeps))
+        move_at_target(path, state, n_sweeps, stream)
+
     monkeypatch.setattr(RBMPath, "bound_draws", noted)
+    monkeypatch.setattr(RBMPath, "move_at_target", counted)
     short = ParallelTempering(2, 4, 32, random_state=0)
     with may_not_converge():
         for options in ({}, {"tol": 0.5}):
             drawn.clear()
-            clone(short).set_params(**options).fit(model)
+            moved.clear()
+            result = clone(short).set_params(**options).fit(model).result_
             assert len(drawn) == 1
+            assert result.check_evaluations == sum(n * sweeps for n, sweeps in moved) + 1000
             clone(short).set_params(checks=False, **options).fit(model)
             assert len(drawn) == 1
 

@@ -8,11 +8,11 @@ import pytest
 from known_problems import make_rbm_problem
 from scipy.special import logsumexp
 
-from sklpf import Exact
+from sklpf import Exact, Gaussian, GeometricPath
 from sklpf.paths import Path, stream_key
 from sklpf.programs._populations import ascend, descend, family_weights, target_summaries
 from sklpf.sampling._elementary import systematic
-from sklpf.transitions import Gibbs
+from sklpf.transitions import HMC, Gibbs
 
 Z_BOUND = 4.5
 KEY = stream_key(0)
@@ -48,9 +48,9 @@ def test_systematic_resampling_rounds_expected_counts(m, n):
 def test_estimates_of_small_populations_are_unbiased(resample_at):
     path, exact = easy(6)
     populations = grow(path, 1000, 5, resample_at)
-    n_resamplings = np.mean([population.records[:, 2].sum() for population in populations])
+    n_resamplings = populations.records[:, :, 2].sum(axis=1).mean()
     assert n_resamplings >= {0.0: 0, 0.7: 1, 1.0: 4}[resample_at]  # of 5
-    relative = np.exp([population.records[-1, 0] - exact for population in populations])
+    relative = np.exp(populations.records[:, -1, 0] - exact)
     assert abs(relative.mean() - 1) < Z_BOUND * relative.std(ddof=1) / np.sqrt(1000)
 
 
@@ -58,13 +58,13 @@ def test_estimates_of_small_populations_are_unbiased(resample_at):
 def test_every_level_of_waste_free_populations_is_unbiased(n_particles, chain_length):
     path, _ = easy(6)
     populations = grow(path, 500, n_particles, 0.5, chain_length=chain_length)
-    curves = np.array([population.records[:, 0] for population in populations])
+    curves = populations.records[:, :, 0]
     for level, beta in enumerate(path.ladder[1:]):
         relative = np.exp(
             curves[:, level] - Exact().fit(path.with_ladder([0, beta])).log_partition_
         )
         assert abs(relative.mean() - 1) < Z_BOUND * relative.std(ddof=1) / np.sqrt(500)
-    assert np.all([population.records[:, 2] == 1 for population in populations])
+    assert np.all(populations.records[:, :, 2] == 1)
 
 
 @pytest.mark.parametrize("chain_length", [None, 6])
@@ -84,17 +84,38 @@ def test_chains_that_go_down_from_exact_draws_give_the_inverse_without_bias(chai
 
 def test_weights_of_families_add_up_to_the_estimate():
     path, _ = easy(8)
-    for population in grow(path, 5, 12, 0.9):
-        log_weights = family_weights(population)
-        assert logsumexp(log_weights) - np.log(12) == pytest.approx(
-            population.records[-1, 0], abs=1e-10
-        )
-        assert np.sum(log_weights > -np.inf) == len(np.unique(population.ancestors)) < 12
-        weights = np.exp(population.log_weights) / np.exp(population.log_weights).sum()
-        summary = path.summary(population.state)
-        np.testing.assert_allclose(
-            target_summaries(path, population), [weights @ summary, weights @ summary**2]
-        )
+    populations = grow(path, 5, 12, 0.9)
+    families = family_weights(populations)
+    np.testing.assert_allclose(
+        logsumexp(families, axis=1) - np.log(12), populations.records[:, -1, 0], atol=1e-10
+    )
+    summaries = path.summary(populations.state).reshape(5, 12, -1)
+    for g, found in enumerate(target_summaries(path, populations)):
+        ancestors = populations.ancestors[g]
+        assert np.sum(families[g] > -np.inf) == len(np.unique(ancestors)) < 12
+        weights = np.exp(populations.log_weights[g]) / np.exp(populations.log_weights[g]).sum()
+        np.testing.assert_allclose(found, [weights @ summaries[g], weights @ summaries[g] ** 2])
+
+
+class AloneHMC(HMC):
+    """Populations do not share its calls."""
+
+    joins_rows = False
+
+
+@pytest.mark.parametrize("chain_length", [None, 5])
+def test_populations_in_one_array_have_the_numbers_of_each_alone(chain_length):
+    path = GeometricPath(
+        lambda x: -(x**4).sum(axis=1), grad=lambda x: -4 * x**3, base=Gaussian([0.0, 1.0], 3.0)
+    ).with_ladder(np.linspace(0, 1, 20))
+    together, alone = (
+        ascend(path, move.tune(path, KEY), 6, 20, 0.7, KEY, chain_length=chain_length)
+        for move in (HMC(), AloneHMC())
+    )
+    assert 0 < together.records[:, :, 2].mean() < 1 or chain_length
+    for name in ("log_weights", "log_mean", "ancestors", "records"):
+        np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
+    np.testing.assert_array_equal(path.summary(together.state), path.summary(alone.state))
 
 
 # ---- walls
@@ -124,20 +145,20 @@ class Shrinking(Path):
 @pytest.mark.parametrize("resample_at", [0.7])
 def test_populations_that_die_count_as_zero(resample_at):
     populations = grow(Shrinking(), 1000, 2, resample_at)
-    estimates = np.exp([population.records[-1, 0] for population in populations])
+    estimates = np.exp(populations.records[:, -1, 0])
     assert np.mean(estimates == 0) > 0.05
     assert abs(estimates.mean() - 0.4) < Z_BOUND * estimates.std(ddof=1) / np.sqrt(1000)
-    dead = next(population for population in populations if population.records[-1, 0] == -np.inf)
-    assert np.all(family_weights(dead) == -np.inf)
-    assert np.all(np.isnan(target_summaries(Shrinking(), dead)))
-    assert dead.records[-1, 1] == 0
+    dead = estimates == 0
+    assert np.all(family_weights(populations)[dead] == -np.inf)
+    assert np.all(np.isnan(target_summaries(Shrinking(), populations)[dead]))
+    assert np.all(populations.records[dead, -1, 1] == 0)
 
 
 def test_waste_free_populations_that_die_count_as_zero():
     populations = grow(Shrinking(), 1000, 4, 0.5, chain_length=2)
-    estimates = np.exp([population.records[-1, 0] for population in populations])
+    estimates = np.exp(populations.records[:, -1, 0])
     assert np.mean(estimates == 0) > 0.005
     assert abs(estimates.mean() - 0.4) < Z_BOUND * estimates.std(ddof=1) / np.sqrt(1000)
-    dead = next(population for population in populations if population.records[-1, 0] == -np.inf)
-    assert np.all(family_weights(dead) == -np.inf)
-    assert dead.records[-1, 1] == dead.records[-1, 2] == 0
+    dead = estimates == 0
+    assert np.all(family_weights(populations)[dead] == -np.inf)
+    assert np.all(populations.records[dead, -1, 1:3] == 0)

@@ -41,21 +41,6 @@ def test_chains_reach_the_target_and_stay(name):
     assert smallest_p_value(name, MOVES["fixed"], 150) > 1e-4
 
 
-class StepByPosition(RandomWalk):
-    def move(self, path, state, memory, levels, stream, reverse=False):
-        old, rng = path.position(state), stream.generator()
-        proposal = path.at(old + (0.2 + np.abs(old)) * rng.standard_normal(old.shape))
-        log_accept = path.log_f(proposal, levels) - path.log_f(state, levels)
-        accept = np.log(rng.random(len(levels))) < log_accept
-        return path.at(np.where(accept[:, np.newaxis], proposal.position, old)), memory
-
-
-def test_the_check_finds_wrong_moves():
-    path = PATHS["correlated"]
-    with pytest.raises(AssertionError, match="does not leave level|reversal is wrong"):
-        check_transition(path, StepByPosition(1.0), variables=path.position, n=20_000)
-
-
 @pytest.mark.parametrize("metric", [None, "diag", "dense"])
 @pytest.mark.parametrize("name", ["wall"])
 def test_step_sizes_give_the_acceptance_that_was_asked_for(name, metric):

@@ -17,14 +17,6 @@ TEMPERATURES = np.array([1.0, 1.5, 4.0])
 LOG_PARTITION = np.array([0.0, 0.7, 2.1])
 
 
-def test_schedules_start_at_the_initial_temperature_and_would_reach_one_after_their_last_sweep():
-    np.testing.assert_allclose(temperature_schedule("linear", 5, 4), [5, 4, 3, 2])
-    np.testing.assert_allclose(temperature_schedule("geometric", 16, 4), [16, 8, 4, 2])
-    np.testing.assert_allclose(temperature_schedule("constant", 3, 2), [3, 3])
-    np.testing.assert_allclose(temperature_schedule([7, 2.5]), [7, 2.5])
-    assert temperature_schedule("linear", 5, 0).shape == (0,)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -165,6 +165,7 @@ def compare(
     level: float = 0.95,
     *,
     ratio: str = "auto",
+    per: str | None = None,
 ) -> Any:
     """Compare fitted models by their mean log-likelihood of the same rows (nats).
 
@@ -197,6 +198,8 @@ def compare(
         `MeanCovarianceRBM`, of any sizes. It is used if both models are trusted, at least one log Z
         is not exact, and the standard deviation over the rows of X of log f_a(x) - log f_b(x) is at
         most 2.5 nats.
+    per : {"document", "word"} or None, default=None
+        For topic models only, as in `LatentDirichletAllocation.score_interval`. None is "document".
 
     Returns
     -------
@@ -214,7 +217,8 @@ def compare(
     Raises
     ------
     TypeError
-        If a model has no log-likelihood with an error, or `X` is missing.
+        If a model has no log-likelihood with an error, `X` is missing, or `per` is given for models
+        of other rows than documents.
     ValueError
         If a dict holds fewer than 2 models; if pipelines arrive at different rows, whose densities
         can't be compared; or if one model has densities and another probabilities, or
@@ -240,18 +244,22 @@ def compare(
             "compare needs two models and rows, compare(model_a, model_b, X), or models by name,"
             " compare({'a': model_a, 'b': model_b}, X=X)"
         )
+    if per is not None:
+        check_option(per, ("document", "word"), "per")
     if model_b is None:
-        return _compare_all(model_a, X, level, ratio)
-    a, b = score_all({"model_a": model_a, "model_b": model_b}, X, level)
+        return _compare_all(model_a, X, level, ratio, per)
+    a, b = score_all({"model_a": model_a, "model_b": model_b}, X, level, per)
     return paired(a, b, level, ratio)
 
 
-def _compare_all(models: Mapping[str, Any], X, level: float, ratio: str) -> ModelComparison:
+def _compare_all(
+    models: Mapping[str, Any], X, level: float, ratio: str, per: str | None
+) -> ModelComparison:
     """Every model's mean, and its difference from the best."""
     named = {str(name): model for name, model in models.items()}
     if len(named) < max(len(models), 2):
         raise ValueError(f"compare needs at least 2 models of different names, got {list(models)}")
-    entrants = {entrant.name: entrant for entrant in score_all(named, X, level)}
+    entrants = {entrant.name: entrant for entrant in score_all(named, X, level, per)}
     scores = {name: interval_of(entrant.scored, level) for name, entrant in entrants.items()}
     best, *others = best_first(scores)
     return ModelComparison(
@@ -313,14 +321,23 @@ class Entrant(NamedTuple):
     scored: Scored
 
 
-def score_all(models: Mapping[str, Any], X, level: float) -> list[Entrant]:
+def score_all(models: Mapping[str, Any], X, level: float, per: str | None = None) -> list[Entrant]:
     """Score the rows by every model; all pipelines must arrive at the same rows."""
     entrants = [(name, *_last_step(name, model, X)) for name, model in models.items()]
     check_same_kind({name: model for name, model, _ in entrants})
+    for name, model, _ in entrants:
+        if per is not None and getattr(model, "_unit", "row") != "document":
+            raise TypeError(
+                f"per must be None, as {name} is a {type(model).__name__}: only topic models score"
+                " documents and words"
+            )
     first, _, rows = entrants[0]
     for name, _, others in entrants[1:]:
         check_same_rows(first, name, rows is others or rows_digest(rows) == rows_digest(others))
-    return [Entrant(name, model, model._scored(rows, level)) for name, model, rows in entrants]
+    score = "_words_scored" if per == "word" else "_scored"
+    return [
+        Entrant(name, model, getattr(model, score)(rows, level)) for name, model, rows in entrants
+    ]
 
 
 def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:

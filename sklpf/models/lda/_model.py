@@ -20,6 +20,7 @@ from sklpf._utils.numbers import Array, as_float64, check_option
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, Interval, StrOptions, at_least
+from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on
 from sklpf.models._validation import SparseInput, check_fitted, check_parameter, validate_rows
 from sklpf.models.lda._counts import (
@@ -520,8 +521,7 @@ class LatentDirichletAllocation(
         check_option(per, ("document", "word"), "per")
         if per == "document":
             return super().score_interval(X, level)
-        n_tokens = self._n_tokens(X)
-        return interval_of(_per_word(self._scored(X, level), n_tokens), level)
+        return interval_of(self._words_scored(X, level), level)
 
     def perplexity(self, X, sub_sampling=False) -> float:
         """exp of minus the log-likelihood per token: exp(-sum of `score_samples` / number of
@@ -545,7 +545,7 @@ class LatentDirichletAllocation(
             If X has no tokens.
         """
         n_tokens = self._n_tokens(X).sum()
-        return float(np.exp(-self._scored(X)[0].sum() / n_tokens))
+        return float(np.exp(-super()._scored(X)[0].sum() / n_tokens))
 
     def completion_score(self, X) -> float:
         """Mean log predictive probability, in nats a token, of half of each document's tokens given
@@ -704,6 +704,21 @@ class LatentDirichletAllocation(
         """Dirichlet parameters of the documents' topic shares, (n, n_components)."""
         with posterior_of(self) as posterior:
             return np.concatenate([documents.gamma for documents in posterior.settle(X)])
+
+    def _scored(self, X, level: float | None = None, tolerates: bool = True) -> Scored:
+        if tolerates:  # it is for a mean over documents
+            check_fitted(self)
+            empty = lengths(self._validate(X)) == 0
+            if empty.any():
+                warn(
+                    f"{np.sum(empty)} of {len(empty)} documents of X have no words, and so the"
+                    " log-likelihood 0, which raises the mean: leave them out",
+                )
+        return super()._scored(X, level, tolerates)
+
+    def _words_scored(self, X, level: float) -> Scored:
+        """What documents score per word; those without words have no say."""
+        return _per_word(super()._scored(X, level), self._n_tokens(X))
 
     def _n_tokens(self, X) -> Array:
         """Tokens of every document, (n,); ValueError if there is none at all."""

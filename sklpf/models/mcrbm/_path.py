@@ -8,7 +8,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
-from sklpf.models._enumerable_path import BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES
+from sklpf.models._enumerable_path import BOUND_COST, BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES
 from sklpf.models.mcrbm._units import OFFSET, Units, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths import Gaussian, GeometricPath, Mixture
@@ -111,6 +111,7 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
     ('MeanCovariancePath', 2)
     """
 
+    bound_cost = BOUND_COST
     _kernels = "sklpf.models.mcrbm._path_kernels"
     base: Any
     base_is_ours = True

@@ -270,6 +270,12 @@ class RBMPath(UnitsPath):
         """Length of a state's summary: the probabilities of the hidden units."""
         return len(self.components)
 
+    @property
+    def regions_cost(self) -> int:  # type: ignore[override]  # derived from the model's size
+        """Sweeps of all chains that `regions` makes."""
+        n = N_CENTRES + min(len(self.components), N_CENTRES) + len(self.starts)
+        return n * (CENTRE_SWEEPS + _HIDDEN_OF_A_REGION - 1)
+
     def regions(self, stream: Stream) -> Regions:
         """Return balls around the modes of p(v | h), for h from chains at the target that start at
         random, with one hidden unit on alone, and at `starts`.

@@ -438,21 +438,24 @@ class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
         values, possible = self._log_f(X)
         if level is not None:
             check_interval(len(values), level)
+        without = (
+            f"{np.sum(~possible)} of {len(values)} rows of X have no likelihood: {self._impossible}"
+        )
+        if not possible.any():  # whatever log Z is, which takes time
+            report(self, without)
+            return Scored(np.full(len(values), np.nan), below=0.0, above=0.0, reasons=(without,))
         result = self._partition().result_
         reason = distrust(result)
         reasons = []
         if reason is not None:
             reasons.append(f"log Z is not to be trusted: {reason}")
-        elif self._discrete and possible.any():
+        elif self._discrete:
             alarm = impossible(values[possible] - result.log_partition, result.std_error)
             if alarm is not None:
                 reason = str(alarm)
                 reasons.append(f"log Z is not to be trusted: {reason}")
         if not possible.all():
-            reasons.append(
-                f"{np.sum(~possible)} of {len(values)} rows of X have no likelihood:"
-                f" {self._impossible}"
-            )
+            reasons.append(without)
         for sentence in reasons:
             report(self, sentence)
         values = np.where(possible, values, np.nan)

@@ -97,16 +97,18 @@ class Checks:
         bound = run.plain_bound
         if bound is None:
             bound = plain_bound(self._path, self._seed)
+        cost = 0 if bound is None else self._path.bound_cost
         regions = run.regions
         if regions is None and run.draws is not None and has(self._path, LocalMasses):
             regions = self._path.regions(Stream(stream_key(self._seed, REGIONS)))
+            cost += self._path.regions_cost
         return replace(
             run,
             is_checked=True,
             earlier_alarms=(*self._tails, *run.earlier_alarms),
             plain_bound=bound,
             regions=regions,
-            check_evaluations=self._evaluations.n,
+            check_evaluations=self._evaluations.n + cost,
             failed_evaluations=self._evaluations.n_failed,
         )
 

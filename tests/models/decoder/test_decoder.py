@@ -7,7 +7,7 @@ from decoders import Layers, Linear
 from scipy.special import expit, logsumexp
 from scipy.stats import norm
 
-from sklpf import BDMC, HAIS
+from sklpf import BDMC, HAIS, RTS, SMC, ParallelTempering
 from sklpf.interop import from_decoder
 from sklpf.testing import check_path
 from sklpf.transitions import HMC, RandomWalk
@@ -195,24 +195,28 @@ def numbers(rows, estimator=SHORT, **parameters):
     model = NETWORK.model(partition_estimator=estimator, **parameters)
     with may_not_converge():
         estimates = model.score_samples(rows)
-    return np.array([estimates, model.partition_estimator_.result_.std_error])
+    result = model.partition_estimator_.result_
+    return np.array([*estimates, *result.std_error, result.n_sweeps])
 
 
 @pytest.mark.parametrize(
     "estimator",
     [
         SHORT,
+        SMC(20, 20, n_populations=3, random_state=3),
         pytest.param(
             HAIS(20, 60, transition=HMC(metric="dense"), random_state=3), marks=pytest.mark.large
         ),
         pytest.param(
             HAIS(20, 60, transition=RandomWalk(), random_state=3), marks=pytest.mark.large
         ),
+        pytest.param(ParallelTempering(n_sweeps=128, random_state=3), marks=pytest.mark.large),
+        pytest.param(RTS(n_sweeps=200, random_state=3), marks=pytest.mark.large),
     ],
-    ids=["levels of their own", "dense", "random walk"],
+    ids=["levels of their own", "populations", "dense", "random walk", "tempering", "levels"],
 )
 def test_a_row_alone_has_the_numbers_that_it_has_beside_others(estimator):
-    class Alone(HAIS):
+    class Alone(type(estimator)):
         def _estimate_rows(self, path, rows, seeds):
             return (self._estimate(path.row(row), seed) for row, seed in zip(rows, seeds))
 

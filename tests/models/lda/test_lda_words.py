@@ -17,6 +17,7 @@ from sklpf import (
     score_interval,
 )
 
+EXACT = {"partition_estimator": Exact()}
 TOPICS = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])
 DOCUMENTS = np.array([[3, 0, 0], [1, 1, 1], [0, 2, 5], [0, 0, 0], [4, 1, 1]])
 
@@ -78,7 +79,7 @@ def test_what_has_no_likelihood_has_no_perplexity():
 
 
 def test_only_scores_per_word_have_a_perplexity():
-    documents = model().score_interval(DOCUMENTS)
+    documents = model().score_interval(DOCUMENTS[:3])
     for name in ("perplexity", "perplexity_interval"):
         with pytest.raises(AttributeError, match='score per word: .*per="word"'):
             getattr(documents, name)
@@ -95,6 +96,33 @@ def test_a_pipeline_is_scored_per_word():
         TypeError, match=r"BernoulliRBM.score_interval\(\) got an unexpected keyword argument 'per'"
     ):
         score_interval(rbm, np.eye(2), per="word")
+
+
+def test_two_models_are_compared_per_word():
+    """The difference of two ratios has the error of the ratio of the difference."""
+    exact, other = (
+        LatentDirichletAllocation.from_topics(topics, doc_topic_prior=0.5, **EXACT)
+        for topics in (TOPICS, TOPICS[::-1, ::-1])
+    )
+    found = compare(exact, other, DOCUMENTS, per="word")
+    assert found.unit == "word"
+    gains = exact.score_samples(DOCUMENTS) - other.score_samples(DOCUMENTS)
+    lengths = DOCUMENTS.sum(axis=1)
+    assert found.mean == pytest.approx(gains.sum() / lengths.sum(), rel=1e-12)
+    error = np.std(gains - found.mean * lengths, ddof=1) / np.sqrt(len(gains)) / lengths.mean()
+    half = student_t.ppf(0.975, len(gains) - 1) * error
+    np.testing.assert_allclose(found.sampling, (found.mean - half, found.mean + half), rtol=1e-12)
+    table = compare({"a": exact, "b": other}, X=DOCUMENTS, per="word")
+    assert table.summary().startswith("log-likelihood per word")
+    assert table.scores["a"] == exact.score_interval(DOCUMENTS, per="word")
+    rbm = BernoulliRBM.from_parameters(np.zeros((1, 3)), np.zeros(3), np.zeros(1))
+    with pytest.raises(TypeError, match="per must be None, as model_a is a BernoulliRBM"):
+        compare(rbm, rbm, DOCUMENTS > 0, per="word")
+
+
+def test_empty_documents_in_a_mean_are_said():
+    with pytest.warns(UserWarning, match="1 of 5 documents of X have no words"):
+        assert model(**EXACT).score(DOCUMENTS) > model(**EXACT).score(DOCUMENTS[[0, 1, 2, 4]])
 
 
 # ---- what a row is called

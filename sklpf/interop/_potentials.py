@@ -1,0 +1,221 @@
+"""Draws of several states with their reduced potentials, as pymbar and alchemlyb hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklpf._utils.numbers import as_float64
+from sklpf.partition import PotentialRun
+
+
+def from_pymbar(
+    u_kn: Any,
+    N_k: ArrayLike | None = None,
+    *,
+    groups: ArrayLike | None = None,
+    dudl: ArrayLike | None = None,
+    lambdas: ArrayLike | None = None,
+) -> PotentialRun:
+    """Return draws of K states in pymbar's convention as a run, which `MBAR`, `BAR`,
+    `SteppingStone`, `LevelProcess` and `ThermodynamicIntegration` read.
+
+    Their log Z is that of the last state less that of the first, the negative of pymbar's reduced
+    free energy difference; ``result_.log_partition_curve`` has all states.
+
+    Parameters
+    ----------
+    u_kn : array-like of shape (K, N), or pymbar.MBAR
+        Reduced potentials u_k(x_n) = -log f_k(x_n) in nats, +inf where the density is 0: first
+        those of the draws at state 0, then those at state 1, and so on, of each state in the order
+        of their time and after equilibration. They need not be decorrelated.
+    N_k : array-like of shape (K,)
+        Draws at each state; 0 is allowed. Not given with a pymbar.MBAR, which has them.
+    groups : array-like of shape (N,) or None, default=None
+        Which independent group, such as a repetition of all simulations, each draw belongs to; each
+        group must have draws at every state that has any. None cuts each state's draws into blocks
+        by their statistical inefficiency.
+    dudl : array-like of shape (N,) or None, default=None
+        d u / d lambda of each draw at its own state, for `ThermodynamicIntegration`.
+    lambdas : array-like of shape (K,) or None, default=None
+        Coordinate of the states, over which `ThermodynamicIntegration` integrates; None: 0 to
+        K - 1.
+
+    Returns
+    -------
+    PotentialRun
+        With a copy of the potentials.
+
+    Raises
+    ------
+    TypeError
+        If an array does not hold numbers.
+    ValueError
+        If shapes or numbers don't fit together, a potential is NaN or -inf, or a draw has density 0
+        at its own state.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.interop import from_pymbar
+    >>> from sklpf.partition import MBAR
+    >>> scales, N_k = np.array([1.0, 1.5, 2.0]), [500, 500, 500]
+    >>> x = np.random.default_rng(0).normal(scale=np.repeat(scales, N_k))
+    >>> u_kn = 0.5 * (x / scales[:, np.newaxis]) ** 2
+    >>> mbar = MBAR().fit(from_pymbar(u_kn, N_k))
+    >>> bool(abs(mbar.log_partition_ - np.log(2.0)) < 0.1)
+    True
+    """
+    if hasattr(u_kn, "u_kn") and hasattr(u_kn, "N_k"):
+        u_kn, N_k = u_kn.u_kn, u_kn.N_k
+    if N_k is None:
+        raise TypeError("from_pymbar needs N_k, the number of draws at each state")
+    potentials = as_float64(u_kn, "u_kn")
+    if potentials.ndim != 2 or len(potentials) < 2:
+        raise ValueError(
+            f"u_kn must have shape (K, N) with at least 2 states, got {potentials.shape}; of shape"
+            " (K, K, N) pymbar.utils.kln_to_kn makes it"
+        )
+    n_levels, n = potentials.shape
+    counts = as_float64(N_k, "N_k")
+    if counts.shape != (n_levels,) or not np.all((counts >= 0) & (counts == np.floor(counts))):
+        raise ValueError(
+            f"N_k must be {n_levels} numbers of draws, one for each row of u_kn, got {N_k!r:.80}"
+        )
+    if counts.sum() != n or n == 0:
+        raise ValueError(
+            f"N_k must sum to the {n} columns of u_kn, got {counts.sum():.0f}: leave out columns"
+            " that are no draws"
+        )
+    vectors = np.negative(potentials.T)
+    if not vectors.max() < np.inf:  # NaN is not
+        raise ValueError("u_kn must not hold NaN or -inf: leave out draws that failed")
+    levels = np.repeat(np.arange(n_levels), counts.astype(np.int64))
+    impossible = np.flatnonzero(vectors[np.arange(n), levels] == -np.inf)
+    if len(impossible):
+        raise ValueError(
+            f"u_kn is +inf for draw {impossible[0]} at state {levels[impossible[0]]}, at which it"
+            " was drawn: order the columns by state, as N_k has them"
+        )
+    slopes = np.empty((n, 0))
+    if dudl is not None:
+        slopes = -_one_for_each(dudl, n, "dudl")[:, np.newaxis]
+    ladder = np.arange(n_levels, dtype=float)
+    if lambdas is not None:
+        ladder = _one_for_each(lambdas, n_levels, "lambdas")
+    return PotentialRun(
+        method="MBAR",
+        ladder=ladder,
+        vectors=vectors,
+        levels=levels,
+        given_groups=None if groups is None else _groups(groups, levels),
+        slopes=slopes,
+    )
+
+
+def from_alchemlyb(u_nk: Any, dHdl: Any = None) -> PotentialRun:
+    """Return alchemlyb's reduced potentials as a run, as `from_pymbar` does.
+
+    Parameters
+    ----------
+    u_nk : pandas.DataFrame or list of pandas.DataFrame
+        As alchemlyb's parsers and ``alchemlyb.concat`` give it: a column for every state, an index
+        of the time and of the state's coordinates, in units of kT. Of a list each frame is an
+        independent repetition, a group of the error.
+    dHdl : pandas.DataFrame or list of pandas.DataFrame or None, default=None
+        The gradients of the same draws, in one column, for `ThermodynamicIntegration`.
+
+    Returns
+    -------
+    PotentialRun
+
+    Raises
+    ------
+    TypeError
+        If something is no DataFrame.
+    ValueError
+        If frames have other states or units, or rows of a state that has no column.
+
+    Examples
+    --------
+    >>> from alchemlyb.parsing.gmx import extract_u_nk  # doctest: +SKIP
+    >>> frames = [extract_u_nk(file, T=300) for file in files]  # doctest: +SKIP
+    >>> run = from_alchemlyb(alchemlyb.concat(frames))  # doctest: +SKIP
+    """
+    frames = _frames(u_nk, "u_nk")
+    states = list(frames[0].columns)
+    if any(list(frame.columns) != states for frame in frames):
+        raise ValueError("u_nk must have the same columns in all frames: the states in one order")
+    places = {state: k for k, state in enumerate(states)}
+    levels = []
+    for frame in frames:
+        rows = [key[1] if len(key) == 2 else tuple(key[1:]) for key in frame.index]
+        unknown = next((row for row in rows if row not in places), None)
+        if unknown is not None:
+            raise ValueError(f"u_nk has draws at the state {unknown!r}, and no column of this name")
+        levels.append(np.array([places[row] for row in rows], dtype=np.int64))
+    level = np.concatenate(levels)
+    group = np.repeat(np.arange(len(frames)), [len(frame) for frame in frames])
+    order = np.argsort(level, kind="stable")
+    dudl = lambdas = None
+    if dHdl is not None:
+        gradients = [frame.to_numpy(dtype=float) for frame in _frames(dHdl, "dHdl")]
+        if any(each.shape[1] != 1 for each in gradients) or any(map(np.iterable, states)):
+            raise ValueError("dHdl must have one column, for a single lambda")
+        flat = np.concatenate(gradients)[:, 0]
+        dudl = _one_for_each(flat, len(level), "dHdl")[order]
+        lambdas = np.array(states, dtype=float)
+    return from_pymbar(
+        np.concatenate([frame.to_numpy(dtype=float) for frame in frames])[order].T,
+        np.bincount(level, minlength=len(states)),
+        groups=group[order] if len(frames) > 1 else None,
+        dudl=dudl,
+        lambdas=lambdas,
+    )
+
+
+def _frames(given: Any, name: str) -> Sequence[Any]:
+    """The frames of a list, or of one; of energies in units of kT."""
+    frames = given if isinstance(given, (list, tuple)) else [given]
+    if not frames or not all(hasattr(frame, "columns") for frame in frames):
+        raise TypeError(f"{name} must be a DataFrame of alchemlyb or a list of these")
+    for frame in frames:
+        unit = frame.attrs.get("energy_unit", "kT")
+        if unit != "kT":
+            raise ValueError(
+                f"{name} must be in units of kT, got {unit}: take"
+                " alchemlyb.postprocessors.units.to_kT"
+            )
+    return frames
+
+
+def _one_for_each(values: ArrayLike, n: int, name: str) -> NDArray[np.float64]:
+    values = as_float64(values, name)
+    if values.shape != (n,) or not np.isfinite(values).all():
+        raise ValueError(f"{name} must be {n} finite numbers, got shape {values.shape}")
+    return values
+
+
+def _groups(groups: ArrayLike, levels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Groups as 0 to G - 1."""
+    given = np.asarray(groups)
+    if given.shape != levels.shape:
+        raise ValueError(
+            f"groups must name the group of each of {len(levels)} draws, got shape {given.shape}"
+        )
+    names, index = np.unique(given, return_inverse=True)
+    if len(names) < 2:
+        raise ValueError("groups must be at least 2, which are independent")
+    states, place = np.unique(levels, return_inverse=True)
+    seen = np.bincount(index * len(states) + place, minlength=len(names) * len(states))
+    missing = np.argwhere(seen.reshape(len(names), len(states)) == 0)
+    if len(missing):
+        group, state = missing[0]
+        raise ValueError(
+            f"groups must each have draws of every state that was sampled, and group {names[group]}"
+            f" has none of state {states[state]}: number the repetitions of each state alike"
+        )
+    return index.astype(np.int64)

@@ -1,0 +1,414 @@
+"""PotentialRun: draws of several states that another program has made, by their reduced
+potentials.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from sklpf._utils.alarm import Alarm
+from sklpf.partition._diagnostics import CURVE, LEVEL, PAIR, Diagnostic
+from sklpf.partition._level_run import Curve, LevelRun
+from sklpf.partition._result import PartitionResult
+from sklpf.programs import LevelRound
+from sklpf.programs._sums import Samples
+from sklpf.reweighting import bar, mbar, neighbour_overlap
+from sklpf.reweighting._mbar import MixtureSums, mixture_sums, mixture_weights
+from sklpf.uncertainty import difference, effective_draws, jackknife, pareto_shape
+
+_FEWEST_EFFECTIVE = 40.0  # draws of a state, from which blocks can be made
+_DRAWS_PER_BLOCK = 10.0  # effective ones of a state
+_MOST_BLOCKS = 30
+_FEWEST_BLOCKS = 10
+_FEWEST_SHARED = 5.0  # effective draws of two sets of states
+_HEAVY = 0.7  # Pareto shape
+_MOST_OF_ONE = 0.25  # of the variance that a single draw may be
+_FEWEST_WEIGHTS = 25.0  # effective ones of a state without draws
+_MORE_DRAWS = "draw more, or at states in between"
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class PotentialRun(LevelRun):
+    """Draws of K states, by the log densities of all states at each: what `MBAR`, `BAR` and others
+    read. `sklpf.interop.from_pymbar` makes it of reduced potentials.
+
+    Each state's draws are cut into G contiguous blocks, and block g of all states is one group of
+    the jackknife: so many that they hold 10 effective draws of a state, from 10 to 30.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (N, K)
+        log f_k(x) = -u_k(x) of every draw at every state, in nats.
+    levels : ndarray of shape (N,)
+        The state of each draw, in ascending order; those of a state in the order of their time.
+    given_groups : ndarray of shape (N,) or None
+        Independent group of each draw, 0 to G - 1, where the user knows it. Each has draws of all
+        states that have any.
+    slopes : ndarray of shape (N, 1) or (N, 0)
+        d log f / d lambda at the state of each draw, for `ThermodynamicIntegration`.
+    """
+
+    better_start = _MORE_DRAWS
+    more_states = "draw at these states, or take MBAR, which needs draws of some alone"
+    more_levels = "draw at states in between"
+
+    described = CURVE | {
+        "effective_draws": Diagnostic("effective number of draws, worst state", "high", LEVEL),
+        "effective_weights": Diagnostic(
+            "effective number of draws that a state is seen by, worst state", "high", LEVEL
+        ),
+        "shared_draws": Diagnostic(
+            "effective draws that the two sets of states share which are farthest apart", "high"
+        ),
+        "overlap": Diagnostic("overlap of these two sets (1: full)", "high"),
+        "largest_share": Diagnostic("share of one draw in the variance", "low"),
+        "overlap_matrix": Diagnostic(dimensions=("level", "other_level")),
+        "neighbour_overlap": Diagnostic(dimensions=PAIR),
+        "n_groups": Diagnostic("blocks or groups behind the error"),
+    }
+
+    vectors: NDArray[np.float64]
+    levels: NDArray[np.int64]
+    given_groups: NDArray[np.int64] | None = None
+    slopes: NDArray[np.float64]
+
+    # -- what reweighting reads
+    @property
+    def counts(self) -> NDArray[np.float64]:
+        """Draws of every state, shape (K,)."""
+        return np.bincount(self.levels, minlength=self.vectors.shape[1]).astype(float)
+
+    @property
+    def samples(self) -> Samples:
+        """The draws."""
+        return Samples(self.vectors, self.slopes, self.levels, self._groups)
+
+    @property
+    def n_groups(self) -> int:
+        """Groups of the jackknife."""
+        return int(self._groups.max()) + 1
+
+    def curve(self) -> Curve:
+        """Return log Z_k - log Z_0 by MBAR.
+
+        Returns
+        -------
+        callable
+            A function of the indices of the groups to use, which returns the curve, shape (K,), in
+            nats: one step of Newton's method from the estimate by all draws.
+        """
+        influence = self._influence
+        sums, n = self._group_sums
+        counts = self.counts
+        sampled = counts > 0
+
+        def curve(keep):
+            with np.errstate(divide="ignore", invalid="ignore"):  # of states that have none left
+                weight = counts[sampled] / n[keep].sum(axis=0)[sampled]
+                shares = weight @ sums[keep].sum(axis=0)[sampled]
+                zeta = self._zeta + influence @ np.where(sampled, shares - counts, np.log(shares))
+            return zeta - zeta[0]
+
+        return curve
+
+    @cached_property
+    def last(self) -> LevelRound:
+        """The sums over neighbouring states and of slopes that `BAR` and others read."""
+        groups, n_groups, n_levels = self._groups, self.n_groups, self.vectors.shape[1]
+        n = self._group_sums[1]
+        ratios = np.where(np.isfinite(self._ratios), self._ratios, np.diff(self._zeta))
+        log_pseudo_prior = np.log(np.maximum(self.counts, 1)) - np.r_[0.0, np.cumsum(ratios)]
+        shift = -np.diff(log_pseudo_prior)
+        pairs = np.zeros((2, n_groups, n_levels - 1, 4))
+        starts = np.r_[0, np.cumsum(self.counts)].astype(int)
+        for k in range(n_levels - 1):
+            up, down = (slice(starts[j], starts[j + 1]) for j in (k, k + 1))
+            gains = self.vectors[up, k + 1] - self.vectors[up, k] - shift[k]
+            losses = self.vectors[down, k] - self.vectors[down, k + 1] + shift[k]
+            with np.errstate(over="ignore"):
+                terms = (expit(gains), expit(losses), np.exp(gains), np.exp(losses))
+            for j, (rows, values) in enumerate(zip((up, down, up, down), terms)):
+                pairs[0, :, k, j] = np.bincount(groups[rows], values, minlength=n_groups)
+        levels = np.zeros((2, n_groups, n_levels, 4))
+        levels[0, ..., 0] = n
+        if self.slopes.shape[1]:
+            cell = groups * n_levels + self.levels
+            for power in (1, 2):
+                sums = np.bincount(cell, self.slopes[:, 0] ** power, n_groups * n_levels)
+                levels[0, ..., power] = sums.reshape(n_groups, n_levels)
+        return LevelRound(
+            log_pseudo_prior=log_pseudo_prior,
+            pair_sums=pairs,
+            level_sums=levels,
+            summaries=np.zeros((n_groups, 2, 0)),
+            log_q=None,
+            vector_levels=self.levels[np.newaxis],
+            slopes=self.slopes[np.newaxis],
+        )
+
+    def pair_alarms(self) -> list[Alarm]:
+        """Return an alarm if neighbouring states share too few draws."""
+        overlap = neighbour_overlap(*self.last.pairs())
+        n = self._effective_draws
+        with np.errstate(divide="ignore"):
+            shared = overlap / (1 / n[:-1] + 1 / n[1:])
+        worst = int(np.argmin(shared))
+        return _shared_alarms(f"states {worst} and {worst + 1}", shared[worst])
+
+    # -- the estimate
+    def _read(self) -> PartitionResult:
+        curve = self.curve()
+        values, errors = jackknife(curve, self.n_groups)
+        cut = self._cut
+        products = self._sums.products
+        n = np.where(self.counts > 0, self.counts, 1.0)
+        efficiency = self._effective_draws.sum() / len(self.levels)
+        weights = n**2 / np.diag(products) * efficiency
+        diagnostics = {
+            "curve_std_error": errors,
+            "effective_draws": np.where(self.counts > 0, self._effective_draws, np.nan),
+            "effective_weights": weights,
+            "shared_draws": cut.shared,
+            "overlap": cut.overlap,
+            "largest_share": self._draw_numbers.largest_share,
+            "overlap_matrix": products / np.sqrt(np.outer(n, n)),
+            "neighbour_overlap": neighbour_overlap(*self.last.pairs()) / 2,
+            "n_groups": self.n_groups,
+        }
+        return self.conclude(
+            float(values[-1]),
+            float(errors[-1]),
+            self.n_groups - 1,
+            alarms=[
+                *self._effective_alarms(),
+                *_shared_alarms(cut.name, cut.shared),
+                *self._weight_alarms(weights),
+                *self._dominance_alarms(),
+                *self._halves_alarms(curve),
+            ],
+            diagnostics=diagnostics,
+            levels=values,
+        )
+
+    @cached_property
+    def _ratios(self) -> NDArray[np.float64]:
+        """log Z_(k+1) / Z_k by BAR (K - 1,); NaN where the draws don't determine it."""
+        starts = np.r_[0, np.cumsum(self.counts)].astype(int)
+        ratios = np.full(len(starts) - 2, np.nan)
+        for k in range(len(ratios)):
+            up, down = (slice(starts[j], starts[j + 1]) for j in (k, k + 1))
+            gains = self.vectors[up, k + 1] - self.vectors[up, k]
+            losses = self.vectors[down, k] - self.vectors[down, k + 1]
+            if gains.max(initial=-np.inf) > -np.inf and losses.max(initial=-np.inf) > -np.inf:
+                ratios[k] = bar(gains, losses)
+        return ratios
+
+    @cached_property
+    def _zeta(self) -> NDArray[np.float64]:
+        """log Z_k by MBAR."""
+        known = np.isfinite(self._ratios).all()
+        return mbar(
+            self.vectors, self.counts, np.r_[0.0, np.cumsum(self._ratios)] if known else None
+        )
+
+    @cached_property
+    def _sums(self) -> MixtureSums:
+        return mixture_sums(self.vectors, self.counts, self._zeta)
+
+    @cached_property
+    def _influence(self) -> NDArray[np.float64]:
+        """Derivatives of log Z_k by the sums of weights at every state, (K, K)."""
+        sampled = np.flatnonzero(self.counts)
+        empty = np.flatnonzero(self.counts == 0)
+        products = self._sums.products
+        n = self.counts[sampled]
+        hessian = np.diag(n * (1 + 1e-12)) - products[np.ix_(sampled, sampled)]
+        influence = np.zeros_like(products)
+        # The first of them is kept: a constant of all log Z is free.
+        influence[np.ix_(sampled[1:], sampled[1:])] = np.linalg.inv(hessian[1:, 1:])
+        influence[empty] = products[np.ix_(empty, sampled)] @ influence[sampled]
+        influence[empty, empty] = 1.0
+        return influence
+
+    @cached_property
+    def _draw_numbers(self) -> _DrawNumbers:
+        """What each draw adds to the estimate, and how correlated draws are."""
+        direction = self._influence[-1] - self._influence[0]
+        sides = np.isin(np.arange(len(direction)), self._farthest).astype(float)
+        columns = np.column_stack([direction, sides])
+        projected = np.empty((len(self.levels), 2))
+        log_own = np.empty(len(self.levels))
+        log_mixture = np.empty(len(self.levels))
+        for rows, weights, mixture in mixture_weights(self.vectors, self.counts, self._zeta):
+            projected[rows] = weights @ columns
+            log_mixture[rows] = mixture[:, 0]
+        every = np.arange(len(self.levels))
+        log_own = self.vectors[every, self.levels] - log_mixture - self._zeta[self.levels]
+        effective = np.zeros(len(direction))
+        squares = np.empty(len(self.levels))
+        starts = np.r_[0, np.cumsum(self.counts)].astype(int)
+        for k in np.flatnonzero(self.counts):
+            rows = slice(starts[k], starts[k + 1])
+            series = np.column_stack([projected[rows, 0], log_own[rows]])[np.newaxis]
+            effective[k] = min(effective_draws(series, split=False).min(), len(series[0]))
+            squares[rows] = (projected[rows, 0] - projected[rows, 0].mean()) ** 2
+        total = squares.sum()
+        share = float(squares.max() / total) if total > 0 else 0.0
+        n = np.maximum(self.counts, 1)
+        by_state = np.bincount(self.levels, squares, len(n)) * n / np.maximum(effective, 1.0)
+        # The shares of states in the variance; blocks of 1 / G of a state's draws are so correlated
+        # that the error lacks a share of G / 2 / (effective draws), by its share in the variance.
+        shares = by_state / by_state.sum() if total > 0 else np.full(len(n), 1 / len(n))
+        fewest = 1 / np.sum(shares / np.maximum(effective, 1.0))
+        return _DrawNumbers(effective, projected[:, 1], log_mixture, share, float(fewest))
+
+    @property
+    def _effective_draws(self) -> NDArray[np.float64]:
+        return self._draw_numbers.effective
+
+    @cached_property
+    def _farthest(self) -> NDArray[np.int64]:
+        """The set of states that shares the fewest draws with the others: of the sets along the
+        second eigenvector of the overlap matrix.
+        """
+        sampled = np.flatnonzero(self.counts)
+        n = self.counts[sampled]
+        products = self._sums.products[np.ix_(sampled, sampled)]
+        vectors = np.linalg.eigh(products / np.sqrt(np.outer(n, n)))[1]
+        if len(sampled) < 2:
+            return sampled
+        order = np.argsort(vectors[:, -2] / np.sqrt(n))
+        between = products[np.ix_(order, order)]
+        shared = np.array([between[:cut, cut:].sum() for cut in range(1, len(order))])
+        cut = int(np.argmin(shared)) + 1
+        return np.sort(sampled[order[:cut]])
+
+    @cached_property
+    def _cut(self) -> _Cut:
+        inside = np.isin(np.arange(len(self.counts)), self._farthest)
+        chances = self._draw_numbers.of_farthest
+        both = np.bincount(self.levels, chances * (1 - chances), len(self.counts))
+        n = np.maximum(self.counts, 1)
+        shared = float(np.sum(both * self._effective_draws / n))
+        sizes = self.counts[inside].sum(), self.counts[~inside].sum()
+        if not min(sizes) > 0:  # one state alone has draws
+            return _Cut(self._farthest, np.inf, 1.0)
+        overlap = float(both.sum() * (1 / sizes[0] + 1 / sizes[1]))
+        return _Cut(self._farthest, shared, overlap)
+
+    @cached_property
+    def _groups(self) -> NDArray[np.int64]:
+        """Group of every draw, (N,)."""
+        if self.given_groups is not None:
+            return self.given_groups
+        typical = self._draw_numbers.typical
+        n_blocks = int(np.clip(typical / _DRAWS_PER_BLOCK, _FEWEST_BLOCKS, _MOST_BLOCKS))
+        blocks = [np.arange(n) * n_blocks // max(n, 1) for n in self.counts.astype(int)]
+        return np.concatenate(blocks)
+
+    @cached_property
+    def _group_sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Sums of the weights at all states over each group's draws of each state, (G, K, K), and
+        their numbers, (G, K).
+        """
+        n_levels = len(self.counts)
+        cell = self._groups * n_levels + self.levels
+        sums = np.zeros((self.n_groups * n_levels, n_levels))
+        for rows, weights, _ in mixture_weights(self.vectors, self.counts, self._zeta):
+            first = np.flatnonzero(np.diff(cell[rows], prepend=-1))  # of draws in one cell
+            np.add.at(sums, cell[rows][first], np.add.reduceat(weights, first, axis=0))
+        n = np.bincount(cell, minlength=len(sums)).astype(float)
+        return sums.reshape(-1, n_levels, n_levels), n.reshape(-1, n_levels)
+
+    # -- alarms
+    def _effective_alarms(self) -> list[Alarm]:
+        """An alarm if the draws are too few to tell how correlated they are."""
+        typical = self._draw_numbers.typical
+        if self.given_groups is not None or typical >= _FEWEST_EFFECTIVE:
+            return []
+        seen = (
+            f"only {typical:.0f} draws of a state are effective, by the mean of those that make the"
+            f" variance (at least {_FEWEST_EFFECTIVE:g} needed)"
+        )
+        return [Alarm("few-effective-draws", seen, "draw more, or give independent groups")]
+
+    def _weight_alarms(self, weights: NDArray[np.float64]) -> list[Alarm]:
+        """Alarms of states without draws, which are seen by the weighted draws of the others."""
+        alarms = []
+        for k in np.flatnonzero(self.counts == 0).tolist():
+            shape = pareto_shape(self.vectors[:, k] - self._draw_numbers.log_mixture)
+            if not weights[k] >= _FEWEST_WEIGHTS:
+                seen = (
+                    f"state {k} has no draws, and those of the others are worth {weights[k]:.1f} of"
+                    f" its own (at least {_FEWEST_WEIGHTS:g} needed)"
+                )
+                alarms.append(Alarm("few-effective-weights", seen, "draw at it"))
+            elif shape > _HEAVY:
+                seen = (
+                    f"state {k} has no draws, and the weights of the others have a tail of Pareto"
+                    f" shape {shape:.2f} (at most {_HEAVY:g})"
+                )
+                alarms.append(Alarm("heavy-terms", seen, "draw at it"))
+        return alarms
+
+    def _dominance_alarms(self) -> list[Alarm]:
+        share = self._draw_numbers.largest_share
+        if share <= _MOST_OF_ONE:
+            return []
+        seen = f"a single draw makes {share:.0%} of the variance (at most {_MOST_OF_ONE:.0%})"
+        return [Alarm("one-draw-dominates", seen, _MORE_DRAWS)]
+
+    def _halves_alarms(self, curve: Curve) -> list[Alarm]:
+        """An alarm if draws have not reached equilibrium at first."""
+        if self.given_groups is not None:
+            return []
+        middle = self.n_groups // 2
+
+        def drift(keep):
+            return curve(keep[keep < middle])[-1] - curve(keep[keep >= middle])[-1]
+
+        found = difference(drift, self.n_groups)
+        if not found.alarms(self.n_groups):
+            return []
+        seen = (
+            f"the first and the second half of the draws differ by {found.value:+.2g} nats"
+            f" (t = {found.t:.1f})"
+        )
+        return [Alarm("halves-disagree", seen, "leave out more of the first draws, or draw longer")]
+
+
+class _DrawNumbers(NamedTuple):
+    """What is known of the draws at the estimate."""
+
+    effective: NDArray[np.float64]  # (K,)
+    of_farthest: NDArray[np.float64]  # (N,), probability that a draw is of the farthest set
+    log_mixture: NDArray[np.float64]  # (N,)
+    largest_share: float  # of one draw in the variance
+    typical: float  # effective draws of the states whose draws make the variance
+
+
+class _Cut(NamedTuple):
+    """The set of states that is farthest from the others."""
+
+    states: NDArray[np.int64]
+    shared: float  # effective draws
+    overlap: float
+
+    @property
+    def name(self) -> str:
+        few = ", ".join(map(str, self.states[:5])) + (", …" if len(self.states) > 5 else "")
+        return f"states {few} and the others"
+
+
+def _shared_alarms(which: str, shared: float) -> list[Alarm]:
+    """An alarm if two sets of states share too few draws."""
+    if not shared < _FEWEST_SHARED:
+        return []
+    seen = f"{which} share only {shared:.1f} effective draws (at least {_FEWEST_SHARED:g} needed)"
+    return [Alarm("few-shared-draws", seen, _MORE_DRAWS)]

@@ -1,0 +1,310 @@
+"""Draws of several states by their reduced potentials: values, coverage, refusals and bad input.
+
+Where nothing else is said a comparison with a known log Z has the bound of 4.9 standard errors with
+29 degrees of freedom: 3e-5 by chance, of which there are 5 on fixed seeds.
+"""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from convergence import quietly
+from scipy.stats import binom
+
+from sklpf.interop import from_alchemlyb, from_pymbar
+from sklpf.partition import BAR, MBAR, LevelProcess, ThermodynamicIntegration, compare_estimates
+from sklpf.reweighting import bar, mbar
+
+T_BOUND = 4.9
+PLACES, STIFFNESS = (0, 1, 2, 3), (1, 2, 4, 8)
+EXACT = -0.5 * np.log(8)
+
+
+def harmonic(n_k, seed=0, places=PLACES, stiffness=STIFFNESS, rho=0.0):
+    """u_kn of harmonic oscillators; draws have the autocorrelation rho."""
+    rng = np.random.default_rng(seed)
+    stiffness = np.array(stiffness, dtype=float)[:, np.newaxis]
+    z = rng.normal(size=sum(n_k))
+    if rho:
+        for i in range(1, len(z)):
+            z[i] = rho * z[i - 1] + np.sqrt(1 - rho**2) * z[i]
+    x = np.repeat(places, n_k) + z / np.sqrt(np.repeat(stiffness[:, 0], n_k))
+    return 0.5 * stiffness * (x - np.array(places, dtype=float)[:, np.newaxis]) ** 2
+
+
+def exponential(n_k, seed):
+    """u_kn of exponential distributions with the rates 1 to K."""
+    rates = np.arange(1.0, len(n_k) + 1)
+    x = np.random.default_rng(seed).exponential(1 / np.repeat(rates, n_k))
+    return rates[:, np.newaxis] * x
+
+
+# ---- values
+def test_mbar_and_bar_are_those_of_the_arrays():
+    n_k = np.array([300, 500, 200, 400])
+    u_kn = harmonic(n_k)
+    run = from_pymbar(u_kn, n_k)
+    estimate = MBAR().fit(run)
+    np.testing.assert_allclose(estimate.result_.log_partition_curve, mbar(-u_kn.T, n_k), atol=1e-9)
+    starts = np.r_[0, np.cumsum(n_k)]
+    ratios = []
+    for k in range(3):
+        gains, losses = (
+            sign * (u_kn[k, starts[j] : starts[j + 1]] - u_kn[k + 1, starts[j] : starts[j + 1]])
+            for sign, j in ((1, k), (-1, k + 1))
+        )
+        ratios.append(bar(gains, losses))
+    assert BAR().fit(run).log_partition_ == pytest.approx(sum(ratios), abs=1e-9)
+
+
+def test_every_method_is_right():
+    n_k = [1000] * 4
+    near = from_pymbar(harmonic(n_k, places=(0, 0.5, 1, 1.5)), n_k)
+    comparison = compare_estimates(near)
+    assert [result.method for result in comparison.results] == [
+        "MBAR",
+        "BAR",
+        "SteppingStone",
+        "LevelProcess",
+    ]
+    for result in comparison.results:
+        if result.method == "SteppingStone":
+            continue  # one of its directions has weights without a variance
+        assert result.converged
+        assert result.degrees_of_freedom == 29
+        assert abs(result.log_partition - EXACT) < T_BOUND * result.std_error
+
+
+def test_thermodynamic_integration_of_slopes():
+    lambdas = np.linspace(1, 4, 8)
+    n_k = [500] * 8
+    x = np.random.default_rng(0).normal(scale=1 / np.sqrt(np.repeat(lambdas, n_k)))
+    u_kn = 0.5 * lambdas[:, np.newaxis] * x**2
+    run = from_pymbar(u_kn, n_k, dudl=0.5 * x**2, lambdas=lambdas)
+    result = ThermodynamicIntegration().fit(run).result_
+    assert abs(result.log_partition + 0.5 * np.log(4)) < T_BOUND * result.std_error
+    with pytest.raises(ValueError, match="derivatives"):
+        ThermodynamicIntegration().fit(from_pymbar(u_kn, n_k))
+    with pytest.raises(ValueError, match="rao_blackwell must be False"):
+        ThermodynamicIntegration(rao_blackwell=True).fit(run)
+
+
+def test_a_constant_of_each_draw_does_not_matter():
+    n_k = [200] * 4
+    u_kn = harmonic(n_k)
+    constants = np.random.default_rng(1).normal(scale=100, size=800)
+    one, other = (from_pymbar(u, n_k).read() for u in (u_kn, u_kn + constants))
+    assert other.log_partition == pytest.approx(one.log_partition, abs=1e-8)
+    assert other.std_error == pytest.approx(one.std_error, rel=1e-6)
+
+
+def test_states_without_draws_are_seen_by_the_others():
+    n_k = [1000, 0, 1000, 1000]
+    result = MBAR().fit(from_pymbar(harmonic(n_k), n_k)).result_
+    assert result.converged
+    curve, errors = result.log_partition_curve, result.diagnostics["curve_std_error"]
+    exact = -0.5 * np.log(STIFFNESS)
+    assert np.all(np.abs(curve - exact)[1:] < T_BOUND * errors[1:])
+    bar_result = quietly(BAR(), from_pymbar(harmonic(n_k), n_k)).result_
+    assert any("take MBAR" in reason for reason in bar_result.reasons)
+
+
+# ---- coverage
+@pytest.mark.parametrize(
+    ("name", "n_k", "rho"),
+    [("harmonic", [300] * 4, 0.0), ("harmonic", [1500] * 4, 0.8), ("exponential", [100] * 5, 0.0)],
+    ids=str,
+)
+def test_intervals_cover(name, n_k, rho):
+    """Of 200 sets at least as many as occur with a probability of 1e-4 if 94 % cover."""
+    covers = trusted = 0
+    for seed in range(200):
+        u_kn = exponential(n_k, seed) if name == "exponential" else harmonic(n_k, seed, rho=rho)
+        result = from_pymbar(u_kn, n_k).read()
+        low, high = result.interval()
+        exact = -np.log(5) if name == "exponential" else EXACT
+        trusted += result.converged
+        covers += result.converged and low <= exact <= high
+    assert trusted >= 195
+    assert covers >= binom.ppf(1e-4, trusted, 0.94)
+
+
+def test_groups_of_the_user_are_the_jackknifes():
+    """Repetitions that share an offset, which blocks in the order of time can't see."""
+    n_k = [400] * 4
+    shift = np.repeat(np.random.default_rng(5).normal(scale=0.3, size=8), 50)
+    groups = np.tile(np.repeat(np.arange(8), 50), 4)
+    places = np.array(PLACES, dtype=float)[:, np.newaxis]
+    x = np.random.default_rng(0).normal(size=1600) / np.sqrt(np.repeat(STIFFNESS, n_k))
+    x += np.repeat(PLACES, n_k) + np.tile(shift, 4)
+    u_kn = 0.5 * np.array(STIFFNESS)[:, np.newaxis] * (x - places) ** 2
+    named = from_pymbar(u_kn, n_k, groups=np.array(list("abcdefgh"))[groups])
+    assert named.n_groups == 8
+    assert named.read().degrees_of_freedom == 7
+    shuffled = from_pymbar(u_kn, n_k, groups=np.tile(np.arange(400) % 8, 4))
+    assert named.read().std_error > 2 * shuffled.read().std_error
+
+
+# ---- alarms
+def test_states_that_hardly_overlap_are_refused():
+    """Their error is 22 nats, and the asymptotic one says 0.018."""
+    for seed in range(20):
+        u_kn = harmonic([1000] * 3, seed, places=(0, 0.5, 2), stiffness=(10, 10, 1000))
+        result = from_pymbar(u_kn, [1000] * 3).read()
+        assert not result.converged
+        assert any("share only" in reason for reason in result.reasons)
+    apart = quietly(BAR(), from_pymbar(u_kn, [1000] * 3)).result_
+    assert any("states 1 and 2 share only" in reason for reason in apart.reasons)
+
+
+def test_the_sets_that_are_apart_are_named_whatever_the_order_of_states():
+    places = (0, 9, 0.5, 9.5)
+    u_kn = harmonic([500] * 4, places=places, stiffness=(1,) * 4)
+    reasons = " ".join(from_pymbar(u_kn, [500] * 4).read().reasons)
+    assert "states 0, 2 and the others" in reasons or "states 1, 3 and the others" in reasons
+
+
+def test_few_draws_and_drifts_are_refused():
+    few = from_pymbar(harmonic([15] * 4), [15] * 4).read()
+    assert any("draws of a state are effective" in reason for reason in few.reasons)
+    n_k = [1000] * 4
+    u_kn = harmonic(n_k)
+    drift = np.tile(np.linspace(0.5, 0, 1000), 4)  # all states at first near the next one
+    x = np.repeat(PLACES, n_k) + drift
+    x += np.random.default_rng(0).normal(size=4000) / np.sqrt(np.repeat(STIFFNESS, n_k))
+    u_kn = (
+        0.5
+        * np.array(STIFFNESS)[:, np.newaxis]
+        * (x - np.array(PLACES, dtype=float)[:, np.newaxis]) ** 2
+    )
+    drifting = from_pymbar(u_kn, n_k).read()
+    assert any("first and the second half" in reason for reason in drifting.reasons)
+
+
+def test_a_state_that_the_others_hardly_see_is_refused():
+    n_k = [500, 500, 0]
+    far = from_pymbar(harmonic(n_k, places=(0, 1, 6), stiffness=(1, 1, 1)), n_k).read()
+    assert any("state 2 has no draws" in reason for reason in far.reasons)
+    wide = from_pymbar(harmonic(n_k, places=(0, 0, 0), stiffness=(4, 4, 0.5)), n_k).read()
+    assert any("Pareto shape" in reason or "worth" in reason for reason in wide.reasons)
+
+
+def test_false_alarms_are_rare():
+    """0.1 % of runs by the halves; the other bounds are far. 5 of 300: 1e-4 at a rate of 0.3 %."""
+    alarms = sum(
+        not from_pymbar(exponential([200] * 3, seed), [200] * 3).read().converged
+        for seed in range(300)
+    )
+    assert alarms <= 5
+
+
+# ---- containers
+def test_a_run_is_read_by_other_programs_and_after_pickling():
+    n_k = [100] * 4
+    u_kn = harmonic(n_k)
+    run = from_pymbar(u_kn, n_k)
+
+    class PymbarMBAR:
+        """What is read of pymbar's."""
+
+    other = PymbarMBAR()
+    other.u_kn, other.N_k = u_kn, np.array(n_k)
+    value = run.read().log_partition
+    assert from_pymbar(other).read().log_partition == value
+    assert pickle.loads(pickle.dumps(run)).read().log_partition == value
+    assert run.to_xarray().sizes == {"chain": 1, "draw": 400, "level": 4}
+    assert LevelProcess().fit(run).run_ is run
+
+
+def frame(u_kn, n_k, names):
+    """alchemlyb's, with the draws of all states in turn."""
+    index = pd.MultiIndex.from_arrays(
+        [np.concatenate([np.arange(n) for n in n_k]), np.repeat(names, n_k)],
+        names=["time", "fep-lambda"],
+    )
+    return pd.DataFrame(u_kn.T, index=index, columns=names)
+
+
+def test_frames_of_alchemlyb():
+    n_k = [200] * 4
+    names = [0.0, 0.3, 0.7, 1.0]
+    repeats = [harmonic(n_k, seed) for seed in range(4)]
+    frames = [frame(u_kn, n_k, names).sort_index(level="time") for u_kn in repeats]
+    alone = from_alchemlyb(frames[0])
+    np.testing.assert_allclose(alone.vectors, -repeats[0].T)
+    assert alone.given_groups is None
+    together = from_alchemlyb(frames)
+    assert together.n_groups == 4
+    result = MBAR().fit(together).result_
+    assert result.degrees_of_freedom == 3
+    assert abs(result.log_partition - EXACT) < 22 * result.std_error  # 2e-4 by chance
+    gradients = pd.DataFrame({"fep": repeats[0][3]}, index=frame(repeats[0], n_k, names).index)
+    slopes = from_alchemlyb(frame(repeats[0], n_k, names), gradients)
+    np.testing.assert_array_equal(slopes.slopes[:, 0], -repeats[0][3])
+    np.testing.assert_array_equal(slopes.ladder, names)
+
+
+def test_frames_of_states_with_several_coordinates():
+    n_k = [50, 50]
+    index = pd.MultiIndex.from_arrays(
+        [np.tile(np.arange(50), 2), np.repeat([0.0, 1.0], 50), np.repeat([0.0, 0.5], 50)],
+        names=["time", "coul-lambda", "vdw-lambda"],
+    )
+    u_kn = harmonic(n_k, places=(0, 1), stiffness=(1, 1))
+    u_nk = pd.DataFrame(u_kn.T, index=index, columns=[0, 1])
+    u_nk.columns = pd.Index([(0.0, 0.0), (1.0, 0.5)], tupleize_cols=False)
+    np.testing.assert_array_equal(from_alchemlyb(u_nk).levels, np.repeat([0, 1], 50))
+
+
+# ---- bad input
+U = harmonic([20, 20], places=(0, 1), stiffness=(1, 1))
+
+
+def with_first(value):
+    """U with another first entry."""
+    return np.r_[value, U.ravel()[1:]].reshape(U.shape)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((U.T, [20, 20]), {}, "N_k must be 40 numbers"),
+        ((U[0], [20, 20]), {}, r"\(K, N\)"),
+        ((np.zeros((2, 2, 20)), [20, 20]), {}, "kln_to_kn"),
+        ((U, [20, 10]), {}, "N_k must sum to the 40 columns"),
+        ((U, [20.5, 19.5]), {}, "N_k must be 2 numbers"),
+        ((U, [-1, 41]), {}, "N_k must be 2 numbers"),
+        ((with_first(np.nan), [20, 20]), {}, "NaN or -inf"),
+        ((with_first(-np.inf), [20, 20]), {}, "NaN or -inf"),
+        ((with_first(np.inf), [20, 20]), {}, "order the columns by state"),
+        ((U, [20, 20]), {"groups": [0] * 40}, "groups must be at least 2"),
+        ((U, [20, 20]), {"groups": [0, 1]}, "groups must name"),
+        ((U, [20, 20]), {"groups": np.repeat([0, 1], 20)}, "group 0 has none of state 1"),
+        ((U, [20, 20]), {"dudl": np.zeros(3)}, "dudl must be 40"),
+        ((U, [20, 20]), {"lambdas": [0, np.nan]}, "lambdas must be 2"),
+    ],
+)
+def test_bad_arrays_are_named(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        from_pymbar(*arguments, **options)
+
+
+def test_bad_types_and_frames_are_named():
+    with pytest.raises(TypeError, match="needs N_k"):
+        from_pymbar(U)
+    with pytest.raises(TypeError, match="u_kn must be real numbers"):
+        from_pymbar("u", [1])
+    good = frame(U, [20, 20], [0.0, 1.0])
+    with pytest.raises(TypeError, match="DataFrame"):
+        from_alchemlyb(U)
+    with pytest.raises(ValueError, match="no column of this name"):
+        from_alchemlyb(good.rename(columns={1.0: 0.5}))
+    with pytest.raises(ValueError, match="same columns"):
+        from_alchemlyb([good, good[[1.0, 0.0]]])
+    other = good.copy()
+    other.attrs["energy_unit"] = "kJ/mol"
+    with pytest.raises(ValueError, match="units of kT"):
+        from_alchemlyb(other)
+    with pytest.raises(ValueError, match="one column"):
+        from_alchemlyb(good, good)
