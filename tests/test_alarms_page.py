@@ -39,7 +39,10 @@ give another start, or the base itself | X holds values too large |
 lower learning_rate or rescale X | fits are there from an earlier run |
 nats per row, expected from | training rows | of these two fits |
 between the last passes of training | coordinates in | a path, which has them already |
-at inverse temperature | and Gaussians at regions that it missed | moves points of R^d, where
+at inverse temperature | and Gaussians at regions that it missed | moves points of R^d, where |
+regions with mass were found, and draws | no mode was found at which | R-hat is at most |
+draws are effective, in the worst | by halves log Z differs | terms of the bridge have Pareto |
+by two kinds of proposals log Z | nothing speaks against them | evaluations of the density, …
 """
 NO_ALARMS = [part.strip() for part in NO_ALARMS.split("|")]
 

@@ -330,7 +330,12 @@ def assert_goes_on(folder):
 
 @pytest.mark.parametrize(
     ("stop", "n_jobs"),
-    [pytest.param(signal.SIGKILL, 1, marks=pytest.mark.large), (signal.SIGINT, 2)],
+    [
+        pytest.param(signal.SIGKILL, 1, marks=pytest.mark.large),
+        pytest.param(signal.SIGTERM, 2, marks=pytest.mark.large),
+        pytest.param(signal.SIGUSR1, 2, marks=pytest.mark.large),
+        (signal.SIGINT, 2),
+    ],
 )
 def test_a_stopped_process_goes_on_with_the_same_bits(tmp_path, stop, n_jobs):
     """Blocks wait in their third segment, so that the run can't end before the signal."""

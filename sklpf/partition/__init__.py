@@ -2,11 +2,13 @@
 
 from sklpf._utils.alarm import Alarm
 from sklpf.partition._adaptive_rejection import AdaptiveRejection
+from sklpf.partition._adaptive_smc import AdaptiveSMC, LearnedRun
 from sklpf.partition._ais import AIS, AnnealingRun
 from sklpf.partition._bar import BAR
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bdmc import BDMC
 from sklpf.partition._bridge_sampling import BridgeSampling
+from sklpf.partition._check_draws import CheckedMode, DrawsReport, Finding, check_draws
 from sklpf.partition._compare_estimates import compare_estimates
 from sklpf.partition._compare_evidence import (
     EvidenceComparison,
@@ -25,6 +27,7 @@ from sklpf.partition._level_run import LevelRun
 from sklpf.partition._markov_mixture import MarkovMixture
 from sklpf.partition._mbar import MBAR
 from sklpf.partition._parallel_tempering import ParallelTempering
+from sklpf.partition._pool import pool
 from sklpf.partition._potential_run import PotentialRun
 from sklpf.partition._raise import RAISE
 from sklpf.partition._rejection import RejectionSampling
@@ -36,25 +39,31 @@ from sklpf.partition._smc import SMC, PopulationRun
 from sklpf.partition._stepping_stone import SteppingStone
 from sklpf.partition._tempering_run import TemperingRun
 from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
+from sklpf.partition._until_trusted import UntilTrusted
 from sklpf.partition._wang_landau import WangLandau
 from sklpf.programs import Draws
 
 __all__ = [
     "AIS",
     "AdaptiveRejection",
+    "AdaptiveSMC",
     "Alarm",
     "AnnealingRun",
     "BAR",
     "BDMC",
     "BridgeSampling",
+    "CheckedMode",
     "ContinuousRun",
     "Diagnostic",
     "Draws",
+    "DrawsReport",
     "EvidenceComparison",
     "Exact",
     "ExchangeRun",
+    "Finding",
     "HAIS",
     "ImportanceSampling",
+    "LearnedRun",
     "LeftToRight",
     "LevelProcess",
     "LevelRun",
@@ -75,7 +84,10 @@ __all__ = [
     "SteppingStone",
     "TemperingRun",
     "ThermodynamicIntegration",
+    "UntilTrusted",
     "WangLandau",
+    "check_draws",
     "compare_estimates",
     "compare_evidence",
+    "pool",
 ]

@@ -18,7 +18,7 @@ from sklpf.partition._result import PartitionResult
 _CERTAIN = ("exact", "estimate", "enclosed")  # statements with an error to both sides
 
 
-class _Error(NamedTuple):
+class StandardError(NamedTuple):
     """A standard error in nats and its degrees of freedom."""
 
     std_error: float
@@ -211,9 +211,9 @@ def compare_evidence(
     for name in names:
         result = results[name]
         difference = float(result.log_partition - results[best].log_partition)
-        error = _Error(0.0, math.inf)
+        error = StandardError(0.0, math.inf)
         if name != best:
-            error = _combined([errors[name], errors[best]], [1.0, 1.0])
+            error = combined([errors[name], errors[best]], [1.0, 1.0])
         half = error.half_width(level)
         log_odds, odds_error = _log_odds(name, results, errors, log_prior)
         odds_half = odds_error.half_width(level)
@@ -274,23 +274,25 @@ def _log_prior(
     return dict(zip(prior, np.log(values)))
 
 
-def _error_of(result: PartitionResult) -> _Error:
+def _error_of(result: PartitionResult) -> StandardError:
     if result.statement not in _CERTAIN or math.isnan(result.std_error):
-        return _Error(math.inf, math.inf)
-    return _Error(float(result.std_error), float(result.degrees_of_freedom))
+        return StandardError(math.inf, math.inf)
+    return StandardError(float(result.std_error), float(result.degrees_of_freedom))
 
 
-def _combined(errors: list[_Error], weights: Any) -> _Error:
+def combined(errors: list[StandardError], weights: Any) -> StandardError:
     """Error of a weighted sum of independent numbers, by Welch and Satterthwaite."""
     variances = np.array([(w * e.std_error) ** 2 for w, e in zip(weights, errors)])
     total = float(variances.sum())
     if total == 0 or math.isinf(total):
-        return _Error(math.sqrt(total), math.inf)
+        return StandardError(math.sqrt(total), math.inf)
     degrees = np.array([error.degrees_of_freedom for error in errors])
-    return _Error(math.sqrt(total), float(total**2 / max(np.sum(variances**2 / degrees), 1e-300)))
+    return StandardError(
+        math.sqrt(total), float(total**2 / max(np.sum(variances**2 / degrees), 1e-300))
+    )
 
 
-def _log_odds(name, results, errors, log_prior) -> tuple[float, _Error]:
+def _log_odds(name, results, errors, log_prior) -> tuple[float, StandardError]:
     """Log odds of a model against all others together."""
     others = [other for other in results if other != name]
     weighted = {other: results[other].log_partition + log_prior[other] for other in results}
@@ -299,4 +301,4 @@ def _log_odds(name, results, errors, log_prior) -> tuple[float, _Error]:
     log_odds = float(weighted[name] - np.logaddexp.reduce(against))
     of_all = [errors[name], *(errors[other] for other in others)]
     known = [1.0, *np.where(shares > 1e-300, shares, 1e-300)]
-    return log_odds, _combined(of_all, known)
+    return log_odds, combined(of_all, known)

@@ -4,8 +4,9 @@ trusted.
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from numbers import Real
 from typing import Any
 
@@ -28,6 +29,12 @@ STATEMENTS = (
     "upper bound",
     "approximate",
     "conservative, not a bound",
+)
+
+_NUMBERS = ("log_partition", "std_error", "degrees_of_freedom", "bias")
+_IN_JSON = (
+    *("method", *_NUMBERS, "statement", "n_sweeps"),
+    *("check_evaluations", "is_checked", "seconds", "base"),
 )
 
 
@@ -229,6 +236,48 @@ class PartitionResult(Readable):
         """
         return as_dataset(self)
 
+    def to_json(self) -> str:
+        """Return the numbers and the alarms as JSON, without curve, diagnostics and draws: what
+        `pool` and `compare_evidence` need of a run on another machine.
+
+        Returns
+        -------
+        str
+            An object; of numbers that are not finite the names, such as "inf".
+        """
+        values = {name: _as_json(getattr(self, name)) for name in _IN_JSON}
+        return json.dumps(values | {"alarms": [asdict(alarm) for alarm in self.alarms]})
+
+    @classmethod
+    def from_json(cls, text: str) -> PartitionResult:
+        """Return the result whose `to_json` was written.
+
+        Parameters
+        ----------
+        text : str
+            JSON.
+
+        Returns
+        -------
+        PartitionResult
+
+        Raises
+        ------
+        ValueError
+            If the text is no JSON of a result.
+        """
+        try:
+            values = json.loads(text)
+            values["alarms"] = tuple(Alarm(**alarm) for alarm in values["alarms"])
+            for name in _NUMBERS:
+                number = np.asarray(values[name], dtype=float)
+                values[name] = number if number.ndim else float(number)
+            return cls(**values)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"text must be what PartitionResult.to_json has given: {error!r}"
+            ) from error
+
     def without_samples(self) -> PartitionResult:
         """Return the result without draws, and without diagnostics that hold a number for every
         chain or start.
@@ -306,3 +355,12 @@ class PartitionResult(Readable):
 
     def _title(self) -> str:
         return self.method
+
+
+def _as_json(value: Any) -> Any:
+    """A number or an array as JSON has it, which knows no infinity and no NaN."""
+    if np.ndim(value):
+        return [_as_json(each) for each in value]
+    if isinstance(value, (float, np.floating)):
+        return float(value) if math.isfinite(value) else str(float(value))
+    return value.item() if isinstance(value, np.generic) else value

@@ -197,7 +197,7 @@ class ThermodynamicIntegration(ReweightingEstimator):
         diagnostics["quadrature_error"] = float(error)
         if not np.isfinite([error, noise]).all():
             seen = "nothing tells the error of the integral, as levels have too few states"
-            return [Alarm("unknown-quadrature-error", seen, "raise n_sweeps")]
+            return [Alarm("unknown-quadrature-error", seen, run.more_states)]
         if not abs(error) > max(_LARGEST_SHARE * std_error, _NOISE * noise, 1e-9):
             return []
         diagnostics["approximate"] = True
@@ -206,7 +206,7 @@ class ThermodynamicIntegration(ReweightingEstimator):
             f"the integral over {len(run.ladder)} levels is {error:+.2g} nats off for its standard"
             f" error of {std_error:.2g}"
         )
-        return [Alarm("quadrature-error", seen, f"{advice}raise n_temperatures")]
+        return [Alarm("quadrature-error", seen, f"{advice}{run.more_levels}")]
 
 
 def _quadrature_error(integral, closest, n_groups):

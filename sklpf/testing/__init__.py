@@ -2,6 +2,7 @@
 
 from sklpf.testing._checks import (
     Problem,
+    check_parallel,
     check_partition_estimator,
     check_path,
     check_transition,
@@ -10,6 +11,7 @@ from sklpf.testing._data import find_shared_data
 
 __all__ = [
     "Problem",
+    "check_parallel",
     "check_partition_estimator",
     "check_path",
     "check_transition",

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import permutations
 from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
@@ -384,6 +385,56 @@ def check_partition_estimator(
             low <= problem[2] <= high, f"{name}: log Z is outside its {result.statement}'s interval"
         )
     _check_bits(fitted, problem[1], random_state, name)
+
+
+def check_parallel(estimator: PartitionEstimator, path: Any, *, random_state: int = 0) -> None:
+    """Check that a run by joblib's current back end gives the bits of a run by a single job.
+
+    Set the back end and its number of jobs around the call, ``with joblib.parallel_config(...)``,
+    and take an estimator with few sweeps: it runs twice.
+
+    Parameters
+    ----------
+    estimator : PartitionEstimator
+        Its clones are run, with its own `n_jobs` by the back end.
+    path : Path or fitted model
+        What it is fitted on.
+    random_state : int, default=0
+        Seed of both runs.
+
+    Raises
+    ------
+    TypeError
+        If it is no estimator.
+    AssertionError
+        If log Z, its error, its curve over the levels, or a draw differ.
+
+    Examples
+    --------
+    >>> import joblib
+    >>> from sklpf import AIS, BernoulliRBM
+    >>> from sklpf.testing import check_parallel
+    >>> rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
+    >>> with joblib.parallel_config(backend="threading", n_jobs=2):
+    ...     check_parallel(AIS(n_temperatures=50), rbm)
+    """
+    if not isinstance(estimator, PartitionEstimator):
+        raise TypeError(
+            f"check_parallel takes an estimator first, then a path, got {estimator!r:.80}"
+        )
+    found = _fit(estimator, path, random_state, getattr(estimator, "n_jobs", None)).result_
+    with joblib.parallel_config(backend="sequential"):
+        alone = _fit(estimator, path, random_state).result_
+    for name in ("log_partition", "std_error", "log_partition_curve"):
+        _require(
+            np.array_equal(getattr(found, name), getattr(alone, name)),
+            f"{type(estimator).__name__}: {name} by this back end must have the bits of one job",
+        )
+    if alone.draws is not None:
+        _require(
+            found.draws is not None and _equal(found.draws, alone.draws),
+            f"{type(estimator).__name__}: draws by this back end must have the bits of one job",
+        )
 
 
 def _check_bits(fitted, path, random_state, name):

@@ -4,14 +4,16 @@ check must find.
 
 from dataclasses import replace
 
+import joblib
 import numpy as np
 import pytest
 from convergence import may_not_converge
-from known_problems import hidden_mode_problem
+from known_problems import hidden_mode_problem, make_rbm_problem
 from reference_data import shared_data
 
+from sklpf import AIS
 from sklpf.partition import Alarm, PartitionEstimator, PartitionResult
-from sklpf.testing import check_partition_estimator, find_shared_data
+from sklpf.testing import check_parallel, check_partition_estimator, find_shared_data
 
 
 def test_reference_data_is_found_by_environment_variable(tmp_path, monkeypatch):
@@ -82,3 +84,25 @@ def test_check_passes_honest_results(result):
 def test_check_finds(estimator, message):
     with pytest.raises(AssertionError, match=message):
         check_partition_estimator(estimator, hidden_mode_problem(2))
+
+
+# ---- check_parallel
+class CountsJobs(PartitionEstimator):
+    """One whose number is that of the jobs, or whose draws are those of a common stream."""
+
+    def __init__(self, n_jobs=None, random_state=None):
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _estimate(self, path, seed):
+        return PartitionResult("CountsJobs", float(joblib.effective_n_jobs(self.n_jobs)), 0.1)
+
+
+def test_check_parallel_compares_bits():
+    path = make_rbm_problem("easy").path
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        check_parallel(AIS(40, 30, checks=False), path)
+        with pytest.raises(AssertionError, match="log_partition by this back end must have"):
+            check_parallel(CountsJobs(), path)
+    with pytest.raises(TypeError, match="takes an estimator first"):
+        check_parallel(path, AIS())
