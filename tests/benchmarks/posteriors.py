@@ -26,7 +26,17 @@ from joblib import Parallel, delayed
 from scipy.special import expit, gammaln, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, HAIS, RTS, SMC, Gaussian, GeometricPath, ParallelTempering, StudentT
+from sklpf import (
+    AIS,
+    HAIS,
+    RTS,
+    SMC,
+    AdaptiveSMC,
+    Gaussian,
+    GeometricPath,
+    ParallelTempering,
+    StudentT,
+)
 from sklpf.transitions import HMC, RandomWalk
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -229,13 +239,14 @@ ESTIMATORS = {
         n_temperatures=1000, ladder="adaptive", transition=RandomWalk(metric="dense")
     ),
     "SMC": SMC,
+    "AdaptiveSMC, random walk": lambda: AdaptiveSMC(transition=RandomWalk(metric="dense")),
     "HAIS, dense, 3000 levels": lambda: HAIS(n_temperatures=3000, transition=HMC(metric="dense")),
     "ParallelTempering": ParallelTempering,
     "RTS": RTS,
 }
 # gradients by differences take minutes where a density is a loop or a matrix a point
 SLOW = ("Gaussian process", "GARCH")
-WITHOUT_GRADIENT = ("AIS, random walk", "SMC")
+WITHOUT_GRADIENT = ("AIS, random walk", "SMC", "AdaptiveSMC, random walk")
 
 
 @functools.cache
