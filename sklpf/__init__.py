@@ -26,12 +26,14 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import HAIS as HAIS
     from sklpf.partition import RTS as RTS
     from sklpf.partition import SMC as SMC
+    from sklpf.partition import AdaptiveSMC as AdaptiveSMC
     from sklpf.partition import BridgeSampling as BridgeSampling
     from sklpf.partition import Exact as Exact
     from sklpf.partition import LeftToRight as LeftToRight
     from sklpf.partition import ParallelTempering as ParallelTempering
     from sklpf.partition import PartitionEstimator as PartitionEstimator
     from sklpf.partition import PartitionResult as PartitionResult
+    from sklpf.partition import UntilTrusted as UntilTrusted
     from sklpf.partition import check_draws as check_draws
     from sklpf.partition import compare_evidence as compare_evidence
     from sklpf.paths import Gaussian as Gaussian
@@ -51,6 +53,8 @@ _NAMES = {
         compare compare_fits log_likelihood score_interval
     """,
     "sklpf.partition": """
+        AIS AdaptiveSMC BDMC BridgeSampling Exact HAIS LeftToRight ParallelTempering
+        PartitionEstimator PartitionResult RTS SMC UntilTrusted compare_evidence
         AIS BDMC BridgeSampling Exact HAIS LeftToRight ParallelTempering PartitionEstimator
         PartitionResult RTS SMC check_draws compare_evidence
     """,

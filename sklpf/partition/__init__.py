@@ -2,6 +2,7 @@
 
 from sklpf._utils.alarm import Alarm
 from sklpf.partition._adaptive_rejection import AdaptiveRejection
+from sklpf.partition._adaptive_smc import AdaptiveSMC, LearnedRun
 from sklpf.partition._ais import AIS, AnnealingRun
 from sklpf.partition._bar import BAR
 from sklpf.partition._base import PartitionEstimator
@@ -38,12 +39,14 @@ from sklpf.partition._smc import SMC, PopulationRun
 from sklpf.partition._stepping_stone import SteppingStone
 from sklpf.partition._tempering_run import TemperingRun
 from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
+from sklpf.partition._until_trusted import UntilTrusted
 from sklpf.partition._wang_landau import WangLandau
 from sklpf.programs import Draws
 
 __all__ = [
     "AIS",
     "AdaptiveRejection",
+    "AdaptiveSMC",
     "Alarm",
     "AnnealingRun",
     "BAR",
@@ -60,6 +63,7 @@ __all__ = [
     "Finding",
     "HAIS",
     "ImportanceSampling",
+    "LearnedRun",
     "LeftToRight",
     "LevelProcess",
     "LevelRun",
@@ -80,6 +84,7 @@ __all__ = [
     "SteppingStone",
     "TemperingRun",
     "ThermodynamicIntegration",
+    "UntilTrusted",
     "WangLandau",
     "check_draws",
     "compare_estimates",

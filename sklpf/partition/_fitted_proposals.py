@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf.paths import Gaussian, Mixture, StudentT
+from sklpf.paths._mixture_fit import fit_parts
 
 Points = NDArray[np.float64]
 LogDensity = Callable[[Points], NDArray[np.float64]]
@@ -16,8 +17,6 @@ LogDensity = Callable[[Points], NDArray[np.float64]]
 _DEGREES_OF_FREEDOM = (100.0, 30.0, 15.0, 8.0, 5.0, 3.0, 2.0, 1.0)
 _N_EM_STEPS = 5  # with each
 _MOST_COMPONENTS = 10
-_PER_NUMBER = 5  # coordinates of effective points that each fitted number needs
-_PATIENCE = 2  # larger mixtures without a better criterion, after which none is tried
 
 
 class FittedProposal(NamedTuple):
@@ -81,32 +80,12 @@ def _em_steps(density: StudentT, df: float, points: Points, prior: Points) -> St
 
 def fit_mixture(points: Points, n_effective: float, rng: np.random.Generator) -> FittedProposal:
     """A mixture of at most 10 Gaussians, as many as the Bayesian information criterion asks for."""
-    from sklearn.mixture import GaussianMixture  # slow to import
-
     whole = Gaussian.fit(points)
-    scaled = (points - whole.mean) / whole.scale
-    n_dimensions = points.shape[1]
-    n_numbers = (n_dimensions + 1) * (n_dimensions + 2) / 2  # share, mean and covariance of a part
-    most = int(min(_MOST_COMPONENTS, n_effective * n_dimensions / (_PER_NUMBER * n_numbers)))
-    tried: list[Any] = []
-    criteria: list[float] = []
-    for n_components in range(1, most + 1):
-        seed = int(rng.integers(2**31))
-        tried.append(GaussianMixture(n_components, random_state=seed).fit(scaled))
-        log_likelihood = n_effective * tried[-1].score(scaled)
-        criteria.append(log_likelihood - 0.5 * n_components * n_numbers * np.log(n_effective))
-        if n_components - 1 - np.argmax(criteria) == _PATIENCE:
-            break
-    if most <= 1 or np.argmax(criteria) == 0:
+    parts = fit_parts(points, whole.mean, whole.scale, n_effective, _MOST_COMPONENTS, rng)
+    if parts is None:
         return FittedProposal(whole)  # with its shrinkage
-    best = tried[int(np.argmax(criteria))]
-
-    units = np.outer(whole.scale, whole.scale)
-    parts = [
-        Gaussian(whole.mean + whole.scale * mean, covariance * units)
-        for mean, covariance in zip(best.means_, best.covariances_)
-    ]
-    return FittedProposal(Mixture(parts, best.weights_))
+    gaussians = [Gaussian(*each) for each in zip(parts.means, parts.covariances)]
+    return FittedProposal(Mixture(gaussians, parts.weights))
 
 
 # Of points (n, d), how many independent ones they are worth, and a generator.

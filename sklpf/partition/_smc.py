@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,6 +84,8 @@ class PopulationRun(Run):
         "n_resamplings": Diagnostic("resamplings of a population", "", _POPULATION, per_chain=True),
         "families": Diagnostic("ancestors of a population", "", _POPULATION, per_chain=True),
     }
+
+    remedy: ClassVar[str] = "raise n_temperatures or n_particles"
 
     log_means: NDArray[np.float64]
     effective_sizes: NDArray[np.float64]
@@ -305,7 +307,7 @@ class SMC(PartitionEstimator):
 
     def _settled(self, plan, populations, n, rng, stage, checkpoint=None):
         """Particles of all populations, drawn by weight, that have moved on at the target."""
-        chosen = rng.permutation(systematic(_log_weights(populations), n, rng.random()))
+        chosen = rng.permutation(systematic(log_weights_of(populations), n, rng.random()))
         starts = plan.path.take(populations.state, chosen)
         return settle(plan, starts, SETTLING, (stage,), self.n_jobs, checkpoint)
 
@@ -313,7 +315,7 @@ class SMC(PartitionEstimator):
         if not self._keeps_draws:
             return None
         groups = np.repeat(np.arange(self.n_populations), self.n_particles)
-        return draws_of(path, populations.state, _log_weights(populations), groups)
+        return draws_of(path, populations.state, log_weights_of(populations), groups)
 
     def _rise(self, path, seed):
         base_log_partition = require_base(path, "SMC")
@@ -358,7 +360,7 @@ class SMC(PartitionEstimator):
         return self.chain_length
 
 
-def _log_weights(populations) -> NDArray[np.float64]:
+def log_weights_of(populations) -> NDArray[np.float64]:
     """Log weights of all particles at the target, one population after the other."""
     return (populations.log_mean[:, np.newaxis] + populations.log_weights).ravel()
 
@@ -388,20 +390,19 @@ def _alarms(run, diagnostics) -> list[Alarm]:
         if run.chain_length is None
         else "effective number of particles"
     )
-    remedy = "raise n_temperatures or n_particles"
     alarms = []
     if here < needed:
         seen = f"{what} {here:.1f} of {n_all} (at least {needed:.4g} needed)"
-        alarms.append(Alarm("few-effective-particles", seen, remedy))
+        alarms.append(Alarm("few-effective-particles", seen, run.remedy))
     elif there < needed / 2:
         seen = (
             f"by the reverse chains the {what} is {there:.1f} of {n_all} (at least {needed / 2:.4g}"
             " needed)"
         )
-        alarms.append(Alarm("few-effective-particles-from-target", seen, remedy))
+        alarms.append(Alarm("few-effective-particles-from-target", seen, run.remedy))
     between = diagnostics["between_populations"]
     most = max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
-    alarms += modes_alarms("populations", between, "raise n_particles or n_temperatures", most)
+    alarms += modes_alarms("populations", between, run.remedy, most)
     if run.chain_length is not None and run.plain_bound is None:
         seen = (
             "waste-free populations drop rare particles at every level, and there is no lower"

@@ -138,6 +138,7 @@ class GeometricPath(PointsPath):
         None  # of a subclass that knows its tails; None: they are measured
     )
     evaluations: Evaluations | None = None  # by checks, where they are counted
+    climbs_from: NDArray[np.float64] | None = None  # (n, d): of `regions`; None: draws of the base
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
 
     def __init__(
@@ -277,7 +278,10 @@ class GeometricPath(PointsPath):
         )
         has_gradient = self.grad is not None
         rng = stream.generator()
-        return self._of_draws(find_regions(*functions, has_gradient, self.base, self.bounds, rng))
+        found = find_regions(
+            *functions, has_gradient, self.base, self.bounds, rng, self.climbs_from
+        )
+        return self._of_draws(found)
 
     def with_regions(self, regions: Regions) -> GeometricPath:
         """Return the path to the same density from a base that has Gaussians at regions as well.

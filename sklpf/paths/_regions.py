@@ -129,6 +129,7 @@ def find_regions(
     base: Any,
     bounds: Array | None,
     rng: np.random.Generator,
+    starts: Array | None = None,
 ) -> Regions:
     """Return ellipsoids around modes and on slopes with their masses; none where the base's
     normaliser is not known.
@@ -145,6 +146,8 @@ def find_regions(
         The box that the density is integrated over.
     rng : Generator
         Of random numbers.
+    starts : ndarray of shape (n, d) or None, default=None
+        Where climbs begin, instead of at draws of the base; fewer slopes are then tried, too.
     """
     scale = np.asarray(base.scale, dtype=np.float64)
     d = len(scale)
@@ -152,7 +155,12 @@ def find_regions(
     n_climbs = int(np.clip(_START_WORK // work, _FEWEST_STARTS, _MOST_STARTS))
     nowhere = np.empty((0, d))
     ends = Ends(nowhere, np.empty(0), nowhere)
-    if base.normalised:
+    effort = 1.0
+    if starts is not None:
+        effort = min(1.0, len(starts) / n_climbs)
+        n_climbs = len(starts)
+        ends = climb(slopes, starts, scale, bounds)
+    elif base.normalised:
         draws = np.asarray(base.sample(n_climbs, rng), dtype=np.float64)
         starts = starts_of_climbs(draws, np.asarray(base.center), bounds, rng)
         starts = np.concatenate([starts, _highest_of_draws(log_density, base, rng)])
@@ -162,7 +170,9 @@ def find_regions(
         more = climb(slopes, mirrored(highest, n_climbs, rng), scale, bounds)
         ends = Ends(*map(np.concatenate, zip(ends, more)))
     found = ellipsoids_at_modes(log_density, slopes, ends, scale, bounds, rng)
-    found += ellipsoids_on_slopes(log_density, slopes, ends.passed, found, scale, bounds, rng)
+    found += ellipsoids_on_slopes(
+        log_density, slopes, ends.passed, found, scale, bounds, rng, effort
+    )
     return regions_of(log_density, found, d, bounds, rng)
 
 
@@ -266,6 +276,7 @@ def ellipsoids_on_slopes(
     scale: Array,
     bounds: Array | None,
     rng: np.random.Generator,
+    effort: float = 1.0,
 ) -> list[Ellipsoid]:
     """Return ellipsoids around points that climbs have passed, those with most mass first.
 
@@ -283,13 +294,15 @@ def ellipsoids_on_slopes(
         The box that the target is integrated over.
     rng : Generator
         Of random numbers.
+    effort : float, default=1.0
+        Share of the usual number of points.
 
     Returns
     -------
     list of Ellipsoid
         No centre lies within another one.
     """
-    n_tried = min(_MOST_TRIED_ON_SLOPES, _WORK // len(scale) ** 2)
+    n_tried = int(effort * min(_MOST_TRIED_ON_SLOPES, _WORK // len(scale) ** 2))
     tried = rng.permutation(passed)[: 2 * n_tried]
     for each in known:
         tried = tried[~each.contain(tried, _APART)]

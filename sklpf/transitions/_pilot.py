@@ -110,9 +110,9 @@ def joined_steps(steps: list[LevelSteps], ladder: NDArray[np.float64]) -> LevelS
     return LevelSteps(ladder, *(np.concatenate(arrays) for arrays in list(zip(*parts))[1:]))
 
 
-def _fixed(step_size: float) -> Pilot:
-    """The same step size everywhere, in the path's own coordinates."""
-    return _make_pilot([(0.0, np.log(step_size), np.ones(1), 0.0)], 0)
+def fixed_pilot(log_step: float, root: NDArray[np.float64]) -> Pilot:
+    """The same step size and root everywhere."""
+    return _make_pilot([(0.0, log_step, root, 0.0)], 0)
 
 
 def _make_pilot(records, n_moves) -> Pilot:
@@ -139,7 +139,7 @@ class _Row:
     @property
     def transition(self) -> TunedTransition:
         """The move with the row's step size and root."""
-        return self.untuned.with_pilot(_make_pilot([(0.0, self.log_step, self.root, 0.0)], 0))
+        return self.untuned.with_pilot(fixed_pilot(self.log_step, self.root))
 
     @property
     def level(self) -> int:
@@ -159,7 +159,11 @@ class _Row:
         self.records.append((self.beta, self.log_step, self.root, spread, n_moves))
         if self.beta == 1:
             return np.empty(0, dtype=np.int64)
-        new = 1.0 if len(self.records) >= _MOST_LEVELS else _next_beta(gain, self.beta)
+        new = (
+            1.0
+            if len(self.records) >= _MOST_LEVELS
+            else next_beta(gain, self.beta, _FEWEST_EFFECTIVE)
+        )
         if new < _SMALLEST_BETA:
             raise ValueError(
                 "log f_1 - log f_0 is too large to be tempered: rescale the data, or give another"
@@ -208,7 +212,7 @@ def run_pilots(
     state = joint.path.sample_base(n * len(rows), joint.stream)
     memory = transition.init(joint.path, state, joint.stream.aside("memory"))
     for row, (_, own) in zip(rows, joint.stream.rows()):
-        row.root = _root([joint.path.position(state)[own]], [], transition.metric, None)
+        row.root = root_of([joint.path.position(state)[own]], [], transition.metric, None)
     rising = rows
     n_moves = _N_FIRST_MOVES
     n_done = 0
@@ -240,7 +244,7 @@ def _tune_level(rows, state, memory, n_moves, first_sweep):
                 own = slice(t * n, (t + 1) * n)
                 forces = [slope[own] for slope in slopes]
                 bounds = row.path.bounds
-                row.root = _root([p[own] for p in points], forces, untuned.metric, bounds)
+                row.root = root_of([p[own] for p in points], forces, untuned.metric, bounds)
         path, move, stream, first_levels = joined(rows, streams, n)
         levels = np.repeat(first_levels + [row.level for row in rows], n)
         before = untuned.accepted(memory)
@@ -260,10 +264,12 @@ def _tune_level(rows, state, memory, n_moves, first_sweep):
     return state, memory
 
 
-def _next_beta(gain, beta):
-    """The largest step that leaves enough of the chains effective, by bisection."""
+def next_beta(gain: NDArray[np.float64], beta: float, share: float) -> float:
+    """The inverse temperature that the largest step leads to which leaves a share of the chains
+    effective, by bisection.
+    """
     finite = gain[np.isfinite(gain)]
-    needed = min(_FEWEST_EFFECTIVE * len(gain), 0.9 * len(finite))
+    needed = min(share * len(gain), 0.9 * len(finite))
 
     def effective(step):
         return np.exp(2 * _log_sum_exp(step * finite) - _log_sum_exp(2 * step * finite))
@@ -288,7 +294,7 @@ def _log_sum_exp(values):
     return np.log1p(others.sum() / n_largest) + np.log(n_largest) + largest
 
 
-def _root(points, slopes, metric, bounds):
+def root_of(points, slopes, metric, bounds):
     """What whitens points: their root mean square spread (1,), or for each dimension (d,), or as a
     matrix (d, d).
 
@@ -389,7 +395,7 @@ class TunedTransition(Transition):
         if self.pilot is not None:
             return [self] * len(paths)
         if self.step_size != "auto" and self.metric is None:
-            return [self.with_pilot(_fixed(self.step_size))] * len(paths)
+            return [self.with_pilot(fixed_pilot(np.log(self.step_size), np.ones(1)))] * len(paths)
         return [self.with_pilot(pilot) for pilot in run_pilots(paths, self, keys)]
 
     @property
@@ -406,7 +412,7 @@ class TunedTransition(Transition):
             raise ValueError(
                 f"{type(self).__name__} must be tuned before it moves: call tune(path, key)"
             )
-        return _fixed(self.step_size)
+        return fixed_pilot(np.log(self.step_size), np.ones(1))
 
     def steps_at(self, ladder: NDArray[np.float64]) -> LevelSteps:
         """Return step sizes and roots at the levels of a ladder, computed once for each ladder.

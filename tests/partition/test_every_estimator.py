@@ -15,7 +15,7 @@ from known_problems import RBM_PROBLEMS, make_rbm_problem
 from scipy.stats import binom
 from sklearn.base import clone
 
-from sklpf import AIS, BDMC, HAIS, RTS, SMC, Exact, LeftToRight, ParallelTempering
+from sklpf import AIS, BDMC, HAIS, RTS, SMC, AdaptiveSMC, Exact, LeftToRight, ParallelTempering
 from sklpf.models import LDAPath, RBMPath
 from sklpf.partition import (
     BAR,
@@ -59,6 +59,7 @@ def problem(kind):
         (AIS(n_temperatures=100, transition=RandomWalk()), "gaussian 2-D, condition 1"),
         (SMC(), "digits"),
         (SMC(n_temperatures=40), "laplace 6-D"),
+        (AdaptiveSMC(), "gaussian 2-D, condition 1"),
         (SMC(400, 20, variant="waste-free"), "easy"),
         (ParallelTempering(n_sweeps=1024), "digits"),
         pytest.param(
@@ -206,6 +207,7 @@ def short_segments(kind):
         (RAISE(10, 10, 40), "easy, joint"),
         (SMC(10, 30, 4, resample_at=0.9), "easy"),
         (SMC(10, 30, 4, variant="waste-free", chain_length=5), "easy"),
+        (AdaptiveSMC(50), "gaussian 2-D, condition 1"),
         (ParallelTempering(4, 6, 128), "easy"),
         (RTS(20, 6, 100), "easy"),
         (RTS(20, 6, 100, continuous=True), "gaussian 2-D, condition 1"),

@@ -98,8 +98,8 @@ class Checks:
         if bound is None:
             bound = plain_bound(self._path, self._seed)
         cost = 0 if bound is None else self._path.bound_cost
-        regions = None
-        if run.draws is not None and has(self._path, LocalMasses):
+        regions = run.regions
+        if regions is None and run.draws is not None and has(self._path, LocalMasses):
             regions = self._path.regions(Stream(stream_key(self._seed, REGIONS)))
             cost += self._path.regions_cost
         return replace(

@@ -1,0 +1,359 @@
+"""AdaptiveSMC: particles that look for the target, and sequential Monte Carlo from a base that is
+fitted to them.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.sklearn import Interval
+from sklpf.partition._base import TUNE, PartitionEstimator
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._options import SAMPLING
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
+from sklpf.partition.checks._alarms import tol_alarms
+from sklpf.paths import DataRows, GeometricPath, Regions
+from sklpf.paths._capabilities import has, require_base
+from sklpf.paths._climbs import Evaluations
+from sklpf.paths._ladders import respace
+from sklpf.paths._mixture_fit import defensive, fit_base
+from sklpf.programs._learning import Learned, learn
+from sklpf.programs._populations import descend
+from sklpf.sampling._elementary import systematic
+from sklpf.transitions import Transition, default_move
+from sklpf.transitions._pilot import TunedTransition
+
+_LEARN, _FIT, _BACK, _ROUND, _CLIMBS = 1, 2, 3, 4, 5  # random streams
+_N_POPULATIONS = 10
+_N_PARTICLES = 100  # of each, in the first round, and reverse chains
+_LEVELS_PER_STEP = 2  # of the pilot, in the first round
+_MORE = 4  # times as many levels in the next round, where weights are too uneven
+_MOST_MORE = 16.0  # times as many particles, where only the error is too large
+_MARGIN = 1.2  # in their number
+_MOST_PARTS = 30  # of the base
+_N_FITTED = 2000  # points to which a later base is fitted
+_ENOUGH_TO_FIT = 50.0  # effective number of ancestors of these
+_LEAST_MASS = np.log(0.002)  # of a region over the largest, for the base to cover it
+_LARGEST_DRIFT = 5.0  # standard errors
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class LearnedRun(PopulationRun):
+    """What the last round of `AdaptiveSMC` leaves: a `PopulationRun` from a fitted base.
+
+    Attributes
+    ----------
+    n_learning_sweeps : int
+        Of the particles that looked for the target.
+    reached : float
+        The inverse temperature where these stopped: 1, unless sweeps ran out.
+    drift : float
+        The largest difference of a mean or a variance at the target, in standard errors: of
+        particles that looked for it between the first half of their time there and the second; of
+        a later round, between the points that its base and the one before were fitted to.
+    n_rounds : int
+        Rounds of populations.
+    tol : float
+        The standard error that was asked for.
+    """
+
+    options = ("tol",)
+    remedy = "raise max_sweeps and n_particles"
+    better_start = "raise max_sweeps and n_particles; else take ParallelTempering"
+    described = {
+        **PopulationRun.described,
+        "n_learning_sweeps": Diagnostic("sweeps of the particles that looked for the target"),
+        "drift": Diagnostic("drift of what the base was fitted to (standard errors)", "low"),
+        "n_rounds": Diagnostic("rounds of populations"),
+    }
+
+    n_learning_sweeps: int = 0
+    reached: float = 1.0
+    drift: float = 0.0
+    n_rounds: int = 1
+    tol: float = 0.1
+
+    def to_reach(self) -> str:
+        return "raise n_particles, or give a base that covers it"
+
+    def _read(self) -> PartitionResult:
+        result = super()._read()
+        alarms = list(result.alarms)
+        if self.reached < 1:
+            seen = f"the particles stopped at inverse temperature {self.reached:.2g}"
+            alarms.append(Alarm("target-not-reached", seen, "raise max_sweeps"))
+        elif self.drift > _LARGEST_DRIFT:
+            seen = (
+                "the particles to which the base was fitted still spread: a mean or a variance has"
+                f" moved by {self.drift:.1f} standard errors"
+            )
+            alarms.append(Alarm("particles-spread", seen, self.remedy))
+        alarms += tol_alarms(result.std_error, self.tol, "raise max_sweeps")
+        diagnostics = {
+            **result.diagnostics,
+            "n_learning_sweeps": self.n_learning_sweeps,
+            "drift": self.drift,
+            "n_rounds": self.n_rounds,
+        }
+        return replace(result, alarms=tuple(alarms), diagnostics=diagnostics)
+
+
+class AdaptiveSMC(PartitionEstimator):
+    """Sequential Monte Carlo that adapts its temperatures, its moves and its base to the target.
+
+    For a density on R^d whose base is far from it, such as a posterior in a wide prior, with or
+    without a gradient. First particles look for the target: they rise from base draws by steps of
+    beta that leave half of them effective, are resampled, and move until they have forgotten where
+    they were, also by draws from a mixture that is fitted to them at each level. From this pass no
+    estimate is taken. Then a mixture of t distributions is fitted to the particles. It is the base
+    of `SMC`, whose ladder and moves a pilot fixes, so that its estimate is unbiased.
+
+    Parameters
+    ----------
+    n_particles : int, default=500
+        Particles that look for the target, at least 20. A mode whose share of them is ever below
+        one of these is lost.
+    tol : float, default=0.1
+        Standard error of log Z in nats that ends the rounds of populations.
+    max_sweeps : int, default=1_000_000
+        Sweeps of all particles at most: no round begins that would take more. A sweep of
+        `RandomWalk` evaluates the density once.
+    transition : HMC, RandomWalk, Slice or None, default=None
+        The move. None is `HMC`, or `RandomWalk` without a gradient, in units of the particles'
+        covariance (within bounds, of their variances).
+    checkpoint, checks, random_state, n_jobs, verbose
+        As in `AIS`. Particles that look for the target move in one task; ``checks=False`` leaves
+        out their search for modes, too.
+
+    Attributes
+    ----------
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
+        As of `SMC`, of the last round: its levels lead from the fitted base.
+        ``result_.diagnostics`` holds ``n_learning_sweeps`` of the particles that looked for the
+        target, the ``drift`` of those to which the base was fitted, and ``n_rounds`` of populations
+        beside the diagnostics of `SMC`.
+
+    Raises
+    ------
+    TypeError
+        If the path is no `GeometricPath`, or the transition none of the above.
+    ValueError
+        If hardly any draw of the base lies where the target has mass.
+
+    Notes
+    -----
+    At the target particles forget eight times where they were; if a mean or a variance differs by
+    2.5 standard errors between the first half and the second they go on, 16 or 32 times.
+    Climbs from base draws and from particles of every level look for modes. Gaussians at those
+    without particles become parts of the base. A twentieth of it is the path's own base, and three
+    hundredths a Cauchy distribution, so that weights stay bounded far out.
+
+    Each round has 10 populations. A round whose weights are too uneven is followed by one with four
+    times as many levels; one whose error is above `tol`, by one with more particles. The base of a
+    later round is fitted to the populations of the one before. Reverse chains begin at particles
+    that have looked for the target. Not converged for the reasons of `SMC`; if `tol` is missed; if
+    sweeps ran out before the target; or if the drift is above 5: that of the particles in the first
+    round, in a later one that between the last two rounds.
+
+    Not seen are parts of the target that particles and climbs have both not found: a mode whose
+    basin holds less than a hundredth of the base, or the ends of long thin arms.
+
+    References
+    ----------
+    Cappe, O., Guillin, A., Marin, J.-M. & Robert, C. P. (2004). Population Monte Carlo. Journal of
+    Computational and Graphical Statistics 13.
+    Del Moral, P., Doucet, A. & Jasra, A. (2012). An adaptive sequential Monte Carlo method for
+    approximate Bayesian computation. Statistics and Computing 22.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.interop import from_prior_transform
+    >>> from sklpf.partition import AdaptiveSMC
+    >>> path = from_prior_transform(  # widths of .001 in a prior from -1 to 1
+    ...     lambda x: -np.sum(x**2) / 2e-6, lambda u: 2 * u - 1, 2
+    ... )
+    >>> smc = AdaptiveSMC(random_state=0).fit(path)
+    >>> bool(abs(smc.log_partition_ - np.log(2 * np.pi * 1e-6 / 4)) < 0.1)
+    True
+    """
+
+    _parameter_constraints = {
+        **SAMPLING,
+        "n_particles": [Interval(Integral, 20, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_sweeps": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_particles: int = 500,
+        tol: float = 0.1,
+        max_sweeps: int = 1_000_000,
+        *,
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checks: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.n_particles = n_particles
+        self.tol = tol
+        self.max_sweeps = max_sweeps
+        self.transition = transition
+        self.checkpoint = checkpoint
+        self.checks = checks
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    _run_class = LearnedRun
+
+    def _as_path(self, path):
+        path = super()._as_path(path)
+        if not isinstance(path, GeometricPath) or has(path, DataRows):
+            raise TypeError(
+                f"AdaptiveSMC needs a GeometricPath, a density on R^d, got a {type(path).__name__}:"
+                " take SMC"
+            )
+        require_base(path, "AdaptiveSMC")
+        path = copy.copy(path)
+        path.base_is_ours = False  # a second try would begin with the same particles
+        return path
+
+    def _transition(self, path) -> TunedTransition:
+        move: Any = self.transition
+        if move is None:
+            move = default_move(path).set_params(metric="dense" if path.bounds is None else "diag")
+        if not isinstance(move, TunedTransition) or move.pilot is not None:
+            raise TypeError(
+                f"transition must be HMC, RandomWalk or Slice, not tuned yet, got {move!r:.80}"
+            )
+        move.check(path)
+        return move
+
+    def _run(self, path, seed) -> LearnedRun:
+        self._checks(path, seed)  # a target without an integral has no place for particles
+        key = stream_key(seed, _LEARN)
+        checkpoint = self._checkpoint(path, seed)
+        move = self._transition(path)
+        learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
+        evaluations = Evaluations()
+        regions = self._regions(path, learned, seed, evaluations) if self.checks else None
+        *_, (rebased, run) = self._rounds(path, move, learned, regions, seed)
+        run = self._checks(rebased, seed).beside(self._signed(run))
+        return replace(run, check_evaluations=run.check_evaluations + evaluations.n)
+
+    def _regions(self, path, learned: Learned, seed, evaluations: Evaluations) -> Regions:
+        """Around modes that climbs find from where particles have been."""
+        path = copy.copy(path)
+        path.evaluations = evaluations
+        path.climbs_from = learned.passed
+        return path.regions(Stream(stream_key(seed, _CLIMBS)))
+
+    def _rounds(
+        self, path, move, learned: Learned, regions: Regions | None, seed
+    ) -> Iterator[tuple[GeometricPath, LearnedRun]]:
+        """The path from a fitted base and the run on it, until one is precise enough, or the next
+        one would take too long.
+        """
+        rng = np.random.default_rng(stream_key(seed, _FIT))
+        points = learned.points
+        n_effective = len(np.unique(points, axis=0)) / 2
+        starts = points[-self.n_particles :][rng.permutation(self.n_particles)[:_N_PARTICLES]]
+        n_sweeps = learned.n_sweeps
+        drift = learned.drift
+        n_particles = _N_PARTICLES
+        levels_per_step = _LEVELS_PER_STEP
+        for n_rounds in itertools.count(1):
+            base = fit_base(points, n_effective, path.bounds, _MOST_PARTS, rng)
+            rebased = _from_base(path, defensive(base, path.base, path.bounds), regions, points)
+            own_seed = stream_key(seed, _ROUND, n_rounds)[0]
+            tuned = move.tune(rebased, stream_key(own_seed, TUNE))
+            n_steps = len(tuned.pilot.betas) - 1
+            n_levels = 1 + levels_per_step * n_steps
+            smc = SMC(
+                n_particles,
+                n_levels,
+                _N_POPULATIONS,
+                ladder=respace(tuned.pilot.betas, np.ones(n_steps), n_levels),
+                transition=tuned,
+                checkpoint=self.checkpoint,
+                random_state=own_seed,
+                n_jobs=self.n_jobs,
+            )
+            run, plan, populations = smc._rise(rebased, own_seed)
+            key = stream_key(own_seed, _BACK)
+            down = descend(plan.path, tuned, rebased.at(starts), key, self.n_jobs)
+            n_sweeps += run.n_sweeps + tuned.pilot.n_moves + down.size
+            known = {**vars(run), "down": down, "n_sweeps": n_sweeps, "regions": regions}
+            learned_run = LearnedRun(
+                **known | {"draws": smc._draws(plan.path, populations)},
+                n_learning_sweeps=learned.n_sweeps,
+                reached=learned.beta,
+                drift=drift,
+                n_rounds=n_rounds,
+                tol=self.tol,
+            )
+            yield rebased, learned_run
+            result = learned_run.read()
+            if result.converged or learned.beta < 1:
+                return
+            growth = float(_MORE)
+            if [each.kind for each in result.alarms] == ["tol-missed"]:
+                growth = min(_MARGIN * (result.std_error / self.tol) ** 2, _MOST_MORE)
+                n_particles = int(np.ceil(growth * n_particles))
+            else:
+                levels_per_step *= _MORE
+            if n_sweeps + growth * n_levels * n_particles * _N_POPULATIONS > self.max_sweeps:
+                return
+            effective = result.diagnostics["effective_families"]
+            if effective >= _ENOUGH_TO_FIT:
+                chosen = systematic(log_weights_of(populations), _N_FITTED, rng.random())
+                new = rebased.position(rebased.take(populations.state, chosen))
+                drift = _difference(points, new, n_effective, effective)
+                points = new
+                n_effective = effective
+
+
+def _from_base(
+    path: GeometricPath, base: Any, regions: Regions | None, points: NDArray[np.float64]
+) -> GeometricPath:
+    """The path from a fitted base, and from Gaussians at regions where none of the points is."""
+    path = copy.copy(path)
+    path.base = base
+    path.grad_base = None  # a mixture knows its own
+    path.base_chosen = "a mixture fitted to particles that looked for the target"
+    if regions is None or not len(regions.radii):
+        return path
+    log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
+    is_large = log_masses > log_masses.max() + _LEAST_MASS
+    missed = is_large & ~regions.contain(points).any(axis=0)
+    return (
+        path.with_regions(regions.take(np.flatnonzero(missed).tolist())) if missed.any() else path
+    )
+
+
+def _difference(first: NDArray, last: NDArray, n_first: float, n_last: float) -> float:
+    """The largest difference of a mean or a variance between two sets of points, of so many
+    independent ones each, in standard errors.
+    """
+    center = first.mean(axis=0)
+    scale = first.std(axis=0)
+    z, other = ((points - center) / scale for points in (first, last))
+    moments, others = (np.concatenate([part, part**2], axis=1) for part in (z, other))
+    variance = moments.var(axis=0) / n_first + others.var(axis=0) / n_last
+    return float(np.max(np.abs(moments.mean(axis=0) - others.mean(axis=0)) / np.sqrt(variance)))

@@ -1,0 +1,242 @@
+"""UntilTrusted: estimators in turn, until one can be trusted."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.random import stream_key
+from sklpf._utils.sklearn import N_JOBS, Interval
+from sklpf.partition._adaptive_smc import AdaptiveSMC
+from sklpf.partition._ais import AIS
+from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._bridge_sampling import BridgeSampling
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._hais import HAIS
+from sklpf.partition._parallel_tempering import ParallelTempering
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._smc import SMC
+from sklpf.partition.checks._alarms import tol_alarms
+from sklpf.paths import DataRows, GeometricPath, Gradients
+from sklpf.paths._capabilities import has
+
+_MANY_DIMENSIONS = 20  # in which gradients are needed
+_KNOWN = 1.0  # standard error in nats of an earlier number that a later one must not be below
+_LARGEST_Z = 4.0  # false alarm 3e-5 each
+_MATERIAL = 0.05  # nats
+_DIMENSIONS = ("attempt",)
+
+
+class UntilTrusted(PartitionEstimator):
+    """Estimators in turn, each more expensive than the one before, until one can be trusted.
+
+    Parameters
+    ----------
+    estimators : sequence of PartitionEstimator or None, default=None
+        In their order. None chooses by the path:
+
+        - draws are given: `BridgeSampling`, with a Gaussian and with a mixture as proposal, before
+          the others;
+        - a density on R^d with a gradient, d above 20: `HAIS` with 1000 and 10,000 levels,
+          `AdaptiveSMC`, `ParallelTempering` with 16,384 and 65,536 sweeps;
+        - another density on R^d: `AdaptiveSMC` with 500 and with 2000 particles, and the same
+          `ParallelTempering`;
+        - other paths: what the model's score takes by default, or `AIS`; `SMC` with 1000 levels;
+          and the same `ParallelTempering`.
+    tol : float, default=0.1
+        Standard error of log Z in nats up to which a number is precise enough.
+    max_seconds : float or None, default=None
+        No further estimator begins after so many seconds. One that runs is not stopped.
+    random_state : int, RandomState or None, default=None
+        Seed. Each estimator that has this parameter takes a seed of its own.
+    n_jobs : int or None, default=None
+        As in `AIS`, of each estimator.
+    verbose : int, default=0
+        As in `AIS`.
+
+    Attributes
+    ----------
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
+        Of the first estimator that converges with a standard error of at most `tol`. If there is
+        none, of the converged one with the smallest error, which raises the alarm that `tol` is
+        missed; if none has converged, of the one with the smallest error. See
+        `PartitionEstimator`. ``result_.n_sweeps``, ``seconds`` and ``check_evaluations`` count all
+        attempts.
+    attempts_ : list of PartitionResult
+        What each estimator said, in turn. Not there for paths with rows.
+
+    Notes
+    -----
+    An estimate tends to be too low where something is wrong. Not converged, therefore, if an
+    earlier attempt with a standard error below 1 nat is higher than the final one by 4 standard
+    errors of the difference and .05 nats.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import Gaussian, GeometricPath
+    >>> from sklpf.partition import UntilTrusted
+    >>> path = GeometricPath(
+    ...     lambda x: -np.sum((x - 5) ** 2, axis=1) / 2e-4, base=Gaussian([0, 0], 4.0)
+    ... )
+    >>> estimator = UntilTrusted(random_state=0).fit(path)
+    >>> [attempt.method for attempt in estimator.attempts_]
+    ['AdaptiveSMC']
+    >>> bool(abs(estimator.log_partition_ - np.log(2 * np.pi * 1e-4)) < 0.1)
+    True
+    """
+
+    _parameter_constraints = {
+        "estimators": ["array-like", None],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_seconds": [Interval(Real, 0, None, closed="neither"), None],
+        "random_state": ["random_state"],
+        "n_jobs": N_JOBS,
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        estimators: Sequence[PartitionEstimator] | None = None,
+        tol: float = 0.1,
+        max_seconds: float | None = None,
+        *,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.estimators = estimators
+        self.tol = tol
+        self.max_seconds = max_seconds
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, path, y=None, *, draws: Any = None) -> Self:
+        """Estimate the log partition function of a path's target or of a fitted model.
+
+        Parameters
+        ----------
+        path : Path or fitted model
+            As of any `PartitionEstimator`.
+        y : ignored
+            Not used; there for scikit-learn's conventions.
+        draws : object or None, default=None
+            Draws of the target, as `BridgeSampling` takes them.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError
+            If `estimators` holds something else.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If no estimator could be trusted, or `tol` is missed.
+        """
+        self._given_draws = draws
+        try:
+            return super().fit(path)
+        finally:
+            del self._given_draws
+
+    def _estimate(self, path, seed) -> PartitionResult:
+        started = time.perf_counter()
+        attempts: list[PartitionResult] = []
+        for place, estimator in enumerate(self._turns(path)):
+            is_late = (
+                self.max_seconds is not None and time.perf_counter() - started > self.max_seconds
+            )
+            if attempts and is_late:
+                break
+            attempts.append(self._attempt(estimator, path, stream_key(seed, place)[0]))
+            if self._is_enough(attempts[-1]):
+                break
+        self.attempts_ = attempts
+        return self._of_all(attempts)
+
+    def _turns(self, path) -> list[PartitionEstimator]:
+        if self.estimators is not None:
+            for each in self.estimators:
+                if not isinstance(each, PartitionEstimator):
+                    raise TypeError(
+                        f"estimators must be estimators of log Z, such as AIS(), got {each!r:.80}"
+                    )
+            if not len(self.estimators):
+                raise ValueError("estimators must hold at least one, got none; None chooses them")
+            return list(self.estimators)
+        bridges: list[PartitionEstimator] = []
+        if getattr(self, "_given_draws", None) is not None:
+            bridges = [BridgeSampling(), BridgeSampling(proposal="mixture")]
+        tempering = [ParallelTempering(n_sweeps=n, tol=self.tol) for n in (16_384, 65_536)]
+        if not isinstance(path, GeometricPath) or has(path, DataRows):
+            default = path.default_estimator() if hasattr(path, "default_estimator") else AIS()
+            return [*bridges, default, SMC(n_temperatures=1000), *tempering]
+        if has(path, Gradients) and path.n_dimensions > _MANY_DIMENSIONS:
+            first = [HAIS(), HAIS(n_temperatures=10_000), AdaptiveSMC(1000, self.tol, 3_000_000)]
+        else:
+            first = [AdaptiveSMC(tol=self.tol), AdaptiveSMC(2000, self.tol, 5_000_000)]
+        return [*bridges, *first, *tempering]
+
+    def _attempt(self, estimator, path, seed) -> PartitionResult:
+        estimator = clone(estimator)
+        known = estimator.get_params(deep=False)
+        own = {"random_state": seed, "n_jobs": self.n_jobs}
+        estimator.set_params(**{name: value for name, value in own.items() if name in known})
+        draws = {}
+        if isinstance(estimator, BridgeSampling):
+            draws = {"draws": getattr(self, "_given_draws", None)}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return estimator.fit(path, **draws).result_
+
+    def _is_enough(self, result: PartitionResult) -> bool:
+        return result.converged and not tol_alarms(float(result.std_error), self.tol, "")
+
+    def _of_all(self, attempts: list[PartitionResult]) -> PartitionResult:
+        """The best of all attempts, with what they cost together."""
+        best = min(
+            attempts,
+            key=lambda each: (not self._is_enough(each), not each.converged, each.std_error),
+        )
+        alarms = list(best.alarms)
+        if best.converged:
+            alarms += tol_alarms(
+                float(best.std_error), self.tol, "give it more seconds, or raise tol"
+            )
+        for each in attempts:
+            error = float(np.hypot(each.std_error, best.std_error))
+            above = each.log_partition - best.log_partition
+            if each.std_error < _KNOWN and above > max(_LARGEST_Z * error, _MATERIAL):
+                seen = (
+                    f"{each.method} before found {each.log_partition:.2f} +- {each.std_error:.2g},"
+                    " which is more"
+                )
+                alarms.append(Alarm("attempts-disagree", seen, "look for a mode that is missed"))
+        columns = {
+            "attempt_log_partition": [each.log_partition for each in attempts],
+            "attempt_std_error": [each.std_error for each in attempts],
+            "attempt_converged": [each.converged for each in attempts],
+        }
+        return replace(
+            best,
+            alarms=tuple(dict.fromkeys(alarms)),
+            n_sweeps=sum(each.n_sweeps for each in attempts),
+            check_evaluations=sum(each.check_evaluations for each in attempts),
+            diagnostics=best.diagnostics
+            | {name: np.array(column) for name, column in columns.items()},
+            described=best.described | dict.fromkeys(columns, Diagnostic(dimensions=_DIMENSIONS)),
+        )

@@ -1,0 +1,168 @@
+"""Mixtures that are fitted to points: of Gaussians, and a base with tails."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf.paths._bases import Gaussian, Mixture, StudentT, Uniform
+
+_PER_NUMBER = 5  # coordinates of effective points that each fitted number needs
+_PATIENCE = 2  # larger mixtures without a better criterion, after which none is tried
+# of a base
+_DEGREES_OF_FREEDOM = (30.0, 10.0, 5.0, 3.0)
+_WIDER = 1.3  # in variance
+_WIDER_IN_A_BOX = 1.5
+_SHARES = (0.92, 0.05, 0.03)  # of the fit, of the old base, of a Cauchy distribution
+
+
+class FittedParts(NamedTuple):
+    """Gaussians, of which a mixture of at least two consists.
+
+    Attributes
+    ----------
+    means : ndarray of shape (K, d)
+    covariances : ndarray of shape (K, d, d)
+    weights : ndarray of shape (K,)
+    """
+
+    means: NDArray[np.float64]
+    covariances: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+
+def fit_parts(
+    points: NDArray[np.float64],
+    center: NDArray[np.float64],
+    scale: NDArray[np.float64],
+    n_effective: float,
+    most: int,
+    rng: np.random.Generator,
+    covariance_type: str = "full",
+) -> FittedParts | None:
+    """Return as many Gaussians as the Bayesian information criterion asks for, None for one.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d)
+        To fit them to.
+    center, scale : ndarray of shape (d,)
+        Of the points: they are standardised.
+    n_effective : float
+        How many independent points these are worth.
+    most : int
+        Gaussians that are tried at most.
+    rng : numpy.random.Generator
+        For where fits begin.
+    covariance_type : {"full", "diag"}, default="full"
+        As of `sklearn.mixture.GaussianMixture`.
+
+    Returns
+    -------
+    FittedParts or None
+    """
+    from sklearn.mixture import GaussianMixture  # slow to import
+
+    scaled = (points - center) / scale
+    n_dimensions = points.shape[1]
+    # share, mean and covariance of a part
+    n_numbers = (n_dimensions + 1) * (n_dimensions + 2) / 2
+    if covariance_type == "diag":
+        n_numbers = 2 * n_dimensions + 1
+    most = int(min(most, n_effective * n_dimensions / (_PER_NUMBER * n_numbers)))
+    tried = []
+    criteria: list[float] = []
+    for n_components in range(1, most + 1):
+        seed = int(rng.integers(2**31))
+        mixture = GaussianMixture(n_components, covariance_type=covariance_type, random_state=seed)
+        tried.append(mixture.fit(scaled))
+        log_likelihood = n_effective * tried[-1].score(scaled)
+        criteria.append(log_likelihood - 0.5 * n_components * n_numbers * np.log(n_effective))
+        if n_components - 1 - np.argmax(criteria) == _PATIENCE:
+            break
+    if most <= 1 or np.argmax(criteria) == 0:
+        return None
+    best = tried[int(np.argmax(criteria))]
+    covariances = best.covariances_
+    if covariance_type == "diag":
+        covariances = covariances[..., np.newaxis] * np.eye(n_dimensions)
+    return FittedParts(
+        center + scale * best.means_, covariances * np.outer(scale, scale), best.weights_
+    )
+
+
+def fit_base(
+    points: NDArray[np.float64],
+    n_effective: float,
+    bounds: NDArray[np.float64] | None,
+    most: int,
+    rng: np.random.Generator,
+) -> Mixture:
+    """Return a mixture that covers points: of t distributions, a little wider than these, with the
+    most likely number of degrees of freedom.
+
+    In a box the parts are Gaussians with independent coordinates, which can be truncated to it.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d)
+        To cover.
+    n_effective : float
+        How many independent points these are worth.
+    bounds : ndarray of shape (2, d) or None
+        The box.
+    most : int
+        Parts that are tried at most.
+    rng : numpy.random.Generator
+        For where fits begin.
+
+    Returns
+    -------
+    Mixture
+    """
+    whole = Gaussian.fit(points)
+    kind = "full" if bounds is None else "diag"
+    parts = fit_parts(points, whole.mean, whole.scale, n_effective, most, rng, kind)
+    if parts is None:
+        parts = FittedParts(whole.mean[np.newaxis], whole.covariance[np.newaxis], np.ones(1))
+    if bounds is None:
+        tails = [_with_tails(parts, df) for df in _DEGREES_OF_FREEDOM]
+        return max(tails, key=lambda mixture: mixture.log_density(points).mean())
+    variances = _WIDER_IN_A_BOX * np.diagonal(parts.covariances, axis1=1, axis2=2)
+    gaussians = [Gaussian(*each) for each in zip(parts.means, variances)]
+    return Mixture(gaussians, parts.weights).truncated(*bounds)
+
+
+def _with_tails(parts: FittedParts, df: float) -> Mixture:
+    scales = _WIDER * (df - 2) / df * parts.covariances
+    return Mixture([StudentT(*each, df) for each in zip(parts.means, scales)], parts.weights)
+
+
+def defensive(fitted: Mixture, old: Any, bounds: NDArray[np.float64] | None) -> Mixture:
+    """Return a fitted base with a small share of another one, whose tails so stay covered, and
+    without bounds with one of a Cauchy distribution (Hesterberg 1995).
+
+    Parameters
+    ----------
+    fitted : Mixture
+        Of `fit_base`.
+    old : object
+        The other base; left out where it can't be part of a mixture.
+    bounds : ndarray of shape (2, d) or None
+        The box.
+
+    Returns
+    -------
+    Mixture
+    """
+    parts: list[Any] = [fitted]
+    shares = [_SHARES[0]]
+    if isinstance(old, (Gaussian, StudentT, Uniform, Mixture)):
+        parts.append(old)
+        shares.append(_SHARES[1])
+    if bounds is None:
+        parts.append(StudentT(fitted.center, fitted.scale**2, 1.0))
+        shares.append(_SHARES[2])
+    return Mixture(parts, shares)

@@ -1,0 +1,244 @@
+"""Particles that look for the target: an adaptive pass from the base.
+
+No estimate is taken from it, so that temperatures, steps and proposals may follow the particles.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._utils.parallel import Checkpoint
+from sklpf._utils.random import Stream
+from sklpf.paths._base import choose, take
+from sklpf.paths._mixture_fit import fit_base
+from sklpf.sampling._elementary import systematic
+from sklpf.transitions._pilot import fixed_pilot, next_beta, root_of
+
+_EFFECTIVE = 0.5  # share of the particles after a step up
+_MOST_LEVELS = 500
+_N_LOCAL = 2  # moves between two draws from the fitted proposal
+_MOST_MOVES = 200  # of a particle at a level
+_LEAST_ACCEPTANCE = 0.02  # of the fitted proposal, below which a level goes on without it
+_MOST_PARTS = 30  # of a proposal
+_LARGEST_STEP = 1.0  # of the log of a step size
+# correlation with where particles were when they came to a level: root mean square over
+# coordinates, and of the gain
+_FORGOTTEN = 0.15
+_FORGOTTEN_GAIN = 0.3
+_N_AT_BASE = 100  # particles of the base that are noted
+_N_PASSED = 2  # of every later level
+# how often they forget at the target, until its second half is like the first one
+_N_TIMES = (8, 16, 32)
+_LARGEST_DRIFT = 2.5  # standard errors of a mean or variance
+
+
+class Learned(NamedTuple):
+    """What particles found, and what it cost.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, d)
+        At the target, of all particles several times, one time after the other.
+    passed : ndarray of shape (m, d)
+        Base draws, and some particles of every later level.
+    drift : float
+        The largest difference of a mean or a variance between the first half of the time at the
+        target and the second, in standard errors.
+    beta : float
+        Where they stand: 1 unless sweeps ran out.
+    n_sweeps : int
+        Of all particles together.
+    """
+
+    points: NDArray[np.float64]
+    passed: NDArray[np.float64]
+    drift: float
+    beta: float
+    n_sweeps: int
+
+
+class _Carry(NamedTuple):
+    """Particles that stand at an inverse temperature."""
+
+    state: Any
+    memory: tuple
+    beta: NDArray[np.float64]  # ()
+    log_step: NDArray[np.float64]  # ()
+    n_sweeps: NDArray[np.int64]  # ()
+    passed: NDArray[np.float64]  # (m, d)
+
+
+def learn(
+    path: Any,
+    transition: Any,
+    n_particles: int,
+    key: tuple[int, int],
+    max_sweeps: int,
+    checkpoint: Checkpoint | None = None,
+) -> Learned:
+    """Take particles from base draws to the target, by steps of beta that leave half of them
+    effective.
+
+    At each level they are resampled, and move until they have forgotten where they were: by the
+    transition, in units of their own spread, and by draws from a mixture that is fitted to them,
+    which are accepted or rejected.
+
+    Parameters
+    ----------
+    path : GeometricPath
+        With a base that can be sampled.
+    transition : TunedTransition
+        Not tuned.
+    n_particles : int
+        How many.
+    key : tuple of two int
+        Of all random numbers.
+    max_sweeps : int
+        Of all particles together, after which they stay where they are.
+    checkpoint : Checkpoint or None
+        Where each level is kept.
+
+    Returns
+    -------
+    Learned
+
+    Raises
+    ------
+    ValueError
+        If hardly any draw of the base lies where the target has mass.
+    """
+    stream = Stream(key)
+    state = path.sample_base(n_particles, stream)
+    memory = transition.init(path, state, stream.aside("memory"))
+    log_step = np.asarray(np.log(transition.first_step(path.n_dimensions)))
+    passed = path.position(state)[:_N_AT_BASE]
+    carry = _Carry(state, memory, np.zeros(()), log_step, np.asarray(n_particles), passed)
+    level = 0
+    if checkpoint is not None:
+        level, carry = checkpoint.load("learning", carry)
+    while carry.beta < 1 and level < _MOST_LEVELS and carry.n_sweeps < max_sweeps:
+        level += 1
+        carry = _rise(path, transition, carry, stream.at(level))
+        if checkpoint is not None:
+            checkpoint.save("learning", level, carry)
+    path = path.with_ladder([0.0, 1.0])
+    times: list[Any] = []
+    for n_times in _N_TIMES:
+        while len(times) < n_times:
+            own = stream.at(level + 1 + len(times)).aside("at the target")
+            carry = _forget(path, transition, carry, own)
+            times.append(np.column_stack([path.position(carry.state), path.ends(carry.state)[1]]))
+        late = times[n_times // 2 :]
+        drift = _drift(times[: n_times // 2], late)
+        if drift < _LARGEST_DRIFT or carry.n_sweeps > max_sweeps:
+            break
+    points = np.concatenate(late)[:, :-1]
+    return Learned(points, carry.passed, drift, float(carry.beta), int(carry.n_sweeps))
+
+
+def _rise(path, transition, carry, stream) -> _Carry:
+    """One level up."""
+    gain = path.ends(carry.state)[1]
+    if np.sum(gain > -np.inf) <= path.n_dimensions + 1:
+        raise ValueError(
+            "base draws hardly any point where the target has mass: give a base that covers it, or"
+            " more particles"
+        )
+    beta = next_beta(gain, float(carry.beta), _EFFECTIVE)
+    uniform = stream.aside("resampling").generator().random()
+    chosen = systematic((beta - carry.beta) * gain, len(gain), uniform)
+    carry = carry._replace(
+        state=path.take(carry.state, chosen),
+        memory=take(carry.memory, chosen),
+        beta=np.asarray(beta),
+    )
+    path = path.with_ladder([0.0, 1.0] if beta == 1 else [0.0, beta, 1.0])
+    return _forget(path, transition, carry, stream)
+
+
+def _forget(path, transition, carry, stream) -> _Carry:
+    """Particles that have moved at level 1 of a path until they have forgotten where they were."""
+    state, memory, beta, log_step, n_sweeps, passed = carry
+    start = path.position(state)
+    n = len(start)
+    levels = np.ones(n, dtype=np.int64)
+    rng = stream.aside("proposals").generator()
+    root = root_of([start], [], transition.metric, path.bounds)
+    proposal: Any = fit_base(start, n, path.bounds, _MOST_PARTS, rng)
+    gain = path.ends(state)[1]
+    log_step = float(log_step)
+    n_moves = 0
+    while n_moves < _MOST_MOVES:
+        for _ in range(_N_LOCAL):
+            move = transition.with_pilot(fixed_pilot(log_step, root))
+            before = transition.accepted(memory)
+            own = stream.aside(f"move {n_moves}")
+            state, memory = move.move(path, state, memory, levels, own)
+            n_moves += 1
+            if before is not None:
+                rate = float(np.mean(transition.accepted(memory) - before))
+                log_step += _LARGEST_STEP * (rate - transition.target_acceptance) * n_moves**-0.5
+        if proposal is not None:
+            state, rate = _propose(path, state, levels, proposal, rng)
+            n_moves += 1
+            if rate < _LEAST_ACCEPTANCE:
+                proposal = None
+        if _is_forgotten(start, path.position(state), gain, path.ends(state)[1]):
+            break
+    chosen = rng.permutation(n)[:_N_PASSED]
+    return _Carry(
+        state=state,
+        memory=memory,
+        beta=beta,
+        log_step=np.asarray(log_step),
+        n_sweeps=n_sweeps + n * n_moves,
+        passed=np.concatenate([passed, path.position(state)[chosen]]),
+    )
+
+
+def _propose(path, state, levels, proposal, rng):
+    """The state after independent draws from a proposal that were accepted or rejected, and the
+    share that was accepted.
+    """
+    old = path.position(state)
+    new_state = path.at(proposal.sample(len(old), rng))
+    new = path.position(new_state)
+    with np.errstate(invalid="ignore"):
+        log_accept = path.log_f(new_state, levels) - path.log_f(state, levels)
+        log_accept += proposal.log_density(old) - proposal.log_density(new)
+    rate = np.where(np.isnan(log_accept), 0.0, np.exp(np.minimum(log_accept, 0.0)))
+    return choose(rng.random(len(old)) < rate, new_state, state), float(rate.mean())
+
+
+def _is_forgotten(start, position, first_gain, gain) -> bool:
+    """Whether particles are where they are whatever their start was."""
+    correlations = _correlations(start, position)
+    alive = np.isfinite(first_gain) & np.isfinite(gain)
+    of_gain = _correlations(first_gain[alive, np.newaxis], gain[alive, np.newaxis])
+    typical = np.sqrt(np.mean(np.maximum(correlations, 0.0) ** 2))
+    return bool(typical < _FORGOTTEN and of_gain.max(initial=0.0) < _FORGOTTEN_GAIN)
+
+
+def _correlations(first, last):
+    """Of each column; 0 of one that is constant."""
+    tiny = np.finfo(np.float64).tiny
+    z = [(x - x.mean(axis=0)) / np.maximum(x.std(axis=0), tiny) for x in (first, last)]
+    return np.mean(z[0] * z[1], axis=0)
+
+
+def _drift(early: list[NDArray], late: list[NDArray]) -> float:
+    """The largest difference between the means, or the variances, of any column at two times, in
+    standard errors of particles that are independent.
+    """
+    center = np.mean(np.concatenate(early + late), axis=0)
+    scale = np.std(np.concatenate(early + late), axis=0) + np.finfo(np.float64).tiny
+    moments = []
+    for half in (early, late):
+        z = (np.array(half) - center) / scale
+        both = np.concatenate([z, z**2], axis=2)
+        moments.append((both.mean(axis=(0, 1)), both.mean(axis=0).var(axis=0) / both.shape[1]))
+    (first, first_variance), (last, last_variance) = moments
+    return float(np.max(np.abs(last - first) / np.sqrt(first_variance + last_variance + 1e-300)))

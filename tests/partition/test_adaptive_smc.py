@@ -1,0 +1,173 @@
+import numpy as np
+import pytest
+from convergence import quietly
+from scipy.special import logsumexp, ndtri
+from scipy.stats import binom, multivariate_normal
+
+from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Uniform
+from sklpf.interop import from_prior_transform
+from sklpf.paths._mixture_fit import fit_base
+from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice
+
+LOG_2PI = np.log(2 * np.pi)
+
+
+def narrow(d, width, seed=0):
+    """A correlated Gaussian likelihood of some width in a prior from -1 to 1, and its evidence."""
+    rng = np.random.default_rng(seed)
+    root = width * (np.eye(d) + 0.5 * rng.normal(size=(d, d)))
+    mean = rng.uniform(-0.5, 0.5, d)
+    inverse = np.linalg.inv(root)
+    log_norm = np.linalg.slogdet(root)[1] + d / 2 * LOG_2PI
+    return (
+        lambda x: -0.5 * np.sum(((x - mean) @ inverse.T) ** 2, axis=1) - log_norm,
+        lambda u: 2 * u - 1,
+        -d * np.log(2),
+    )
+
+
+def modes(d, seed):
+    """Two or three Gaussians of similar widths in a prior from -10 to 10, and the evidence."""
+    rng = np.random.default_rng([d, seed])
+    k = int(rng.integers(2, 4))
+    means = rng.uniform(-7, 7, (k, d))
+    widths = 0.3 * 10 ** rng.uniform(-0.1, 0.1, k)
+    shares = rng.dirichlet(np.full(k, 5.0))
+
+    def log_likelihood(x):
+        squares = np.sum((x[:, np.newaxis] - means) ** 2, axis=2) / widths**2
+        heights = np.log(shares) - d * np.log(widths) - d / 2 * LOG_2PI
+        return logsumexp(heights - squares / 2, axis=1)
+
+    return log_likelihood, lambda u: 20 * u - 10, -d * np.log(20)
+
+
+@pytest.mark.parametrize("d", [1, 3, 10])
+def test_a_likelihood_that_is_ten_thousand_times_narrower_than_its_prior(d):
+    log_likelihood, transform, truth = narrow(d, 1e-4)
+    path = from_prior_transform(log_likelihood, transform, d, vectorized=True)
+    smc = AdaptiveSMC(random_state=0).fit(path)
+    assert smc.converged_
+    # t with 9 df: false alarm 1e-3 each
+    assert abs(smc.log_partition_ - truth) < 4.8 * smc.log_partition_std_error_
+    assert smc.log_partition_std_error_ <= 0.1
+    assert smc.result_.n_sweeps < 400_000
+
+
+def test_intervals_cover_regressions_and_modes():
+    n_runs = n_covered = n_converged = 0
+    for seed in range(12):
+        for d in (2, 4):
+            likelihood, transform, truth = narrow(d, 0.05, seed) if seed % 2 else modes(d, seed)
+            path = from_prior_transform(likelihood, transform, d, vectorized=True)
+            smc = quietly(AdaptiveSMC(random_state=seed), path)
+            low, high = smc.log_partition_interval_
+            n_runs += 1
+            n_converged += smc.converged_
+            n_covered += low < truth < high
+    assert n_converged >= 22
+    # at 95 % each: false alarm 1e-4
+    assert n_covered >= binom.ppf(1e-4, n_runs, 0.95)
+
+
+@pytest.mark.parametrize("transition", [None, HMC(), RandomWalk(metric="diag"), Slice()], ids=str)
+def test_any_move_with_and_without_gradient(transition):
+    covariance = np.array([[1.0, 0.8], [0.8, 1.0]]) * 0.01
+    inverse = np.linalg.inv(covariance)
+    path = GeometricPath(
+        lambda x: -0.5 * np.einsum("ni,ij,nj->n", x - 3, inverse, x - 3),
+        grad=lambda x: -(x - 3) @ inverse,
+        base=Gaussian([0, 0], 4.0),
+    )
+    smc = AdaptiveSMC(200, transition=transition, random_state=1).fit(path)
+    truth = 0.5 * np.linalg.slogdet(2 * np.pi * covariance)[1]
+    assert smc.converged_
+    assert abs(smc.log_partition_ - truth) < 4.8 * smc.log_partition_std_error_  # 1e-3 each
+
+
+def test_a_box():
+    path = GeometricPath(
+        lambda x: -np.sum(x, axis=1) / 0.01,
+        base=Uniform([0, 0], [1, 1]),
+        bounds=([0, 0], [1, 1]),
+    )
+    smc = AdaptiveSMC(random_state=0).fit(path)
+    assert smc.converged_
+    assert abs(smc.log_partition_ - 2 * np.log(0.01)) < 4.8 * smc.log_partition_std_error_  # 1e-3
+
+
+def test_a_mode_that_particles_have_lost_is_found_by_climbs():
+    d = 5
+
+    def log_likelihood(x):
+        wide, narrow_mode = (
+            np.log(share) - np.sum((x - mean) ** 2, axis=1) / (2 * width**2) - d * np.log(width)
+            for share, mean, width in [(0.3, -3, 0.5), (0.7, 3, 0.15)]
+        )
+        return np.logaddexp(wide, narrow_mode) - d / 2 * LOG_2PI
+
+    path = from_prior_transform(log_likelihood, lambda u: 20 * u - 10, d, vectorized=True)
+    unchecked = quietly(AdaptiveSMC(checks=False, random_state=0), path)
+    smc = AdaptiveSMC(random_state=0).fit(path)
+    assert unchecked.log_partition_ < -d * np.log(20) - 1  # the heavier mode is missing
+    assert smc.converged_
+    assert abs(smc.log_partition_ + d * np.log(20)) < 4.8 * smc.log_partition_std_error_  # 1e-3
+
+
+def test_what_it_says_where_it_can_not_be_trusted():
+    log_likelihood, transform, _ = narrow(8, 1e-4)
+    path = from_prior_transform(log_likelihood, transform, 8, vectorized=True)
+    smc = quietly(AdaptiveSMC(100, max_sweeps=20_000, random_state=0), path)
+    assert not smc.converged_
+    assert "the particles stopped at inverse temperature" in " ".join(smc.result_.reasons)
+
+    path = GeometricPath(lambda x: -(x**2).sum(axis=1), base=Gaussian([0.0] * 3, 9.0))
+    smc = quietly(AdaptiveSMC(tol=1e-4, max_sweeps=30_000, random_state=0), path)
+    assert any("above tol: raise max_sweeps" in reason for reason in smc.result_.reasons)
+
+
+def test_a_target_without_an_integral():
+    path = GeometricPath(lambda x: -0.25 * np.log1p((x**2).sum(axis=1)), base=Gaussian([0, 0], 1.0))
+    with pytest.raises(ValueError, match="not normalisable"):
+        AdaptiveSMC(random_state=0).fit(path)
+
+
+def test_what_is_refused():
+    path = GeometricPath(lambda x: -(x**2).sum(axis=1), base=Gaussian([0.0], 1.0))
+    with pytest.raises(TypeError, match="transition must be HMC, RandomWalk or Slice"):
+        AdaptiveSMC(transition=Gibbs()).fit(path)
+    with pytest.raises(ValueError, match="n_particles"):
+        AdaptiveSMC(n_particles=3).fit(path)
+    with pytest.raises(ValueError, match="tol"):
+        AdaptiveSMC(tol=0.0).fit(path)
+    nowhere = GeometricPath(
+        lambda x: np.where(x[:, 0] > 40, 0.0, -np.inf), base=Gaussian([0.0], 1.0)
+    )
+    with pytest.raises(ValueError, match="base draws hardly any point where the target has mass"):
+        AdaptiveSMC(random_state=0).fit(nowhere)
+
+
+def test_a_fitted_base_has_a_part_for_each_mode():
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(-5, 0.1, (400, 2)), rng.normal(5, 1.0, (400, 2))])
+    base = fit_base(points, 800, None, 10, rng)
+    assert len(base.components) == 2
+    assert sorted(np.round([part.mean[0] for part in base.components])) == [-5, 5]
+
+
+def test_a_prior_transform_of_a_linear_regression():
+    rng = np.random.default_rng(2)
+    design = rng.normal(size=(30, 4))
+    target = design @ rng.normal(size=4) + 0.5 * rng.normal(size=30)
+
+    def log_likelihood(weights):
+        return -np.sum((target - weights @ design.T) ** 2, axis=1) / 0.5 - 15 * np.log(
+            2 * np.pi * 0.25
+        )
+
+    path = from_prior_transform(log_likelihood, lambda u: 10 * ndtri(u), 4, vectorized=True)
+    covariance = 100 * design @ design.T + 0.25 * np.eye(30)
+    truth = multivariate_normal.logpdf(target, np.zeros(30), covariance)
+    smc = AdaptiveSMC(random_state=0).fit(path)
+    assert smc.converged_
+    assert abs(smc.log_partition_ - truth) < 4.8 * smc.log_partition_std_error_  # 1e-3

@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+from convergence import quietly
+
+from sklpf import (
+    AIS,
+    BernoulliRBM,
+    Exact,
+    Gaussian,
+    GeometricPath,
+    PartitionEstimator,
+    PartitionResult,
+    UntilTrusted,
+)
+from sklpf.partition import Alarm
+
+DOUBT = Alarm("few-effective-weights", "too few", "raise n_chains")
+
+
+class Says(PartitionEstimator):
+    """An estimator that says a number."""
+
+    def __init__(self, log_partition=0.0, std_error=0.01, trusted=True):
+        self.log_partition = log_partition
+        self.std_error = std_error
+        self.trusted = trusted
+
+    def _estimate(self, path, seed):
+        alarms = () if self.trusted else (DOUBT,)
+        return PartitionResult("Says", self.log_partition, self.std_error, alarms=alarms)
+
+
+@pytest.fixture
+def gaussian():
+    return GeometricPath(lambda x: -np.sum(x**2, axis=1) / 2, base=Gaussian([3.0, 0.0], 1.0))
+
+
+@pytest.mark.parametrize(
+    ("said", "n_attempts", "number", "reason"),
+    [
+        ([Says(1.0), Says(2.0)], 1, 1.0, None),
+        ([Says(1.0, trusted=False), Says(1.01)], 2, 1.01, None),
+        ([Says(1.0, 0.5), Says(1.2, 0.05)], 2, 1.2, None),
+        ([Says(1.0, 0.5), Says(1.2, 0.3)], 2, 1.2, "is above tol: give it more seconds"),
+        ([Says(1.0, 0.3, False), Says(1.2, 0.2, False)], 2, 1.2, "too few: raise n_chains"),
+        ([Says(2.0, 0.1, False), Says(1.0)], 2, 1.0, "before found 2.00 .* which is more"),
+        ([Says(-2.0, 0.1, False), Says(1.0)], 2, 1.0, None),  # low ones have missed something
+    ],
+)
+def test_which_attempt_counts(said, n_attempts, number, reason, gaussian):
+    estimator = UntilTrusted(said, random_state=0)
+    if reason is None:
+        estimator.fit(gaussian)
+    else:
+        with pytest.warns(match=reason):
+            estimator.fit(gaussian)
+    assert len(estimator.attempts_) == n_attempts
+    assert estimator.log_partition_ == number
+    assert estimator.converged_ == (reason is None)
+    assert len(estimator.result_.diagnostics["attempt_std_error"]) == n_attempts
+
+
+def test_no_attempt_begins_when_time_is_over(gaussian):
+    said = [Says(trusted=False), Says()]
+    late = quietly(UntilTrusted(said, max_seconds=1e-9), gaussian)
+    assert len(late.attempts_) == 1
+
+
+def test_draws_come_first(gaussian):
+    draws = np.random.default_rng(0).normal(size=(4, 500, 2))
+    estimator = UntilTrusted(random_state=0).fit(gaussian, draws=draws)
+    assert [attempt.method for attempt in estimator.attempts_] == ["BridgeSampling"]
+    assert abs(estimator.log_partition_ - np.log(2 * np.pi)) < 0.05  # six standard errors
+
+
+def test_a_model_by_its_default_and_as_its_estimator():
+    rng = np.random.default_rng(0)
+    rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    estimator = UntilTrusted(random_state=0).fit(rbm)
+    truth = Exact().fit(rbm).log_partition_
+    assert estimator.log_partition_ == truth
+    rows = (rng.random((5, 6)) < 0.5).astype(float)
+    mean = rbm.score(rows)
+    assert rbm.set_params(partition_estimator=UntilTrusted(random_state=0)).score(rows) == mean
+
+
+def test_what_is_refused(gaussian):
+    with pytest.raises(TypeError, match="estimators must be estimators of log Z"):
+        UntilTrusted([AIS(), "HAIS"]).fit(gaussian)
+    with pytest.raises(ValueError, match="estimators must hold at least one"):
+        UntilTrusted([]).fit(gaussian)
