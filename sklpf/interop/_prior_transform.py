@@ -23,10 +23,15 @@ class _Posterior:
     """log likelihood + log N(z; 0, I) of normal coordinates z (n, d)."""
 
     def __init__(
-        self, log_likelihood: Callable[..., Any], transform: Callable[..., Any], vectorized: bool
+        self,
+        log_likelihood: Callable[..., Any],
+        transform: Callable[..., Any],
+        grad: Callable[..., Any] | None,
+        vectorized: bool,
     ) -> None:
         self.log_likelihood = log_likelihood
         self.transform = transform
+        self.grad = grad
         self.vectorized = vectorized
 
     def __call__(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -36,8 +41,7 @@ class _Posterior:
 
     def parameters(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return T(Phi(z)), shape (n, n_parameters)."""
-        uniform = np.clip(ndtr(z), _SMALLEST, _LARGEST)
-        parameters = values_of("transform", self._call(self.transform, uniform))
+        parameters = values_of("transform", self._call(self.transform, _uniform(z)))
         if parameters.ndim != 2 or len(parameters) != len(z):
             raise ValueError(
                 "transform must give the parameters of each point, got the shape"
@@ -45,6 +49,17 @@ class _Posterior:
                 f"{_hint(True) if self.vectorized else ''}"
             )
         return parameters
+
+    def gradient(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return that of the log density, shape (n, d)."""
+        by_uniform = values_of("grad", self._call(self.grad, _uniform(z)))
+        if by_uniform.shape != z.shape:
+            raise ValueError(
+                f"grad must give a gradient for each point of the unit cube, got the shape"
+                f" {by_uniform.shape} for points of shape {z.shape}"
+                f"{_hint(True) if self.vectorized else ''}"
+            )
+        return by_uniform * np.exp(-0.5 * (z**2 + _LOG_2PI)) - z
 
     def _call(self, function, points):
         # Either may change the array that it is given, as dynesty allows, or give it back.
@@ -93,7 +108,8 @@ class PriorTransformPath(GeometricPath):
     ) -> None:
         self.parameter_shapes: dict[str, tuple[int, ...]] = dict.fromkeys(names, ())
         self.posterior = posterior
-        super().__init__(posterior, base=base, ladder=ladder)
+        grad = None if posterior.grad is None else posterior.gradient
+        super().__init__(posterior, grad=grad, base=base, ladder=ladder)
 
     def with_base(self, base: Any) -> PriorTransformPath:
         """Return the path to the same posterior from another base.
@@ -112,11 +128,13 @@ class PriorTransformPath(GeometricPath):
 
     @property
     def gradients(self) -> Callable[[Any], tuple[NDArray, NDArray]]:
-        """AttributeError: a prior transform gives no gradients."""
-        raise AttributeError(
-            "a prior transform gives no gradients, so choose SMC or ParallelTempering, or"
-            " RandomWalk or Slice as transition"
-        )
+        """As those of `GeometricPath`; AttributeError without `grad`."""
+        if self.grad is None:
+            raise AttributeError(
+                "give grad to from_prior_transform, or choose AdaptiveSMC, SMC or"
+                " ParallelTempering, or RandomWalk or Slice as transition"
+            )
+        return super().gradients
 
     def constrain(self, position: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Return the parameters of points.
@@ -139,6 +157,7 @@ def from_prior_transform(
     transform: Callable[..., Any],
     n_dimensions: int,
     *,
+    grad: Callable[..., Any] | None = None,
     names: Sequence[str] | None = None,
     vectorized: bool = False,
     base: Any = "auto",
@@ -160,10 +179,15 @@ def from_prior_transform(
         parameters (n_parameters,).
     n_dimensions : int
         Number of coordinates of the unit cube.
+    grad : callable or None, default=None
+        Gradient of ``log_likelihood(transform(u))`` by u, a function of u that gives
+        (n_dimensions,), in nats: ``jax.grad(lambda u: log_likelihood(transform(u)))``. None leaves
+        estimators without a gradient.
     names : sequence of str or None, default=None
         Names of the parameters; None numbers them, "parameter_0" and so on.
     vectorized : bool, default=False
-        True: both functions take points (n, ...) and give (n,) and (n, n_parameters).
+        True: all functions take points (n, ...) and give (n,), (n, n_parameters) and (n,
+        n_dimensions).
     base : object, default="auto"
         Where chains start, in the normal coordinates. "auto": the prior. Draws of the posterior, as
         for `BridgeSampling`: a Gaussian with their mean and 1.5 times their covariance. Else a
@@ -179,7 +203,8 @@ def from_prior_transform(
     TypeError
         If something is no function.
     ValueError
-        If shapes don't fit, or a function gives NaN or +inf at draws of the prior.
+        If shapes don't fit, or a function gives NaN or +inf at draws of the prior, or `grad`
+        disagrees with differences there.
 
     Examples
     --------
@@ -197,12 +222,13 @@ def from_prior_transform(
     >>> path.constrain(np.array([[0.0]]))
     {'mean': array([0.])}
     """
-    for name, function in {"log_likelihood": log_likelihood, "transform": transform}.items():
+    functions = {"log_likelihood": log_likelihood, "transform": transform}
+    for name, function in (functions | ({} if grad is None else {"grad": grad})).items():
         if not callable(function):
             raise TypeError(f"{name} must be a function, got {function!r}")
     n_dimensions = check_count(n_dimensions, "n_dimensions")
     check_bool(vectorized, "vectorized")
-    posterior = _Posterior(log_likelihood, transform, vectorized)
+    posterior = _Posterior(log_likelihood, transform, grad, vectorized)
     middle = posterior.parameters(np.zeros((2, n_dimensions)))
     if names is None:
         names = [f"parameter_{i}" for i in range(middle.shape[1])]
@@ -223,6 +249,10 @@ def from_prior_transform(
     path = path.with_base(base)
     path.base_is_ours = is_ours
     return path
+
+
+def _uniform(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.clip(ndtr(z), _SMALLEST, _LARGEST)
 
 
 def _hint(vectorized: bool) -> str:

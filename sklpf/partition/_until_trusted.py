@@ -46,8 +46,8 @@ class UntilTrusted(PartitionEstimator):
 
         - draws are given: `BridgeSampling`, with a Gaussian and with a mixture as proposal, before
           the others;
-        - a density on R^d with a gradient, d above 20: `HAIS` with 1000 and 10,000 levels,
-          `AdaptiveSMC`, `ParallelTempering` with 16,384 and 65,536 sweeps;
+        - a density on R^d with a gradient, d above 20: `HAIS`, `AdaptiveSMC` with 1000 particles,
+          `HAIS` with 10,000 levels, `ParallelTempering` with 16,384 and with 65,536 sweeps;
         - another density on R^d: `AdaptiveSMC` with 500 and with 2000 particles, and the same
           `ParallelTempering`;
         - other paths: what the model's score takes by default, or `AIS`; `SMC` with 1000 levels;
@@ -186,7 +186,7 @@ class UntilTrusted(PartitionEstimator):
             default = path.default_estimator() if hasattr(path, "default_estimator") else AIS()
             return [*bridges, default, SMC(n_temperatures=1000), *tempering]
         if has(path, Gradients) and path.n_dimensions > _MANY_DIMENSIONS:
-            first = [HAIS(), HAIS(n_temperatures=10_000), AdaptiveSMC(1000, self.tol, 3_000_000)]
+            first = [HAIS(), AdaptiveSMC(1000, self.tol, 3_000_000), HAIS(n_temperatures=10_000)]
         else:
             first = [AdaptiveSMC(tol=self.tol), AdaptiveSMC(2000, self.tol, 5_000_000)]
         return [*bridges, *first, *tempering]

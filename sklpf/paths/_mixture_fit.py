@@ -11,6 +11,7 @@ from sklpf.paths._bases import Gaussian, Mixture, StudentT, Uniform
 
 _PER_NUMBER = 5  # coordinates of effective points that each fitted number needs
 _PATIENCE = 2  # larger mixtures without a better criterion, after which none is tried
+_PATIENCE_OF_BASES = 6  # many modes on a lattice are not better by two or three parts
 # of a base
 _DEGREES_OF_FREEDOM = (30.0, 10.0, 5.0, 3.0)
 _WIDER = 1.3  # in variance
@@ -41,6 +42,7 @@ def fit_parts(
     most: int,
     rng: np.random.Generator,
     covariance_type: str = "full",
+    patience: int = _PATIENCE,
 ) -> FittedParts | None:
     """Return as many Gaussians as the Bayesian information criterion asks for, None for one.
 
@@ -58,6 +60,8 @@ def fit_parts(
         For where fits begin.
     covariance_type : {"full", "diag"}, default="full"
         As of `sklearn.mixture.GaussianMixture`.
+    patience : int, default=2
+        After how many larger mixtures without a better criterion none is tried.
 
     Returns
     -------
@@ -80,7 +84,7 @@ def fit_parts(
         tried.append(mixture.fit(scaled))
         log_likelihood = n_effective * tried[-1].score(scaled)
         criteria.append(log_likelihood - 0.5 * n_components * n_numbers * np.log(n_effective))
-        if n_components - 1 - np.argmax(criteria) == _PATIENCE:
+        if n_components - 1 - np.argmax(criteria) == patience:
             break
     if most <= 1 or np.argmax(criteria) == 0:
         return None
@@ -124,7 +128,9 @@ def fit_base(
     """
     whole = Gaussian.fit(points)
     kind = "full" if bounds is None else "diag"
-    parts = fit_parts(points, whole.mean, whole.scale, n_effective, most, rng, kind)
+    parts = fit_parts(
+        points, whole.mean, whole.scale, n_effective, most, rng, kind, _PATIENCE_OF_BASES
+    )
     if parts is None:
         parts = FittedParts(whole.mean[np.newaxis], whole.covariance[np.newaxis], np.ones(1))
     if bounds is None:

@@ -103,5 +103,35 @@ def test_errors(options, error, sentence):
 
 def test_hais_is_sent_to_what_needs_no_gradient():
     path = from_prior_transform(log_likelihood, transform, 1)
-    with pytest.raises(TypeError, match="gives no gradients, so choose SMC or ParallelTempering"):
+    with pytest.raises(
+        TypeError, match="give grad to from_prior_transform, or choose AdaptiveSMC, SMC"
+    ):
         HAIS().fit(path)
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_hais_with_a_gradient_by_the_unit_cube(vectorized):
+    """y ~ N(x, 0.5^2) in 10 dimensions, x ~ N(0, 2^2)."""
+    d = 10
+    y = np.random.default_rng(0).normal(size=d)
+
+    def log_likelihood(x):
+        return -2 * np.sum((y - x) ** 2, axis=-1) - d * np.log(0.5 * np.sqrt(2 * np.pi))
+
+    def grad(u):
+        z = ndtri(u)
+        slope = 4 * (y - 2 * z)
+        return slope * 2 * np.sqrt(2 * np.pi) * np.exp(z**2 / 2)
+
+    def transform(u):
+        return 2 * ndtri(u)
+
+    path = from_prior_transform(log_likelihood, transform, d, grad=grad, vectorized=vectorized)
+    hais = HAIS(random_state=0).fit(path)
+    truth = stats.norm.logpdf(y, 0, np.sqrt(4.25)).sum()
+    assert abs(hais.log_partition_ - truth) < 4.5 * hais.log_partition_std_error_  # 5e-5
+
+
+def test_a_wrong_gradient_is_refused():
+    with pytest.raises(ValueError, match="grad"):
+        from_prior_transform(lambda x: -np.sum(x**2), lambda u: u, 2, grad=lambda u: 2 * u)
