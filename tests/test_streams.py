@@ -105,7 +105,9 @@ def opened(monkeypatch):
             return philox_uniform(stream, n, purpose)
 
     def stream_normals(stream, out):
-        noted.extend((stream.key, stream.chain + c, stream.step, "move") for c in range(len(out)))
+        for own, chains in stream.rows():
+            each = range(own.chain, own.chain + len(out[chains]))
+            noted.extend((own.key, chain, own.step, "move") for chain in each)
         with monkeypatch.context() as inside:
             inside.setattr(Stream, "keys", property(plain_keys))
             return philox_normals(stream, out)

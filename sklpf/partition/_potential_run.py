@@ -120,15 +120,16 @@ class PotentialRun(LevelRun):
     @cached_property
     def last(self) -> LevelRound:
         """The sums over neighbouring states and of slopes that `BAR` and others read."""
-        groups, n_groups, n_levels = self._groups, self.n_groups, self.vectors.shape[1]
-        n = self._group_sums[1]
+        groups = self._groups
+        n_groups = self.n_groups
+        n_levels = self.vectors.shape[1]
         ratios = np.where(np.isfinite(self._ratios), self._ratios, np.diff(self._zeta))
         log_pseudo_prior = np.log(np.maximum(self.counts, 1)) - np.r_[0.0, np.cumsum(ratios)]
         shift = -np.diff(log_pseudo_prior)
         pairs = np.zeros((2, n_groups, n_levels - 1, 4))
-        starts = np.r_[0, np.cumsum(self.counts)].astype(int)
         for k in range(n_levels - 1):
-            up, down = (slice(starts[j], starts[j + 1]) for j in (k, k + 1))
+            up = self._rows_of(k)
+            down = self._rows_of(k + 1)
             gains = self.vectors[up, k + 1] - self.vectors[up, k] - shift[k]
             losses = self.vectors[down, k] - self.vectors[down, k + 1] + shift[k]
             with np.errstate(over="ignore"):
@@ -136,7 +137,7 @@ class PotentialRun(LevelRun):
             for j, (rows, values) in enumerate(zip((up, down, up, down), terms)):
                 pairs[0, :, k, j] = np.bincount(groups[rows], values, minlength=n_groups)
         levels = np.zeros((2, n_groups, n_levels, 4))
-        levels[0, ..., 0] = n
+        levels[0, ..., 0] = self._group_sums[1]
         if self.slopes.shape[1]:
             cell = groups * n_levels + self.levels
             for power in (1, 2):
@@ -196,13 +197,17 @@ class PotentialRun(LevelRun):
             levels=values,
         )
 
+    def _rows_of(self, k: int) -> slice:
+        """The draws of a state."""
+        return slice(*np.searchsorted(self.levels, [k, k + 1]))
+
     @cached_property
     def _ratios(self) -> NDArray[np.float64]:
         """log Z_(k+1) / Z_k by BAR (K - 1,); NaN where the draws don't determine it."""
-        starts = np.r_[0, np.cumsum(self.counts)].astype(int)
-        ratios = np.full(len(starts) - 2, np.nan)
+        ratios = np.full(len(self.counts) - 1, np.nan)
         for k in range(len(ratios)):
-            up, down = (slice(starts[j], starts[j + 1]) for j in (k, k + 1))
+            up = self._rows_of(k)
+            down = self._rows_of(k + 1)
             gains = self.vectors[up, k + 1] - self.vectors[up, k]
             losses = self.vectors[down, k] - self.vectors[down, k + 1]
             if gains.max(initial=-np.inf) > -np.inf and losses.max(initial=-np.inf) > -np.inf:
@@ -243,7 +248,6 @@ class PotentialRun(LevelRun):
         sides = np.isin(np.arange(len(direction)), self._farthest).astype(float)
         columns = np.column_stack([direction, sides])
         projected = np.empty((len(self.levels), 2))
-        log_own = np.empty(len(self.levels))
         log_mixture = np.empty(len(self.levels))
         for rows, weights, mixture in mixture_weights(self.vectors, self.counts, self._zeta):
             projected[rows] = weights @ columns
@@ -252,9 +256,8 @@ class PotentialRun(LevelRun):
         log_own = self.vectors[every, self.levels] - log_mixture - self._zeta[self.levels]
         effective = np.zeros(len(direction))
         squares = np.empty(len(self.levels))
-        starts = np.r_[0, np.cumsum(self.counts)].astype(int)
-        for k in np.flatnonzero(self.counts):
-            rows = slice(starts[k], starts[k + 1])
+        for k in np.flatnonzero(self.counts).tolist():
+            rows = self._rows_of(k)
             series = np.column_stack([projected[rows, 0], log_own[rows]])[np.newaxis]
             effective[k] = min(effective_draws(series, split=False).min(), len(series[0]))
             squares[rows] = (projected[rows, 0] - projected[rows, 0].mean()) ** 2

@@ -1,5 +1,6 @@
 """Checks of your own paths, transitions and estimators."""
 
+from sklpf.testing._bayes_factors import BayesFactorCheck, check_bayes_factors
 from sklpf.testing._checks import (
     Problem,
     check_parallel,
@@ -10,7 +11,9 @@ from sklpf.testing._checks import (
 from sklpf.testing._data import find_shared_data
 
 __all__ = [
+    "BayesFactorCheck",
     "Problem",
+    "check_bayes_factors",
     "check_parallel",
     "check_partition_estimator",
     "check_path",

@@ -125,7 +125,7 @@ def test_rounds_are_drawn_against_sweeps(tempering):
         ),
         (
             LogPartitionDisplay,
-            "draws log Z at the levels, and this result of Exact has none: those of BAR, ",
+            "draws log Z at the levels, and this result of Exact has none: those of AdaptiveSMC",
         ),
         (
             RunDisplay,
