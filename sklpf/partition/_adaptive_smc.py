@@ -246,16 +246,20 @@ class AdaptiveSMC(PartitionEstimator):
         return move
 
     def _run(self, path, seed) -> LearnedRun:
-        self._checks(path, seed)  # a target without an integral has no place for particles
+        # a target without an integral has no place for particles
+        evaluations = self._checks(path, seed).evaluations
         key = stream_key(seed, _LEARN)
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
-        evaluations = Evaluations()
         regions = self._regions(path, learned, seed, evaluations) if self.checks else None
         *_, (rebased, run) = self._rounds(path, move, learned, regions, seed)
         run = self._checks(rebased, seed).beside(self._signed(run))
-        return replace(run, check_evaluations=run.check_evaluations + evaluations.n)
+        return replace(
+            run,
+            check_evaluations=run.check_evaluations + evaluations.n,
+            failed_evaluations=run.failed_evaluations + evaluations.n_failed,
+        )
 
     def _regions(self, path, learned: Learned, seed, evaluations: Evaluations) -> Regions:
         """Around modes that climbs find from where particles have been."""

@@ -124,6 +124,10 @@ def learn(
         carry = _rise(path, transition, carry, stream.at(level))
         if checkpoint is not None:
             checkpoint.save("learning", level, carry)
+    if carry.beta < 1:
+        return Learned(
+            path.position(carry.state), carry.passed, 0.0, float(carry.beta), int(carry.n_sweeps)
+        )
     path = path.with_ladder([0.0, 1.0])
     times: list[Any] = []
     for n_times in _N_TIMES:

@@ -59,6 +59,11 @@ class Checks:
     wanted : bool, default=True
         False leaves all out that cost evaluations.
 
+    Attributes
+    ----------
+    evaluations : Evaluations
+        Of the density, so far.
+
     Raises
     ------
     ValueError
@@ -69,11 +74,11 @@ class Checks:
         self._path = path
         self._seed = seed
         self._wanted = wanted
-        self._evaluations = Evaluations()
+        self.evaluations = Evaluations()
         self._tails: tuple[Alarm, ...] = ()
         if wanted and isinstance(path, GeometricPath):
             self._path = copy.copy(path)
-            self._path.evaluations = self._evaluations
+            self._path.evaluations = self.evaluations
             known = path.tail_alarms
             self._tails = (
                 tail_alarms(self._path, stream_key(seed, TAILS)) if known is None else known
@@ -108,8 +113,8 @@ class Checks:
             earlier_alarms=(*self._tails, *run.earlier_alarms),
             plain_bound=bound,
             regions=regions,
-            check_evaluations=self._evaluations.n + cost,
-            failed_evaluations=self._evaluations.n_failed,
+            check_evaluations=self.evaluations.n + cost,
+            failed_evaluations=self.evaluations.n_failed,
         )
 
 
