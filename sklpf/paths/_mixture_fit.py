@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from sklpf.paths._bases import Gaussian, Mixture, StudentT, Uniform
 
@@ -81,7 +83,9 @@ def fit_parts(
     for n_components in range(1, most + 1):
         seed = int(rng.integers(2**31))
         mixture = GaussianMixture(n_components, covariance_type=covariance_type, random_state=seed)
-        tried.append(mixture.fit(scaled))
+        with warnings.catch_warnings():  # of k-means, where points are repeated
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            tried.append(mixture.fit(scaled))
         log_likelihood = n_effective * tried[-1].score(scaled)
         criteria.append(log_likelihood - 0.5 * n_components * n_numbers * np.log(n_effective))
         if n_components - 1 - np.argmax(criteria) == patience:

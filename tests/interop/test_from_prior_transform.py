@@ -135,3 +135,13 @@ def test_hais_with_a_gradient_by_the_unit_cube(vectorized):
 def test_a_wrong_gradient_is_refused():
     with pytest.raises(ValueError, match="grad"):
         from_prior_transform(lambda x: -np.sum(x**2), lambda u: u, 2, grad=lambda u: 2 * u)
+
+
+def test_a_likelihood_that_is_nan_in_half_of_the_posterior_is_an_alarm():
+    def log_likelihood(x):
+        inside = np.abs(x - 3).max(axis=1) < 0.5
+        return np.where(inside & (x[:, 0] > 3), np.nan, -50 * np.sum((x - 3) ** 2, axis=1))
+
+    path = from_prior_transform(log_likelihood, lambda u: 20 * u - 10, 2, vectorized=True)
+    with pytest.warns(match="log_density is NaN or fails"):
+        SMC(20, 20, random_state=0).fit(path)

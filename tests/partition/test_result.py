@@ -15,6 +15,7 @@ from sklpf import (
     HAIS,
     RTS,
     SMC,
+    AdaptiveSMC,
     BernoulliRBM,
     Exact,
     FactorialMixture,
@@ -24,6 +25,7 @@ from sklpf import (
     LeftToRight,
     ParallelTempering,
     PartitionEstimator,
+    UntilTrusted,
     compare,
 )
 from sklpf.partition import (
@@ -183,6 +185,8 @@ ESTIMATORS = [
 ELSEWHERE = {
     HAIS: (HAIS(20, tol=0.3, random_state=0), LINE),
     AdaptiveRejection: (AdaptiveRejection(), LINE),
+    AdaptiveSMC: (AdaptiveSMC(50, random_state=0), LINE),
+    UntilTrusted: (UntilTrusted([HAIS(20, 40)], random_state=0), LINE),
 }
 ELSEWHERE[LeftToRight] = (
     LeftToRight(5, random_state=0),

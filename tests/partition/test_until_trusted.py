@@ -4,12 +4,14 @@ from convergence import quietly
 
 from sklpf import (
     AIS,
+    HAIS,
     BernoulliRBM,
     Exact,
     Gaussian,
     GeometricPath,
     PartitionEstimator,
     PartitionResult,
+    Uniform,
     UntilTrusted,
 )
 from sklpf.partition import Alarm
@@ -41,7 +43,7 @@ def gaussian():
         ([Says(1.0), Says(2.0)], 1, 1.0, None),
         ([Says(1.0, trusted=False), Says(1.01)], 2, 1.01, None),
         ([Says(1.0, 0.5), Says(1.2, 0.05)], 2, 1.2, None),
-        ([Says(1.0, 0.5), Says(1.2, 0.3)], 2, 1.2, "is above tol: give it more seconds"),
+        ([Says(1.0, 0.5), Says(1.2, 0.3)], 2, 1.2, "is above tol: give more estimators"),
         ([Says(1.0, 0.3, False), Says(1.2, 0.2, False)], 2, 1.2, "too few: raise n_chains"),
         ([Says(2.0, 0.1, False), Says(1.0)], 2, 1.0, "before found 2.00 .* which is more"),
         ([Says(-2.0, 0.1, False), Says(1.0)], 2, 1.0, None),  # low ones have missed something
@@ -64,6 +66,34 @@ def test_no_attempt_begins_when_time_is_over(gaussian):
     said = [Says(trusted=False), Says()]
     late = quietly(UntilTrusted(said, max_seconds=1e-9), gaussian)
     assert len(late.attempts_) == 1
+
+
+def test_an_estimator_that_needs_something_else_is_passed_over(gaussian):
+    estimator = UntilTrusted([HAIS(), Says(1.0)]).fit(gaussian)  # HAIS wants a gradient
+    assert [attempt.method for attempt in estimator.attempts_] == ["Says"]
+    with pytest.raises(TypeError, match="grad"):
+        UntilTrusted([HAIS()]).fit(gaussian)
+
+
+def test_later_attempts_begin_at_the_draws():
+    """One of four chains is stuck in a narrow mode that no search from the box would find."""
+    rng = np.random.default_rng(0)
+    narrow, wide = np.array([4.0, 4, -4]), np.array([-5.0, 2, 6])
+
+    def log_density(x):
+        parts = [
+            -np.sum((x - mean) ** 2, axis=1) / (2 * width**2) - 3 * np.log(width)
+            for mean, width in [(narrow, 0.02), (wide, 0.5)]
+        ]
+        return np.logaddexp(*parts) - np.log(2) - 1.5 * np.log(2 * np.pi)
+
+    box = [-10] * 3, [10] * 3
+    path = GeometricPath(log_density, base=Uniform(*box), bounds=box)
+    stuck = narrow + 0.02 * rng.normal(size=(1, 500, 3))
+    draws = np.concatenate([stuck, wide + 0.5 * rng.normal(size=(3, 500, 3))])
+    estimator = UntilTrusted(random_state=0).fit(path, draws=draws)
+    assert estimator.attempts_[-1].method == "AdaptiveSMC"
+    assert abs(estimator.log_partition_) < 4.8 * estimator.log_partition_std_error_  # 1e-3
 
 
 def test_draws_come_first(gaussian):

@@ -54,6 +54,21 @@ class Rays(NamedTuple):
     drawn: NDArray[np.bool_]
 
 
+def nan_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
+    """Raise an alarm if log f is NaN at many points near the target's mass, where tails are known.
+
+    Parameters
+    ----------
+    path : GeometricPath
+        Whose log density is tried.
+    key : tuple of two int
+        Of the random numbers.
+    """
+    with np.errstate(all="ignore"):
+        share = _scouts(path, np.random.default_rng(key)).nan_share
+    return (_not_a_number(share),) if share > _MOST_NAN else ()
+
+
 def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     """Raise an alarm if the tails of a `GeometricPath`'s target are heavier than the base's; empty
     if they aren't.
@@ -74,7 +89,7 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
         else np.isinf(path.bounds).any(axis=0)
     )
     if not is_open.any():
-        return ()
+        return nan_alarms(path, key)
     rng = np.random.default_rng(key)
     d = int(is_open.sum())
     with np.errstate(all="ignore"):  # far out anything may happen
