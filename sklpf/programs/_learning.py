@@ -69,6 +69,8 @@ class _Carry(NamedTuple):
     log_step: NDArray[np.float64]  # ()
     n_sweeps: NDArray[np.int64]  # ()
     passed: NDArray[np.float64]  # (m, d)
+    # positions and gains at the target, each time that they have forgotten where they were
+    times: NDArray[np.float64]  # (t, n, d + 1)
 
 
 def learn(
@@ -115,8 +117,9 @@ def learn(
     memory = transition.init(path, state, stream.aside("memory"))
     log_step = np.asarray(np.log(transition.first_step(path.n_dimensions)))
     passed = path.position(state)[:_N_AT_BASE]
-    carry = _Carry(state, memory, np.zeros(()), log_step, np.asarray(n_particles), passed)
-    level = 0
+    times = np.empty((0, n_particles, path.n_dimensions + 1))
+    carry = _Carry(state, memory, np.zeros(()), log_step, np.asarray(n_particles), passed, times)
+    level = 0  # and times at the target
     if checkpoint is not None:
         level, carry = checkpoint.load("learning", carry)
     while carry.beta < 1 and level < _MOST_LEVELS and carry.n_sweeps < max_sweeps:
@@ -129,17 +132,19 @@ def learn(
             path.position(carry.state), carry.passed, 0.0, float(carry.beta), int(carry.n_sweeps)
         )
     path = path.with_ladder([0.0, 1.0])
-    times: list[Any] = []
     for n_times in _N_TIMES:
-        while len(times) < n_times:
-            own = stream.at(level + 1 + len(times)).aside("at the target")
-            carry = _forget(path, transition, carry, own)
-            times.append(np.column_stack([path.position(carry.state), path.ends(carry.state)[1]]))
-        late = times[n_times // 2 :]
-        drift = _drift(times[: n_times // 2], late)
+        while len(carry.times) < n_times:
+            level += 1
+            carry = _forget(path, transition, carry, stream.at(level).aside("at the target"))
+            new = np.column_stack([path.position(carry.state), path.ends(carry.state)[1]])
+            carry = carry._replace(times=np.concatenate([carry.times, new[np.newaxis]]))
+            if checkpoint is not None:
+                checkpoint.save("learning", level, carry)
+        early, late = np.split(carry.times[:n_times], 2)
+        drift = _drift(early, late)
         if drift < _LARGEST_DRIFT or carry.n_sweeps > max_sweeps:
             break
-    points = np.concatenate(late)[:, :-1]
+    points = late[..., :-1].reshape(-1, path.n_dimensions)
     return Learned(points, carry.passed, drift, float(carry.beta), int(carry.n_sweeps))
 
 
@@ -149,7 +154,7 @@ def _rise(path, transition, carry, stream) -> _Carry:
     if np.sum(gain > -np.inf) <= path.n_dimensions + 1:
         raise ValueError(
             "base draws hardly any point where the target has mass: give a base that covers it, or"
-            " more particles"
+            " raise n_particles"
         )
     beta = next_beta(gain, float(carry.beta), _EFFECTIVE)
     uniform = stream.aside("resampling").generator().random()
@@ -165,7 +170,7 @@ def _rise(path, transition, carry, stream) -> _Carry:
 
 def _forget(path, transition, carry, stream) -> _Carry:
     """Particles that have moved at level 1 of a path until they have forgotten where they were."""
-    state, memory, beta, log_step, n_sweeps, passed = carry
+    state, memory, beta, log_step, n_sweeps, passed, times = carry
     start = path.position(state)
     n = len(start)
     levels = np.ones(n, dtype=np.int64)
@@ -200,6 +205,7 @@ def _forget(path, transition, carry, stream) -> _Carry:
         log_step=np.asarray(log_step),
         n_sweeps=n_sweeps + n * n_moves,
         passed=np.concatenate([passed, path.position(state)[chosen]]),
+        times=times,
     )
 
 
@@ -233,15 +239,16 @@ def _correlations(first, last):
     return np.mean(z[0] * z[1], axis=0)
 
 
-def _drift(early: list[NDArray], late: list[NDArray]) -> float:
-    """The largest difference between the means, or the variances, of any column at two times, in
-    standard errors of particles that are independent.
+def _drift(early: NDArray, late: NDArray) -> float:
+    """The largest difference between the means, or the variances, of any column of two parts (t, n,
+    d + 1), in standard errors of particles that are independent.
     """
-    center = np.mean(np.concatenate(early + late), axis=0)
-    scale = np.std(np.concatenate(early + late), axis=0) + np.finfo(np.float64).tiny
+    both_parts = np.concatenate([early, late])
+    center = both_parts.mean(axis=(0, 1))
+    scale = both_parts.std(axis=(0, 1)) + np.finfo(np.float64).tiny
     moments = []
     for half in (early, late):
-        z = (np.array(half) - center) / scale
+        z = (half - center) / scale
         both = np.concatenate([z, z**2], axis=2)
         moments.append((both.mean(axis=(0, 1)), both.mean(axis=0).var(axis=0) / both.shape[1]))
     (first, first_variance), (last, last_variance) = moments
