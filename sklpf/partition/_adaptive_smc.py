@@ -5,6 +5,7 @@ fitted to them.
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import os
 from collections.abc import Iterator
@@ -16,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
+from sklpf._utils.tables import with_error
 from sklpf.partition._base import TUNE, PartitionEstimator
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._options import SAMPLING
@@ -314,6 +317,8 @@ class AdaptiveSMC(PartitionEstimator):
             )
             yield rebased, learned_run
             result = learned_run.read()
+            value = with_error(result.log_partition, result.std_error)
+            said(functools.partial("round {}: log Z = {}".format, n_rounds, value))
             if result.converged or learned.beta < 1:
                 return
             growth = float(_MORE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import time
 import warnings
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.progress import said
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import N_JOBS, Interval
 from sklpf.partition._adaptive_smc import AdaptiveSMC
@@ -27,6 +29,7 @@ from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._smc import SMC
+from sklpf.partition._summary import in_a_line
 from sklpf.partition.checks._alarms import tol_alarms
 from sklpf.paths import DataRows, GeometricPath, Gradients
 from sklpf.paths._capabilities import has
@@ -176,7 +179,9 @@ class UntilTrusted(PartitionEstimator):
                 attempts.append(self._attempt(estimator, path, stream_key(seed, place)[0]))
             except (TypeError, ValueError) as error:  # of what it needs, and others may not
                 errors.append(error)
+                said(functools.partial("{} failed: {}".format, type(estimator).__name__, error))
                 continue
+            said(functools.partial(_of_attempt, attempts[-1]))
             if self._is_enough(attempts[-1]):
                 break
         if not attempts:
@@ -257,6 +262,10 @@ class UntilTrusted(PartitionEstimator):
             | {name: np.array(column) for name, column in columns.items()},
             described=best.described | dict.fromkeys(columns, Diagnostic(dimensions=_DIMENSIONS)),
         )
+
+
+def _of_attempt(result: PartitionResult) -> str:
+    return f"{result.method}: {in_a_line(result)}"
 
 
 def _from_draws(path: GeometricPath, draws: Any, seed: int) -> GeometricPath:

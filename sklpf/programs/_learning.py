@@ -5,12 +5,14 @@ No estimate is taken from it, so that temperatures, steps and proposals may foll
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.parallel import Checkpoint
+from sklpf._utils.progress import said
 from sklpf._utils.random import Stream
 from sklpf.paths._base import choose, take
 from sklpf.paths._mixture_fit import fit_base
@@ -125,6 +127,7 @@ def learn(
     while carry.beta < 1 and level < _MOST_LEVELS and carry.n_sweeps < max_sweeps:
         level += 1
         carry = _rise(path, transition, carry, stream.at(level))
+        said(functools.partial(_place, carry))
         if checkpoint is not None:
             checkpoint.save("learning", level, carry)
     if carry.beta < 1:
@@ -146,6 +149,10 @@ def learn(
             break
     points = late[..., :-1].reshape(-1, path.n_dimensions)
     return Learned(points, carry.passed, drift, float(carry.beta), int(carry.n_sweeps))
+
+
+def _place(carry) -> str:
+    return f"particles at inverse temperature {carry.beta:.2g} after {carry.n_sweeps:,} sweeps"
 
 
 def _rise(path, transition, carry, stream) -> _Carry:

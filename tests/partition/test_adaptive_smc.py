@@ -1,3 +1,5 @@
+import logging
+
 import numpy as np
 import pytest
 from convergence import quietly
@@ -171,3 +173,12 @@ def test_a_prior_transform_of_a_linear_regression():
     smc = AdaptiveSMC(random_state=0).fit(path)
     assert smc.converged_
     assert abs(smc.log_partition_ - truth) < 4.8 * smc.log_partition_std_error_  # 1e-3
+
+
+def test_verbose_tells_how_far_particles_are(caplog):
+    path = GeometricPath(lambda x: -(x**2).sum(axis=1) / 2e-4, base=Gaussian([0.0, 1.0], 1.0))
+    with caplog.at_level(logging.INFO, logger="sklpf"):
+        AdaptiveSMC(50, checks=False, random_state=0, verbose=1).fit(path)
+    said = caplog.text
+    assert "particles at inverse temperature 1 after" in said
+    assert "round 1: log Z = " in said
