@@ -35,7 +35,7 @@ the part of the pipeline that ends in its model | pass the part that ends in its
 without a best_estimator_ | that another library fitted sklpf.interop makes |
 of another library's topic model | an estimator of one log Z for each row |
 log_density is not normalisable | the negative Hessian of log_density |
-give another start, or the base itself | a mixture fitted to particles |
+give another start, or the base itself | a mixture fitted to |
 X holds values too large |
 lower learning_rate or rescale X | fits are there from an earlier run |
 nats per row, expected from | training rows | of these two fits |
