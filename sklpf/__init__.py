@@ -54,9 +54,7 @@ _NAMES = {
     """,
     "sklpf.partition": """
         AIS AdaptiveSMC BDMC BridgeSampling Exact HAIS LeftToRight ParallelTempering
-        PartitionEstimator PartitionResult RTS SMC UntilTrusted compare_evidence
-        AIS BDMC BridgeSampling Exact HAIS LeftToRight ParallelTempering PartitionEstimator
-        PartitionResult RTS SMC check_draws compare_evidence
+        PartitionEstimator PartitionResult RTS SMC UntilTrusted check_draws compare_evidence
     """,
     "sklpf.paths": """
         Gaussian GeometricPath Mixture Path StudentT Uniform

@@ -97,6 +97,7 @@ class PriorTransformPath(GeometricPath):
     """
 
     tail_alarms = ()  # beyond the smallest uniform number the likelihood is constant
+    may_be_nan = True
 
     def __init__(
         self,

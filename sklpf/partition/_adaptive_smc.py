@@ -45,11 +45,10 @@ _LEVELS_PER_STEP = 2  # of the pilot, in the first round
 _MORE = 4  # times as many levels in the next round, where weights are too uneven
 _MOST_MORE = 16.0  # times as many particles, where only the error is too large
 _MARGIN = 1.2  # in their number
-_MOST_PARTS = 30  # of the base
 _N_FITTED = 2000  # points to which a later base is fitted
 _ENOUGH_TO_FIT = 50.0  # effective number of ancestors of these
 _LEAST_MASS = np.log(0.002)  # of a region over the largest, for the base to cover it
-_LARGEST_DRIFT = 5.0  # standard errors
+_STILL_SPREADING = 5.0  # standard errors of drift
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -97,7 +96,7 @@ class LearnedRun(PopulationRun):
         if self.reached < 1:
             seen = f"the particles stopped at inverse temperature {self.reached:.2g}"
             alarms.append(Alarm("target-not-reached", seen, "raise max_sweeps"))
-        elif self.drift > _LARGEST_DRIFT:
+        elif self.drift > _STILL_SPREADING:
             seen = (
                 "the particles to which the base was fitted still spread: a mean or a variance has"
                 f" moved by {self.drift:.1f} standard errors"
@@ -121,13 +120,13 @@ class AdaptiveSMC(PartitionEstimator):
     beta that leave half of them effective, are resampled, and move until they have forgotten where
     they were, also by draws from a mixture that is fitted to them at each level. From this pass no
     estimate is taken. Then a mixture of t distributions is fitted to the particles. It is the base
-    of `SMC`, whose ladder and moves a pilot fixes, so that its estimate is unbiased.
+    of `SMC`, whose ladder and moves a pilot fixes, so that each round's estimate of Z is unbiased.
 
     Parameters
     ----------
     n_particles : int, default=500
-        Particles that look for the target, at least 20. A mode whose share of them is ever below
-        one of these is lost.
+        Particles that look for the target, at least 20. A mode is lost once none of them is there,
+        unless a climb finds it.
     tol : float, default=0.1
         Standard error of log Z in nats that ends the rounds of populations.
     max_sweeps : int, default=1_000_000
@@ -286,7 +285,7 @@ class AdaptiveSMC(PartitionEstimator):
         n_particles = _N_PARTICLES
         levels_per_step = _LEVELS_PER_STEP
         for n_rounds in itertools.count(1):
-            base = fit_base(points, n_effective, path.bounds, _MOST_PARTS, rng)
+            base = fit_base(points, n_effective, path.bounds, rng)
             rebased = _from_base(path, defensive(base, path.base, path.bounds), regions, points)
             own_seed = stream_key(seed, _ROUND, n_rounds)[0]
             tuned = move.tune(rebased, stream_key(own_seed, TUNE))
@@ -306,9 +305,14 @@ class AdaptiveSMC(PartitionEstimator):
             key = stream_key(own_seed, _BACK)
             down = descend(plan.path, tuned, rebased.at(starts), key, self.n_jobs)
             n_sweeps += run.n_sweeps + tuned.pilot.n_moves + down.size
-            known = {**vars(run), "down": down, "n_sweeps": n_sweeps, "regions": regions}
+            known = vars(run) | {
+                "down": down,
+                "n_sweeps": n_sweeps,
+                "regions": regions,
+                "draws": smc._draws(plan.path, populations),
+            }
             learned_run = LearnedRun(
-                **known | {"draws": smc._draws(plan.path, populations)},
+                **known,
                 n_learning_sweeps=learned.n_sweeps,
                 reached=learned.beta,
                 drift=drift,
@@ -342,18 +346,13 @@ def _from_base(
     path: GeometricPath, base: Any, regions: Regions | None, points: NDArray[np.float64]
 ) -> GeometricPath:
     """The path from a fitted base, and from Gaussians at regions where none of the points is."""
-    path = copy.copy(path)
-    path.base = base
-    path.grad_base = None  # a mixture knows its own
-    path.base_chosen = "a mixture fitted to particles that looked for the target"
+    path = path.from_mixture(base, "a mixture fitted to particles that looked for the target")
     if regions is None or not len(regions.radii):
         return path
     log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
     is_large = log_masses > log_masses.max() + _LEAST_MASS
-    missed = is_large & ~regions.contain(points).any(axis=0)
-    return (
-        path.with_regions(regions.take(np.flatnonzero(missed).tolist())) if missed.any() else path
-    )
+    missed = np.flatnonzero(is_large & ~regions.contain(points).any(axis=0))
+    return path.with_regions(regions.take(missed.tolist())) if len(missed) else path
 
 
 def _difference(first: NDArray, last: NDArray, n_first: float, n_last: float) -> float:

@@ -280,6 +280,7 @@ class BridgeSampling(PartitionEstimator):
         path = copy.copy(path)
         # The base is not used: nothing is said of it.
         path.tail_alarms = ()
+        path.may_be_nan = False
         path.base_chosen = ""
         return path
 

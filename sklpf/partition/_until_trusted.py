@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import time
 import warnings
@@ -40,7 +39,6 @@ _KNOWN = 1.0  # standard error in nats of an earlier number that a later one mus
 _LARGEST_Z = 4.0  # false alarm 3e-5 each
 _MATERIAL = 0.05  # nats
 _DIMENSIONS = ("attempt",)
-_MOST_PARTS = 30  # of a base that is fitted to draws
 
 
 class UntilTrusted(PartitionEstimator):
@@ -165,18 +163,25 @@ class UntilTrusted(PartitionEstimator):
         finally:
             del self._given_draws
 
+    def _estimate_path(self, path) -> PartitionResult:
+        result = super()._estimate_path(path)
+        if path.n_rows is not None:
+            self.__dict__.pop("attempts_", None)  # of one of the rows
+        return result
+
     def _estimate(self, path, seed) -> PartitionResult:
         started = time.perf_counter()
         attempts: list[PartitionResult] = []
         errors: list[Exception] = []
         is_late = False
+        start = functools.cache(functools.partial(self._start, path, seed))
         for place, estimator in enumerate(self._turns(path)):
             seconds = time.perf_counter() - started
             is_late = self.max_seconds is not None and seconds > self.max_seconds
             if is_late and attempts:
                 break
             try:
-                attempts.append(self._attempt(estimator, path, stream_key(seed, place)[0]))
+                attempts.append(self._attempt(estimator, start, path, stream_key(seed, place)[0]))
             except (TypeError, ValueError) as error:  # of what it needs, and others may not
                 errors.append(error)
                 said(functools.partial("{} failed: {}".format, type(estimator).__name__, error))
@@ -212,21 +217,28 @@ class UntilTrusted(PartitionEstimator):
             first = [AdaptiveSMC(tol=self.tol), AdaptiveSMC(2000, self.tol, 5_000_000)]
         return [*bridges, *first, *tempering]
 
-    def _attempt(self, estimator, path, seed) -> PartitionResult:
+    def _start(self, path, seed) -> Any:
+        """Where all estimators but bridges begin: with the draws, if there are any."""
+        draws = getattr(self, "_given_draws", None)
+        if draws is None or not isinstance(path, GeometricPath):
+            return path
+        points = posterior_draws(draws, path).points.reshape(-1, path.n_dimensions)
+        fitted = fit_base(points, len(points) / 2, path.bounds, np.random.default_rng(seed))
+        base = defensive(fitted, path.base, path.bounds)
+        return path.from_mixture(base, "a mixture fitted to the draws")
+
+    def _attempt(self, estimator, start, path, seed) -> PartitionResult:
         estimator = clone(estimator)
         known = estimator.get_params(deep=False)
         own = {"random_state": seed, "n_jobs": self.n_jobs}
         unset = {name: value for name, value in own.items() if known.get(name, 0) is None}
         estimator.set_params(**unset)
-        draws = {}
-        given = getattr(self, "_given_draws", None)
-        if isinstance(estimator, BridgeSampling):
-            draws = {"draws": given}
-        elif given is not None and isinstance(path, GeometricPath):
-            path = _from_draws(path, given, seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return estimator.fit(path, **draws).result_
+            if isinstance(estimator, BridgeSampling):
+                draws = getattr(self, "_given_draws", None)
+                return estimator.fit(path, draws=draws).result_
+            return estimator.fit(start()).result_
 
     def _is_enough(self, result: PartitionResult) -> bool:
         return result.converged and not tol_alarms(float(result.std_error), self.tol, "")
@@ -266,15 +278,3 @@ class UntilTrusted(PartitionEstimator):
 
 def _of_attempt(result: PartitionResult) -> str:
     return f"{result.method}: {in_a_line(result)}"
-
-
-def _from_draws(path: GeometricPath, draws: Any, seed: int) -> GeometricPath:
-    """The path from a base that is fitted to draws, and from a little of its own."""
-    points = posterior_draws(draws, path).points.reshape(-1, path.n_dimensions)
-    rng = np.random.default_rng(seed)
-    fitted = fit_base(points, len(points) / 2, path.bounds, _MOST_PARTS, rng)
-    path = copy.copy(path)
-    path.base = defensive(fitted, path.base, path.bounds)
-    path.grad_base = None  # a mixture knows its own
-    path.base_chosen = "a mixture fitted to the draws"
-    return path

@@ -137,6 +137,7 @@ class GeometricPath(PointsPath):
     tail_alarms: tuple[Alarm, ...] | None = (
         None  # of a subclass that knows its tails; None: they are measured
     )
+    may_be_nan = False  # checks look for NaN although tails are known
     evaluations: Evaluations | None = None  # by checks, where they are counted
     climbs_from: NDArray[np.float64] | None = None  # (n, d): of `regions`; None: draws of the base
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
@@ -320,12 +321,31 @@ class GeometricPath(PointsPath):
         log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
         masses = np.exp(log_masses - log_masses.max())
         shares = np.maximum(masses / masses.sum(), _LEAST_SHARE)
-        path = copy.copy(self)
         base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
-        path.base = within(base, self.bounds)
-        path.grad_base = None  # a mixture knows its own
-        if self.base_chosen:
-            path.base_chosen = f"{self.base_chosen}, and Gaussians at regions that it missed"
+        chosen = self.base_chosen
+        if chosen:
+            chosen += ", and Gaussians at regions that it missed"
+        return self.from_mixture(within(base, self.bounds), chosen)
+
+    def from_mixture(self, base: Mixture, chosen: str) -> Any:
+        """Return this path from a mixture within its bounds as base.
+
+        Parameters
+        ----------
+        base : Mixture
+            Which knows its own gradient.
+        chosen : str
+            What it is, for summaries.
+
+        Returns
+        -------
+        GeometricPath
+            Of the same class, with all else that this one has.
+        """
+        path = copy.copy(self)
+        path.base = base
+        path.grad_base = None
+        path.base_chosen = chosen
         return path
 
     def _base_to_mix(self) -> Any:

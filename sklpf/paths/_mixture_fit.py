@@ -18,6 +18,7 @@ _PATIENCE_OF_BASES = 6  # many modes on a lattice are not better by two or three
 _DEGREES_OF_FREEDOM = (30.0, 10.0, 5.0, 3.0)
 _WIDER = 1.3  # in variance
 _WIDER_IN_A_BOX = 1.5
+_MOST_PARTS = 30
 _SHARES = (0.92, 0.05, 0.03)  # of the fit, of the old base, of a Cauchy distribution
 
 
@@ -105,7 +106,6 @@ def fit_base(
     points: NDArray[np.float64],
     n_effective: float,
     bounds: NDArray[np.float64] | None,
-    most: int,
     rng: np.random.Generator,
 ) -> Mixture:
     """Return a mixture that covers points: of t distributions, a little wider than these, with the
@@ -121,8 +121,6 @@ def fit_base(
         How many independent points these are worth.
     bounds : ndarray of shape (2, d) or None
         The box.
-    most : int
-        Parts that are tried at most.
     rng : numpy.random.Generator
         For where fits begin.
 
@@ -133,7 +131,7 @@ def fit_base(
     whole = Gaussian.fit(points)
     kind = "full" if bounds is None else "diag"
     parts = fit_parts(
-        points, whole.mean, whole.scale, n_effective, most, rng, kind, _PATIENCE_OF_BASES
+        points, whole.mean, whole.scale, n_effective, _MOST_PARTS, rng, kind, _PATIENCE_OF_BASES
     )
     if parts is None:
         parts = FittedParts(whole.mean[np.newaxis], whole.covariance[np.newaxis], np.ones(1))

@@ -24,7 +24,6 @@ _MOST_LEVELS = 500
 _N_LOCAL = 2  # moves between two draws from the fitted proposal
 _MOST_MOVES = 200  # of a particle at a level
 _LEAST_ACCEPTANCE = 0.02  # of the fitted proposal, below which a level goes on without it
-_MOST_PARTS = 30  # of a proposal
 _LARGEST_STEP = 1.0  # of the log of a step size
 # correlation with where particles were when they came to a level: root mean square over
 # coordinates, and of the gain
@@ -183,7 +182,7 @@ def _forget(path, transition, carry, stream) -> _Carry:
     levels = np.ones(n, dtype=np.int64)
     rng = stream.aside("proposals").generator()
     root = root_of([start], [], transition.metric, path.bounds)
-    proposal: Any = fit_base(start, n, path.bounds, _MOST_PARTS, rng)
+    proposal: Any = fit_base(start, n, path.bounds, rng)
     gain = path.ends(state)[1]
     log_step = float(log_step)
     n_moves = 0

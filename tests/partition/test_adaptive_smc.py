@@ -152,7 +152,7 @@ def test_what_is_refused():
 def test_a_fitted_base_has_a_part_for_each_mode():
     rng = np.random.default_rng(0)
     points = np.concatenate([rng.normal(-5, 0.1, (400, 2)), rng.normal(5, 1.0, (400, 2))])
-    base = fit_base(points, 800, None, 10, rng)
+    base = fit_base(points, 800, None, rng)
     assert len(base.components) == 2
     assert sorted(np.round([part.mean[0] for part in base.components])) == [-5, 5]
 

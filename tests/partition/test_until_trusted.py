@@ -14,6 +14,7 @@ from sklpf import (
     Uniform,
     UntilTrusted,
 )
+from sklpf.models import LDAPath
 from sklpf.partition import Alarm
 
 DOUBT = Alarm("few-effective-weights", "too few", "raise n_chains")
@@ -112,6 +113,13 @@ def test_a_model_by_its_default_and_as_its_estimator():
     rows = (rng.random((5, 6)) < 0.5).astype(float)
     mean = rbm.score(rows)
     assert rbm.set_params(partition_estimator=UntilTrusted(random_state=0)).score(rows) == mean
+
+
+def test_rows_have_a_number_each_and_no_attempts():
+    path = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[2, 1, 0], [0, 1, 2]])
+    estimator = UntilTrusted([Exact()]).fit(path)
+    assert np.array_equal(estimator.log_partition_, Exact().fit(path).log_partition_)
+    assert not hasattr(estimator, "attempts_")
 
 
 def test_what_is_refused(gaussian):

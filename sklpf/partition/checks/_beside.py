@@ -32,7 +32,7 @@ from sklpf.partition.checks._regions import (
     region_alarms,
 )
 from sklpf.partition.checks._tails import nan_alarms, tail_alarms
-from sklpf.paths import BoundDraws, GeometricPath, LocalMasses, Parameters, Rebased, Regions
+from sklpf.paths import BoundDraws, GeometricPath, LocalMasses, Rebased, Regions
 from sklpf.paths._capabilities import has
 from sklpf.paths._climbs import Evaluations
 from sklpf.uncertainty import log_mean_exp
@@ -80,7 +80,7 @@ class Checks:
             self._path = copy.copy(path)
             self._path.evaluations = self.evaluations
             known = path.tail_alarms
-            if known is not None and has(path, Parameters):  # the functions are the user's
+            if known is not None and path.may_be_nan:
                 known = (*known, *nan_alarms(self._path, stream_key(seed, TAILS)))
             self._tails = (
                 tail_alarms(self._path, stream_key(seed, TAILS)) if known is None else known
