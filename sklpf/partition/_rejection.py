@@ -56,8 +56,8 @@ class RejectionRun(Run):
         if k == 0:
             most = log_bound + np.log(-np.expm1(np.log(0.05) / n))
             seen = (
-                f"none of {n} draws was accepted (so that log Z is below {most:.4g} with 95 %"
-                " certainty)"
+                f"none of {n} draws was accepted (so that {most:.4g} is an upper bound of log Z"
+                " with probability 95 %)"
             )
             none = Alarm(
                 "none-accepted", seen, "lower log_bound if you can, or take another estimator"
