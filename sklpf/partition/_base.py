@@ -26,7 +26,7 @@ from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition._summary import in_a_line
 from sklpf.partition.checks._beside import Checks, regions_to_cover
-from sklpf.paths import Parameters, Path
+from sklpf.paths import Continuous, MarginalDensity, Parameters, Path
 from sklpf.paths._capabilities import has
 from sklpf.programs._plan import Plan, plan_runs
 from sklpf.transitions import Transition, default_move
@@ -263,6 +263,13 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return replace(kept, earlier_alarms=(failed, *kept.earlier_alarms), **cost)
 
     def _as_path(self, path) -> Path:
+        """The path that is meant, of points of R^d where moves need these."""
+        path = self._path_of(path)
+        if has(path, MarginalDensity) and Continuous in self._move(path).requires:
+            return path.as_density()
+        return path
+
+    def _path_of(self, path) -> Any:
         if isinstance(path, Path):
             return path
         if isinstance(path, PartitionEstimator):
@@ -301,10 +308,14 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             return int(random_state)
         return draw_seed(random_state)
 
+    def _move(self, path: Path) -> Transition:
+        """The move that was chosen, or the default one, which may not suit the path."""
+        return getattr(self, "transition", None) or default_move(path)
+
     def _transition(self, path: Path) -> Transition:
-        transition = getattr(self, "transition", None) or default_move(path)
-        transition.check(path)
-        return transition
+        move = self._move(path)
+        move.check(path)
+        return move
 
     def _plan(self, path: Path, seed: int, n_chains: int) -> Plan:
         """The path on its ladder, the move that is frozen for it, and the sweeps that this took."""

@@ -114,10 +114,8 @@ class HAIS(AIS):
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
 
-    def _transition(self, path) -> Transition:
-        transition = HMC() if self.transition is None else self.transition
-        transition.check(path)
-        return transition
+    def _move(self, path) -> Transition:
+        return HMC() if self.transition is None else self.transition
 
     def _plans(self, paths, seeds, n_chains) -> list[Plan]:
         plans = super()._plans(paths, seeds, n_chains)

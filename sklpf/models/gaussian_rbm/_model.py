@@ -420,7 +420,6 @@ class GaussianRBM(
         path, state = self._draw(n_samples, random_state)
         return path.rows(state)
 
-    _states_are_points = False
     _positive = ("variances_", "visible_variance_")
     _fitted_shapes = {
         "components_": ("n_components", "n_features"),

@@ -367,6 +367,8 @@ class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
         sampler = next(estimator for estimator in estimators if has(estimator, StateSampler))
         if sampler is not self.partition_estimator:
             sampler.set_params(n_jobs=self.n_jobs)
+        elif isinstance(sampler, PartitionEstimator):
+            path = sampler._as_path(path)
         return path, sampler.sample(path, n_samples, np.random.default_rng(seed))
 
     def _validate(self, X):
