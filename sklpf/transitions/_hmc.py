@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-
 import numpy as np
 
 from sklpf._utils.limits import LARGEST_KICK
 from sklpf._utils.random import ACCEPT, Stream
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions, at_least
 from sklpf.paths import Continuous, Gradients
 from sklpf.paths._base import choose
 from sklpf.transitions._base import moved_density
@@ -75,10 +73,10 @@ class HMC(TunedTransition):
     requires = (Continuous, Gradients)
     joins_rows = True
     _parameter_constraints = {
-        "step_size": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "target_acceptance": [Interval(Real, 0, 1, closed="neither")],
-        "n_leapfrog": [Interval(Integral, 1, None, closed="left")],
-        "half_life": [Interval(Real, 0, None, closed="neither"), None],
+        "step_size": [POSITIVE, StrOptions({"auto"})],
+        "target_acceptance": [INSIDE_0_1],
+        "n_leapfrog": [at_least(1)],
+        "half_life": [POSITIVE, None],
         "metric": [StrOptions({"diag", "dense"}), None],
     }
 

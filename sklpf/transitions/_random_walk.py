@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Real
-
 import numpy as np
 
 from sklpf._utils.random import ACCEPT
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
 from sklpf.paths import Continuous
 from sklpf.paths._base import choose
 from sklpf.transitions._base import moved_density
@@ -51,8 +49,8 @@ class RandomWalk(TunedTransition):
     requires = (Continuous,)
     joins_rows = True
     _parameter_constraints = {
-        "step_size": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "target_acceptance": [Interval(Real, 0, 1, closed="neither")],
+        "step_size": [POSITIVE, StrOptions({"auto"})],
+        "target_acceptance": [INSIDE_0_1],
         "metric": [StrOptions({"diag", "dense"}), None],
     }
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-
 import numpy as np
 
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
 from sklpf.paths import Continuous
 from sklpf.paths._base import put
 from sklpf.transitions._pilot import TunedTransition
@@ -53,8 +51,8 @@ class Slice(TunedTransition):
     metric = "diag"
     step_size = "auto"
     _parameter_constraints = {
-        "width": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "max_steps": [Interval(Integral, 1, None, closed="left")],
+        "width": [POSITIVE, StrOptions({"auto"})],
+        "max_steps": [at_least(1)],
     }
 
     def __init__(self, width: float | str = "auto", max_steps: int = 50):

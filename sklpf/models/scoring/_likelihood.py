@@ -364,7 +364,7 @@ class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
         if has(path, TargetDraws):
             return path, path.sample_target(n_samples, Stream(stream_key(seed)))
         estimators = (self.partition_estimator, default_estimator(path), ParallelTempering())
-        sampler = next(estimator for estimator in estimators if has(estimator, StateSampler))
+        sampler: Any = next(estimator for estimator in estimators if has(estimator, StateSampler))
         if sampler is not self.partition_estimator:
             sampler.set_params(n_jobs=self.n_jobs)
         return path, sampler.sample(path, n_samples, np.random.default_rng(seed))
