@@ -18,17 +18,39 @@ if TYPE_CHECKING:
 
         def get_params(self, deep: bool = True) -> dict[str, Any]: ...
         def set_params(self, **parameters: Any) -> Self: ...
-        def get_metadata_routing(self) -> Any: ...
+
+        n_features_in_: int
+
+        def __getattr__(self, name: str) -> Any: ...
 
     class CallbackSupportMixin:
         """Likewise."""
 
         def set_callbacks(self, *callbacks: Any) -> Self: ...
 
+    class TransformerMixin:
+        """Likewise."""
+
+        fit_transform: Any
+        set_output: Any
+
+    class ClassNamePrefixFeaturesOutMixin:
+        """Likewise."""
+
+        get_feature_names_out: Any
+
+    class DensityMixin:
+        """Likewise."""
+
     AutoPropagatedCallback: Any
     with_callbacks: Any
 else:
-    from sklearn.base import BaseEstimator
+    from sklearn.base import (
+        BaseEstimator,
+        ClassNamePrefixFeaturesOutMixin,
+        DensityMixin,
+        TransformerMixin,
+    )
 
     try:  # experimental, and new in scikit-learn 1.9
         from sklearn.callback import AutoPropagatedCallback, CallbackSupportMixin, with_callbacks
@@ -119,6 +141,8 @@ __all__ = [
     "AutoPropagatedCallback",
     "BaseEstimator",
     "CallbackSupportMixin",
+    "ClassNamePrefixFeaturesOutMixin",
+    "DensityMixin",
     "FittedAttributes",
     "HasMethods",
     "Instance",
@@ -126,6 +150,7 @@ __all__ = [
     "Options",
     "Parameters",
     "StrOptions",
+    "TransformerMixin",
     "safe_indexing",
     "with_callbacks",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from sklpf._utils.limits import LARGEST_KICK
@@ -13,6 +15,7 @@ from sklpf.transitions._base import moved_density
 from sklpf.transitions._pilot import TunedTransition, reflect, stream_normals
 
 
+@dataclass(eq=False, repr=False)
 class HMC(TunedTransition):
     """Hamiltonian Monte Carlo with partial refreshment (Horowitz 1991; Sohl-Dickstein & Culpepper
     2012, sect. 2.3).
@@ -70,6 +73,12 @@ class HMC(TunedTransition):
     True
     """
 
+    step_size: float | str = "auto"
+    target_acceptance: float = 0.8
+    n_leapfrog: int = 1
+    half_life: float | None = 0.5
+    metric: str | None = None
+
     requires = (Continuous, Gradients)
     joins_rows = True
     _parameter_constraints = {
@@ -79,20 +88,6 @@ class HMC(TunedTransition):
         "half_life": [POSITIVE, None],
         "metric": [StrOptions({"diag", "dense"}), None],
     }
-
-    def __init__(
-        self,
-        step_size: float | str = "auto",
-        target_acceptance: float = 0.8,
-        n_leapfrog: int = 1,
-        half_life: float | None = 0.5,
-        metric: str | None = None,
-    ):
-        self.step_size = step_size
-        self.target_acceptance = target_acceptance
-        self.n_leapfrog = n_leapfrog
-        self.half_life = half_life
-        self.metric = metric
 
     def init(self, path, state, stream: Stream) -> tuple:
         """Return velocity, gradients of log f_0 and of log f_1 - log f_0, and summed acceptance

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from sklpf._utils.random import ACCEPT
@@ -12,6 +14,7 @@ from sklpf.transitions._base import moved_density
 from sklpf.transitions._pilot import TunedTransition, reflect, stream_normals
 
 
+@dataclass(eq=False, repr=False)
 class RandomWalk(TunedTransition):
     """A Gaussian step that is accepted or rejected (Metropolis et al. 1953; Bishop 2006, eq.
     11.33).
@@ -46,6 +49,10 @@ class RandomWalk(TunedTransition):
     True
     """
 
+    step_size: float | str = "auto"
+    target_acceptance: float = 0.3
+    metric: str | None = None
+
     requires = (Continuous,)
     joins_rows = True
     _parameter_constraints = {
@@ -53,16 +60,6 @@ class RandomWalk(TunedTransition):
         "target_acceptance": [INSIDE_0_1],
         "metric": [StrOptions({"diag", "dense"}), None],
     }
-
-    def __init__(
-        self,
-        step_size: float | str = "auto",
-        target_acceptance: float = 0.3,
-        metric: str | None = None,
-    ):
-        self.step_size = step_size
-        self.target_acceptance = target_acceptance
-        self.metric = metric
 
     def first_step(self, n_dimensions: int) -> float:
         """Where tuning begins, in scales of the density."""
