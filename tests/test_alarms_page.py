@@ -25,7 +25,8 @@ its states are no points of R^d | only topic models have one |
 choose AIS, RTS or ParallelTempering | an estimator of log Z (such as | compiling kernels, once |
 compiles what it needs at its first use | compiled kernels (others are |
 log Z is not estimated, but | a ParallelTempering() or an RTS() | a move (such as HMC()) |
-say vectorized=False | say vectorized=True | dimensions (the error is above): give a base |
+of a function of one point say | takes points (n, |
+takes one point ( | of functions of one point | dimensions (the error is above): give a base |
 an array of real numbers of shape ( | encoder must give mean and log variance |
 needs a run of RTS(continuous=True) | takes the weights of another library's RBM |
 sklpf.interop.from_sklearn(model) makes one of it | makes a path of a function |

@@ -357,6 +357,8 @@ def fingerprint(*things: Any) -> str:
     try:
         return joblib.hash(things)
     except (pickle.PicklingError, TypeError) as error:
+        reason = str(error.args[0]).strip("() ")[:200] if error.args else type(error).__name__
         raise ValueError(
-            f"everything that a run depends on must be picklable, to be compared: {error}"
+            f"all that a run depends on must be picklable, and something isn't ({reason}): with"
+            " checkpoint, define functions and classes at module level, without lambda"
         ) from error

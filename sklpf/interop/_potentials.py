@@ -81,9 +81,15 @@ def from_pymbar(
         )
     n_levels, n = potentials.shape
     counts = as_float64(N_k, "N_k")
-    if counts.shape != (n_levels,) or not np.all((counts >= 0) & (counts == np.floor(counts))):
+    if counts.shape != (n_levels,):
         raise ValueError(
             f"N_k must be {n_levels} numbers of draws, one for each row of u_kn, got {N_k!r:.80}"
+        )
+    bad = np.flatnonzero(~((counts >= 0) & (counts == np.floor(counts))))
+    if len(bad):
+        raise ValueError(
+            f"N_k must be counts of draws, whole numbers from 0 on, got {counts[bad[0]]:g} for"
+            f" state {bad[0]}"
         )
     if counts.sum() != n or n == 0:
         raise ValueError(

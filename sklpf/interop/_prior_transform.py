@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from scipy.special import ndtr
 from sklpf._utils.numbers import check_bool, check_count
 from sklpf.interop._parameter_path import given_base
 from sklpf.paths import Gaussian, GeometricPath
-from sklpf.paths._functions import number_of_each, values_of
+from sklpf.paths._functions import number_of_each, shape_given, values_of
 
 _SMALLEST = np.finfo(np.float64).tiny  # of a uniform number: 0 and 1 may be infinite parameters
 _LARGEST = 1 - np.finfo(np.float64).epsneg
@@ -230,7 +231,9 @@ def from_prior_transform(
     n_dimensions = check_count(n_dimensions, "n_dimensions")
     check_bool(vectorized, "vectorized")
     posterior = _Posterior(log_likelihood, transform, grad, vectorized)
-    middle = posterior.parameters(np.zeros((2, n_dimensions)))
+    few = np.zeros((3 if n_dimensions == 2 else 2, n_dimensions))  # n != d: axes differ
+    with _explained("transform", transform, few, vectorized, few.shape):
+        middle = posterior.parameters(few)
     if names is None:
         names = [f"parameter_{i}" for i in range(middle.shape[1])]
     if isinstance(names, str) or not isinstance(names, Sequence):
@@ -240,7 +243,8 @@ def from_prior_transform(
             f"names must name each of the {middle.shape[1]} parameters that transform gives, once,"
             f" got {list(names)}"
         )
-    posterior(np.zeros((2, n_dimensions)))
+    with _explained("log_likelihood", log_likelihood, middle, vectorized, few.shape):
+        posterior(few)
     path = PriorTransformPath(posterior, names, base=Gaussian(np.zeros(n_dimensions), 1.0))
     path.base_is_ours = True
     path.base_chosen = "the prior"
@@ -254,6 +258,25 @@ def from_prior_transform(
 
 def _uniform(z: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.clip(ndtr(z), _SMALLEST, _LARGEST)
+
+
+@contextlib.contextmanager
+def _explained(name, function, points, vectorized, shape):
+    """Say of an error whether the function takes one point, points, or of other dimensions."""
+    try:
+        yield
+    except (IndexError, TypeError, ValueError) as error:
+        given, other = (points, points[0]) if vectorized else (points[0], points[:1])
+        if shape_given(function, given) is not None:
+            raise  # of what it gives
+        if shape_given(function, other) is not None:
+            what = "one point" if vectorized else "points (n, ...) and no single one"
+            raise ValueError(f"{name} takes {what}: say vectorized={not vectorized}") from error
+        raise ValueError(
+            f"{name} fails at {points.shape[1]} numbers a point, with n_dimensions = {shape[1]}:"
+            f" {error}; give the number of coordinates that transform takes as n_dimensions, or"
+            " correct the function"
+        ) from error
 
 
 def _hint(vectorized: bool) -> str:

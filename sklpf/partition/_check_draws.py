@@ -17,6 +17,8 @@ from sklpf.partition._result import PartitionResult
 _PROPOSALS = ("warp3", "mixture", "t")
 # what may be the proposal's fault, so that the next one is tried
 _OF_PROPOSALS = {"heavy-terms", "few-shared-draws", "bridges-disagree", "proposals-disagree"}
+_SMALL_MODE = 0.02  # of the mass of all modes
+_HARDLY_SEEN = 0.25  # of the draws that a mode should have by its mass
 _CHECKS = {
     "modes": {"missed-region"},
     "chains": {"chains-disagree", "divergences", "draws-not-converged"},
@@ -213,6 +215,9 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
     proposal = min(tried, key=lambda name: _n_against(tried[name][1]))
     run, result = tried[proposal]
     modes = _modes(run, result)
+    if _are_of_another_density(result, modes):
+        alarms = tuple(alarm for alarm in result.alarms if alarm.kind not in _CHECKS["modes"])
+        result = replace(result, alarms=alarms)
     findings = [_finding(check, kinds, run, result, modes) for check, kinds in _CHECKS.items()]
     return DrawsReport(
         tuple(findings), modes, replace(result, seconds=seconds), proposal, n_evaluations
@@ -246,6 +251,17 @@ def _modes(run: BridgeRun, result: PartitionResult) -> tuple[CheckedMode, ...]:
     return tuple(sorted(found, key=lambda mode: -mode.mass))
 
 
+def _are_of_another_density(result: PartitionResult, modes: tuple[CheckedMode, ...]) -> bool:
+    """Whether draws are in all modes as often as their masses ask, by each other, so that modes
+    above the estimate of Z say that this is wrong, and no mode is missed.
+    """
+    if not {alarm.kind for alarm in result.alarms} & {"bridges-disagree", "proposals-disagree"}:
+        return False
+    total = sum(mode.mass for mode in modes)
+    shares = [(mode.share, mode.mass / total) for mode in modes if mode.mass > _SMALL_MODE * total]
+    return total > 1 and all(share > _HARDLY_SEEN * expected for share, expected in shares)
+
+
 def _finding(check: str, kinds, run: BridgeRun, result: PartitionResult, modes) -> Finding:
     against = [str(alarm) for alarm in result.alarms if alarm.kind in kinds]
     if against:
@@ -256,7 +272,8 @@ def _finding(check: str, kinds, run: BridgeRun, result: PartitionResult, modes) 
         if not modes:
             seen = "no mode was found at which a Gaussian has the density's shape"
     elif check == "chains":
-        seen = f"R-hat is at most {known['r_hat']:.3f}, of {len(run.bridges[0].at_target)} chains"
+        n_chains = sum(len(bridge.at_target) for bridge in run.bridges)
+        seen = f"R-hat is at most {known['r_hat']:.3f}, of {n_chains} chains"
         if run.draws is not None and len(np.unique(run.draws.groups)) == 1:
             seen = f"R-hat is at most {known['r_hat']:.3f}, of the halves of a single chain"
     elif check == "number":

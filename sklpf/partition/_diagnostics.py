@@ -51,4 +51,8 @@ WEIGHTS = {
     "effective_sample_size": Diagnostic("effective sample size", "high"),
     "pareto_shape": Diagnostic("Pareto shape of the weights' tail (heavy from 0.7)", "low"),
 }
-LOWER_BOUND = {"lower_bound": Diagnostic("log Z is above, with 95 % certainty (nats)")}
+LOWER_BOUND = {
+    "lower_bound": Diagnostic(
+        "lower bound of log Z, with probability 95 % (Markov's inequality; nats)"
+    )
+}

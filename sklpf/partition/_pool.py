@@ -179,8 +179,8 @@ def _check_different(values: NDArray[np.float64]) -> None:
         same = np.flatnonzero(values[:i] == value)
         if len(same):
             raise ValueError(
-                f"runs[{same[0]}] and runs[{i}] are the same number {value!r:.20}: give each run a"
-                " random_state of its own, as only independent runs can be pooled"
+                f"runs[{same[0]}] and runs[{i}] are the same number {float(value)!r}: give each run"
+                " a random_state of its own, as only independent runs can be pooled"
             )
 
 

@@ -14,15 +14,21 @@ from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval, at_least
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._proposal import base_draws, check_cover, proposing
+from sklpf.partition._proposal import BaseDraws, base_draws, check_cover, proposing
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
+from sklpf.paths import GeometricPath, Gradients
+from sklpf.paths._capabilities import has
+from sklpf.paths._climbs import Evaluations, climb, functions_for_climbs, starts_of_climbs
 from sklpf.programs._draws import has_points, points_of
 
 # random streams
 _DRAWS = 1
 _ACCEPTS = 2
 _COVER = 3
+_CLIMBS = 4
+_N_CLIMBS = 50  # from the draws of the largest f / q, and as many from others
+_MARGIN = 1e-3  # nats above the highest point that climbs have met: they end 1e-4 below a mode
 _FEWEST = 10  # accepted draws
 _ROUNDING = 1e-9  # by which log f may exceed the bound, relative to its size
 
@@ -37,9 +43,13 @@ class RejectionRun(Run):
         Draws from the proposal, and how many of them were kept.
     log_bound : float
         In nats.
+    bound_evaluations : int
+        Points at which climbs have looked for the bound; 0 where it was given.
     """
 
     described = {
+        "log_bound": Diagnostic("bound of log f - log q (nats)"),
+        "bound_evaluations": Diagnostic("evaluations by climbs to the bound, which prove nothing"),
         "acceptance": Diagnostic("acceptance rate", "high"),
         "n_accepted": Diagnostic("accepted draws", "high"),
     }
@@ -47,17 +57,24 @@ class RejectionRun(Run):
     n_samples: int
     n_accepted: int
     log_bound: float
+    bound_evaluations: int = 0
 
     def _read(self) -> PartitionResult:
         k = self.n_accepted
         n = self.n_samples
-        diagnostics: dict[str, Any] = {"acceptance": k / n, "n_accepted": k}
+        diagnostics: dict[str, Any] = {
+            "acceptance": k / n,
+            "n_accepted": k,
+            "log_bound": self.log_bound,
+        }
+        if self.bound_evaluations:
+            diagnostics["bound_evaluations"] = self.bound_evaluations
         log_bound = self.base_log_partition + self.log_bound
         if k == 0:
             most = log_bound + np.log(-np.expm1(np.log(0.05) / n))
             seen = (
-                f"none of {n} draws was accepted (so that log Z is below {most:.4g} with 95 %"
-                " certainty)"
+                f"none of {n} draws was accepted (so that {most:.4g} is an upper bound of log Z"
+                " with probability 95 %)"
             )
             none = Alarm(
                 "none-accepted", seen, "lower log_bound if you can, or take another estimator"
@@ -81,16 +98,18 @@ class RejectionRun(Run):
 
 @dataclass(eq=False, repr=False)
 class RejectionSampling(PartitionEstimator):
-    """Rejection sampling under a known bound f(x) <= k q(x) (Bishop 2006, eq. 11.13 and below).
+    """Rejection sampling under a bound f(x) <= k q(x) (Bishop 2006, eq. 11.13 and below).
 
     A draw x from q is accepted with probability f(x) / (k q(x)). Accepted draws are exact and
     independent draws from the target, and the share of draws that is accepted estimates Z / k.
 
     Parameters
     ----------
-    log_bound : float
+    log_bound : float or None, default=None
         log k in nats: an upper bound of log f - log q everywhere, q being the path's base f_0 or
-        the proposal.
+        the proposal. None, for densities on R^d: the highest log f - log q that a hundred climbs
+        from draws meet, plus 0.001. That is no guarantee: a narrow peak that no climb meets is
+        missed, and then neither the draws nor log Z are exact.
     n_samples : int, default=10000
         Independent draws from q.
     proposal : object or None, default=None
@@ -106,11 +125,14 @@ class RejectionSampling(PartitionEstimator):
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
         See `PartitionEstimator`. The standard error is such that the 95 % interval, which is
         symmetric about log Z, just includes that of Clopper & Pearson (1934), which covers in at
-        least 95 % of the runs for any number of draws. ``result_.diagnostics`` holds ``acceptance``
-        and ``n_accepted``.
+        least 95 % of the runs for any number of draws. ``result_.diagnostics`` holds
+        ``acceptance``, ``n_accepted``, ``log_bound``, and where it was found
+        ``bound_evaluations``.
 
     Raises
     ------
+    TypeError
+        If `log_bound` is None and the path is not a density on R^d.
     ValueError
         If log f exceeds the bound at one of the draws: what was accepted is then no sample of the
         target.
@@ -130,9 +152,9 @@ class RejectionSampling(PartitionEstimator):
     >>> path = GeometricPath(
     ...     lambda x: -np.sum(x, axis=1), base=Uniform(0.0, 2.0), bounds=(0, 2)
     ... )
-    >>> rejection = RejectionSampling(log_bound=np.log(2), random_state=0).fit(
-    ...     path
-    ... )  # f = e^-x <= 1, q = 1 / 2
+    >>> rejection = RejectionSampling(random_state=0).fit(path)
+    >>> round(rejection.run_.log_bound, 2)  # log 2, as f = e^-x <= 1 and q = 1 / 2
+    0.69
     >>> (
     ...     bool(abs(rejection.log_partition_ - np.log(1 - np.exp(-2))) < 0.05),
     ...     rejection.samples_.shape[1],
@@ -140,7 +162,7 @@ class RejectionSampling(PartitionEstimator):
     (True, 1)
     """
 
-    log_bound: float
+    log_bound: float | None = None
     n_samples: int = 10_000
     _: KW_ONLY
     proposal: Any = None
@@ -148,7 +170,7 @@ class RejectionSampling(PartitionEstimator):
     random_state: int | np.random.RandomState | None = None
 
     _parameter_constraints = {
-        "log_bound": [Interval(Real, None, None, closed="neither")],
+        "log_bound": [Interval(Real, None, None, closed="neither"), None],
         "n_samples": [at_least(2)],
         "proposal": "no_validation",
         "checks": ["boolean"],
@@ -164,33 +186,71 @@ class RejectionSampling(PartitionEstimator):
         draws = base_draws(
             path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "RejectionSampling"
         )
-        self._check_bound(path, draws)
+        log_bound, n_evaluations = self.log_bound, 0
+        if log_bound is None:
+            log_bound, n_evaluations = _climb_to_bound(path, draws, seed)
+        self._check_bound(path, draws, log_bound)
         check_cover(path, draws.state, Stream(stream_key(seed, _COVER)))
         uniforms = Stream(stream_key(seed, _ACCEPTS)).generator().random(self.n_samples)
-        accepted = np.flatnonzero(np.log1p(-uniforms) < draws.log_weights - self.log_bound)
+        accepted = np.flatnonzero(np.log1p(-uniforms) < draws.log_weights - log_bound)
         state = path.take(draws.state, accepted)
         self.samples_ = points_of(path, state) if has_points(path) else state
         return RejectionRun(
             base_log_partition=draws.base_log_partition,
             n_samples=self.n_samples,
             n_accepted=len(accepted),
-            log_bound=float(self.log_bound),
+            log_bound=float(log_bound),
+            bound_evaluations=n_evaluations,
         )
 
-    def _check_bound(self, path, draws) -> None:
+    def _check_bound(self, path, draws, log_bound) -> None:
         worst = int(np.argmax(draws.log_weights))
         found = draws.log_weights[worst]
-        if found <= self.log_bound + path.log_f_rounding + _ROUNDING * max(
-            1.0, abs(self.log_bound)
-        ):
+        if found <= log_bound + path.log_f_rounding + _ROUNDING * max(1.0, abs(log_bound)):
             return
         state = path.take(draws.state, [worst])
         point = np.asarray(state[0] if isinstance(state, tuple) else state)[0]
         shown = np.array2string(point, precision=4, threshold=8, separator=", ")
         raise ValueError(
             f"log_bound is no bound: log f - log q is {found:.6g} at {shown}, above log_bound ="
-            f" {self.log_bound:.6g}: raise it to a number that log f - log q exceeds nowhere"
+            f" {log_bound:.6g}: raise it to a number that log f - log q exceeds nowhere"
         )
+
+
+def _climb_to_bound(path: Any, draws: BaseDraws, seed: int) -> tuple[float, int]:
+    """The highest log f - log q that climbs from draws meet, with a margin, and the number of
+    points at which they have looked.
+    """
+    if not isinstance(path, GeometricPath):
+        raise TypeError(
+            f"log_bound must be given for a {type(path).__name__}: only of a GeometricPath, a"
+            " density on R^d, climbs can look for it"
+        )
+    rng = Stream(stream_key(seed, _CLIMBS)).generator()
+    order = np.argsort(-draws.log_weights, kind="stable")
+    position = path.position(draws.state)
+    others = position[rng.permutation(len(position))[:_N_CLIMBS]]
+    far = starts_of_climbs(others, path.base.center, path.bounds, rng)
+    starts = np.concatenate([position[order[:_N_CLIMBS]], far])
+
+    def log_ratio(points):
+        return path.at(points).gain
+
+    def gradient(points):
+        return path.gradients(path.at(points))[1]
+
+    evaluations = Evaluations()
+    grad = gradient if has(path, Gradients) else None
+    _, slopes = functions_for_climbs(log_ratio, grad, evaluations=evaluations)
+    highest = [float(draws.log_weights.max())]
+
+    def slopes_seen(points, steps):
+        values, gradients = slopes(points, steps)
+        highest.append(float(values.max(initial=-np.inf)))
+        return values, gradients
+
+    climb(slopes_seen, starts, np.asarray(path.base.scale), path.bounds)
+    return max(highest) + _MARGIN, evaluations.n
 
 
 def _std_error(k: int, n: int) -> float:

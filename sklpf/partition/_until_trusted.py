@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
@@ -105,7 +105,7 @@ class UntilTrusted(PartitionEstimator):
     """
 
     _parameter_constraints = {
-        "estimators": ["array-like", None],
+        "estimators": "no_validation",
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_seconds": [Interval(Real, 0, None, closed="neither"), None],
         "random_state": ["random_state"],
@@ -196,12 +196,17 @@ class UntilTrusted(PartitionEstimator):
 
     def _turns(self, path) -> list[PartitionEstimator]:
         if self.estimators is not None:
+            if not isinstance(self.estimators, Iterable):
+                raise TypeError(
+                    f"estimators must be a list, such as [{self.estimators!r:.60}], or None, got"
+                    f" {self.estimators!r:.60}"
+                )
             for each in self.estimators:
                 if not isinstance(each, PartitionEstimator):
                     raise TypeError(
                         f"estimators must be estimators of log Z, such as AIS(), got {each!r:.80}"
                     )
-            if not len(self.estimators):
+            if not list(self.estimators):
                 raise ValueError("estimators must hold at least one, got none; None chooses them")
             return list(self.estimators)
         bridges: list[PartitionEstimator] = []

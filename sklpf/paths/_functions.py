@@ -31,10 +31,13 @@ def values_of(name: str, values: ArrayLike) -> Array:
     that shows what are no real numbers.
     """
     try:
-        if not np.iscomplexobj(values):
-            return np.array(values, dtype=np.float64)
+        array = np.asarray(values)
+        if array.dtype == object and any(np.ravel(value)[0] is None for value in array.flat):
+            raise TypeError("a function without return gives None")
+        if not np.iscomplexobj(array):
+            return np.array(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must give numbers, got {values!r:.80}") from error
+        raise ValueError(f"{name} must give numbers, got {values!r:.80}: {error}") from error
     raise ValueError(f"{name} must give real numbers, got {values!r:.80}")
 
 
@@ -130,20 +133,23 @@ def _misfit(path, name, draws) -> str | None:
     function = getattr(path, name)
     if function is None:
         return None
-    of_points = _shape_given(function, draws)
-    of_one = _shape_given(function, draws[0])
+    of_points = shape_given(function, draws)
+    of_one = shape_given(function, draws[0])
     n, d = draws.shape
     wanted = (d,) if name == "grad" else ()
     if not path.vectorized:
         if of_one is None and of_points == (n, *wanted):
-            return f"{name} takes points (n, {d}) and no single one: say vectorized=True"
+            return (
+                f"{name} takes points (n, {d}) and no single one: say GeometricPath(...,"
+                " vectorized=True)"
+            )
         return None
     if of_points == (n, *wanted):
         return None
     if of_one == wanted and wanted != of_points:
         return (
-            f"{name} takes one point ({d},) and not points (n, {d}): say vectorized=False, or"
-            " let it give one value for each point"
+            f"{name} takes one point ({d},) and not points (n, {d}): say GeometricPath(...,"
+            " vectorized=False), or let it give one value for each point"
         )
     if of_points is None:
         return (
@@ -166,15 +172,22 @@ def _check_same_values(path, draws) -> None:
 
 
 def _check_pure(path, draws) -> None:
-    """Raise if the log density is random, or if functions that compiled programs call change
-    their argument.
+    """Raise if the log density is random or depends on the other points of a call, or if functions
+    that compiled programs call change their argument.
     """
     once = path._target(draws)
-    again = path._target(draws)
-    c = _where_different(once, again)
+    apart = np.concatenate([path._target(draws[:1]), path._target(draws[1:])])
+    c = _where_different(once, apart)
     if c is not None:
+        again = path._target(draws)
+        if _where_different(once, again) is None:
+            raise ValueError(
+                f"log_density depends on the other points of a call: at {shown(draws[c])} it gave"
+                f" {once[c]:.8g} among {len(draws)} points and {apart[c]:.8g} among fewer; compute"
+                " each point by itself"
+            )
         raise ValueError(
-            f"log_density is random: it gave {once[c]:.8g} and {again[c]:.8g} at"
+            f"log_density is random: it gave {once[c]:.8g} and {apart[c]:.8g} at"
             f" {shown(draws[c])}; fix its random numbers, or drop the noise"
         )
     for name, function in {"log_density": path.log_density, "grad": path.grad}.items():
@@ -198,7 +211,7 @@ def _where_different(first, second) -> int | None:
     return int(differs.argmax()) if differs.any() else None
 
 
-def _shape_given(function, position) -> tuple[int, ...] | None:
+def shape_given(function, position) -> tuple[int, ...] | None:
     """Shape of what a function gives (of a pair its first), None where it fails."""
     try:
         found = function(position.copy())

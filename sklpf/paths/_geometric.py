@@ -94,7 +94,7 @@ class GeometricPath(PointsPath):
         the base draws points outside `bounds`, or can't be a base on them. At five draws of the
         base the functions are also compared: if one gives NaN, `grad` disagrees with differences of
         `log_density` (relative 1e-4), `value_and_grad` gives another log density, or the log
-        density is random.
+        density is random or depends on the other points of a call.
     TypeError
         If something is no function, or no base.
 
@@ -496,7 +496,9 @@ class GeometricPath(PointsPath):
         """Log densities (n,); NaN is an error, or a density of 0: the check of tails counts how
         often it comes.
         """
-        hint = "; of a function of one point say vectorized=False" if self.vectorized else ""
+        hint = ""
+        if self.vectorized:
+            hint = "; of a function of one point say GeometricPath(..., vectorized=False)"
         values = self._call(self.log_density, position)
         return log_densities_of("log_density", values, position, nan_is_zero, hint)
 

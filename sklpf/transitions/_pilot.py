@@ -102,6 +102,18 @@ class LevelSteps(NamedTuple):
 
         return apply
 
+    def whiten(self, levels: NDArray[np.int64], vectors: NDArray[np.float64]) -> NDArray:
+        """The inverse of root @ vector of every chain, of vectors (n, d)."""
+        vectors = vectors / self.scales[levels]
+        if not len(self.matrices):
+            return vectors
+        knots = self.knots[levels]
+        out = np.empty_like(vectors)
+        for k in np.unique(knots):
+            chains = knots == k
+            out[chains] = np.linalg.solve(self.matrices[k], vectors[chains].T).T
+        return out
+
 
 def joined_steps(steps: list[LevelSteps], ladder: NDArray[np.float64]) -> LevelSteps:
     """Step sizes and roots at the levels of several ladders, one after the other."""

@@ -1,15 +1,19 @@
-"""Gaussian random walks with Metropolis's rule."""
+"""Gaussian random walks with Metropolis's rule, or with Hastings's where they drift."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sklpf._utils.random import ACCEPT
 from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
 from sklpf.paths import Continuous
 from sklpf.paths._base import choose
+from sklpf.paths._functions import shown, values_of
 from sklpf.transitions._base import moved_density
 from sklpf.transitions._pilot import TunedTransition, reflect, stream_normals
 
@@ -31,11 +35,22 @@ class RandomWalk(TunedTransition):
         What steps are taken in: None, coordinates that share one scale; "diag", each scaled by its
         standard deviation; "dense", by a root of the covariance. Both are estimated in the pilot as
         functions of beta.
+    drift : callable or None, default=None
+        What a step has in the mean: drift(x, betas) of points (n, d) at inverse temperatures (n,),
+        giving (n, d), in the path's own coordinates. The proposal x' = x + drift(x) + normal step
+        is then asymmetric, and is accepted with probability min(1, f(x') q(x | x') / (f(x) q(x' |
+        x))) (Hastings 1970; Bishop 2006, eq. 11.44). Where the drift at x' is not finite it is
+        rejected.
 
     Notes
     -----
     Needs `Continuous` (see `sklpf.paths`), no gradient. With bounds steps are reflected, which
-    "dense" does not allow.
+    "dense" and `drift` do not allow. With a `drift` it runs in plain loops, also on a compiled
+    density.
+
+    A drift of -r x with steps of variance r (2 - r) would leave N(0, I) invariant without any
+    rejection, in any number of dimensions. Half the gradient times the squared step is Langevin's
+    (MALA), which ``HMC(half_life=None)`` is too.
 
     Examples
     --------
@@ -47,11 +62,20 @@ class RandomWalk(TunedTransition):
     >>> ais = AIS(n_temperatures=100, transition=RandomWalk(), random_state=0).fit(path)
     >>> ais.converged_
     True
+
+    Towards the origin by a fifth of the way:
+
+    >>> def shrink(x, betas):
+    ...     return -0.2 * x
+    >>> walk = RandomWalk(drift=shrink, target_acceptance=0.6)
+    >>> AIS(n_temperatures=100, transition=walk, random_state=0).fit(path).converged_
+    True
     """
 
     step_size: float | str = "auto"
     target_acceptance: float = 0.3
     metric: str | None = None
+    drift: Callable[[Any, Any], Any] | None = None
 
     requires = (Continuous,)
     joins_rows = True
@@ -59,7 +83,19 @@ class RandomWalk(TunedTransition):
         "step_size": [POSITIVE, StrOptions({"auto"})],
         "target_acceptance": [INSIDE_0_1],
         "metric": [StrOptions({"diag", "dense"}), None],
+        "drift": [callable, None],
     }
+
+    def check(self, path):
+        """Raise TypeError if the path lacks a capability, ValueError if a parameter can't be used
+        on it.
+        """
+        super().check(path)
+        if self.drift is not None and path.bounds is not None:
+            raise ValueError(
+                "drift must be None on a path with bounds: the density of a reflected step that"
+                " drifts is not known"
+            )
 
     def first_step(self, n_dimensions: int) -> float:
         """Where tuning begins, in scales of the density."""
@@ -79,6 +115,8 @@ class RandomWalk(TunedTransition):
 
     def compiled(self, path):
         """Return the move for compiled programs, where the path has a compiled density."""
+        if self.drift is not None:
+            return None
         from sklpf.transitions._random_walk_kernels import RandomWalkMove
 
         return moved_density(path, self, RandomWalkMove)
@@ -86,12 +124,42 @@ class RandomWalk(TunedTransition):
     def move(self, path, state, memory, levels, stream, reverse=False):
         steps = self.steps_at(path.ladder)
         old = path.position(state)
-        velocity = stream_normals(stream, np.empty_like(old))
-        step = steps.step_sizes[levels] * steps.root(levels)(velocity)
-        position, _ = reflect(path.bounds, old + step, step)
+        normals = stream_normals(stream, np.empty_like(old))
+        step = steps.step_sizes[levels] * steps.root(levels)(normals)
+        log_ratio: Any = 0.0
+        if self.drift is None:
+            position, _ = reflect(path.bounds, old + step, step)
+        else:
+            position, log_ratio = self._drifting(old, step, normals, steps, path.ladder, levels)
         proposal = path.at(position)
         with np.errstate(invalid="ignore"):
-            log_accept = path.log_f(proposal, levels) - path.log_f(state, levels)
+            log_accept = path.log_f(proposal, levels) - path.log_f(state, levels) + log_ratio
         rate = np.where(np.isnan(log_accept), 0.0, np.exp(np.minimum(log_accept, 0)))
         accept = stream.uniform(len(levels), ACCEPT) < rate
         return choose(accept, proposal, state), (memory[0] + rate,)
+
+    def _drifting(self, old, step, normals, steps, ladder, levels):
+        """Points x' = x + drift(x) + step, and log q(x | x') - log q(x' | x) of each, (n,).
+
+        The step back from x' is -step - drift(x) - drift(x').
+        """
+        betas = ladder[levels]
+        there = self._drift_at(old, betas)
+        if not np.isfinite(there).all():
+            first = old[~np.isfinite(there).all(axis=1)][0]
+            raise ValueError(f"drift is not finite at {shown(first)}, where the density is not 0")
+        new = old + there + step
+        back = self._drift_at(new, betas)
+        with np.errstate(invalid="ignore", over="ignore"):
+            whitened = steps.whiten(levels, there + back) / steps.step_sizes[levels]
+            log_ratio = (np.sum(normals**2, axis=1) - np.sum((normals + whitened) ** 2, axis=1)) / 2
+        return new, log_ratio
+
+    def _drift_at(self, position, betas) -> NDArray[np.float64]:
+        assert self.drift is not None  # said by the caller
+        drift = values_of("drift", self.drift(position.copy(), betas.copy()))
+        if drift.shape != position.shape:
+            raise ValueError(
+                f"drift must give shape {position.shape} for as many points, got {drift.shape}"
+            )
+        return drift

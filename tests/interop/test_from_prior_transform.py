@@ -93,6 +93,24 @@ def test_bridge_from_draws():
         ({"log_likelihood": lambda x: x}, ValueError, "a number for each point"),
         ({"transform": lambda u: 0.5}, ValueError, "parameters of each point"),
         ({"log_likelihood": lambda x: np.nan}, ValueError, "must be a number or -inf"),
+        ({"log_likelihood": lambda x: None}, ValueError, "without return gives None"),
+        ({"log_likelihood": lambda x: x[1]}, ValueError, "fails at 1 numbers a point, with n_dim"),
+        ({"transform": lambda u: [u[0], u[1]]}, ValueError, "transform fails at 1 numbers"),
+        (
+            {"log_likelihood": lambda x: np.sum(x, axis=1)},
+            ValueError,
+            "log_likelihood takes points .* say vectorized=True",
+        ),
+        (
+            {"transform": lambda u: u[:, :1]},
+            ValueError,
+            "transform takes points .* vectorized=True",
+        ),
+        (
+            {"n_dimensions": 3, "log_likelihood": lambda x: x[0] + x[2], "vectorized": True},
+            ValueError,
+            "log_likelihood takes one point: say vectorized=False",
+        ),
     ],
 )
 def test_errors(options, error, sentence):

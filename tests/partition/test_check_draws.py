@@ -114,6 +114,14 @@ def test_bad_draws_fail_the_check_that_they_should(draws, check):
     assert not by_check(report)[check].passed
 
 
+@pytest.mark.parametrize("shift", [0.5, 1.5])
+def test_shifted_draws_have_missed_no_region(shift):
+    report = check_draws(standard, normal() + shift, random_state=0)
+    assert {each.check for each in report.findings if not each.passed} == {"density"}
+    assert len(report.reasons) == 1
+    assert "of 4 chains" in by_check(report)["chains"].seen
+
+
 @pytest.mark.large
 def test_good_draws_are_rarely_refused():
     """0.1 to 1 % by chance for each of six tests: of 60 at most 5, 2e-4 at a rate of 1.5 %."""

@@ -157,7 +157,7 @@ def test_json_keeps_a_result(given):
     [
         ([result(1.0, 0.1)], ValueError, "at least two"),
         ([result(1.0, 0.1), 3.0], TypeError, r"runs\[1\] must be a fitted estimator"),
-        ([result(1.0, 0.1), result(1.0, 0.1)], ValueError, "random_state of its own"),
+        ([result(np.float64(1), 0.1), result(1.0, 0.1)], ValueError, "number 1.0: give each run"),
         ([result(1.0, 0.1), result(1.2, statement="exact")], ValueError, "must be an estimate"),
         ([result(1.0, 0.1), result(np.ones(2), np.ones(2))], ValueError, "for each of 2 rows"),
     ],

@@ -188,7 +188,23 @@ def test_tails_that_are_heavier_are_named(name):
     for seed in SEEDS:
         (sentence,) = tails(FLAGGED[name], seed)
         assert sentence.startswith(HEAVY)
-        assert "give a StudentT base of" in sentence
+        bounded = FLAGGED[name].bounds is not None
+        assert ("such as lomax" if bounded else "give a StudentT base of") in sentence
+
+
+def test_within_bounds_a_remedy_is_one_that_can_be_a_base_there():
+    def half_line(base):
+        return GeometricPath(lambda x: -3 * np.log1p(x[:, 0]), base=base, bounds=(0, np.inf))
+
+    (sentence,) = tails(half_line(Gaussian([0.0], 1.0)))
+    assert "lomax(c, loc=low) with c at most 2" in sentence
+    for c in (1, 2):
+        path = half_line([stats.lomax(c)])
+        assert tails(path) == ()
+        ais = AIS(random_state=0).fit(path)
+        assert ais.converged_
+        error = max(ais.log_partition_std_error_, 1e-12)
+        assert abs(ais.log_partition_ - np.log(0.5)) < 4.5 * error  # 7e-6
 
 
 @pytest.mark.parametrize("name", IMPROPER)

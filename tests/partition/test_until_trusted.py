@@ -125,5 +125,7 @@ def test_rows_have_a_number_each_and_no_attempts():
 def test_what_is_refused(gaussian):
     with pytest.raises(TypeError, match="estimators must be estimators of log Z"):
         UntilTrusted([AIS(), "HAIS"]).fit(gaussian)
+    with pytest.raises(TypeError, match=r"must be a list, such as \[AIS\(\)\], or None"):
+        UntilTrusted(AIS()).fit(gaussian)
     with pytest.raises(ValueError, match="estimators must hold at least one"):
         UntilTrusted([]).fit(gaussian)

@@ -86,11 +86,11 @@ class Fails:
 
     def __call__(self, x):
         far = np.sum(x**2, axis=1) > 9
-        if self.how == "raises" and far.any() and len(x) != 5:  # 5: what the path checks
+        if self.how == "raises" and far.any() and len(x) > 5:  # 5: what the path checks
             raise OutOfRangeError("far out")
         with np.errstate(all="ignore"):
             value = {"nan": np.nan, "inf": np.inf, "minus inf": -np.inf, "raises": 0.0}[self.how]
-            return np.where(far & (len(x) != 5), value, -0.5 * np.sum(x**2, axis=1))
+            return np.where(far & (len(x) > 5), value, -0.5 * np.sum(x**2, axis=1))
 
 
 class OutOfRangeError(Exception):

@@ -48,12 +48,8 @@ def bad_at_two(value):
     checked at.
     """
 
-    def log_density(x):
-        values = log_correlated(x)
-        values[2] = value
-        return values
-
-    return log_density
+    third = BASE.sample(5, np.random.default_rng(0))[2]
+    return lambda x: np.where(np.all(x == third, axis=1), value, log_correlated(x))
 
 
 def scaled_gradient(factor):
@@ -142,7 +138,15 @@ def test_a_kink_at_a_checked_draw_is_no_wrong_gradient():
             {"log_density": lambda x: -(x**2)},
             "log_density must give shape (5,) for as many points, got (5, 2)",
         ),
-        ({"log_density": lambda x: 0.0}, "got (); of a function of one point say vectorized=False"),
+        (
+            {"log_density": lambda x: 0.0},
+            "got (); of a function of one point say GeometricPath(..., vectorized=False)",
+        ),
+        ({"log_density": lambda x: None}, "a function without return gives None"),
+        (
+            {"log_density": lambda x: None, "vectorized": False},
+            "a function without return gives None",
+        ),
         ({"log_density": lambda x: -np.sum(x**2, axis=0)}, "log_density takes one point (2,)"),
         (
             {"grad": lambda x: -x.sum(axis=1)},
@@ -403,6 +407,12 @@ def test_a_random_log_density_is_refused():
         make(lambda x: log_correlated(x) + rng.standard_normal(len(x)))
     # Sums of float32 in another order are not random.
     make(lambda x: log_correlated(x) * (1 + 1e-7 * rng.standard_normal(len(x))))
+
+
+@pytest.mark.parametrize("extreme", [np.max, np.min])
+def test_a_log_density_that_mixes_the_points_of_a_call_is_refused(extreme):
+    with pytest.raises(ValueError, match="log_density depends on the other points of a call"):
+        make(lambda x: log_correlated(x) / (1 + abs(extreme(x))))
 
 
 # ---- constants and scales beyond those of weights

@@ -144,3 +144,27 @@ def test_annealing_finds_the_better_optimum_from_the_worse_side():
     ].elbo
     assert better > worse + 10
     assert annealed.means[0] < 0 < annealed.means[1]
+
+
+@pytest.mark.parametrize(("temperature", "n_optima"), [(20.0, 1), (13.0, 1), (8.5, 2), (1.0, 2)])
+def test_there_is_one_optimum_at_high_temperatures(temperature, n_optima):
+    x = data(n=200)
+    ends = []
+    for start in ([3.0, -3.0], [-3.0, 3.0], [1.0, 2.5], [2.7, 1.3]):
+        model = TwoGaussians(x, start)
+        for _ in range(3000):
+            model.update(1 / temperature)
+        ends.append(model.means)
+    assert len(np.unique(np.round(ends, 2), axis=0)) == n_optima
+
+
+def test_annealing_reaches_the_best_optimum_from_all_starts():
+    x, schedule = data(n=200), temperature_schedule("linear", 20.0, 100)
+    ends = np.array(
+        [
+            [list(sweeps(TwoGaussians(x, start), how, tol=1e-8))[-1].elbo for how in hows]
+            for start in np.random.default_rng(1).normal(scale=3.0, size=(5, 2))
+            for hows in [(None, Annealed(schedule))]
+        ]
+    )
+    assert list(np.sum(ends > ends.max() - 0.1, axis=0)) == [2, 5]

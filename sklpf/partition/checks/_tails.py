@@ -121,7 +121,7 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     )
     if not heavier.any():
         return alarms
-    return (*alarms, _heavy(exponent[heavier], (exponent - size)[heavier]))
+    return (*alarms, _heavy(exponent[heavier], (exponent - size)[heavier], path.bounds is not None))
 
 
 def _fall(exponent) -> str:
@@ -141,7 +141,7 @@ def _improper(exponent, d, n_closed) -> str:
     )
 
 
-def _heavy(exponents, indices) -> Alarm:
+def _heavy(exponents, indices, is_bounded: bool) -> Alarm:
     index = indices.min()
     df = f"at most {min(index, _MOST_DF):.2g}" if index > 0.1 else "few"
     seen = (
@@ -149,7 +149,13 @@ def _heavy(exponents, indices) -> Alarm:
         f" {_fall(exponents[indices.argmin()])} with the distance r, and weights can't show what"
         " the base leaves out"
     )
-    return Alarm("heavy-tails", seen, f"give a StudentT base of {df} degrees of freedom")
+    remedy = f"give a StudentT base of {df} degrees of freedom"
+    if is_bounded:
+        remedy = (
+            "give as base a list of scipy.stats distributions within bounds, such as lomax(c,"
+            f" loc=low) with c {df}; or integrate over the log of the distance from a bound"
+        )
+    return Alarm("heavy-tails", seen, remedy)
 
 
 def _not_a_number(share: float) -> Alarm:
