@@ -4,6 +4,8 @@ distribution a datum.
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
@@ -46,25 +48,40 @@ def temperature_schedule(
     return space(initial, 1.0, n_sweeps, endpoint=False)
 
 
-def temperature_ladder(highest: float, n_temperatures: int = 100) -> NDArray[np.float64]:
-    """Return temperatures T_1 = 1 < … < T_M = `highest` in equal ratios, the support of a learned
-    temperature.
+def temperature_ladder(
+    highest: float, n_temperatures: int | ArrayLike = 100, spacing: str = "geometric"
+) -> NDArray[np.float64]:
+    """Return temperatures T_1 = 1 < … < T_M = `highest`, the support of a learned temperature.
 
     Parameters
     ----------
     highest : float
         Above 1.
-    n_temperatures : int, default=100
-        At least 2.
+    n_temperatures : int or array-like of shape (M,), default=100
+        At least 2. Temperatures themselves are returned as they are, if they rise from 1.
+    spacing : {"geometric", "inverse"}, default="geometric"
+        In equal ratios, or with inverse temperatures evenly spaced: with ``highest=100`` the 0.01,
+        0.02, ..., 1 of Mandt et al. (2016) for local temperatures.
 
     Returns
     -------
-    temperatures : ndarray of shape (n_temperatures,)
+    temperatures : ndarray of shape (M,)
     """
+    if not isinstance(n_temperatures, Integral):
+        temperatures = _check(n_temperatures, "n_temperatures")
+        if len(temperatures) < 2 or temperatures[0] != 1 or np.any(np.diff(temperatures) <= 0):
+            raise ValueError(
+                "n_temperatures must be a number of temperatures, or at least two temperatures that"
+                f" rise from 1, got {n_temperatures!r:.80}"
+            )
+        return temperatures
     if check_number(highest, "highest") <= 1:
         raise ValueError(f"highest must be a temperature above 1, got {highest}")
-    check_count(n_temperatures, "n_temperatures", 2)
-    return np.geomspace(1.0, highest, n_temperatures)
+    n = check_count(n_temperatures, "n_temperatures", 2)
+    check_option(spacing, ("geometric", "inverse"), "spacing")
+    if spacing == "geometric":
+        return np.geomspace(1.0, highest, n)
+    return 1 / np.linspace(1.0, 1 / highest, n)
 
 
 def temperature_posterior(

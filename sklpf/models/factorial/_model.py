@@ -88,8 +88,10 @@ class FactorialMixture(
         Sweeps before T = 1; learned temperatures end earlier if the bound no longer rises. On a
         schedule every sweep has another temperature; slower schedules find the best optimum more
         often.
-    n_temperatures : int, default=100
-        Size of the geometric ladder over which a learned temperature is distributed.
+    n_temperatures : int or array-like of shape (M,), default=100
+        Size of the geometric ladder over which a learned temperature is distributed; or its
+        temperatures, which rise from 1, such as ``temperature_ladder(100, spacing="inverse")`` of
+        `sklpf.variational`. `initial_temperature` then has no meaning.
     monotone_temperature : bool, default=False
         For "global": never raise the temperature.
     n_init : int, default=1
@@ -185,7 +187,7 @@ class FactorialMixture(
     initial_temperature: float | Literal["auto"] = "auto"
     temperature_schedule: Literal["linear", "geometric", "constant"] | ArrayLike = "linear"
     n_tempered: int = 300
-    n_temperatures: int = 100
+    n_temperatures: int | ArrayLike = 100
     monotone_temperature: bool = False
     n_init: int = 1
     tol: float = 1e-5
@@ -204,7 +206,7 @@ class FactorialMixture(
         "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
         "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
         "n_tempered": [at_least(0)],
-        "n_temperatures": [at_least(2)],
+        "n_temperatures": [at_least(2), "array-like"],
         "monotone_temperature": ["boolean"],
         "n_init": [at_least(1)],
         "tol": [NOT_NEGATIVE],

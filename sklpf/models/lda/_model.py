@@ -132,8 +132,10 @@ class LatentDirichletAllocation(
         Passes over the documents before T = 1. `fit` reduces them so that at least one pass, or
         half of a single one, is left at T = 1. In `partial_fit` a pass is `total_samples`
         documents.
-    n_temperatures : int, default=100
-        Size of the geometric ladder over which a learned temperature is distributed.
+    n_temperatures : int or array-like of shape (M,), default=100
+        Size of the geometric ladder over which a learned temperature is distributed; or its
+        temperatures, which rise from 1, such as ``temperature_ladder(100, spacing="inverse")`` of
+        `sklpf.variational`. `initial_temperature` then has no meaning.
     monotone_temperature : bool, default=True
         For "global": never raise the temperature. (Where words are many and priors sparse it may
         never fall either.)
@@ -247,7 +249,7 @@ class LatentDirichletAllocation(
     initial_temperature: float | Literal["auto"] = "auto"
     temperature_schedule: Literal["linear", "geometric", "constant"] | ArrayLike = "linear"
     n_tempered: float = 3.0
-    n_temperatures: int = 100
+    n_temperatures: int | ArrayLike = 100
     monotone_temperature: bool = True
     tempered_partition: Literal["joint", "marginal"] = "joint"
     learn_doc_topic_prior: bool = False
@@ -274,7 +276,7 @@ class LatentDirichletAllocation(
         "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
         "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
         "n_tempered": [NOT_NEGATIVE],
-        "n_temperatures": [at_least(2)],
+        "n_temperatures": [at_least(2), "array-like"],
         "monotone_temperature": ["boolean"],
         "tempered_partition": [StrOptions({"joint", "marginal"})],
         "learn_doc_topic_prior": ["boolean"],
