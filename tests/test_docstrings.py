@@ -73,7 +73,7 @@ def fields(item):
     """Of a record, which users read and don't make, the names of its fields; those of a public base
     it explains.
     """
-    if dataclasses.is_dataclass(item):
+    if dataclasses.is_dataclass(item) and item.__dataclass_params__.frozen:
         above = {name for base in item.__mro__[1:] if base in OBJECTS for name in fields(base)}
         return {field.name for field in dataclasses.fields(item)} - above
     return set(getattr(item, "_fields", ()))

@@ -1,7 +1,7 @@
 """Every private scikit-learn import of the package, and what completes its conventions."""
 
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn import get_config
@@ -10,20 +10,62 @@ from sklearn.utils import _param_validation
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import HasMethods, Options, StrOptions
 
-try:  # experimental, and new in scikit-learn 1.9
-    from sklearn.callback import AutoPropagatedCallback, CallbackSupportMixin, with_callbacks
-except ImportError:
+if TYPE_CHECKING:
+    # scikit-learn has no types: with its own classes as bases any name would pass as a parameter
 
-    class AutoPropagatedCallback:  # type: ignore[no-redef]
-        """Stands for that of scikit-learn 1.9."""
+    class BaseEstimator:
+        """The part of scikit-learn's that users call."""
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands for that of scikit-learn 1.9: an estimator without `set_callbacks`, to which
-        nobody listens.
-        """
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **parameters: Any) -> Self: ...
 
-    def with_callbacks(method):
-        return method
+        n_features_in_: int
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    class CallbackSupportMixin:
+        """Likewise."""
+
+        def set_callbacks(self, *callbacks: Any) -> Self: ...
+
+    class TransformerMixin:
+        """Likewise."""
+
+        fit_transform: Any
+        set_output: Any
+
+    class ClassNamePrefixFeaturesOutMixin:
+        """Likewise."""
+
+        get_feature_names_out: Any
+
+    class DensityMixin:
+        """Likewise."""
+
+    AutoPropagatedCallback: Any
+    with_callbacks: Any
+else:
+    from sklearn.base import (
+        BaseEstimator,
+        ClassNamePrefixFeaturesOutMixin,
+        DensityMixin,
+        TransformerMixin,
+    )
+
+    try:  # experimental, and new in scikit-learn 1.9
+        from sklearn.callback import AutoPropagatedCallback, CallbackSupportMixin, with_callbacks
+    except ImportError:
+
+        class AutoPropagatedCallback:
+            """Stands for that of scikit-learn 1.9."""
+
+        class CallbackSupportMixin:
+            """Stands for that of scikit-learn 1.9: an estimator without `set_callbacks`, to which
+            nobody listens.
+            """
+
+        def with_callbacks(method):
+            return method
 
 
 class Interval(_param_validation.Interval):
@@ -97,7 +139,10 @@ class FittedAttributes(Parameters):
 
 __all__ = [
     "AutoPropagatedCallback",
+    "BaseEstimator",
     "CallbackSupportMixin",
+    "ClassNamePrefixFeaturesOutMixin",
+    "DensityMixin",
     "FittedAttributes",
     "HasMethods",
     "Instance",
@@ -105,6 +150,7 @@ __all__ = [
     "Options",
     "Parameters",
     "StrOptions",
+    "TransformerMixin",
     "safe_indexing",
     "with_callbacks",
 ]

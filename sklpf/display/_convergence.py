@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklpf.display._drawing import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class ConvergenceDisplay(ResultDisplay):
     """log Z after every round of an estimator, with its error, against the sweeps until then.
 
@@ -56,20 +58,18 @@ class ConvergenceDisplay(ResultDisplay):
     True
     """
 
+    n_sweeps: Any
+    log_partition: Any
+    half_width: Any
+    _: KW_ONLY
+    level: float = 0.95
+    name: str | None = None
+
     _shapes = {
         "n_sweeps": "n_rounds",
         "log_partition": "n_rounds",
         "half_width": "n_rounds",
     }
-
-    def __init__(
-        self, n_sweeps, log_partition, half_width, *, level: float = 0.95, name: str | None = None
-    ):
-        self.n_sweeps = n_sweeps
-        self.log_partition = log_partition
-        self.half_width = half_width
-        self.level = level
-        self.name = name
 
     @classmethod
     def from_result(cls, result, *, level: float = 0.95, ax: Any = None, **options) -> Self:

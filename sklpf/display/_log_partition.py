@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from sklpf.display._drawing import ResultDisplay, check_has, check_result, half_width_of, title_of
 
 
+@dataclass(eq=False, repr=False)
 class LogPartitionDisplay(ResultDisplay):
     """log Z at every level of the ladder, with its band, and below it the band alone.
 
@@ -45,26 +47,18 @@ class LogPartitionDisplay(ResultDisplay):
     True
     """
 
+    ladder: Any
+    log_partition_curve: Any
+    _: KW_ONLY
+    half_width: Any = None
+    level: float = 0.95
+    name: str | None = None
+
     _shapes = {
         "ladder": "K",
         "log_partition_curve": "K",
         "half_width": "K",
     }
-
-    def __init__(
-        self,
-        ladder,
-        log_partition_curve,
-        *,
-        half_width=None,
-        level: float = 0.95,
-        name: str | None = None,
-    ):
-        self.ladder = ladder
-        self.log_partition_curve = log_partition_curve
-        self.half_width = half_width
-        self.level = level
-        self.name = name
 
     @classmethod
     def from_result(cls, result, *, level: float = 0.95, ax: Any = None, **options) -> Self:

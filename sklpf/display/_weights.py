@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ _ELSEWHERE = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class WeightsDisplay(ResultDisplay):
     """Importance weights in order, the largest first, and the generalised Pareto distribution
     fitted to their tail.
@@ -56,9 +58,9 @@ class WeightsDisplay(ResultDisplay):
     (100,)
     """
 
-    def __init__(self, log_weights, *, name: str | None = None):
-        self.log_weights = log_weights
-        self.name = name
+    log_weights: Any
+    _: KW_ONLY
+    name: str | None = None
 
     @classmethod
     def from_result(cls, result, *, ax: Any = None) -> Self:

@@ -5,18 +5,27 @@ learned from rows.
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, StrOptions, at_least
+from sklpf._utils.sklearn import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    StrOptions,
+    TransformerMixin,
+    at_least,
+)
 from sklpf.models._learning import (
     all_or_nothing,
     check_goes_on,
@@ -45,6 +54,7 @@ _FEW_PASSES = 5
 _MANY_PASSES = 15
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EnergyBasedModel(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator
 ):
@@ -67,13 +77,18 @@ class EnergyBasedModel(
       gives x.
     """
 
-    partition_estimator: PartitionEstimator | None
-    random_state: Any
-    learning_rate: float
-    n_jobs: int | None
+    algorithm: Literal["pcd", "mpf", "ml"] = "pcd"
+    learning_rate: float = 0.01
+    batch_size: int = 200
+    n_chains: int = 500
+    n_leapfrog: int = 5
+    max_iter: int = 200
+    tol: float | None = 0.01
+    verbose: int = 0
     _discrete = False
     _log_volume = 0.0
-    _monitor: PartitionEstimator = HAIS(100, 200, random_state=0)  # of log Z after every pass
+    # of log Z after every pass
+    _monitor: ClassVar[PartitionEstimator] = HAIS(100, 200, random_state=0)
     _rescale_chains = False  # whether rows have very different lengths, see `Chains`
     _parameter_constraints = {
         **SCORING,

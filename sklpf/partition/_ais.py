@@ -4,10 +4,8 @@ chains from there, which HAIS and ImportanceSampling leave too.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from numbers import Integral
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream
-from sklpf._utils.sklearn import Interval
-from sklpf.partition._base import PartitionEstimator
+from sklpf._utils.sklearn import at_least
+from sklpf.partition._base import SamplingEstimator
 from sklpf.partition._diagnostics import (
     LOWER_BOUND,
     MOVES,
@@ -45,7 +43,6 @@ from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import Plan, check_alive
 from sklpf.reweighting import mean_weight, seen_from_target
 from sklpf.sampling._elementary import systematic
-from sklpf.transitions import Transition
 
 _MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
 
@@ -129,7 +126,8 @@ class AnnealingRun(Run):
         return tol_alarms(std_error, self.tol, f"raise {more}", f" with {n_levels} levels")
 
 
-class AIS(PartitionEstimator):
+@dataclass(eq=False, repr=False)
+class AIS(SamplingEstimator):
     """Annealed importance sampling (Neal 2001; Carlson et al. 2016, eq. 23).
 
     Chains start at exact base draws and move up the ladder. The weight of a chain is the product of
@@ -203,30 +201,12 @@ class AIS(PartitionEstimator):
     True
     """
 
-    _parameter_constraints = {**ANNEALING, "n_chains": [Interval(Integral, 2, None, closed="left")]}
+    n_chains: int = 100
+    n_temperatures: int = 1000
+    _: KW_ONLY
+    ladder: str | ArrayLike = "linear"
 
-    def __init__(
-        self,
-        n_chains: int = 100,
-        n_temperatures: int = 1000,
-        *,
-        ladder: str | ArrayLike = "linear",
-        transition: Transition | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_chains = n_chains
-        self.n_temperatures = n_temperatures
-        self.ladder = ladder
-        self.transition = transition
-        self.checkpoint = checkpoint
-        self.checks = checks
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    _parameter_constraints = {**ANNEALING, "n_chains": [at_least(2)]}
 
     _run_class = AnnealingRun
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -143,6 +143,7 @@ class BridgeRun(Run):
         )
 
 
+@dataclass(eq=False, repr=False)
 class BridgeSampling(PartitionEstimator):
     """Bridge sampling (Meng & Wong 1996) between draws of the target and a proposal fitted to them.
 
@@ -210,25 +211,18 @@ class BridgeSampling(PartitionEstimator):
     True
     """
 
+    proposal: str = "warp3"
+    _: KW_ONLY
+    checks: bool = True
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
+
     _parameter_constraints = {
         "proposal": [StrOptions(set(FITS))],
         "checks": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        proposal: str = "warp3",
-        *,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ):
-        self.proposal = proposal
-        self.checks = checks
-        self.random_state = random_state
-        self.verbose = verbose
 
     _run_class = BridgeRun
 

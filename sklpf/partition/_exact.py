@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from sklpf.paths._capabilities import has, require
 MAX_LOG2_STATES = 25
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Exact(PartitionEstimator):
     """Log partition function in closed form where the path has one, else by enumeration.
 
@@ -61,11 +63,10 @@ class Exact(PartitionEstimator):
     3.465736
     """
 
-    _parameter_constraints = {"n_jobs": N_JOBS, "verbose": ["verbose"]}
+    n_jobs: int | None = None
+    verbose: int = 0
 
-    def __init__(self, *, n_jobs: int | None = None, verbose: int = 0):
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    _parameter_constraints = {"n_jobs": N_JOBS, "verbose": ["verbose"]}
 
     def _estimate(self, path, seed) -> PartitionResult:
         if has(path, ClosedForm):

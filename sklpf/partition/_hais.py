@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from numbers import Real
+from dataclasses import dataclass
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._utils.sklearn import Interval
+from sklpf._utils.sklearn import POSITIVE
 from sklpf.partition._ais import AIS
 from sklpf.programs._levels import enough_levels
 from sklpf.programs._plan import Plan
@@ -17,6 +15,7 @@ from sklpf.transitions import HMC, Transition
 _LEVELS = 10  # random stream of the pilot that finds how many levels there should be
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class HAIS(AIS):
     """Hamiltonian annealed importance sampling (Sohl-Dickstein & Culpepper 2012, eq. 17 to 25), for
     densities on R^d.
@@ -84,40 +83,16 @@ class HAIS(AIS):
     True
     """
 
-    def __init__(
-        self,
-        n_chains: int = 100,
-        n_temperatures: int = 1000,
-        *,
-        ladder: str | ArrayLike = "adaptive",
-        transition: Transition | None = None,
-        tol: float | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_chains = n_chains
-        self.n_temperatures = n_temperatures
-        self.ladder = ladder
-        self.transition = transition
-        self.tol = tol
-        self.checkpoint = checkpoint
-        self.checks = checks
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    ladder: str | ArrayLike = "adaptive"
+    tol: float | None = None
 
     _parameter_constraints = {
         **AIS._parameter_constraints,
-        "tol": [Interval(Real, 0, None, closed="neither"), None],
+        "tol": [POSITIVE, None],
     }
 
-    def _transition(self, path) -> Transition:
-        transition = HMC() if self.transition is None else self.transition
-        transition.check(path)
-        return transition
+    def _move(self, path) -> Transition:
+        return HMC() if self.transition is None else self.transition
 
     def _plans(self, paths, seeds, n_chains) -> list[Plan]:
         plans = super()._plans(paths, seeds, n_chains)

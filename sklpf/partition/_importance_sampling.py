@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-from numbers import Integral
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from sklpf._utils.random import Stream, stream_key
-from sklpf._utils.sklearn import Interval
+from sklpf._utils.sklearn import at_least
 from sklpf.partition._ais import AnnealingRun, annealing_runs
-from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._base import SamplingEstimator
 from sklpf.partition._options import SAMPLING, TUNE
 from sklpf.partition._proposal import base_draws, proposing
 from sklpf.partition._result import PartitionResult
@@ -22,7 +20,6 @@ from sklpf.paths._capabilities import has
 from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import Plan, plan_runs
 from sklpf.reweighting import mean_weight
-from sklpf.transitions import Transition
 
 _DRAWS = 1  # random stream
 _TWO_LEVELS = np.array([0.0, 1.0])
@@ -52,7 +49,8 @@ class ImportanceRun(AnnealingRun):
         )
 
 
-class ImportanceSampling(PartitionEstimator):
+@dataclass(eq=False, repr=False)
+class ImportanceSampling(SamplingEstimator):
     """Importance sampling from the path's base or from a proposal (Bishop 2006, eqs. 11.19 and
     11.72).
 
@@ -111,32 +109,15 @@ class ImportanceSampling(PartitionEstimator):
     True
     """
 
+    n_samples: int = 10_000
+    _: KW_ONLY
+    proposal: Any = None
+
     _parameter_constraints = {
         **SAMPLING,
-        "n_samples": [Interval(Integral, 2, None, closed="left")],
+        "n_samples": [at_least(2)],
         "proposal": "no_validation",
     }
-
-    def __init__(
-        self,
-        n_samples: int = 10_000,
-        *,
-        proposal: Any = None,
-        transition: Transition | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_samples = n_samples
-        self.proposal = proposal
-        self.transition = transition
-        self.checkpoint = checkpoint
-        self.checks = checks
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     _run_class = ImportanceRun
 

@@ -5,17 +5,15 @@ acceptance ratio.
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, replace
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import stream_key
-from sklpf._utils.sklearn import Interval
-from sklpf.partition._base import PartitionEstimator
+from sklpf._utils.sklearn import at_least
+from sklpf.partition._base import SamplingEstimator
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._exchange_run import ExchangeRun
 from sklpf.partition._options import SAMPLING
@@ -26,7 +24,6 @@ from sklpf.paths import ConditionalDraws
 from sklpf.paths._capabilities import require
 from sklpf.programs._draws import draws_of
 from sklpf.reweighting import bar, effective_sample_size, overlap
-from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
 # random streams
@@ -82,7 +79,8 @@ class MixtureRun(Run):
         )
 
 
-class MarkovMixture(PartitionEstimator):
+@dataclass(eq=False, repr=False)
+class MarkovMixture(SamplingEstimator):
     """Importance sampling from a mixture of Markov steps p_G(x) = mean_l T(c_l, x) (Bishop 2006,
     eq. 11.73).
 
@@ -141,35 +139,16 @@ class MarkovMixture(PartitionEstimator):
     True
     """
 
+    n_centres: int = 1000
+    n_ladders: int = 10
+    n_sweeps: int = 2048
+
     _parameter_constraints = {
         **SAMPLING,
-        "n_centres": [Interval(Integral, 20, None, closed="left")],
-        "n_ladders": [Interval(Integral, 2, None, closed="left")],
+        "n_centres": [at_least(20)],
+        "n_ladders": [at_least(2)],
         "n_sweeps": ParallelTempering._parameter_constraints["n_sweeps"],
     }
-
-    def __init__(
-        self,
-        n_centres: int = 1000,
-        n_ladders: int = 10,
-        n_sweeps: int = 2048,
-        *,
-        transition: Transition | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_centres = n_centres
-        self.n_ladders = n_ladders
-        self.n_sweeps = n_sweeps
-        self.transition = transition
-        self.checkpoint = checkpoint
-        self.checks = checks
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     _run_class = MixtureRun
 

@@ -4,8 +4,8 @@ own.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,13 @@ from sklpf.partition._diagnostics import CURVE, PLAIN_BOUND, Diagnostic
 from sklpf.partition._level_run import Curve, LevelRun, check_run, known_ratio
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._run import Run
 from sklpf.partition._simulated_tempering import SimulatedTempering
 from sklpf.partition.checks._beside import checked
 from sklpf.reweighting import with_first_error, with_first_ratio
 from sklpf.uncertainty import Difference, jackknife, t_ratio
 
 
+@dataclass(eq=False, repr=False)
 class ReweightingEstimator(PartitionEstimator):
     """Base class of the estimators that reweight a sampler's run.
 
@@ -64,6 +64,12 @@ class ReweightingEstimator(PartitionEstimator):
     two differ by more than 0.01 nats and by chance in less than 0.1 % of the runs.
     """
 
+    sampler: Any = None
+    _: KW_ONLY
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _parameter_constraints = {
         "sampler": [
             Instance((ParallelTempering, SimulatedTempering), "a ParallelTempering() or an RTS()"),
@@ -78,14 +84,8 @@ class ReweightingEstimator(PartitionEstimator):
         "difference": Diagnostic("difference from the sampler's log Z (nats)"),
         **PLAIN_BOUND,
     }
-    _run_class: type[Run] | tuple[type[Run], ...] = LevelRun
+    _run_class: ClassVar[Any] = LevelRun
     _reads_continuous = False
-
-    def __init__(self, sampler=None, *, random_state=None, n_jobs=None, verbose=0):
-        self.sampler = sampler
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def fit(self, path, y=None):
         self.__dict__.pop("sampler_", None)

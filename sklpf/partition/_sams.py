@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import dataclass
 from numbers import Real
 from typing import Literal
 
@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.partition._adaptive import AdaptiveTempering
 from sklpf.partition._options import PRIOR, log_prior_of
-from sklpf.transitions import Transition
 
 # the gain settles when no level's share of the visits is off by more than 1 - _EVEN of itself
 _EVEN = 0.8
@@ -49,6 +48,7 @@ class TwoStageGain:
         return evenness
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SAMS(AdaptiveTempering):
     """Self-adjusted mixture sampling (Tan 2017), with a frozen phase that gives the estimate and
     its error.
@@ -120,49 +120,16 @@ class SAMS(AdaptiveTempering):
     True
     """
 
+    prior: Literal["uniform"] | float | ArrayLike = "uniform"
+    update: Literal["rao-blackwell", "binary"] = "rao-blackwell"
+    exponent: float = 0.8
+
     _parameter_constraints = {
         **AdaptiveTempering._parameter_constraints,
         "prior": PRIOR,
         "update": [StrOptions({"rao-blackwell", "binary"})],
         "exponent": [Interval(Real, 0.5, 1, closed="neither")],
     }
-
-    def __init__(
-        self,
-        n_chains: int = 100,
-        n_temperatures: int = 100,
-        n_sweeps: int = 4000,
-        *,
-        tol: float | None = None,
-        max_sweeps: int | None = None,
-        ladder: str | ArrayLike = "linear",
-        prior: Literal["uniform"] | float | ArrayLike = "uniform",
-        update: Literal["rao-blackwell", "binary"] = "rao-blackwell",
-        exponent: float = 0.8,
-        sweeps_per_redraw: int | None = None,
-        transition: Transition | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_chains = n_chains
-        self.n_temperatures = n_temperatures
-        self.n_sweeps = n_sweeps
-        self.tol = tol
-        self.max_sweeps = max_sweeps
-        self.ladder = ladder
-        self.prior = prior
-        self.update = update
-        self.exponent = exponent
-        self.sweeps_per_redraw = sweeps_per_redraw
-        self.transition = transition
-        self.checkpoint = checkpoint
-        self.checks = checks
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @property
     def _visits_are_probabilities(self):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.progress import round_done
 from sklpf._utils.random import stream_key
-from sklpf._utils.sklearn import Interval
-from sklpf.partition._base import WALLS, PartitionEstimator
+from sklpf._utils.sklearn import POSITIVE, at_least
+from sklpf.partition._base import WALLS, SamplingEstimator
 from sklpf.partition._options import ANNEALING, log_prior_of
-from sklpf.partition._run import Run
 from sklpf.partition._tempering_run import (
     ALL,
     N_GROUPS,
@@ -51,31 +50,31 @@ class Start(NamedTuple):
     adaptation: Adaptation | None = None
 
 
-class SimulatedTempering(PartitionEstimator):
+@dataclass(eq=False, repr=False)
+class SimulatedTempering(SamplingEstimator):
     """Simulated tempering: burn-in finds weights of the levels, production runs with these fixed.
 
-    A subclass has the parameters below and `transition`, `checkpoint`, `random_state` and `n_jobs`,
-    and says how burn-in goes (`_initialise`); it may choose the levels' prior (`_log_prior`) and
-    how visits of levels are counted (`_averages`).
+    A subclass says how burn-in goes (`_initialise`); it may choose the levels' prior (`_log_prior`)
+    and how visits of levels are counted (`_averages`).
     """
+
+    n_chains: int = 100
+    n_temperatures: int = 100
+    n_sweeps: int = 4000
+    _: KW_ONLY
+    tol: float | None = None
+    max_sweeps: int | None = None
+    ladder: str | ArrayLike = "linear"
+    sweeps_per_redraw: int | None = None
 
     _parameter_constraints = {
         **ANNEALING,
-        "n_chains": [Interval(Integral, N_GROUPS, None, closed="left")],
-        "n_sweeps": [Interval(Integral, 16, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither"), None],
-        "max_sweeps": [Interval(Integral, 1, None, closed="left"), None],
-        "sweeps_per_redraw": [Interval(Integral, 1, None, closed="left"), None],
+        "n_chains": [at_least(N_GROUPS)],
+        "n_sweeps": [at_least(16)],
+        "tol": [POSITIVE, None],
+        "max_sweeps": [at_least(1), None],
+        "sweeps_per_redraw": [at_least(1), None],
     }
-
-    n_chains: int
-    n_sweeps: int
-    tol: float | None
-    max_sweeps: int | None
-    sweeps_per_redraw: int | None
-    n_jobs: int | None
-
-    _run_class: type[Run] | tuple[type[Run], ...] = TemperingRun
 
     def _initialise(self, setup: Setup, log_prior: NDArray[np.float64]) -> Start:
         """Burn-in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklpf.partition._reweighting import ReweightingEstimator
 from sklpf.reweighting import stepping_stones
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SteppingStone(ReweightingEstimator):
     """Chaining of ratios of neighbouring levels (Bishop 2006, eqs. 11.72 and 11.74; Xie et al.
     2011).
@@ -51,22 +53,12 @@ class SteppingStone(ReweightingEstimator):
     True
     """
 
+    direction: Literal["forward", "reverse", "both"] = "both"
+
     _parameter_constraints = {
         **ReweightingEstimator._parameter_constraints,
         "direction": [StrOptions({"forward", "reverse", "both"})],
     }
-
-    def __init__(
-        self,
-        sampler=None,
-        *,
-        direction: Literal["forward", "reverse", "both"] = "both",
-        random_state=None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        super().__init__(sampler, random_state=random_state, n_jobs=n_jobs, verbose=verbose)
-        self.direction = direction
 
     def _curve(self, run):
         pair_sums, counts = run.last.pairs()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._adaptive import AdaptiveTempering
-from sklpf.transitions import Transition
 
 _LARGEST_GAMMA = 1.0  # nats
 _LEAST_GAMMA = 1e-6
@@ -49,6 +47,7 @@ class HalvingGain:
         return evenness
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class WangLandau(AdaptiveTempering):
     """Wang-Landau sampling of the levels, with a frozen phase that gives the estimate and its
     error.
@@ -116,43 +115,12 @@ class WangLandau(AdaptiveTempering):
     True
     """
 
+    flatness: float = 0.2
+
     _parameter_constraints = {
         **AdaptiveTempering._parameter_constraints,
         "flatness": [Interval(Real, 0, 1, closed="left")],
     }
-
-    def __init__(
-        self,
-        n_chains: int = 100,
-        n_temperatures: int = 100,
-        n_sweeps: int = 4000,
-        *,
-        tol: float | None = None,
-        max_sweeps: int | None = None,
-        ladder: str | ArrayLike = "linear",
-        flatness: float = 0.2,
-        sweeps_per_redraw: int | None = None,
-        transition: Transition | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_chains = n_chains
-        self.n_temperatures = n_temperatures
-        self.n_sweeps = n_sweeps
-        self.tol = tol
-        self.max_sweeps = max_sweeps
-        self.ladder = ladder
-        self.flatness = flatness
-        self.sweeps_per_redraw = sweeps_per_redraw
-        self.transition = transition
-        self.checkpoint = checkpoint
-        self.checks = checks
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _rule(self, log_prior, pilot_error):
         return HalvingGain(len(log_prior), self.flatness, pilot_error)

@@ -118,6 +118,17 @@ class Gradients(Protocol):
         """Return the gradients of log f_0 and of log f_1 - log f_0 of every chain, both (n, d)."""
 
 
+class MarginalDensity(Protocol):
+    """The target of some real variables is known with all others summed out. Moves that need points
+    of R^d then run there.
+    """
+
+    def as_density(self) -> Any:
+        """Return a path of these variables alone to the same Z, with `Continuous` and
+        `Gradients`.
+        """
+
+
 class TargetDraws(Protocol):
     """The target can be sampled exactly."""
 

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from sklpf._utils.random import RowStreams, Stream
-from sklpf._utils.sklearn import Parameters
+from sklpf._utils.sklearn import BaseEstimator, Parameters
 from sklpf.paths import Compiled, Path
 from sklpf.paths._capabilities import has, require
 from sklpf.paths._kernel_path import read_only

@@ -16,7 +16,7 @@ from sklpf.paths._kernel_path import read_only
 
 _LOG_TAU = np.log(2 * np.pi)
 _N_TEMPERATURES = 30_000
-_TOL = 0.2
+_TOL = 0.1
 
 
 class BilinearPath(LatentRowsPath):
@@ -122,7 +122,7 @@ class BilinearPath(LatentRowsPath):
         return c @ self.content_weights.T, d @ self.style_weights.T
 
     def default_estimator(self) -> PartitionEstimator:
-        """Return `HAIS` with a standard error of 0.2 nats, for which a row takes at most 30,000
+        """Return `HAIS` with a standard error of 0.1 nats, for which a row takes at most 30,000
         levels.
 
         Returns

@@ -8,7 +8,7 @@ import logging
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -292,14 +292,20 @@ def best_first(scores: Mapping[str, Any]) -> list[str]:
 
 
 # -- the estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class ScoredParameters(FittedAttributes):
     """Parameters of a model that is scored: `partition_estimator` must suit the model."""
+
+    random_state: int | np.random.RandomState | None = None
+    partition_estimator: PartitionEstimator | None = None
+    on_nonconvergence: Literal["warn", "nan", "raise"] = "warn"
+    n_jobs: int | None = None
 
     _states_are_points = True  # of R^d
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        estimator = self.partition_estimator  # type: ignore[attr-defined]
+        estimator = self.partition_estimator
         why_not = self._why_not(estimator)
         if why_not:
             raise TypeError(
