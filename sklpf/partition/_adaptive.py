@@ -7,6 +7,7 @@ import numpy as np
 from sklpf.partition._simulated_tempering import SimulatedTempering, Start
 from sklpf.partition._tempering_run import (
     ALL,
+    N_GROUPS,
     Adaptation,
     AdaptedRun,
     pool_rounds,
@@ -14,6 +15,7 @@ from sklpf.partition._tempering_run import (
 )
 from sklpf.programs._adaptive import GainRule, adapt
 from sklpf.programs._plan import NO_ROUNDS
+from sklpf.uncertainty import jackknife
 
 
 class AdaptiveTempering(SimulatedTempering):
@@ -29,13 +31,15 @@ class AdaptiveTempering(SimulatedTempering):
     def _visits_are_probabilities(self) -> bool:
         return False
 
-    def _rule(self, log_prior) -> GainRule:
+    def _rule(self, log_prior, pilot_error: float) -> GainRule:
+        """The rule for a ladder, and for estimates of which the worst has this standard error."""
         raise NotImplementedError
 
     def _initialise(self, setup, log_prior) -> Start:
         chains, pilot, used = self._first_pass(setup, log_prior)
         n_redraws = max(1, self.n_sweeps // 4 // setup.sweeps_per_redraw)
-        rule = self._rule(log_prior)
+        _, errors = jackknife(pilot, N_GROUPS)
+        rule = self._rule(log_prior, float(errors.max()))
         adapted = adapt(
             setup, chains, log_prior, pilot(ALL), n_redraws, rule, self._visits_are_probabilities
         )

@@ -86,7 +86,8 @@ class SAMS(AdaptiveTempering):
 
         - ``adaptive_n_draws``, the draws of all chains until then;
         - ``adaptive_gain``, by which the visits were multiplied: the gains of its draws together;
-        - ``adaptive_evenness``, 1 - max_k abs(share_k / r_k - 1) of all visits until then;
+        - ``adaptive_evenness``, 1 - max_k abs(share_k / r_k - 1) of all visits until then, share_k
+          being the mean of q(k | x);
         - ``adaptive_log_partition``, the estimate of log Z. It is not a result: its error is
           unknown.
 
@@ -137,5 +138,5 @@ class SAMS(AdaptiveTempering):
     def _log_prior(self, ladder):
         return log_prior_of(self.prior, ladder)
 
-    def _rule(self, log_prior):
+    def _rule(self, log_prior, pilot_error):
         return TwoStageGain(np.exp(log_prior), self.exponent)
