@@ -301,7 +301,7 @@ class GaussianRBMDensityPath(CompiledPrograms, GeometricPath):
     Examples
     --------
     >>> from sklpf import HAIS, GaussianRBM
-    >>> model = GaussianRBM.from_parameters([[2.0]], [0.0], [-2.0])
+    >>> model = GaussianRBM.from_parameters([[2.0]], [0.0], [-2.0], [1.0])
     >>> hais = HAIS(random_state=0).fit(model.path())
     >>> bool(abs(hais.log_partition_ - 1.6121) < 0.02)  # log 2 + log(2 pi) / 2
     True
