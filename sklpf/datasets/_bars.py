@@ -6,16 +6,15 @@ from numbers import Real
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_scalar
 
-from sklpf._utils.numbers import check_count, check_number, check_scale
+from sklpf._utils.numbers import Array, check_count, check_number, check_scale
 
 
 def make_bars_corpus(
     n_samples=1000, *, size=5, n_tokens=100, doc_topic_prior=1.0, background=0.0, random_state=None
-) -> tuple[sp.csr_matrix, NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[sp.csr_matrix, Array, Array]:
     """Make documents about bars: words are the pixels of a square, topics its rows and columns.
 
     Topics can be told apart at a glance when drawn as images (the toy corpus of Griffiths &

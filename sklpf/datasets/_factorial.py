@@ -5,11 +5,10 @@ from __future__ import annotations
 from numbers import Real
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_scalar
 
-from sklpf._utils.numbers import check_count, check_number, check_option
+from sklpf._utils.numbers import Array, check_count, check_number, check_option
 
 _SHAPES = {
     "drawn": """
@@ -34,7 +33,7 @@ def make_factorial_shapes(
     noise_variance=0.01,
     activation_probability=0.3,
     random_state=None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Array, Array, Array]:
     """Make noisy sums of eight 4 x 4 shapes, in the manner of the toy data of Mandt et al. (2016,
     figure 4).
 

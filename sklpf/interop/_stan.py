@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import warn
 from sklpf.interop._parameter_path import ParameterPath, Posterior, Values, path_to
 from sklpf.interop._stan_program import dropping_statements, without_prior
@@ -193,11 +194,11 @@ class _Functions:
         self.model = model
         self.parameter_shapes = _shapes(model.element_names)
 
-    def log_density(self, points: NDArray) -> NDArray[np.float64]:
+    def log_density(self, points: NDArray) -> Array:
         """Return (n,); -inf where Stan rejects a point."""
         return np.array([_or(self.model.log_density, x, -np.inf) for x in points], dtype=float)
 
-    def grad(self, points: NDArray) -> NDArray[np.float64]:
+    def grad(self, points: NDArray) -> Array:
         """Return (n, d); NaN where Stan rejects a point."""
         nothing = np.full(self.model.n_dimensions, np.nan)
         each = [_or(self.model.grad, x, nothing) for x in points]
@@ -218,7 +219,7 @@ class _Functions:
             at += size
         return values
 
-    def unconstrain(self, values: Values) -> NDArray[np.float64]:
+    def unconstrain(self, values: Values) -> Array:
         """Return points (n, d); NaN where Stan rejects the parameters."""
         n = len(next(iter(values.values())))
         points = np.full((n, self.model.n_dimensions), np.nan)
@@ -252,7 +253,7 @@ def _shapes(element_names: list[str]) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def _start(model: _Model) -> NDArray[np.float64]:
+def _start(model: _Model) -> Array:
     """A point at which the density is finite: 0 or, as Stan's, uniform from -2 to 2."""
     rng = np.random.default_rng(0)
     start = np.zeros(model.n_dimensions)

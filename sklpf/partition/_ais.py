@@ -9,9 +9,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf._utils.sklearn import at_least
 from sklpf.partition._base import SamplingEstimator
@@ -77,9 +78,9 @@ class AnnealingRun(Run):
     }
     remedy: ClassVar[str] = "raise n_temperatures or n_chains"
 
-    up: NDArray[np.float64]
-    down: NDArray[np.float64] | None = None
-    acceptance: NDArray[np.float64] | None = None
+    up: Array
+    down: Array | None = None
+    acceptance: Array | None = None
     pilot: Any = None
     n_temperatures: int | None = None
     tol: float | None = None

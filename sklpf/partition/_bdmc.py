@@ -6,10 +6,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import t as student_t
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.sklearn import at_least
 from sklpf.partition._ais import anneal_both_ways
 from sklpf.partition._base import SamplingEstimator
@@ -63,8 +64,8 @@ class BidirectionalRun(Run):
         "reverse_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
     }
 
-    up: NDArray[np.float64]
-    down: NDArray[np.float64]
+    up: Array
+    down: Array
     starts: str
     most_groups: int = 100
 

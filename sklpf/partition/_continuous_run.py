@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf.partition._level_run import Curve
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
@@ -59,11 +60,11 @@ class ContinuousRun(Run):
     options = ("rao_blackwell", "tol")
     described = TEMPERING
 
-    first: NDArray[np.int64]
-    log_pseudo_prior: NDArray[np.float64]
-    betas: NDArray[np.float64]
-    gains: NDArray[np.float64]
-    summaries: NDArray[np.float64]
+    first: Integers
+    log_pseudo_prior: Array
+    betas: Array
+    gains: Array
+    summaries: Array
     previous: tuple[NDArray, NDArray, NDArray]
     sweeps_per_redraw: int
     rao_blackwell: bool = True

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf.partition._diagnostics import CURVE, PAIR, ROUNDS, Diagnostic
 from sklpf.partition._level_run import Curve, LevelRun, between_by_slope, first_pair
 from sklpf.partition._result import PartitionResult
@@ -182,7 +183,7 @@ def _typical_error(run: ExchangeRun, own_error: float) -> float:
     return float(np.median(scaled)) if np.all(np.isfinite(scaled)) else 0.0
 
 
-def _by_ladder(run: ExchangeRun, ratios: Ratios) -> NDArray[np.float64]:
+def _by_ladder(run: ExchangeRun, ratios: Ratios) -> Array:
     """log Z_K / Z_1 of every ladder (G,)."""
     return np.array([ratios(np.array([g])).sum() for g in range(run.n_groups)])
 

@@ -10,9 +10,9 @@ from numbers import Real
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
@@ -60,7 +60,7 @@ class FilterRun(Run):
         "spread": Diagnostic("standard deviation of the log estimates (nats)", "low"),
     }
 
-    log_estimates: NDArray[np.float64]
+    log_estimates: Array
     resolution: float
     n_particles: int | str = "auto"
     tol: float = 0.3

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.tables import import_xarray
 from sklpf.partition._run import Run
 from sklpf.programs import LevelRound
@@ -180,7 +181,7 @@ def first_pair(run: LevelRun) -> int:
     return int(unseen or np.any(run.last.level_sums[:, :, 0, 1] == -np.inf))
 
 
-def between_by_slope(level_sums: NDArray[np.float64]) -> float:
+def between_by_slope(level_sums: Array) -> float:
     """Share of the variance of U at the target that lies between groups, by sums (2, G, K, 4).
 
     It tells apart modes at nearly the same place of which one is much higher and narrower.

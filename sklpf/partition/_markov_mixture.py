@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import at_least
 from sklpf.partition._base import SamplingEstimator
@@ -49,8 +49,8 @@ class MixtureRun(Run):
         "overlap": Diagnostic("overlap of the two kinds of draws (1: full)", "high"),
     }
 
-    mixture_draws: NDArray[np.float64]
-    model_draws: NDArray[np.float64]
+    mixture_draws: Array
+    model_draws: Array
     tempering: ExchangeRun
 
     def _read(self) -> PartitionResult:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.paths import DataRows, GeometricPath
 from sklpf.paths._as_base import as_base
@@ -21,7 +21,7 @@ class BaseDraws(NamedTuple):
     """Draws x from the base, log f_1(x) - log f_0(x) of each (n,), and log Z_0."""
 
     state: Any
-    log_weights: NDArray[np.float64]
+    log_weights: Array
     base_log_partition: float
 
 

@@ -6,11 +6,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from sklpf._utils.alarm import Alarm
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import at_least
 from sklpf.partition._base import SamplingEstimator
@@ -59,7 +59,7 @@ class ReverseRun(Run):
         "log_partition_by_start": Diagnostic(dimensions=("start",), per_chain=True),
     }
 
-    down: NDArray[np.float64]
+    down: Array
     starts: str
 
     def _read(self) -> PartitionResult:

@@ -11,11 +11,10 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
 from sklpf._utils.alarm import Alarm
-from sklpf._utils.numbers import check_level
+from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.tables import Readable, Rows, import_pandas
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._summary import as_dataset, each_converged, in_a_line, in_rows
@@ -133,8 +132,8 @@ class PartitionResult(Readable):
     check_evaluations: int = 0
     is_checked: bool = True
     seconds: float = 0.0
-    ladder: NDArray[np.float64] | None = None
-    log_partition_curve: NDArray[np.float64] | None = None
+    ladder: Array | None = None
+    log_partition_curve: Array | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
     bias: Any = 0.0
     draws: Draws | None = None

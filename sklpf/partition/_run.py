@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.tables import Fields
 from sklpf.partition._diagnostics import FIRST_TRY, PLAIN_BOUND, Diagnostic
 from sklpf.partition._result import PartitionResult
@@ -80,13 +81,13 @@ class Run(Fields):
     )
 
     method: str = ""
-    ladder: NDArray[np.float64] = None  # type: ignore[assignment]  # only of runs without levels
+    ladder: Array = None  # type: ignore[assignment]  # only of runs without levels
     base_log_partition: float = 0.0
     n_sweeps: int = 0
     check_evaluations: int = 0
     failed_evaluations: int = 0
-    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
-    plain_bound: NDArray[np.float64] | None = None
+    history: Array = field(default_factory=NO_ROUNDS.copy)
+    plain_bound: Array | None = None
     log_f_rounding: float = 0.0
     first_ratio: MeanWeight | None = None
     base: str = ""
@@ -120,7 +121,7 @@ class Run(Fields):
         alarms: list[Alarm],
         diagnostics: dict[str, Any],
         method: str | None = None,
-        levels: NDArray[np.float64] | None = None,
+        levels: Array | None = None,
         statement: str = "estimate",
         bias: float = 0.0,
     ) -> PartitionResult:

@@ -6,8 +6,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.progress import round_done
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import POSITIVE, at_least
@@ -43,10 +44,10 @@ class Start(NamedTuple):
     """
 
     chains: list[Chains]
-    curve: NDArray[np.float64]
+    curve: Array
     estimate: Pooled
     used: int
-    history: NDArray[np.float64]
+    history: Array
     adaptation: Adaptation | None = None
 
 
@@ -76,7 +77,7 @@ class SimulatedTempering(SamplingEstimator):
         "sweeps_per_redraw": [at_least(1), None],
     }
 
-    def _initialise(self, setup: Setup, log_prior: NDArray[np.float64]) -> Start:
+    def _initialise(self, setup: Setup, log_prior: Array) -> Start:
         """Burn-in."""
         raise NotImplementedError
 
@@ -85,7 +86,7 @@ class SimulatedTempering(SamplingEstimator):
         """Whether visits of levels are counted as their probabilities, not as drawn."""
         return True
 
-    def _log_prior(self, ladder) -> NDArray[np.float64]:
+    def _log_prior(self, ladder) -> Array:
         """log r_k, the share of draws that each level should have, normalised."""
         return log_prior_of("uniform", ladder)
 

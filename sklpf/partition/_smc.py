@@ -9,9 +9,10 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval, StrOptions, at_least
@@ -85,13 +86,13 @@ class PopulationRun(Run):
 
     remedy: ClassVar[str] = "raise n_temperatures or n_particles"
 
-    log_means: NDArray[np.float64]
-    effective_sizes: NDArray[np.float64]
-    resampled: NDArray[np.int64]
-    log_weights: NDArray[np.float64]
-    summaries: NDArray[np.float64]
-    down: NDArray[np.float64]
-    acceptance: NDArray[np.float64] | None = None
+    log_means: Array
+    effective_sizes: Array
+    resampled: Integers
+    log_weights: Array
+    summaries: Array
+    down: Array
+    acceptance: Array | None = None
     pilot: Any = None
     chain_length: int | None = None
 
@@ -337,7 +338,7 @@ class SMC(SamplingEstimator):
         return self.chain_length
 
 
-def log_weights_of(populations) -> NDArray[np.float64]:
+def log_weights_of(populations) -> Array:
     """Log weights of all particles at the target, one population after the other."""
     return (populations.log_mean[:, np.newaxis] + populations.log_weights).ravel()
 

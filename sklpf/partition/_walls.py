@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.partition.checks._alarms import weight_alarms, weight_diagnostics
 from sklpf.programs._plan import check_alive, check_finite
@@ -70,7 +70,7 @@ def first_ratio(
     return FirstRatio(mean_weight(log_weights), len(log_weights), tuple(alarms))
 
 
-def _log_weights(path, stream) -> NDArray[np.float64]:
+def _log_weights(path, stream) -> Array:
     """log f_1 - log f_0 of base draws."""
     state = path.sample_base(_LOOK, stream)
     log_base, log_first = (path.log_f(state, np.full(_LOOK, k)) for k in (0, 1))

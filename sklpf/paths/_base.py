@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import Array, Integers, as_float64
 from sklpf._utils.random import Stream
 from sklpf.paths._capabilities import GibbsMove, Proposal, has
 
@@ -89,7 +89,7 @@ class Path:
     True
     """
 
-    ladder: NDArray[np.float64] = np.array([0.0, 1.0])
+    ladder: Array = np.array([0.0, 1.0])
     base_log_partition: float | None = None
     n_moves_per_segment: int = 100
     n_chains_per_block: int | None = None
@@ -115,7 +115,7 @@ class Path:
         known = ", ".join(f"{name}={n}" for name, n in sizes.items() if n is not None)
         return f"{type(self).__name__}({known})"
 
-    def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+    def log_f(self, state: Any, levels: Integers) -> Array:
         """Return log f of every chain at its own level.
 
         Parameters
@@ -132,7 +132,7 @@ class Path:
         """
         raise NotImplementedError(f"{type(self).__name__} must define log_f(state, levels)")
 
-    def log_f_ladder(self, state: Any) -> NDArray[np.float64]:
+    def log_f_ladder(self, state: Any) -> Array:
         """Return log f of every chain at every level.
 
         Parameters
@@ -166,7 +166,7 @@ class Path:
         """
         return take(state, index)
 
-    def summary(self, state: Any) -> NDArray[np.float64]:
+    def summary(self, state: Any) -> Array:
         """Return what tells the modes of the target apart.
 
         Parameters
@@ -184,7 +184,7 @@ class Path:
             [np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1
         )
 
-    def row_cost(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def row_cost(self, rows: Integers) -> Array:
         """Return the relative work of rows: blocks of rows that run in parallel are cut by it.
 
         Parameters
@@ -283,7 +283,7 @@ class TemperedPath(Path):
     True
     """
 
-    def ends(self, state: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def ends(self, state: Any) -> tuple[Array, Array]:
         """Return log f_0 and log f_1 - log f_0 of every chain.
 
         Parameters
@@ -298,17 +298,17 @@ class TemperedPath(Path):
         """
         raise NotImplementedError(f"{type(self).__name__} must define ends(state)")
 
-    def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+    def log_f(self, state: Any, levels: Integers) -> Array:
         """Return log f of every chain at its own level, shape (n,), in nats."""
         base, gain = self.ends(state)
         return _between(base, gain, self.ladder[levels])
 
-    def log_f_ladder(self, state: Any) -> NDArray[np.float64]:
+    def log_f_ladder(self, state: Any) -> Array:
         """Return log f of every chain at every level, shape (n, K), in nats."""
         base, gain = self.ends(state)
         return _between(base[:, np.newaxis], gain[:, np.newaxis], self.ladder)
 
-    def derivatives(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+    def derivatives(self, state: Any, levels: Integers) -> Array:
         """Return U = log f_1 - log f_0 and dU / dbeta = 0 of every chain, shape (n, 2)."""
         gain = self.ends(state)[1]
         return np.stack([gain, np.zeros_like(gain)], axis=1)
@@ -317,18 +317,18 @@ class TemperedPath(Path):
 class Points(NamedTuple):
     """Points of R^d with the log densities there."""
 
-    position: NDArray[np.float64]  # (n, d)
-    log_base: NDArray[np.float64]  # (n,): log f_0
-    gain: NDArray[np.float64]  # (n,): log f_1 - log f_0
+    position: Array  # (n, d)
+    log_base: Array  # (n,): log f_0
+    gain: Array  # (n,): log f_1 - log f_0
 
 
 class SlopedPoints(NamedTuple):
     """Points with the gradient of the log density, where one function gives both."""
 
-    position: NDArray[np.float64]  # (n, d)
-    log_base: NDArray[np.float64]  # (n,): log f_0
-    gain: NDArray[np.float64]  # (n,): log f_1 - log f_0
-    slope: NDArray[np.float64]  # (n, d): gradient of log f_1, of any value where f_1 is 0
+    position: Array  # (n, d)
+    log_base: Array  # (n,): log f_0
+    gain: Array  # (n,): log f_1 - log f_0
+    slope: Array  # (n, d): gradient of log f_1, of any value where f_1 is 0
 
 
 class PointsPath(TemperedPath):
@@ -336,15 +336,15 @@ class PointsPath(TemperedPath):
 
     n_dimensions: int
 
-    def position(self, state: Points) -> NDArray[np.float64]:
+    def position(self, state: Points) -> Array:
         """Return the points, shape (n, d)."""
         return state.position
 
-    def ends(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def ends(self, state: Points) -> tuple[Array, Array]:
         """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
         return state.log_base, state.gain
 
-    def summary(self, state: Points) -> NDArray[np.float64]:
+    def summary(self, state: Points) -> Array:
         """Return the points."""
         return state.position
 
@@ -363,7 +363,7 @@ def _between(base, gain, betas):
         return np.where((betas == 0) & nowhere, base, base + betas * gain)
 
 
-def check_ladder(ladder: ArrayLike) -> NDArray[np.float64]:
+def check_ladder(ladder: ArrayLike) -> Array:
     """Return the inverse temperatures as an increasing float64 array in [0, 1] or raise
     ValueError.
     """

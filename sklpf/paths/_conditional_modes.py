@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.paths._capabilities import Base, ConditionalModes, has, require
 
@@ -25,7 +25,7 @@ class Modes(NamedTuple):
     """
 
     state: Any
-    log_f: NDArray[np.float64]
+    log_f: Array
 
 
 def iterated_conditional_modes(path: Any, state: Any) -> Modes:

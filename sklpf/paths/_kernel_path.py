@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
 from sklpf.paths._base import Path, map_state, n_chains
 
@@ -19,7 +20,7 @@ class CompiledPrograms:
     """
 
     _kernels: str
-    ladder: NDArray[np.float64]
+    ladder: Array
     n_rows: int | None
 
     def kernel(self, name: str) -> Any:
@@ -86,19 +87,19 @@ class KernelPath(CompiledPrograms, Path):
         betas = np.ones((n_sweeps + 1, n))
         self.kernel("anneal")(self.packed, state, betas, False, stream.keys, np.zeros(n))
 
-    def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+    def log_f(self, state: Any, levels: Integers) -> Array:
         """Return log f_k of every chain at its own level, in nats."""
         out = np.empty(n_chains(state))
         self.kernel("log_f")(self.packed, state, self.ladder[levels], out)
         return out
 
-    def log_f_ladder(self, state: Any) -> NDArray[np.float64]:
+    def log_f_ladder(self, state: Any) -> Array:
         """Return log f_k of every chain at every level, shape (n, K), in nats."""
         out = np.empty((n_chains(state), len(self.ladder)))
         self.kernel("log_f_ladder")(self.packed, state, self.ladder, out)
         return out
 
-    def derivatives(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+    def derivatives(self, state: Any, levels: Integers) -> Array:
         """Return U = d log f / d beta and dU / dbeta of every chain at its own level,
         shape (n, 2).
         """
@@ -111,7 +112,7 @@ class KernelPath(CompiledPrograms, Path):
         """Length of a state's summary."""
         raise NotImplementedError
 
-    def summary(self, state: Any) -> NDArray[np.float64]:
+    def summary(self, state: Any) -> Array:
         """Return what tells the modes of the target apart, of every chain, shape (n,
         n_summaries).
         """
@@ -119,9 +120,7 @@ class KernelPath(CompiledPrograms, Path):
         self.kernel("summaries")(self.packed, state, out)
         return out
 
-    def gibbs(
-        self, state: Any, levels: NDArray[np.int64], stream: Stream, reverse: bool = False
-    ) -> Any:
+    def gibbs(self, state: Any, levels: Integers, stream: Stream, reverse: bool = False) -> Any:
         """One Gibbs sweep of every chain at its level, or its time reversal."""
         return self._sweep(state, self.ladder[levels], stream, reverse)
 
@@ -134,7 +133,7 @@ class KernelPath(CompiledPrograms, Path):
         return state
 
 
-def values_at(density: Any, position: NDArray[np.float64]) -> Any:
+def values_at(density: Any, position: Array) -> Any:
     """Return log f_0, log f_1 - log f_0 and their gradients at points (n, d), of a compiled
     density: (n,), (n,), (n, d) and (n, d), in nats.
     """
@@ -148,7 +147,7 @@ def values_at(density: Any, position: NDArray[np.float64]) -> Any:
     return values
 
 
-def density_at(density: Any, position: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
+def density_at(density: Any, position: Array) -> tuple[NDArray, NDArray]:
     """Return log f and its gradient at points (n, d), of a compiled density: (n,) in nats, and
     (n, d).
     """

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.progress import stage
 from sklpf.programs._chains import Chains
 from sklpf.programs._tempering import Setup, TemperingRound, run_round
@@ -25,7 +26,7 @@ class GainRule(Protocol):
     def gain(self, n_draws: int) -> float:
         """What the next `n_draws` draws weigh together."""
 
-    def observe(self, shares: NDArray[np.float64], n_draws: int) -> float:
+    def observe(self, shares: Array, n_draws: int) -> float:
         """Take note of how often they visited the levels; returns how even visits are (1:
         perfectly).
         """
@@ -37,7 +38,7 @@ class Adapted(NamedTuple):
     """
 
     chains: list[Chains]
-    curve: NDArray[np.float64]
+    curve: Array
     recent: list[TemperingRound]
     history: dict[str, NDArray]
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream
 from sklpf.paths import Completion
@@ -30,9 +30,9 @@ class Arrivals(NamedTuple):
     of every move or None.
     """
 
-    log_weights: NDArray[np.float64]
+    log_weights: Array
     state: Any
-    acceptance: NDArray[np.float64] | None
+    acceptance: Array | None
 
 
 def anneal_up(
@@ -55,7 +55,7 @@ def anneal_up(
 
 def anneal_down(
     plans, starts, n_chains_per_start, stage, n_jobs=None, checkpoint=None, n_settling=0
-) -> list[NDArray[np.float64]]:
+) -> list[Array]:
     """Log weights (n_starts, n_chains_per_start) of chains of every row that go down its whole
     ladder from the states in `starts`, one state a row.
 
@@ -143,7 +143,7 @@ class _Way(NamedTuple):
 
     plans: Sequence[Plan]
     keys: Sequence[tuple[int, int]]
-    orders: Sequence[NDArray[np.int64]]  # levels that each row's chains pass
+    orders: Sequence[Integers]  # levels that each row's chains pass
     reverse: bool
     first: list[int]  # first chain of every block, and the end
     ends: Sequence[list[int]]  # moves after which each row's segments end, 0 included

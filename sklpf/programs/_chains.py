@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Integers
 from sklpf.paths._base import concatenate, take
 
 
@@ -25,9 +25,9 @@ class Chains(NamedTuple):
 
     state: Any
     memory: tuple
-    levels: NDArray[np.int64]
+    levels: Integers
 
-    def take(self, path: Any, index: NDArray[np.int64]) -> Chains:
+    def take(self, path: Any, index: Integers) -> Chains:
         """Return the chains with some indices."""
         return Chains(path.take(self.state, index), take(self.memory, index), self.levels[index])
 
@@ -37,7 +37,7 @@ def together(groups: Sequence[Chains]) -> Chains:
     return Chains(*(concatenate(parts) for parts in zip(*groups)))
 
 
-def apart(path: Any, chains: Chains, first: NDArray[np.int64]) -> list[Chains]:
+def apart(path: Any, chains: Chains, first: Integers) -> list[Chains]:
     """The chains of each group, from the first chain of every group and the end."""
     return [chains.take(path, np.arange(*ends)) for ends in zip(first, first[1:])]
 

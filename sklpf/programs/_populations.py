@@ -8,8 +8,8 @@ import functools
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import REDRAW, Stream, joined_streams
 from sklpf.paths._base import concatenate, n_chains, take
@@ -37,12 +37,12 @@ class Populations(NamedTuple):
     state: Any
     memory: tuple
     # (G, N), with a mean of 1 on the way, since the last resampling
-    log_weights: NDArray[np.float64]
+    log_weights: Array
     # (G,): log of the product of the mean weights at earlier resamplings
-    log_mean: NDArray[np.float64]
-    ancestors: NDArray[np.int64]  # (G, N)
+    log_mean: Array
+    ancestors: Integers  # (G, N)
     # (G, levels passed, 4): log mean, effective size, resampled, sum of acceptance
-    records: NDArray[np.float64]
+    records: Array
 
 
 def ascend(
@@ -192,7 +192,7 @@ def _moved(path, transition, state, memory, passed, streams) -> tuple:
 
 def descend(
     path, transition, starts, key, n_jobs=None, checkpoint=None, chain_length=None
-) -> NDArray[np.float64]:
+) -> Array:
     """log f_(k+1) - log f_k (n, K - 1) of reverse chains; as `PopulationRun` keeps them."""
     blocks = equal_blocks(n_chains(starts), path.n_chains_per_block or _LARGEST_BLOCK, 1)
     first = np.concatenate([[0], np.cumsum(blocks)])
@@ -243,7 +243,7 @@ def _fall(path, transition, stream, step, state, memory):
     return state, memory, -check_finite(fall, allow_zero=path.has_walls)
 
 
-def family_weights(populations: Populations) -> NDArray[np.float64]:
+def family_weights(populations: Populations) -> Array:
     """Log of the weight of the descendants of every particle that started, (G, N)."""
     log_weights = populations.log_mean[:, np.newaxis] + populations.log_weights
     largest = log_weights.max(axis=1, keepdims=True)
@@ -256,7 +256,7 @@ def family_weights(populations: Populations) -> NDArray[np.float64]:
         return largest + np.log(sums.reshape(n_populations, n))
 
 
-def target_summaries(path, populations: Populations) -> NDArray[np.float64]:
+def target_summaries(path, populations: Populations) -> Array:
     """Weighted means of the summaries of populations' states and of their squares, (G, 2, S); NaN
     without weights.
     """

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.tables import Fields
 from sklpf.programs._draws import Draws
 
@@ -32,12 +33,12 @@ class LevelSums(NamedTuple):
         d log f / d beta; nothing where the path has no derivatives.
     """
 
-    pairs: NDArray[np.float64]
-    levels: NDArray[np.float64]
-    summaries: NDArray[np.float64]
-    vectors: NDArray[np.float64]
-    vector_levels: NDArray[np.int64]
-    slopes: NDArray[np.float64]
+    pairs: Array
+    levels: Array
+    summaries: Array
+    vectors: Array
+    vector_levels: Integers
+    slopes: Array
 
 
 class Samples(NamedTuple):
@@ -56,12 +57,12 @@ class Samples(NamedTuple):
         Its independent group.
     """
 
-    vectors: NDArray[np.float64]
+    vectors: Array
     slopes: NDArray[np.floating]
-    levels: NDArray[np.int64]
-    groups: NDArray[np.int64]
+    levels: Integers
+    groups: Integers
 
-    def of(self, keep: NDArray[np.int64]) -> Samples:
+    def of(self, keep: Integers) -> Samples:
         """Return the samples of some groups."""
         chosen = np.isin(self.groups, keep)
         return Samples(
@@ -69,7 +70,7 @@ class Samples(NamedTuple):
         )
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Integers:
         """States of every level, shape (K,)."""
         return np.bincount(self.levels, minlength=self.vectors.shape[1])
 
@@ -110,12 +111,12 @@ class LevelRound(Fields):
         At most a thousand draws from the target.
     """
 
-    log_pseudo_prior: NDArray[np.float64]
-    pair_sums: NDArray[np.float64]
-    level_sums: NDArray[np.float64]
-    summaries: NDArray[np.float64]
+    log_pseudo_prior: Array
+    pair_sums: Array
+    level_sums: Array
+    summaries: Array
     log_q: NDArray[np.float32] | None
-    vector_levels: NDArray[np.int64]
+    vector_levels: Integers
     slopes: NDArray[np.floating]
     draws: Draws | None = None
 
@@ -125,11 +126,11 @@ class LevelRound(Fields):
         return len(self.summaries)
 
     @property
-    def shift(self) -> NDArray[np.float64]:
+    def shift(self) -> Array:
         """Reference of the sums over pairs, shape (K - 1,)."""
         return -np.diff(self.log_pseudo_prior)
 
-    def counts_in(self, half: int) -> NDArray[np.float64]:
+    def counts_in(self, half: int) -> Array:
         """Return the states of every level in the sums over pairs of one half.
 
         Parameters
@@ -143,7 +144,7 @@ class LevelRound(Fields):
         """
         return self.level_sums[half, ..., 0]
 
-    def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def pairs(self, half: int | None = None) -> tuple[Array, Array]:
         """Return the sums over pairs of both halves or of one.
 
         Parameters
@@ -162,7 +163,7 @@ class LevelRound(Fields):
             return self.pair_sums.sum(axis=0), self.counts_in(0) + self.counts_in(1)
         return self.pair_sums[half], self.counts_in(half)
 
-    def samples(self, ladder: NDArray[np.float64]) -> Samples:
+    def samples(self, ladder: Array) -> Samples:
         """Return the states that were kept.
 
         Parameters
@@ -182,12 +183,12 @@ class LevelRound(Fields):
         groups = np.repeat(self._group_of_rows(), self.vector_levels.shape[1])
         return Samples(vectors, slopes, self.vector_levels.ravel(), groups)
 
-    def _group_of_rows(self) -> NDArray[np.int64]:
+    def _group_of_rows(self) -> Integers:
         """The group of every row of kept states, shape (R,)."""
         return np.arange(self.n_groups)
 
 
-def fewest_columns(blocks: Sequence[NDArray[np.float64]]) -> NDArray[np.floating]:
+def fewest_columns(blocks: Sequence[Array]) -> NDArray[np.floating]:
     """Slopes (..., K) of all blocks as a run keeps them: one float64 where all levels have the
     same, else float32.
     """
@@ -198,7 +199,7 @@ def fewest_columns(blocks: Sequence[NDArray[np.float64]]) -> NDArray[np.floating
     return np.concatenate([slopes.astype(np.float32, order="C") for slopes in blocks])
 
 
-def linear_vectors(ladder: NDArray[np.float64], gains: NDArray[np.floating]) -> NDArray[np.float64]:
+def linear_vectors(ladder: Array, gains: NDArray[np.floating]) -> Array:
     """beta_k (log f_1 - log f_0), shape (N, K), of gains (N, 1), which may be -inf."""
     with np.errstate(invalid="ignore"):
         return np.where(ladder == 0, 0.0, ladder * gains)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream, stream_key
 from sklpf.programs import _programs as programs
 from sklpf.programs._chains import Chains
@@ -44,20 +45,18 @@ class TemperingRound(LevelRound):
         draws.
     """
 
-    first: NDArray[np.int64]
+    first: Integers
     n_redraws: int
-    log_q_sums: NDArray[np.float64]
-    counts: NDArray[np.int64]
+    log_q_sums: Array
+    counts: Integers
     origin: int = 0
 
     @property
-    def vectors(self) -> NDArray[np.float64]:
+    def vectors(self) -> Array:
         """log f_k(x) of the kept states but for a constant of every x, shape (M, n_kept, K)."""
         return self.log_q - self.log_pseudo_prior  # type: ignore[operator]  # it keeps log_q
 
-    def log_sums(
-        self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)
-    ) -> NDArray[np.float64]:
+    def log_sums(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> Array:
         """Log of every chain's sum of q(k | x), or of its counts.
 
         Parameters
@@ -77,7 +76,7 @@ class TemperingRound(LevelRound):
         with np.errstate(divide="ignore"):
             return np.log(self.counts[list(halves)].sum(axis=0))
 
-    def shares(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> NDArray[np.float64]:
+    def shares(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> Array:
         """Averages of q(k | x), or of the counts, of every chain.
 
         Parameters
@@ -127,7 +126,7 @@ class Setup(NamedTuple):
 
     path: Any
     transition: Any
-    first: NDArray[np.int64]  # (G + 1,): first chain of every group, and the end
+    first: Integers  # (G + 1,): first chain of every group, and the end
     seed: int
     sweeps_per_redraw: int
     options: dict[str, Any]  # n_jobs and checkpoint of run_segments
@@ -144,7 +143,7 @@ class Setup(NamedTuple):
         return Stream(stream_key(self.seed, stage), int(self.first[group]), step)
 
     @property
-    def blocks(self) -> list[NDArray[np.int64]]:
+    def blocks(self) -> list[Integers]:
         """The groups that move side by side, and the one after them: one array a block."""
         bounds = side_by_side(self.path, self.transition, self.n_groups, int(self.first[-1]))
         return [np.arange(start, end + 1) for start, end in zip(bounds, bounds[1:])]
@@ -216,7 +215,7 @@ def run_round(
     setup: Setup,
     name: tuple[int, ...],
     chains: list[Chains],
-    log_pseudo_prior: NDArray[np.float64],
+    log_pseudo_prior: Array,
     n_redraws: int,
     n_kept: int = 0,
     with_draws: bool = False,
@@ -268,7 +267,7 @@ def _thinning(stride, longest):
     return longest, longest, -(-stride // longest)
 
 
-def pool_groups(first: NDArray[np.int64], log_terms: NDArray, axis: int) -> NDArray:
+def pool_groups(first: Integers, log_terms: NDArray, axis: int) -> NDArray:
     """Add up, in logs, the chains of every group along `axis`."""
     parts = np.split(log_terms, first[1:-1], axis=axis)
     return np.stack([logsumexp(part, axis=axis) for part in parts], axis=axis)

@@ -5,8 +5,8 @@ them is one.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import REDRAW, Stream, joined_streams
 from sklpf.paths._base import concatenate, n_chains, take
 from sklpf.programs import _programs as programs
@@ -89,7 +89,7 @@ def _walk(path, transition, start, level, n_moves, stream, reverse=False) -> lis
     return passed
 
 
-def log_rises(path, state, level) -> NDArray[np.float64]:
+def log_rises(path, state, level) -> Array:
     """log f_(level + 1) - log f_level of every chain, (n,); -inf where the density ends."""
     old, new = (path.log_f(state, np.full(n_chains(state), k)) for k in (level, level + 1))
     with np.errstate(invalid="ignore"):

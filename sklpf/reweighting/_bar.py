@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import expit, log_expit
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import Array, as_float64
 
 
 def bar(
@@ -93,7 +93,7 @@ def overlap(
     return float((1 / len(u) + 1 / len(r)) * np.sum(expit(logits) * expit(-logits)))
 
 
-def _check(log_weights: ArrayLike, name: str) -> NDArray[np.float64]:
+def _check(log_weights: ArrayLike, name: str) -> Array:
     log_weights = as_float64(log_weights, name)
     if log_weights.ndim != 1 or len(log_weights) == 0:
         raise ValueError(
@@ -110,7 +110,7 @@ def _check(log_weights: ArrayLike, name: str) -> NDArray[np.float64]:
     return log_weights
 
 
-def _log_sum(log_weights: NDArray[np.float64]) -> float:
+def _log_sum(log_weights: Array) -> float:
     return np.logaddexp.reduce(log_weights)
 
 

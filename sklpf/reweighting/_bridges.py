@@ -7,12 +7,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf.reweighting._importance import MeanWeight
 
 
-def bar_ratios(
-    pair_sums: NDArray, shift: NDArray, counts: NDArray
-) -> Callable[[NDArray], NDArray[np.float64]]:
+def bar_ratios(pair_sums: NDArray, shift: NDArray, counts: NDArray) -> Callable[[NDArray], Array]:
     """Bridges with a fixed reference (Meng & Wong 1996), at whose optimum they are Bennett's
     acceptance ratio.
 
@@ -44,7 +43,7 @@ def bar_ratios(
 
 def stepping_stones(
     pair_sums: NDArray, shift: NDArray, counts: NDArray
-) -> Callable[[NDArray], NDArray[np.float64]]:
+) -> Callable[[NDArray], Array]:
     """Means of ratios f_(k+1) / f_k at level k, and of their inverses at level k + 1.
 
     Parameters
@@ -70,7 +69,7 @@ def stepping_stones(
     return ratios
 
 
-def neighbour_overlap(pair_sums: NDArray, counts: NDArray) -> NDArray[np.float64]:
+def neighbour_overlap(pair_sums: NDArray, counts: NDArray) -> Array:
     """Return how far neighbouring levels overlap, shape (K - 1,): 1 if both are one distribution, 0
     if they are apart.
 
@@ -94,7 +93,7 @@ def neighbour_overlap(pair_sums: NDArray, counts: NDArray) -> NDArray[np.float64
     return 2 * np.sqrt(pooled[:, 0] / n[:-1] * pooled[:, 1] / n[1:])
 
 
-def with_first_ratio(curve: NDArray, first_ratio: MeanWeight | None) -> NDArray[np.float64]:
+def with_first_ratio(curve: NDArray, first_ratio: MeanWeight | None) -> Array:
     """Return a curve with another log Z_1 / Z_0.
 
     Parameters
@@ -114,7 +113,7 @@ def with_first_ratio(curve: NDArray, first_ratio: MeanWeight | None) -> NDArray[
     return np.r_[curve[:1], curve[1:] - curve[1] + first_ratio.log_mean]
 
 
-def with_first_error(std_errors: NDArray, first_ratio: MeanWeight | None) -> NDArray[np.float64]:
+def with_first_error(std_errors: NDArray, first_ratio: MeanWeight | None) -> Array:
     """Standard errors of the curve that `with_first_ratio` gives.
 
     Parameters

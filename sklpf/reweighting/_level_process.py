@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf.reweighting._rts import rts_curve
 
 
-def level_process(
-    vectors: NDArray, levels: NDArray[np.int64], log_pseudo_prior: NDArray
-) -> NDArray[np.float64]:
+def level_process(vectors: NDArray, levels: Integers, log_pseudo_prior: NDArray) -> Array:
     """Return log Z_k - log Z_0 from the process level → x → level.
 
     A state x of level j has the level k next with probability q(k | x). Its average over the states
@@ -51,7 +50,7 @@ def level_process(
     return rts_curve(log_pseudo_prior, log_shares)
 
 
-def stationary(transitions: NDArray) -> NDArray[np.float64]:
+def stationary(transitions: NDArray) -> Array:
     """Stationary law of a stochastic matrix, by elimination without subtractions (Grassmann, Taksar
     & Heyman).
 

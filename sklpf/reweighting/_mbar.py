@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import Array, as_float64
 from sklpf.reweighting._newton import minimise
 
 _FIXED_POINT_STEPS = 4
@@ -92,8 +92,8 @@ class MixtureSums(NamedTuple):
     """
 
     log_mixture: float
-    shares: NDArray[np.float64]
-    products: NDArray[np.float64]
+    shares: Array
+    products: Array
 
 
 def mixture_sums(vectors: NDArray, counts: NDArray, zeta: NDArray) -> MixtureSums:
@@ -122,7 +122,7 @@ def mixture_sums(vectors: NDArray, counts: NDArray, zeta: NDArray) -> MixtureSum
 
 def mixture_weights(
     vectors: NDArray, counts: NDArray, zeta: NDArray
-) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64]]]:
+) -> Iterator[tuple[slice, Array, Array]]:
     """Yield the weights of samples at all levels, some samples at a time.
 
     Parameters
@@ -152,7 +152,7 @@ def mixture_weights(
         yield rows, terms, np.log(total) + largest
 
 
-def overlap_matrix(vectors: NDArray, counts: NDArray, zeta: NDArray) -> NDArray[np.float64]:
+def overlap_matrix(vectors: NDArray, counts: NDArray, zeta: NDArray) -> Array:
     """Overlap of the levels that have samples, in the symmetric form (Klimovich, Shirts & Mobley
     2015).
 
@@ -179,7 +179,7 @@ def overlap_matrix(vectors: NDArray, counts: NDArray, zeta: NDArray) -> NDArray[
     return products / np.sqrt(np.outer(n, n))
 
 
-def _check(vectors, counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _check(vectors, counts) -> tuple[Array, Array]:
     vectors = as_float64(vectors, "vectors")
     counts = as_float64(counts, "counts")
     if vectors.ndim != 2 or counts.shape != vectors.shape[1:]:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
+
 _MAX_STEPS = 100
 
 
@@ -19,7 +21,7 @@ def minimise(
     tol: float,
     smallest: float,
     fallback: Callable[[NDArray, Any], NDArray] | None = None,
-) -> NDArray[np.float64]:
+) -> Array:
     """Return the minimiser of a convex function, from `start`.
 
     Parameters

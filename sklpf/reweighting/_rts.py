@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, logsumexp
 
+from sklpf._utils.numbers import Array
 from sklpf.reweighting._bridges import with_first_ratio
 from sklpf.reweighting._newton import minimise
 
 _RIDGE = 1e-12  # keeps the scaled Hessian invertible
 
 
-def rts_curve(log_pseudo_prior: ArrayLike, log_shares: ArrayLike) -> NDArray[np.float64]:
+def rts_curve(log_pseudo_prior: ArrayLike, log_shares: ArrayLike) -> Array:
     """Return the curve of one round (Carlson et al. 2016, equation 12).
 
     Parameters
@@ -37,9 +38,7 @@ def rts_curve(log_pseudo_prior: ArrayLike, log_shares: ArrayLike) -> NDArray[np.
     return curve - curve[..., :1]
 
 
-def combine_rounds(
-    log_pseudo_prior: ArrayLike, log_shares: ArrayLike, sizes: ArrayLike
-) -> NDArray[np.float64]:
+def combine_rounds(log_pseudo_prior: ArrayLike, log_shares: ArrayLike, sizes: ArrayLike) -> Array:
     """log Z_k - log Z_0 from several rounds with different weights (Carlson et al. 2016, equation
     14 and appendix A).
 

@@ -7,8 +7,9 @@ import functools
 import numpy as np
 from scipy.optimize import minimize
 
+from sklpf._utils.numbers import Array
 from sklpf.training._chains import Chains
-from sklpf.training._contrastive import Array, Family, projected
+from sklpf.training._contrastive import Family, projected
 
 _ITERATIONS = 10  # of L-BFGS in a pass
 _LARGEST = 20.0  # exponent of a flow, so that a poor trajectory can't rule

@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from sklpf._utils.numbers import Array
+
 _FEWEST = 4  # draws in half a chain, below which nothing is said about correlations
 
 
-def effective_draws(values: ArrayLike, *, split: bool = True) -> NDArray[np.float64]:
+def effective_draws(values: ArrayLike, *, split: bool = True) -> Array:
     """Return the number of independent draws whose mean would have the variance that the mean of
     these has.
 
@@ -57,7 +59,7 @@ def effective_draws(values: ArrayLike, *, split: bool = True) -> NDArray[np.floa
     return np.where(varies, np.maximum(n_all / autocorrelation_time, 1.0), n_all)
 
 
-def split_r_hat(values: ArrayLike) -> NDArray[np.float64]:
+def split_r_hat(values: ArrayLike) -> Array:
     """Return the rank-normalised split R-hat: near 1 where halves of chains have one distribution.
 
     The larger one of those for location and for scale.
@@ -79,7 +81,7 @@ def split_r_hat(values: ArrayLike) -> NDArray[np.float64]:
     return np.maximum(_r_hat(rank_normalised(values)), _r_hat(rank_normalised(distances)))
 
 
-def rank_normalised(values: ArrayLike) -> NDArray[np.float64]:
+def rank_normalised(values: ArrayLike) -> Array:
     """Return normal quantiles of the ranks among all draws, which exist for tails of any weight.
 
     Parameters
@@ -103,7 +105,7 @@ def _split(values: NDArray) -> NDArray:
     return np.concatenate([values[:, :half], values[:, values.shape[1] - half :]])
 
 
-def _autocovariances(chains: NDArray) -> NDArray[np.float64]:
+def _autocovariances(chains: NDArray) -> Array:
     """Biased autocovariances at every lag, of the shape of the chains."""
     n = chains.shape[1]
     centred = chains - chains.mean(axis=1, keepdims=True)
@@ -112,7 +114,7 @@ def _autocovariances(chains: NDArray) -> NDArray[np.float64]:
     return np.fft.irfft(np.abs(spectrum) ** 2, n=size, axis=1)[:, :n] / n
 
 
-def _r_hat(values: NDArray) -> NDArray[np.float64]:
+def _r_hat(values: NDArray) -> Array:
     split = _split(values)
     n = split.shape[1]
     within = split.var(axis=1, ddof=1).mean(axis=0)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import genpareto
 
+from sklpf._utils.numbers import Array
 
-def log_mean_exp(log_weights: ArrayLike, axis: int | None = None) -> NDArray[np.float64]:
+
+def log_mean_exp(log_weights: ArrayLike, axis: int | None = None) -> Array:
     """Return the log of the mean of exp(log_weights), without overflow.
 
     Parameters
@@ -31,7 +33,7 @@ def log_mean_exp(log_weights: ArrayLike, axis: int | None = None) -> NDArray[np.
         return np.log(np.mean(np.exp(log_weights - largest), axis=axis)) + np.squeeze(largest, axis)
 
 
-def effective_sample_size(log_weights: NDArray[np.float64], axis: int | None = None) -> Any:
+def effective_sample_size(log_weights: Array, axis: int | None = None) -> Any:
     """Return (sum w)^2 / sum w^2 (Kong, Liu & Wong 1994).
 
     Parameters
@@ -76,7 +78,7 @@ class ParetoTail(NamedTuple):
     threshold: float
     n: int
 
-    def weights(self, n: int) -> NDArray[np.float64]:
+    def weights(self, n: int) -> Array:
         """Return quantiles of the tail at (i - 1/2) / n for i = n, ..., 1, the largest first.
 
         Parameters

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import Array, check_count
+from sklpf._utils.numbers import Array, Integers, check_count
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.random import draw_seed
 from sklpf._utils.saving import Versioned
@@ -225,7 +225,7 @@ class RowLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
                 reason = reason or str(alarm)
         return trusted, reason
 
-    def _exclusive(self, path) -> NDArray[np.int64] | None:
+    def _exclusive(self, path) -> Integers | None:
         """Groups (n_rows,) of rows that exclude each other unless they are the same, so that their
         probabilities sum to at most 1; None where rows have densities.
         """

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
 from sklpf.partition.checks._alarms import rounding_alarms
 from sklpf.partition.checks._regions import (
@@ -159,7 +160,7 @@ def checked(run: Any, result: Any) -> Any:
     )
 
 
-def plain_bound(path: Any, seed: int) -> NDArray[np.float64] | None:
+def plain_bound(path: Any, seed: int) -> Array | None:
     """Logs of G independent estimates of Z (G,) whose mean is at most log Z; None where the path
     has none.
     """

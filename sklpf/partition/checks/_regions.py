@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc, softmax
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf.paths import Regions
 from sklpf.programs import Draws
 
@@ -149,12 +150,12 @@ def _miss_together(masses, weights, groups, inside, slack, material, threshold) 
     return False
 
 
-def _shares(weights, inside) -> NDArray[np.float64]:
+def _shares(weights, inside) -> Array:
     """Weighted shares of draws in every region (R,)."""
     return weights @ inside / max(weights.sum(), np.finfo(np.float64).tiny)
 
 
-def _least(masses: NDArray[np.float64], threshold: Threshold) -> float:
+def _least(masses: Array, threshold: Threshold) -> float:
     """What some regions together, of masses (R, G), hold at least: their mean mass less a few
     standard errors, or one of the smallest of the G estimates.
     """
