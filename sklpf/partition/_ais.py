@@ -11,20 +11,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf._utils.sklearn import at_least
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SamplingEstimator
-from sklpf.partition._diagnostics import (
+from sklpf.partition._options import ANNEALING
+from sklpf.partition._result import (
     LOWER_BOUND,
     MOVES,
     ROUNDS,
     WEIGHTS,
     Diagnostic,
+    PartitionResult,
 )
-from sklpf.partition._options import ANNEALING
-from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition.checks._alarms import (
     move_diagnostics,
@@ -43,7 +43,7 @@ from sklpf.programs._annealing import (
 from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import Plan, check_alive
 from sklpf.reweighting import mean_weight, seen_from_target
-from sklpf.sampling._elementary import systematic
+from sklpf.sampling import systematic
 
 _MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
 

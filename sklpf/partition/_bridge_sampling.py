@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import StrOptions
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._fitted_proposals import FITS, FittedProposal
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.paths import DataRows, Gaussian, GeometricPath
 from sklpf.paths._capabilities import has

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf.partition._level_run import Curve
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._run import Run
+from sklpf.partition._run import Curve, Run
 from sklpf.partition._tempering_run import (
     ALL,
     N_GROUPS,

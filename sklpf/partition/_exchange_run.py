@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import Array
-from sklpf.partition._diagnostics import CURVE, PAIR, ROUNDS, Diagnostic
-from sklpf.partition._level_run import Curve, LevelRun, between_by_slope, first_pair
-from sklpf.partition._result import PartitionResult
+from sklpf._utils.warnings import Alarm
+from sklpf.partition._result import CURVE, PAIR, ROUNDS, Diagnostic, PartitionResult
+from sklpf.partition._run import Curve, LevelRun, between_by_slope, first_pair
 from sklpf.partition.checks._alarms import halves_alarms, modes_alarms, tol_alarms
 from sklpf.programs import ExchangeRound
 from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones

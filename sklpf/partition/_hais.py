@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import POSITIVE
 from sklpf.partition._ais import AIS
-from sklpf.programs._levels import enough_levels
+from sklpf.programs._annealing import enough_levels
 from sklpf.programs._plan import Plan
 from sklpf.transitions import HMC, Transition
 

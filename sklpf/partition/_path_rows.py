@@ -20,13 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
-from sklpf.partition._diagnostics import Diagnostic
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._options import TUNE
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.paths import JointRows, Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
 from sklpf.programs._plan import n_tuning_moves

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import f as fisher_f
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import Array
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._compare_evidence import StandardError, combined
-from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 
 _FALSE_ALARM = 0.01  # of the test that runs agree

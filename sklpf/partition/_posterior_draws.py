@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import Array, as_float64
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.paths import Parameters, Unconstrain

@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import Array, Integers
-from sklpf.partition._diagnostics import CURVE, LEVEL, PAIR, Diagnostic
-from sklpf.partition._level_run import Curve, LevelRun
-from sklpf.partition._result import PartitionResult
+from sklpf._utils.warnings import Alarm
+from sklpf.partition._result import CURVE, LEVEL, PAIR, Diagnostic, PartitionResult
+from sklpf.partition._run import Curve, LevelRun
 from sklpf.programs import LevelRound
 from sklpf.programs._sums import Samples
 from sklpf.reweighting import bar, mbar, neighbour_overlap

@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.tables import Fields
-from sklpf.partition._diagnostics import (
+from sklpf._utils.warnings import Alarm
+from sklpf.partition._result import (
     CURVE,
     LEVEL,
     PAIR,
     ROUNDS,
     Diagnostic,
+    PartitionResult,
 )
-from sklpf.partition._level_run import Curve, LevelRun, between_by_slope
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._run import Curve, LevelRun, between_by_slope
 from sklpf.partition.checks._alarms import halves_alarms, modes_alarms, tol_alarms
 from sklpf.programs import TemperingRound
 from sklpf.programs._tempering import pool_groups

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import Array, check_bool
 from sklpf._utils.random import Stream
+from sklpf._utils.warnings import Alarm
 from sklpf.paths._as_base import as_base, box_around, within
 from sklpf.paths._base import Points, PointsPath, SlopedPoints, check_ladder
 from sklpf.paths._bases import Gaussian, Mixture, Parts

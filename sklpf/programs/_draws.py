@@ -13,7 +13,7 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.tables import import_xarray
 from sklpf.paths import Continuous, DataRows, Parameters
 from sklpf.paths._capabilities import has
-from sklpf.sampling._elementary import systematic
+from sklpf.sampling import systematic
 
 MOST_DRAWS = 1000  # that a run keeps
 

@@ -15,7 +15,7 @@ from sklpf.programs import _programs as programs
 from sklpf.programs._chains import Chains, apart, together
 from sklpf.programs._plan import check_alive, check_finite, segments
 from sklpf.programs._tempering import FIRST_PASS, LEVELS, RESAMPLE, Setup
-from sklpf.sampling._elementary import shares
+from sklpf.sampling import shares
 
 
 def first_pass(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list[Chains], NDArray]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import FIRST, Stream
 from sklpf.paths._base import n_chains, take
-from sklpf.sampling._elementary import shares
+from sklpf.sampling import shares
 from sklpf.transitions._base import Transition, joined
 
 _FEWEST_CHAINS = 64

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
+from sklpf._utils.warnings import Alarm
 from sklpf.models.products._experts import (
     SMALLEST_TRUSTED_INDEX,
     Experts,

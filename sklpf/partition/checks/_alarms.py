@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._utils.alarm import Alarm
+from sklpf._utils.warnings import Alarm
 from sklpf.programs import Draws
 from sklpf.reweighting import effective_sample_size
 from sklpf.uncertainty import MOST_BETWEEN, Difference, pareto_shape

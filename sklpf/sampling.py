@@ -1,4 +1,4 @@
-"""Elementary samplers: inverse transformation, and resampling by weight."""
+"""Elementary sampling: by the inverse of a distribution function, and by resampling."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from scipy.special import logsumexp
 
 from sklpf._utils.numbers import Array, Integers, as_float64, check_count
 from sklpf._utils.random import generator_of
+
+__all__ = ["importance_resample", "inverse_cdf_sample"]
+
 
 _ROUNDING = 1e-9  # of the sum of weights; `choice` takes 1e-8
 RandomState = int | np.random.RandomState | None
