@@ -38,8 +38,7 @@ def examples(module):
 
 
 SLOW = [f"sklpf.{name}" for name in ("models.mcrbm._model", "models.bilinear._model")]
-SLOW += [f"sklpf.display.{name}" for name in ("_topics", "_convergence", "_run")]
-SLOW += ["sklpf.display._log_partition"]
+SLOW += [f"sklpf.display.{name}" for name in ("_topics", "_results", "_run")]
 SLOW += [f"sklpf.{name}" for name in ("models.factorial._model", "models.lda._path")]
 SLOW += [f"sklpf.{name}" for name in ("interop._prior_transform", "partition._rts")]
 SLOW += ["sklpf.partition._adaptive"]

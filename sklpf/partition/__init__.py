@@ -4,7 +4,7 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._adaptive import SAMS, WangLandau
 from sklpf.partition._adaptive_rejection import AdaptiveRejection
 from sklpf.partition._adaptive_smc import AdaptiveSMC, LearnedRun
-from sklpf.partition._ais import AIS, AnnealingRun
+from sklpf.partition._ais import AIS, HAIS, AnnealingRun
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bdmc import BDMC
 from sklpf.partition._bridge_sampling import BridgeSampling
@@ -18,7 +18,6 @@ from sklpf.partition._compare_evidence import (
 from sklpf.partition._continuous_run import ContinuousRun
 from sklpf.partition._exact import Exact
 from sklpf.partition._exchange_run import ExchangeRun
-from sklpf.partition._hais import HAIS
 from sklpf.partition._importance_sampling import ImportanceSampling
 from sklpf.partition._left_to_right import LeftToRight
 from sklpf.partition._markov_mixture import MarkovMixture

@@ -19,8 +19,8 @@ from sklpf.partition._tempering_run import (
     pool_rounds,
     value_and_error,
 )
-from sklpf.programs._adaptive import GainRule, adapt
 from sklpf.programs._plan import NO_ROUNDS
+from sklpf.programs._tempering import GainRule, adapt
 
 
 class AdaptiveTempering(SimulatedTempering):

@@ -13,7 +13,7 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._hull import Hull
 from sklpf.partition._result import Diagnostic, PartitionResult
-from sklpf.partition.checks._alarms import rounding_alarms
+from sklpf.partition.checks._beside import rounding_alarms
 from sklpf.paths import GeometricPath
 from sklpf.paths._base import concatenate
 

@@ -21,11 +21,11 @@ from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
 from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import TUNE, PartitionEstimator
-from sklpf.partition._options import SAMPLING
+from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._options import SAMPLING, TUNE
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
-from sklpf.partition.checks._alarms import tol_alarms
+from sklpf.partition.checks._beside import tol_alarms
 from sklpf.paths import DataRows, GeometricPath, Regions
 from sklpf.paths._capabilities import has, require_base
 from sklpf.paths._climbs import Evaluations

@@ -16,8 +16,7 @@ import sklpf
 from sklpf._utils import progress as _progress
 from sklpf._utils.parallel import Checkpoint, fingerprint, own_arithmetic, removing_checkpoints
 from sklpf._utils.random import draw_seed, stream_key
-from sklpf._utils.saving import Versioned
-from sklpf._utils.sklearn import BaseEstimator, CallbackSupportMixin, FittedAttributes
+from sklpf._utils.sklearn import BaseEstimator, CallbackSupportMixin, FittedAttributes, Versioned
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._options import SAMPLING, TUNE
 from sklpf.partition._path_rows import each_row, estimate_rows

@@ -23,7 +23,7 @@ from sklpf.partition._tempering_run import (
     tempering_alarms,
     wider,
 )
-from sklpf.partition.checks._alarms import modes_alarms
+from sklpf.partition.checks._beside import modes_alarms
 from sklpf.programs._tempering import END_SHARE
 from sklpf.reweighting import Places, Pooled, between_nodes, node_sums, standard_error
 from sklpf.uncertainty import Difference, difference, jackknife, log_mean_exp, t_bound

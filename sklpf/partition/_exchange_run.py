@@ -12,7 +12,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import CURVE, PAIR, ROUNDS, Diagnostic, PartitionResult
 from sklpf.partition._run import Curve, LevelRun, between_by_slope, first_pair
-from sklpf.partition.checks._alarms import halves_alarms, modes_alarms, tol_alarms
+from sklpf.partition.checks._beside import halves_alarms, modes_alarms, tol_alarms
 from sklpf.programs import ExchangeRound
 from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.uncertainty import (

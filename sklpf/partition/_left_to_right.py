@@ -20,7 +20,7 @@ from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._result import LOWER_BOUND, WEIGHTS, Diagnostic, PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition.checks._alarms import tol_alarms, weight_diagnostics
+from sklpf.partition.checks._beside import tol_alarms, weight_diagnostics
 from sklpf.paths import Filters
 from sklpf.paths._capabilities import require
 from sklpf.reweighting import mean_weight

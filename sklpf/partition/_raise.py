@@ -19,7 +19,7 @@ from sklpf.partition._options import ANNEALING
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import WEIGHTS, Diagnostic, PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition.checks._alarms import weight_alarms, weight_diagnostics
+from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths import Continuous, DataStarts, EnumeratedDraws, TargetDraws
 from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._capabilities import has, require_base

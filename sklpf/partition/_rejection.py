@@ -13,7 +13,7 @@ from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._proposal import BaseDraws, base_draws, check_cover, proposing
+from sklpf.partition._importance_sampling import BaseDraws, base_draws, check_cover, proposing
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.paths import GeometricPath, Gradients

@@ -16,12 +16,11 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.tables import Fields, import_xarray
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import FIRST_TRY, PLAIN_BOUND, Diagnostic, PartitionResult
-from sklpf.partition.checks._alarms import single_state_alarms
-from sklpf.partition.checks._beside import checked
+from sklpf.partition.checks._beside import checked, single_state_alarms
 from sklpf.paths import Regions
 from sklpf.programs import Draws, LevelRound
+from sklpf.programs._chains import Samples
 from sklpf.programs._plan import NO_ROUNDS, with_round
-from sklpf.programs._sums import Samples
 from sklpf.reweighting import MeanWeight, bar_ratios, level_process, mbar
 from sklpf.uncertainty import between_groups
 

@@ -26,13 +26,12 @@ from sklpf.partition._tempering_run import (
     judge,
     pool_rounds,
 )
-from sklpf.partition.checks._alarms import weight_alarms, weight_diagnostics
+from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import TemperingRound
 from sklpf.programs._chains import Chains
-from sklpf.programs._first_pass import first_pass
 from sklpf.programs._plan import check_alive, check_finite, with_round
-from sklpf.programs._tempering import Setup, pool_groups, run_round
+from sklpf.programs._tempering import Setup, first_pass, pool_groups, run_round
 from sklpf.reweighting import MeanWeight, Pooled, mean_weight
 
 _MOST_SWEEPS_PER_REDRAW = 3

@@ -20,7 +20,7 @@ from sklpf.partition._base import SamplingEstimator
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import CURVE, LOWER_BOUND, MOVES, Diagnostic, PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition.checks._alarms import modes_alarms, move_diagnostics
+from sklpf.partition.checks._beside import modes_alarms, move_diagnostics
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import Draws
 from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle

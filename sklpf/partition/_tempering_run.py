@@ -24,7 +24,7 @@ from sklpf.partition._result import (
     PartitionResult,
 )
 from sklpf.partition._run import Curve, LevelRun, between_by_slope
-from sklpf.partition.checks._alarms import halves_alarms, modes_alarms, tol_alarms
+from sklpf.partition.checks._beside import halves_alarms, modes_alarms, tol_alarms
 from sklpf.programs import TemperingRound
 from sklpf.programs._tempering import pool_groups
 from sklpf.reweighting import (

@@ -11,11 +11,10 @@ from sklpf._utils.limits import RECORD_EVERY
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
 from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains
+from sklpf.programs._chains import Chains, LevelRound
 from sklpf.programs._draws import has_points
 from sklpf.programs._plan import check_finite, draw_alive
 from sklpf.programs._rounds import RoundProgram
-from sklpf.programs._sums import LevelRound
 
 _SHORTEST_PAUSE = (
     64  # scans between two draws: each interrupts the compiled program, for some 100 us

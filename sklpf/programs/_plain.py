@@ -16,8 +16,7 @@ from sklpf._utils.random import REDRAW, SWAP
 from sklpf.paths import Derivatives
 from sklpf.paths._base import TemperedPath, n_chains
 from sklpf.paths._capabilities import has
-from sklpf.programs._chains import Chains
-from sklpf.programs._sums import LevelSums
+from sklpf.programs._chains import Chains, LevelSums
 
 
 class Exchanged(NamedTuple):

@@ -18,10 +18,16 @@ from sklpf._utils.random import Stream
 from sklpf.paths import Derivatives
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import has
-from sklpf.programs._chains import Chains, apart, together, with_base_renewed
+from sklpf.programs._chains import (
+    Chains,
+    LevelSums,
+    apart,
+    fewest_columns,
+    together,
+    with_base_renewed,
+)
 from sklpf.programs._draws import Draws, joined, no_draws, pieces, points_of
 from sklpf.programs._plan import side_by_side
-from sklpf.programs._sums import LevelSums, fewest_columns
 
 
 class _Carry(NamedTuple):

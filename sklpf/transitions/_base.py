@@ -13,8 +13,8 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import RowStreams, Stream
 from sklpf._utils.sklearn import BaseEstimator, Parameters
 from sklpf.paths import Compiled, Path
+from sklpf.paths._base import read_only
 from sklpf.paths._capabilities import has, require
-from sklpf.paths._kernel_path import read_only
 
 _FIRST = np.zeros(1, dtype=np.int64)
 

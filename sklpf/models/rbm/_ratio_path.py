@@ -15,8 +15,7 @@ from sklpf.models.comparing._direct_ratio import N_GROUPS, draw_alarms, tempered
 from sklpf.models.rbm._free_energy import Parameters
 from sklpf.models.scoring._scored import default_estimator
 from sklpf.partition import ParallelTempering
-from sklpf.paths._base import check_ladder
-from sklpf.paths._kernel_path import KernelPath, read_only
+from sklpf.paths._base import KernelPath, check_ladder, read_only
 from sklpf.uncertainty import between_groups
 
 _N_SWEEPS = 4096

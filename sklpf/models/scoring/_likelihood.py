@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklpf._utils.numbers import Array, Integers, check_count
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.random import draw_seed
-from sklpf._utils.saving import Versioned
-from sklpf._utils.sklearn import CallbackSupportMixin, DensityMixin
+from sklpf._utils.sklearn import CallbackSupportMixin, DensityMixin, Versioned
 from sklpf.models._validation import check_fitted, named_by_model, validate_data
 from sklpf.models.scoring._scored import (
     Scored,
