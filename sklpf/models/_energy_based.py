@@ -35,9 +35,7 @@ from sklpf.models._learning import (
 from sklpf.models._validation import named_by_model, validate_data
 from sklpf.models.scoring._likelihood import LogLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING, Scored, report
-from sklpf.partition import HAIS, Exact, PartitionEstimator
-from sklpf.paths import ClosedForm
-from sklpf.paths._capabilities import has
+from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.training import (
     Chains,
     MaximumLikelihood,
@@ -86,8 +84,8 @@ class EnergyBasedModel(
     verbose: int = 0
     _discrete = False
     _log_volume = 0.0
-    # of log Z after every pass
-    _monitor: ClassVar[PartitionEstimator] = HAIS(100, 200, random_state=0)
+    # of log Z after every pass, where it has no closed form
+    _monitor: ClassVar[PartitionEstimator] = HAIS(100, 200, checks=False, random_state=0)
     _rescale_chains = False  # whether rows have very different lengths, see `Chains`
     _parameter_constraints = {
         **SCORING,
@@ -245,14 +243,16 @@ class EnergyBasedModel(
         random numbers.
         """
         check_not_diverged(parameters)
-        path = self._family_path(family, parameters)
-        estimator: PartitionEstimator = Exact() if has(path, ClosedForm) else clone(self._monitor)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            log_partition = estimator.fit(path).log_partition_
+        log_partition = self._family_log_partition(family, parameters)
         return (
             log_partition - float(np.mean(family.log_density(parameters, rows))) - self._log_volume
         )
+
+    def _family_log_partition(self, family, parameters) -> float:
+        path = self._family_path(family, parameters)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return clone(self._monitor).fit(path).log_partition_
 
     # -- use
     def sample(self, n_samples=1, random_state=None) -> Array:

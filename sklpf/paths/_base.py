@@ -581,6 +581,27 @@ def density_at(density: Any, position: Array) -> tuple[NDArray, NDArray]:
     return log_density, slope
 
 
+def trajectory_at(
+    density: Any,
+    position: Array,
+    velocity: NDArray,
+    step_size: float,
+    n_leapfrog: int,
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Return where trajectories of kicks and drifts from points (n, d) end, on a compiled density:
+    points and velocities (n, d), and log f of beginnings and ends (2, n), in nats.
+    """
+    from sklpf.kernels import compiled
+    from sklpf.kernels._densities import follow
+
+    end = position.copy()
+    velocity = velocity.copy()
+    log_density = np.empty((2, len(end)))
+    run = compiled(follow, type(density).__module__)
+    run(density, end, velocity, float(step_size), int(n_leapfrog), log_density)
+    return end, velocity, log_density
+
+
 def read_only(array, dtype=np.float64) -> NDArray:
     """Return a read-only, C-contiguous view or copy: what kernels are compiled for."""
     array = np.ascontiguousarray(array, dtype=dtype).view()

@@ -25,8 +25,9 @@ class Family(Protocol):
     """Unnormalised densities f(x; parameters) on R^d. The parameters are one vector (P,), without
     constraints.
 
-    Two more members are used where they exist. ``project(parameters)`` returns the nearest
-    parameters that have a normaliser: training calls it after every step.
+    Three more members are used where they exist. ``project(parameters)`` returns the nearest
+    parameters that have a normaliser: training calls it after every step. ``packed(parameters)``
+    returns the density as compiled programs know it, in which chains then make their trajectories.
     ``log_partition(parameters)`` returns log Z and its gradient (P,): with it, maximum likelihood
     needs no samples.
     """
@@ -151,6 +152,10 @@ class PersistentContrastiveDivergence:
         parameters = self.parameters + self._adam(ascent)
         check_not_diverged(parameters**2)
         self.parameters = projected(family, parameters)
+        packed = getattr(family, "packed", None)
+        if packed is not None:
+            chains.move_on(packed(self.parameters))
+            return
         at = (
             functools.partial(function, self.parameters)
             for function in (family.log_density, family.grad)

@@ -154,7 +154,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
     n_covariance: int | None = None
     n_mean: int | None = None
 
-    _monitor = HAIS(400, 200, random_state=0)
+    _monitor = HAIS(400, 200, checks=False, random_state=0)
     _rescale_chains = (
         True  # rows with all covariance units on are short, those with few on are long
     )

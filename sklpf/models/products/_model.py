@@ -13,7 +13,7 @@ from sklpf._utils.sklearn import StrOptions, at_least
 from sklpf._utils.warnings import warn
 from sklpf.models._energy_based import EnergyBasedModel
 from sklpf.models._validation import check_fitted, check_parameter, check_vector
-from sklpf.models.products._experts import Experts, ProductFamily
+from sklpf.models.products._experts import Experts, ProductFamily, closed_log_partition
 from sklpf.models.products._path import ProductPath
 
 _STRENGTH = 1.5  # sum of the exponents to start from, in n_features
@@ -227,6 +227,12 @@ class ProductOfExperts(EnergyBasedModel):
 
     def _family_path(self, family, parameters):
         return ProductPath(family.unpack(parameters), np.zeros(family.n_features))
+
+    def _family_log_partition(self, family, parameters):
+        experts = family.unpack(parameters)
+        if len(experts.filters) == family.n_features:
+            return closed_log_partition(experts)
+        return super()._family_log_partition(family, parameters)
 
     def _store(self, family, parameters):
         experts = family.unpack(parameters)
