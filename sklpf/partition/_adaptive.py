@@ -14,6 +14,7 @@ from sklpf.partition._options import PRIOR, log_prior_of
 from sklpf.partition._simulated_tempering import SimulatedTempering, Start
 from sklpf.partition._tempering_run import (
     ALL,
+    N_GROUPS,
     Adaptation,
     AdaptedRun,
     pool_rounds,
@@ -21,6 +22,10 @@ from sklpf.partition._tempering_run import (
 )
 from sklpf.programs._plan import NO_ROUNDS
 from sklpf.programs._tempering import GainRule, adapt
+from sklpf.uncertainty import jackknife
+
+_LARGEST_GAMMA = 1.0  # nats
+_LEAST_GAMMA = 1e-6
 
 
 class AdaptiveTempering(SimulatedTempering):
@@ -36,13 +41,15 @@ class AdaptiveTempering(SimulatedTempering):
     def _visits_are_probabilities(self) -> bool:
         return False
 
-    def _rule(self, log_prior) -> GainRule:
+    def _rule(self, log_prior, pilot_error: float) -> GainRule:
+        """The rule for a ladder, and for estimates of which the worst has this standard error."""
         raise NotImplementedError
 
     def _initialise(self, setup, log_prior) -> Start:
         chains, pilot, used = self._first_pass(setup, log_prior)
         n_redraws = max(1, self.n_sweeps // 4 // setup.sweeps_per_redraw)
-        rule = self._rule(log_prior)
+        _, errors = jackknife(pilot, N_GROUPS)
+        rule = self._rule(log_prior, float(errors.max()))
         adapted = adapt(
             setup, chains, log_prior, pilot(ALL), n_redraws, rule, self._visits_are_probabilities
         )
@@ -138,7 +145,8 @@ class SAMS(AdaptiveTempering):
 
         - ``adaptive_n_draws``, the draws of all chains until then;
         - ``adaptive_gain``, by which the visits were multiplied: the gains of its draws together;
-        - ``adaptive_evenness``, 1 - max_k abs(share_k / r_k - 1) of all visits until then;
+        - ``adaptive_evenness``, 1 - max_k abs(share_k / r_k - 1) of all visits until then, share_k
+          being the mean of q(k | x);
         - ``adaptive_log_partition``, the estimate of log Z. It is not a result: its error is
           unknown.
 
@@ -189,20 +197,25 @@ class SAMS(AdaptiveTempering):
     def _log_prior(self, ladder):
         return log_prior_of(self.prior, ladder)
 
-    def _rule(self, log_prior):
+    def _rule(self, log_prior, pilot_error):
         return TwoStageGain(np.exp(log_prior), self.exponent)
 
 
 class HalvingGain:
     """gamma for every visit, halved when the histogram since the last halving is flat; K / t once
     it is less.
+
+    A visit of each level tells its log Z to about a nat. Estimates with a standard error below it
+    are thus worth K / error^2 draws, and gamma begins where it would be after so many.
     """
 
-    def __init__(self, n_levels, flatness):
+    def __init__(self, n_levels, flatness, pilot_error):
         self.n_levels = n_levels
         self.flatness = flatness
-        self.gamma = 1.0
-        self.n_draws = 0
+        self.gamma = _LARGEST_GAMMA
+        if np.isfinite(pilot_error):
+            self.gamma = float(np.clip(pilot_error**2, _LEAST_GAMMA, _LARGEST_GAMMA))
+        self.n_draws = n_levels / self.gamma
         self.settled = False
         self.histogram = np.zeros(n_levels)
 
@@ -227,11 +240,13 @@ class WangLandau(AdaptiveTempering):
     error.
 
     Chains move along the ladder as in `RTS`. Every visit of a level adds gamma to its log Z_k, so
-    that chains go where they have been less (Wang & Landau 2001). gamma begins at 1, is halved
-    whenever the histogram of the visits since the last halving is flat, and is K / t after t draws
-    once it is less than that (Belardinelli & Pereyra 2007): further halving would freeze an error.
-    A pilot that takes a quarter of the sweeps gives the first estimates and places the chains, as
-    in `RTS`; another quarter adapts. The estimates are then frozen, and the other half of the
+    that chains go where they have been less (Wang & Landau 2001). gamma is halved whenever the
+    histogram of the visits since the last halving is flat, and is K / t after t draws once it is
+    less than that (Belardinelli & Pereyra 2007): further halving would freeze an error. A pilot
+    that takes a quarter of the sweeps gives the first estimates and places the chains, as in `RTS`.
+    gamma therefore begins at the largest squared standard error of the pilot's log Z_k, or at 1
+    where that is less, and t at K / gamma: what the pilot's draws are worth. Another quarter
+    adapts. The estimates are then frozen, and the other half of the
     sweeps gives the result: its value, its error and its alarms are those of `RTS`.
 
     Parameters
@@ -242,9 +257,9 @@ class WangLandau(AdaptiveTempering):
     n_temperatures, n_sweeps, tol, max_sweeps, ladder, sweeps_per_redraw
         As in `RTS`. With `tol` later rounds use the weights that earlier rounds have found.
     flatness : float, default=0.2
-        A histogram is flat when every level has more than this share of the mean. 0.8 is that of
-        the first paper; it takes many more draws for the same accuracy. 0 asks for one visit of
-        each level, as the second paper does.
+        A histogram, of the probabilities q(k | x) of the visits, is flat when every level has more
+        than this share of the mean. 0.8 is that of the first paper; it takes many more draws for
+        the same accuracy.
     transition, checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
@@ -253,7 +268,7 @@ class WangLandau(AdaptiveTempering):
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
         See `PartitionEstimator` and `RTS`, with the same diagnostics (nats); and for every update
 
-        - ``adaptive_n_draws``, the draws of all chains until then;
+        - ``adaptive_n_draws``, the draws of all chains until then, without the pilot's;
         - ``adaptive_gain``, by which K times the share of the visits was multiplied: gamma / K of
           its draws together;
         - ``adaptive_evenness``, the smallest over the mean of the histogram;
@@ -294,5 +309,5 @@ class WangLandau(AdaptiveTempering):
         "flatness": [Interval(Real, 0, 1, closed="left")],
     }
 
-    def _rule(self, log_prior):
-        return HalvingGain(len(log_prior), self.flatness)
+    def _rule(self, log_prior, pilot_error):
+        return HalvingGain(len(log_prior), self.flatness, pilot_error)

@@ -336,7 +336,10 @@ def adapt(
             gain = min(rule.gain(n * n_chains), _LARGEST_STEP / np.max(shares / prior))
             curve = curve + gain * shares / prior
             curve = curve - curve[0]
-            records.append((done * n_chains, gain, rule.observe(shares, n * n_chains), curve[-1]))
+            # Probabilities, also where levels are counted: few draws can't be even.
+            probabilities = last.shares(True).mean(axis=0)
+            evenness = rule.observe(probabilities, n * n_chains)
+            records.append((done * n_chains, gain, evenness, curve[-1]))
             recent = [*recent, last] if 2 * done > n_redraws else [last]
             redraws_done(n)
     columns = (np.array(column) for column in zip(*records))
