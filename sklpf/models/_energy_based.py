@@ -44,8 +44,7 @@ from sklpf.training import (
     Settled,
     train,
 )
-from sklpf.training._loop import check_not_diverged
-from sklpf.training._settle import Lowered, warn_unsettled
+from sklpf.training._loop import Lowered, check_not_diverged, warn_unsettled
 
 # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
 _FEW_PASSES = 5

@@ -26,7 +26,7 @@ from sklpf.models._validation import check_fitted, check_parameter, named_by_mod
 from sklpf.models.scoring._likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
 from sklpf.training import EM
-from sklpf.training._settle import warn_unsettled
+from sklpf.training._loop import warn_unsettled
 
 _ENOUGH_CHAINS = 200  # of few rows each has several
 

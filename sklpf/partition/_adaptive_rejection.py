@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.sklearn import POSITIVE
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._hull import Hull
-from sklpf.partition._result import PartitionResult
-from sklpf.partition.checks._alarms import rounding_alarms
+from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition.checks._beside import rounding_alarms
 from sklpf.paths import GeometricPath
 from sklpf.paths._base import concatenate
 

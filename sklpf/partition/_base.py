@@ -14,12 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 import sklpf
 from sklpf._utils import progress as _progress
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import Checkpoint, fingerprint, own_arithmetic, removing_checkpoints
 from sklpf._utils.random import draw_seed, stream_key
-from sklpf._utils.saving import Versioned
-from sklpf._utils.sklearn import BaseEstimator, CallbackSupportMixin, FittedAttributes
-from sklpf._utils.warnings import warn
+from sklpf._utils.sklearn import BaseEstimator, CallbackSupportMixin, FittedAttributes, Versioned
+from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._options import SAMPLING, TUNE
 from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._result import PartitionResult

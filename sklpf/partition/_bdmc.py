@@ -6,17 +6,17 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import t as student_t
 
-from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.sklearn import at_least
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._ais import anneal_both_ways
 from sklpf.partition._base import SamplingEstimator
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._raise import RAISE, find_starts
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.paths import ExactStart
 from sklpf.paths._capabilities import has
@@ -63,8 +63,8 @@ class BidirectionalRun(Run):
         "reverse_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
     }
 
-    up: NDArray[np.float64]
-    down: NDArray[np.float64]
+    up: Array
+    down: Array
     starts: str
     most_groups: int = 100
 

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import parallel_map
 from sklpf._utils.sklearn import N_JOBS
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._result import PartitionResult
-from sklpf.partition.checks._alarms import rounding_alarms
+from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition.checks._beside import rounding_alarms
 from sklpf.paths import ClosedForm, EnumeratedDraws, EnumeratedRows, Enumeration
 from sklpf.paths._capabilities import has, require
 
@@ -82,7 +81,7 @@ class Exact(PartitionEstimator):
             _enumerated(path, log_partition) for log_partition in path.enumerate_rows(rows).tolist()
         )
 
-    def _block_sums(self, path) -> NDArray[np.float64]:
+    def _block_sums(self, path) -> Array:
         sum_block = functools.partial(_sum_block, path, len(path.ladder) - 1)
         blocks = range(path.n_enumeration_blocks)
         return np.array(parallel_map(sum_block, blocks, n_jobs=self.n_jobs, stage="enumeration"))

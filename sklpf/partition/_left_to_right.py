@@ -10,18 +10,17 @@ from numbers import Real
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import LOWER_BOUND, WEIGHTS, Diagnostic
 from sklpf.partition._options import SAMPLING
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import LOWER_BOUND, WEIGHTS, Diagnostic, PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition.checks._alarms import tol_alarms, weight_diagnostics
+from sklpf.partition.checks._beside import tol_alarms, weight_diagnostics
 from sklpf.paths import Filters
 from sklpf.paths._capabilities import require
 from sklpf.reweighting import mean_weight
@@ -60,7 +59,7 @@ class FilterRun(Run):
         "spread": Diagnostic("standard deviation of the log estimates (nats)", "low"),
     }
 
-    log_estimates: NDArray[np.float64]
+    log_estimates: Array
     resolution: float
     n_particles: int | str = "auto"
     tol: float = 0.3

@@ -8,17 +8,16 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import at_least
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SamplingEstimator
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._exchange_run import ExchangeRun
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.paths import ConditionalDraws
 from sklpf.paths._capabilities import require
@@ -49,8 +48,8 @@ class MixtureRun(Run):
         "overlap": Diagnostic("overlap of the two kinds of draws (1: full)", "high"),
     }
 
-    mixture_draws: NDArray[np.float64]
-    model_draws: NDArray[np.float64]
+    mixture_draws: Array
+    model_draws: Array
     tempering: ExchangeRun
 
     def _read(self) -> PartitionResult:

@@ -6,9 +6,10 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.progress import round_done, stage
 from sklpf._utils.random import stream_key
@@ -265,7 +266,7 @@ class ParallelTempering(SamplingEstimator):
         check_ends(path)
         return path
 
-    def _place_levels(self, path, ladders, run, fixed) -> tuple[Any, NDArray[np.float64]]:
+    def _place_levels(self, path, ladders, run, fixed) -> tuple[Any, Array]:
         """The path with the next round's levels, and the log pseudo-prior there."""
         rejection = run.last.rejection
         ratios = pair_ratios(run)(np.arange(run.n_groups))
@@ -298,7 +299,7 @@ def _disagrees(run: ExchangeRun) -> bool:
     return any(each.alarms(run.n_groups) for each in differences(run, pair_ratios(run)))
 
 
-def _rough_ratios(path, ladders, run, ratios) -> NDArray[np.float64]:
+def _rough_ratios(path, ladders, run, ratios) -> Array:
     """References log Z_(k+1) / Z_k for the next round, finite where this one's sums are cut off: by
     its last states.
     """

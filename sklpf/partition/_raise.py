@@ -6,21 +6,20 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from sklpf._utils.alarm import Alarm
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import at_least
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SamplingEstimator
-from sklpf.partition._diagnostics import WEIGHTS, Diagnostic
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import WEIGHTS, Diagnostic, PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition.checks._alarms import weight_alarms, weight_diagnostics
+from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths import Continuous, DataStarts, EnumeratedDraws, TargetDraws
 from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._capabilities import has, require_base
@@ -59,7 +58,7 @@ class ReverseRun(Run):
         "log_partition_by_start": Diagnostic(dimensions=("start",), per_chain=True),
     }
 
-    down: NDArray[np.float64]
+    down: Array
     starts: str
 
     def _read(self) -> PartitionResult:

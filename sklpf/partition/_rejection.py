@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta, norm
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval, at_least
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._proposal import BaseDraws, base_draws, check_cover, proposing
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._importance_sampling import BaseDraws, base_draws, check_cover, proposing
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.paths import GeometricPath, Gradients
 from sklpf.paths._capabilities import has

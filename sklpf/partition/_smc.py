@@ -9,18 +9,18 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval, StrOptions, at_least
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SamplingEstimator
-from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, Diagnostic
 from sklpf.partition._options import ANNEALING
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import CURVE, LOWER_BOUND, MOVES, Diagnostic, PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition.checks._alarms import modes_alarms, move_diagnostics
+from sklpf.partition.checks._beside import modes_alarms, move_diagnostics
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import Draws
 from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle
@@ -28,7 +28,7 @@ from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import check_alive
 from sklpf.programs._populations import ascend, descend, family_weights, target_summaries
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
-from sklpf.sampling._elementary import systematic
+from sklpf.sampling import systematic
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
 
 _MAIN, _DRAWS, _SETTLE, _DOWN = 1, 2, 3, 4  # random streams; that of the pilot is 0
@@ -85,13 +85,13 @@ class PopulationRun(Run):
 
     remedy: ClassVar[str] = "raise n_temperatures or n_particles"
 
-    log_means: NDArray[np.float64]
-    effective_sizes: NDArray[np.float64]
-    resampled: NDArray[np.int64]
-    log_weights: NDArray[np.float64]
-    summaries: NDArray[np.float64]
-    down: NDArray[np.float64]
-    acceptance: NDArray[np.float64] | None = None
+    log_means: Array
+    effective_sizes: Array
+    resampled: Integers
+    log_weights: Array
+    summaries: Array
+    down: Array
+    acceptance: Array | None = None
     pilot: Any = None
     chain_length: int | None = None
 
@@ -337,7 +337,7 @@ class SMC(SamplingEstimator):
         return self.chain_length
 
 
-def log_weights_of(populations) -> NDArray[np.float64]:
+def log_weights_of(populations) -> Array:
     """Log weights of all particles at the target, one population after the other."""
     return (populations.log_mean[:, np.newaxis] + populations.log_weights).ravel()
 

@@ -7,20 +7,20 @@ from typing import Literal
 
 import numpy as np
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.sklearn import StrOptions
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._continuous_run import ContinuousRun, continuous_integral
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._exchange_run import ExchangeRun
-from sklpf.partition._level_run import (
+from sklpf.partition._potential_run import PotentialRun
+from sklpf.partition._result import Diagnostic
+from sklpf.partition._reweighting import ReweightingEstimator
+from sklpf.partition._rts import RTS
+from sklpf.partition._run import (
     LevelRun,
     bar_curve,
     level_process_curve,
     mbar_curve,
 )
-from sklpf.partition._potential_run import PotentialRun
-from sklpf.partition._reweighting import ReweightingEstimator
-from sklpf.partition._rts import RTS
 from sklpf.reweighting import RULES, integrate, level_moments, reweighted_slopes
 from sklpf.uncertainty import jackknife
 

@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike
 from scipy import linalg, stats
 from scipy.special import betaln, gammaln, logsumexp
 
-from sklpf._utils.numbers import check_squares
+from sklpf._utils.numbers import Array, check_squares
 from sklpf.paths._base_numbers import (
-    Array,
     box_of,
     checked_points,
     factors_of,

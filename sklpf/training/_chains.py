@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
-from sklpf.paths._kernel_path import density_at, trajectory_at
+from sklpf.paths._base import density_at, trajectory_at
 from sklpf.transitions._pilot import reflect
 
 _RATE = 0.05  # of the step size's logarithm, for every unit of acceptance too many

@@ -15,11 +15,10 @@ from sklpf.paths import Continuous
 from sklpf.paths._base import take
 from sklpf.paths._capabilities import has, require_base
 from sklpf.programs import _programs as programs
-from sklpf.programs._first_pass import first_pass
 from sklpf.programs._plan import check_finite, plan_runs
-from sklpf.programs._tempering import Setup, run_round
+from sklpf.programs._tempering import Setup, first_pass, run_round
 from sklpf.reweighting import mean_weight
-from sklpf.sampling._elementary import systematic
+from sklpf.sampling import systematic
 from sklpf.transitions import default_move
 from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import ACCEPT
 from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
 from sklpf.paths import Continuous
@@ -155,7 +155,7 @@ class RandomWalk(TunedTransition):
             log_ratio = (np.sum(normals**2, axis=1) - np.sum((normals + whitened) ** 2, axis=1)) / 2
         return new, log_ratio
 
-    def _drift_at(self, position, betas) -> NDArray[np.float64]:
+    def _drift_at(self, position, betas) -> Array:
         assert self.drift is not None  # said by the caller
         drift = values_of("drift", self.drift(position.copy(), betas.copy()))
         if drift.shape != position.shape:

@@ -7,11 +7,18 @@ from __future__ import annotations
 from numbers import Integral
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.utils import gen_batches
 
-from sklpf._utils.numbers import as_float64, check_bool, check_count, check_number, check_option
+from sklpf._utils.numbers import (
+    Array,
+    as_float64,
+    check_bool,
+    check_count,
+    check_number,
+    check_option,
+)
 
 _DATA_AT_ONCE = 4096  # whose distributions over the temperatures are held at a time
 
@@ -19,7 +26,7 @@ _DATA_AT_ONCE = 4096  # whose distributions over the temperatures are held at a 
 # -- temperatures
 def temperature_schedule(
     schedule: str | ArrayLike, initial: float = 10.0, n_sweeps: int = 100
-) -> NDArray[np.float64]:
+) -> Array:
     """Return the temperature of every annealed sweep; T = 1 comes after them.
 
     Parameters
@@ -50,7 +57,7 @@ def temperature_schedule(
 
 def temperature_ladder(
     highest: float, n_temperatures: int | ArrayLike = 100, spacing: str = "geometric"
-) -> NDArray[np.float64]:
+) -> Array:
     """Return temperatures T_1 = 1 < … < T_M = `highest`, the support of a learned temperature.
 
     Parameters
@@ -86,9 +93,9 @@ def temperature_ladder(
 
 def temperature_posterior(
     expected_log_joint: ArrayLike,
-    temperatures: NDArray[np.float64],
-    log_partition: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    temperatures: Array,
+    log_partition: Array,
+) -> tuple[Array, Array]:
     """Return E_q[1 / T] and the temperature's part of the bound, at the best q(T) under a uniform
     prior (equation 9).
 
@@ -149,7 +156,7 @@ class Tempering:
     1.0
     """
 
-    inverse: float | NDArray[np.float64] = 1.0
+    inverse: float | Array = 1.0
     term: float = 0.0
     per_datum: bool = False
     n_sweeps: int = 0
@@ -298,7 +305,7 @@ class LocalTempering(Tempering):
         self.term = float(term.sum())
 
 
-def _check(temperatures: ArrayLike, name: str) -> NDArray[np.float64]:
+def _check(temperatures: ArrayLike, name: str) -> Array:
     """Return temperatures (n,), or raise ValueError."""
     temperatures = as_float64(temperatures, name, copy=True)
     if temperatures.ndim != 1 or not np.all(np.isfinite(temperatures) & (temperatures >= 1)):
@@ -306,9 +313,7 @@ def _check(temperatures: ArrayLike, name: str) -> NDArray[np.float64]:
     return temperatures
 
 
-def _check_log_partition(
-    log_partition: ArrayLike, temperatures: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _check_log_partition(log_partition: ArrayLike, temperatures: Array) -> Array:
     """Return log C(T) of every temperature, or raise ValueError."""
     log_partition = as_float64(log_partition, "log_partition", copy=True)
     if (

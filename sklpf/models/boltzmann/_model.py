@@ -38,7 +38,7 @@ from sklpf.models.boltzmann._path import BoltzmannPath, as_couplings, log_f
 from sklpf.models.scoring._likelihood import LogLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING, ScoreInterval
 from sklpf.training import train
-from sklpf.training._settle import warn_unsettled
+from sklpf.training._loop import warn_unsettled
 
 
 @dataclass(eq=False, repr=False)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import LARGEST, Array, check_count, check_finite
+from sklpf._utils.numbers import LARGEST, Array, Integers, check_count, check_finite
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import POSITIVE, BaseEstimator, StrOptions, at_least
 from sklpf.models._learning import all_or_nothing
@@ -226,7 +226,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
     def _discrete(self) -> bool:  # type: ignore[override]  # by a parameter of the model
         return self.likelihood == "bernoulli"
 
-    def _exclusive(self, path) -> NDArray[np.int64] | None:
+    def _exclusive(self, path) -> Integers | None:
         """Binary rows exclude each other; real ones have densities."""
         return np.zeros(path.n_rows, dtype=np.int64) if self._discrete else None
 

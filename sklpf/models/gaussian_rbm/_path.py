@@ -13,8 +13,7 @@ from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import N_CENTRES, UnitsPath, check_vectors
 from sklpf.models.boltzmann._path import BoltzmannPath
 from sklpf.paths import Gaussian, GeometricPath
-from sklpf.paths._base import Points, check_ladder
-from sklpf.paths._kernel_path import CompiledPrograms, density_at, read_only
+from sklpf.paths._base import CompiledPrograms, Points, check_ladder, density_at, read_only
 from sklpf.uncertainty import log_mean_exp
 
 _LOG2 = np.log(2.0)

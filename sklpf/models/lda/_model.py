@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from sklpf._utils.numbers import Array, as_float64, check_option
+from sklpf._utils.numbers import Array, Integers, as_float64, check_option
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
@@ -625,7 +625,7 @@ class LatentDirichletAllocation(
         X = self._validate(X)
         return self._path(rounded(X)), whole_rows(X)
 
-    def _exclusive(self, path) -> NDArray[np.int64]:
+    def _exclusive(self, path) -> Integers:
         """Documents of the same length exclude each other: their probabilities sum to 1."""
         return path.n_tokens
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sklpf._utils.numbers import Array
-from sklpf.paths._kernel_path import density_at, read_only
+from sklpf.paths._base import density_at, read_only
 
 OFFSET = 0.5  # of the mean square that rows are normalised by: a part of the model
 

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.special import digamma, erfcx, gammaln
 
 from sklpf._utils.numbers import Array
-from sklpf.paths._kernel_path import density_at, read_only
+from sklpf.paths._base import density_at, read_only
 
 _ROUNDING = 1e-7  # of a distance from a span, as a share of the filter's length
 _MOST_SUBSETS = 1000  # of experts that are looked at one by one

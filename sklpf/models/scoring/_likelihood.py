@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import Array, check_count
+from sklpf._utils.numbers import Array, Integers, check_count
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.random import draw_seed
-from sklpf._utils.saving import Versioned
-from sklpf._utils.sklearn import CallbackSupportMixin, DensityMixin
+from sklpf._utils.sklearn import CallbackSupportMixin, DensityMixin, Versioned
 from sklpf.models._validation import check_fitted, named_by_model, validate_data
 from sklpf.models.scoring._scored import (
     Scored,
@@ -225,7 +224,7 @@ class RowLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
                 reason = reason or str(alarm)
         return trusted, reason
 
-    def _exclusive(self, path) -> NDArray[np.int64] | None:
+    def _exclusive(self, path) -> Integers | None:
         """Groups (n_rows,) of rows that exclude each other unless they are the same, so that their
         probabilities sum to at most 1; None where rows have densities.
         """

@@ -16,12 +16,11 @@ from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.progress import hand_on
 from sklpf._utils.sklearn import N_JOBS, FittedAttributes, Instance, StrOptions
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas
-from sklpf._utils.warnings import warn
+from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition import (
     HAIS,
     BridgeSampling,
