@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 # Of parameters, so that products of three are finite. A float64 also beside arrays of float32.
 LARGEST = np.float64(1e100)
 
 
-def as_float64(values: ArrayLike, name: str, copy: bool = False) -> NDArray[np.float64]:
+def as_float64(values: ArrayLike, name: str, copy: bool = False) -> Array:
     """Return an array of float64; `name` says in an error what was given.
 
     Raises

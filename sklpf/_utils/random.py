@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
+
 # what a random number is for, the fourth word of the Philox counter: two parts of a move, swaps and
 # redraws of levels, acceptance, and the generators that paths in NumPy are given
 FIRST, SECOND, SWAP, REDRAW, ACCEPT, USER = range(6)
@@ -116,7 +118,7 @@ class Stream:
         """
         return np.random.default_rng([*self.key, self.chain, self.step, USER])
 
-    def uniform(self, n: int, purpose: int) -> NDArray[np.float64]:
+    def uniform(self, n: int, purpose: int) -> Array:
         """Return one uniform number for each of the chains `chain`, …, `chain + n - 1`.
 
         Parameters
@@ -169,7 +171,7 @@ class RowStreams(NamedTuple):
         for t, stream in enumerate(self.streams):
             yield stream, slice(t * n, (t + 1) * n)
 
-    def uniform(self, n: int, purpose: int) -> NDArray[np.float64]:
+    def uniform(self, n: int, purpose: int) -> Array:
         """Return one uniform number for each of the n chains of all rows."""
         return np.concatenate([stream.uniform(self.n_chains, purpose) for stream in self.streams])
 

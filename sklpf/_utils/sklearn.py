@@ -1,29 +1,76 @@
 """Every private scikit-learn import of the package, and what completes its conventions."""
 
+from __future__ import annotations
+
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn import get_config
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.utils import _param_validation
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import HasMethods, Options, StrOptions
 
-try:  # experimental, and new in scikit-learn 1.9
-    from sklearn.callback import AutoPropagatedCallback, CallbackSupportMixin, with_callbacks
-except ImportError:
+import sklpf
+from sklpf._utils.warnings import warn
 
-    class AutoPropagatedCallback:  # type: ignore[no-redef]
-        """Stands for that of scikit-learn 1.9."""
+if TYPE_CHECKING:
+    # scikit-learn has no types: with its own classes as bases any name would pass as a parameter
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands for that of scikit-learn 1.9: an estimator without `set_callbacks`, to which
-        nobody listens.
-        """
+    class BaseEstimator:
+        """The part of scikit-learn's that users call."""
 
-    def with_callbacks(method):
-        return method
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **parameters: Any) -> Self: ...
+
+        n_features_in_: int
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    class CallbackSupportMixin:
+        """Likewise."""
+
+        def set_callbacks(self, *callbacks: Any) -> Self: ...
+
+    class TransformerMixin:
+        """Likewise."""
+
+        fit_transform: Any
+        set_output: Any
+
+    class ClassNamePrefixFeaturesOutMixin:
+        """Likewise."""
+
+        get_feature_names_out: Any
+
+    class DensityMixin:
+        """Likewise."""
+
+    AutoPropagatedCallback: Any
+    with_callbacks: Any
+else:
+    from sklearn.base import (
+        BaseEstimator,
+        ClassNamePrefixFeaturesOutMixin,
+        DensityMixin,
+        TransformerMixin,
+    )
+
+    try:  # experimental, and new in scikit-learn 1.9
+        from sklearn.callback import AutoPropagatedCallback, CallbackSupportMixin, with_callbacks
+    except ImportError:
+
+        class AutoPropagatedCallback:
+            """Stands for that of scikit-learn 1.9."""
+
+        class CallbackSupportMixin:
+            """Stands for that of scikit-learn 1.9: an estimator without `set_callbacks`, to which
+            nobody listens.
+            """
+
+        def with_callbacks(method):
+            return method
 
 
 class Interval(_param_validation.Interval):
@@ -97,7 +144,10 @@ class FittedAttributes(Parameters):
 
 __all__ = [
     "AutoPropagatedCallback",
+    "BaseEstimator",
     "CallbackSupportMixin",
+    "ClassNamePrefixFeaturesOutMixin",
+    "DensityMixin",
     "FittedAttributes",
     "HasMethods",
     "Instance",
@@ -105,6 +155,46 @@ __all__ = [
     "Options",
     "Parameters",
     "StrOptions",
+    "TransformerMixin",
     "safe_indexing",
     "with_callbacks",
 ]
+
+
+_NAME = "_sklpf_version"
+
+
+class OtherVersionWarning(InconsistentVersionWarning):
+    """As scikit-learn's, but its message and its two versions are of this library.
+
+    The message names no class: it is the same for all that one file holds, and Python shows it
+    once.
+    """
+
+    def __str__(self) -> str:
+        return (
+            f"what was saved by version {self.original_sklearn_version} of sklpf is read by version"
+            f" {self.current_sklearn_version}, whose numbers and attributes may be others: fit it"
+            " anew, or read it by the version that saved it"
+        )
+
+
+class Versioned:
+    """What is read back from a pickle, a file of joblib or of skops warns if another version saved
+    it.
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**(super().__getstate__() or {}), _NAME: sklpf.__version__}  # type: ignore[misc,dict-item]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        version = state.pop(_NAME, "unknown")
+        if version != sklpf.__version__:
+            versions = {
+                "original_sklearn_version": version,
+                "current_sklearn_version": sklpf.__version__,
+            }
+            warn(OtherVersionWarning(estimator_name=type(self).__name__, **versions))
+        parent = getattr(super(), "__setstate__", self.__dict__.update)
+        parent(state)

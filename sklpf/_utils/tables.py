@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._utils.saving import Versioned
+from sklpf._utils.sklearn import Versioned
 
 _ROUNDING = 1e-9  # of a number, or nats: an error below it is that of floating-point numbers
 _LARGEST_WRITTEN = 1e5  # an error above it is written with an exponent

@@ -1,10 +1,13 @@
-"""Warnings that point at the line of the caller, not into this package, nor into scikit-learn,
-which may call it.
+"""Alarms, and warnings that point at the line of the caller, not into this package, nor into
+scikit-learn, which may call it.
 """
+
+from __future__ import annotations
 
 import os
 import sys
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 import sklearn
@@ -34,3 +37,26 @@ def _caller_level() -> int:
         frame = frame.f_back
         level = level + 1
     return level
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """One reason not to trust a number.
+
+    Attributes
+    ----------
+    kind : str
+        Its name, by which alarms are grouped: the key of its paragraph in the guide's pages of
+        alarms.
+    seen : str
+        The finding, with its numbers.
+    remedy : str
+        What the user can do.
+    """
+
+    kind: str
+    seen: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.seen}: {self.remedy}" if self.remedy else self.seen

@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import check_scalar
 
-from sklpf._utils.numbers import as_float64, check_count
+from sklpf._utils.numbers import Array, as_float64, check_count
 
 _BLOCK = 4  # sides of a patch that a block has by default
 _ROUNDING = 1e-12  # of log intensities, all below 710, as a standard deviation
@@ -36,8 +35,8 @@ class Patches(NamedTuple):
         log p(patch in the subspace) = log p(whitened row) + log_det.
     """
 
-    X_train: NDArray[np.float64]
-    X_test: NDArray[np.float64]
+    X_train: Array
+    X_test: Array
     whitening: PCA
     log_det: float
 
@@ -138,7 +137,7 @@ def make_patches(
     return Patches(whitening.transform(train), whitening.transform(test), whitening, log_det)
 
 
-def _checked(images, size: int) -> list[NDArray[np.float64]]:
+def _checked(images, size: int) -> list[Array]:
     """The images as arrays of float64, or an error that says what they need."""
     try:
         arrays = [as_float64(image, "images") for image in images]
@@ -158,7 +157,7 @@ def _kind(images) -> str:
     return type(images).__name__ if shape is None else f"{type(images).__name__} of shape {shape}"
 
 
-def _check_image(image: NDArray[np.float64], name: str, size: int) -> None:
+def _check_image(image: Array, name: str, size: int) -> None:
     if image.ndim != 2:
         raise ValueError(
             f"images must be grey, each of shape (height, width), but {name} has shape"
@@ -181,9 +180,7 @@ def _check_image(image: NDArray[np.float64], name: str, size: int) -> None:
         )
 
 
-def _checkerboard(
-    images: list[NDArray[np.float64]], block_size: int
-) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+def _checkerboard(images: list[Array], block_size: int) -> tuple[list[Array], list[Array]]:
     """The images' blocks of the two colours, which change from one image's first block to that of
     the next.
     """
@@ -203,7 +200,7 @@ def _checkerboard(
     return colours
 
 
-def _draw(blocks, size: int, n: int, name: str, rng) -> NDArray[np.float64]:
+def _draw(blocks, size: int, n: int, name: str, rng) -> Array:
     """Patches at n different places within the blocks, (n, size * size): logarithms without their
     mean.
     """
@@ -227,7 +224,7 @@ def _draw(blocks, size: int, n: int, name: str, rng) -> NDArray[np.float64]:
     return logs - logs.mean(axis=1, keepdims=True)
 
 
-def _fit_whitening(patches: NDArray[np.float64], n_components: int) -> PCA:
+def _fit_whitening(patches: Array, n_components: int) -> PCA:
     """PCA that whitens, or an error where the patches span fewer dimensions."""
     whitening = PCA(n_components, whiten=True, svd_solver="covariance_eigh")
     with np.errstate(invalid="ignore"):  # shares of a variance of 0

@@ -4,12 +4,10 @@ scikit-learn's.
 
 from sklpf.display._comparison import ComparisonDisplay
 from sklpf.display._components import ComponentsDisplay
-from sklpf.display._convergence import ConvergenceDisplay
-from sklpf.display._log_partition import LogPartitionDisplay
+from sklpf.display._results import ConvergenceDisplay, LogPartitionDisplay, WeightsDisplay
 from sklpf.display._run import RunDisplay
 from sklpf.display._topics import TopicsDisplay
 from sklpf.display._training import TrainingDisplay
-from sklpf.display._weights import WeightsDisplay
 
 __all__ = [
     "ComparisonDisplay",

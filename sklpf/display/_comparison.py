@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -41,6 +42,7 @@ class _FromLogPartition(NamedTuple):
     unit: str = "row"
 
 
+@dataclass(eq=False, repr=False)
 class ComparisonDisplay(Display):
     """Log-likelihoods of models or procedures, or log evidences, with their errors by source.
 
@@ -83,20 +85,12 @@ class ComparisonDisplay(Display):
     ['skewed', 'fair']
     """
 
-    def __init__(
-        self,
-        scores: Mapping[str, Any] | None = None,
-        differences: Mapping[str, Any] | None = None,
-        *,
-        probabilities: Mapping[str, Any] | None = None,
-        means: Mapping[str, NDArray] | None = None,
-        chosen: str | None = None,
-    ):
-        self.scores = scores
-        self.differences = differences
-        self.probabilities = probabilities
-        self.means = means
-        self.chosen = chosen
+    scores: Mapping[str, Any] | None = None
+    differences: Mapping[str, Any] | None = None
+    _: KW_ONLY
+    probabilities: Mapping[str, Any] | None = None
+    means: Mapping[str, NDArray] | None = None
+    chosen: str | None = None
 
     @classmethod
     def from_result(cls, result, *, name: str | None = None, ax: Any = None) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ _GAP = 16  # gaps that the longer side of an image has
 _INCHES = 0.7  # of an image, in a new figure
 
 
+@dataclass(eq=False, repr=False)
 class ComponentsDisplay(Display):
     """Components as small images side by side.
 
@@ -39,12 +41,11 @@ class ComponentsDisplay(Display):
     (10, 4, 4)
     """
 
+    images: Any
+
     _shapes = {
         "images": "n_components height width",
     }
-
-    def __init__(self, images):
-        self.images = images
 
     @classmethod
     def from_estimator(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -91,7 +90,7 @@ class Display:
         sizes: dict[str, int] = {}
         for name, dimensions in self._shapes.items():
             value = getattr(self, name)
-            if value is None and signature(type(self)).parameters[name].default is None:
+            if value is None and getattr(type(self), name, ...) is None:
                 continue
             value = as_float64(value, name)
             wanted = tuple(map(sizes.setdefault, dimensions.split(), value.shape))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklpf.display._drawing import ResultDisplay, check_has, check_result, fitte
 from sklpf.partition import PartitionResult, PopulationRun, Run
 
 
+@dataclass(eq=False, repr=False)
 class RunDisplay(ResultDisplay):
     """Levels, acceptance, traffic, weights and regions of a run.
 
@@ -71,6 +73,20 @@ class RunDisplay(ResultDisplay):
     1
     """
 
+    ladder: Any
+    _: KW_ONLY
+    acceptance: Any = None
+    swaps: Any = None
+    overlap: Any = None
+    shares: Any = None
+    round_trips: Any = None
+    crossed: Any = None
+    effective_shares: Any = None
+    log_weights: Any = None
+    region_masses: Any = None
+    region_shares: Any = None
+    name: str | None = None
+
     _shapes = {
         "ladder": "K",
         "acceptance": "K",
@@ -83,35 +99,6 @@ class RunDisplay(ResultDisplay):
         "region_masses": "R",
         "region_shares": "R",
     }
-
-    def __init__(
-        self,
-        ladder,
-        *,
-        acceptance=None,
-        swaps=None,
-        overlap=None,
-        shares=None,
-        round_trips=None,
-        crossed=None,
-        effective_shares=None,
-        log_weights=None,
-        region_masses=None,
-        region_shares=None,
-        name: str | None = None,
-    ):
-        self.ladder = ladder
-        self.acceptance = acceptance
-        self.swaps = swaps
-        self.overlap = overlap
-        self.shares = shares
-        self.round_trips = round_trips
-        self.crossed = crossed
-        self.effective_shares = effective_shares
-        self.log_weights = log_weights
-        self.region_masses = region_masses
-        self.region_shares = region_shares
-        self.name = name
 
     @classmethod
     def from_run(cls, run, *, ax: Any = None) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklpf.display._drawing import Display, fitted_model, width
 _PANEL = 1.0  # inches that the words of a topic take
 
 
+@dataclass(eq=False, repr=False)
 class TopicsDisplay(Display):
     """The first words of each topic, with their probabilities as bars.
 
@@ -42,14 +44,14 @@ class TopicsDisplay(Display):
     (4, 5)
     """
 
+    words: Any
+    probabilities: Any
+    _: KW_ONLY
+    names: Any = None
+
     _shapes = {
         "probabilities": "n_topics n_words",
     }
-
-    def __init__(self, words, probabilities, *, names=None):
-        self.words = words
-        self.probabilities = probabilities
-        self.names = names
 
     @classmethod
     def from_estimator(

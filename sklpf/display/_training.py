@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ _LOSS = "minus the training loss"
 _ELBO = "evidence lower bound of all training rows"
 
 
+@dataclass(eq=False, repr=False)
 class TrainingDisplay(Display):
     """Log-likelihood after every pass of training, and log Z where it was tracked.
 
@@ -54,29 +56,20 @@ class TrainingDisplay(Display):
     True
     """
 
+    values: Any = None
+    _: KW_ONLY
+    std_errors: Any = None
+    log_partition: Any = None
+    log_partition_std_errors: Any = None
+    best_iteration: int | None = None
+    label: str = "log-likelihood"
+
     _shapes = {
         "values": "n_passes",
         "std_errors": "n_passes",
         "log_partition": "n_passes",
         "log_partition_std_errors": "n_passes",
     }
-
-    def __init__(
-        self,
-        values=None,
-        *,
-        std_errors=None,
-        log_partition=None,
-        log_partition_std_errors=None,
-        best_iteration: int | None = None,
-        label: str = "log-likelihood",
-    ):
-        self.values = values
-        self.std_errors = std_errors
-        self.log_partition = log_partition
-        self.log_partition_std_errors = log_partition_std_errors
-        self.best_iteration = best_iteration
-        self.label = label
 
     @classmethod
     def from_estimator(cls, estimator, *, ax: Any = None) -> Self:

@@ -7,15 +7,13 @@ any origin.
 """
 
 from sklpf.interop._decoder import from_decoder
-from sklpf.interop._gensim import from_gensim
+from sklpf.interop._fitted_models import from_gensim, from_sklearn, from_tomotopy
 from sklpf.interop._numpyro import from_numpyro
 from sklpf.interop._parameter_path import ParameterPath
 from sklpf.interop._potentials import from_alchemlyb, from_pymbar
 from sklpf.interop._prior_transform import PriorTransformPath, from_prior_transform
 from sklpf.interop._pymc import from_pymc
-from sklpf.interop._sklearn import from_sklearn
 from sklpf.interop._stan import from_stan
-from sklpf.interop._tomotopy import from_tomotopy
 from sklpf.interop._torch import from_torch
 
 __all__ = [

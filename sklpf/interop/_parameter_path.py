@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.warnings import warn
 from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.paths import Gaussian, GeometricPath
 from sklpf.programs import Draws
 
-Values = dict[str, NDArray[np.float64]]
+Values = dict[str, Array]
 
 _WIDER = 1.5  # variances of a base, than those of what it is made of
 _N_PRIOR_DRAWS = 1000
@@ -29,7 +29,7 @@ class Posterior(NamedTuple):
     constrain: Callable[[NDArray], Values]
     unconstrain: Callable[[Values], NDArray]
     parameter_shapes: dict[str, tuple[int, ...]]
-    start: NDArray[np.float64]  # (d,), where a climb to the mode begins
+    start: Array  # (d,), where a climb to the mode begins
     draw_prior: Callable[[int], Values] | None = None  # parameters of n draws
 
 
@@ -78,7 +78,7 @@ class ParameterPath(GeometricPath):
         """
         return ParameterPath(self.posterior, base=base, ladder=self.ladder)
 
-    def constrain(self, position: NDArray[np.float64]) -> Values:
+    def constrain(self, position: Array) -> Values:
         """Return the parameters of points.
 
         Parameters
@@ -93,7 +93,7 @@ class ParameterPath(GeometricPath):
         """
         return self.posterior.constrain(np.asarray(position, dtype=np.float64))
 
-    def unconstrain(self, values: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
+    def unconstrain(self, values: Mapping[str, ArrayLike]) -> Array:
         """Return the points of parameters.
 
         Parameters

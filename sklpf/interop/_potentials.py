@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import Array, Integers, as_float64
 from sklpf.partition import PotentialRun
 
 
@@ -198,14 +198,14 @@ def _frames(given: Any, name: str) -> Sequence[Any]:
     return frames
 
 
-def _one_for_each(values: ArrayLike, n: int, name: str) -> NDArray[np.float64]:
+def _one_for_each(values: ArrayLike, n: int, name: str) -> Array:
     values = as_float64(values, name)
     if values.shape != (n,) or not np.isfinite(values).all():
         raise ValueError(f"{name} must be {n} finite numbers, got shape {values.shape}")
     return values
 
 
-def _groups(groups: ArrayLike, levels: NDArray[np.int64]) -> NDArray[np.int64]:
+def _groups(groups: ArrayLike, levels: Integers) -> Integers:
     """Groups as 0 to G - 1."""
     given = np.asarray(groups)
     if given.shape != levels.shape:

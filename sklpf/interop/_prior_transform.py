@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from sklpf._utils.numbers import check_bool, check_count
+from sklpf._utils.numbers import Array, check_bool, check_count
 from sklpf.interop._parameter_path import given_base
 from sklpf.paths import Gaussian, GeometricPath
 from sklpf.paths._functions import number_of_each, shape_given, values_of
@@ -35,12 +35,12 @@ class _Posterior:
         self.grad = grad
         self.vectorized = vectorized
 
-    def __call__(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, z: Array) -> Array:
         log_prior = -0.5 * np.sum(z**2 + _LOG_2PI, axis=1)
         values = self._call(self.log_likelihood, self.parameters(z))
         return number_of_each("log_likelihood", values, z, _hint(self.vectorized)) + log_prior
 
-    def parameters(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    def parameters(self, z: Array) -> Array:
         """Return T(Phi(z)), shape (n, n_parameters)."""
         parameters = values_of("transform", self._call(self.transform, _uniform(z)))
         if parameters.ndim != 2 or len(parameters) != len(z):
@@ -51,7 +51,7 @@ class _Posterior:
             )
         return parameters
 
-    def gradient(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gradient(self, z: Array) -> Array:
         """Return that of the log density, shape (n, d)."""
         by_uniform = values_of("grad", self._call(self.grad, _uniform(z)))
         if by_uniform.shape != z.shape:
@@ -138,7 +138,7 @@ class PriorTransformPath(GeometricPath):
             )
         return super().gradients
 
-    def constrain(self, position: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def constrain(self, position: Array) -> dict[str, Array]:
         """Return the parameters of points.
 
         Parameters
@@ -256,7 +256,7 @@ def from_prior_transform(
     return path
 
 
-def _uniform(z: NDArray[np.float64]) -> NDArray[np.float64]:
+def _uniform(z: Array) -> Array:
     return np.clip(ndtr(z), _SMALLEST, _LARGEST)
 
 

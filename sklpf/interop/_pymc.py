@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import warn
 from sklpf.interop._parameter_path import ParameterPath, Posterior, Values, path_to
 
@@ -125,7 +126,7 @@ class _Functions:
         """Return the parameters, each (n, ...)."""
         return dict(zip(self._names, self._constrain(points)))
 
-    def unconstrain(self, values: Values) -> NDArray[np.float64]:
+    def unconstrain(self, values: Values) -> Array:
         """Return points (n, d)."""
         each = zip(*(values[name] for name in self._names))
         return np.array([self._unconstrain(*parameters) for parameters in each])

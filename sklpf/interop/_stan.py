@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import warn
 from sklpf.interop._parameter_path import ParameterPath, Posterior, Values, path_to
-from sklpf.interop._stan_program import dropping_statements, without_prior
 
 _N_STARTS = 100  # points that are tried for one at which the density is finite, as Stan does
 _N_NAMED = 5  # statements in a warning
@@ -193,11 +194,11 @@ class _Functions:
         self.model = model
         self.parameter_shapes = _shapes(model.element_names)
 
-    def log_density(self, points: NDArray) -> NDArray[np.float64]:
+    def log_density(self, points: NDArray) -> Array:
         """Return (n,); -inf where Stan rejects a point."""
         return np.array([_or(self.model.log_density, x, -np.inf) for x in points], dtype=float)
 
-    def grad(self, points: NDArray) -> NDArray[np.float64]:
+    def grad(self, points: NDArray) -> Array:
         """Return (n, d); NaN where Stan rejects a point."""
         nothing = np.full(self.model.n_dimensions, np.nan)
         each = [_or(self.model.grad, x, nothing) for x in points]
@@ -218,7 +219,7 @@ class _Functions:
             at += size
         return values
 
-    def unconstrain(self, values: Values) -> NDArray[np.float64]:
+    def unconstrain(self, values: Values) -> Array:
         """Return points (n, d); NaN where Stan rejects the parameters."""
         n = len(next(iter(values.values())))
         points = np.full((n, self.model.n_dimensions), np.nan)
@@ -252,7 +253,7 @@ def _shapes(element_names: list[str]) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def _start(model: _Model) -> NDArray[np.float64]:
+def _start(model: _Model) -> Array:
     """A point at which the density is finite: 0 or, as Stan's, uniform from -2 to 2."""
     rng = np.random.default_rng(0)
     start = np.zeros(model.n_dimensions)
@@ -287,3 +288,91 @@ def _check_program(program: str) -> None:
             " in place of y ~ normal(mu, sigma)",
             UserWarning,
         )
+
+
+_PROPER_TYPES = ("simplex", "unit_vector", "corr_matrix", "cholesky_factor_corr")  # compact
+_DROPS_BY_NAME = re.compile(r"\b\w+_lup[dm]f\s*\(")
+_DENSITY = re.compile(r"\btarget \+= \w+_lu?p[dm]f ?\(([^|]*)\|(.*)\)$")
+
+
+def dropping_statements(program: str) -> list[str]:
+    """Return the statements that drop constants: ``y ~ normal(mu, 1)``, and those that call a
+    function ``_lupdf`` or ``_lupmf``.
+    """
+    return [
+        statement
+        for statement in _statements(_block(program, "model"))
+        if " ~ " in statement or _DROPS_BY_NAME.search(statement)
+    ]
+
+
+def without_prior(program: str) -> list[str]:
+    """Return the unbounded parameters that only say how something else is distributed.
+
+    Where a parameter is used in any other way it may have a prior, which this cannot tell, and is
+    left out.
+    """
+    statements = [
+        *_statements(_block(program, "transformed parameters")),
+        *_statements(_block(program, "model")),
+    ]
+    return [
+        name
+        for name in _unbounded_parameters(_block(program, "parameters"))
+        if all(_is_condition(name, s) for s in statements if _mentions(s, name))
+    ]
+
+
+def _block(program: str, name: str) -> str:
+    """The text between the braces of a block; "" where there is none."""
+    text = re.sub(r'//[^\n]*|/\*.*?\*/|"[^"]*"', " ", program, flags=re.DOTALL)
+    text = re.sub(r"\s+", " ", text)
+    before = "(?<!transformed )" if name == "parameters" else ""
+    start = re.search(rf"{before}\b{name} ?{{", text)
+    if start is None:
+        return ""
+    depth = 1
+    for end in range(start.end(), len(text)):
+        depth += (text[end] == "{") - (text[end] == "}")
+        if depth == 0:
+            return text[start.end() : end]
+    return text[start.end() :]
+
+
+def _statements(block: str) -> list[str]:
+    spaced = re.sub(r" ?(\+=|~) ?", r" \1 ", block)
+    return [part.strip() for part in re.split("[;{}]", spaced) if part.strip()]
+
+
+def _unbounded_parameters(block: str) -> list[str]:
+    names: list[str] = []
+    for declaration in _statements(block):
+        has_bounds = "lower" in declaration and "upper" in declaration
+        if has_bounds or any(kind in declaration for kind in _PROPER_TYPES):
+            continue
+        bare = declaration
+        for brackets in (r"\[[^\[\]]*\]", r"<[^<>]*>"):
+            while re.search(brackets, bare):
+                bare = re.sub(brackets, " ", bare)
+        names.extend(part.split()[-1] for part in bare.split(",") if part.strip())
+    return names
+
+
+def _mentions(text: str, name: str) -> bool:
+    return re.search(rf"\b{re.escape(name)}\b", text) is not None
+
+
+def _is_condition(name: str, statement: str) -> bool:
+    """Whether a statement is the distribution of something else, given this parameter."""
+    if " ~ " in statement:
+        return not _mentions(statement.split(" ~ ")[0], name)
+    density = _DENSITY.search(statement)
+    if density is None or _mentions(density[1], name):
+        return False
+    # One call alone: more terms could follow its closing parenthesis.
+    depth = 0
+    for character in density[2]:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return False
+    return True

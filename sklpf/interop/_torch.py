@@ -8,9 +8,8 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import Array, as_float64
 from sklpf.models import BernoulliRBM
 
 _TEMPERATURES = ("T", "temperature")  # what such modules call it
@@ -82,7 +81,7 @@ def from_torch(
     )
 
 
-def _array(module, name) -> NDArray[np.float64]:
+def _array(module, name) -> Array:
     try:
         value = module[name] if isinstance(module, Mapping) else attrgetter(name)(module)
     except (KeyError, AttributeError):
@@ -104,14 +103,14 @@ def _names(module) -> list[str]:
     ]
 
 
-def _vector(module, name) -> NDArray[np.float64]:
+def _vector(module, name) -> Array:
     bias = _array(module, name)
     if bias.size != max(bias.shape, default=0):
         raise ValueError(f"{name} must be one bias for each unit, got the shape {bias.shape}")
     return bias.ravel()
 
 
-def _by_hidden(weights, n_visible, n_hidden, visible_first) -> NDArray[np.float64]:
+def _by_hidden(weights, n_visible, n_hidden, visible_first) -> Array:
     """The weights with a row for each hidden unit."""
     shapes = {True: (n_visible, n_hidden), False: (n_hidden, n_visible)}
     fits = [
@@ -151,7 +150,7 @@ def _temperature(module, temperature) -> float:
     return float(temperature)
 
 
-def _own_temperatures(module) -> dict[str, NDArray[np.float64]]:
+def _own_temperatures(module) -> dict[str, Array]:
     """What the module has by the names of temperatures, as far as these are numbers; others are no
     temperatures.
     """

@@ -3,7 +3,13 @@ imported lazily.
 """
 
 from sklpf.kernels._compile import OPTIONS, SUMS, inlined, njit
-from sklpf.kernels._exponentials import exp32, exp64, log64, softplus_sum
+from sklpf.kernels._exponentials import (
+    exp32,
+    exp64,
+    log64,
+    softplus_sum,
+    softplus_sum_and_sigmoids,
+)
 from sklpf.kernels._programs import compiled, implements, program, tempered
 from sklpf.kernels._random import random_bits, uniform
 from sklpf.kernels._rows import add_rows, list_differences
@@ -23,6 +29,7 @@ __all__ = [
     "program",
     "random_bits",
     "softplus_sum",
+    "softplus_sum_and_sigmoids",
     "tempered",
     "uniform",
 ]

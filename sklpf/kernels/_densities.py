@@ -38,3 +38,18 @@ def write_values(density, position, values):
 @program
 def write_density(density, position, log_density, slope):
     evaluate_density(density, position, log_density, slope)
+
+
+# ---- trajectories of training
+@program
+def follow(density, position, velocity, step_size, n_leapfrog, log_density):
+    """Move points and velocities (n, d) in place along the dynamics of log f, and write log f of
+    where they began and ended to log_density (2, n).
+    """
+    slope = np.empty_like(position)
+    evaluate_density(density, position, log_density[0], slope)
+    velocity += 0.5 * step_size * slope
+    for step in range(n_leapfrog):
+        position += step_size * velocity
+        evaluate_density(density, position, log_density[1], slope)
+        velocity += (0.5 if step == n_leapfrog - 1 else 1.0) * step_size * slope

@@ -94,3 +94,20 @@ def softplus_sum(x, scale):
             product *= 1.0 + exp64(-scale * abs(block[j]))
         total += math.log(product)
     return scale * positive + total
+
+
+@functools.partial(inlined, **SUMS)
+def softplus_sum_and_sigmoids(x):
+    """Sum over j of log(1 + e^x_j), in float64; replaces x by the sigmoids."""
+    total = 0.0
+    for first in range(0, x.shape[0], _FACTORS):
+        product = 1.0
+        block = x[first : first + _FACTORS]
+        for j in range(block.shape[0]):
+            a = block[j]
+            small = exp64(-abs(a))
+            total += max(a, 0.0)
+            product *= 1.0 + small
+            block[j] = (1.0 if a > 0.0 else small) / (1.0 + small)
+        total += math.log(product)
+    return total

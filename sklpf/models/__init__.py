@@ -9,7 +9,7 @@ from sklpf.models.comparing._compare_fits import compare_fits
 from sklpf.models.comparing._fit_comparison import FitComparison, FitInterval
 from sklpf.models.decoder import DecoderModel, DecoderPath
 from sklpf.models.factorial import FactorialMixture, FactorialPath, FactorialPosterior
-from sklpf.models.gaussian_rbm import GaussianRBM, GaussianRBMPath
+from sklpf.models.gaussian_rbm import GaussianRBM, GaussianRBMDensityPath, GaussianRBMPath
 from sklpf.models.lda import LatentDirichletAllocation, LDAPath
 from sklpf.models.linear import LinearGenerativeModel, LinearPath
 from sklpf.models.mcrbm import MeanCovariancePath, MeanCovarianceRBM
@@ -32,6 +32,7 @@ __all__ = [
     "FitComparison",
     "FitInterval",
     "GaussianRBM",
+    "GaussianRBMDensityPath",
     "GaussianRBMPath",
     "LDAPath",
     "LatentDirichletAllocation",

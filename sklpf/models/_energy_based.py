@@ -5,18 +5,27 @@ learned from rows.
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, StrOptions, at_least
+from sklpf._utils.sklearn import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    StrOptions,
+    TransformerMixin,
+    at_least,
+)
 from sklpf.models._learning import (
     all_or_nothing,
     check_goes_on,
@@ -26,9 +35,7 @@ from sklpf.models._learning import (
 from sklpf.models._validation import named_by_model, validate_data
 from sklpf.models.scoring._likelihood import LogLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING, Scored, report
-from sklpf.partition import HAIS, Exact, PartitionEstimator
-from sklpf.paths import ClosedForm
-from sklpf.paths._capabilities import has
+from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.training import (
     Chains,
     MaximumLikelihood,
@@ -37,14 +44,14 @@ from sklpf.training import (
     Settled,
     train,
 )
-from sklpf.training._loop import check_not_diverged
-from sklpf.training._settle import Lowered, warn_unsettled
+from sklpf.training._loop import Lowered, check_not_diverged, warn_unsettled
 
 # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
 _FEW_PASSES = 5
 _MANY_PASSES = 15
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EnergyBasedModel(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator
 ):
@@ -67,13 +74,18 @@ class EnergyBasedModel(
       gives x.
     """
 
-    partition_estimator: PartitionEstimator | None
-    random_state: Any
-    learning_rate: float
-    n_jobs: int | None
+    algorithm: Literal["pcd", "mpf", "ml"] = "pcd"
+    learning_rate: float = 0.01
+    batch_size: int = 200
+    n_chains: int = 500
+    n_leapfrog: int = 5
+    max_iter: int = 200
+    tol: float | None = 0.01
+    verbose: int = 0
     _discrete = False
     _log_volume = 0.0
-    _monitor: PartitionEstimator = HAIS(100, 200, random_state=0)  # of log Z after every pass
+    # of log Z after every pass, where it has no closed form
+    _monitor: ClassVar[PartitionEstimator] = HAIS(100, 200, checks=False, random_state=0)
     _rescale_chains = False  # whether rows have very different lengths, see `Chains`
     _parameter_constraints = {
         **SCORING,
@@ -231,14 +243,16 @@ class EnergyBasedModel(
         random numbers.
         """
         check_not_diverged(parameters)
-        path = self._family_path(family, parameters)
-        estimator: PartitionEstimator = Exact() if has(path, ClosedForm) else clone(self._monitor)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            log_partition = estimator.fit(path).log_partition_
+        log_partition = self._family_log_partition(family, parameters)
         return (
             log_partition - float(np.mean(family.log_density(parameters, rows))) - self._log_volume
         )
+
+    def _family_log_partition(self, family, parameters) -> float:
+        path = self._family_path(family, parameters)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return clone(self._monitor).fit(path).log_partition_
 
     # -- use
     def sample(self, n_samples=1, random_state=None) -> Array:

@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 from sklpf._utils.numbers import Array, check_finite
 from sklpf._utils.random import Stream
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
-from sklpf.paths._kernel_path import KernelPath
+from sklpf.paths._base import KernelPath
 from sklpf.uncertainty import log_mean_exp
 
 MAX_EXACT = 20  # 2^20 states take about a second

@@ -4,26 +4,34 @@ by EM.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
 from sklpf._utils.numbers import Array, check_count, check_scale, check_squares
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, at_least
+from sklpf._utils.sklearn import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    at_least,
+)
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import check_fitted, check_parameter, named_by_model, validate_data
 from sklpf.models.scoring._likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
 from sklpf.training import EM
-from sklpf.training._settle import warn_unsettled
+from sklpf.training._loop import warn_unsettled
 
 _ENOUGH_CHAINS = 200  # of few rows each has several
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GenerativeModel(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator
 ):
@@ -37,12 +45,11 @@ class GenerativeModel(
       rng)``.
     """
 
-    n_draws: int | None
-    tol: float
-    max_iter: int
-    verbose: int
-    random_state: Any
-    mean_: Array
+    noise_std: float = 0.1
+    n_draws: int | None = None
+    tol: float = 0.01
+    max_iter: int = 300
+    verbose: int = 0
     _discrete = False
     _parameter_constraints = {
         **SCORING,

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array, as_float64, check_finite, check_squares
 from sklpf._utils.random import Stream
-from sklpf.paths._base import Points, PointsPath, check_ladder
-from sklpf.paths._kernel_path import CompiledPrograms, values_at
+from sklpf.paths._base import CompiledPrograms, Points, PointsPath, check_ladder, values_at
 
 
 class LatentRowsPath(CompiledPrograms, PointsPath):

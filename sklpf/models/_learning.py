@@ -8,7 +8,8 @@ import contextlib
 import copy
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.random import RandomState
@@ -99,15 +100,17 @@ def same_values(first: Iterable[Any], second: Iterable[Any]) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class StreamMixin(Parameters):
     """A model with `random_state` and `learning_rate_schedule` that learns minibatch by
     minibatch.
     """
 
-    random_state: Any
-    learning_rate_schedule: str
-    batch_size: int
-    n_chains: int | None
+    learning_rate: float = 0.1
+    batch_size: int = 10
+    random_state: Any = None
+    learning_rate_schedule: Literal["constant", "linear"] = "constant"
+    n_chains: int | None = None
 
     @property
     def _n_chains(self) -> int:

@@ -1,10 +1,10 @@
 """Estimators of the log partition function."""
 
-from sklpf._utils.alarm import Alarm
+from sklpf._utils.warnings import Alarm
+from sklpf.partition._adaptive import SAMS, WangLandau
 from sklpf.partition._adaptive_rejection import AdaptiveRejection
 from sklpf.partition._adaptive_smc import AdaptiveSMC, LearnedRun
-from sklpf.partition._ais import AIS, AnnealingRun
-from sklpf.partition._bar import BAR
+from sklpf.partition._ais import AIS, HAIS, AnnealingRun
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bdmc import BDMC
 from sklpf.partition._bridge_sampling import BridgeSampling
@@ -16,31 +16,24 @@ from sklpf.partition._compare_evidence import (
     compare_evidence,
 )
 from sklpf.partition._continuous_run import ContinuousRun
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._exact import Exact
 from sklpf.partition._exchange_run import ExchangeRun
-from sklpf.partition._hais import HAIS
 from sklpf.partition._importance_sampling import ImportanceSampling
 from sklpf.partition._left_to_right import LeftToRight
-from sklpf.partition._level_process import LevelProcess
-from sklpf.partition._level_run import LevelRun
 from sklpf.partition._markov_mixture import MarkovMixture
-from sklpf.partition._mbar import MBAR
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._pool import pool
 from sklpf.partition._potential_run import PotentialRun
 from sklpf.partition._raise import RAISE
 from sklpf.partition._rejection import RejectionSampling
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._reweighting import BAR, MBAR, LevelProcess, SteppingStone
 from sklpf.partition._rts import RTS
-from sklpf.partition._run import Run
-from sklpf.partition._sams import SAMS
+from sklpf.partition._run import LevelRun, Run
 from sklpf.partition._smc import SMC, PopulationRun
-from sklpf.partition._stepping_stone import SteppingStone
 from sklpf.partition._tempering_run import TemperingRun
 from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
 from sklpf.partition._until_trusted import UntilTrusted
-from sklpf.partition._wang_landau import WangLandau
 from sklpf.programs import Draws
 
 __all__ = [

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
-from sklpf._utils.alarm import Alarm
-from sklpf._utils.sklearn import Interval
+from sklpf._utils.sklearn import POSITIVE
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._hull import Hull
-from sklpf.partition._result import PartitionResult
-from sklpf.partition.checks._alarms import rounding_alarms
+from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition.checks._beside import rounding_alarms
 from sklpf.paths import GeometricPath
 from sklpf.paths._base import concatenate
 
 
+@dataclass(eq=False, repr=False)
 class AdaptiveRejection(PartitionEstimator):
     """Both bounds of log Z of a log-concave density on the line, and exact draws from it (Gilks &
     Wild 1992).
@@ -68,10 +68,9 @@ class AdaptiveRejection(PartitionEstimator):
     (0.5949, 'enclosed')
     """
 
-    _parameter_constraints = {"tol": [Interval(Real, 0, None, closed="neither")]}
+    tol: float = 1e-6
 
-    def __init__(self, tol: float = 1e-6):
-        self.tol = tol
+    _parameter_constraints = {"tol": [POSITIVE]}
 
     def _estimate(self, path, seed) -> PartitionResult:
         hull = _hull(path)

@@ -16,17 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
 from sklpf._utils.tables import with_error
-from sklpf.partition._base import TUNE, PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._options import SAMPLING
-from sklpf.partition._result import PartitionResult
+from sklpf._utils.warnings import Alarm
+from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._options import SAMPLING, TUNE
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
-from sklpf.partition.checks._alarms import tol_alarms
+from sklpf.partition.checks._beside import tol_alarms
 from sklpf.paths import DataRows, GeometricPath, Regions
 from sklpf.paths._capabilities import has, require_base
 from sklpf.paths._climbs import Evaluations
@@ -34,7 +33,7 @@ from sklpf.paths._ladders import respace
 from sklpf.paths._mixture_fit import defensive, fit_base
 from sklpf.programs._learning import Learned, learn
 from sklpf.programs._populations import descend
-from sklpf.sampling._elementary import systematic
+from sklpf.sampling import systematic
 from sklpf.transitions import Transition, default_move
 from sklpf.transitions._pilot import TunedTransition
 

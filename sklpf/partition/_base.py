@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 import sklpf
 from sklpf._utils import progress as _progress
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import Checkpoint, fingerprint, own_arithmetic, removing_checkpoints
 from sklpf._utils.random import draw_seed, stream_key
-from sklpf._utils.saving import Versioned
-from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
-from sklpf._utils.warnings import warn
-from sklpf.partition._options import TUNE
+from sklpf._utils.sklearn import BaseEstimator, CallbackSupportMixin, FittedAttributes, Versioned
+from sklpf._utils.warnings import Alarm, warn
+from sklpf.partition._options import SAMPLING, TUNE
 from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition._summary import in_a_line
 from sklpf.partition.checks._beside import Checks, regions_to_cover
-from sklpf.paths import Parameters, Path
+from sklpf.paths import Continuous, MarginalDensity, Parameters, Path
 from sklpf.paths._capabilities import has
 from sklpf.programs._plan import Plan, plan_runs
 from sklpf.transitions import Transition, default_move
@@ -47,8 +45,9 @@ class StateSampler(Protocol):
 class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, BaseEstimator):
     """Base class of the estimators of a log partition function.
 
-    A subclass sets its parameters in ``__init__`` (among them `random_state` and `n_jobs` where it
-    samples), declares `_parameter_constraints`, and defines ``_estimate(path, seed) ->
+    A subclass sets its parameters in ``__init__``, or declares them as the fields of a dataclass
+    (without ``__eq__`` and ``__repr__``), among them `random_state` and `n_jobs` where it samples,
+    declares `_parameter_constraints`, and defines ``_estimate(path, seed) ->
     PartitionResult``; or ``_sample(path, seed)``, which returns a `Run` that reads itself, of the
     class that `_run_class` names. With ``_sample_rows(paths, seeds)`` chains of several rows move
     in one array, where the path and the move can do that.
@@ -82,6 +81,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     """
 
     _parameter_constraints: dict[str, Any] = {}
+    ladder: Any  # of those that plan runs on one
+    n_temperatures: Any
 
     @_progress.reporting
     def fit(self, path, y=None) -> Self:
@@ -150,7 +151,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     # -- what a subclass defines: _sample, or _estimate alone
     # of the runs that it makes or can read
-    _run_class: type[Run] | tuple[type[Run], ...] | None = None
+    _run_class: ClassVar[type[Run] | tuple[type[Run], ...] | None] = None
     _keeps_draws = True  # where it can: not of many rows
 
     def _sample(self, path: Path, seed: int) -> Run:
@@ -263,6 +264,13 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return replace(kept, earlier_alarms=(failed, *kept.earlier_alarms), **cost)
 
     def _as_path(self, path) -> Path:
+        """The path that is meant, of points of R^d where moves need these."""
+        path = self._path_of(path)
+        if has(path, MarginalDensity) and Continuous in self._move(path).requires:
+            return path.as_density()
+        return path
+
+    def _path_of(self, path) -> Any:
         if isinstance(path, Path):
             return path
         if isinstance(path, PartitionEstimator):
@@ -287,9 +295,10 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return path.path()
 
     def _seed(self) -> int:
-        if "random_state" not in self.get_params(deep=False):
+        parameters = self.get_params(deep=False)
+        if "random_state" not in parameters:
             return 0  # nothing is sampled, and the global generator is left alone
-        random_state = self.random_state
+        random_state = parameters["random_state"]
         if getattr(self, "checkpoint", None) is not None and not isinstance(
             random_state, (int, np.integer)
         ):
@@ -301,10 +310,14 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             return int(random_state)
         return draw_seed(random_state)
 
+    def _move(self, path: Path) -> Transition:
+        """The move that was chosen, or the default one, which may not suit the path."""
+        return getattr(self, "transition", None) or default_move(path)
+
     def _transition(self, path: Path) -> Transition:
-        transition = getattr(self, "transition", None) or default_move(path)
-        transition.check(path)
-        return transition
+        move = self._move(path)
+        move.check(path)
+        return move
 
     def _plan(self, path: Path, seed: int, n_chains: int) -> Plan:
         """The path on its ladder, the move that is frozen for it, and the sweeps that this took."""
@@ -339,6 +352,20 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             path.probe(),
         )
         return Checkpoint(directory, fingerprint(parts, parameters, seed, versions))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SamplingEstimator(PartitionEstimator):
+    """An estimator that moves chains: the parameters that all of these share, as `AIS` says."""
+
+    transition: Transition | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checks: bool = True
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    _parameter_constraints = SAMPLING
 
 
 def _number(result: PartitionResult) -> str:

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-from numbers import Integral
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import t as student_t
 
-from sklpf._utils.alarm import Alarm
-from sklpf._utils.sklearn import Interval
+from sklpf._utils.numbers import Array
+from sklpf._utils.sklearn import at_least
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._ais import anneal_both_ways
-from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._base import SamplingEstimator
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._raise import RAISE, find_starts
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.paths import ExactStart
 from sklpf.paths._capabilities import has
 from sklpf.programs._annealing import SETTLING
 from sklpf.reweighting import bar, mean_weight, overlap
-from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife
 
 _UP, _DOWN = 4, 5  # stages; find_starts has its own
@@ -66,8 +63,8 @@ class BidirectionalRun(Run):
         "reverse_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
     }
 
-    up: NDArray[np.float64]
-    down: NDArray[np.float64]
+    up: Array
+    down: Array
     starts: str
     most_groups: int = 100
 
@@ -118,7 +115,8 @@ class BidirectionalRun(Run):
         return result if self.starts == "exact" else result.no_estimate("approximate", _NOT_EXACT)
 
 
-class BDMC(PartitionEstimator):
+@dataclass(eq=False, repr=False)
+class BDMC(SamplingEstimator):
     """Bidirectional Monte Carlo (Grosse, Ghahramani & Adams 2015) with Bennett's acceptance ratio.
 
     `AIS` runs up the ladder and reverse annealing runs down the same one, from independent samples
@@ -178,36 +176,17 @@ class BDMC(PartitionEstimator):
     True
     """
 
+    n_chains: int = 100
+    n_temperatures: int = 1000
+    _: KW_ONLY
+    starts: Any = None
+    ladder: str | ArrayLike = "linear"
+
     _parameter_constraints = {
         **ANNEALING,
-        "n_chains": [Interval(Integral, 2, None, closed="left")],
+        "n_chains": [at_least(2)],
         "starts": RAISE._parameter_constraints["starts"],
     }
-
-    def __init__(
-        self,
-        n_chains: int = 100,
-        n_temperatures: int = 1000,
-        *,
-        starts: Any = None,
-        ladder: str | ArrayLike = "linear",
-        transition: Transition | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_chains = n_chains
-        self.n_temperatures = n_temperatures
-        self.starts = starts
-        self.ladder = ladder
-        self.transition = transition
-        self.checkpoint = checkpoint
-        self.checks = checks
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     _run_class = BidirectionalRun
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit
 
-from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import StrOptions
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._fitted_proposals import FITS, FittedProposal
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.paths import DataRows, Gaussian, GeometricPath
 from sklpf.paths._capabilities import has
@@ -60,9 +60,9 @@ class Bridge(NamedTuple):
         Effective number of the draws that the proposal meets at most, as some are repeated.
     """
 
-    at_proposal: NDArray[np.float64]
-    at_target: NDArray[np.float64]
-    at_fitted: NDArray[np.float64]
+    at_proposal: Array
+    at_target: Array
+    at_fitted: Array
     most_effective: float
 
 
@@ -103,8 +103,8 @@ class BridgeRun(Run):
 
     bridges: tuple[Bridge, ...]
     checks: tuple[Bridge, ...]
-    r_hat: NDArray[np.float64]
-    effective_draws: NDArray[np.float64]
+    r_hat: Array
+    effective_draws: Array
     most_effective: float
     n_divergent: int | None
     n_evaluations: int
@@ -143,6 +143,7 @@ class BridgeRun(Run):
         )
 
 
+@dataclass(eq=False, repr=False)
 class BridgeSampling(PartitionEstimator):
     """Bridge sampling (Meng & Wong 1996) between draws of the target and a proposal fitted to them.
 
@@ -210,25 +211,18 @@ class BridgeSampling(PartitionEstimator):
     True
     """
 
+    proposal: str = "warp3"
+    _: KW_ONLY
+    checks: bool = True
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
+
     _parameter_constraints = {
         "proposal": [StrOptions(set(FITS))],
         "checks": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        proposal: str = "warp3",
-        *,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ):
-        self.proposal = proposal
-        self.checks = checks
-        self.random_state = random_state
-        self.verbose = verbose
 
     _run_class = BridgeRun
 
@@ -332,7 +326,7 @@ class _CountedDensity:
         self._path = path
         self.n_evaluations = 0
 
-    def __call__(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, points: Array) -> Array:
         inside = np.ones(len(points), dtype=bool)
         if self._path.bounds is not None:
             low, high = self._path.bounds
@@ -347,8 +341,8 @@ class _CountedDensity:
 class _Half(NamedTuple):
     """Draws (n_chains, n_draws, d) and log f there."""
 
-    points: NDArray[np.float64]
-    log_f: NDArray[np.float64]
+    points: Array
+    log_f: Array
 
 
 def _halves(points: NDArray, log_f: NDArray) -> tuple[_Half, _Half]:
@@ -390,7 +384,7 @@ def _bridge(fit, fitted_to: _Half, met: _Half, density, rng: np.random.Generator
     return Bridge(at_proposal, at_target, at_fitted, most_effective(met.points))
 
 
-def most_effective(points: NDArray[np.float64]) -> float:
+def most_effective(points: Array) -> float:
     """The effective number of draws (n_chains, n_draws, d) by how often each is repeated, which
     shuffled ones, as of a bootstrap, don't show by their autocorrelation; infinite if none is.
 
@@ -412,9 +406,9 @@ class _Estimate(NamedTuple):
     """
 
     log_ratio: float
-    proposal_terms: NDArray[np.float64]  # (n,)
-    target_terms: NDArray[np.float64]  # (n_chains, n_draws)
-    fitted_terms: NDArray[np.float64]  # the same function at the draws that the proposal knows
+    proposal_terms: Array  # (n,)
+    target_terms: Array  # (n_chains, n_draws)
+    fitted_terms: Array  # the same function at the draws that the proposal knows
     n_effective: float  # of the target's terms
     most_effective: float  # of the target's draws
     overlap: float

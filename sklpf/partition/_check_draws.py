@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.tables import Readable, Rows, import_pandas
 from sklpf.partition._bridge_sampling import BridgeRun, BridgeSampling
 from sklpf.partition._result import PartitionResult
@@ -43,7 +43,7 @@ class CheckedMode(NamedTuple):
         Share of the draws there.
     """
 
-    centre: NDArray[np.float64]
+    centre: Array
     mass: float
     mass_error: float
     share: float

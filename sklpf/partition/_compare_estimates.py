@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 
 from sklpf._utils.tables import Readable, Rows, import_pandas, text_table
-from sklpf.partition._bar import BAR
-from sklpf.partition._level_process import LevelProcess
-from sklpf.partition._level_run import check_run
-from sklpf.partition._mbar import MBAR
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._stepping_stone import SteppingStone
+from sklpf.partition._reweighting import BAR, MBAR, LevelProcess, SteppingStone
+from sklpf.partition._run import check_run
 from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
 
 _COLUMNS = (

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf.partition._level_run import Curve
+from sklpf._utils.numbers import Array, Integers
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._run import Run
+from sklpf.partition._run import Curve, Run
 from sklpf.partition._tempering_run import (
     ALL,
     N_GROUPS,
@@ -23,7 +23,7 @@ from sklpf.partition._tempering_run import (
     tempering_alarms,
     wider,
 )
-from sklpf.partition.checks._alarms import modes_alarms
+from sklpf.partition.checks._beside import modes_alarms
 from sklpf.programs._tempering import END_SHARE
 from sklpf.reweighting import Places, Pooled, between_nodes, node_sums, standard_error
 from sklpf.uncertainty import Difference, difference, jackknife, log_mean_exp, t_bound
@@ -59,11 +59,11 @@ class ContinuousRun(Run):
     options = ("rao_blackwell", "tol")
     described = TEMPERING
 
-    first: NDArray[np.int64]
-    log_pseudo_prior: NDArray[np.float64]
-    betas: NDArray[np.float64]
-    gains: NDArray[np.float64]
-    summaries: NDArray[np.float64]
+    first: Integers
+    log_pseudo_prior: Array
+    betas: Array
+    gains: Array
+    summaries: Array
     previous: tuple[NDArray, NDArray, NDArray]
     sweeps_per_redraw: int
     rao_blackwell: bool = True

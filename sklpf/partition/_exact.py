@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import parallel_map
 from sklpf._utils.sklearn import N_JOBS
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._result import PartitionResult
-from sklpf.partition.checks._alarms import rounding_alarms
+from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition.checks._beside import rounding_alarms
 from sklpf.paths import ClosedForm, EnumeratedDraws, EnumeratedRows, Enumeration
 from sklpf.paths._capabilities import has, require
 
 MAX_LOG2_STATES = 25
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Exact(PartitionEstimator):
     """Log partition function in closed form where the path has one, else by enumeration.
 
@@ -61,11 +62,10 @@ class Exact(PartitionEstimator):
     3.465736
     """
 
-    _parameter_constraints = {"n_jobs": N_JOBS, "verbose": ["verbose"]}
+    n_jobs: int | None = None
+    verbose: int = 0
 
-    def __init__(self, *, n_jobs: int | None = None, verbose: int = 0):
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    _parameter_constraints = {"n_jobs": N_JOBS, "verbose": ["verbose"]}
 
     def _estimate(self, path, seed) -> PartitionResult:
         if has(path, ClosedForm):
@@ -81,7 +81,7 @@ class Exact(PartitionEstimator):
             _enumerated(path, log_partition) for log_partition in path.enumerate_rows(rows).tolist()
         )
 
-    def _block_sums(self, path) -> NDArray[np.float64]:
+    def _block_sums(self, path) -> Array:
         sum_block = functools.partial(_sum_block, path, len(path.ladder) - 1)
         blocks = range(path.n_enumeration_blocks)
         return np.array(parallel_map(sum_block, blocks, n_jobs=self.n_jobs, stage="enumeration"))

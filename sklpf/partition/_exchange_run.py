@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._utils.alarm import Alarm
-from sklpf.partition._diagnostics import CURVE, PAIR, ROUNDS, Diagnostic
-from sklpf.partition._level_run import Curve, LevelRun, between_by_slope, first_pair
-from sklpf.partition._result import PartitionResult
-from sklpf.partition.checks._alarms import halves_alarms, modes_alarms, tol_alarms
+from sklpf._utils.numbers import Array
+from sklpf._utils.warnings import Alarm
+from sklpf.partition._result import CURVE, PAIR, ROUNDS, Diagnostic, PartitionResult
+from sklpf.partition._run import Curve, LevelRun, between_by_slope, first_pair
+from sklpf.partition.checks._beside import halves_alarms, modes_alarms, tol_alarms
 from sklpf.programs import ExchangeRound
 from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.uncertainty import (
@@ -182,7 +182,7 @@ def _typical_error(run: ExchangeRun, own_error: float) -> float:
     return float(np.median(scaled)) if np.all(np.isfinite(scaled)) else 0.0
 
 
-def _by_ladder(run: ExchangeRun, ratios: Ratios) -> NDArray[np.float64]:
+def _by_ladder(run: ExchangeRun, ratios: Ratios) -> Array:
     """log Z_K / Z_1 of every ladder (G,)."""
     return np.array([ratios(np.array([g])).sum() for g in range(run.n_groups)])
 

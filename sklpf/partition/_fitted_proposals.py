@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf.paths import Gaussian, Mixture, StudentT
 from sklpf.paths._mixture_fit import fit_parts
 
-Points = NDArray[np.float64]
-LogDensity = Callable[[Points], NDArray[np.float64]]
+LogDensity = Callable[[Array], Array]
 
 _DEGREES_OF_FREEDOM = (100.0, 30.0, 15.0, 8.0, 5.0, 3.0, 2.0, 1.0)
 _N_EM_STEPS = 5  # with each
@@ -27,9 +26,7 @@ class FittedProposal(NamedTuple):
     density: Any
     symmetric: bool = False
 
-    def log_weights(
-        self, log_density: LogDensity, points: Points, log_target: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def log_weights(self, log_density: LogDensity, points: Array, log_target: Array) -> Array:
         """Return log f - log g at points (n, d), where log f is log_target: (n,), in nats."""
         if self.symmetric:
             mirrored = log_density(2 * self.density.center - points)
@@ -37,17 +34,17 @@ class FittedProposal(NamedTuple):
         return log_target - self.density.log_density(points)
 
 
-def fit_normal(points: Points, n_effective: float, rng: np.random.Generator) -> FittedProposal:
+def fit_normal(points: Array, n_effective: float, rng: np.random.Generator) -> FittedProposal:
     """A Gaussian with the mean and the covariance of the points."""
     return FittedProposal(Gaussian.fit(points))
 
 
-def fit_warp3(points: Points, n_effective: float, rng: np.random.Generator) -> FittedProposal:
+def fit_warp3(points: Array, n_effective: float, rng: np.random.Generator) -> FittedProposal:
     """The same Gaussian for the target without its skewness (Meng & Schilling 2002, Warp-III)."""
     return FittedProposal(Gaussian.fit(points), symmetric=True)
 
 
-def fit_t(points: Points, n_effective: float, rng: np.random.Generator) -> FittedProposal:
+def fit_t(points: Array, n_effective: float, rng: np.random.Generator) -> FittedProposal:
     """A t distribution by maximum likelihood, with degrees of freedom from 1 to 100."""
     start = Gaussian.fit(points)
     density = StudentT(start.mean, start.covariance, _DEGREES_OF_FREEDOM[0])
@@ -62,7 +59,7 @@ def fit_t(points: Points, n_effective: float, rng: np.random.Generator) -> Fitte
     return FittedProposal(best)
 
 
-def _em_steps(density: StudentT, df: float, points: Points, prior: Points) -> StudentT:
+def _em_steps(density: StudentT, df: float, points: Array, prior: Array) -> StudentT:
     """Steps of the EM algorithm for location and scale matrix; a prior matrix (d, d) counts as d
     points, so that there is always an inverse.
     """
@@ -78,7 +75,7 @@ def _em_steps(density: StudentT, df: float, points: Points, prior: Points) -> St
     return density
 
 
-def fit_mixture(points: Points, n_effective: float, rng: np.random.Generator) -> FittedProposal:
+def fit_mixture(points: Array, n_effective: float, rng: np.random.Generator) -> FittedProposal:
     """A mixture of at most 10 Gaussians, as many as the Bayesian information criterion asks for."""
     whole = Gaussian.fit(points)
     parts = fit_parts(points, whole.mean, whole.scale, n_effective, _MOST_COMPONENTS, rng)
@@ -89,7 +86,7 @@ def fit_mixture(points: Points, n_effective: float, rng: np.random.Generator) ->
 
 
 # Of points (n, d), how many independent ones they are worth, and a generator.
-FITS: dict[str, Callable[[Points, float, np.random.Generator], FittedProposal]] = {
+FITS: dict[str, Callable[[Array, float, np.random.Generator], FittedProposal]] = {
     "normal": fit_normal,
     "t": fit_t,
     "warp3": fit_warp3,

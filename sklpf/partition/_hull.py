@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf.reweighting import log_mean_between
 
-Array = NDArray[np.float64]
 _ROUNDING = 1e-11  # of log f, relative to its size, by which it may seem convex
 _MOST_STEPS = 200  # outwards, each twice as long as the one before
 _MOST_POINTS = 20_000
@@ -37,7 +36,7 @@ class Pieces(NamedTuple):
             inner = log_mean_between(self.log_left, self.log_right) + np.log(self.right - self.left)
         return np.where(np.isinf(self.log_right - self.log_left), tails, inner)
 
-    def draw(self, piece: NDArray[np.int64], rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw(self, piece: Integers, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return a draw from each of some pieces (n,), by inverting its distribution function, and
         the log there.
         """
@@ -158,7 +157,7 @@ class Hull:
         )
 
     # -- n points cut the line into n + 1 intervals, the first and the last of which are tails
-    def upper(self) -> tuple[Pieces, NDArray[np.int64]]:
+    def upper(self) -> tuple[Pieces, Integers]:
         """The lines above log f, and the interval of each: those from the left of every one, then
         from the right.
         """

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-from numbers import Integral
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
-from sklpf._utils.sklearn import Interval
+from sklpf._utils.sklearn import at_least
 from sklpf.partition._ais import AnnealingRun, annealing_runs
-from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._base import SamplingEstimator
 from sklpf.partition._options import SAMPLING, TUNE
-from sklpf.partition._proposal import base_draws, proposing
 from sklpf.partition._result import PartitionResult
-from sklpf.partition.checks._alarms import weight_alarms, weight_diagnostics
-from sklpf.paths import Continuous, GibbsMove
-from sklpf.paths._capabilities import has
+from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
+from sklpf.paths import Continuous, DataRows, GeometricPath, GibbsMove
+from sklpf.paths._as_base import as_base
+from sklpf.paths._capabilities import has, require_base
 from sklpf.programs._draws import draws_of
-from sklpf.programs._plan import Plan, plan_runs
+from sklpf.programs._plan import Plan, check_finite, plan_runs
 from sklpf.reweighting import mean_weight
-from sklpf.transitions import Transition
+from sklpf.transitions._pilot import reflect
 
 _DRAWS = 1  # random stream
 _TWO_LEVELS = np.array([0.0, 1.0])
@@ -52,7 +51,8 @@ class ImportanceRun(AnnealingRun):
         )
 
 
-class ImportanceSampling(PartitionEstimator):
+@dataclass(eq=False, repr=False)
+class ImportanceSampling(SamplingEstimator):
     """Importance sampling from the path's base or from a proposal (Bishop 2006, eqs. 11.19 and
     11.72).
 
@@ -111,32 +111,15 @@ class ImportanceSampling(PartitionEstimator):
     True
     """
 
+    n_samples: int = 10_000
+    _: KW_ONLY
+    proposal: Any = None
+
     _parameter_constraints = {
         **SAMPLING,
-        "n_samples": [Interval(Integral, 2, None, closed="left")],
+        "n_samples": [at_least(2)],
         "proposal": "no_validation",
     }
-
-    def __init__(
-        self,
-        n_samples: int = 10_000,
-        *,
-        proposal: Any = None,
-        transition: Transition | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_samples = n_samples
-        self.proposal = proposal
-        self.transition = transition
-        self.checkpoint = checkpoint
-        self.checks = checks
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     _run_class = ImportanceRun
 
@@ -159,3 +142,60 @@ class ImportanceSampling(PartitionEstimator):
             draws=draws_of(path, draws.state, draws.log_weights, np.arange(self.n_samples)),
             up=draws.log_weights,
         )
+
+
+_N_COVER = 1000  # draws of which the neighbourhood is looked at
+
+
+class BaseDraws(NamedTuple):
+    """Draws x from the base, log f_1(x) - log f_0(x) of each (n,), and log Z_0."""
+
+    state: Any
+    log_weights: Array
+    base_log_partition: float
+
+
+def base_draws(path: Any, n: int, stream: Stream, who: str) -> BaseDraws:
+    """Return n draws from the base with their weights."""
+    base_log_partition = require_base(path, who)
+    path = path.with_ladder([0.0, 1.0])
+    state = path.sample_base(n, stream)
+    vectors = path.log_f_ladder(state)
+    log_weights = check_finite(vectors[:, 1] - vectors[:, 0], allow_zero=path.has_walls)
+    return BaseDraws(state, log_weights, base_log_partition)
+
+
+def check_cover(path: Any, state: Any, stream: Stream) -> None:
+    """Raise ValueError if the target of a `GeometricPath` has mass next to the base's draws where
+    the base has none: draws alone can't show it.
+    """
+    if not isinstance(path, GeometricPath):
+        return
+    position = path.position(state)[:_N_COVER]
+    moves = np.asarray(path.base.scale) * stream.generator().standard_normal(position.shape)
+    path.at(reflect(path.bounds, position + moves, moves)[0])
+
+
+def proposing(path: Any, proposal: Any) -> Any:
+    """Return the path to the same density from a proposal in the place of its base.
+
+    Raises
+    ------
+    TypeError
+        If the path is not to a density on R^d, or the proposal is none.
+    ValueError
+        If the proposal doesn't fit the path.
+    """
+    if proposal is None:
+        return path
+    if not isinstance(path, GeometricPath) or has(path, DataRows):
+        # a model's path has coordinates of its own
+        raise TypeError(
+            f"proposal must be None for a {type(path).__name__}: proposals are for a GeometricPath,"
+            " a density on R^d; give the path or the model another base"
+        )
+    try:
+        base = as_base(proposal, path.n_dimensions)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"proposal can't be used: {error}") from error
+    return path.with_base(base)

@@ -5,23 +5,22 @@ from __future__ import annotations
 import functools
 import math
 import os
-from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import LOWER_BOUND, WEIGHTS, Diagnostic
 from sklpf.partition._options import SAMPLING
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import LOWER_BOUND, WEIGHTS, Diagnostic, PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition.checks._alarms import tol_alarms, weight_diagnostics
+from sklpf.partition.checks._beside import tol_alarms, weight_diagnostics
 from sklpf.paths import Filters
 from sklpf.paths._capabilities import require
 from sklpf.reweighting import mean_weight
@@ -60,7 +59,7 @@ class FilterRun(Run):
         "spread": Diagnostic("standard deviation of the log estimates (nats)", "low"),
     }
 
-    log_estimates: NDArray[np.float64]
+    log_estimates: Array
     resolution: float
     n_particles: int | str = "auto"
     tol: float = 0.3
@@ -92,6 +91,7 @@ class FilterRun(Run):
         )
 
 
+@dataclass(eq=False, repr=False)
 class LeftToRight(PartitionEstimator):
     """Left-to-right sampling (Wallach, Murray, Salakhutdinov & Mimno 2009; Buntine 2009), as a
     particle filter.
@@ -173,34 +173,23 @@ class LeftToRight(PartitionEstimator):
     True
     """
 
+    n_particles: int | Literal["auto"] = "auto"
+    n_filters: int = 10
+    n_sweeps: float = 4
+    _: KW_ONLY
+    tol: float = 0.3
+    checkpoint: str | os.PathLike[str] | None = None
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _parameter_constraints = {
-        "n_particles": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "n_filters": [Interval(Integral, 2, None, closed="left")],
+        "n_particles": [StrOptions({"auto"}), at_least(1)],
+        "n_filters": [at_least(2)],
         "n_sweeps": [Interval(Real, 0, 2**31, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
+        "tol": [POSITIVE],
         **{name: SAMPLING[name] for name in ("checkpoint", "random_state", "n_jobs", "verbose")},
     }
-
-    def __init__(
-        self,
-        n_particles: int | Literal["auto"] = "auto",
-        n_filters: int = 10,
-        n_sweeps: float = 4,
-        *,
-        tol: float = 0.3,
-        checkpoint: str | os.PathLike[str] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_particles = n_particles
-        self.n_filters = n_filters
-        self.n_sweeps = n_sweeps
-        self.tol = tol
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     _run_class = FilterRun
 

@@ -5,28 +5,24 @@ acceptance ratio.
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, replace
-from numbers import Integral
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import stream_key
-from sklpf._utils.sklearn import Interval
-from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
+from sklpf._utils.sklearn import at_least
+from sklpf._utils.warnings import Alarm
+from sklpf.partition._base import SamplingEstimator
 from sklpf.partition._exchange_run import ExchangeRun
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.paths import ConditionalDraws
 from sklpf.paths._capabilities import require
 from sklpf.programs._draws import draws_of
 from sklpf.reweighting import bar, effective_sample_size, overlap
-from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
 # random streams
@@ -52,8 +48,8 @@ class MixtureRun(Run):
         "overlap": Diagnostic("overlap of the two kinds of draws (1: full)", "high"),
     }
 
-    mixture_draws: NDArray[np.float64]
-    model_draws: NDArray[np.float64]
+    mixture_draws: Array
+    model_draws: Array
     tempering: ExchangeRun
 
     def _read(self) -> PartitionResult:
@@ -82,7 +78,8 @@ class MixtureRun(Run):
         )
 
 
-class MarkovMixture(PartitionEstimator):
+@dataclass(eq=False, repr=False)
+class MarkovMixture(SamplingEstimator):
     """Importance sampling from a mixture of Markov steps p_G(x) = mean_l T(c_l, x) (Bishop 2006,
     eq. 11.73).
 
@@ -141,35 +138,16 @@ class MarkovMixture(PartitionEstimator):
     True
     """
 
+    n_centres: int = 1000
+    n_ladders: int = 10
+    n_sweeps: int = 2048
+
     _parameter_constraints = {
         **SAMPLING,
-        "n_centres": [Interval(Integral, 20, None, closed="left")],
-        "n_ladders": [Interval(Integral, 2, None, closed="left")],
+        "n_centres": [at_least(20)],
+        "n_ladders": [at_least(2)],
         "n_sweeps": ParallelTempering._parameter_constraints["n_sweeps"],
     }
-
-    def __init__(
-        self,
-        n_centres: int = 1000,
-        n_ladders: int = 10,
-        n_sweeps: int = 2048,
-        *,
-        transition: Transition | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_centres = n_centres
-        self.n_ladders = n_ladders
-        self.n_sweeps = n_sweeps
-        self.transition = transition
-        self.checkpoint = checkpoint
-        self.checks = checks
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     _run_class = MixtureRun
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
 
 from sklpf._utils.numbers import as_float64
-from sklpf._utils.sklearn import N_JOBS, Instance, Interval, StrOptions
+from sklpf._utils.sklearn import N_JOBS, Instance, Interval, StrOptions, at_least
 from sklpf.programs._plan import ADAPTIVE_LADDERS
 from sklpf.transitions import Transition
 
@@ -25,7 +25,7 @@ SAMPLING: dict[str, Any] = {
 }
 ANNEALING: dict[str, Any] = {
     **SAMPLING,
-    "n_temperatures": [Interval(Integral, 2, None, closed="left")],
+    "n_temperatures": [at_least(2)],
     "ladder": [StrOptions(set(ADAPTIVE_LADDERS)), "array-like"],
 }
 PRIOR: list[Any] = [

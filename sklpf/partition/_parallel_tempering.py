@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.progress import round_done, stage
 from sklpf._utils.random import stream_key
-from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf.partition._base import PartitionEstimator
+from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
+from sklpf.partition._base import SamplingEstimator
 from sklpf.partition._exchange_run import (
     MOST_SHIFTED,
     ExchangeRun,
@@ -43,7 +42,8 @@ _MOST = 60
 _MOST_KEPT = 20_000  # states of which a round keeps vectors
 
 
-class ParallelTempering(PartitionEstimator):
+@dataclass(eq=False, repr=False)
+class ParallelTempering(SamplingEstimator):
     """Non-reversible parallel tempering on independent ladders (Syed et al. 2022).
 
     Every ladder holds one chain at each level. A scan moves all chains, then offers swaps to the
@@ -119,47 +119,25 @@ class ParallelTempering(PartitionEstimator):
     True
     """
 
+    n_ladders: int = 10
+    n_temperatures: int | Literal["auto"] = "auto"
+    n_sweeps: int = 4096
+    _: KW_ONLY
+    tol: float | None = None
+    ladder: str | ArrayLike = "linear"
+    adapt: bool = True
+    bridge: Literal["bar", "stepping-stone"] = "bar"
+
     _parameter_constraints = {
         **SAMPLING,
-        "n_ladders": [Interval(Integral, 2, None, closed="left")],
-        "n_temperatures": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
-        "n_sweeps": [Interval(Integral, 2 * _SHORTEST_ROUND, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither"), None],
+        "n_ladders": [at_least(2)],
+        "n_temperatures": [at_least(2), StrOptions({"auto"})],
+        "n_sweeps": [at_least(2 * _SHORTEST_ROUND)],
+        "tol": [POSITIVE, None],
         "ladder": [StrOptions(set(LADDERS)), "array-like"],
         "adapt": ["boolean"],
         "bridge": [StrOptions({"bar", "stepping-stone"})],
     }
-
-    def __init__(
-        self,
-        n_ladders: int = 10,
-        n_temperatures: int | Literal["auto"] = "auto",
-        n_sweeps: int = 4096,
-        *,
-        tol: float | None = None,
-        ladder: str | ArrayLike = "linear",
-        adapt: bool = True,
-        bridge: Literal["bar", "stepping-stone"] = "bar",
-        transition: Transition | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_ladders = n_ladders
-        self.n_temperatures = n_temperatures
-        self.n_sweeps = n_sweeps
-        self.tol = tol
-        self.ladder = ladder
-        self.adapt = adapt
-        self.bridge = bridge
-        self.transition = transition
-        self.checkpoint = checkpoint
-        self.checks = checks
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     _run_class = ExchangeRun
 
@@ -288,7 +266,7 @@ class ParallelTempering(PartitionEstimator):
         check_ends(path)
         return path
 
-    def _place_levels(self, path, ladders, run, fixed) -> tuple[Any, NDArray[np.float64]]:
+    def _place_levels(self, path, ladders, run, fixed) -> tuple[Any, Array]:
         """The path with the next round's levels, and the log pseudo-prior there."""
         rejection = run.last.rejection
         ratios = pair_ratios(run)(np.arange(run.n_groups))
@@ -321,7 +299,7 @@ def _disagrees(run: ExchangeRun) -> bool:
     return any(each.alarms(run.n_groups) for each in differences(run, pair_ratios(run)))
 
 
-def _rough_ratios(path, ladders, run, ratios) -> NDArray[np.float64]:
+def _rough_ratios(path, ladders, run, ratios) -> Array:
     """References log Z_(k+1) / Z_k for the next round, finite where this one's sums are cut off: by
     its last states.
     """

@@ -19,14 +19,13 @@ from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
-from sklpf.partition._diagnostics import Diagnostic
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._options import TUNE
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.paths import JointRows, Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
 from sklpf.programs._plan import n_tuning_moves
@@ -135,7 +134,7 @@ def _estimate_row(estimator, path, row, seed, tuned=None) -> PartitionResult:
     return replace(result, n_sweeps=result.n_sweeps + n_tuning)
 
 
-def _cut_by_cost(costs: NDArray[np.float64], fewest_blocks: int) -> NDArray[np.int64]:
+def _cut_by_cost(costs: Array, fewest_blocks: int) -> Integers:
     """First row of every block and the end: blocks of about equal cost."""
     n_blocks = min(len(costs), max(fewest_blocks, -(-len(costs) // _ROWS_PER_BLOCK)))
     total = np.cumsum(costs)

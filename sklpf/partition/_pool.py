@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import f as fisher_f
 
-from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._compare_evidence import StandardError, combined
-from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 
 _FALSE_ALARM = 0.01  # of the test that runs agree
@@ -173,7 +173,7 @@ def _result_of(i: int, run: Any) -> PartitionResult:
     return result
 
 
-def _check_different(values: NDArray[np.float64]) -> None:
+def _check_different(values: Array) -> None:
     """Raise ValueError if a number is there twice."""
     for i, value in enumerate(values):
         same = np.flatnonzero(values[:i] == value)
@@ -214,7 +214,7 @@ def _between_std_dev(values: NDArray, errors: NDArray, weights: NDArray) -> floa
 
 def _planned_variances(
     results: list[PartitionResult], errors: NDArray, degrees: NDArray
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Array, Array]:
     """The variance that a run of its estimator has with so many sweeps, and its degrees of freedom:
     those of all runs of this estimator together.
     """

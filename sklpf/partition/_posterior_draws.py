@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._utils.alarm import Alarm
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import Array, as_float64
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.paths import Parameters, Unconstrain
@@ -24,7 +24,7 @@ class PosteriorDraws(NamedTuple):
     of divergent transitions, None where nobody counted, and alarms about where they come from.
     """
 
-    points: NDArray[np.float64]
+    points: Array
     n_divergent: int | None = None
     alarms: tuple[Alarm, ...] = ()
 
@@ -91,7 +91,7 @@ def _count_divergent(data: Any) -> int | None:
     return int(np.sum(statistics["diverging"].values))
 
 
-def _from_names(values: Mapping[str, Any], path: Any) -> NDArray[np.float64]:
+def _from_names(values: Mapping[str, Any], path: Any) -> Array:
     """Points of named parameters, each (n_chains, n_draws, ...), or of one chain (n_draws, ...)."""
     arrays = {name: as_float64(array, f"draws[{name!r}]") for name, array in values.items()}
     if not has(path, Unconstrain):
@@ -117,7 +117,7 @@ def _from_names(values: Mapping[str, Any], path: Any) -> NDArray[np.float64]:
     return path.unconstrain(flat).reshape(*leading.pop(), -1)
 
 
-def _checked(points: NDArray[np.float64], path: Any) -> NDArray[np.float64]:
+def _checked(points: Array, path: Any) -> Array:
     d = "d" if path is None else path.n_dimensions
     if points.ndim != 3 or (path is not None and points.shape[2] != d):
         raise ValueError(

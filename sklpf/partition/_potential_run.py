@@ -9,15 +9,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-from sklpf._utils.alarm import Alarm
-from sklpf.partition._diagnostics import CURVE, LEVEL, PAIR, Diagnostic
-from sklpf.partition._level_run import Curve, LevelRun
-from sklpf.partition._result import PartitionResult
+from sklpf._utils.numbers import Array, Integers
+from sklpf._utils.warnings import Alarm
+from sklpf.partition._result import CURVE, LEVEL, PAIR, Diagnostic, PartitionResult
+from sklpf.partition._run import Curve, LevelRun
 from sklpf.programs import LevelRound
-from sklpf.programs._sums import Samples
+from sklpf.programs._chains import Samples
 from sklpf.reweighting import bar, mbar, neighbour_overlap
 from sklpf.reweighting._mbar import MixtureSums, mixture_sums, mixture_weights
 from sklpf.uncertainty import difference, effective_draws, jackknife, pareto_shape
@@ -73,14 +72,14 @@ class PotentialRun(LevelRun):
         "n_groups": Diagnostic("blocks or groups behind the error"),
     }
 
-    vectors: NDArray[np.float64]
-    levels: NDArray[np.int64]
-    given_groups: NDArray[np.int64] | None = None
-    slopes: NDArray[np.float64]
+    vectors: Array
+    levels: Integers
+    given_groups: Integers | None = None
+    slopes: Array
 
     # -- what reweighting reads
     @property
-    def counts(self) -> NDArray[np.float64]:
+    def counts(self) -> Array:
         """Draws of every state, shape (K,)."""
         return np.bincount(self.levels, minlength=self.vectors.shape[1]).astype(float)
 
@@ -202,7 +201,7 @@ class PotentialRun(LevelRun):
         return slice(*np.searchsorted(self.levels, [k, k + 1]))
 
     @cached_property
-    def _ratios(self) -> NDArray[np.float64]:
+    def _ratios(self) -> Array:
         """log Z_(k+1) / Z_k by BAR (K - 1,); NaN where the draws don't determine it."""
         ratios = np.full(len(self.counts) - 1, np.nan)
         for k in range(len(ratios)):
@@ -215,7 +214,7 @@ class PotentialRun(LevelRun):
         return ratios
 
     @cached_property
-    def _zeta(self) -> NDArray[np.float64]:
+    def _zeta(self) -> Array:
         """log Z_k by MBAR."""
         known = np.isfinite(self._ratios).all()
         return mbar(
@@ -227,7 +226,7 @@ class PotentialRun(LevelRun):
         return mixture_sums(self.vectors, self.counts, self._zeta)
 
     @cached_property
-    def _influence(self) -> NDArray[np.float64]:
+    def _influence(self) -> Array:
         """Derivatives of log Z_k by the sums of weights at every state, (K, K)."""
         sampled = np.flatnonzero(self.counts)
         empty = np.flatnonzero(self.counts == 0)
@@ -272,11 +271,11 @@ class PotentialRun(LevelRun):
         return _DrawNumbers(effective, projected[:, 1], log_mixture, share, float(fewest))
 
     @property
-    def _effective_draws(self) -> NDArray[np.float64]:
+    def _effective_draws(self) -> Array:
         return self._draw_numbers.effective
 
     @cached_property
-    def _farthest(self) -> NDArray[np.int64]:
+    def _farthest(self) -> Integers:
         """The set of states that shares the fewest draws with the others: of the sets along the
         second eigenvector of the overlap matrix.
         """
@@ -306,7 +305,7 @@ class PotentialRun(LevelRun):
         return _Cut(self._farthest, shared, overlap)
 
     @cached_property
-    def _groups(self) -> NDArray[np.int64]:
+    def _groups(self) -> Integers:
         """Group of every draw, (N,)."""
         if self.given_groups is not None:
             return self.given_groups
@@ -316,7 +315,7 @@ class PotentialRun(LevelRun):
         return np.concatenate(blocks)
 
     @cached_property
-    def _group_sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _group_sums(self) -> tuple[Array, Array]:
         """Sums of the weights at all states over each group's draws of each state, (G, K, K), and
         their numbers, (G, K).
         """
@@ -341,7 +340,7 @@ class PotentialRun(LevelRun):
         )
         return [Alarm("few-effective-draws", seen, "draw more, or give independent groups")]
 
-    def _weight_alarms(self, weights: NDArray[np.float64]) -> list[Alarm]:
+    def _weight_alarms(self, weights: Array) -> list[Alarm]:
         """Alarms of states without draws, which are seen by the weighted draws of the others."""
         alarms = []
         for k in np.flatnonzero(self.counts == 0).tolist():
@@ -389,9 +388,9 @@ class PotentialRun(LevelRun):
 class _DrawNumbers(NamedTuple):
     """What is known of the draws at the estimate."""
 
-    effective: NDArray[np.float64]  # (K,)
-    of_farthest: NDArray[np.float64]  # (N,), probability that a draw is of the farthest set
-    log_mixture: NDArray[np.float64]  # (N,)
+    effective: Array  # (K,)
+    of_farthest: Array  # (N,), probability that a draw is of the farthest set
+    log_mixture: Array  # (N,)
     largest_share: float  # of one draw in the variance
     typical: float  # effective draws of the states whose draws make the variance
 
@@ -399,7 +398,7 @@ class _DrawNumbers(NamedTuple):
 class _Cut(NamedTuple):
     """The set of states that is farthest from the others."""
 
-    states: NDArray[np.int64]
+    states: Integers
     shared: float  # effective draws
     overlap: float
 

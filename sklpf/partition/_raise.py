@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-from numbers import Integral
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from sklpf._utils.alarm import Alarm
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.random import Stream, stream_key
-from sklpf._utils.sklearn import Interval
-from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import WEIGHTS, Diagnostic
+from sklpf._utils.sklearn import at_least
+from sklpf._utils.warnings import Alarm
+from sklpf.partition._base import SamplingEstimator
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import WEIGHTS, Diagnostic, PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition.checks._alarms import weight_alarms, weight_diagnostics
+from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths import Continuous, DataStarts, EnumeratedDraws, TargetDraws
 from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._capabilities import has, require_base
 from sklpf.programs._annealing import anneal_down
-from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
 _STARTS, _DOWN = 2, 3  # stages; those of AIS are 0 and 1
@@ -62,7 +58,7 @@ class ReverseRun(Run):
         "log_partition_by_start": Diagnostic(dimensions=("start",), per_chain=True),
     }
 
-    down: NDArray[np.float64]
+    down: Array
     starts: str
 
     def _read(self) -> PartitionResult:
@@ -94,7 +90,8 @@ class ReverseRun(Run):
         return result.no_estimate(STATEMENTS[self.starts], _NO_ESTIMATE)
 
 
-class RAISE(PartitionEstimator):
+@dataclass(eq=False, repr=False)
+class RAISE(SamplingEstimator):
     """Reverse annealed importance sampling (Burda, Grosse & Salakhutdinov 2015).
 
     Chains start at samples of the target and move down the ladder. Each move is the time reversal
@@ -163,39 +160,19 @@ class RAISE(PartitionEstimator):
     'upper bound'
     """
 
+    n_starts: int = 10
+    n_chains_per_start: int = 10
+    n_temperatures: int = 1000
+    _: KW_ONLY
+    starts: Any = None
+    ladder: str | ArrayLike = "linear"
+
     _parameter_constraints = {
         **ANNEALING,
-        "n_starts": [Interval(Integral, 2, None, closed="left")],
-        "n_chains_per_start": [Interval(Integral, 10, None, closed="left")],
+        "n_starts": [at_least(2)],
+        "n_chains_per_start": [at_least(10)],
         "starts": [None, "array-like", "sparse matrix"],
     }
-
-    def __init__(
-        self,
-        n_starts: int = 10,
-        n_chains_per_start: int = 10,
-        n_temperatures: int = 1000,
-        *,
-        starts: Any = None,
-        ladder: str | ArrayLike = "linear",
-        transition: Transition | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_starts = n_starts
-        self.n_chains_per_start = n_chains_per_start
-        self.n_temperatures = n_temperatures
-        self.starts = starts
-        self.ladder = ladder
-        self.transition = transition
-        self.checkpoint = checkpoint
-        self.checks = checks
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     _run_class = ReverseRun
 
@@ -217,7 +194,7 @@ class RAISE(PartitionEstimator):
         )
 
 
-def find_starts(estimator: PartitionEstimator, path, n: int, seed: int) -> tuple[Any, str]:
+def find_starts(estimator: Any, path, n: int, seed: int) -> tuple[Any, str]:
     """The state of n chains at the target, or at `estimator.starts`, and what it is: exact,
     tempered or given.
     """

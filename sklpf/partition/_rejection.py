@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.stats import beta, norm
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream, stream_key
-from sklpf._utils.sklearn import Interval
+from sklpf._utils.sklearn import Interval, at_least
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._proposal import BaseDraws, base_draws, check_cover, proposing
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._importance_sampling import BaseDraws, base_draws, check_cover, proposing
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.paths import GeometricPath, Gradients
 from sklpf.paths._capabilities import has
@@ -96,6 +95,7 @@ class RejectionRun(Run):
         )
 
 
+@dataclass(eq=False, repr=False)
 class RejectionSampling(PartitionEstimator):
     """Rejection sampling under a bound f(x) <= k q(x) (Bishop 2006, eq. 11.13 and below).
 
@@ -161,28 +161,20 @@ class RejectionSampling(PartitionEstimator):
     (True, 1)
     """
 
+    log_bound: float | None = None
+    n_samples: int = 10_000
+    _: KW_ONLY
+    proposal: Any = None
+    checks: bool = True
+    random_state: int | np.random.RandomState | None = None
+
     _parameter_constraints = {
         "log_bound": [Interval(Real, None, None, closed="neither"), None],
-        "n_samples": [Interval(Integral, 2, None, closed="left")],
+        "n_samples": [at_least(2)],
         "proposal": "no_validation",
         "checks": ["boolean"],
         "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        log_bound: float | None = None,
-        n_samples: int = 10_000,
-        *,
-        proposal: Any = None,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-    ):
-        self.log_bound = log_bound
-        self.n_samples = n_samples
-        self.proposal = proposal
-        self.checks = checks
-        self.random_state = random_state
 
     _run_class = RejectionRun
 

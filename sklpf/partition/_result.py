@@ -1,5 +1,5 @@
-"""PartitionResult: what an estimator says about log Z, how sure it is, and why it may not be
-trusted.
+"""PartitionResult: what an estimator says about log Z, how sure it is, why it may not be trusted,
+and the diagnostics that say so.
 """
 
 from __future__ import annotations
@@ -8,16 +8,14 @@ import json
 import math
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from sklpf._utils.alarm import Alarm
-from sklpf._utils.numbers import check_level
+from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.tables import Readable, Rows, import_pandas
-from sklpf.partition._diagnostics import Diagnostic
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._summary import as_dataset, each_converged, in_a_line, in_rows
 from sklpf.programs import Draws
 
@@ -133,8 +131,8 @@ class PartitionResult(Readable):
     check_evaluations: int = 0
     is_checked: bool = True
     seconds: float = 0.0
-    ladder: NDArray[np.float64] | None = None
-    log_partition_curve: NDArray[np.float64] | None = None
+    ladder: Array | None = None
+    log_partition_curve: Array | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
     bias: Any = 0.0
     draws: Draws | None = None
@@ -364,3 +362,56 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, (float, np.floating)):
         return float(value) if math.isfinite(value) else str(float(value))
     return value.item() if isinstance(value, np.generic) else value
+
+
+class Diagnostic(NamedTuple):
+    """What one of the numbers beside log Z means.
+
+    Attributes
+    ----------
+    meaning : str
+        Its line in a summary; empty for those that have none.
+    good : str
+        The side that is good, "high" or "low": of an array a summary shows the worst. Empty: the
+        range.
+    dimensions : tuple of str
+        Names of an array's dimensions.
+    per_chain : bool
+        Whether it has a number for every chain, ladder or population, which models don't keep.
+    """
+
+    meaning: str = ""
+    good: str = ""
+    dimensions: tuple[str, ...] = ()
+    per_chain: bool = False
+
+
+# a pair is one of neighbouring levels
+LEVEL = ("level",)
+PAIR = ("pair",)
+ROUND = ("round",)
+
+CURVE = {"curve_std_error": Diagnostic(dimensions=LEVEL)}
+FIRST_TRY = {
+    "first_try": Diagnostic("log Z of a first try, whose base did not cover all regions", "")
+}
+PLAIN_BOUND = {"plain_bound": Diagnostic("lower bound of log Z by plain chains, estimated (nats)")}
+ROUNDS = {
+    "round_log_partition": Diagnostic(dimensions=ROUND),
+    "round_std_error": Diagnostic(dimensions=ROUND),
+    "round_sweeps": Diagnostic(dimensions=ROUND),
+}
+MOVES = {
+    "acceptance": Diagnostic("acceptance rate of moves, lowest of all levels", "high", LEVEL),
+    "step_sizes": Diagnostic(dimensions=LEVEL),
+}
+WEIGHTS = {
+    "log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
+    "effective_sample_size": Diagnostic("effective sample size", "high"),
+    "pareto_shape": Diagnostic("Pareto shape of the weights' tail (heavy from 0.7)", "low"),
+}
+LOWER_BOUND = {
+    "lower_bound": Diagnostic(
+        "lower bound of log Z, with probability 95 % (Markov's inequality; nats)"
+    )
+}

@@ -1,31 +1,45 @@
-"""ReweightingEstimator: what estimators share that read a run of a sampler, without chains of their
-own.
-"""
+"""Estimators that read a run of a sampler, without chains of their own."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import one_blas_thread
-from sklpf._utils.sklearn import N_JOBS, Instance
+from sklpf._utils.sklearn import N_JOBS, Instance, StrOptions
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import CURVE, PLAIN_BOUND, Diagnostic
-from sklpf.partition._level_run import Curve, LevelRun, check_run, known_ratio
 from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.partition._result import PartitionResult
-from sklpf.partition._run import Run
+from sklpf.partition._potential_run import PotentialRun
+from sklpf.partition._result import CURVE, PAIR, PLAIN_BOUND, Diagnostic, PartitionResult
+from sklpf.partition._run import (
+    Curve,
+    LevelRun,
+    bar_curve,
+    check_run,
+    first_pair,
+    known_ratio,
+    level_process_curve,
+    mbar_curve,
+)
 from sklpf.partition._simulated_tempering import SimulatedTempering
 from sklpf.partition.checks._beside import checked
-from sklpf.reweighting import with_first_error, with_first_ratio
+from sklpf.programs._chains import Samples
+from sklpf.reweighting import (
+    overlap,
+    overlap_matrix,
+    stepping_stones,
+    with_first_error,
+    with_first_ratio,
+)
 from sklpf.uncertainty import Difference, jackknife, t_ratio
 
 
+@dataclass(eq=False, repr=False)
 class ReweightingEstimator(PartitionEstimator):
     """Base class of the estimators that reweight a sampler's run.
 
@@ -64,6 +78,12 @@ class ReweightingEstimator(PartitionEstimator):
     two differ by more than 0.01 nats and by chance in less than 0.1 % of the runs.
     """
 
+    sampler: Any = None
+    _: KW_ONLY
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _parameter_constraints = {
         "sampler": [
             Instance((ParallelTempering, SimulatedTempering), "a ParallelTempering() or an RTS()"),
@@ -78,14 +98,8 @@ class ReweightingEstimator(PartitionEstimator):
         "difference": Diagnostic("difference from the sampler's log Z (nats)"),
         **PLAIN_BOUND,
     }
-    _run_class: type[Run] | tuple[type[Run], ...] = LevelRun
+    _run_class: ClassVar[Any] = LevelRun
     _reads_continuous = False
-
-    def __init__(self, sampler=None, *, random_state=None, n_jobs=None, verbose=0):
-        self.sampler = sampler
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def fit(self, path, y=None):
         self.__dict__.pop("sampler_", None)
@@ -231,3 +245,267 @@ def _remembered(curve: Curve) -> Curve:
 
 def _with_difference(curve, own):
     return np.r_[curve, curve[-1] - own[-1]]
+
+
+_LEAST_OVERLAP = 0.03
+
+
+class MBAR(ReweightingEstimator):
+    """Multistate Bennett acceptance ratio (Shirts & Chodera 2008; Carlson et al. 2016, eq. 18).
+
+    The states of all levels are pooled, and every log Z_k maximises one likelihood. It uses the
+    states that the run kept, systematically thinned: at most 20,000 of `ParallelTempering` and
+    5,000 of `RTS`, so that memory is bounded for runs of any length. Thinning costs precision (up
+    to two or three times the error of `BAR` if one state of 16 is kept), which the error bar
+    includes.
+
+    Parameters
+    ----------
+    sampler, random_state, n_jobs, verbose
+        See `ReweightingEstimator`.
+
+    Attributes
+    ----------
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_,
+    sampler_, run_
+        See `ReweightingEstimator`. ``result_.diagnostics`` also holds the ``overlap_matrix`` of all
+        levels with states (symmetric form; Klimovich, Shirts & Mobley 2015), its
+        ``second_eigenvalue``, the ``neighbour_overlap`` (K - 1,) of every pair by itself, which is
+        1/2 for equal levels, and ``n_states``.
+
+    Notes
+    -----
+    Not converged, besides what `ReweightingEstimator` says, if a pair of neighbours overlaps by
+    less than 0.03. Entries of the matrix of all levels fall as 1 / K if levels are close, and so do
+    not measure this overlap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import BernoulliRBM, ParallelTempering
+    >>> from sklpf.partition import MBAR
+    >>> rng = np.random.default_rng(0)
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
+    >>> tempering = ParallelTempering(random_state=0).fit(rbm)
+    >>> mbar = MBAR().fit(tempering.run_)
+    >>> bool(abs(mbar.log_partition_ - tempering.log_partition_) < 0.05)
+    True
+    """
+
+    _described = ReweightingEstimator._described | {
+        "overlap_matrix": Diagnostic(dimensions=("level", "other_level")),
+        "neighbour_overlap": Diagnostic(
+            "overlap of neighbouring levels, lowest (0.5: full)", "high", PAIR
+        ),
+        "n_states": Diagnostic("states that were read"),
+    }
+
+    def _beside(self, run, own):
+        if isinstance(run, PotentialRun):
+            return replace(own, method="MBAR")  # which it is
+        return super()._beside(run, own)
+
+    def _curve(self, run):
+        return mbar_curve(run)
+
+    def _alarms(self, run, curve, diagnostics, std_error):
+        samples = run.samples
+        zeta = curve(np.arange(run.n_groups))
+        matrix = overlap_matrix(samples.vectors, samples.counts, zeta)
+        pairs = np.array([_pair_overlap(samples, zeta, k) for k in range(len(zeta) - 1)])
+        second = float(np.linalg.eigvalsh(matrix)[-2]) if len(matrix) > 1 else np.nan
+        diagnostics.update(
+            overlap_matrix=matrix,
+            second_eigenvalue=second,
+            neighbour_overlap=pairs,
+            n_states=len(samples.levels),
+        )
+        empty = int(np.sum(samples.counts == 0))
+        if empty:
+            return [
+                Alarm(
+                    "few-states",
+                    f"{empty} of {len(zeta)} levels have no kept states",
+                    "raise n_sweeps",
+                )
+            ]
+        if pairs.min() >= _LEAST_OVERLAP:
+            return []
+        seen = (
+            f"neighbouring levels overlap by {pairs.min():.2g} (at least {_LEAST_OVERLAP} needed)"
+        )
+        return [Alarm("little-overlap", seen, "raise n_temperatures")]
+
+
+def _pair_overlap(samples: Samples, zeta, k: int) -> float:
+    """Overlap of levels k and k + 1 by themselves: an off-diagonal entry of their own matrix,
+    averaged over both.
+    """
+    up, down = (samples.vectors[samples.levels == level] for level in (k, k + 1))
+    if not len(up) or not len(down):
+        return 0.0
+    return overlap(up[:, k + 1] - up[:, k], down[:, k] - down[:, k + 1], zeta[k + 1] - zeta[k]) / 2
+
+
+class BAR(ReweightingEstimator):
+    """Bennett's acceptance ratio between neighbouring levels (Bennett 1976; Carlson et al. 2016,
+    eq. 17).
+
+    The ratio Z_(k+1) / Z_k of every pair comes from all states of its two levels, by a bridge whose
+    reference is an earlier estimate (Meng & Wong 1996), from sums that the run kept while it moved.
+    On a run of `ParallelTempering` this is that estimator's own number, to the bit; on one of `RTS`
+    it needs equilibrium at each level only, however often the levels were visited.
+
+    Parameters
+    ----------
+    sampler, random_state, n_jobs, verbose
+        See `ReweightingEstimator`.
+
+    Attributes
+    ----------
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_,
+    sampler_, run_
+        See `ReweightingEstimator`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import BernoulliRBM, ParallelTempering
+    >>> from sklpf.partition import BAR
+    >>> rng = np.random.default_rng(0)
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
+    >>> tempering = ParallelTempering(random_state=0).fit(rbm)
+    >>> BAR().fit(tempering.run_).log_partition_ == tempering.log_partition_
+    True
+    """
+
+    def _curve(self, run):
+        return bar_curve(run)
+
+    def _alarms(self, run, curve, diagnostics, std_error):
+        return run.pair_alarms()
+
+
+_FEWEST_STATES = 10
+
+
+class LevelProcess(ReweightingEstimator):
+    """Stationary law of the process level → state → level (Carlson et al. 2016, appendix G).
+
+    `RTS` takes the average of q(k | x) over all states for the share of level k, which is right
+    once the chains have spread over the ladder. Here the average is taken separately over the
+    states of each level. This gives a transition matrix between levels, whose stationary
+    distribution is the share. States need to be in equilibrium only at their own levels. It uses
+    the states that the run kept, as `MBAR` does.
+
+    Parameters
+    ----------
+    sampler, random_state, n_jobs, verbose
+        See `ReweightingEstimator`.
+
+    Attributes
+    ----------
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_,
+    sampler_, run_
+        See `ReweightingEstimator`. ``result_.diagnostics["fewest_states"]`` is the number of kept
+        states at the level that has the fewest.
+
+    Notes
+    -----
+    Not converged, besides what `ReweightingEstimator` says, if fewer than 10 kept states are at
+    some level.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import RTS, BernoulliRBM
+    >>> from sklpf.partition import LevelProcess
+    >>> rng = np.random.default_rng(0)
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
+    >>> rts = RTS(n_temperatures=20, n_sweeps=1000, random_state=0).fit(rbm)
+    >>> difference = LevelProcess().fit(rts.run_).log_partition_ - rts.log_partition_
+    >>> bool(abs(difference) < 0.05)
+    True
+    """
+
+    def _curve(self, run):
+        return level_process_curve(run)
+
+    def _alarms(self, run, curve, diagnostics, std_error):
+        fewest = int(run.samples.counts.min())
+        diagnostics["fewest_states"] = fewest
+        if fewest >= _FEWEST_STATES:
+            return []
+        seen = f"{fewest} kept states at some level (at least {_FEWEST_STATES} needed)"
+        return [Alarm("few-states", seen, "raise n_sweeps")]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SteppingStone(ReweightingEstimator):
+    """Chaining of ratios of neighbouring levels (Bishop 2006, eqs. 11.72 and 11.74; Xie et al.
+    2011).
+
+    Forward, Z_(k+1) / Z_k is the mean of f_(k+1) / f_k over the states of level k; in reverse its
+    inverse is the mean of f_k / f_(k+1) over those of level k + 1. `BAR` is at least as precise;
+    what one learns is whether both agree.
+
+    Parameters
+    ----------
+    sampler : ParallelTempering, RTS or None, default=None
+        See `ReweightingEstimator`.
+    direction : {"forward", "reverse", "both"}, default="both"
+        "both" averages the two logs. Where base draws may have f_1 = 0 the first ratio is the
+        forward one.
+    random_state, n_jobs, verbose
+        See `ReweightingEstimator`.
+
+    Attributes
+    ----------
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_,
+    sampler_, run_
+        See `ReweightingEstimator`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import BernoulliRBM, ParallelTempering
+    >>> from sklpf.partition import SteppingStone
+    >>> rng = np.random.default_rng(0)
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
+    >>> tempering = ParallelTempering(random_state=0).fit(rbm)
+    >>> chained = SteppingStone(direction="forward").fit(tempering.run_)
+    >>> bool(abs(chained.log_partition_ - tempering.log_partition_) < 0.05)
+    True
+    """
+
+    direction: Literal["forward", "reverse", "both"] = "both"
+
+    _parameter_constraints = {
+        **ReweightingEstimator._parameter_constraints,
+        "direction": [StrOptions({"forward", "reverse", "both"})],
+    }
+
+    def _curve(self, run):
+        pair_sums, counts = run.last.pairs()
+        both = stepping_stones(pair_sums, run.last.shift, counts)
+        known = known_ratio(run)
+        first = max(first_pair(run), len(known))
+        weights = {"forward": (1.0, 0.0), "reverse": (0.0, 1.0), "both": (0.5, 0.5)}[self.direction]
+
+        def curve(keep):
+            forward, reverse = both(keep)
+            mean = weights[0] * forward[first:] + weights[1] * reverse[first:]
+            return np.r_[0.0, np.cumsum(np.r_[known or forward[:first], mean])]
+
+        return curve
+
+    def _alarms(self, run, curve, diagnostics, std_error):
+        return run.pair_alarms()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -28,7 +28,6 @@ from sklpf.programs._continuous import check_mass, temper_continuously
 from sklpf.programs._plan import NO_ROUNDS, doubling
 from sklpf.programs._tempering import START, run_round
 from sklpf.reweighting import Pooled
-from sklpf.transitions import Transition
 
 _SHORTEST_ROUND = 8  # redraws of the first burn-in round
 _PAPER_ROUNDS = 10
@@ -36,6 +35,7 @@ _PAPER_SWEEPS = 50
 _NOISE = 3.0  # burn-in ends when log Z_k moves by less than this many standard errors
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RTS(SimulatedTempering):
     """Rao-Blackwellised tempered sampling (Carlson et al. 2016).
 
@@ -175,6 +175,11 @@ class RTS(SimulatedTempering):
     True
     """
 
+    prior: Literal["uniform"] | float | ArrayLike = "uniform"
+    rao_blackwell: bool = True
+    init: Literal["adaptive", "paper"] = "adaptive"
+    continuous: bool = False
+
     _parameter_constraints = {
         **SimulatedTempering._parameter_constraints,
         "prior": PRIOR,
@@ -182,45 +187,6 @@ class RTS(SimulatedTempering):
         "init": [StrOptions({"adaptive", "paper"})],
         "continuous": ["boolean"],
     }
-
-    def __init__(
-        self,
-        n_chains: int = 100,
-        n_temperatures: int = 100,
-        n_sweeps: int = 4000,
-        *,
-        tol: float | None = None,
-        max_sweeps: int | None = None,
-        ladder: str | ArrayLike = "linear",
-        prior: Literal["uniform"] | float | ArrayLike = "uniform",
-        rao_blackwell: bool = True,
-        init: Literal["adaptive", "paper"] = "adaptive",
-        sweeps_per_redraw: int | None = None,
-        continuous: bool = False,
-        transition: Transition | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_chains = n_chains
-        self.n_temperatures = n_temperatures
-        self.n_sweeps = n_sweeps
-        self.tol = tol
-        self.max_sweeps = max_sweeps
-        self.ladder = ladder
-        self.prior = prior
-        self.rao_blackwell = rao_blackwell
-        self.init = init
-        self.sweeps_per_redraw = sweeps_per_redraw
-        self.continuous = continuous
-        self.transition = transition
-        self.checkpoint = checkpoint
-        self.checks = checks
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     _run_class = (TemperingRun, ContinuousRun)
 

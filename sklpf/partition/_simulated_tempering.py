@@ -1,19 +1,22 @@
-"""SimulatedTempering: what RTS, SAMS and WangLandau share. Chains walk up and down the ladder."""
+"""SimulatedTempering: what RTS, SAMS and WangLandau share. Chains walk up and down the ladder, and
+walls between levels show.
+"""
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import NamedTuple
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.progress import round_done
-from sklpf._utils.random import stream_key
-from sklpf._utils.sklearn import Interval
-from sklpf.partition._base import WALLS, PartitionEstimator
+from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.sklearn import POSITIVE, at_least
+from sklpf._utils.warnings import Alarm
+from sklpf.partition._base import WALLS, SamplingEstimator
 from sklpf.partition._options import ANNEALING, log_prior_of
-from sklpf.partition._run import Run
 from sklpf.partition._tempering_run import (
     ALL,
     N_GROUPS,
@@ -23,14 +26,13 @@ from sklpf.partition._tempering_run import (
     judge,
     pool_rounds,
 )
-from sklpf.partition._walls import first_ratio
+from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import TemperingRound
 from sklpf.programs._chains import Chains
-from sklpf.programs._first_pass import first_pass
-from sklpf.programs._plan import with_round
-from sklpf.programs._tempering import Setup, pool_groups, run_round
-from sklpf.reweighting import Pooled
+from sklpf.programs._plan import check_alive, check_finite, with_round
+from sklpf.programs._tempering import Setup, first_pass, pool_groups, run_round
+from sklpf.reweighting import MeanWeight, Pooled, mean_weight
 
 _MOST_SWEEPS_PER_REDRAW = 3
 _MAX_VECTORS = 5_000
@@ -44,40 +46,40 @@ class Start(NamedTuple):
     """
 
     chains: list[Chains]
-    curve: NDArray[np.float64]
+    curve: Array
     estimate: Pooled
     used: int
-    history: NDArray[np.float64]
+    history: Array
     adaptation: Adaptation | None = None
 
 
-class SimulatedTempering(PartitionEstimator):
+@dataclass(eq=False, repr=False)
+class SimulatedTempering(SamplingEstimator):
     """Simulated tempering: burn-in finds weights of the levels, production runs with these fixed.
 
-    A subclass has the parameters below and `transition`, `checkpoint`, `random_state` and `n_jobs`,
-    and says how burn-in goes (`_initialise`); it may choose the levels' prior (`_log_prior`) and
-    how visits of levels are counted (`_averages`).
+    A subclass says how burn-in goes (`_initialise`); it may choose the levels' prior (`_log_prior`)
+    and how visits of levels are counted (`_averages`).
     """
+
+    n_chains: int = 100
+    n_temperatures: int = 100
+    n_sweeps: int = 4000
+    _: KW_ONLY
+    tol: float | None = None
+    max_sweeps: int | None = None
+    ladder: str | ArrayLike = "linear"
+    sweeps_per_redraw: int | None = None
 
     _parameter_constraints = {
         **ANNEALING,
-        "n_chains": [Interval(Integral, N_GROUPS, None, closed="left")],
-        "n_sweeps": [Interval(Integral, 16, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither"), None],
-        "max_sweeps": [Interval(Integral, 1, None, closed="left"), None],
-        "sweeps_per_redraw": [Interval(Integral, 1, None, closed="left"), None],
+        "n_chains": [at_least(N_GROUPS)],
+        "n_sweeps": [at_least(16)],
+        "tol": [POSITIVE, None],
+        "max_sweeps": [at_least(1), None],
+        "sweeps_per_redraw": [at_least(1), None],
     }
 
-    n_chains: int
-    n_sweeps: int
-    tol: float | None
-    max_sweeps: int | None
-    sweeps_per_redraw: int | None
-    n_jobs: int | None
-
-    _run_class: type[Run] | tuple[type[Run], ...] = TemperingRun
-
-    def _initialise(self, setup: Setup, log_prior: NDArray[np.float64]) -> Start:
+    def _initialise(self, setup: Setup, log_prior: Array) -> Start:
         """Burn-in."""
         raise NotImplementedError
 
@@ -86,7 +88,7 @@ class SimulatedTempering(PartitionEstimator):
         """Whether visits of levels are counted as their probabilities, not as drawn."""
         return True
 
-    def _log_prior(self, ladder) -> NDArray[np.float64]:
+    def _log_prior(self, ladder) -> Array:
         """log r_k, the share of draws that each level should have, normalised."""
         return log_prior_of("uniform", ladder)
 
@@ -198,3 +200,65 @@ class SimulatedTempering(PartitionEstimator):
             )
         parts = previous.log_pseudo_prior, previous.log_sums, previous.sizes, previous.log_extra
         return tuple(rounds), parts, used, history
+
+
+_LOOK = 1000  # base draws that show whether it has such points
+_MATERIAL = 0.01  # share of them that is worth the work: less moves log Z by less than 0.01 nats
+_COST = 4  # so many sweeps of the chains to one draw
+_MOST_DRAWS = 1_000_000
+_TOL_SHARE = 3  # the ratio's standard error is to be so many times smaller than `tol`
+
+
+class FirstRatio(NamedTuple):
+    """log Z_1 / Z_0 and its errors, how many draws it took, and what speaks against it."""
+
+    mean: MeanWeight
+    n_draws: int
+    alarms: tuple[Alarm, ...]
+
+
+def first_ratio(
+    path: Any, n_sweeps: int, tol: float | None, key: tuple[int, int]
+) -> FirstRatio | None:
+    """The mean of f_1 / f_0 over independent base draws; None where these don't fall on points with
+    f_1 = 0.
+
+    Such points are seen from level 0 alone. Chains that have left them seldom return, so that what
+    their visits say of Z_1 / Z_0 is noise that does not show how large it is.
+
+    Parameters
+    ----------
+    path : Path
+    n_sweeps : int
+        Number of sweeps of all chains together: a quarter as many draws are made, at least 1000.
+    tol : float or None
+        Standard error (nats) that the run is to have; more draws are made for it, up to a million.
+    key : tuple of int
+        Key of the draws' random stream.
+    """
+    if not path.has_walls:
+        return None
+    stream = Stream(key)
+    parts = [_log_weights(path, Stream(key))]
+    if np.mean(parts[0] == -np.inf) < _MATERIAL:
+        return None
+    check_alive(parts[0])
+    n = max(_LOOK, n_sweeps // _COST)
+    if tol is not None:
+        variance = mean_weight(parts[0]).std_error ** 2 * _LOOK
+        n = max(n, min(_MOST_DRAWS, int(variance * (_TOL_SHARE / tol) ** 2)))
+    parts += [_log_weights(path, stream.at(i)) for i in range(1, -(-n // _LOOK))]
+    log_weights = np.concatenate(parts)
+    remedy = (
+        "the others lie where the target is 0, or nearly: give a base that covers the target more"
+        " closely"
+    )
+    alarms = weight_alarms(len(log_weights), weight_diagnostics(log_weights), remedy)
+    return FirstRatio(mean_weight(log_weights), len(log_weights), tuple(alarms))
+
+
+def _log_weights(path, stream) -> Array:
+    """log f_1 - log f_0 of base draws."""
+    state = path.sample_base(_LOOK, stream)
+    log_base, log_first = (path.log_f(state, np.full(_LOOK, k)) for k in (0, 1))
+    return check_finite(log_first - log_base, allow_zero=True)

@@ -4,24 +4,23 @@ the ladder.
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.random import Stream, stream_key
-from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, Diagnostic
+from sklpf._utils.sklearn import Interval, StrOptions, at_least
+from sklpf._utils.warnings import Alarm
+from sklpf.partition._base import SamplingEstimator
 from sklpf.partition._options import ANNEALING
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import CURVE, LOWER_BOUND, MOVES, Diagnostic, PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition.checks._alarms import modes_alarms, move_diagnostics
+from sklpf.partition.checks._beside import modes_alarms, move_diagnostics
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import Draws
 from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle
@@ -29,8 +28,7 @@ from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import check_alive
 from sklpf.programs._populations import ascend, descend, family_weights, target_summaries
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
-from sklpf.sampling._elementary import systematic
-from sklpf.transitions import Transition
+from sklpf.sampling import systematic
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
 
 _MAIN, _DRAWS, _SETTLE, _DOWN = 1, 2, 3, 4  # random streams; that of the pilot is 0
@@ -87,13 +85,13 @@ class PopulationRun(Run):
 
     remedy: ClassVar[str] = "raise n_temperatures or n_particles"
 
-    log_means: NDArray[np.float64]
-    effective_sizes: NDArray[np.float64]
-    resampled: NDArray[np.int64]
-    log_weights: NDArray[np.float64]
-    summaries: NDArray[np.float64]
-    down: NDArray[np.float64]
-    acceptance: NDArray[np.float64] | None = None
+    log_means: Array
+    effective_sizes: Array
+    resampled: Integers
+    log_weights: Array
+    summaries: Array
+    down: Array
+    acceptance: Array | None = None
     pilot: Any = None
     chain_length: int | None = None
 
@@ -148,7 +146,8 @@ class PopulationRun(Run):
         )
 
 
-class SMC(PartitionEstimator):
+@dataclass(eq=False, repr=False)
+class SMC(SamplingEstimator):
     """Sequential Monte Carlo sampler (Del Moral, Doucet & Jasra 2006).
 
     Independent populations of particles start at exact base draws. At every level each particle's
@@ -238,45 +237,23 @@ class SMC(PartitionEstimator):
     True
     """
 
+    n_particles: int = 100
+    n_temperatures: int = 100
+    n_populations: int = 10
+    _: KW_ONLY
+    ladder: str | ArrayLike = "adaptive"
+    resample_at: float = 0.5
+    variant: str = "standard"
+    chain_length: int = 10
+
     _parameter_constraints = {
         **ANNEALING,
-        "n_particles": [Interval(Integral, 2, None, closed="left")],
-        "n_populations": [Interval(Integral, 2, None, closed="left")],
+        "n_particles": [at_least(2)],
+        "n_populations": [at_least(2)],
         "resample_at": [Interval(Real, 0, 1, closed="both")],
         "variant": [StrOptions({"standard", "waste-free"})],
-        "chain_length": [Interval(Integral, 2, None, closed="left")],
+        "chain_length": [at_least(2)],
     }
-
-    def __init__(
-        self,
-        n_particles: int = 100,
-        n_temperatures: int = 100,
-        n_populations: int = 10,
-        *,
-        ladder: str | ArrayLike = "adaptive",
-        resample_at: float = 0.5,
-        variant: str = "standard",
-        chain_length: int = 10,
-        transition: Transition | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_particles = n_particles
-        self.n_temperatures = n_temperatures
-        self.n_populations = n_populations
-        self.ladder = ladder
-        self.resample_at = resample_at
-        self.variant = variant
-        self.chain_length = chain_length
-        self.transition = transition
-        self.checkpoint = checkpoint
-        self.checks = checks
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     _run_class = PopulationRun
 
@@ -360,7 +337,7 @@ class SMC(PartitionEstimator):
         return self.chain_length
 
 
-def log_weights_of(populations) -> NDArray[np.float64]:
+def log_weights_of(populations) -> Array:
     """Log weights of all particles at the target, one population after the other."""
     return (populations.log_mean[:, np.newaxis] + populations.log_weights).ravel()
 

@@ -12,18 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.tables import Fields
-from sklpf.partition._diagnostics import (
+from sklpf._utils.warnings import Alarm
+from sklpf.partition._result import (
     CURVE,
     LEVEL,
     PAIR,
     ROUNDS,
     Diagnostic,
+    PartitionResult,
 )
-from sklpf.partition._level_run import Curve, LevelRun, between_by_slope
-from sklpf.partition._result import PartitionResult
-from sklpf.partition.checks._alarms import halves_alarms, modes_alarms, tol_alarms
+from sklpf.partition._run import Curve, LevelRun, between_by_slope
+from sklpf.partition.checks._beside import halves_alarms, modes_alarms, tol_alarms
 from sklpf.programs import TemperingRound
 from sklpf.programs._tempering import pool_groups
 from sklpf.reweighting import (
@@ -77,7 +78,7 @@ class Verdict(NamedTuple):
     diagnostics, estimate.
     """
 
-    curve: NDArray[np.float64]
+    curve: Array
     std_error: float
     degrees_of_freedom: int
     alarms: list[Alarm]
@@ -149,11 +150,11 @@ class Adaptation(Fields):
         Whether the gain has begun to fall as 1 / draws.
     """
 
-    curve: NDArray[np.float64]
-    n_draws: NDArray[np.int64]
-    gain: NDArray[np.float64]
-    evenness: NDArray[np.float64]
-    log_partition: NDArray[np.float64]
+    curve: Array
+    n_draws: Integers
+    gain: Array
+    evenness: Array
+    log_partition: Array
     settled: bool
 
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.sklearn import StrOptions
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._continuous_run import ContinuousRun, continuous_integral
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._exchange_run import ExchangeRun
-from sklpf.partition._level_run import (
+from sklpf.partition._potential_run import PotentialRun
+from sklpf.partition._result import Diagnostic
+from sklpf.partition._reweighting import ReweightingEstimator
+from sklpf.partition._rts import RTS
+from sklpf.partition._run import (
     LevelRun,
     bar_curve,
     level_process_curve,
     mbar_curve,
 )
-from sklpf.partition._potential_run import PotentialRun
-from sklpf.partition._reweighting import ReweightingEstimator
-from sklpf.partition._rts import RTS
 from sklpf.reweighting import RULES, integrate, level_moments, reweighted_slopes
 from sklpf.uncertainty import jackknife
 
@@ -31,6 +32,7 @@ _OTHER_RUN = (
 )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ThermodynamicIntegration(ReweightingEstimator):
     """Thermodynamic integration (Carlson et al. 2016, eqs. 20 and 21; Friel, Hurn & Wyse 2014).
 
@@ -93,27 +95,14 @@ class ThermodynamicIntegration(ReweightingEstimator):
     True
     """
 
+    rule: Literal["left", "right", "trapezoid", "corrected", "simpson", "continuous"] = "corrected"
+    rao_blackwell: bool = False
+
     _parameter_constraints = {
         **ReweightingEstimator._parameter_constraints,
         "rule": [StrOptions({*RULES, "continuous"})],
         "rao_blackwell": ["boolean"],
     }
-
-    def __init__(
-        self,
-        sampler=None,
-        *,
-        rule: Literal[
-            "left", "right", "trapezoid", "corrected", "simpson", "continuous"
-        ] = "corrected",
-        rao_blackwell: bool = False,
-        random_state=None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        super().__init__(sampler, random_state=random_state, n_jobs=n_jobs, verbose=verbose)
-        self.rule = rule
-        self.rao_blackwell = rao_blackwell
 
     _described = ReweightingEstimator._described | {
         "quadrature_error": Diagnostic("error of the quadrature (nats)"),

@@ -14,22 +14,20 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.progress import said
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import N_JOBS, Interval
+from sklpf._utils.warnings import Alarm
 from sklpf.partition._adaptive_smc import AdaptiveSMC
-from sklpf.partition._ais import AIS
+from sklpf.partition._ais import AIS, HAIS
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bridge_sampling import BridgeSampling
-from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._hais import HAIS
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._smc import SMC
 from sklpf.partition._summary import in_a_line
-from sklpf.partition.checks._alarms import tol_alarms
+from sklpf.partition.checks._beside import tol_alarms
 from sklpf.paths import DataRows, GeometricPath, Gradients
 from sklpf.paths._capabilities import has
 from sklpf.paths._mixture_fit import defensive, fit_base

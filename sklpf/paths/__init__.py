@@ -27,6 +27,7 @@ from sklpf.paths._capabilities import (
     Interpolation,
     JointRows,
     LocalMasses,
+    MarginalDensity,
     Parameters,
     Proposal,
     Rebased,
@@ -36,9 +37,9 @@ from sklpf.paths._capabilities import (
     Unconstrain,
     require_base,
 )
-from sklpf.paths._conditional_modes import Modes, iterated_conditional_modes
 from sklpf.paths._geometric import GeometricPath
 from sklpf.paths._ladders import LADDERS, make_ladder
+from sklpf.paths._modes import Modes, iterated_conditional_modes
 from sklpf.paths._regions import Regions
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "Interpolation",
     "JointRows",
     "LocalMasses",
+    "MarginalDensity",
     "Mixture",
     "Modes",
     "Parameters",

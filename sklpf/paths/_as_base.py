@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from sklpf.paths._base_numbers import Array, checked_points, typical
+from sklpf._utils.numbers import Array
+from sklpf.paths._base_numbers import checked_points, typical
 from sklpf.paths._bases import BaseDensity, Density, Gaussian, Mixture, StudentT, Uniform
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import Array, Integers, as_float64
 from sklpf._utils.random import Stream
 from sklpf.paths._capabilities import GibbsMove, Proposal, has
 
@@ -89,7 +89,7 @@ class Path:
     True
     """
 
-    ladder: NDArray[np.float64] = np.array([0.0, 1.0])
+    ladder: Array = np.array([0.0, 1.0])
     base_log_partition: float | None = None
     n_moves_per_segment: int = 100
     n_chains_per_block: int | None = None
@@ -115,7 +115,7 @@ class Path:
         known = ", ".join(f"{name}={n}" for name, n in sizes.items() if n is not None)
         return f"{type(self).__name__}({known})"
 
-    def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+    def log_f(self, state: Any, levels: Integers) -> Array:
         """Return log f of every chain at its own level.
 
         Parameters
@@ -132,7 +132,7 @@ class Path:
         """
         raise NotImplementedError(f"{type(self).__name__} must define log_f(state, levels)")
 
-    def log_f_ladder(self, state: Any) -> NDArray[np.float64]:
+    def log_f_ladder(self, state: Any) -> Array:
         """Return log f of every chain at every level.
 
         Parameters
@@ -166,7 +166,7 @@ class Path:
         """
         return take(state, index)
 
-    def summary(self, state: Any) -> NDArray[np.float64]:
+    def summary(self, state: Any) -> Array:
         """Return what tells the modes of the target apart.
 
         Parameters
@@ -184,7 +184,7 @@ class Path:
             [np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1
         )
 
-    def row_cost(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def row_cost(self, rows: Integers) -> Array:
         """Return the relative work of rows: blocks of rows that run in parallel are cut by it.
 
         Parameters
@@ -283,7 +283,7 @@ class TemperedPath(Path):
     True
     """
 
-    def ends(self, state: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def ends(self, state: Any) -> tuple[Array, Array]:
         """Return log f_0 and log f_1 - log f_0 of every chain.
 
         Parameters
@@ -298,17 +298,17 @@ class TemperedPath(Path):
         """
         raise NotImplementedError(f"{type(self).__name__} must define ends(state)")
 
-    def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+    def log_f(self, state: Any, levels: Integers) -> Array:
         """Return log f of every chain at its own level, shape (n,), in nats."""
         base, gain = self.ends(state)
         return _between(base, gain, self.ladder[levels])
 
-    def log_f_ladder(self, state: Any) -> NDArray[np.float64]:
+    def log_f_ladder(self, state: Any) -> Array:
         """Return log f of every chain at every level, shape (n, K), in nats."""
         base, gain = self.ends(state)
         return _between(base[:, np.newaxis], gain[:, np.newaxis], self.ladder)
 
-    def derivatives(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+    def derivatives(self, state: Any, levels: Integers) -> Array:
         """Return U = log f_1 - log f_0 and dU / dbeta = 0 of every chain, shape (n, 2)."""
         gain = self.ends(state)[1]
         return np.stack([gain, np.zeros_like(gain)], axis=1)
@@ -317,18 +317,18 @@ class TemperedPath(Path):
 class Points(NamedTuple):
     """Points of R^d with the log densities there."""
 
-    position: NDArray[np.float64]  # (n, d)
-    log_base: NDArray[np.float64]  # (n,): log f_0
-    gain: NDArray[np.float64]  # (n,): log f_1 - log f_0
+    position: Array  # (n, d)
+    log_base: Array  # (n,): log f_0
+    gain: Array  # (n,): log f_1 - log f_0
 
 
 class SlopedPoints(NamedTuple):
     """Points with the gradient of the log density, where one function gives both."""
 
-    position: NDArray[np.float64]  # (n, d)
-    log_base: NDArray[np.float64]  # (n,): log f_0
-    gain: NDArray[np.float64]  # (n,): log f_1 - log f_0
-    slope: NDArray[np.float64]  # (n, d): gradient of log f_1, of any value where f_1 is 0
+    position: Array  # (n, d)
+    log_base: Array  # (n,): log f_0
+    gain: Array  # (n,): log f_1 - log f_0
+    slope: Array  # (n, d): gradient of log f_1, of any value where f_1 is 0
 
 
 class PointsPath(TemperedPath):
@@ -336,15 +336,15 @@ class PointsPath(TemperedPath):
 
     n_dimensions: int
 
-    def position(self, state: Points) -> NDArray[np.float64]:
+    def position(self, state: Points) -> Array:
         """Return the points, shape (n, d)."""
         return state.position
 
-    def ends(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def ends(self, state: Points) -> tuple[Array, Array]:
         """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
         return state.log_base, state.gain
 
-    def summary(self, state: Points) -> NDArray[np.float64]:
+    def summary(self, state: Points) -> Array:
         """Return the points."""
         return state.position
 
@@ -363,7 +363,7 @@ def _between(base, gain, betas):
         return np.where((betas == 0) & nowhere, base, base + betas * gain)
 
 
-def check_ladder(ladder: ArrayLike) -> NDArray[np.float64]:
+def check_ladder(ladder: ArrayLike) -> Array:
     """Return the inverse temperatures as an increasing float64 array in [0, 1] or raise
     ValueError.
     """
@@ -429,3 +429,181 @@ def choose(accept: NDArray[np.bool_], new: Any, old: Any) -> Any:
         return np.where(accept.reshape(-1, *[1] * (np.ndim(old_array) - 1)), new_array, old_array)
 
     return map_state(chosen, new, old)
+
+
+class CompiledPrograms:
+    """A path with programs that are compiled for it, in the module of numba kernels that `_kernels`
+    names.
+
+    A subclass defines `_pack`. Programs run on `packed` and a state that they change in place.
+    """
+
+    _kernels: str
+    ladder: Array
+    n_rows: int | None
+
+    def kernel(self, name: str) -> Any:
+        """Return one of the compiled programs.
+
+        Parameters
+        ----------
+        name : str
+            Of a program, as in `sklpf.kernels`.
+
+        Returns
+        -------
+        callable
+            Compiled for this kind of path.
+        """
+        from sklpf.kernels import _programs
+
+        return _programs.compiled(getattr(_programs, name), self._kernels)
+
+    def _pack(self) -> Any:
+        """Return the NamedTuple of read-only arrays and numbers that the hooks are chosen by and
+        work on.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define _pack()")
+
+    @property
+    def packed(self) -> Any:
+        """The model as the kernels want it."""
+        cached = self.__dict__.get("_pack_kept")
+        if cached is None:
+            if self.n_rows is not None:
+                raise ValueError(
+                    "this path has one log Z for each row of X: choose one with row(t)"
+                )
+            cached = self.__dict__["_pack_kept"] = self._pack()
+        return cached
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_pack_kept"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        # Pickling forgets that the ladder is read-only, which kernels are compiled for.
+        self.ladder = self.ladder.view()
+        self.ladder.setflags(write=False)
+
+
+class KernelPath(CompiledPrograms, Path):
+    """A path whose hooks are implemented in a module of numba kernels (see `sklpf.kernels`)."""
+
+    def move_at_target(self, state: Any, n_sweeps: int, stream: Stream) -> None:
+        """Make sweeps of all chains at the target, in place.
+
+        Parameters
+        ----------
+        state : NamedTuple
+            The chains.
+        n_sweeps : int
+            Number of sweeps.
+        stream : Stream
+            Random numbers.
+        """
+        n = n_chains(state)
+        betas = np.ones((n_sweeps + 1, n))
+        self.kernel("anneal")(self.packed, state, betas, False, stream.keys, np.zeros(n))
+
+    def log_f(self, state: Any, levels: Integers) -> Array:
+        """Return log f_k of every chain at its own level, in nats."""
+        out = np.empty(n_chains(state))
+        self.kernel("log_f")(self.packed, state, self.ladder[levels], out)
+        return out
+
+    def log_f_ladder(self, state: Any) -> Array:
+        """Return log f_k of every chain at every level, shape (n, K), in nats."""
+        out = np.empty((n_chains(state), len(self.ladder)))
+        self.kernel("log_f_ladder")(self.packed, state, self.ladder, out)
+        return out
+
+    def derivatives(self, state: Any, levels: Integers) -> Array:
+        """Return U = d log f / d beta and dU / dbeta of every chain at its own level,
+        shape (n, 2).
+        """
+        out = np.empty((n_chains(state), 2))
+        self.kernel("log_f_derivatives")(self.packed, state, self.ladder[levels], out)
+        return out
+
+    @property
+    def n_summaries(self) -> int:
+        """Length of a state's summary."""
+        raise NotImplementedError
+
+    def summary(self, state: Any) -> Array:
+        """Return what tells the modes of the target apart, of every chain, shape (n,
+        n_summaries).
+        """
+        out = np.empty((n_chains(state), self.n_summaries))
+        self.kernel("summaries")(self.packed, state, out)
+        return out
+
+    def gibbs(self, state: Any, levels: Integers, stream: Stream, reverse: bool = False) -> Any:
+        """One Gibbs sweep of every chain at its level, or its time reversal."""
+        return self._sweep(state, self.ladder[levels], stream, reverse)
+
+    def _sweep(self, state, betas, stream, reverse=False):
+        state = map_state(np.array, state)
+        unweighted = np.stack([betas, betas])
+        self.kernel("anneal")(
+            self.packed, state, unweighted, reverse, stream.keys, np.zeros(len(betas))
+        )
+        return state
+
+
+def values_at(density: Any, position: Array) -> Any:
+    """Return log f_0, log f_1 - log f_0 and their gradients at points (n, d), of a compiled
+    density: (n,), (n,), (n, d) and (n, d), in nats.
+    """
+    from sklpf.kernels import compiled
+    from sklpf.kernels._densities import Values, write_values
+
+    n, d = position.shape
+    values = Values(np.empty(n), np.empty(n), np.empty((n, d)), np.empty((n, d)))
+    write = compiled(write_values, type(density).__module__)
+    write(density, read_only(position), values)
+    return values
+
+
+def density_at(density: Any, position: Array) -> tuple[NDArray, NDArray]:
+    """Return log f and its gradient at points (n, d), of a compiled density: (n,) in nats, and
+    (n, d).
+    """
+    from sklpf.kernels import compiled
+    from sklpf.kernels._densities import write_density
+
+    n, d = position.shape
+    log_density = np.empty(n)
+    slope = np.empty((n, d))
+    write = compiled(write_density, type(density).__module__)
+    write(density, read_only(position), log_density, slope)
+    return log_density, slope
+
+
+def trajectory_at(
+    density: Any,
+    position: Array,
+    velocity: NDArray,
+    step_size: float,
+    n_leapfrog: int,
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Return where trajectories of kicks and drifts from points (n, d) end, on a compiled density:
+    points and velocities (n, d), and log f of beginnings and ends (2, n), in nats.
+    """
+    from sklpf.kernels import compiled
+    from sklpf.kernels._densities import follow
+
+    end = position.copy()
+    velocity = velocity.copy()
+    log_density = np.empty((2, len(end)))
+    run = compiled(follow, type(density).__module__)
+    run(density, end, velocity, float(step_size), int(n_leapfrog), log_density)
+    return end, velocity, log_density
+
+
+def read_only(array, dtype=np.float64) -> NDArray:
+    """Return a read-only, C-contiguous view or copy: what kernels are compiled for."""
+    array = np.ascontiguousarray(array, dtype=dtype).view()
+    array.setflags(write=False)
+    return array

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, stats
 from scipy.special import erf, log_ndtr
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import Array, as_float64
 
-Array = NDArray[np.float64]
 # interquartile range of the standard normal
 _NORMAL_RANGE = float(np.diff(stats.norm.ppf([0.25, 0.75]))[0])
 

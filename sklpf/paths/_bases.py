@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike
 from scipy import linalg, stats
 from scipy.special import betaln, gammaln, logsumexp
 
-from sklpf._utils.numbers import check_squares
+from sklpf._utils.numbers import Array, check_squares
 from sklpf.paths._base_numbers import (
-    Array,
     box_of,
     checked_points,
     factors_of,
@@ -155,8 +154,8 @@ class _OfParts(BaseDensity):
         z = times_matrix(points - self.packed.means[k], root[0] if len(root) == 1 else root)
         return z, np.einsum("ij,ij->i", z, z)
 
-    def log_parts(self, points: Array) -> Array:
-        """Return log of weight times density of each part at points (n, d), shape (K, n)."""
+    def _log_parts(self, points: Array) -> Array:
+        """Log of weight times density of each part, (K, n)."""
         d = self.n_dimensions
         joint = np.empty((len(self.packed.dfs), len(points)))
         for k, (_, _, df, log_norm, low, high) in enumerate(zip(*self.packed)):
@@ -170,7 +169,7 @@ class _OfParts(BaseDensity):
 
     def log_density(self, x: Array) -> Array:
         """Return the log density at points (n, d), shape (n,), in nats; -inf where it is 0."""
-        joint = self.log_parts(checked_points(x, self.n_dimensions))
+        joint = self._log_parts(checked_points(x, self.n_dimensions))
         return joint[0] if len(joint) == 1 else logsumexp(joint, axis=0)
 
     def grad_log_density(self, x: Array) -> Array:
@@ -187,7 +186,7 @@ class _OfParts(BaseDensity):
             In nats by the coordinates' unit.
         """
         points = checked_points(x, self.n_dimensions)
-        joint = self.log_parts(points)
+        joint = self._log_parts(points)
         total = joint[0] if len(joint) == 1 else logsumexp(joint, axis=0)
         shares = np.exp(joint - np.where(np.isfinite(total), total, 0.0))
         slope = np.zeros_like(points)

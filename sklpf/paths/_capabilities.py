@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
 from sklpf.paths._regions import Regions
 
@@ -36,16 +37,14 @@ class GibbsMove(Protocol):
     ``gibbs_is_reversible = False`` (see `Path`).
     """
 
-    def gibbs(self, state: Any, levels: NDArray[np.int64], stream: Stream) -> Any:
+    def gibbs(self, state: Any, levels: Integers, stream: Stream) -> Any:
         """Return the state after a sweep that leaves every chain's level invariant."""
 
 
 class Proposal(Protocol):
     """A Metropolis-Hastings proposal."""
 
-    def propose(
-        self, state: Any, levels: NDArray[np.int64], stream: Stream
-    ) -> tuple[Any, NDArray[np.float64]]:
+    def propose(self, state: Any, levels: Integers, stream: Stream) -> tuple[Any, Array]:
         """Return a proposal and log q(state | proposal) - log q(proposal | state), shape (n,)."""
 
 
@@ -61,14 +60,14 @@ class Compiled(Protocol):
 class Endpoints(Protocol):
     """log f_beta = log f_0 + beta (log f_1 - log f_0), for any beta."""
 
-    def ends(self, state: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def ends(self, state: Any) -> tuple[Array, Array]:
         """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
 
 
 class Derivatives(Protocol):
     """log f is a smooth function of the ladder's coordinate."""
 
-    def derivatives(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+    def derivatives(self, state: Any, levels: Integers) -> Array:
         """Return U = d log f / d beta and dU / dbeta of every chain at its own level,
         shape (n, 2).
         """
@@ -80,12 +79,12 @@ class Continuous(Protocol):
     """
 
     n_dimensions: int
-    bounds: NDArray[np.float64] | None
+    bounds: Array | None
 
-    def position(self, state: Any) -> NDArray[np.float64]:
+    def position(self, state: Any) -> Array:
         """Return the points, shape (n, d)."""
 
-    def at(self, position: NDArray[np.float64]) -> Any:
+    def at(self, position: Array) -> Any:
         """Return the state of chains at some points (n, d)."""
 
 
@@ -100,22 +99,33 @@ class Parameters(Protocol):
 
     parameter_shapes: Mapping[str, tuple[int, ...]]
 
-    def constrain(self, position: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def constrain(self, position: Array) -> dict[str, Array]:
         """Return the parameters of points (n, d), by name, each ``(n, *shape)``."""
 
 
 class Unconstrain(Protocol):
     """The points of named parameters are known."""
 
-    def unconstrain(self, values: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
+    def unconstrain(self, values: Mapping[str, ArrayLike]) -> Array:
         """Return the points (n, d) of parameters by name, each ``(n, *shape)``."""
 
 
 class Gradients(Protocol):
     """log f_beta = log f_0 + beta (log f_1 - log f_0) has gradients by the position."""
 
-    def gradients(self, state: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def gradients(self, state: Any) -> tuple[Array, Array]:
         """Return the gradients of log f_0 and of log f_1 - log f_0 of every chain, both (n, d)."""
+
+
+class MarginalDensity(Protocol):
+    """The target of some real variables is known with all others summed out. Moves that need points
+    of R^d then run there.
+    """
+
+    def as_density(self) -> Any:
+        """Return a path of these variables alone to the same Z, with `Continuous` and
+        `Gradients`.
+        """
 
 
 class TargetDraws(Protocol):
@@ -137,7 +147,7 @@ class ExactStart(Protocol):
 class BoundDraws(Protocol):
     """Z can be bounded from below without the path's base."""
 
-    def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
+    def bound_draws(self, stream: Stream) -> Array:
         """Return log weights (G, n), each of expectation Z however poorly its draws cover the
         target; the G rows are independent.
         """
@@ -174,14 +184,14 @@ class ConditionalDraws(Protocol):
     def draw_conditional(self, centres: Any, rng: np.random.Generator) -> Any:
         """Return the state of as many chains: a draw from T(c, .) for each centre c."""
 
-    def mixture_log_weights(self, centres: Any, state: Any) -> NDArray[np.float64]:
+    def mixture_log_weights(self, centres: Any, state: Any) -> Array:
         """Return log f(x) - log mean_l T(c_l, x) of every chain, shape (n,), in nats."""
 
 
 class ConditionalModes(Protocol):
     """Each block of variables is known at its most probable values given the others."""
 
-    def log_joint(self, state: Any) -> NDArray[np.float64]:
+    def log_joint(self, state: Any) -> Array:
         """Return the target's log density of all variables, hidden ones too, of every chain, shape
         (n,), in nats.
         """
@@ -227,7 +237,7 @@ class Enumeration(Protocol):
     log2_states: int
     n_enumeration_blocks: int
 
-    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+    def enumerate_block(self, block: int, level: int) -> Array:
         """Return the log weights of one block of states at a level, in nats."""
 
 
@@ -236,16 +246,14 @@ class EnumeratedDraws(Protocol):
 
     log2_states: int
 
-    def sample_enumerated(
-        self, log_block_sums: NDArray[np.float64], n: int, rng: np.random.Generator
-    ) -> Any:
+    def sample_enumerated(self, log_block_sums: Array, n: int, rng: np.random.Generator) -> Any:
         """Return the state of n chains, given the log of the sum of each block's weights."""
 
 
 class EnumeratedRows(Protocol):
     """States of many rows can be enumerated in one call."""
 
-    def enumerate_rows(self, rows: ArrayLike) -> NDArray[np.float64]:
+    def enumerate_rows(self, rows: ArrayLike) -> Array:
         """Return log Z of some rows in nats."""
 
 
@@ -297,7 +305,7 @@ class Filters(Protocol):
 
     def left_to_right(
         self, n: int, n_particles: int, n_sweeps: float, stream: Stream, guide: Any = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[Array, Array]:
         """Return the log of n independent unbiased estimates of Z, shape (n,), and an array for
         others to begin with.
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from sklpf._utils.numbers import Array
+
 # Log densities at points (n, d), (n,): -inf where it can't be had.
 LogDensity = Callable[[Array], Array]
 # The same with gradients (n, d). It is also given steps (n, d) for numerical derivatives.

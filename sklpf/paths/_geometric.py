@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.alarm import Alarm
-from sklpf._utils.numbers import check_bool
+from sklpf._utils.numbers import Array, check_bool
 from sklpf._utils.random import Stream
+from sklpf._utils.warnings import Alarm
 from sklpf.paths._as_base import as_base, box_around, within
 from sklpf.paths._base import Points, PointsPath, SlopedPoints, check_ladder
 from sklpf.paths._bases import Gaussian, Mixture, Parts
@@ -139,7 +139,7 @@ class GeometricPath(PointsPath):
     )
     may_be_nan = False  # checks look for NaN although tails are known
     evaluations: Evaluations | None = None  # by checks, where they are counted
-    climbs_from: NDArray[np.float64] | None = None  # (n, d): of `regions`; None: draws of the base
+    climbs_from: Array | None = None  # (n, d): of `regions`; None: draws of the base
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
 
     def __init__(
@@ -232,7 +232,7 @@ class GeometricPath(PointsPath):
         self._check_within(position)
         return self.at(position)
 
-    def at(self, position: NDArray[np.float64]) -> Any:
+    def at(self, position: Array) -> Any:
         """Return the state of chains at some points (n, d)."""
         log_base = log_base_of(self.base, position)
         if self.value_and_grad is None:
@@ -360,7 +360,7 @@ class GeometricPath(PointsPath):
         centres = origin + regions.centres @ root.T
         return regions._replace(centres=centres, factors=regions.factors @ np.linalg.inv(root))
 
-    def raw_log_density(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+    def raw_log_density(self, position: Array) -> Array:
         """Return the user's log density as it is.
 
         Parameters
@@ -554,7 +554,7 @@ class GeometricPath(PointsPath):
             )
 
 
-def coordinates_of_rows(path: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def coordinates_of_rows(path: Any) -> tuple[Array, Array]:
     """Return origin (d,) and root (d, d) of a path's rows, x = origin + root @ position."""
     origin = path.rows(path.at(np.zeros((1, path.n_dimensions))))[0]
     return origin, path.rows(path.at(np.eye(path.n_dimensions))).T - origin[:, np.newaxis]

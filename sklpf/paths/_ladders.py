@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
 from scipy.special import expit
 
-from sklpf._utils.numbers import check_count
+from sklpf._utils.numbers import Array, check_count
 from sklpf.paths._base import check_ladder
 
 LADDERS = ("linear", "power", "sigmoid", "salakhutdinov-murray")
 
 
-def make_ladder(kind: str | ArrayLike, n_temperatures: int) -> NDArray[np.float64]:
+def make_ladder(kind: str | ArrayLike, n_temperatures: int) -> Array:
     """Return `n_temperatures` inverse temperatures from 0 to 1.
 
     Parameters
@@ -55,7 +55,7 @@ def make_ladder(kind: str | ArrayLike, n_temperatures: int) -> NDArray[np.float6
     )
 
 
-def respace(ladder: ArrayLike, costs: ArrayLike, n_temperatures: int) -> NDArray[np.float64]:
+def respace(ladder: ArrayLike, costs: ArrayLike, n_temperatures: int) -> Array:
     """Place levels at equal cumulative cost (Syed et al. 2022), by monotone interpolation.
 
     Parameters

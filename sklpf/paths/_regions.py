@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from sklpf._utils.numbers import Array
 from sklpf.paths._climbs import (
     NEARLY,
     STEP,
-    Array,
     Ends,
     LogDensity,
     Slopes,
@@ -74,9 +74,9 @@ class Regions(NamedTuple):
     """
 
     centres: NDArray
-    radii: NDArray[np.float64]
-    log_masses: NDArray[np.float64]
-    factors: NDArray[np.float64] | None = None
+    radii: Array
+    log_masses: Array
+    factors: Array | None = None
 
     def take(self, chosen: list[int]) -> Regions:
         """Return some of the regions, with the masses that they have beside the others.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import run_segments
 from sklpf.programs import _programs as programs
 from sklpf.programs._chains import Chains
@@ -36,9 +37,9 @@ class ContinuousRound(NamedTuple):
         As in `LevelRound`; the weights are the densities of beta = 1 given x.
     """
 
-    betas: NDArray[np.float64]
-    gains: NDArray[np.float64]
-    summaries: NDArray[np.float64]
+    betas: Array
+    gains: Array
+    summaries: Array
 
 
 def check_mass(setup: Setup) -> None:

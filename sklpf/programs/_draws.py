@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.tables import import_xarray
 from sklpf.paths import Continuous, DataRows, Parameters
 from sklpf.paths._capabilities import has
-from sklpf.sampling._elementary import systematic
+from sklpf.sampling import systematic
 
 MOST_DRAWS = 1000  # that a run keeps
 
@@ -32,8 +33,8 @@ class Draws(NamedTuple):
     """
 
     points: NDArray
-    log_weights: NDArray[np.float64]
-    groups: NDArray[np.int64]
+    log_weights: Array
+    groups: Integers
 
     def __repr__(self) -> str:
         n, d = self.points.shape
@@ -165,7 +166,7 @@ def pieces(begin: int, end: int, length: int) -> Iterator[tuple[int, int]]:
     return zip(starts, [*starts[1:], end])
 
 
-def _thin(log_weights: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _thin(log_weights: NDArray) -> tuple[Integers, Array]:
     if len(log_weights) <= MOST_DRAWS:
         return np.arange(len(log_weights)), log_weights
     index, counts = np.unique(systematic(log_weights, MOST_DRAWS, 0.5), return_counts=True)

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sklpf._utils.limits import RECORD_EVERY
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
 from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains
+from sklpf.programs._chains import Chains, LevelRound
 from sklpf.programs._draws import has_points
 from sklpf.programs._plan import check_finite, draw_alive
 from sklpf.programs._rounds import RoundProgram
-from sklpf.programs._sums import LevelRound
 
 _SHORTEST_PAUSE = (
     64  # scans between two draws: each interrupts the compiled program, for some 100 us
@@ -34,14 +33,14 @@ class ExchangeRound(LevelRound):
     """
 
     n_scans: int
-    round_trips: NDArray[np.int64]
+    round_trips: Integers
 
     @property
-    def rejection(self) -> NDArray[np.float64]:
+    def rejection(self) -> Array:
         """Mean rejection probability of every pair of neighbouring levels, shape (K - 1,)."""
         return self.pair_sums[..., 4].mean(axis=(0, 1)) * 2 / self.n_scans
 
-    def counts_in(self, half: int) -> NDArray[np.float64]:
+    def counts_in(self, half: int) -> Array:
         """States of every level in the sums over pairs of one half, shape (G, K)."""
         return np.full(self.level_sums.shape[1:3], float((self.n_scans + half) // 2))
 
@@ -109,7 +108,7 @@ def run_scans(
     path: Any,
     transition: Any,
     ladders: list[Chains],
-    log_pseudo_prior: NDArray[np.float64],
+    log_pseudo_prior: Array,
     n_scans: int,
     key: tuple[int, int],
     stage: str,

@@ -1,4 +1,4 @@
-"""Random walks from the outermost of some points, which look for parts of the target without any."""
+"""Random walks from the outermost of some points, which look for more of the target."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _N_OUTERMOST = 50  # by weight, and by coordinates
 _N_MOVES = (20, 10)  # of each walk: for all, and for each dimension
 _N_NOTED = 8  # times of a walk whose positions are kept
 _MOST_ROUNDS = 20  # of walks in one call
+_FEWER_PARTS = 2  # than the mixture before had, at least
 _LARGEST_GAIN = 2.0  # nats of log weight, above those of the points
 _TARGET_ACCEPTANCE = 0.25
 _FIRST_STEP = 2.4  # over the root of d, in scales of a part
@@ -47,10 +48,13 @@ class Explored(NamedTuple):
 
 
 def fit(
-    points: NDArray[np.float64], bounds: NDArray[np.float64] | None, rng: np.random.Generator
+    points: NDArray[np.float64],
+    bounds: NDArray[np.float64] | None,
+    rng: np.random.Generator,
+    fewest: int = 1,
 ) -> Mixture:
-    """Return a base that covers points of which some are repeated."""
-    return fit_base(points, len(np.unique(points, axis=0)), bounds, rng)
+    """Return a base of so many parts or more that covers points of which some are repeated."""
+    return fit_base(points, len(np.unique(points, axis=0)), bounds, rng, fewest)
 
 
 def explore(
@@ -85,9 +89,12 @@ def explore(
     points = points[rng.permutation(len(points))[:_MOST_FITTED]]
     n_moves = _N_MOVES[0] + _N_MOVES[1] * path.n_dimensions
     n_sweeps = 0
-    for n_rounds in range(_MOST_ROUNDS):
+    is_new = False
+    fewest = 1
+    for _ in range(_MOST_ROUNDS):
         known = np.concatenate([points, found])
-        mixture = fit(known, path.bounds, rng)
+        mixture = fit(known, path.bounds, rng, fewest)
+        fewest = max(1, len(mixture.weights) - _FEWER_PARTS)
         log_weights = _log_weights(path, mixture, known)
         starts = known[_outermost(known, log_weights, rng)]
         passed = _walk(path, MixtureWalk(mixture), starts, n_moves, rng)
@@ -96,9 +103,9 @@ def explore(
         goes_on = bool(gain > _LARGEST_GAIN)
         if not goes_on:
             break
+        is_new = True
         found = np.concatenate([found, passed])
         found = found[rng.permutation(len(found))[: _MOST_FITTED // 2]]
-    is_new = n_rounds > 0 or goes_on
     return Explored(np.concatenate([points, found]), found, is_new, goes_on, n_sweeps)
 
 
@@ -180,7 +187,7 @@ class MixtureWalk:
         return choose(rng.random(len(old)) < rate, new_state, state)
 
     def _part_of(self, points):
-        return self.mixture.log_parts(points).argmax(axis=0)
+        return self.mixture._log_parts(points).argmax(axis=0)
 
     def _log_scale(self, parts):
         """Log determinant of the whitening of steps from some parts."""

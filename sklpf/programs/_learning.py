@@ -17,7 +17,7 @@ from sklpf._utils.random import Stream
 from sklpf.paths._base import choose, take
 from sklpf.paths._mixture_fit import fit_base
 from sklpf.programs._exploring import MixtureWalk, explore, fit
-from sklpf.sampling._elementary import systematic
+from sklpf.sampling import systematic
 from sklpf.transitions._pilot import fixed_pilot, next_beta, root_of
 
 _EFFECTIVE = 0.5  # share of the particles after a step up

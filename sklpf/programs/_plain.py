@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_softmax
 
 from sklpf._utils.limits import MAX_EXPONENT, RECORD_EVERY
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import REDRAW, SWAP
 from sklpf.paths import Derivatives
 from sklpf.paths._base import TemperedPath, n_chains
 from sklpf.paths._capabilities import has
-from sklpf.programs._chains import Chains
-from sklpf.programs._sums import LevelSums
+from sklpf.programs._chains import Chains, LevelSums
 
 
 class Exchanged(NamedTuple):
     """What `exchange` leaves."""
 
     chains: Chains
-    ends: NDArray[np.int64]  # (n,)
-    trips: NDArray[np.int64]  # (G,): round trips
+    ends: Integers  # (n,)
+    trips: Integers  # (G,): round trips
     sums: LevelSums  # those of `levels` of every fourth scan
 
 
@@ -32,8 +32,8 @@ class Tempered(NamedTuple):
     """What `temper` leaves."""
 
     chains: Chains
-    log_q_sums: NDArray[np.float64]  # (n, K): log of the sum of q(k | x)
-    counts: NDArray[np.int64]  # (n, K): how often each level was drawn
+    log_q_sums: Array  # (n, K): log of the sum of q(k | x)
+    counts: Integers  # (n, K): how often each level was drawn
     # before each redraw; the shift of a pair is minus the difference of its log pseudo-priors
     sums: LevelSums
 

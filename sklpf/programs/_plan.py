@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.tables import with_error
 from sklpf.paths import LADDERS, make_ladder
@@ -36,7 +37,7 @@ def equal_blocks(n: int, largest: int, fewest_blocks: int = 8) -> list[int]:
     return [n // n_blocks + (block < n % n_blocks) for block in range(n_blocks)]
 
 
-def side_by_side(path, transition, n_groups: int, n_chains: int) -> NDArray[np.int64]:
+def side_by_side(path, transition, n_groups: int, n_chains: int) -> Integers:
     """First group of every block, and the end: one in each where programs are compiled, else all
     in as few blocks as memory allows.
     """
@@ -64,9 +65,7 @@ def doubling(n: int, shortest: int) -> list[int]:
     return [n, *lengths[::-1]]
 
 
-def with_round(
-    history: NDArray, log_partition: float, std_error: float, n_sweeps: int
-) -> NDArray[np.float64]:
+def with_round(history: NDArray, log_partition: float, std_error: float, n_sweeps: int) -> Array:
     """The history with one more round."""
     return np.vstack([history, [log_partition, std_error, n_sweeps]])
 
@@ -139,7 +138,7 @@ class Plan(NamedTuple):
     transition: Any
     seed: int
     n_sweeps: int = 0
-    history: NDArray[np.float64] = NO_ROUNDS  # of log Z / Z_0, where finding them gave estimates
+    history: Array = NO_ROUNDS  # of log Z / Z_0, where finding them gave estimates
 
     def key(self, *stage: int) -> tuple[int, int]:
         """Of the random numbers of a stage."""

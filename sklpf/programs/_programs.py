@@ -12,9 +12,8 @@ import numpy as np
 from sklpf._utils.limits import BadValue
 from sklpf.paths._base import map_state, n_chains
 from sklpf.programs import _plain
-from sklpf.programs._chains import Chains
+from sklpf.programs._chains import Chains, LevelSums
 from sklpf.programs._plain import Exchanged, Tempered
-from sklpf.programs._sums import LevelSums
 
 
 def _faster(plain):

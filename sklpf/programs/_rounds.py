@@ -12,15 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream
 from sklpf.paths import Derivatives
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import has
-from sklpf.programs._chains import Chains, apart, together, with_base_renewed
+from sklpf.programs._chains import (
+    Chains,
+    LevelSums,
+    apart,
+    fewest_columns,
+    together,
+    with_base_renewed,
+)
 from sklpf.programs._draws import Draws, joined, no_draws, pieces, points_of
 from sklpf.programs._plan import side_by_side
-from sklpf.programs._sums import LevelSums, fewest_columns
 
 
 class _Carry(NamedTuple):
@@ -30,11 +37,11 @@ class _Carry(NamedTuple):
 
     chains: Chains
     own: tuple  # what this kind of round counts besides
-    pair_sums: NDArray[np.float64]
-    level_sums: NDArray[np.float64]
-    summaries: NDArray[np.float64]
+    pair_sums: Array
+    level_sums: Array
+    summaries: Array
     log_q: NDArray[np.float32]
-    vector_levels: NDArray[np.int64]
+    vector_levels: Integers
     slopes: NDArray[np.floating]
     draws: Draws
 
@@ -77,8 +84,8 @@ class RoundProgram:
 
     path: Any
     transition: Any
-    first: NDArray[np.int64]
-    log_pseudo_prior: NDArray[np.float64]
+    first: Integers
+    log_pseudo_prior: Array
     key: tuple[int, int]
     first_sweep: int = 0
     sweeps_per_step: int = 1
@@ -103,11 +110,11 @@ class RoundProgram:
         """
         raise NotImplementedError
 
-    def at_target(self, levels: NDArray[np.int64]) -> NDArray[np.int64]:
+    def at_target(self, levels: Integers) -> Integers:
         """Indices of the chains that may become draws of the target."""
         raise NotImplementedError
 
-    def target_log_weights(self, state: Any, n: int) -> NDArray[np.float64]:
+    def target_log_weights(self, state: Any, n: int) -> Array:
         """Log of their weights as such (n,)."""
         raise NotImplementedError
 
@@ -166,7 +173,7 @@ class RoundProgram:
         ]
         return stand, list(parts.own), left
 
-    def _first_here(self, blocks, block) -> NDArray[np.int64]:
+    def _first_here(self, blocks, block) -> Integers:
         """First chain of every group in its block, and the end."""
         first = self.first[blocks[block] : blocks[block + 1] + 1]
         return first - first[0]

@@ -1,22 +1,29 @@
-"""Simulated tempering of groups of chains, round by round, with fixed pseudo-priors."""
+"""Simulated tempering of groups of chains, round by round, with fixed pseudo-priors; its annealed
+first pass, and short rounds whose weights adapt.
+"""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
+from sklpf._utils.numbers import Array, Integers
+from sklpf._utils.parallel import run_segments
+from sklpf._utils.progress import stage
 from sklpf._utils.random import Stream, stream_key
+from sklpf.paths._base import map_state, put, take
 from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains
+from sklpf.programs._chains import Chains, LevelRound, apart, together
 from sklpf.programs._draws import has_points
-from sklpf.programs._plan import check_finite, draw_alive, side_by_side
+from sklpf.programs._plan import check_alive, check_finite, draw_alive, segments, side_by_side
 from sklpf.programs._rounds import RoundProgram
-from sklpf.programs._sums import LevelRound
 from sklpf.reweighting import MeanWeight
+from sklpf.sampling import shares
 
 START, LEVELS, FIRST_PASS, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
 _LOOKED_AT = 2000  # states of a round that may become draws
@@ -44,20 +51,18 @@ class TemperingRound(LevelRound):
         draws.
     """
 
-    first: NDArray[np.int64]
+    first: Integers
     n_redraws: int
-    log_q_sums: NDArray[np.float64]
-    counts: NDArray[np.int64]
+    log_q_sums: Array
+    counts: Integers
     origin: int = 0
 
     @property
-    def vectors(self) -> NDArray[np.float64]:
+    def vectors(self) -> Array:
         """log f_k(x) of the kept states but for a constant of every x, shape (M, n_kept, K)."""
         return self.log_q - self.log_pseudo_prior  # type: ignore[operator]  # it keeps log_q
 
-    def log_sums(
-        self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)
-    ) -> NDArray[np.float64]:
+    def log_sums(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> Array:
         """Log of every chain's sum of q(k | x), or of its counts.
 
         Parameters
@@ -77,7 +82,7 @@ class TemperingRound(LevelRound):
         with np.errstate(divide="ignore"):
             return np.log(self.counts[list(halves)].sum(axis=0))
 
-    def shares(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> NDArray[np.float64]:
+    def shares(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> Array:
         """Averages of q(k | x), or of the counts, of every chain.
 
         Parameters
@@ -127,7 +132,7 @@ class Setup(NamedTuple):
 
     path: Any
     transition: Any
-    first: NDArray[np.int64]  # (G + 1,): first chain of every group, and the end
+    first: Integers  # (G + 1,): first chain of every group, and the end
     seed: int
     sweeps_per_redraw: int
     options: dict[str, Any]  # n_jobs and checkpoint of run_segments
@@ -144,7 +149,7 @@ class Setup(NamedTuple):
         return Stream(stream_key(self.seed, stage), int(self.first[group]), step)
 
     @property
-    def blocks(self) -> list[NDArray[np.int64]]:
+    def blocks(self) -> list[Integers]:
         """The groups that move side by side, and the one after them: one array a block."""
         bounds = side_by_side(self.path, self.transition, self.n_groups, int(self.first[-1]))
         return [np.arange(start, end + 1) for start, end in zip(bounds, bounds[1:])]
@@ -216,7 +221,7 @@ def run_round(
     setup: Setup,
     name: tuple[int, ...],
     chains: list[Chains],
-    log_pseudo_prior: NDArray[np.float64],
+    log_pseudo_prior: Array,
     n_redraws: int,
     n_kept: int = 0,
     with_draws: bool = False,
@@ -268,7 +273,181 @@ def _thinning(stride, longest):
     return longest, longest, -(-stride // longest)
 
 
-def pool_groups(first: NDArray[np.int64], log_terms: NDArray, axis: int) -> NDArray:
+def pool_groups(first: Integers, log_terms: NDArray, axis: int) -> NDArray:
     """Add up, in logs, the chains of every group along `axis`."""
     parts = np.split(log_terms, first[1:-1], axis=axis)
     return np.stack([logsumexp(part, axis=axis) for part in parts], axis=axis)
+
+
+_GROWTH = 10  # an update takes a tenth of the redraws before it, at least one
+_LARGEST_STEP = 1.0  # nats that an update adds to a level
+
+
+class GainRule(Protocol):
+    """How far draws of levels move the estimates: in the end by one over their number."""
+
+    settled: bool  # whether the gain has begun to fall as 1 / draws
+
+    def gain(self, n_draws: int) -> float:
+        """What the next `n_draws` draws weigh together."""
+
+    def observe(self, shares: Array, n_draws: int) -> float:
+        """Take note of how often they visited the levels; returns how even visits are (1:
+        perfectly).
+        """
+
+
+class Adapted(NamedTuple):
+    """Chains, log Z_k - log Z_0 (K,), rounds of the last half, and of every update the fields of
+    `Adaptation`.
+    """
+
+    chains: list[Chains]
+    curve: Array
+    recent: list[TemperingRound]
+    history: dict[str, NDArray]
+
+
+def adapt(
+    setup: Setup,
+    chains: list[Chains],
+    log_prior,
+    curve,
+    n_redraws: int,
+    rule: GainRule,
+    rao_blackwell: bool,
+) -> Adapted:
+    """Temper all groups and move their common estimates log Z_k by gain * (share of level k) / r_k.
+
+    The draws of all chains between two updates count together, as if chains took turns, but move no
+    level by more than 1 nat. An update takes one redraw at first, later a tenth of those before it.
+    """
+    prior = np.exp(log_prior)
+    n_chains = int(setup.first[-1])
+    done = 0
+    recent = list[TemperingRound]()
+    records = list[tuple[float, ...]]()
+    with stage("adaptation", n_redraws) as redraws_done:
+        while done < n_redraws:
+            n = min(max(1, done // _GROWTH), n_redraws - done)
+            chains, last = run_round(setup, (0, len(records)), chains, log_prior - curve, n)
+            done += n
+            shares = last.shares(rao_blackwell).mean(axis=0)
+            gain = min(rule.gain(n * n_chains), _LARGEST_STEP / np.max(shares / prior))
+            curve = curve + gain * shares / prior
+            curve = curve - curve[0]
+            # Probabilities, also where levels are counted: few draws can't be even.
+            probabilities = last.shares(True).mean(axis=0)
+            evenness = rule.observe(probabilities, n * n_chains)
+            records.append((done * n_chains, gain, evenness, curve[-1]))
+            recent = [*recent, last] if 2 * done > n_redraws else [last]
+            redraws_done(n)
+    columns = (np.array(column) for column in zip(*records))
+    history = dict(zip(("n_draws", "gain", "evenness", "log_partition"), columns))
+    return Adapted(chains, curve, recent, history)
+
+
+def first_pass(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list[Chains], NDArray]:
+    """Anneal all chains from base draws to the target in `n_sweeps` sweeps.
+
+    Returns
+    -------
+    chains : list of Chains
+        Every group's chains spread over the levels as the prior says; each state is drawn from
+        those that the group's own chains had at that level, with probabilities in proportion to
+        their weights.
+    log_weights : ndarray of shape (M, K)
+        log f_k / f_0 accumulated by every chain on its way: the mean of its exponential over chains
+        is Z_k / Z_0.
+    """
+    bounds = segments(n_sweeps, setup.path.n_moves_per_segment)
+    blocks = setup.blocks
+    carries = run_segments(
+        functools.partial(_begin, setup, blocks, log_prior, n_sweeps),
+        functools.partial(_advance, setup, blocks, bounds),
+        len(blocks),
+        len(bounds) - 1,
+        stage="pilot",
+        **setup.options,
+    )
+    log_weights = np.concatenate([carry[2] for carry in carries])
+    check_alive(log_weights[:, -1])
+    stand = []
+    for block, carry in zip(blocks, carries):
+        first = setup.first[block] - setup.first[block[0]]
+        stand += apart(setup.path, Chains(*carry[3:]), first)
+    return stand, check_finite(log_weights, allow_zero=True)
+
+
+def _levels_passed(sweeps, n_sweeps, n_levels):
+    """Level after each of some sweeps of the pass: evenly from the first to the last."""
+    return (2 * sweeps * (n_levels - 1) + n_sweeps) // (2 * n_sweeps)
+
+
+def _begin(setup, blocks, log_prior, n_sweeps, block):
+    groups = blocks[block][:-1]
+    state, memory, levels = together([setup.base_chains(FIRST_PASS, group) for group in groups])
+    quantiles = np.concatenate([_quantiles(setup, group) for group in groups])
+    n_levels = len(log_prior)
+    levels = np.minimum(np.searchsorted(np.cumsum(np.exp(log_prior)), quantiles), n_levels - 1)
+    n_stops = min(n_sweeps, n_levels - 1)
+    visited = _levels_passed(np.arange(n_stops + 1), n_stops, n_levels)
+    starts = (
+        map_state(np.copy, state),
+        map_state(np.copy, memory),
+        visited[np.searchsorted(visited, levels)],
+    )
+    return state, memory, np.zeros((len(levels), n_levels)), *starts
+
+
+def _quantiles(setup, group):
+    """Evenly spread over (0, 1), one for every chain of a group, moved by chance."""
+    n = np.diff(setup.first)[group]
+    return (np.arange(n) + setup.stream(LEVELS, group).generator().random()) / n
+
+
+def _advance(setup, blocks, bounds, block, segment, carry):
+    """Weigh the chains at each next level and move them there. Chains of production that
+    begin at this level start from states that are resampled by weight.
+    """
+    state, memory, log_weights, first_state, first_memory, levels = carry
+    log_weights = log_weights.copy()
+    begin = bounds[segment]
+    end = bounds[segment + 1]
+    groups = blocks[block][:-1]
+    group_of = np.repeat(groups, np.diff(setup.first)[groups])
+    # before sweep begin, begin + 1, …
+    at = _levels_passed(np.arange(begin, end + 2), bounds[-1], log_weights.shape[1])
+    rises = begin + 1 + np.flatnonzero(np.diff(at[1:-1]))
+    for t, stop in zip([begin, *rises], [*rises, end]):
+        old, new = at[t - begin], at[t + 1 - begin]
+        if new > old:
+            log_f = setup.path.log_f_ladder(state)
+            with np.errstate(invalid="ignore"):
+                rise = np.where(log_f == -np.inf, -np.inf, log_f - log_f[:, [old]])
+            log_weights[:, old + 1 : new + 1] = log_weights[:, [old]] + rise[:, old + 1 : new + 1]
+        if new > 0 or setup.first_ratio is None:  # base draws stay where the target has mass
+            stay = np.full((stop - t + 1, len(levels)), new)
+            stream = setup.stream(FIRST_PASS, groups[0], t + 1)
+            with np.errstate(invalid="ignore"):  # of chains where all densities are 0
+                state, memory, _ = programs.anneal(
+                    setup.path, setup.transition, state, memory, stay, stream
+                )
+        leaving = stop == bounds[-1] or at[stop + 1 - begin] != new
+        for group in groups if leaving else ():
+            own = np.flatnonzero(group_of == group)
+            here = np.flatnonzero((group_of == group) & (levels == new))
+            if not len(here):
+                continue
+            rng = setup.stream(RESAMPLE, group, stop).generator()
+            chosen = own[_resample(log_weights[own, new], len(here), rng)]
+            first_state = put(first_state, here, setup.path.take(state, chosen))
+            first_memory = put(first_memory, here, take(memory, chosen))
+    return state, memory, log_weights, first_state, first_memory, levels
+
+
+def _resample(log_weights, n, rng):
+    check_finite(log_weights, allow_zero=True)
+    if not np.any(log_weights > -np.inf):  # they leave for the base at their first redraw
+        log_weights = np.zeros(len(log_weights))
+    return rng.choice(len(log_weights), size=n, p=shares(log_weights))

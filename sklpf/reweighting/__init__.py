@@ -1,9 +1,10 @@
 """Log normalisers from the arrays of a run: pure functions, one method a file."""
 
-from sklpf.reweighting._bar import bar, overlap
-from sklpf.reweighting._bridges import (
+from sklpf.reweighting._bar import (
+    bar,
     bar_ratios,
     neighbour_overlap,
+    overlap,
     stepping_stones,
     with_first_error,
     with_first_ratio,
@@ -23,15 +24,16 @@ from sklpf.reweighting._importance import (
     population_seen_from_target,
     seen_from_target,
 )
-from sklpf.reweighting._level_process import level_process, stationary
 from sklpf.reweighting._mbar import mbar, overlap_matrix
 from sklpf.reweighting._rts import (
     Pooled,
     bias,
     combine_rounds,
     influence,
+    level_process,
     rts_curve,
     standard_error,
+    stationary,
 )
 from sklpf.reweighting._thermodynamic import RULES, integrate, level_moments, reweighted_slopes
 from sklpf.uncertainty import effective_sample_size

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp, softmax
 
+from sklpf._utils.numbers import Array, Integers
+
 _FLAT = 1e-200  # the least slope that is told from 0
 _ROWS = 10_000  # of states at once
 
@@ -33,8 +35,8 @@ class NodeSums(NamedTuple):
         Means of log f_1 - log f_0 under q there.
     """
 
-    log_sums: NDArray[np.float64]
-    slopes: NDArray[np.float64]
+    log_sums: Array
+    slopes: Array
 
     def of(self, keep: NDArray) -> tuple[NDArray, NDArray]:
         """Return the sums of several together.
@@ -68,7 +70,7 @@ class NodeSums(NamedTuple):
         return _stack([self.of(np.arange(start, end)) for start, end in zip(first, first[1:])])
 
 
-def log_densities(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NDArray[np.float64]:
+def log_densities(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> Array:
     """Return log q(t | x) at the nodes t = 0, …, K - 1.
 
     Parameters
@@ -89,9 +91,7 @@ def log_densities(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NDAr
     return log_q - logsumexp(_log_masses(log_q), axis=1, keepdims=True)
 
 
-def draw_betas(
-    log_weights: NDArray, ladder: NDArray, gains: NDArray, uniforms: NDArray
-) -> NDArray[np.float64]:
+def draw_betas(log_weights: NDArray, ladder: NDArray, gains: NDArray, uniforms: NDArray) -> Array:
     """Draw beta from q(. | x) of states by uniform numbers.
 
     Parameters
@@ -130,7 +130,7 @@ def _log_masses(log_q):
     return log_mean_between(log_q[:, :-1], log_q[:, 1:])
 
 
-def log_mean_between(log_left: NDArray, log_right: NDArray) -> NDArray[np.float64]:
+def log_mean_between(log_left: NDArray, log_right: NDArray) -> Array:
     """Return the log of the mean over an interval of the exponential of what is linear on it.
 
     Parameters
@@ -193,8 +193,8 @@ class Places(NamedTuple):
         Share of the way to the next node.
     """
 
-    cell: NDArray[np.int64]
-    share: NDArray[np.float64]
+    cell: Integers
+    share: Array
 
     @classmethod
     def on(cls, ladder: NDArray, betas: NDArray) -> Places:

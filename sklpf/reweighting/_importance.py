@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf.uncertainty import log_mean_exp
 
 
@@ -33,7 +34,7 @@ class MeanWeight(NamedTuple):
         return max(self.delta, self.jackknife)
 
 
-def mean_weight(log_weights: NDArray[np.float64]) -> MeanWeight:
+def mean_weight(log_weights: Array) -> MeanWeight:
     """Log of the mean of independent weights (Neal 2001; Carlson et al. 2016, eq. 23).
 
     Parameters
@@ -63,9 +64,7 @@ class SeenFromTarget(NamedTuple):
     share: float
 
 
-def seen_from_target(
-    log_weights: NDArray[np.float64], log_mean: float, alive: float = 1.0
-) -> SeenFromTarget:
+def seen_from_target(log_weights: Array, log_mean: float, alive: float = 1.0) -> SeenFromTarget:
     """What chains that went down from the target, with weights w' of the way up, say about the
     weights w of the others.
 

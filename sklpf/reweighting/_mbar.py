@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import as_float64
-from sklpf.reweighting._newton import minimise
+from sklpf._utils.numbers import Array, as_float64
 
 _FIXED_POINT_STEPS = 4
 _RIDGE = 1e-12  # of the counts; keeps the Hessian invertible
@@ -92,8 +91,8 @@ class MixtureSums(NamedTuple):
     """
 
     log_mixture: float
-    shares: NDArray[np.float64]
-    products: NDArray[np.float64]
+    shares: Array
+    products: Array
 
 
 def mixture_sums(vectors: NDArray, counts: NDArray, zeta: NDArray) -> MixtureSums:
@@ -122,7 +121,7 @@ def mixture_sums(vectors: NDArray, counts: NDArray, zeta: NDArray) -> MixtureSum
 
 def mixture_weights(
     vectors: NDArray, counts: NDArray, zeta: NDArray
-) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64]]]:
+) -> Iterator[tuple[slice, Array, Array]]:
     """Yield the weights of samples at all levels, some samples at a time.
 
     Parameters
@@ -152,7 +151,7 @@ def mixture_weights(
         yield rows, terms, np.log(total) + largest
 
 
-def overlap_matrix(vectors: NDArray, counts: NDArray, zeta: NDArray) -> NDArray[np.float64]:
+def overlap_matrix(vectors: NDArray, counts: NDArray, zeta: NDArray) -> Array:
     """Overlap of the levels that have samples, in the symmetric form (Klimovich, Shirts & Mobley
     2015).
 
@@ -179,7 +178,7 @@ def overlap_matrix(vectors: NDArray, counts: NDArray, zeta: NDArray) -> NDArray[
     return products / np.sqrt(np.outer(n, n))
 
 
-def _check(vectors, counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _check(vectors, counts) -> tuple[Array, Array]:
     vectors = as_float64(vectors, "vectors")
     counts = as_float64(counts, "counts")
     if vectors.ndim != 2 or counts.shape != vectors.shape[1:]:
@@ -243,3 +242,53 @@ def _newton_step(sums: MixtureSums, counts):
     step = np.zeros(len(counts))
     step[1:] = np.linalg.solve(hessian[1:, 1:], sums.shares[1:] - counts[1:])
     return step
+
+
+_MAX_STEPS = 100
+
+
+def minimise(
+    evaluate: Callable[[NDArray], tuple[float, Any]],
+    newton_step: Callable[[NDArray, Any], NDArray],
+    start: NDArray,
+    *,
+    tol: float,
+    smallest: float,
+    fallback: Callable[[NDArray, Any], NDArray] | None = None,
+) -> Array:
+    """Return the minimiser of a convex function, from `start`.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Returns the function's value and what the steps need besides it.
+    newton_step : callable
+    start : ndarray
+    tol : float
+        Largest change in the last step.
+    smallest : float
+        A step is halved until the function does not rise, but not below this share of it.
+    fallback : callable or None, default=None
+        The step to take where Newton's would be halved below that; None takes the halved one.
+    """
+    x = start
+    value, extra = evaluate(x)
+    for _ in range(_MAX_STEPS):
+        step = newton_step(x, extra)
+        size = 1.0
+        new_value, new_extra = evaluate(x + step)
+        while new_value > value + 1e-12 * abs(value) and size > smallest:
+            size /= 2
+            # far off the Hessian may be nearly singular
+            if size < smallest and fallback is not None:
+                step = fallback(x, extra)
+                size = 1.0
+                new_value, new_extra = evaluate(x + step)
+                break
+            new_value, new_extra = evaluate(x + size * step)
+        x = x + size * step
+        value = new_value
+        extra = new_extra
+        if np.abs(size * step).max() < tol:
+            break
+    return x

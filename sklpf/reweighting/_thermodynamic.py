@@ -9,14 +9,16 @@ from numpy.typing import NDArray
 from scipy.integrate import cumulative_simpson
 from scipy.special import log_softmax, logsumexp
 
+from sklpf._utils.numbers import Array
+
 RULES = ("left", "right", "trapezoid", "corrected", "simpson")
 
 
 class Moments(NamedTuple):
     """First and second derivative of log Z by beta at every level, both (K,)."""
 
-    slope: NDArray[np.float64]
-    curvature: NDArray[np.float64]
+    slope: Array
+    curvature: Array
 
 
 def level_moments(level_sums: NDArray, ladder: NDArray) -> Moments:
@@ -43,9 +45,7 @@ def level_moments(level_sums: NDArray, ladder: NDArray) -> Moments:
     )
 
 
-def reweighted_slopes(
-    vectors: NDArray, slopes: NDArray, log_pseudo_prior: NDArray
-) -> NDArray[np.float64]:
+def reweighted_slopes(vectors: NDArray, slopes: NDArray, log_pseudo_prior: NDArray) -> Array:
     """E U at every level from the states of all levels (Carlson et al. 2016, equation 21), shape
     (K,).
 
@@ -67,7 +67,7 @@ def reweighted_slopes(
     return np.sum(np.exp(log_q - logsumexp(log_q, axis=0)) * slopes, axis=0)
 
 
-def integrate(ladder: NDArray, moments: Moments, rule: str) -> NDArray[np.float64]:
+def integrate(ladder: NDArray, moments: Moments, rule: str) -> Array:
     """Return log Z_k - log Z_0 (K,) in nats by a rule of quadrature.
 
     Parameters

@@ -7,8 +7,8 @@ from sklpf.testing._checks import (
     check_partition_estimator,
     check_path,
     check_transition,
+    find_shared_data,
 )
-from sklpf.testing._data import find_shared_data
 
 __all__ = [
     "BayesFactorCheck",

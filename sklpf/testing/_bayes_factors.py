@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
-from sklpf._utils.numbers import as_float64, check_count
+from sklpf._utils.numbers import Array, Integers, as_float64, check_count
 from sklpf.partition import PartitionResult
 
 _NULL_DRAWS = 10.0  # of the test statistic beyond its bound
@@ -35,8 +34,8 @@ class BayesFactorCheck(NamedTuple):
     """
 
     names: tuple[str, ...]
-    true: NDArray[np.int64]
-    probabilities: NDArray[np.float64]
+    true: Integers
+    probabilities: Array
     p_values: dict[str, float]
     n_left_out: int
 
@@ -145,7 +144,7 @@ def check_bayes_factors(
     return check
 
 
-def _shares(prior: Mapping[str, float] | None, names: tuple[str, ...]) -> NDArray[np.float64]:
+def _shares(prior: Mapping[str, float] | None, names: tuple[str, ...]) -> Array:
     """Prior probabilities of the models."""
     if prior is None:
         return np.full(len(names), 1 / len(names))
@@ -218,5 +217,5 @@ def _require_calibrated(check: BayesFactorCheck, false_alarm: float) -> None:
         )
 
 
-def _entropy_terms(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+def _entropy_terms(probabilities: Array) -> Array:
     return probabilities * np.log(np.maximum(probabilities, np.finfo(float).tiny))

@@ -5,9 +5,11 @@ sentence.
 from __future__ import annotations
 
 import functools
+import os
 import pickle
 from collections.abc import Callable
 from itertools import permutations
+from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
 import joblib
@@ -460,3 +462,31 @@ def _equal(first, second) -> bool:
 def _require(condition, message: str) -> None:
     if not condition:
         raise AssertionError(message)
+
+
+def find_shared_data(name: str) -> FilePath | None:
+    """Return the path of a file of the reference data, or None where it is absent.
+
+    Looked up in the folder that the environment variable ``SKLPF_DATA`` names and, in a checkout of
+    the repository, in ``../shared/data`` beside it.
+
+    Parameters
+    ----------
+    name : str
+        Relative to the folder, such as "rbm/mnist_h10.npz".
+
+    Returns
+    -------
+    pathlib.Path or None
+    """
+    return next((folder / name for folder in _folders() if (folder / name).is_file()), None)
+
+
+def _folders() -> list[FilePath]:
+    named = os.environ.get("SKLPF_DATA")
+    folders = [FilePath(named)] if named else []
+    # The working directory is the checkout where the package is installed elsewhere.
+    for root in (FilePath(__file__).resolve().parents[2], FilePath.cwd()):
+        if (root / "pyproject.toml").is_file():
+            folders.append(root.parent / "shared" / "data")
+    return folders

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
+from sklpf.paths._base import density_at, trajectory_at
 from sklpf.transitions._pilot import reflect
 
 _RATE = 0.05  # of the step size's logarithm, for every unit of acceptance too many
@@ -92,11 +94,32 @@ class Chains:
         """
         velocity = self.rng.standard_normal(self.position.shape)
         here = log_density(self.position)
-        energy = 0.5 * np.einsum("ij,ij->i", velocity, velocity) - here
         with np.errstate(all="ignore"):  # trajectories may run away, and are rejected then
-            end, velocity = self.trajectory(grad, velocity)
+            end, last = self.trajectory(grad, velocity)
             there = log_density(end)
-            log_rate = energy + there - 0.5 * np.einsum("ij,ij->i", velocity, velocity)
+        self._arrive(end, velocity, last, here, there, log_density)
+
+    def move_on(self, density: Any) -> None:
+        """Make one trajectory of every chain for a compiled log density on all R^d.
+
+        Parameters
+        ----------
+        density : NamedTuple
+            With `evaluate_density`.
+        """
+        velocity = self.rng.standard_normal(self.position.shape)
+        end, last, (here, there) = trajectory_at(
+            density, self.position, velocity, self.step_size, self.n_leapfrog
+        )
+        self._arrive(end, velocity, last, here, there, lambda x: density_at(density, x)[0])
+
+    def _arrive(self, end, first, last, here, there, log_density):
+        """Accept or reject the ends of trajectories, by the velocities and log densities at both
+        ends.
+        """
+        with np.errstate(all="ignore"):
+            log_rate = 0.5 * np.einsum("ij,ij->i", first, first) - here
+            log_rate = log_rate + there - 0.5 * np.einsum("ij,ij->i", last, last)
         accept = self.rng.random(len(end)) < self.adapt(log_rate)
         self.position = np.where(accept[:, np.newaxis], end, self.position)
         if self.rescale:

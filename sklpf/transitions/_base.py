@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import RowStreams, Stream
-from sklpf._utils.sklearn import Parameters
+from sklpf._utils.sklearn import BaseEstimator, Parameters
 from sklpf.paths import Compiled, Path
+from sklpf.paths._base import read_only
 from sklpf.paths._capabilities import has, require
-from sklpf.paths._kernel_path import read_only
 
 _FIRST = np.zeros(1, dtype=np.int64)
 
@@ -114,7 +113,7 @@ class Transition(Parameters, BaseEstimator):
         path: Path,
         state: Any,
         memory: tuple,
-        levels: NDArray[np.int64],
+        levels: Integers,
         stream: Stream,
         reverse: bool = False,
     ) -> tuple[Any, tuple]:
@@ -160,7 +159,7 @@ class Transition(Parameters, BaseEstimator):
         """
         return memory
 
-    def accepted(self, memory: tuple) -> NDArray[np.float64] | None:
+    def accepted(self, memory: tuple) -> Array | None:
         """Return the sum of the acceptance probabilities of every chain's moves so far.
 
         Parameters
@@ -197,7 +196,7 @@ class Joint(NamedTuple):
     path: Any  # of all chains, on the ladders of all rows, one after the other
     transition: Any
     stream: Any
-    first_levels: NDArray[np.int64]  # (n_rows,): where the ladder of each row begins
+    first_levels: Integers  # (n_rows,): where the ladder of each row begins
 
 
 def joined(rows: Sequence[Any], streams: Sequence[Stream], n_chains: int) -> Joint:

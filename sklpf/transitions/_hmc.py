@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from dataclasses import dataclass
 
 import numpy as np
 
 from sklpf._utils.limits import LARGEST_KICK
 from sklpf._utils.random import ACCEPT, Stream
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions, at_least
 from sklpf.paths import Continuous, Gradients
 from sklpf.paths._base import choose
 from sklpf.transitions._base import moved_density
 from sklpf.transitions._pilot import TunedTransition, reflect, stream_normals
 
 
+@dataclass(eq=False, repr=False)
 class HMC(TunedTransition):
     """Hamiltonian Monte Carlo with partial refreshment (Horowitz 1991; Sohl-Dickstein & Culpepper
     2012, sect. 2.3).
@@ -72,29 +73,21 @@ class HMC(TunedTransition):
     True
     """
 
+    step_size: float | str = "auto"
+    target_acceptance: float = 0.8
+    n_leapfrog: int = 1
+    half_life: float | None = 0.5
+    metric: str | None = None
+
     requires = (Continuous, Gradients)
     joins_rows = True
     _parameter_constraints = {
-        "step_size": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "target_acceptance": [Interval(Real, 0, 1, closed="neither")],
-        "n_leapfrog": [Interval(Integral, 1, None, closed="left")],
-        "half_life": [Interval(Real, 0, None, closed="neither"), None],
+        "step_size": [POSITIVE, StrOptions({"auto"})],
+        "target_acceptance": [INSIDE_0_1],
+        "n_leapfrog": [at_least(1)],
+        "half_life": [POSITIVE, None],
         "metric": [StrOptions({"diag", "dense"}), None],
     }
-
-    def __init__(
-        self,
-        step_size: float | str = "auto",
-        target_acceptance: float = 0.8,
-        n_leapfrog: int = 1,
-        half_life: float | None = 0.5,
-        metric: str | None = None,
-    ):
-        self.step_size = step_size
-        self.target_acceptance = target_acceptance
-        self.n_leapfrog = n_leapfrog
-        self.half_life = half_life
-        self.metric = metric
 
     def init(self, path, state, stream: Stream) -> tuple:
         """Return velocity, gradients of log f_0 and of log f_1 - log f_0, and summed acceptance

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import FIRST, Stream
 from sklpf.paths._base import n_chains, take
-from sklpf.sampling._elementary import shares
+from sklpf.sampling import shares
 from sklpf.transitions._base import Transition, joined
 
 _FEWEST_CHAINS = 64
@@ -38,24 +39,24 @@ class Pilot(NamedTuple):
     each dimension (J, d), or matrices (J, d, d).
     """
 
-    betas: NDArray[np.float64]  # (J,)
-    log_steps: NDArray[np.float64]  # (J,)
-    roots: NDArray[np.float64]  # (J, 1), (J, d) or (J, d, d)
-    sizes: NDArray[np.float64]  # (J, 1): geometric mean scale of a root
-    spread: NDArray[np.float64]  # (J,): standard deviation of log f_1 - log f_0
+    betas: Array  # (J,)
+    log_steps: Array  # (J,)
+    roots: Array  # (J, 1), (J, d) or (J, d, d)
+    sizes: Array  # (J, 1): geometric mean scale of a root
+    spread: Array  # (J,): standard deviation of log f_1 - log f_0
     n_moves: int
 
-    def step(self, betas: NDArray[np.float64]) -> NDArray[np.float64]:
+    def step(self, betas: Array) -> Array:
         """Step size of chains at some inverse temperatures, shape (n,)."""
         return np.exp(np.interp(betas, self.betas, self.log_steps))
 
-    def scales(self, betas: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scales(self, betas: Array) -> Array:
         """Scale of chains at some inverse temperatures (n, 1), or of every dimension (n, d); not
         for matrices.
         """
         return self._between(self.roots, betas)
 
-    def at(self, ladder: NDArray[np.float64]) -> LevelSteps:
+    def at(self, ladder: Array) -> LevelSteps:
         """Step sizes and roots at all levels of a ladder (K,)."""
         step_sizes = self.step(ladder)[:, np.newaxis]
         if self.roots.ndim == 2:
@@ -78,13 +79,13 @@ class Pilot(NamedTuple):
 class LevelSteps(NamedTuple):
     """Step sizes and roots at the K levels of a ladder, as chains at these look them up."""
 
-    ladder: NDArray[np.float64]  # (K,)
-    step_sizes: NDArray[np.float64]  # (K, 1)
-    scales: NDArray[np.float64]  # (K, 1) or (K, d); of matrices what they are multiplied by
-    knots: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # (K,): which of the matrices
-    matrices: NDArray[np.float64] = np.empty(0)  # (J, d, d), or empty
+    ladder: Array  # (K,)
+    step_sizes: Array  # (K, 1)
+    scales: Array  # (K, 1) or (K, d); of matrices what they are multiplied by
+    knots: Integers = np.empty(0, dtype=np.int64)  # (K,): which of the matrices
+    matrices: Array = np.empty(0)  # (J, d, d), or empty
 
-    def root(self, levels: NDArray[np.int64]) -> Callable[..., NDArray]:
+    def root(self, levels: Integers) -> Callable[..., NDArray]:
         """A function of velocities (n, d): root @ velocity of every chain; with ``transpose=True``
         root.T @ it.
         """
@@ -102,7 +103,7 @@ class LevelSteps(NamedTuple):
 
         return apply
 
-    def whiten(self, levels: NDArray[np.int64], vectors: NDArray[np.float64]) -> NDArray:
+    def whiten(self, levels: Integers, vectors: Array) -> NDArray:
         """The inverse of root @ vector of every chain, of vectors (n, d)."""
         vectors = vectors / self.scales[levels]
         if not len(self.matrices):
@@ -115,14 +116,14 @@ class LevelSteps(NamedTuple):
         return out
 
 
-def joined_steps(steps: list[LevelSteps], ladder: NDArray[np.float64]) -> LevelSteps:
+def joined_steps(steps: list[LevelSteps], ladder: Array) -> LevelSteps:
     """Step sizes and roots at the levels of several ladders, one after the other."""
     first = np.cumsum([0, *(len(part.matrices) for part in steps[:-1])])
     parts = [part._replace(knots=part.knots + k) for part, k in zip(steps, first)]
     return LevelSteps(ladder, *(np.concatenate(arrays) for arrays in list(zip(*parts))[1:]))
 
 
-def fixed_pilot(log_step: float, root: NDArray[np.float64]) -> Pilot:
+def fixed_pilot(log_step: float, root: Array) -> Pilot:
     """The same step size and root everywhere."""
     return _make_pilot([(0.0, log_step, root, 0.0)], 0)
 
@@ -144,7 +145,7 @@ class _Row:
     stream: Stream
     rng: np.random.Generator
     log_step: Any
-    root: NDArray[np.float64]
+    root: Array
     beta: float = 0.0
     records: list[tuple] = field(default_factory=list)
 
@@ -158,7 +159,7 @@ class _Row:
         """Of beta on the path's ladder."""
         return int(np.searchsorted(self.path.ladder, self.beta))
 
-    def rise(self, gain: NDArray[np.float64], n_moves: int) -> NDArray[np.int64]:
+    def rise(self, gain: Array, n_moves: int) -> Integers:
         """Note what was found at this level, and go on to the next; returns which of the row's
         chains go there, none from the target.
         """
@@ -276,7 +277,7 @@ def _tune_level(rows, state, memory, n_moves, first_sweep):
     return state, memory
 
 
-def next_beta(gain: NDArray[np.float64], beta: float, share: float) -> float:
+def next_beta(gain: Array, beta: float, share: float) -> float:
     """The inverse temperature that the largest step leads to which leaves a share of the chains
     effective, by bisection.
     """
@@ -426,7 +427,7 @@ class TunedTransition(Transition):
             )
         return fixed_pilot(np.log(self.step_size), np.ones(1))
 
-    def steps_at(self, ladder: NDArray[np.float64]) -> LevelSteps:
+    def steps_at(self, ladder: Array) -> LevelSteps:
         """Return step sizes and roots at the levels of a ladder, computed once for each ladder.
 
         Parameters
@@ -444,7 +445,7 @@ class TunedTransition(Transition):
             self.__dict__["level_steps_"] = known
         return known
 
-    def side_by_side(self, rows: Sequence[Any], ladder: NDArray[np.float64]) -> Self:
+    def side_by_side(self, rows: Sequence[Any], ladder: Array) -> Self:
         """Return the move on the ladders of several rows, one after the other: at each it has the
         step sizes and metric of that row's `transition`.
         """

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import ACCEPT
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
 from sklpf.paths import Continuous
 from sklpf.paths._base import choose
 from sklpf.paths._functions import shown, values_of
@@ -18,6 +18,7 @@ from sklpf.transitions._base import moved_density
 from sklpf.transitions._pilot import TunedTransition, reflect, stream_normals
 
 
+@dataclass(eq=False, repr=False)
 class RandomWalk(TunedTransition):
     """A Gaussian step that is accepted or rejected (Metropolis et al. 1953; Bishop 2006, eq.
     11.33).
@@ -71,26 +72,19 @@ class RandomWalk(TunedTransition):
     True
     """
 
+    step_size: float | str = "auto"
+    target_acceptance: float = 0.3
+    metric: str | None = None
+    drift: Callable[[Any, Any], Any] | None = None
+
     requires = (Continuous,)
     joins_rows = True
     _parameter_constraints = {
-        "step_size": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "target_acceptance": [Interval(Real, 0, 1, closed="neither")],
+        "step_size": [POSITIVE, StrOptions({"auto"})],
+        "target_acceptance": [INSIDE_0_1],
         "metric": [StrOptions({"diag", "dense"}), None],
         "drift": [callable, None],
     }
-
-    def __init__(
-        self,
-        step_size: float | str = "auto",
-        target_acceptance: float = 0.3,
-        metric: str | None = None,
-        drift: Callable[[Any, Any], Any] | None = None,
-    ):
-        self.step_size = step_size
-        self.target_acceptance = target_acceptance
-        self.metric = metric
-        self.drift = drift
 
     def check(self, path):
         """Raise TypeError if the path lacks a capability, ValueError if a parameter can't be used
@@ -161,7 +155,7 @@ class RandomWalk(TunedTransition):
             log_ratio = (np.sum(normals**2, axis=1) - np.sum((normals + whitened) ** 2, axis=1)) / 2
         return new, log_ratio
 
-    def _drift_at(self, position, betas) -> NDArray[np.float64]:
+    def _drift_at(self, position, betas) -> Array:
         assert self.drift is not None  # said by the caller
         drift = values_of("drift", self.drift(position.copy(), betas.copy()))
         if drift.shape != position.shape:

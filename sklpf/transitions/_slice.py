@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from dataclasses import dataclass
 
 import numpy as np
 
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
 from sklpf.paths import Continuous
 from sklpf.paths._base import put
 from sklpf.transitions._pilot import TunedTransition
@@ -14,6 +14,7 @@ from sklpf.transitions._pilot import TunedTransition
 _MOST_SHRINKS = 200
 
 
+@dataclass(eq=False, repr=False)
 class Slice(TunedTransition):
     """Slice sampling by coordinates, stepping out and shrinking (Neal 2003; Bishop 2006, sect.
     11.4).
@@ -48,18 +49,17 @@ class Slice(TunedTransition):
     True
     """
 
+    width: float | str = "auto"
+    max_steps: int = 50
+
     requires = (Continuous,)
     # what the pilot finds
     metric = "diag"
     step_size = "auto"
     _parameter_constraints = {
-        "width": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "max_steps": [Interval(Integral, 1, None, closed="left")],
+        "width": [POSITIVE, StrOptions({"auto"})],
+        "max_steps": [at_least(1)],
     }
-
-    def __init__(self, width: float | str = "auto", max_steps: int = 50):
-        self.width = width
-        self.max_steps = max_steps
 
     def first_step(self, n_dimensions: int) -> float:
         """The width in scales of the density."""

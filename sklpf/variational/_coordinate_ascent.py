@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf.variational._temperatures import Tempering
 
 
@@ -42,7 +42,7 @@ class ConjugateModel:
     -5.95
     """
 
-    def update(self, inverse: float | NDArray[np.float64]) -> None:
+    def update(self, inverse: float | Array) -> None:
         """Update q(z), then q(g).
 
         Both are the updates of the model itself in which log p(x, z | g) is multiplied by
@@ -56,7 +56,7 @@ class ConjugateModel:
         """
         raise NotImplementedError(f"{type(self).__name__} must define update(inverse)")
 
-    def expected_log_joint(self, per_datum: bool = False) -> float | NDArray[np.float64]:
+    def expected_log_joint(self, per_datum: bool = False) -> float | Array:
         """Return U, untempered.
 
         Parameters
@@ -82,7 +82,7 @@ class ConjugateModel:
         nothing by default.
         """
 
-    def log_partition(self, temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_partition(self, temperatures: Array) -> Array:
         """Return log C(T) of all data at every temperature, what a learned temperature needs
         (equation 3).
 

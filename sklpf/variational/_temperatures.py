@@ -4,12 +4,21 @@ distribution a datum.
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.utils import gen_batches
 
-from sklpf._utils.numbers import as_float64, check_bool, check_count, check_number, check_option
+from sklpf._utils.numbers import (
+    Array,
+    as_float64,
+    check_bool,
+    check_count,
+    check_number,
+    check_option,
+)
 
 _DATA_AT_ONCE = 4096  # whose distributions over the temperatures are held at a time
 
@@ -17,7 +26,7 @@ _DATA_AT_ONCE = 4096  # whose distributions over the temperatures are held at a 
 # -- temperatures
 def temperature_schedule(
     schedule: str | ArrayLike, initial: float = 10.0, n_sweeps: int = 100
-) -> NDArray[np.float64]:
+) -> Array:
     """Return the temperature of every annealed sweep; T = 1 comes after them.
 
     Parameters
@@ -46,32 +55,47 @@ def temperature_schedule(
     return space(initial, 1.0, n_sweeps, endpoint=False)
 
 
-def temperature_ladder(highest: float, n_temperatures: int = 100) -> NDArray[np.float64]:
-    """Return temperatures T_1 = 1 < … < T_M = `highest` in equal ratios, the support of a learned
-    temperature.
+def temperature_ladder(
+    highest: float, n_temperatures: int | ArrayLike = 100, spacing: str = "geometric"
+) -> Array:
+    """Return temperatures T_1 = 1 < … < T_M = `highest`, the support of a learned temperature.
 
     Parameters
     ----------
     highest : float
         Above 1.
-    n_temperatures : int, default=100
-        At least 2.
+    n_temperatures : int or array-like of shape (M,), default=100
+        At least 2. Temperatures themselves are returned as they are, if they rise from 1.
+    spacing : {"geometric", "inverse"}, default="geometric"
+        In equal ratios, or with inverse temperatures evenly spaced: with ``highest=100`` the 0.01,
+        0.02, ..., 1 of Mandt et al. (2016) for local temperatures.
 
     Returns
     -------
-    temperatures : ndarray of shape (n_temperatures,)
+    temperatures : ndarray of shape (M,)
     """
+    if not isinstance(n_temperatures, Integral):
+        temperatures = _check(n_temperatures, "n_temperatures")
+        if len(temperatures) < 2 or temperatures[0] != 1 or np.any(np.diff(temperatures) <= 0):
+            raise ValueError(
+                "n_temperatures must be a number of temperatures, or at least two temperatures that"
+                f" rise from 1, got {n_temperatures!r:.80}"
+            )
+        return temperatures
     if check_number(highest, "highest") <= 1:
         raise ValueError(f"highest must be a temperature above 1, got {highest}")
-    check_count(n_temperatures, "n_temperatures", 2)
-    return np.geomspace(1.0, highest, n_temperatures)
+    n = check_count(n_temperatures, "n_temperatures", 2)
+    check_option(spacing, ("geometric", "inverse"), "spacing")
+    if spacing == "geometric":
+        return np.geomspace(1.0, highest, n)
+    return 1 / np.linspace(1.0, 1 / highest, n)
 
 
 def temperature_posterior(
     expected_log_joint: ArrayLike,
-    temperatures: NDArray[np.float64],
-    log_partition: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    temperatures: Array,
+    log_partition: Array,
+) -> tuple[Array, Array]:
     """Return E_q[1 / T] and the temperature's part of the bound, at the best q(T) under a uniform
     prior (equation 9).
 
@@ -132,7 +156,7 @@ class Tempering:
     1.0
     """
 
-    inverse: float | NDArray[np.float64] = 1.0
+    inverse: float | Array = 1.0
     term: float = 0.0
     per_datum: bool = False
     n_sweeps: int = 0
@@ -281,7 +305,7 @@ class LocalTempering(Tempering):
         self.term = float(term.sum())
 
 
-def _check(temperatures: ArrayLike, name: str) -> NDArray[np.float64]:
+def _check(temperatures: ArrayLike, name: str) -> Array:
     """Return temperatures (n,), or raise ValueError."""
     temperatures = as_float64(temperatures, name, copy=True)
     if temperatures.ndim != 1 or not np.all(np.isfinite(temperatures) & (temperatures >= 1)):
@@ -289,9 +313,7 @@ def _check(temperatures: ArrayLike, name: str) -> NDArray[np.float64]:
     return temperatures
 
 
-def _check_log_partition(
-    log_partition: ArrayLike, temperatures: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _check_log_partition(log_partition: ArrayLike, temperatures: Array) -> Array:
     """Return log C(T) of every temperature, or raise ValueError."""
     log_partition = as_float64(log_partition, "log_partition", copy=True)
     if (

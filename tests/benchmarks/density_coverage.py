@@ -32,7 +32,7 @@ from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, HAIS, RTS, ParallelTempering
-from sklpf.partition import _hais
+from sklpf.partition import _ais
 from sklpf.paths import Stream, stream_key
 from sklpf.transitions import HMC, RandomWalk
 
@@ -341,12 +341,12 @@ def unbiased(seeds: int) -> None:
     move = HMC().tune(problem.path.simulated_row(Stream(stream_key(0))), stream_key(0))
     ratios, counts = [], []
 
-    def noted(*arguments, choose=_hais.enough_levels):
+    def noted(*arguments, choose=_ais.enough_levels):
         plans = choose(*arguments)
         counts.extend(len(plan.path.ladder) > 10 for plan in plans)
         return plans
 
-    _hais.enough_levels = noted
+    _ais.enough_levels = noted
     for seed in range(seeds):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

@@ -221,7 +221,7 @@ def test_a_variance_that_was_set_is_checked_before_its_first_use(value):
         (ProductOfExperts(), BridgeSampling(), "BridgeSampling, which needs draws"),
         (ProductOfExperts(), LeftToRight(), "LeftToRight, which reads documents"),
         (BernoulliRBM(), HAIS(), "HAIS, which moves points of R.d"),
-        (GaussianRBM(), AIS(transition=HMC()), "AIS, which moves points of R.d"),
+        (BernoulliRBM(), AIS(transition=HMC()), "AIS, which moves points of R.d"),
         (BoltzmannMachine(), HAIS(), "HAIS, which moves points of R.d"),
         (LatentDirichletAllocation(), HAIS(), "HAIS, which moves points of R.d"),
         (FactorialMixture(), HAIS(), "HAIS, which moves points of R.d"),

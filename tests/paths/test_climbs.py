@@ -18,7 +18,7 @@ from sklpf import (
 )
 from sklpf.interop import from_prior_transform
 from sklpf.partition import Draws
-from sklpf.partition.checks._regions import region_alarms
+from sklpf.partition.checks._beside import region_alarms
 from sklpf.paths import Stream, stream_key
 
 Z_BOUND = 4.0

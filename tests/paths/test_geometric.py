@@ -413,6 +413,8 @@ def test_a_random_log_density_is_refused():
 def test_a_log_density_that_mixes_the_points_of_a_call_is_refused(extreme):
     with pytest.raises(ValueError, match="log_density depends on the other points of a call"):
         make(lambda x: log_correlated(x) / (1 + abs(extreme(x))))
+    # Other sizes of calls may have another rounding, in float32 of an accelerator up to 1e-3.
+    make(lambda x: log_correlated(x) * (1 + 1e-5 * len(x)))
 
 
 # ---- constants and scales beyond those of weights

@@ -11,8 +11,7 @@ from sklpf import Exact
 from sklpf.paths import Path, Stream
 from sklpf.programs import _plain
 from sklpf.programs._chains import Chains
-from sklpf.programs._first_pass import first_pass
-from sklpf.programs._tempering import Setup, run_round
+from sklpf.programs._tempering import Setup, first_pass, run_round
 from sklpf.transitions import Gibbs, Transition
 
 

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from sklpf import Exact, Gaussian, GeometricPath
 from sklpf.paths import Path, stream_key
 from sklpf.programs._populations import ascend, descend, family_weights, target_summaries
-from sklpf.sampling._elementary import systematic
+from sklpf.sampling import systematic
 from sklpf.transitions import HMC, Gibbs
 
 Z_BOUND = 4.5

@@ -37,6 +37,10 @@ LOG_PARTITION = np.array([0.0, 0.7, 2.1])
             "temperatures must be a sequence of finite temperatures of at least 1",
         ),
         (lambda: temperature_ladder(3.0, 1), "n_temperatures must be an integer of at least 2"),
+        (lambda: temperature_ladder(3.0, 5, "even"), "spacing must be"),
+        (lambda: temperature_ladder(3.0, [1.0, 1.0, 2.0]), "two temperatures that rise from 1"),
+        (lambda: temperature_ladder(3.0, [1.5, 2.0]), "two temperatures that rise from 1"),
+        (lambda: temperature_ladder(3.0, [1.0]), "two temperatures that rise from 1"),
         (lambda: GlobalTempering([1, 2], [0.0]), "one finite log C"),
         (lambda: LocalTempering([1, 2], [0.0, np.nan], 3), "one finite log C"),
         (lambda: LocalTempering([1, 2], [0.0, 1.0], 0.5), "n_data must be an integer"),
@@ -63,6 +67,12 @@ def test_temper_is_the_best_distribution_over_temperatures(value):
     np.testing.assert_allclose(inverse * value + term, part_of_bound(best), rtol=1e-9, atol=1e-9)
     for other in np.random.default_rng(0).dirichlet(np.ones(3), 50):
         assert part_of_bound(other) <= part_of_bound(best) + 1e-9 * max(1, abs(value))
+
+
+def test_inverse_temperatures_may_be_even_as_in_the_paper():
+    ladder = temperature_ladder(100.0, spacing="inverse")
+    np.testing.assert_allclose(1 / ladder[::-1], np.arange(1, 101) / 100)
+    np.testing.assert_array_equal(temperature_ladder(7.0, ladder), ladder)
 
 
 def test_good_fits_cool_and_monotone_tempering_never_heats():

@@ -15,7 +15,7 @@ from sklpf._utils.numbers import Array
 from sklpf.models.bilinear._path import pack_row
 from sklpf.models.linear._path import WIDTH
 from sklpf.models.linear._trainer import independent_components
-from sklpf.paths._kernel_path import values_at
+from sklpf.paths._base import values_at
 
 _STEP = 0.2  # of the natural gradients
 _STYLE_SHARE = 0.3  # of it, for the style, whose draws can't follow

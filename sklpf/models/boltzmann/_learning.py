@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Integers
 from sklpf.models.boltzmann._path import BoltzmannPath
 
 _ITERATIONS = 50  # of L-BFGS in a pass
@@ -32,8 +31,8 @@ class Parameters(NamedTuple):
 class Pairs(NamedTuple):
     """The pairs of units i < j that may be coupled."""
 
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
+    first: Integers
+    second: Integers
     n_units: int
 
     def matrix(self, couplings) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -10,13 +11,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, expit
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from sklpf._utils.numbers import Array, check_level, check_number
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import Stream, draw_seed, stream_key
-from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, Interval, StrOptions, at_least
+from sklpf._utils.sklearn import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    BaseEstimator,
+    Interval,
+    StrOptions,
+    at_least,
+)
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import base_means, check_fitted, check_vector, validate_data
@@ -30,11 +37,11 @@ from sklpf.models.boltzmann._learning import (
 from sklpf.models.boltzmann._path import BoltzmannPath, as_couplings, log_f
 from sklpf.models.scoring._likelihood import LogLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING, ScoreInterval
-from sklpf.partition import PartitionEstimator
 from sklpf.training import train
-from sklpf.training._settle import warn_unsettled
+from sklpf.training._loop import warn_unsettled
 
 
+@dataclass(eq=False, repr=False)
 class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     """Boltzmann machine without hidden units, the pairwise maximum-entropy model of binary data.
 
@@ -122,6 +129,17 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     -1.77
     """
 
+    algorithm: Literal["pl", "pcd"] = "pl"
+    _: KW_ONLY
+    alpha: float = 1e-4
+    l1_ratio: float = 0.0
+    graph: ArrayLike | sp.spmatrix | None = None
+    learning_rate: float = 0.05
+    n_chains: int = 500
+    max_iter: int = 100
+    tol: float = 1e-5
+    verbose: int = 0
+
     _parameter_constraints = {
         **SCORING,
         "algorithm": [StrOptions({"pl", "pcd"})],
@@ -133,37 +151,6 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         "max_iter": [at_least(1)],
         "tol": [NOT_NEGATIVE],
     }
-
-    def __init__(
-        self,
-        algorithm: Literal["pl", "pcd"] = "pl",
-        *,
-        alpha: float = 1e-4,
-        l1_ratio: float = 0.0,
-        graph: ArrayLike | sp.spmatrix | None = None,
-        learning_rate: float = 0.05,
-        n_chains: int = 500,
-        max_iter: int = 100,
-        tol: float = 1e-5,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        partition_estimator: PartitionEstimator | None = None,
-        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
-        n_jobs: int | None = None,
-    ):
-        self.algorithm = algorithm
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.graph = graph
-        self.learning_rate = learning_rate
-        self.n_chains = n_chains
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
-        self.random_state = random_state
-        self.partition_estimator = partition_estimator
-        self.on_nonconvergence = on_nonconvergence
-        self.n_jobs = n_jobs
 
     # -- training
     @all_or_nothing

@@ -17,7 +17,7 @@ from sklpf.models._enumerable_path import (
     check_vectors,
     logits_of,
 )
-from sklpf.paths._kernel_path import read_only
+from sklpf.paths._base import read_only
 
 
 class BoltzmannState(NamedTuple):

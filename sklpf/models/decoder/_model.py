@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import LARGEST, Array, check_count, check_finite
+from sklpf._utils.numbers import LARGEST, Array, Integers, check_count, check_finite
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
+from sklpf._utils.sklearn import POSITIVE, BaseEstimator, StrOptions, at_least
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import validate_data
 from sklpf.models.decoder._network import (
@@ -27,13 +27,13 @@ from sklpf.models.decoder._network import (
 from sklpf.models.decoder._path import DecoderPath
 from sklpf.models.scoring._likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
-from sklpf.partition import PartitionEstimator
 from sklpf.paths._functions import values_of
 
 _LARGEST_LOG_VARIANCE = 2 * np.log(LARGEST)
 _WIDER = 1.5  # the base's standard deviations, than those that an encoder says
 
 
+@dataclass(eq=False, repr=False)
 class DecoderModel(RowLikelihoodMixin, BaseEstimator):
     """Rows x ~ p(x | decoder(z)) with latent variables z ~ N(0, I); `score` is a log-likelihood.
 
@@ -104,6 +104,15 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
     True
     """
 
+    forward: Forward
+    n_latents: int
+    _: KW_ONLY
+    likelihood: Literal["bernoulli", "gaussian"] = "bernoulli"
+    noise_std: float | None = None
+    encode: Callable[[NDArray], tuple[Any, Any]] | None = None
+    outputs: Literal["logits", "probabilities"] | None = None
+    chunk_size: int = 256
+
     _parameter_constraints = {
         **{name: rule for name, rule in SCORING.items() if name != "verbose"},
         "forward": [callable],
@@ -114,33 +123,6 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         "outputs": [StrOptions({"logits", "probabilities"}), None],
         "chunk_size": [at_least(1)],
     }
-
-    def __init__(
-        self,
-        forward: Forward,
-        n_latents: int,
-        *,
-        likelihood: Literal["bernoulli", "gaussian"] = "bernoulli",
-        noise_std: float | None = None,
-        encode: Callable[[NDArray], tuple[Any, Any]] | None = None,
-        outputs: Literal["logits", "probabilities"] | None = None,
-        chunk_size: int = 256,
-        random_state: int | np.random.RandomState | None = None,
-        partition_estimator: PartitionEstimator | None = None,
-        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
-        n_jobs: int | None = None,
-    ):
-        self.forward = forward
-        self.n_latents = n_latents
-        self.likelihood = likelihood
-        self.noise_std = noise_std
-        self.encode = encode
-        self.outputs = outputs
-        self.chunk_size = chunk_size
-        self.random_state = random_state
-        self.partition_estimator = partition_estimator
-        self.on_nonconvergence = on_nonconvergence
-        self.n_jobs = n_jobs
 
     @all_or_nothing
     def fit(self, X, y=None) -> Self:
@@ -244,7 +226,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
     def _discrete(self) -> bool:  # type: ignore[override]  # by a parameter of the model
         return self.likelihood == "bernoulli"
 
-    def _exclusive(self, path) -> NDArray[np.int64] | None:
+    def _exclusive(self, path) -> Integers | None:
         """Binary rows exclude each other; real ones have densities."""
         return np.zeros(path.n_rows, dtype=np.int64) if self._discrete else None
 

@@ -5,13 +5,13 @@ variational inference.
 from __future__ import annotations
 
 import functools
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 
@@ -19,7 +19,17 @@ from sklpf._utils.numbers import Array, check_count
 from sklpf._utils.parallel import one_blas_thread, parallel_map
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import INSIDE_0_1, NOT_NEGATIVE, POSITIVE, Interval, StrOptions, at_least
+from sklpf._utils.sklearn import (
+    INSIDE_0_1,
+    NOT_NEGATIVE,
+    POSITIVE,
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    Interval,
+    StrOptions,
+    TransformerMixin,
+    at_least,
+)
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
 from sklpf.models._validation import SparseInput, check_fitted, check_parameter
@@ -32,12 +42,12 @@ from sklpf.models.factorial.learning._posterior import (
 )
 from sklpf.models.scoring._likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
-from sklpf.partition import PartitionEstimator
 
 _ROWS_AT_ONCE = 1024  # of transform
 _MAX_SETTLING = 1000  # updates of the activations of a new row
 
 
+@dataclass(eq=False, repr=False)
 class FactorialMixture(
     SparseInput,
     ClassNamePrefixFeaturesOutMixin,
@@ -78,8 +88,10 @@ class FactorialMixture(
         Sweeps before T = 1; learned temperatures end earlier if the bound no longer rises. On a
         schedule every sweep has another temperature; slower schedules find the best optimum more
         often.
-    n_temperatures : int, default=100
-        Size of the geometric ladder over which a learned temperature is distributed.
+    n_temperatures : int or array-like of shape (M,), default=100
+        Size of the geometric ladder over which a learned temperature is distributed; or its
+        temperatures, which rise from 1, such as ``temperature_ladder(100, spacing="inverse")`` of
+        `sklpf.variational`. `initial_temperature` then has no meaning.
     monotone_temperature : bool, default=False
         For "global": never raise the temperature.
     n_init : int, default=1
@@ -165,6 +177,24 @@ class FactorialMixture(
     (500, 8)
     """
 
+    n_components: int = 10
+    _: KW_ONLY
+    noise_variance: float | None = None
+    component_variance: float | None = None
+    activation_probability: float | ArrayLike | None = None
+    covariance: Literal["full", "diag"] = "full"
+    tempering: Literal["annealed", "global", "local"] | None = None
+    initial_temperature: float | Literal["auto"] = "auto"
+    temperature_schedule: Literal["linear", "geometric", "constant"] | ArrayLike = "linear"
+    n_tempered: int = 300
+    n_temperatures: int | ArrayLike = 100
+    monotone_temperature: bool = False
+    n_init: int = 1
+    tol: float = 1e-5
+    max_iter: int = 1000
+    n_moves: int = 10
+    verbose: int = 0
+
     _parameter_constraints = {
         **SCORING,
         "n_components": [at_least(1)],
@@ -176,58 +206,13 @@ class FactorialMixture(
         "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
         "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
         "n_tempered": [at_least(0)],
-        "n_temperatures": [at_least(2)],
+        "n_temperatures": [at_least(2), "array-like"],
         "monotone_temperature": ["boolean"],
         "n_init": [at_least(1)],
         "tol": [NOT_NEGATIVE],
         "max_iter": [at_least(1)],
         "n_moves": [at_least(0)],
     }
-
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        noise_variance: float | None = None,
-        component_variance: float | None = None,
-        activation_probability: float | ArrayLike | None = None,
-        covariance: Literal["full", "diag"] = "full",
-        tempering: Literal["annealed", "global", "local"] | None = None,
-        initial_temperature: float | Literal["auto"] = "auto",
-        temperature_schedule: Literal["linear", "geometric", "constant"] | ArrayLike = "linear",
-        n_tempered: int = 300,
-        n_temperatures: int = 100,
-        monotone_temperature: bool = False,
-        n_init: int = 1,
-        tol: float = 1e-5,
-        max_iter: int = 1000,
-        n_moves: int = 10,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        partition_estimator: PartitionEstimator | None = None,
-        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
-        n_jobs: int | None = None,
-    ):
-        self.n_components = n_components
-        self.noise_variance = noise_variance
-        self.component_variance = component_variance
-        self.activation_probability = activation_probability
-        self.covariance = covariance
-        self.tempering = tempering
-        self.initial_temperature = initial_temperature
-        self.temperature_schedule = temperature_schedule
-        self.n_tempered = n_tempered
-        self.n_temperatures = n_temperatures
-        self.monotone_temperature = monotone_temperature
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_moves = n_moves
-        self.verbose = verbose
-        self.random_state = random_state
-        self.partition_estimator = partition_estimator
-        self.on_nonconvergence = on_nonconvergence
-        self.n_jobs = n_jobs
 
     # -- training
     @all_or_nothing

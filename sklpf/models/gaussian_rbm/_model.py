@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, Interval, StrOptions, at_least
+from sklpf._utils.sklearn import (
+    INSIDE_0_1,
+    POSITIVE,
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    Interval,
+    StrOptions,
+    TransformerMixin,
+    at_least,
+)
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import (
     StreamMixin,
@@ -27,10 +36,10 @@ from sklpf.models.gaussian_rbm._learning import Parameters, Trainer
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
 from sklpf.models.scoring._likelihood import LogLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
-from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 
 
+@dataclass(eq=False, repr=False)
 class GaussianRBM(
     StreamMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -134,6 +143,14 @@ class GaussianRBM(
     -3.6
     """
 
+    n_components: int = 16
+    _: KW_ONLY
+    batch_size: int = 20
+    n_iter: int = 100
+    verbose: int = 0
+    average: bool | int = True
+    variance_floor: float = 1e-3
+
     _parameter_constraints = {
         **SCORING,
         "n_components": [at_least(1)],
@@ -145,37 +162,6 @@ class GaussianRBM(
         "n_chains": [at_least(1), None],
         "variance_floor": [INSIDE_0_1],
     }
-
-    def __init__(
-        self,
-        n_components: int = 16,
-        *,
-        learning_rate: float = 0.1,
-        batch_size: int = 20,
-        n_iter: int = 100,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        partition_estimator: PartitionEstimator | None = None,
-        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
-        n_jobs: int | None = None,
-        average: bool | int = True,
-        learning_rate_schedule: Literal["constant", "linear"] = "constant",
-        n_chains: int | None = None,
-        variance_floor: float = 1e-3,
-    ):
-        self.n_components = n_components
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.n_iter = n_iter
-        self.verbose = verbose
-        self.random_state = random_state
-        self.partition_estimator = partition_estimator
-        self.on_nonconvergence = on_nonconvergence
-        self.n_jobs = n_jobs
-        self.average = average
-        self.learning_rate_schedule = learning_rate_schedule
-        self.n_chains = n_chains
-        self.variance_floor = variance_floor
 
     # -- training
     @all_or_nothing
@@ -420,7 +406,6 @@ class GaussianRBM(
         path, state = self._draw(n_samples, random_state)
         return path.rows(state)
 
-    _states_are_points = False
     _positive = ("variances_", "visible_variance_")
     _fitted_shapes = {
         "components_": ("n_components", "n_features"),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from sklpf._utils.numbers import Array, as_float64, check_finite, check_positive
+from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import N_CENTRES, UnitsPath, check_vectors
 from sklpf.models.boltzmann._path import BoltzmannPath
-from sklpf.paths._base import check_ladder
-from sklpf.paths._kernel_path import read_only
+from sklpf.paths import Gaussian, GeometricPath
+from sklpf.paths._base import CompiledPrograms, Points, check_ladder, density_at, read_only
 from sklpf.uncertainty import log_mean_exp
 
 _LOG2 = np.log(2.0)
@@ -228,6 +229,16 @@ class GaussianRBMPath(UnitsPath):
         softplus = np.logaddexp(0, state.field).sum(axis=1)
         return softplus + log_norm - log_mean_exp(log_parts, axis=1)
 
+    def as_density(self) -> GaussianRBMDensityPath:
+        """Return the path of the visible units alone, the hidden ones summed out of the target.
+
+        Returns
+        -------
+        GaussianRBMDensityPath
+            For moves that need points of R^d, such as those of `HAIS`.
+        """
+        return GaussianRBMDensityPath(self)
+
     # -- exact enumeration
     @property
     def log2_states(self) -> int:
@@ -272,3 +283,76 @@ class GaussianRBMPath(UnitsPath):
 
     def _state_of_units(self, units, rng) -> GaussianRBMState:
         return self._draw_visible(units.astype(np.float64), rng)
+
+
+class GaussianRBMDensityPath(CompiledPrograms, GeometricPath):
+    """Path from independent normal columns to log f(v) of a Gaussian RBM, a density on R^d with a
+    gradient.
+
+    log f(v) = -sum (v - b)² / 2 s² + sum log(1 + exp(c + W (v - b) / s²)). Chains move in u, v = b
+    + s u.
+
+    Parameters
+    ----------
+    joint : GaussianRBMPath
+        The path of the visible and hidden units, whose `as_density` makes this one.
+
+    Examples
+    --------
+    >>> from sklpf import HAIS, GaussianRBM
+    >>> model = GaussianRBM.from_parameters([[2.0]], [0.0], [-2.0], [1.0])
+    >>> hais = HAIS(random_state=0).fit(model.path())
+    >>> bool(abs(hais.log_partition_ - 1.6121) < 0.02)  # log 2 + log(2 pi) / 2
+    True
+    """
+
+    _kernels = "sklpf.models.gaussian_rbm._path_kernels"
+    base_is_ours = True
+    tail_alarms = ()  # a mixture of Gaussians with the variances of the visible units
+
+    def __init__(self, joint: GaussianRBMPath):
+        from sklpf.models.gaussian_rbm._path_kernels import PackedDensity
+
+        self.joint = joint
+        self.bound_cost = joint.bound_cost
+        units = joint.packed
+        self._target_units = PackedDensity(
+            units.by_hidden,
+            units.by_visible,
+            units.intercept_hidden,
+            float(0.5 * np.log(joint.variances).sum()),
+        )
+        base = Gaussian(units.base_mean, 1 / units.base_precision)
+        super().__init__(self._log_density, grad=self._slope, base=base)
+
+    def _log_density(self, u):
+        return density_at(self._target_units, u)[0]
+
+    def _slope(self, u):
+        return density_at(self._target_units, u)[1]
+
+    def bound_draws(self, stream: Stream) -> Array:
+        """Return log weights (10, 100), as `GaussianRBMPath.bound_draws`."""
+        return self.joint.bound_draws(stream)
+
+    def rows(self, state: Points) -> Array:
+        """Return the visible rows of the chains.
+
+        Parameters
+        ----------
+        state : Points
+            The chains.
+
+        Returns
+        -------
+        ndarray of shape (n, n_visible)
+        """
+        return self.joint.intercept_visible + np.sqrt(self.joint.variances) * state.position
+
+    @property
+    def packed(self) -> Any:
+        """The units and the base as compiled programs take them."""
+        from sklpf.paths._density_kernels import TemperedDensity
+
+        base: Any = self.base
+        return TemperedDensity(self._target_units, base.packed)

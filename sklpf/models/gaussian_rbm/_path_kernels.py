@@ -21,9 +21,11 @@ from sklpf.kernels import (
     njit,
     random_bits,
     softplus_sum,
+    softplus_sum_and_sigmoids,
     uniform,
 )
 from sklpf.kernels import _programs as programs
+from sklpf.kernels._densities import evaluate_density
 from sklpf.kernels._random import normals
 
 _LOG2 = math.log(2.0)
@@ -156,3 +158,30 @@ def _summarise(model, state, c, out):
     """Probabilities of the hidden units given the visible ones."""
     for j in range(out.shape[0]):
         out[j] = 1.0 / (1.0 + exp64(-state.field[c, j]))
+
+
+# ---- the density of the visible units alone
+class PackedDensity(NamedTuple):
+    """log f(u) = constant - |u|² / 2 + the softplus functions of the hidden units' inputs."""
+
+    by_hidden: np.ndarray  # (J, M): U
+    by_visible: np.ndarray  # (M, J): its transpose
+    intercept_hidden: np.ndarray  # (J,)
+    constant: float
+
+
+@implements(evaluate_density, PackedDensity, **SUMS)
+def _density(model, position, log_density, slope):
+    n, n_visible = position.shape
+    field = np.dot(position, model.by_visible)
+    for c in range(n):
+        square = 0.0
+        for i in range(n_visible):
+            square += position[c, i] * position[c, i]
+        for j in range(field.shape[1]):
+            field[c, j] += model.intercept_hidden[j]
+        log_density[c] = model.constant - 0.5 * square + softplus_sum_and_sigmoids(field[c])
+    np.dot(field, model.by_hidden, slope)
+    for c in range(n):
+        for i in range(n_visible):
+            slope[c, i] -= position[c, i]

@@ -5,21 +5,30 @@ held-out likelihood.
 from __future__ import annotations
 
 import copy
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from sklpf._utils.numbers import Array, as_float64, check_option
+from sklpf._utils.numbers import Array, Integers, as_float64, check_option
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, Interval, StrOptions, at_least
+from sklpf._utils.sklearn import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    Interval,
+    StrOptions,
+    TransformerMixin,
+    at_least,
+)
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on
 from sklpf.models._validation import SparseInput, check_fitted, check_parameter, validate_rows
@@ -41,7 +50,6 @@ from sklpf.models.lda.learning._variational_bayes import (
 )
 from sklpf.models.scoring._likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING, Scored, ScoreInterval, interval_of
-from sklpf.partition import PartitionEstimator
 
 _LARGEST_PRIOR = 1e10  # above which digamma functions and sums lose all digits
 _ROUNDING = 1e-5  # of sums of probabilities, as in the path
@@ -58,6 +66,7 @@ def _learns_streams(model) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class LatentDirichletAllocation(
     SparseInput,
     ClassNamePrefixFeaturesOutMixin,
@@ -123,8 +132,10 @@ class LatentDirichletAllocation(
         Passes over the documents before T = 1. `fit` reduces them so that at least one pass, or
         half of a single one, is left at T = 1. In `partial_fit` a pass is `total_samples`
         documents.
-    n_temperatures : int, default=100
-        Size of the geometric ladder over which a learned temperature is distributed.
+    n_temperatures : int or array-like of shape (M,), default=100
+        Size of the geometric ladder over which a learned temperature is distributed; or its
+        temperatures, which rise from 1, such as ``temperature_ladder(100, spacing="inverse")`` of
+        `sklpf.variational`. `initial_temperature` then has no meaning.
     monotone_temperature : bool, default=True
         For "global": never raise the temperature. (Where words are many and priors sparse it may
         never fall either.)
@@ -219,7 +230,33 @@ class LatentDirichletAllocation(
     8
     """
 
-    _training: Training
+    n_components: int = 10
+    _: KW_ONLY
+    doc_topic_prior: float | ArrayLike | None = None
+    topic_word_prior: float | None = None
+    learning_method: Literal["batch", "online", "gibbs"] = "batch"
+    learning_decay: float = 0.7
+    learning_offset: float = 10.0
+    max_iter: int = 10
+    batch_size: int = 128
+    evaluate_every: int = -1
+    total_samples: float = 1e6
+    perp_tol: float = 1e-1
+    mean_change_tol: float = 1e-3
+    max_doc_update_iter: int = 100
+    verbose: int = 0
+    tempering: Literal["annealed", "global", "local"] | None = None
+    initial_temperature: float | Literal["auto"] = "auto"
+    temperature_schedule: Literal["linear", "geometric", "constant"] | ArrayLike = "linear"
+    n_tempered: float = 3.0
+    n_temperatures: int | ArrayLike = 100
+    monotone_temperature: bool = True
+    tempered_partition: Literal["joint", "marginal"] = "joint"
+    learn_doc_topic_prior: bool = False
+    learn_topic_word_prior: bool = False
+    n_init: int = 1
+    shuffle: bool = False
+
     _parameter_constraints = {
         **SCORING,
         "n_components": [at_least(1)],
@@ -239,7 +276,7 @@ class LatentDirichletAllocation(
         "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
         "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
         "n_tempered": [NOT_NEGATIVE],
-        "n_temperatures": [at_least(2)],
+        "n_temperatures": [at_least(2), "array-like"],
         "monotone_temperature": ["boolean"],
         "tempered_partition": [StrOptions({"joint", "marginal"})],
         "learn_doc_topic_prior": ["boolean"],
@@ -247,69 +284,6 @@ class LatentDirichletAllocation(
         "n_init": [at_least(1)],
         "shuffle": ["boolean"],
     }
-
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        doc_topic_prior: float | ArrayLike | None = None,
-        topic_word_prior: float | None = None,
-        learning_method: Literal["batch", "online", "gibbs"] = "batch",
-        learning_decay: float = 0.7,
-        learning_offset: float = 10.0,
-        max_iter: int = 10,
-        batch_size: int = 128,
-        evaluate_every: int = -1,
-        total_samples: float = 1e6,
-        perp_tol: float = 1e-1,
-        mean_change_tol: float = 1e-3,
-        max_doc_update_iter: int = 100,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        tempering: Literal["annealed", "global", "local"] | None = None,
-        initial_temperature: float | Literal["auto"] = "auto",
-        temperature_schedule: Literal["linear", "geometric", "constant"] | ArrayLike = "linear",
-        n_tempered: float = 3.0,
-        n_temperatures: int = 100,
-        monotone_temperature: bool = True,
-        tempered_partition: Literal["joint", "marginal"] = "joint",
-        learn_doc_topic_prior: bool = False,
-        learn_topic_word_prior: bool = False,
-        n_init: int = 1,
-        shuffle: bool = False,
-        partition_estimator: PartitionEstimator | None = None,
-        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
-    ):
-        self.n_components = n_components
-        self.doc_topic_prior = doc_topic_prior
-        self.topic_word_prior = topic_word_prior
-        self.learning_method = learning_method
-        self.learning_decay = learning_decay
-        self.learning_offset = learning_offset
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.evaluate_every = evaluate_every
-        self.total_samples = total_samples
-        self.perp_tol = perp_tol
-        self.mean_change_tol = mean_change_tol
-        self.max_doc_update_iter = max_doc_update_iter
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.tempering = tempering
-        self.initial_temperature = initial_temperature
-        self.temperature_schedule = temperature_schedule
-        self.n_tempered = n_tempered
-        self.n_temperatures = n_temperatures
-        self.monotone_temperature = monotone_temperature
-        self.tempered_partition = tempered_partition
-        self.learn_doc_topic_prior = learn_doc_topic_prior
-        self.learn_topic_word_prior = learn_topic_word_prior
-        self.n_init = n_init
-        self.shuffle = shuffle
-        self.partition_estimator = partition_estimator
-        self.on_nonconvergence = on_nonconvergence
 
     # -- training
     @all_or_nothing
@@ -613,7 +587,7 @@ class LatentDirichletAllocation(
                 f"components_ must be finite and positive and have shape {previous.shape}"
             )
         topics = Topics(components, self.topic_word_prior_)
-        self._training = self._training._replace(topics=topics)
+        self._training: Training = self._training._replace(topics=topics)
 
     @property
     def exp_dirichlet_component_(self) -> NDArray:
@@ -651,7 +625,7 @@ class LatentDirichletAllocation(
         X = self._validate(X)
         return self._path(rounded(X)), whole_rows(X)
 
-    def _exclusive(self, path) -> NDArray[np.int64]:
+    def _exclusive(self, path) -> Integers:
         """Documents of the same length exclude each other: their probabilities sum to 1."""
         return path.n_tokens
 

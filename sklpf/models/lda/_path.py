@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
 from sklpf._utils.layout import padded
-from sklpf._utils.numbers import Array, as_float64
+from sklpf._utils.numbers import Array, Integers, as_float64
 from sklpf._utils.random import Stream
 from sklpf.models._validation import check_indices
 from sklpf.models.lda._counts import check_lengths
 from sklpf.partition import LeftToRight, PartitionEstimator
-from sklpf.paths._base import check_ladder
-from sklpf.paths._kernel_path import KernelPath, read_only
+from sklpf.paths._base import KernelPath, check_ladder, read_only
 
 _SMALLEST_PRIOR = 1e-20
 _LARGEST_PRIOR = 1e20
@@ -131,12 +130,12 @@ class LDAPath(KernelPath):
         words, counts = self._words_of(t)
         return words.tobytes() + counts.tobytes()
 
-    def row_cost(self, rows: NDArray[np.int64]) -> Array:
+    def row_cost(self, rows: Integers) -> Array:
         """Tokens of these documents, and 10 for what doesn't depend on their number, shape (n,)."""
         return np.asarray(self.n_tokens[rows] + 10, dtype=np.float64)
 
     @property
-    def n_tokens(self) -> NDArray[np.int64]:
+    def n_tokens(self) -> Integers:
         """Tokens of every document, shape (n_rows,), or (1,) for a document alone."""
         return np.asarray(
             self.counts.sum() if self.n_rows is None else self.counts.sum(axis=1)

@@ -4,6 +4,7 @@ log-likelihood.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
@@ -20,9 +21,9 @@ from sklpf.models.linear._trainer import (
     independent_components,
     sparse_causes,
 )
-from sklpf.partition import PartitionEstimator
 
 
+@dataclass(eq=False, repr=False)
 class LinearGenerativeModel(GenerativeModel):
     """Rows as sums of independent causes with noise; `score` is a log-likelihood.
 
@@ -100,38 +101,15 @@ class LinearGenerativeModel(GenerativeModel):
     (2, 2)
     """
 
+    n_components: int | None = None
+    _: KW_ONLY
+    prior: Literal["laplace", "gaussian"] = "laplace"
+
     _parameter_constraints = {
         **GenerativeModel._parameter_constraints,
         "n_components": [at_least(1), None],
         "prior": [StrOptions({"laplace", "gaussian"})],
     }
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        prior: Literal["laplace", "gaussian"] = "laplace",
-        noise_std: float = 0.1,
-        n_draws: int | None = None,
-        tol: float = 0.01,
-        max_iter: int = 300,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        partition_estimator: PartitionEstimator | None = None,
-        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
-        n_jobs: int | None = None,
-    ):
-        self.n_components = n_components
-        self.prior = prior
-        self.noise_std = noise_std
-        self.n_draws = n_draws
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
-        self.random_state = random_state
-        self.partition_estimator = partition_estimator
-        self.on_nonconvergence = on_nonconvergence
-        self.n_jobs = n_jobs
 
     # -- training
     def _learn(self, X, rng):

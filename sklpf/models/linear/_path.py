@@ -11,8 +11,7 @@ from sklpf._utils.numbers import Array, check_option, check_scale
 from sklpf._utils.random import Stream
 from sklpf.models._latent_rows import LatentRowsPath, check_components
 from sklpf.partition import HAIS, Exact, PartitionEstimator
-from sklpf.paths._base import Points
-from sklpf.paths._kernel_path import read_only
+from sklpf.paths._base import Points, read_only
 
 _LOG_TAU = np.log(2 * np.pi)
 WIDTH = (

@@ -16,7 +16,7 @@ from sklearn.utils.extmath import svd_flip
 
 from sklpf._utils.numbers import Array
 from sklpf.models.linear._path import WIDTH, GaussianPosterior, pack_causes
-from sklpf.paths._kernel_path import values_at
+from sklpf.paths._base import values_at
 
 _STEP = 0.5  # of the natural gradient
 _SHARE = 0.95  # of the variance that the independent components keep beside more of them

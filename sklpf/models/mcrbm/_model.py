@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from sklpf.models._energy_based import EnergyBasedModel
 from sklpf.models._validation import check_fitted, check_parameter, check_vector
 from sklpf.models.mcrbm._path import MeanCovariancePath
 from sklpf.models.mcrbm._units import Units, UnitsFamily, sigmoid
-from sklpf.partition import HAIS, PartitionEstimator
+from sklpf.partition import HAIS
 
 # Scales of what training starts from.
 _FACTOR_LENGTH = 0.2
@@ -25,6 +26,7 @@ _MEAN = -2.0
 _COUNT = [at_least(1), None]
 
 
+@dataclass(eq=False, repr=False)
 class MeanCovarianceRBM(EnergyBasedModel):
     """Mean-covariance restricted Boltzmann machine (Ranzato & Hinton 2010; Sohl-Dickstein &
     Culpepper 2012, eq. 39-40).
@@ -148,7 +150,11 @@ class MeanCovarianceRBM(EnergyBasedModel):
     (500, 6)
     """
 
-    _monitor = HAIS(400, 200, random_state=0)
+    n_factors: int | None = None
+    n_covariance: int | None = None
+    n_mean: int | None = None
+
+    _monitor = HAIS(400, 200, checks=False, random_state=0)
     _rescale_chains = (
         True  # rows with all covariance units on are short, those with few on are long
     )
@@ -158,41 +164,6 @@ class MeanCovarianceRBM(EnergyBasedModel):
         "n_covariance": _COUNT,
         "n_mean": _COUNT,
     }
-
-    def __init__(
-        self,
-        n_factors: int | None = None,
-        n_covariance: int | None = None,
-        n_mean: int | None = None,
-        *,
-        algorithm: Literal["pcd", "mpf"] = "pcd",
-        learning_rate: float = 0.01,
-        batch_size: int = 200,
-        n_chains: int = 500,
-        n_leapfrog: int = 5,
-        max_iter: int = 200,
-        tol: float | None = 0.01,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        partition_estimator: PartitionEstimator | None = None,
-        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
-        n_jobs: int | None = None,
-    ):
-        self.n_factors = n_factors
-        self.n_covariance = n_covariance
-        self.n_mean = n_mean
-        self.algorithm = algorithm
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.n_chains = n_chains
-        self.n_leapfrog = n_leapfrog
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
-        self.random_state = random_state
-        self.partition_estimator = partition_estimator
-        self.on_nonconvergence = on_nonconvergence
-        self.n_jobs = n_jobs
 
     @classmethod
     def from_parameters(

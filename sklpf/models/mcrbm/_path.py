@@ -12,8 +12,7 @@ from sklpf.models._enumerable_path import BOUND_COST, BOUND_GROUPS, CENTRE_SWEEP
 from sklpf.models.mcrbm._units import OFFSET, Units, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths import Gaussian, GeometricPath, Mixture
-from sklpf.paths._base import Points
-from sklpf.paths._kernel_path import CompiledPrograms, density_at, read_only
+from sklpf.paths._base import CompiledPrograms, Points, density_at, read_only
 from sklpf.uncertainty import log_mean_exp
 
 _STRENGTHS = 4.0 ** np.arange(-8, 2)  # of the covariance units' pull, in what it is at 0

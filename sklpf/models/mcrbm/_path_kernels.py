@@ -1,15 +1,12 @@
 """Mean and covariance units and their base as compiled densities, in float64."""
 
-import functools
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from sklpf.kernels import SUMS, exp64, implements, inlined
+from sklpf.kernels import SUMS, exp64, implements, softplus_sum_and_sigmoids
 from sklpf.kernels._densities import evaluate_density
-
-_AT_ONCE = 512  # factors of 1 to 2 whose product is no overflow
 
 
 class PackedUnits(NamedTuple):
@@ -31,26 +28,6 @@ class PackedMixture(NamedTuple):
     center: np.ndarray  # (d,)
     precisions: np.ndarray  # (S, d)
     log_norms: np.ndarray  # (S,)
-
-
-@functools.partial(inlined, **SUMS)
-def _switch(inputs):
-    """The sum of softplus(inputs); replaces these by their sigmoids.
-
-    softplus(a) = max(a, 0) + log(1 + exp(-|a|)), and a product needs one logarithm.
-    """
-    total = 0.0
-    for first in range(0, inputs.shape[0], _AT_ONCE):
-        product = 1.0
-        block = inputs[first : first + _AT_ONCE]
-        for k in range(block.shape[0]):
-            a = block[k]
-            small = exp64(-abs(a))
-            total += max(a, 0.0)
-            product *= 1.0 + small
-            block[k] = (1.0 if a > 0.0 else small) / (1.0 + small)
-        total += math.log(product)
-    return total
 
 
 @implements(evaluate_density, PackedUnits, forceinline=True, **SUMS)
@@ -75,7 +52,7 @@ def _units(units, position, log_density, slope):
     for c in range(n):
         for k in range(n_covariance):
             covariance[c, k] = units.intercept_covariance[k] - 0.5 * covariance[c, k]
-        log_density[c] = units.constant + _switch(covariance[c])
+        log_density[c] = units.constant + softplus_sum_and_sigmoids(covariance[c])
 
     # From here on `outputs` holds the slopes by the outputs of all filters.
     forces = np.dot(covariance, units.pooling.T)
@@ -87,7 +64,7 @@ def _units(units, position, log_density, slope):
         mean = outputs[c, n_factors:]
         for j in range(mean.shape[0]):
             mean[j] += units.intercept_mean[j]
-        log_density[c] += _switch(mean)
+        log_density[c] += softplus_sum_and_sigmoids(mean)
         roots[c] *= roots[c] * along / d
 
     np.dot(outputs, units.filters, slope)

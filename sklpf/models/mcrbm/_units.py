@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sklpf._utils.numbers import Array
-from sklpf.paths._kernel_path import density_at, read_only
+from sklpf.paths._base import density_at, read_only
 
 OFFSET = 0.5  # of the mean square that rows are normalised by: a part of the model
 
@@ -88,7 +88,8 @@ class UnitsFamily:
             (n_features,),
             (),
         )
-        self.splits = np.cumsum([int(np.prod(shape)) for shape in self.shapes])[:-1]
+        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()
+        self.slices = [slice(*ends_of_part) for ends_of_part in zip([0, *ends[:-1]], ends)]
 
     def pack(self, units: Units) -> Array:
         """Return the vector of some units."""
@@ -101,10 +102,7 @@ class UnitsFamily:
         return free._replace(pooling=free.pooling**2, noise_std=float(np.exp(free.noise_std)))
 
     def _parts(self, parameters):
-        return [
-            part.reshape(shape)
-            for part, shape in zip(np.split(parameters, self.splits), self.shapes)
-        ]
+        return [parameters[part].reshape(shape) for part, shape in zip(self.slices, self.shapes)]
 
     def log_density(self, parameters: Array, x: Array) -> Array:
         """Return log f at points (n, d), shape (n,), in nats."""
@@ -113,6 +111,10 @@ class UnitsFamily:
     def grad(self, parameters: Array, x: Array) -> Array:
         """Return the gradient of log f by the points, shape (n, d)."""
         return self.unpack(parameters).grad(x)
+
+    def packed(self, parameters: Array) -> Any:
+        """Return the units as a compiled density."""
+        return self.unpack(parameters).packed()
 
     def grad_parameters(self, parameters: Array, x: Array, weights: Array) -> Array:
         """Return the gradient of weights @ log f by the parameters, shape (P,)."""

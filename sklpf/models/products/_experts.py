@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.special import digamma, erfcx, gammaln
 
 from sklpf._utils.numbers import Array
-from sklpf.paths._kernel_path import density_at, read_only
+from sklpf.paths._base import density_at, read_only
 
 _ROUNDING = 1e-7  # of a distance from a span, as a share of the filter's length
 _MOST_SUBSETS = 1000  # of experts that are looked at one by one
@@ -120,6 +120,8 @@ def index_of_bases(filters: Array, exponents: Array) -> float:
     left = exponents.copy()
     total = 0.0
     for _ in range(2 * n_components // d):
+        if np.count_nonzero(left) < d:
+            break
         basis = _basis(filters, left)
         if len(basis) < d:
             break
@@ -192,10 +194,11 @@ def _parallel_groups(filters: Array, width: float) -> NDArray[np.bool_]:
 def _basis(filters: Array, weights: Array, width: float = 0.0) -> NDArray[np.int_]:
     """Experts with independent filters, of large weights, as many as there are."""
     lengths = np.linalg.norm(filters, axis=1)
-    upper, order = linalg.qr((filters * weights[:, np.newaxis]).T, mode="r", pivoting=True)
+    # scipy.linalg.qr with pivoting takes ten times as long for a few filters
+    upper, order, *_ = linalg.lapack.dgeqp3((filters * weights[:, np.newaxis]).T)
     n = min(upper.shape)
-    chosen = order[:n]
-    apart = np.abs(np.diag(upper[:n, :n]))
+    chosen = order[:n] - 1
+    apart = np.abs(np.diag(upper)[:n])
     least = weights[chosen] * np.maximum(width, _ROUNDING * lengths[chosen])
     return chosen[np.logical_and.accumulate((apart > least) & (apart > 0))]
 
@@ -354,9 +357,11 @@ class ProductFamily:
 
     def unpack(self, parameters: Array) -> Experts:
         """Return the experts of a vector."""
-        filters, rest = np.split(parameters, [self.n_components * self.n_features])
+        n_weights = self.n_components * self.n_features
+        filters = parameters[:n_weights].reshape(self.n_components, self.n_features)
+        rest = parameters[n_weights:]
         exponents = np.exp(np.minimum(rest, _LARGEST_LOG_EXPONENT)) if self.heavy else None
-        return Experts(filters.reshape(self.n_components, self.n_features), exponents)
+        return Experts(filters, exponents)
 
     def log_density(self, parameters: Array, x: Array) -> Array:
         """Return log f at points (n, d), shape (n,), in nats."""
@@ -365,6 +370,10 @@ class ProductFamily:
     def grad(self, parameters: Array, x: Array) -> Array:
         """Return the gradient of log f by the points, shape (n, d)."""
         return self.unpack(parameters).grad(x)
+
+    def packed(self, parameters: Array) -> Any:
+        """Return the product as a compiled density."""
+        return self.unpack(parameters).packed
 
     def grad_parameters(self, parameters: Array, x: Array, weights: Array) -> Array:
         """Return the gradient of weights @ log f by the parameters, shape (P,)."""

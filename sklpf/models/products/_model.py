@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -12,15 +13,15 @@ from sklpf._utils.sklearn import StrOptions, at_least
 from sklpf._utils.warnings import warn
 from sklpf.models._energy_based import EnergyBasedModel
 from sklpf.models._validation import check_fitted, check_parameter, check_vector
-from sklpf.models.products._experts import Experts, ProductFamily
+from sklpf.models.products._experts import Experts, ProductFamily, closed_log_partition
 from sklpf.models.products._path import ProductPath
-from sklpf.partition import PartitionEstimator
 
 _STRENGTH = 1.5  # sum of the exponents to start from, in n_features
 _SMALLEST_VARIANCE = 1e-6  # of a direction, of standardised columns
 _SMALLEST_SPREAD = 1e-90  # of a column of X: of its inverse even products are numbers
 
 
+@dataclass(eq=False, repr=False)
 class ProductOfExperts(EnergyBasedModel):
     """Product of experts, a density of sparse filter outputs (Hinton 2002; Sohl-Dickstein &
     Culpepper 2012, eq. 36-38).
@@ -128,45 +129,15 @@ class ProductOfExperts(EnergyBasedModel):
     True
     """
 
+    n_components: int | None = None
+    expert: Literal["student_t", "laplace"] = "student_t"
+
     _parameter_constraints = {
         **EnergyBasedModel._parameter_constraints,
         "n_components": [at_least(1), None],
         "expert": [StrOptions({"student_t", "laplace"})],
         "algorithm": [StrOptions({"pcd", "mpf", "ml"})],
     }
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        expert: Literal["student_t", "laplace"] = "student_t",
-        *,
-        algorithm: Literal["pcd", "mpf", "ml"] = "pcd",
-        learning_rate: float = 0.01,
-        batch_size: int = 200,
-        n_chains: int = 500,
-        n_leapfrog: int = 5,
-        max_iter: int = 200,
-        tol: float | None = 0.01,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        partition_estimator: PartitionEstimator | None = None,
-        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
-        n_jobs: int | None = None,
-    ):
-        self.n_components = n_components
-        self.expert = expert
-        self.algorithm = algorithm
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.n_chains = n_chains
-        self.n_leapfrog = n_leapfrog
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
-        self.random_state = random_state
-        self.partition_estimator = partition_estimator
-        self.on_nonconvergence = on_nonconvergence
-        self.n_jobs = n_jobs
 
     @classmethod
     def from_parameters(cls, components, exponents=None, mean=None, **parameters) -> Self:
@@ -256,6 +227,12 @@ class ProductOfExperts(EnergyBasedModel):
 
     def _family_path(self, family, parameters):
         return ProductPath(family.unpack(parameters), np.zeros(family.n_features))
+
+    def _family_log_partition(self, family, parameters):
+        experts = family.unpack(parameters)
+        if len(experts.filters) == family.n_features:
+            return closed_log_partition(experts)
+        return super()._family_log_partition(family, parameters)
 
     def _store(self, family, parameters):
         experts = family.unpack(parameters)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
+from sklpf._utils.warnings import Alarm
 from sklpf.models.products._experts import (
     SMALLEST_TRUSTED_INDEX,
     Experts,
@@ -20,8 +20,7 @@ from sklpf.models.products._experts import (
 )
 from sklpf.partition import HAIS, Exact, PartitionEstimator
 from sklpf.paths import Gaussian, GeometricPath, StudentT
-from sklpf.paths._base import Points
-from sklpf.paths._kernel_path import CompiledPrograms
+from sklpf.paths._base import CompiledPrograms, Points
 
 _MOST_DF = 8.0  # of the base
 # Up to so many scales of the density the tails may fall more slowly than they do in the end; the

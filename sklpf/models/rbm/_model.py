@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Literal, Self
 
@@ -9,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
@@ -20,9 +20,12 @@ from sklpf._utils.sklearn import (
     INSIDE_0_1,
     NOT_NEGATIVE,
     POSITIVE,
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
     Interval,
     Options,
     StrOptions,
+    TransformerMixin,
     at_least,
 )
 from sklpf._utils.warnings import warn
@@ -44,7 +47,6 @@ from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 from sklpf.models.scoring._likelihood import LogLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
-from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 
 # Of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs.
@@ -54,6 +56,7 @@ _ROUNDING = 1e-6  # of values scaled to [0, 1]
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
 
+@dataclass(eq=False, repr=False)
 class BernoulliRBM(
     SparseInput,
     StreamMixin,
@@ -177,6 +180,18 @@ class BernoulliRBM(
     -2.03
     """
 
+    n_components: int = 256
+    _: KW_ONLY
+    n_iter: int = 10
+    verbose: int = 0
+    average: bool | int = False
+    weight_decay: float = 0.0
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    tol: float = 1e-4
+    track_log_partition: Literal[False, "particles", "rts"] = False
+
     _parameter_constraints = {
         **SCORING,
         "n_components": [at_least(1)],
@@ -193,47 +208,6 @@ class BernoulliRBM(
         "tol": [NOT_NEGATIVE],
         "track_log_partition": [StrOptions({"particles", "rts"}), Options(bool, {False})],
     }
-
-    def __init__(
-        self,
-        n_components: int = 256,
-        *,
-        learning_rate: float = 0.1,
-        batch_size: int = 10,
-        n_iter: int = 10,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        partition_estimator: PartitionEstimator | None = None,
-        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
-        n_jobs: int | None = None,
-        average: bool | int = False,
-        learning_rate_schedule: Literal["constant", "linear"] = "constant",
-        n_chains: int | None = None,
-        weight_decay: float = 0.0,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        tol: float = 1e-4,
-        track_log_partition: Literal[False, "particles", "rts"] = False,
-    ):
-        self.n_components = n_components
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.n_iter = n_iter
-        self.average = average
-        self.learning_rate_schedule = learning_rate_schedule
-        self.n_chains = n_chains
-        self.weight_decay = weight_decay
-        self.verbose = verbose
-        self.random_state = random_state
-        self.partition_estimator = partition_estimator
-        self.on_nonconvergence = on_nonconvergence
-        self.n_jobs = n_jobs
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.track_log_partition = track_log_partition
 
     # -- training
     @all_or_nothing

@@ -25,8 +25,7 @@ from sklpf.models._enumerable_path import (
     logits_of,
 )
 from sklpf.paths import Regions
-from sklpf.paths._base import check_ladder, map_state, n_chains
-from sklpf.paths._kernel_path import read_only
+from sklpf.paths._base import check_ladder, map_state, n_chains, read_only
 from sklpf.uncertainty import log_mean_exp
 
 _LOG2 = np.log(2.0)

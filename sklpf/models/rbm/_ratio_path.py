@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
 from sklpf.models.comparing._direct_ratio import N_GROUPS, draw_alarms, tempered_rows
 from sklpf.models.rbm._free_energy import Parameters
 from sklpf.models.scoring._scored import default_estimator
 from sklpf.partition import ParallelTempering
-from sklpf.paths._base import check_ladder
-from sklpf.paths._kernel_path import KernelPath, read_only
+from sklpf.paths._base import KernelPath, check_ladder, read_only
 from sklpf.uncertainty import between_groups
 
 _N_SWEEPS = 4096
@@ -33,7 +32,7 @@ class RatioState(NamedTuple):
     v: NDArray[np.uint8]
     inputs: NDArray[np.float32]
     linear: Array
-    ladder: NDArray[np.int64]
+    ladder: Integers
 
 
 class RBMRatioPath(KernelPath):
@@ -119,7 +118,7 @@ class RBMRatioPath(KernelPath):
         shares = [between_groups(ladders, ladders, self.draws.shape[2]) for ladders in sums]
         return draw_alarms(shares)
 
-    def state_from_rows(self, v: NDArray, ladder: NDArray[np.int64]) -> RatioState:
+    def state_from_rows(self, v: NDArray, ladder: Integers) -> RatioState:
         """Return chains at visible rows v (n, M), of given ladders (n,)."""
         from sklpf.models.rbm._ratio_path_kernels import refresh
 
@@ -154,7 +153,7 @@ class RBMRatioPath(KernelPath):
 
 
 # ---- two models side by side
-def match_units(weights_a: NDArray, weights_b: NDArray, variance: NDArray) -> NDArray[np.int64]:
+def match_units(weights_a: NDArray, weights_b: NDArray, variance: NDArray) -> Integers:
     """Return pairs of hidden units (n, 2) of two models that do nearly the same at visible units of
     a given variance.
 
@@ -169,7 +168,7 @@ def match_units(weights_a: NDArray, weights_b: NDArray, variance: NDArray) -> ND
     return pairs[gain[pairs[:, 0], pairs[:, 1]] > 0]
 
 
-def align(a: Parameters, b: Parameters, pairs: NDArray[np.int64]) -> tuple[NDArray, NDArray]:
+def align(a: Parameters, b: Parameters, pairs: Integers) -> tuple[NDArray, NDArray]:
     """Weights (2, n, M) and biases (2, n) of one hidden layer at both ends: pairs, then units of a,
     then those of b.
     """

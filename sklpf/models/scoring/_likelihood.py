@@ -5,20 +5,19 @@ those whose rows each have one.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
-from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import Array, check_count
+from sklpf._utils.numbers import Array, Integers, check_count
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.random import draw_seed
-from sklpf._utils.saving import Versioned
-from sklpf._utils.sklearn import CallbackSupportMixin
+from sklpf._utils.sklearn import CallbackSupportMixin, DensityMixin, Versioned
 from sklpf.models._validation import check_fitted, named_by_model, validate_data
 from sklpf.models.scoring._scored import (
     Scored,
@@ -58,6 +57,7 @@ class RowLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
     """
 
     path_takes_rows = True
+    path: Callable[..., Any]
     _unit = "row"  # what a row is, for results
     _discrete: bool | None = None  # as in `LogLikelihoodMixin`
     _positive: tuple[str, ...] = ()
@@ -224,7 +224,7 @@ class RowLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
                 reason = reason or str(alarm)
         return trusted, reason
 
-    def _exclusive(self, path) -> NDArray[np.int64] | None:
+    def _exclusive(self, path) -> Integers | None:
         """Groups (n_rows,) of rows that exclude each other unless they are the same, so that their
         probabilities sum to at most 1; None where rows have densities.
         """
@@ -278,6 +278,9 @@ class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
     estimator's parameters; what does not match the digest is not used.
     """
 
+    path: Callable[..., Any]
+    _log_f: Callable[..., Any]
+    _partition_seed: int
     _fitted_shapes: dict[str, tuple[str, ...]]
     _positive: tuple[str, ...] = ()  # fitted attributes that are divided by
     # Whether rows have probabilities, which sum to 1, or densities; None where it is not said.
@@ -364,9 +367,11 @@ class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
         if has(path, TargetDraws):
             return path, path.sample_target(n_samples, Stream(stream_key(seed)))
         estimators = (self.partition_estimator, default_estimator(path), ParallelTempering())
-        sampler = next(estimator for estimator in estimators if has(estimator, StateSampler))
+        sampler: Any = next(estimator for estimator in estimators if has(estimator, StateSampler))
         if sampler is not self.partition_estimator:
             sampler.set_params(n_jobs=self.n_jobs)
+        elif isinstance(sampler, PartitionEstimator):
+            path = sampler._as_path(path)
         return path, sampler.sample(path, n_samples, np.random.default_rng(seed))
 
     def _validate(self, X):

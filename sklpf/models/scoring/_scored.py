@@ -8,7 +8,7 @@ import logging
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -16,12 +16,11 @@ from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.progress import hand_on
 from sklpf._utils.sklearn import N_JOBS, FittedAttributes, Instance, StrOptions
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas
-from sklpf._utils.warnings import warn
+from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition import (
     HAIS,
     BridgeSampling,
@@ -292,14 +291,20 @@ def best_first(scores: Mapping[str, Any]) -> list[str]:
 
 
 # -- the estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class ScoredParameters(FittedAttributes):
     """Parameters of a model that is scored: `partition_estimator` must suit the model."""
+
+    random_state: int | np.random.RandomState | None = None
+    partition_estimator: PartitionEstimator | None = None
+    on_nonconvergence: Literal["warn", "nan", "raise"] = "warn"
+    n_jobs: int | None = None
 
     _states_are_points = True  # of R^d
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        estimator = self.partition_estimator  # type: ignore[attr-defined]
+        estimator = self.partition_estimator
         why_not = self._why_not(estimator)
         if why_not:
             raise TypeError(

@@ -5,9 +5,9 @@ check       applies to                                  file
 ==========  ==========================================  ============================
 tails       densities on R^d, before they are sampled   `_tails`
 the bound   paths with `BoundDraws`                     this one
-regions     paths with `LocalMasses`, of runs that      `_regions`
+regions     paths with `LocalMasses`, of runs that      this one
             keep draws
-rounding    all                                         `_alarms`
+rounding    all                                         this one
 ==========  ==========================================  ============================
 
 What they find is kept in the run, so that `checked` is a pure function of it.
@@ -17,25 +17,22 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betainc, softmax
 
-from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
-from sklpf.partition.checks._alarms import rounding_alarms
-from sklpf.partition.checks._regions import (
-    FOR_ALARM,
-    FOR_SECOND_TRY,
-    missed_regions,
-    region_alarms,
-)
+from sklpf._utils.warnings import Alarm
 from sklpf.partition.checks._tails import nan_alarms, tail_alarms
 from sklpf.paths import BoundDraws, GeometricPath, LocalMasses, Rebased, Regions
 from sklpf.paths._capabilities import has
 from sklpf.paths._climbs import Evaluations
-from sklpf.uncertainty import log_mean_exp
+from sklpf.programs import Draws
+from sklpf.reweighting import effective_sample_size
+from sklpf.uncertainty import MOST_BETWEEN, Difference, log_mean_exp, pareto_shape
 
 # random streams; those of estimators are below 8, and 10 and 12
 BOUND = 8
@@ -159,7 +156,7 @@ def checked(run: Any, result: Any) -> Any:
     )
 
 
-def plain_bound(path: Any, seed: int) -> NDArray[np.float64] | None:
+def plain_bound(path: Any, seed: int) -> Array | None:
     """Logs of G independent estimates of Z (G,) whose mean is at most log Z; None where the path
     has none.
     """
@@ -210,3 +207,298 @@ def regions_to_cover(path: Any, run: Any, result: Any) -> list[Regions]:
     everything = certain | set(np.flatnonzero(masses > _LEAST_MASS).tolist())
     attempts = [everything] if everything == certain else [everything, certain]
     return [run.regions.take(sorted(places)) for places in attempts]
+
+
+_SLACK = 0.02  # nats
+_LARGEST = 50.0  # nats, where a run has missed all but nothing
+_ERRORS_OF_ELLIPSOIDS = 0.5  # standard errors of log Z that what is missed on R^d must be worth
+_HARDLY_SEEN = 0.25  # of the draws that a region should have
+
+
+class Threshold(NamedTuple):
+    """How sure it must be that a run has missed a region."""
+
+    chance: float  # false-alarm rate of a run: of all regions one by one, and of them together
+    run_errors: float  # standard errors of log Z that what is missed must be worth
+    mass_errors: float  # standard errors that are taken off a region's mass
+    rank: int  # or this order statistic of the estimates, if larger: each tends to be too low
+
+
+FOR_ALARM = Threshold(chance=0.01, run_errors=2.0, mass_errors=3.0, rank=0)
+FOR_SECOND_TRY = Threshold(chance=0.05, run_errors=1.0, mass_errors=1.0, rank=2)  # costs time only
+
+
+def region_alarms(
+    regions: Regions | None,
+    draws: Draws | None,
+    log_partition: float,
+    std_error: float,
+    diagnostics: dict,
+    threshold: Threshold = FOR_ALARM,
+    to_reach: str = "give a base that covers it",
+) -> list[Alarm]:
+    """An alarm if a region has a share of Z that the run's draws have missed; the worst region goes
+    to the diagnostics.
+
+    The mass of a region over the run's Z is the share of draws that a right run has there. There is
+    an alarm where fewer are improbable, and the difference would move log Z materially. `to_reach`
+    is what the user can do to reach the region.
+    """
+    missed = missed_regions(regions, draws, log_partition, std_error, threshold)
+    if not missed:
+        return []
+    diagnostics["missed_region"] = missed[0].centre
+    mass = sum(each.mass for each in missed)
+    error = float(np.linalg.norm([each.error for each in missed]))
+    share = sum(each.share for each in missed)
+    which = "a region of the target holds"
+    if len(missed) > 1:
+        which = f"{len(missed)} regions of the target together hold"
+    seen = (
+        f"{which} {mass:.2g} (+- {error:.1g}) times the estimate of Z, and {share:.2g} of the run's"
+        " draws"
+    )
+    remedy = f'{to_reach}: its centre is result_.diagnostics["missed_region"]'
+    return [Alarm("missed-region", seen, remedy)]
+
+
+class Missed(NamedTuple):
+    """A region of which a run had too few draws."""
+
+    place: int  # among the regions that are known
+    centre: NDArray
+    mass: float  # over the run's Z
+    error: float  # of the mass
+    share: float  # of the run's draws
+
+
+def missed_regions(
+    regions: Regions | None,
+    draws: Draws | None,
+    log_partition: float,
+    std_error: float,
+    threshold: Threshold,
+) -> list[Missed]:
+    """The regions that a run has missed, the worst first.
+
+    Each is tested by itself, and many small ones together (`_miss_together`). Either test alarms in
+    at most the threshold's share of right runs.
+    """
+    if regions is None or draws is None or not np.isfinite(log_partition):
+        return []
+    masses = np.exp(np.minimum(regions.log_masses - log_partition, _LARGEST))
+    # Z may be larger than the run's by its own error.
+    slack = threshold.run_errors * std_error
+    material = _material(slack)
+    if regions.factors is not None:
+        # Ellipsoids are small parts of what a run of a density misses where they are on a slope.
+        material = _material(_ERRORS_OF_ELLIPSOIDS * std_error)
+    if not masses.sum(axis=0).max(initial=0.0) > material:
+        return []
+    weights = softmax(draws.log_weights)
+    inside = regions.contain(draws.points)
+    shares = weights @ inside
+
+    expected = np.array([_least(mass, threshold) for mass in masses[:, np.newaxis]])
+    expected = expected * np.exp(-slack)
+    is_beyond = expected - 1 > material  # the run's Z is less than what lies there alone
+    expected = np.minimum(expected, 1.0)
+    large = expected > material
+    n = _effective_draws(weights, draws.groups, inside)
+    improbable = _chance(n, shares, expected) * large.sum() < threshold.chance
+    missed = is_beyond | (large & improbable & (expected - shares > material))
+    means = masses.mean(axis=1)
+    if _miss_together(masses, weights, draws.groups, inside, slack, material, threshold):
+        least = material / len(masses)
+        missed |= shares < np.where(means > least, _HARDLY_SEEN * means, 0.0)
+
+    errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
+    found = [
+        Missed(r, regions.centres[r], means[r], errors[r], shares[r])
+        for r in np.flatnonzero(missed).tolist()
+    ]
+    return sorted(found, key=lambda each: each.share - each.mass)
+
+
+def _miss_together(masses, weights, groups, inside, slack, material, threshold) -> bool:
+    """Whether regions of which one half of the groups has hardly any draws have too few in the
+    other half as well, all together.
+
+    Masses are split likewise, so that the test does not use the numbers by which the regions were
+    chosen. Each half chooses for the other.
+    """
+    _, group = np.unique(groups, return_inverse=True)
+    if group.max() < 1:
+        return False
+    for half in (0, 1):
+        own = group % 2 == half
+        chosen = _shares(weights[own], inside[own]) < _HARDLY_SEEN * masses[:, half::2].mean(axis=1)
+        other = masses[chosen, 1 - half :: 2]
+        expected = min(_least(other, threshold) * np.exp(-slack), 1.0)
+        share = float(_shares(weights[~own], inside[~own])[chosen].sum())
+        if not expected - share > material:
+            continue
+        n = _effective_draws(weights[~own], group[~own], inside[~own])
+        if _chance(n, share, expected) < threshold.chance / 2:
+            return True
+    return False
+
+
+def _shares(weights, inside) -> Array:
+    """Weighted shares of draws in every region (R,)."""
+    return weights @ inside / max(weights.sum(), np.finfo(np.float64).tiny)
+
+
+def _least(masses: Array, threshold: Threshold) -> float:
+    """What some regions together, of masses (R, G), hold at least: their mean mass less a few
+    standard errors, or one of the smallest of the G estimates.
+    """
+    sums = masses.sum(axis=0)
+    least = sums.mean() - threshold.mass_errors * sums.std(ddof=1) / np.sqrt(len(sums))
+    return float(max(least, np.sort(sums)[threshold.rank]))
+
+
+def _material(slack: float) -> float:
+    """The share of Z that would move log Z by more than its error, and by .02 nats."""
+    return float(np.expm1(np.clip(slack, _SLACK, _LARGEST)))
+
+
+def _chance(n: float, share: Any, expected: Any) -> Any:
+    """The probability that a binomial share of n draws is at most so large."""
+    found = n * np.minimum(share, 1.0)
+    return betainc(n - found, found + 1, 1 - expected)
+
+
+def _effective_draws(weights: NDArray, groups: NDArray, inside: NDArray[np.bool_]) -> float:
+    """The number of independent draws that these are worth: by their weights, and by how the shares
+    of regions differ between groups.
+    """
+    weights = weights / weights.sum()
+    n = 1 / np.sum(weights**2)
+    _, group = np.unique(groups, return_inverse=True)
+    n_groups = group.max() + 1
+    if n_groups < 2:
+        return float(n)
+    group_weights = np.bincount(group, weights)
+    hits = np.array([np.bincount(group, weights * column) for column in inside.T])  # (R, G)
+    shares = hits.sum(axis=1)
+    deviations = hits - shares[:, np.newaxis] * group_weights
+    variances = np.sum(deviations**2, axis=1) * n_groups / (n_groups - 1)
+    known = (shares > 0.01) & (shares < 0.99) & (variances > 0)
+    if not known.any():
+        return float(n)
+    binomial = shares[known] * (1 - shares[known])
+    return float(min(n, np.median(binomial / variances[known])))
+
+
+_MOST_ROUNDING = 0.05  # nats
+# If so few draws are one state they can't show that others have no mass, whose share may be 3 / n.
+_FEW_DRAWS = 60
+_NO_ERROR = 1e-3  # nats
+_TOL_NOISE = 1.1  # by which a standard error of about a hundred chains is itself uncertain
+# the effective sample size must be n / 4, within these bounds
+_FEWEST_EFFECTIVE = 5
+_ENOUGH_EFFECTIVE = 25.0
+
+
+def modes_alarms(parts: str, share: float, remedy: str, most: float = MOST_BETWEEN) -> list[Alarm]:
+    """An alarm if a larger share of the variance of the states at the target than `most` lies
+    between the parts.
+    """
+    if share <= most:
+        return []
+    if np.isnan(share):
+        return [
+            Alarm(
+                "too-few-target-states",
+                f"{parts} have too few states at the target to compare",
+                remedy,
+            )
+        ]
+    seen = (
+        f"{parts} differ in their states at the target ({share:.0%} of the variance lies between"
+        " them): they have not mixed, or sit in different modes"
+    )
+    return [Alarm("different-modes", seen, remedy)]
+
+
+def halves_alarms(drift: Difference, n_groups: int) -> list[Alarm]:
+    """An alarm if the halves of the last round differ by more than chance."""
+    if not drift.alarms(n_groups):
+        return []
+    return [
+        Alarm(
+            "halves-disagree",
+            f"the halves of the last round disagree (t = {drift.t:.1f})",
+            "raise n_sweeps",
+        )
+    ]
+
+
+def single_state_alarms(draws: Draws | None, std_error: float) -> list[Alarm]:
+    """An alarm if few draws are all of them one state, and have one weight."""
+    if draws is None or len(draws.points) >= _FEW_DRAWS or std_error > _NO_ERROR:
+        return []
+    if len(draws.points) < 2 or np.any(draws.points != draws.points[0]):
+        return []
+    seen = f"all {len(draws.points)} draws are the same state, so that the error is not known"
+    return [Alarm("single-state", seen, "raise n_chains or n_particles")]
+
+
+def rounding_alarms(log_partition: float, rounding: float = 0.0) -> tuple[Alarm, ...]:
+    """An alarm if log f is rounded by too many nats: by as many as its path says, and at least by
+    as many as a number of the size of log Z.
+    """
+    if np.isfinite(log_partition):
+        rounding = max(rounding, float(np.spacing(abs(log_partition))))
+    if rounding <= _MOST_ROUNDING:
+        return ()
+    seen = f"parameters or a constant are so large that log_f is rounded by {rounding:.2g} nats"
+    return (Alarm("rounding", seen, "rescale them, or take the constant off"),)
+
+
+def tol_alarms(std_error: float, tol: float | None, remedy: str, but: str = "") -> list[Alarm]:
+    """An alarm if the standard error is above `tol` by more than its own noise, although `but`."""
+    if tol is None or not std_error > _TOL_NOISE * tol:
+        return []
+    return [Alarm("tol-missed", f"the standard error {std_error:.2g}{but} is above tol", remedy)]
+
+
+def weight_diagnostics(log_weights) -> dict[str, Any]:
+    """The log weights (n,), their effective sample size and the shape of their tail."""
+    return {
+        "log_weights": log_weights,
+        "effective_sample_size": effective_sample_size(log_weights),
+        "pareto_shape": pareto_shape(log_weights),
+    }
+
+
+def weight_alarms(n: int, diagnostics: dict[str, Any], remedy: str) -> list[Alarm]:
+    """An alarm if the effective sample size of n weights is too small, by themselves or by the
+    reverse chains.
+    """
+    here = diagnostics["effective_sample_size"]
+    there = diagnostics.get("effective_sample_size_from_target", n)
+    needed = max(_FEWEST_EFFECTIVE, min(_ENOUGH_EFFECTIVE, n / 4))
+    if here < needed:
+        seen = f"effective sample size {here:.1f} of {n} (at least {needed:g} needed)"
+        return [Alarm("few-effective-weights", seen, remedy)]
+    if there < needed:
+        seen = (
+            f"by the reverse chains the effective sample size is {there:.1f} of {n} (at least"
+            f" {needed:g} needed)"
+        )
+        return [Alarm("few-effective-weights-from-target", seen, remedy)]
+    return []
+
+
+def move_diagnostics(run: Any) -> dict[str, Any]:
+    """Acceptance and step sizes by level, shape (K,), of an `AnnealingRun` or a `PopulationRun`
+    whose moves have them; the base's acceptance is NaN.
+    """
+    found = {}
+    if run.acceptance is not None:
+        found["acceptance"] = np.append(np.nan, run.acceptance)
+    if run.pilot is not None:
+        found["step_sizes"] = run.pilot.step(run.ladder)
+    return found

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import Array
+from sklpf._utils.warnings import Alarm
 from sklpf.paths._climbs import Evaluations, patiently
 from sklpf.transitions._pilot import reflect
 from sklpf.uncertainty import effective_sample_size
@@ -50,7 +51,7 @@ class Rays(NamedTuple):
     may be a ridge, it can be for s > 1.
     """
 
-    direction: NDArray[np.float64]
+    direction: Array
     drawn: NDArray[np.bool_]
 
 
@@ -251,7 +252,7 @@ class _Scouts(NamedTuple):
     which log f was NaN.
     """
 
-    position: NDArray[np.float64]
+    position: Array
     nan_share: float
 
 

@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 
 from sklpf import AIS, Exact, FactorialMixture
 from sklpf.datasets import make_factorial_shapes
+from sklpf.variational import temperature_ladder
 
 SHAPES = {"noise_variance": 0.01, "component_variance": 0.1225, "activation_probability": 0.3}
 
@@ -177,3 +178,14 @@ def test_inverse_transform_rebuilds_the_rows():
 def test_parameters_that_can_not_be_used_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         FactorialMixture(2, **parameters).fit(np.eye(4))
+
+
+@pytest.mark.parametrize("tempering", ["global", "local"])
+def test_a_learned_temperature_may_have_any_support(tempering):
+    X, _, _ = make_factorial_shapes(100, random_state=0)
+    even = temperature_ladder(100.0, spacing="inverse")
+    options = {**SHAPES, "tempering": tempering, "n_tempered": 5, "n_moves": 0, "random_state": 0}
+    model = FactorialMixture(8, n_temperatures=even, **options).fit(X)
+    start = 1 / np.mean(1 / even)
+    assert model.temperatures_[0] == pytest.approx(start)
+    assert model.temperatures_[-1] == 1

@@ -4,12 +4,18 @@ import itertools
 
 import numpy as np
 import pytest
+from continuous_models import (
+    assert_kernel_writes_all_values,
+    assert_programs_are_those_of_the_loops,
+    slopes,
+)
 from scipy.integrate import quad
 from scipy.special import expit, logsumexp
 
-from sklpf import AIS, Exact, GaussianRBM, ParallelTempering
+from sklpf import AIS, HAIS, SMC, Exact, GaussianRBM, ParallelTempering
+from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path, check_transition
-from sklpf.transitions import Gibbs
+from sklpf.transitions import HMC, Gibbs, Slice
 
 Z_BOUND = 4.5  # of one estimate: a false alarm in 150,000
 
@@ -100,8 +106,34 @@ def test_path_and_gibbs_sweeps_keep_the_contract():
     check_transition(path, Gibbs(), variables=lambda state: state.u)
 
 
+def test_the_density_of_the_visible_units_is_a_sum_over_the_hidden_ones():
+    model = random_model(4, 3, scale=0.8)
+    path = model.path().as_density().with_ladder([0.0, 0.4, 1.0])
+    check_path(path)
+    state = path.sample_base(7, Stream(stream_key(0)))
+    v = path.rows(state)
+    volume = 0.5 * np.log(model.variances_).sum()  # of v over that of the chains' coordinates
+    np.testing.assert_allclose(sum(path.ends(state)), volume + log_f_by_hand(model, v), rtol=1e-12)
+    for point, slope in zip(state.position, sum(path.gradients(state))):
+        expected = slopes(lambda u: sum(path.ends(path.at(u[np.newaxis])))[0], point)
+        np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-6)
+    assert_kernel_writes_all_values(path)
+    assert_programs_are_those_of_the_loops(path)
+
+
 # -- log Z
-@pytest.mark.parametrize("estimator", [AIS(n_temperatures=200), ParallelTempering()], ids=str)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        AIS(n_temperatures=200),
+        ParallelTempering(),
+        HAIS(),
+        AIS(transition=Slice()),
+        SMC(transition=HMC()),
+        ParallelTempering(transition=HMC()),
+    ],
+    ids=str,
+)
 def test_samplers_agree_with_enumeration(estimator):
     """Z_BOUND standard errors each: a false alarm in 150,000."""
     model = random_model(10, 5, seed=3)
@@ -131,10 +163,12 @@ def test_draws_have_the_models_moments():
     log_weights = log_joint(model, means, hidden)
     mean = np.exp(log_weights - logsumexp(log_weights)) @ means
     tempering = ParallelTempering(n_sweeps=512, random_state=0)
-    for estimator, n, bound in ((None, 20_000, Z_BOUND), (tempering, 4000, 2 * Z_BOUND)):
+    moved = ParallelTempering(transition=HMC(), n_sweeps=512, random_state=0)
+    estimators = (None, 20_000, 1), (tempering, 4000, 2), (moved, 4000, 2)
+    for estimator, n, factor in estimators:
         X = model.set_params(partition_estimator=estimator).sample(n, random_state=0)
         errors = (X.mean(axis=0) - mean) / (X.std(axis=0) / np.sqrt(len(X)))
-        assert np.all(np.abs(errors) < bound)
+        assert np.all(np.abs(errors) < factor * Z_BOUND)
     again = model.gibbs(X)
     errors = (again.mean(axis=0) - mean) / (again.std(axis=0) / np.sqrt(len(X)))
     assert np.all(np.abs(errors) < 2 * Z_BOUND)

@@ -5,6 +5,7 @@ import pytest
 
 from sklpf import LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
+from sklpf.variational import temperature_ladder
 
 # ---- phases
 BARS, _, _ = make_bars_corpus(120, size=4, n_tokens=50, random_state=0)
@@ -49,6 +50,21 @@ def test_fit_always_ends_at_temperature_one(tempering, method, max_iter, n_cold)
     np.testing.assert_array_equal(model.temperatures_[-n_cold:], 1.0)
     assert np.all(model.temperatures_[:-n_cold] > 1)
     assert np.isfinite(model.elbo_)
+
+
+@pytest.mark.parametrize("tempering", ["global", "local"])
+def test_a_learned_temperature_may_have_any_support(tempering):
+    same = [
+        fitted(tempering=tempering, initial_temperature=5.0, n_temperatures=ladder)
+        for ladder in (20, temperature_ladder(5.0, 20))
+    ]
+    np.testing.assert_array_equal(same[0].components_, same[1].components_)
+    even = temperature_ladder(100.0, spacing="inverse")
+    model = fitted(tempering=tempering, n_temperatures=even)
+    assert model.temperatures_[0] > 1
+    assert not np.array_equal(model.components_, same[0].components_)
+    with pytest.raises(ValueError, match="two temperatures that rise from 1"):
+        fitted(tempering=tempering, n_temperatures=[2.0, 4.0])
 
 
 def test_temperatures_that_can_not_be_used_are_refused():

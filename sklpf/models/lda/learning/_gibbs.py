@@ -14,7 +14,7 @@ from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.layout import padded
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import parallel_map
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, draw_seed, stream_key
@@ -35,7 +35,7 @@ class Tokens(NamedTuple):
     """The tokens of a corpus, document by document."""
 
     words: NDArray[np.int32]
-    indptr: NDArray[np.int64]
+    indptr: Integers
     n_features: int
 
     @classmethod

@@ -1,15 +1,69 @@
-"""Rows that are sums of small shapes."""
+"""Documents whose topics are the rows and columns of a square of words, and rows that are sums of
+small shapes.
+"""
 
 from __future__ import annotations
 
 from numbers import Real
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_scalar
 
-from sklpf._utils.numbers import check_count, check_number, check_option
+from sklpf._utils.numbers import Array, check_count, check_number, check_option, check_scale
+
+
+def make_bars_corpus(
+    n_samples=1000, *, size=5, n_tokens=100, doc_topic_prior=1.0, background=0.0, random_state=None
+) -> tuple[sp.csr_matrix, Array, Array]:
+    """Make documents about bars: words are the pixels of a square, topics its rows and columns.
+
+    Topics can be told apart at a glance when drawn as images (the toy corpus of Griffiths &
+    Steyvers 2004, figure 1).
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Documents.
+    size : int, default=5
+        The square has size * size words, and there are 2 * size topics.
+    n_tokens : int, default=100
+        Number of tokens of every document.
+    doc_topic_prior : float, default=1.0
+        Dirichlet parameter of the documents' topic shares.
+    background : float, default=0.0
+        Share of every topic that is spread over all words, from 0 to 1.
+    random_state : int, RandomState or None, default=None
+        Seed of the documents.
+
+    Returns
+    -------
+    X : CSR matrix of shape (n_samples, size * size)
+        How often every word occurs in every document, float64.
+    topics : ndarray of shape (2 * size, size * size)
+        Word probabilities; rows of the square first.
+    topic_shares : ndarray of shape (n_samples, 2 * size)
+    """
+    check_count(n_samples, "n_samples")
+    check_count(size, "size")
+    check_count(n_tokens, "n_tokens", 0)
+    check_scale(doc_topic_prior, "doc_topic_prior")
+    check_number(background, "background")
+    check_scalar(background, "background", Real, min_val=0, max_val=1)
+    rng = check_random_state(random_state)
+    line = np.repeat(np.eye(size), size, axis=1) / size
+    topics = np.concatenate(
+        [line, line.reshape(size, size, size).transpose(0, 2, 1).reshape(size, -1)]
+    )
+    topics = (1 - background) * topics + background / size**2
+    topic_shares = rng.dirichlet(np.full(2 * size, float(doc_topic_prior)), size=n_samples)
+    probabilities = topic_shares @ topics
+    # the last digit, on which multinomial insists
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    counts = np.array([rng.multinomial(n_tokens, row) for row in probabilities])
+    return sp.csr_matrix(counts, dtype=np.float64), topics, topic_shares
+
 
 _SHAPES = {
     "drawn": """
@@ -34,7 +88,7 @@ def make_factorial_shapes(
     noise_variance=0.01,
     activation_probability=0.3,
     random_state=None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Array, Array, Array]:
     """Make noisy sums of eight 4 x 4 shapes, in the manner of the toy data of Mandt et al. (2016,
     figure 4).
 

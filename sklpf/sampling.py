@@ -1,4 +1,4 @@
-"""Elementary samplers: inverse transformation, and resampling by weight."""
+"""Elementary sampling: by the inverse of a distribution function, and by resampling."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from sklpf._utils.numbers import as_float64, check_count
+from sklpf._utils.numbers import Array, Integers, as_float64, check_count
 from sklpf._utils.random import generator_of
+
+__all__ = ["importance_resample", "inverse_cdf_sample"]
+
 
 _ROUNDING = 1e-9  # of the sum of weights; `choice` takes 1e-8
 RandomState = int | np.random.RandomState | None
 
 
 def inverse_cdf_sample(
-    quantile: Callable[[NDArray[np.float64]], ArrayLike], n: int, random_state: RandomState = None
-) -> NDArray[np.float64]:
+    quantile: Callable[[Array], ArrayLike], n: int, random_state: RandomState = None
+) -> Array:
     """Return n independent draws of a distribution on the line: its quantiles at uniform numbers
     (Bishop 2006, 11.6).
 
@@ -131,7 +134,7 @@ def importance_resample(
     return samples[rng.choice(len(samples), size=n, p=shares(log_weights))]
 
 
-def shares(log_weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def shares(log_weights: Array) -> Array:
     """Weights that add up to 1 as closely as NumPy's `choice` asks, from their logs (n,), of which
     one at least is finite.
     """
@@ -142,7 +145,7 @@ def shares(log_weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return weights
 
 
-def systematic(log_weights: NDArray[np.float64], n: int, uniform: float) -> NDArray[np.int64]:
+def systematic(log_weights: Array, n: int, uniform: float) -> Integers:
     """Indices (n,) of systematic resampling: each index comes up n w times, rounded up or down, and
     so on average.
 
