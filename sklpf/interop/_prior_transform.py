@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,20 +21,14 @@ _LARGEST = 1 - np.finfo(np.float64).epsneg
 _LOG_2PI = np.log(2 * np.pi)
 
 
+@dataclass(eq=False, repr=False)
 class _Posterior:
     """log likelihood + log N(z; 0, I) of normal coordinates z (n, d)."""
 
-    def __init__(
-        self,
-        log_likelihood: Callable[..., Any],
-        transform: Callable[..., Any],
-        grad: Callable[..., Any] | None,
-        vectorized: bool,
-    ) -> None:
-        self.log_likelihood = log_likelihood
-        self.transform = transform
-        self.grad = grad
-        self.vectorized = vectorized
+    log_likelihood: Callable[..., Any]
+    transform: Callable[..., Any]
+    grad: Callable[..., Any] | None
+    vectorized: bool
 
     def __call__(self, z: Array) -> Array:
         log_prior = -0.5 * np.sum(z**2 + _LOG_2PI, axis=1)
