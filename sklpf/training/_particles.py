@@ -206,14 +206,14 @@ class TemperedChains:
         base_log_partition = require_base(path, "The tracking of log Z")
         ladder = np.linspace(0, 1, _N_LEVELS)
         transition = default_move(path).tune(path, stream_key(self.seed, _TUNE))
-        first = np.array([0, _N_CHAINS])
+        first = np.array([0, self.n_chains])
         self.setup = Setup(
             path.with_ladder(ladder), transition, first, self.seed, 1, {"n_jobs": None}
         )
         self.log_prior = log_softmax(_SLOPE * ladder)
         self.chains, log_weights = first_pass(self.setup, self.log_prior, _PILOT_SWEEPS)
         self.curve = base_log_partition + log_mean_exp(log_weights, axis=0)
-        self.n_moves = _N_CHAINS * _PILOT_SWEEPS
+        self.n_moves = self.n_chains * _PILOT_SWEEPS
 
     @property
     def path(self) -> Any:
@@ -235,7 +235,7 @@ class TemperedChains:
         log_shares = logsumexp(left.log_q_sums, axis=(0, 1)) - self.log_prior
         self.curve = self.curve + _GAIN * (log_shares - log_shares[0])
         self.n_updates += 1
-        self.n_moves += _N_CHAINS * _SWEEPS
+        self.n_moves += self.n_chains * _SWEEPS
 
     def estimate(self) -> Estimate:
         """log Z of the target that was followed last, without an error."""

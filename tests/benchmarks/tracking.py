@@ -3,12 +3,14 @@
     python tests/benchmarks/tracking.py coverage [--seeds 200] [--first 0] [--folder tracking]
                                                  [--report] [--average]
     python tests/benchmarks/tracking.py cost [--average]
+    python tests/benchmarks/tracking.py tempered [--seeds 2] [--average]
 
 coverage: 16 hidden units on scikit-learn's digits, four learning rates, 40 passes; log Z of every
 pass is enumerated. Each training has a seed of its own, the rates in turn: with one seed for four
 rates their errors would be correlated. Every training is appended to a file in the folder: an
 interrupted benchmark goes on where it stopped, --report prints the table of what is there. cost:
-784 visible and 500 hidden units on binarised MNIST, processor time with and without. --average
+784 visible and 500 hidden units on binarised MNIST, processor time with and without. tempered: ten
+groups of ten tempered chains (track_log_partition="rts") beside the particles, 25 passes. --average
 follows averaged weights, BernoulliRBM(average=True).
 """
 
@@ -28,12 +30,15 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from sklpf import BernoulliRBM
-from sklpf.models.rbm._monitor import Monitor
+from sklpf.models.rbm._monitor import Monitor, make_tracker
 from sklpf.models.rbm.learning._contrastive_divergence import Trainer
+from sklpf.paths import stream_key
 from sklpf.training import EarlyStopping, train
+from sklpf.training._particles import TemperedChains
 
 RATES = (0.01, 0.02, 0.05, 0.1)
 N_PASSES, N_HIDDEN, N_GROUPS = 40, 16, 10
+N_STEPS = 25  # between two passes
 WIDE, WIDER = student_t.ppf([0.975, 0.995], N_GROUPS - 1)
 
 
@@ -162,6 +167,82 @@ def coverage(seeds, first, folder, only_report, average):
     report(runs)
 
 
+# ---- tempered chains
+class FewChains(TemperedChains):
+    n_chains = 10
+
+
+class Groups:
+    """Independent groups of tempered chains, whose mean is log Z with a standard error."""
+
+    def __init__(self, seed):
+        self.groups = [FewChains(stream_key(seed, g)[0]) for g in range(N_GROUPS)]
+        self.path = None
+
+    def update(self, path):
+        for group in self.groups:
+            if self.path is None:
+                group.start(path)
+                continue
+            start = group.path
+            end = path.with_ladder(start.ladder)
+            for step in range(1, N_STEPS):
+                group.update(start.between(end, step / N_STEPS))
+            group.update(end)
+        self.path = path
+
+    def estimate(self):
+        values = np.array([group.estimate().log_partition for group in self.groups])
+        return values.mean(), values.std(ddof=1) / np.sqrt(N_GROUPS)
+
+
+def compared(learning_rate, seed, average):
+    """Errors and standard errors after every pass (n_passes, 2), and seconds, by method."""
+    X = (load_digits().data > 7).astype(np.float64)
+    model = BernoulliRBM(N_HIDDEN, learning_rate=learning_rate, average=average, random_state=seed)
+    rng = np.random.RandomState(seed)
+    X = model._training_rows(X, reset=True)
+    model._initialise(X, rng)
+    model._count(X)
+    trainer = Trainer(model, X, 10, rng)
+    particles = make_tracker(model, len(X))
+    groups = Groups(seed + 6)
+    found = {"particles": [], "rts": []}
+    seconds = dict.fromkeys(found, 0.0)
+
+    def follow(trainer, iteration):
+        path = particles.path_of(trainer)
+        truth = enumerate_log_partition(path, len(path.ladder) - 1)
+        for name, tracker in (("particles", particles), ("rts", groups)):
+            began = time.process_time()
+            tracker.update(path)
+            seconds[name] += time.process_time() - began
+        value, std_error = groups.estimate()
+        found["rts"].append((value - truth, std_error))
+        last = particles.estimates[-1]
+        found["particles"].append((last.log_partition - truth, last.std_error))
+
+    train(trainer, 25, callbacks=[follow])
+    return {name: np.array(values) for name, values in found.items()}, seconds
+
+
+def tempered(seeds, average):
+    table("learning rate", "method", "RMSE", "mean error", "mean SE", "passes covered", "seconds")
+    for rate in RATES:
+        runs = [compared(rate, seed, average) for seed in range(1, seeds + 1)]
+        for name in ("particles", "rts"):
+            errors, std_errors = np.concatenate([found[name] for found, _ in runs]).T
+            row(
+                rate,
+                name,
+                f"{np.sqrt(np.mean(errors**2)):.3f}",
+                f"{errors.mean():+.3f}",
+                f"{std_errors.mean():.3f}",
+                f"{np.mean(np.abs(errors) <= WIDE * std_errors):.0%}",
+                f"{np.mean([seconds[name] for _, seconds in runs]):.1f}",
+            )
+
+
 # ---- cost
 def cost(average):
     X = binary_mnist("train")
@@ -197,7 +278,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["coverage", "cost"])
+    parser.add_argument("what", choices=["coverage", "cost", "tempered"])
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--folder", default="tracking")
@@ -206,6 +287,8 @@ def main():
     arguments = parser.parse_args()
     if arguments.what == "cost":
         cost(arguments.average)
+    elif arguments.what == "tempered":
+        tempered(min(arguments.seeds, 2), arguments.average)
     else:
         coverage(
             arguments.seeds,

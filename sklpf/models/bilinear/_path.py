@@ -16,6 +16,9 @@ from sklpf.paths._base import Points, read_only
 _LOG_TAU = np.log(2 * np.pi)
 _N_TEMPERATURES = 30_000
 _TOL = 0.1
+# With 98 latent variables a quarter of the rows would need more levels for that.
+_MANY = 40
+_TOL_OF_MANY = 0.2
 
 
 class BilinearPath(LatentRowsPath):
@@ -121,15 +124,16 @@ class BilinearPath(LatentRowsPath):
         return c @ self.content_weights.T, d @ self.style_weights.T
 
     def default_estimator(self) -> PartitionEstimator:
-        """Return `HAIS` with a standard error of 0.1 nats, for which a row takes at most 30,000
-        levels.
+        """Return `HAIS` with a standard error of 0.1 nats, of 0.2 nats with more than 40 latent
+        variables, for which a row takes at most 30,000 levels.
 
         Returns
         -------
         PartitionEstimator
             Not fitted.
         """
-        return HAIS(n_temperatures=_N_TEMPERATURES, tol=_TOL)
+        tol = _TOL if self.n_dimensions <= _MANY else _TOL_OF_MANY
+        return HAIS(n_temperatures=_N_TEMPERATURES, tol=tol)
 
     # -- one row's densities
     def sample_base(self, n: int, stream: Stream) -> Points:
