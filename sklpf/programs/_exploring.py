@@ -18,6 +18,7 @@ _N_MOVES = (20, 10)  # of each walk: for all, and for each dimension
 _N_NOTED = 8  # times of a walk whose positions are kept
 _MOST_ROUNDS = 20  # of walks in one call
 _FEWER_PARTS = 2  # than the mixture before had, at least
+_N_QUIET = 2  # rounds in a row that end it, if any found more
 _LARGEST_GAIN = 2.0  # nats of log weight, above those of the points
 _TARGET_ACCEPTANCE = 0.25
 _FIRST_STEP = 2.4  # over the root of d, in scales of a part
@@ -35,7 +36,7 @@ class Explored(NamedTuple):
     is_new : bool
         Whether walks found points with larger weights than all before.
     goes_on : bool
-        Whether the last ones still did.
+        Whether one of the last two rounds of walks still did.
     n_sweeps : int
         Moves of all walks together.
     """
@@ -45,16 +46,6 @@ class Explored(NamedTuple):
     is_new: bool
     goes_on: bool
     n_sweeps: int
-
-
-def fit(
-    points: NDArray[np.float64],
-    bounds: NDArray[np.float64] | None,
-    rng: np.random.Generator,
-    fewest: int = 1,
-) -> Mixture:
-    """Return a base of so many parts or more that covers points of which some are repeated."""
-    return fit_base(points, len(np.unique(points, axis=0)), bounds, rng, fewest)
 
 
 def explore(
@@ -90,20 +81,26 @@ def explore(
     n_moves = _N_MOVES[0] + _N_MOVES[1] * path.n_dimensions
     n_sweeps = 0
     is_new = False
+    n_quiet = 0
     fewest = 1
     for _ in range(_MOST_ROUNDS):
         known = np.concatenate([points, found])
-        mixture = fit(known, path.bounds, rng, fewest)
+        n_effective = len(np.unique(known, axis=0))
+        mixture = fit_base(known, n_effective, path.bounds, rng, fewest)
         fewest = max(1, len(mixture.weights) - _FEWER_PARTS)
         log_weights = _log_weights(path, mixture, known)
         starts = known[_outermost(known, log_weights, rng)]
         passed = _walk(path, MixtureWalk(mixture), starts, n_moves, rng)
         n_sweeps += len(starts) * n_moves
         gain = _log_weights(path, mixture, passed).max() - log_weights.max()
-        goes_on = bool(gain > _LARGEST_GAIN)
+        if gain > _LARGEST_GAIN:
+            is_new = True
+            n_quiet = 0
+        else:
+            n_quiet += 1
+        goes_on = is_new and n_quiet < _N_QUIET
         if not goes_on:
             break
-        is_new = True
         found = np.concatenate([found, passed])
         found = found[rng.permutation(len(found))[: _MOST_FITTED // 2]]
     return Explored(np.concatenate([points, found]), found, is_new, goes_on, n_sweeps)

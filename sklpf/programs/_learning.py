@@ -16,7 +16,7 @@ from sklpf._utils.progress import said
 from sklpf._utils.random import Stream
 from sklpf.paths._base import choose, take
 from sklpf.paths._mixture_fit import fit_base
-from sklpf.programs._exploring import MixtureWalk, explore, fit
+from sklpf.programs._exploring import MixtureWalk, explore
 from sklpf.sampling import systematic
 from sklpf.transitions._pilot import fixed_pilot, next_beta, root_of
 
@@ -173,7 +173,8 @@ def learn(
             if checkpoint is not None:
                 checkpoint.save("learning", level, carry)
         rng = stream.at(stage).aside("proposal").generator()
-        proposal = fit(carry.fitted, path.bounds, rng)
+        n_effective = len(np.unique(carry.fitted, axis=0))
+        proposal = fit_base(carry.fitted, n_effective, path.bounds, rng)
         while len(carry.times) < carry.n_times:
             level += 1
             own = stream.at(level).aside("at the target")
