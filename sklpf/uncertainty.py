@@ -37,6 +37,12 @@ __all__ = [
 
 
 _FEWEST = 4  # draws in half a chain, below which nothing is said about correlations
+_FALSE_ALARM = 1e-3  # of each test on a run, two-sided
+_MATERIAL = 0.01  # nats: smaller differences raise no alarm, however certain they are
+# share of the variance that lies between groups: about 0.03 with 30 independent states in each,
+# near 1 with groups in different modes
+MOST_BETWEEN = 0.1
+_ROUNDING = 1e-9  # differences (nats) that no test looks at
 
 
 def effective_draws(values: ArrayLike, *, split: bool = True) -> Array:
@@ -146,14 +152,6 @@ def _r_hat(values: NDArray) -> Array:
     between = split.mean(axis=1).var(axis=0, ddof=1)
     safe = np.where(within > 0, within, 1.0)
     return np.where(within > 0, np.sqrt((n - 1) / n + between / safe), 1.0)
-
-
-_FALSE_ALARM = 1e-3  # of each test on a run, two-sided
-_MATERIAL = 0.01  # nats: smaller differences raise no alarm, however certain they are
-# share of the variance that lies between groups: about 0.03 with 30 independent states in each,
-# near 1 with groups in different modes
-MOST_BETWEEN = 0.1
-_ROUNDING = 1e-9  # differences (nats) that no test looks at
 
 
 def t_bound(n_groups: int, n_tests: int = 1) -> float:

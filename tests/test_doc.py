@@ -5,6 +5,7 @@ complete.
 import contextlib
 import importlib
 import io
+import pkgutil
 import re
 import runpy
 import tomllib
@@ -16,9 +17,9 @@ import sklpf
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 API = sorted(
-    file.parent.name
-    for file in (ROOT / "sklpf").glob("*/__init__.py")
-    if file.parent.name not in ("kernels", "_utils")
+    module.name
+    for module in pkgutil.iter_modules(sklpf.__path__)
+    if module.name not in ("kernels", "_utils", "__main__")
 )
 
 

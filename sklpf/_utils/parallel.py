@@ -165,7 +165,6 @@ def run_segments(
     n_jobs: int | None,
     checkpoint: Checkpoint | None = None,
     stage: str,
-    on_segment: Callable[[int, list[Any]], Any] | None = None,
     so_far: Callable[[int, list[Any]], str] | None = None,
 ) -> list[Any]:
     """Return carry_b = advance(b, s, carry_b) over all segments s, from carry_b = start(b), for
@@ -184,9 +183,6 @@ def run_segments(
         Where every finished segment is kept.
     stage : str
         Name of this part of the run, distinct within a run.
-    on_segment : callable or None
-        on_segment(s, carries) is called here, in the parent, when all blocks have finished segment
-        s. Blocks that a checkpoint has brought further than s give their later carry.
     so_far : callable or None, default=None
         so_far(s, carries) is what the run arrived at after segment s, for its lines of progress.
     """
@@ -212,8 +208,6 @@ def run_segments(
                         checkpoint.save(f"{stage}-{block}", segment + 1, carry)
                 if so_far is not None and max(done) <= segment + 1:
                     task_done(0, functools.partial(so_far, segment, carries))
-                if on_segment is not None:
-                    on_segment(segment, carries)
     return carries
 
 

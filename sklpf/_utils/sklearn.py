@@ -73,6 +73,9 @@ else:
             return method
 
 
+_NAME = "_sklpf_version"
+
+
 class Interval(_param_validation.Interval):
     """Numbers of an interval; True and False are none, though Python counts them among the
     integers.
@@ -159,9 +162,6 @@ __all__ = [
     "safe_indexing",
     "with_callbacks",
 ]
-
-
-_NAME = "_sklpf_version"
 
 
 class OtherVersionWarning(InconsistentVersionWarning):

@@ -13,6 +13,21 @@ from sklearn.utils.validation import check_scalar
 
 from sklpf._utils.numbers import Array, check_count, check_number, check_option, check_scale
 
+_SHAPES = {
+    "drawn": """
+##..  ...#  ...#  ....  .##.  ....  #..#  .###
+##..  ...#  ..#.  ....  ....  .#..  ....  ..#.
+....  ...#  .#..  .##.  ....  ###.  ....  ..#.
+....  ...#  #...  ####  .##.  .#..  #..#  ....
+""",
+    "bars": """
+####  ....  ....  ....  #...  .#..  ..#.  ...#
+....  ####  ....  ....  #...  .#..  ..#.  ...#
+....  ....  ####  ....  #...  .#..  ..#.  ...#
+....  ....  ....  ####  #...  .#..  ..#.  ...#
+""",
+}
+
 
 def make_bars_corpus(
     n_samples=1000, *, size=5, n_tokens=100, doc_topic_prior=1.0, background=0.0, random_state=None
@@ -63,22 +78,6 @@ def make_bars_corpus(
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     counts = np.array([rng.multinomial(n_tokens, row) for row in probabilities])
     return sp.csr_matrix(counts, dtype=np.float64), topics, topic_shares
-
-
-_SHAPES = {
-    "drawn": """
-##..  ...#  ...#  ....  .##.  ....  #..#  .###
-##..  ...#  ..#.  ....  ....  .#..  ....  ..#.
-....  ...#  .#..  .##.  ....  ###.  ....  ..#.
-....  ...#  #...  ####  .##.  .#..  #..#  ....
-""",
-    "bars": """
-####  ....  ....  ....  #...  .#..  ..#.  ...#
-....  ####  ....  ....  #...  .#..  ..#.  ...#
-....  ....  ####  ....  #...  .#..  ..#.  ...#
-....  ....  ....  ####  #...  .#..  ..#.  ...#
-""",
-}
 
 
 def make_factorial_shapes(

@@ -12,6 +12,15 @@ from sklearn.exceptions import NotFittedError
 from sklpf._utils.vocabulary import in_order
 from sklpf.models import BernoulliRBM, LatentDirichletAllocation
 
+_OF_SKLEARN = {
+    "BernoulliRBM": "sklearn.neural_network.BernoulliRBM",
+    "LatentDirichletAllocation": "sklearn.decomposition.LatentDirichletAllocation",
+}
+# what training left, as far as the model has it
+_PROGRESS = ("n_iter_", "n_batch_iter_", "random_state_", "feature_names_in_", "h_samples_")
+_OF_GENSIM = {"LdaModel": "gensim.models.LdaModel", "LdaMulticore": "gensim.models.LdaMulticore"}
+_OF_TOMOTOPY = {"LDAModel": "tomotopy.LDAModel"}
+
 
 def recognise(model: Any, library: str, accepted: Mapping[str, str], function: str) -> str:
     """Return which of the accepted classes a model is of.
@@ -115,14 +124,6 @@ def learned_topics(components: Any, parameters: dict[str, Any]) -> LatentDirichl
     return model
 
 
-_OF_SKLEARN = {
-    "BernoulliRBM": "sklearn.neural_network.BernoulliRBM",
-    "LatentDirichletAllocation": "sklearn.decomposition.LatentDirichletAllocation",
-}
-# what training left, as far as the model has it
-_PROGRESS = ("n_iter_", "n_batch_iter_", "random_state_", "feature_names_in_", "h_samples_")
-
-
 def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichletAllocation:
     """Return the model of this library with what a model of scikit-learn has learned.
 
@@ -213,9 +214,6 @@ def _settings(model, ours) -> dict[str, Any]:
     }
 
 
-_OF_GENSIM = {"LdaModel": "gensim.models.LdaModel", "LdaMulticore": "gensim.models.LdaMulticore"}
-
-
 def from_gensim(
     model: Any, *, vocabulary: Iterable[str] | None = None, **parameters: Any
 ) -> LatentDirichletAllocation:
@@ -273,9 +271,6 @@ def from_gensim(
         by_word = getattr(vocabulary, "token2id", vocabulary)
         topics = topics[:, columns(words, by_word, "from_gensim", "model.id2word")]
     return learned_topics(topics, {**own, **parameters})
-
-
-_OF_TOMOTOPY = {"LDAModel": "tomotopy.LDAModel"}
 
 
 def from_tomotopy(

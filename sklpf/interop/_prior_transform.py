@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,32 +14,28 @@ from scipy.special import ndtr
 from sklpf._utils.numbers import Array, check_bool, check_count
 from sklpf.interop._parameter_path import given_base
 from sklpf.paths import Gaussian, GeometricPath
-from sklpf.paths._functions import number_of_each, shape_given, values_of
+from sklpf.paths._functions import shape_given, values_of, values_of_shape
 
 _SMALLEST = np.finfo(np.float64).tiny  # of a uniform number: 0 and 1 may be infinite parameters
 _LARGEST = 1 - np.finfo(np.float64).epsneg
 _LOG_2PI = np.log(2 * np.pi)
 
 
+@dataclass(eq=False, repr=False)
 class _Posterior:
     """log likelihood + log N(z; 0, I) of normal coordinates z (n, d)."""
 
-    def __init__(
-        self,
-        log_likelihood: Callable[..., Any],
-        transform: Callable[..., Any],
-        grad: Callable[..., Any] | None,
-        vectorized: bool,
-    ) -> None:
-        self.log_likelihood = log_likelihood
-        self.transform = transform
-        self.grad = grad
-        self.vectorized = vectorized
+    log_likelihood: Callable[..., Any]
+    transform: Callable[..., Any]
+    grad: Callable[..., Any] | None
+    vectorized: bool
 
     def __call__(self, z: Array) -> Array:
         log_prior = -0.5 * np.sum(z**2 + _LOG_2PI, axis=1)
         values = self._call(self.log_likelihood, self.parameters(z))
-        return number_of_each("log_likelihood", values, z, _hint(self.vectorized)) + log_prior
+        return (
+            values_of_shape("log_likelihood", values, (len(z),), _hint(self.vectorized)) + log_prior
+        )
 
     def parameters(self, z: Array) -> Array:
         """Return T(Phi(z)), shape (n, n_parameters)."""

@@ -20,6 +20,9 @@ _N_NAMED = 5  # statements in a warning
 
 # What Stan's C++ code throws where a density is not defined, by PyStan and by BridgeStan.
 _THROWN = (RuntimeError, ValueError)
+_PROPER_TYPES = ("simplex", "unit_vector", "corr_matrix", "cholesky_factor_corr")  # compact
+_DROPS_BY_NAME = re.compile(r"\b\w+_lup[dm]f\s*\(")
+_DENSITY = re.compile(r"\btarget \+= \w+_lu?p[dm]f ?\(([^|]*)\|(.*)\)$")
 
 
 class _Model(NamedTuple):
@@ -288,11 +291,6 @@ def _check_program(program: str) -> None:
             " in place of y ~ normal(mu, sigma)",
             UserWarning,
         )
-
-
-_PROPER_TYPES = ("simplex", "unit_vector", "corr_matrix", "cholesky_factor_corr")  # compact
-_DROPS_BY_NAME = re.compile(r"\b\w+_lup[dm]f\s*\(")
-_DENSITY = re.compile(r"\btarget \+= \w+_lu?p[dm]f ?\(([^|]*)\|(.*)\)$")
 
 
 def dropping_statements(program: str) -> list[str]:

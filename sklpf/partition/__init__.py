@@ -9,10 +9,10 @@ from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bdmc import BDMC
 from sklpf.partition._bridge_sampling import BridgeSampling
 from sklpf.partition._check_draws import CheckedMode, DrawsReport, Finding, check_draws
-from sklpf.partition._compare_estimates import compare_estimates
 from sklpf.partition._compare_evidence import (
     EvidenceComparison,
     ModelEvidence,
+    compare_estimates,
     compare_evidence,
 )
 from sklpf.partition._continuous_run import ContinuousRun

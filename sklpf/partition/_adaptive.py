@@ -26,6 +26,8 @@ from sklpf.uncertainty import jackknife
 
 _LARGEST_GAMMA = 1.0  # nats
 _LEAST_GAMMA = 1e-6
+# the gain settles when no level's share of the visits is off by more than 1 - _EVEN of itself
+_EVEN = 0.8
 
 
 class AdaptiveTempering(SimulatedTempering):
@@ -70,10 +72,6 @@ class AdaptiveTempering(SimulatedTempering):
     def _reads(cls, run) -> bool:
         """Only runs whose weights this rule has found can be read."""
         return super()._reads(run) and run.method == cls.__name__
-
-
-# the gain settles when no level's share of the visits is off by more than 1 - _EVEN of itself
-_EVEN = 0.8
 
 
 class TwoStageGain:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.sklearn import POSITIVE
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._hull import Hull
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition.checks._beside import rounding_alarms
 from sklpf.paths import GeometricPath
 from sklpf.paths._base import concatenate
+from sklpf.reweighting import log_mean_between
+
+_ROUNDING = 1e-11  # of log f, relative to its size, by which it may seem convex
+_MOST_STEPS = 200  # outwards, each twice as long as the one before
+_MOST_POINTS = 20_000
+_SHARE_CHECKED = 0.382  # of an interval: off its middle, where a point may lie by design
+_NEAREST = 0.05  # of an interval, from a new point to its ends
 
 
 @dataclass(eq=False, repr=False)
@@ -152,3 +160,227 @@ def _check_below(x, log_f, log_upper) -> None:
         raise ValueError(
             f"log_density is not log-concave: at {x[i]:.6g} it lies above its continued chords"
         )
+
+
+class Pieces(NamedTuple):
+    """Straight pieces of a log density: their ends (m,), infinite ones too, and the
+    values there.
+    """
+
+    left: Array
+    right: Array
+    log_left: Array
+    log_right: Array
+    slope: Array
+
+    def log_masses(self) -> Array:
+        """Log of the integral of exp over each piece, shape (m,)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tails = np.maximum(self.log_left, self.log_right) - np.log(np.abs(self.slope))
+            inner = log_mean_between(self.log_left, self.log_right) + np.log(self.right - self.left)
+        return np.where(np.isinf(self.log_right - self.log_left), tails, inner)
+
+    def draw(self, piece: Integers, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return a draw from each of some pieces (n,), by inverting its distribution function, and
+        the log there.
+        """
+        left, right, log_left, log_right, slope = (array[piece] for array in self)
+        fall = np.abs(log_right - log_left)
+        uniforms = rng.random(len(piece))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            steep = -np.log1p(uniforms * np.expm1(-fall)) / np.abs(slope)
+            depth = np.where(fall > 1e-8, steep, uniforms * (right - left))  # from the higher end
+        x = np.where(slope <= 0, left + depth, right - depth)
+        return x, np.maximum(log_left, log_right) - np.abs(slope) * depth
+
+
+class Hull:
+    """A log-concave density f on an interval: chords lie below log f, and their continuations above
+    it.
+
+    Parameters
+    ----------
+    log_density : callable
+        Log density, a function of points (n,) that returns (n,), in nats.
+    low, high : float
+        The interval, which may be infinite.
+    center, scale : float
+        Where to look for mass first.
+
+    Raises
+    ------
+    ValueError
+        If f isn't log-concave, doesn't fall far out, or has no mass near the center.
+    """
+
+    def __init__(
+        self,
+        log_density: Callable[[Array], Array],
+        low: float,
+        high: float,
+        center: float,
+        scale: float,
+    ):
+        self._log_density = log_density
+        self.low = low
+        self.high = high
+        self.n_evaluations = 0
+        self.x = np.empty(0)
+        self.h = np.empty(0)
+        grid = np.clip(center + scale * np.linspace(-8, 8, 17), low, high)
+        self._add(np.append(grid, [side for side in (low, high) if np.isfinite(side)]))
+        self._bracket()
+
+    def _add(self, points: Array) -> None:
+        """Evaluate f at further points; the nearest ones where it is 0 become the ends of the
+        interval.
+        """
+        points = np.setdiff1d(points, self.x)
+        self.n_evaluations += len(points)
+        x = np.append(self.x, points)
+        h = np.append(self.h, self._log_density(points))
+        order = np.argsort(x)
+        x = x[order]
+        h = h[order]
+        inside = np.flatnonzero(h > -np.inf)
+        if not len(inside):
+            raise ValueError(
+                "log_density is -inf within 8 scales of the base's center: give a base where f has"
+                " mass"
+            )
+        first, last = inside[0], inside[-1]
+        if last - first + 1 > len(inside):
+            hole = x[first:last][h[first:last] == -np.inf][0]
+            raise ValueError(
+                f"log_density is not log-concave: it is -inf at {hole:.6g}, between points where it"
+                " isn't"
+            )
+        self.low = max(self.low, x[first - 1]) if first > 0 else self.low
+        self.high = min(self.high, x[last + 1]) if last + 1 < len(x) else self.high
+        self.x = x[inside]
+        self.h = h[inside]
+        self._check_concave()
+
+    def _check_concave(self) -> None:
+        x = self.x
+        h = self.h
+        share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
+        chord = h[:-2] + share * (h[2:] - h[:-2])
+        below = chord - h[1:-1] > _ROUNDING * np.maximum(
+            1.0, np.maximum(np.abs(h[:-2]), np.abs(h[2:]))
+        )
+        if below.any():
+            i = int(below.argmax())
+            raise ValueError(
+                f"log_density is not log-concave: at {x[i + 1]:.6g} it is {h[i + 1]:.6g}, below the"
+                f" line between its values at {x[i]:.6g} and {x[i + 2]:.6g}; AIS, RTS and"
+                " ParallelTempering need no such shape"
+            )
+
+    def _bracket(self) -> None:
+        """Add points until there are three, and log f falls to either side that is open."""
+        for _ in range(_MOST_STEPS):
+            x = self.x
+            h = self.h
+            if len(x) < 3:
+                wanted = [
+                    x[0] - 0.5 * _reach(x[0] - self.low),
+                    x[-1] + 0.5 * _reach(self.high - x[-1]),
+                ]
+            else:
+                rises = np.isinf(self.low) and h[0] >= h[1], np.isinf(self.high) and h[-1] >= h[-2]
+                wanted = [
+                    end for end, more in zip((2 * x[0] - x[-1], 2 * x[-1] - x[0]), rises) if more
+                ]
+            if not wanted:
+                return
+            self._add(np.array(wanted))
+        raise ValueError(
+            "log_density is not normalisable: far out it does not fall; give a proper density, or"
+            " bounds"
+        )
+
+    # -- n points cut the line into n + 1 intervals, the first and the last of which are tails
+    def upper(self) -> tuple[Pieces, Integers]:
+        """The lines above log f, and the interval of each: those from the left of every one, then
+        from the right.
+        """
+        x = self.x
+        h = self.h
+        slope = np.diff(self.h) / np.diff(self.x)
+        left, right = np.r_[self.low, x], np.r_[x, self.high]
+        from_left = np.r_[0.0, 0.0, slope]
+        from_right = np.r_[slope, 0.0, 0.0]
+        meet = np.r_[left[:2], x[1:-2] + np.diff(x)[1:-1] * self._shares(slope), right[-2:]]
+        with np.errstate(invalid="ignore"):  # 0 * inf: lines that aren't there
+            at_left = np.where(meet > left, np.r_[0.0, h] + from_left * (meet - left), -np.inf)
+            at_right = np.where(meet < right, np.r_[h, 0.0] - from_right * (right - meet), -np.inf)
+        lines = [
+            (left, meet, np.r_[0.0, h], at_left, from_left),
+            (meet, right, at_right, np.r_[h, 0.0], from_right),
+        ]
+        there = [meet > left, meet < right]
+        pieces = [
+            np.concatenate([part[here] for part, here in zip(pair, there)]) for pair in zip(*lines)
+        ]
+        return Pieces(*pieces), np.concatenate([np.flatnonzero(here) for here in there])
+
+    @staticmethod
+    def _shares(slope: Array) -> Array:
+        """Where the continued chords meet in the intervals that have two, as shares of their
+        widths.
+        """
+        before = slope[:-2]
+        own = slope[1:-1]
+        after = slope[2:]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.clip(
+                np.where(before > after, (own - after) / (before - after), 0.5), 0.0, 1.0
+            )
+
+    def lower_log_masses(self) -> Array:
+        """Log of the integral of exp of the chords, which lie below log f, by interval (n + 1,)."""
+        x = self.x
+        h = self.h
+        chords = Pieces(x[:-1], x[1:], h[:-1], h[1:], np.diff(h) / np.diff(x))
+        return np.r_[-np.inf, chords.log_masses(), -np.inf]
+
+    def refine(self, tol: float) -> tuple[float, float]:
+        """Add points until the bounds of the log of f's integral differ by less than `tol`; return
+        the bounds.
+
+        Each interval then gets another point: where three points happen to lie on a line nothing
+        else would look.
+        """
+        checked = False
+        while True:
+            pieces, of = self.upper()
+            log_lower = self.lower_log_masses()
+            log_upper = pieces.log_masses()
+            low = float(logsumexp(log_lower))
+            high = float(logsumexp(log_upper))
+            gaps = np.bincount(of, np.exp(log_upper - high), len(log_lower)) - np.exp(
+                log_lower - high
+            )
+            points = self._between()[gaps > 0.5 * tol / len(gaps)]
+            points = np.setdiff1d(points, np.r_[self.low, self.x, self.high])
+            ends = high - low < tol or not len(points) or len(self.x) + len(points) > _MOST_POINTS
+            if ends and checked:
+                return low, max(low, high)
+            self._add(self.x[:-1] + _SHARE_CHECKED * np.diff(self.x) if ends else points)
+            checked = checked or ends
+
+    def _between(self) -> Array:
+        """A point in each interval: near where the lines meet, or 2 lengths of decay out into an
+        open tail.
+        """
+        x = self.x
+        slope = np.diff(self.h) / np.diff(self.x)
+        shares = np.r_[0.5, np.clip(self._shares(slope), _NEAREST, 1 - _NEAREST), 0.5]
+        first = x[0] - 2 / slope[0] if np.isinf(self.low) else (self.low + x[0]) / 2
+        last = x[-1] - 2 / slope[-1] if np.isinf(self.high) else (x[-1] + self.high) / 2
+        return np.r_[first, x[:-1] + shares * np.diff(x), last]
+
+
+def _reach(distance: float) -> float:
+    return distance if np.isfinite(distance) else 1.0

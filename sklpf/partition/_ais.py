@@ -48,6 +48,7 @@ from sklpf.sampling import systematic
 from sklpf.transitions import HMC, Transition
 
 _MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
+_LEVELS = 10  # random stream of the pilot that finds how many levels there should be
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -290,9 +291,6 @@ def _going_back(log_weights, key):
     n_chains = len(log_weights)
     uniform = Stream(key).aside("starts").generator().random()
     return systematic(log_weights, min(n_chains, max(FEWEST_BACK, n_chains // 4)), uniform)
-
-
-_LEVELS = 10  # random stream of the pilot that finds how many levels there should be
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -25,6 +25,7 @@ from sklpf.transitions._pilot import reflect
 
 _DRAWS = 1  # random stream
 _TWO_LEVELS = np.array([0.0, 1.0])
+_N_COVER = 1000  # draws of which the neighbourhood is looked at
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -142,9 +143,6 @@ class ImportanceSampling(SamplingEstimator):
             draws=draws_of(path, draws.state, draws.log_weights, np.arange(self.n_samples)),
             up=draws.log_weights,
         )
-
-
-_N_COVER = 1000  # draws of which the neighbourhood is looked at
 
 
 class BaseDraws(NamedTuple):

@@ -38,6 +38,9 @@ from sklpf.reweighting import (
 )
 from sklpf.uncertainty import Difference, jackknife, t_ratio
 
+_LEAST_OVERLAP = 0.03
+_FEWEST_STATES = 10
+
 
 @dataclass(eq=False, repr=False)
 class ReweightingEstimator(PartitionEstimator):
@@ -247,9 +250,6 @@ def _with_difference(curve, own):
     return np.r_[curve, curve[-1] - own[-1]]
 
 
-_LEAST_OVERLAP = 0.03
-
-
 class MBAR(ReweightingEstimator):
     """Multistate Bennett acceptance ratio (Shirts & Chodera 2008; Carlson et al. 2016, eq. 18).
 
@@ -388,9 +388,6 @@ class BAR(ReweightingEstimator):
 
     def _alarms(self, run, curve, diagnostics, std_error):
         return run.pair_alarms()
-
-
-_FEWEST_STATES = 10
 
 
 class LevelProcess(ReweightingEstimator):

@@ -25,6 +25,7 @@ from sklpf.reweighting import MeanWeight, bar_ratios, level_process, mbar
 from sklpf.uncertainty import between_groups
 
 _LARGEST_ERROR = 10.0  # nats
+_FEWEST_STATES = 100  # of a group at the target, where groups are compared by U
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -193,8 +194,6 @@ class Run(Fields):
 
 
 Curve = Callable[[NDArray], NDArray]  # log Z_k - log Z_0 (K,) of the independent groups to use
-
-_FEWEST_STATES = 100  # of a group at the target, where groups are compared by U
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

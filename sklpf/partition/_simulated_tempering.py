@@ -36,6 +36,11 @@ from sklpf.reweighting import MeanWeight, Pooled, mean_weight
 
 _MOST_SWEEPS_PER_REDRAW = 3
 _MAX_VECTORS = 5_000
+_LOOK = 1000  # base draws that show whether it has such points
+_MATERIAL = 0.01  # share of them that is worth the work: less moves log Z by less than 0.01 nats
+_COST = 4  # so many sweeps of the chains to one draw
+_MOST_DRAWS = 1_000_000
+_TOL_SHARE = 3  # the ratio's standard error is to be so many times smaller than `tol`
 
 
 class Start(NamedTuple):
@@ -200,13 +205,6 @@ class SimulatedTempering(SamplingEstimator):
             )
         parts = previous.log_pseudo_prior, previous.log_sums, previous.sizes, previous.log_extra
         return tuple(rounds), parts, used, history
-
-
-_LOOK = 1000  # base draws that show whether it has such points
-_MATERIAL = 0.01  # share of them that is worth the work: less moves log Z by less than 0.01 nats
-_COST = 4  # so many sweeps of the chains to one draw
-_MOST_DRAWS = 1_000_000
-_TOL_SHARE = 3  # the ratio's standard error is to be so many times smaller than `tol`
 
 
 class FirstRatio(NamedTuple):

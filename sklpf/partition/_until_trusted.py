@@ -24,9 +24,8 @@ from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bridge_sampling import BridgeSampling
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult, in_a_line
 from sklpf.partition._smc import SMC
-from sklpf.partition._summary import in_a_line
 from sklpf.partition.checks._beside import tol_alarms
 from sklpf.paths import DataRows, GeometricPath, Gradients
 from sklpf.paths._capabilities import has

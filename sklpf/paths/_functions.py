@@ -42,21 +42,21 @@ def values_of(name: str, values: ArrayLike) -> Array:
     raise ValueError(f"{name} must give real numbers, got {values!r:.80}")
 
 
-def number_of_each(name: str, values: ArrayLike, points: Array, hint: str = "") -> Array:
-    """A number for each point (n,) that a user's function gave: one for all would be broadcast."""
-    numbers = values_of(name, values)
-    if numbers.shape != (len(points),):
+def values_of_shape(name: str, values: ArrayLike, shape: tuple[int, ...], hint: str = "") -> Array:
+    """As `values_of`, for as many points as the shape says: one for all would be broadcast."""
+    array = values_of(name, values)
+    if array.shape != shape:
         raise ValueError(
-            f"{name} must give shape {(len(points),)} for as many points, got {numbers.shape}{hint}"
+            f"{name} must give shape {shape} for as many points, got {array.shape}{hint}"
         )
-    return numbers
+    return array
 
 
 def log_densities_of(
     name: str, values: ArrayLike, points: Array, nan_is_zero: bool = False, hint: str = ""
 ) -> Array:
     """Log densities (n,) that a user's function gave; of NaN an error, or a density of 0."""
-    log_densities = number_of_each(name, values, points, hint)
+    log_densities = values_of_shape(name, values, (len(points),), hint)
     if nan_is_zero:
         log_densities = np.where(np.isnan(log_densities), -np.inf, log_densities)
     bad = np.isnan(log_densities) | (log_densities == np.inf)
@@ -70,11 +70,7 @@ def log_densities_of(
 
 def gradients_of(name: str, values: ArrayLike, points: Array) -> Array:
     """A gradient (n, d) that a user's function gave where the density is not 0."""
-    gradients = values_of(name, values)
-    if gradients.shape != points.shape:
-        raise ValueError(
-            f"{name} must give shape {points.shape} for as many points, got {gradients.shape}"
-        )
+    gradients = values_of_shape(name, values, points.shape)
     bad = ~np.isfinite(gradients).all(axis=1)
     if bad.any():
         raise ValueError(

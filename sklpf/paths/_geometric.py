@@ -29,9 +29,9 @@ from sklpf.paths._functions import (
     is_compiled,
     log_base_of,
     log_densities_of,
-    number_of_each,
     shown,
     values_of,
+    values_of_shape,
 )
 from sklpf.paths._regions import Regions, find_regions
 
@@ -373,7 +373,8 @@ class GeometricPath(PointsPath):
         ndarray of shape (n,)
             In nats; NaN and infinity are kept.
         """
-        return number_of_each("log_density", self._call(self.log_density, position), position)
+        values = self._call(self.log_density, position)
+        return values_of_shape("log_density", values, (len(position),))
 
     def probe(self) -> list[str]:
         """Values of all functions at fixed points, to ten digits.

@@ -27,6 +27,7 @@ _INSTEAD = (
 _DIFFERENCE = 1e-3  # steps of numerical derivatives, in standard deviations
 _SAME = 1.0  # standard deviations between modes that count as one
 _LEAST_WEIGHT = 0.01
+_MOST_PASSES = 10_000
 
 
 def checked_function(
@@ -181,9 +182,6 @@ def gaussians_at_modes(
 def _distances(gaussian: Gaussian, points: Array) -> Array:
     """Distances of points (n, d) from the mean, in standard deviations, (n,)."""
     return np.sqrt(gaussian.squared_distances(points))
-
-
-_MOST_PASSES = 10_000
 
 
 class Modes(NamedTuple):

@@ -31,6 +31,12 @@ from sklpf.transitions._base import Joint, joined
 _LARGEST_BLOCK = 32
 SETTLING = 100  # sweeps at the target before chains that begin there are reversed or taken as draws
 FEWEST_BACK = 10  # reverse chains
+_FEWEST_LEVELS = 10
+_FEWEST_CHAINS = 20
+# each pilot has so many times the levels of the one before; no pilot has more than a quarter of all
+_GROWTH = 4
+_MARGIN = 1.5  # the standard error is aimed so many times below tol, for the pilot's noise
+_MOST_VARIANCE = np.log(2)  # of log weights: half of the weights count
 
 
 class Arrivals(NamedTuple):
@@ -196,14 +202,6 @@ class _Way(NamedTuple):
                 sums = np.append(sums, np.nan if accepted is None else np.sum(accepted[own]))
             rows[t] = take(state, own), take(memory, own), log_weights[own], sums
         return tuple(rows)
-
-
-_FEWEST_LEVELS = 10
-_FEWEST_CHAINS = 20
-# each pilot has so many times the levels of the one before; no pilot has more than a quarter of all
-_GROWTH = 4
-_MARGIN = 1.5  # the standard error is aimed so many times below tol, for the pilot's noise
-_MOST_VARIANCE = np.log(2)  # of log weights: half of the weights count
 
 
 def enough_levels(

@@ -30,6 +30,8 @@ _LOOKED_AT = 2000  # states of a round that may become draws
 _RENEW_EVERY = 8  # redraws from one draw of the base to the next, where a path asks for them
 _LOWEST = -1300.0  # log of the smallest sum of q(k | x) that is told from 0
 END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
+_GROWTH = 10  # an update takes a tenth of the redraws before it, at least one
+_LARGEST_STEP = 1.0  # nats that an update adds to a level
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -277,10 +279,6 @@ def pool_groups(first: Integers, log_terms: NDArray, axis: int) -> NDArray:
     """Add up, in logs, the chains of every group along `axis`."""
     parts = np.split(log_terms, first[1:-1], axis=axis)
     return np.stack([logsumexp(part, axis=axis) for part in parts], axis=axis)
-
-
-_GROWTH = 10  # an update takes a tenth of the redraws before it, at least one
-_LARGEST_STEP = 1.0  # nats that an update adds to a level
 
 
 class GainRule(Protocol):

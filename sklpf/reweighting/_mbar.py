@@ -15,6 +15,7 @@ _RIDGE = 1e-12  # of the counts; keeps the Hessian invertible
 _TOLERANCE = 1e-9  # nats by which a log normaliser may change in the last step
 _SMALLEST_STEP = 1e-3  # of Newton's
 _BLOCK = 2**16  # entries of the vectors at once, which stay in the cache
+_MAX_STEPS = 100
 
 
 def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None):
@@ -242,9 +243,6 @@ def _newton_step(sums: MixtureSums, counts):
     step = np.zeros(len(counts))
     step[1:] = np.linalg.solve(hessian[1:, 1:], sums.shares[1:] - counts[1:])
     return step
-
-
-_MAX_STEPS = 100
 
 
 def minimise(

@@ -27,6 +27,8 @@ from sklpf.paths._base import check_ladder, map_state, n_chains
 from sklpf.reweighting import effective_sample_size
 from sklpf.transitions import Transition
 
+_FEWEST_EFFECTIVE = 50  # chains at a level, for which z-scores are normal
+
 
 class Problem(NamedTuple):
     """A path and the log partition function of its target.
@@ -45,9 +47,6 @@ class Problem(NamedTuple):
     path: Path
     log_partition: float
     std_error: float = 0.0
-
-
-_FEWEST_EFFECTIVE = 50  # chains at a level, for which z-scores are normal
 
 
 def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:

@@ -1,8 +1,7 @@
 """What several models train with. It knows log densities and their gradients, and no model."""
 
 from sklpf.training._chains import Chains
-from sklpf.training._loop import Settled, train
-from sklpf.training._tracking import EarlyStopping, LogPartitionTracker
+from sklpf.training._loop import EarlyStopping, LogPartitionTracker, Settled, train
 from sklpf.training._trainers import (
     EM,
     Family,

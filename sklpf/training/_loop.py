@@ -4,19 +4,34 @@ settled.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.progress import clock, in_words, passes
+from sklpf._utils.random import stream_key
 from sklpf._utils.warnings import warn
+from sklpf.paths import Interpolation
+from sklpf.paths._capabilities import has
+from sklpf.training._particles import Estimate, Particles, TemperedChains
+from sklpf.uncertainty import jackknife, log_mean_exp, t_bound
 
 _FADING = 2  # power of an update's number that its share of the average is proportional to
 _SILENCE = 1.0  # seconds between two lines, but for the last
+_LOWERED = 0.3  # what the learning rate is multiplied by
+_FEWEST_RATES = 3  # that are tried before training ends
+# nats: spread of log f_new - log f_old over particles that one step between two passes should have
+_STEP = 0.03
+_MOST_STEPS = 100
+_FEWEST_TEMPERATURES = 100
+_MOST_TEMPERATURES = 1600
+_PATH_COST = 100  # of a step's path and its states, in moves of a particle
+_PASS_STEPS = 25  # between two passes of chains that can't tell how many they need
 
 
 class RunningAverage:
@@ -154,10 +169,6 @@ def _line(iteration, n_passes, words, seconds) -> str:
     return ", ".join(part for part in parts if part)
 
 
-_LOWERED = 0.3  # what the learning rate is multiplied by
-_FEWEST_RATES = 3  # that are tried before training ends
-
-
 def has_settled(losses: Sequence[float], tol: float, n_passes: int) -> bool:
     """Whether the mean of the last losses is not below that of as many before by `tol`."""
     if len(losses) < 2 * n_passes:
@@ -236,3 +247,300 @@ class Lowered:
         if iteration in self.at and hasattr(trainer, "learning_rate"):
             trainer.learning_rate *= _LOWERED
         return False
+
+
+class Anchor(NamedTuple):
+    """A full estimate of log Z after a pass (from 1), beside what had been tracked until then (None
+    at first).
+    """
+
+    iteration: int
+    full: Estimate
+    tracked: Estimate | None
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether the two differ by more than chance, which happens in 0.1 % of the cases."""
+        if self.tracked is None:
+            return False
+        bound = t_bound(len(self.full.groups)) * np.hypot(
+            self.full.std_error, self.tracked.std_error
+        )
+        return bool(abs(self.full.log_partition - self.tracked.log_partition) > bound)
+
+
+class LogPartitionTracker:
+    """A callback of `train` that follows log Z of a model from pass to pass.
+
+    Particles that live at the model are taken along the straight line from its parameters after one
+    pass to those after the next, in as many steps as their weights ask for. That is far shorter
+    than the way that training takes, whose steps to and fro would add up. A full estimate from the
+    base is made after passes 1, 2, 4, 8, … and whenever the standard error by all weights of the
+    particles exceeds `max_std_error`. It takes the place of the particles if its own such error is
+    smaller, or if the two differ by more than chance. The standard error that is reported comes
+    from ten groups of particles, and does not fall between full estimates.
+
+    Parameters
+    ----------
+    path_of : callable
+        Gives the path of the model that a trainer has arrived at. One with a method
+        ``between(other, share)``, the path of a model whose parameters are that share of the way to
+        another's, is followed in several steps.
+    seed : int
+        Seed of the particles and the full estimates.
+    method : {"particles", "rts"}, default="particles"
+        "rts" carries tempered chains along (Carlson et al. 2016, equation 24), without an error bar
+        and without further full estimates.
+    max_std_error : float, default=0.05
+        In nats.
+    n_moves : float, default=inf
+        Moves of a particle that a pass may cost on average. What is left over is spent on full
+        estimates; the first one is always made.
+
+    Attributes
+    ----------
+    estimates : list of Estimate
+        After every pass.
+    anchors : list of Anchor
+    path : Path
+        Path of the model after the last pass.
+
+    Examples
+    --------
+    >>> from sklpf import BernoulliRBM
+    >>> from sklpf.training import LogPartitionTracker
+    >>> rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
+    >>> tracker = LogPartitionTracker(lambda trainer: trainer.path(), seed=0)
+    >>> _ = tracker(rbm, 1)  # after a pass
+    >>> len(tracker.estimates)
+    1
+    """
+
+    def __init__(
+        self,
+        path_of: Callable[[Any], Any],
+        seed: int,
+        method: str = "particles",
+        max_std_error: float = 0.05,
+        n_moves: float = np.inf,
+    ):
+        self.path_of = path_of
+        self.seed = seed
+        self.method = method
+        self.max_std_error = max_std_error
+        self.n_moves = n_moves
+        self.estimates: list[Estimate] = []
+        self.anchors: list[Anchor] = []
+        self.n_temperatures = _FEWEST_TEMPERATURES
+        self.allowed = 0.0
+        self.spent = 0
+        self.next_anchor = 1
+
+    def __call__(self, trainer: Any, iteration: int) -> bool:
+        """Estimate log Z after a pass; never ends training."""
+        self.update(self.path_of(trainer))
+        return False
+
+    def update(self, path: Any) -> None:
+        """Follow the model and estimate log Z there.
+
+        Parameters
+        ----------
+        path : Path
+            Path of the current model.
+        """
+        self.path = path
+        estimate = None
+        self.allowed += self.n_moves
+        if self.estimates:
+            self._follow()
+            estimate = self.chains.estimate()
+            # errors add up: a lower one is chance
+            largest = max(estimate.std_error, self.estimates[-1].std_error)
+            estimate = estimate._replace(std_error=largest)
+        if estimate is None or self._anchor_is_due(estimate):
+            estimate = self._anchor(estimate)
+        self.estimates.append(estimate)
+
+    def after(self, other: LogPartitionTracker) -> LogPartitionTracker:
+        """Return one that goes on from where another stands.
+
+        Parameters
+        ----------
+        other : LogPartitionTracker
+            It stays as it is.
+
+        Returns
+        -------
+        LogPartitionTracker
+            With the options of this one.
+        """
+        tracker = copy.copy(other)
+        tracker.path_of = self.path_of
+        tracker.n_moves = self.n_moves
+        tracker.estimates = list(other.estimates)
+        tracker.anchors = list(other.anchors)
+        tracker.chains = copy.deepcopy(other.chains)  # whose arrays moves write to
+        return tracker
+
+    def _follow(self) -> None:
+        start = self.chains.path
+        self.path = self.path.with_ladder(start.ladder)
+        n_steps = self._n_steps()
+        for step in range(1, n_steps):
+            self.chains.update(start.between(self.path, step / n_steps))
+        self.chains.update(self.path)
+        self.spent += n_steps * (self.chains.n_chains + _PATH_COST)
+
+    def _n_steps(self) -> int:
+        if not has(self.path, Interpolation):
+            return 1
+        if self.method == "rts":
+            return _PASS_STEPS
+        affordable = 0.7 * self.n_moves / (self.chains.n_chains + _PATH_COST)
+        return int(
+            np.clip(
+                np.ceil(self.chains.spread(self.path) / _STEP),
+                1,
+                min(_MOST_STEPS, max(1, affordable)),
+            )
+        )
+
+    def _anchor_is_due(self, tracked: Estimate) -> bool:
+        iteration = len(self.estimates) + 1
+        due = iteration >= self.next_anchor or not tracked.weights_error <= self.max_std_error
+        return due and self.method != "rts" and self._affordable_levels() >= _FEWEST_TEMPERATURES
+
+    def _affordable_levels(self) -> float:
+        return (self.allowed - self.spent) / self.chains.n_chains
+
+    def _anchor(self, tracked: Estimate | None) -> Estimate:
+        iteration = len(self.estimates) + 1
+        self.next_anchor = 2 * iteration
+        seed = stream_key(self.seed, iteration)[0]
+        n_levels = self.n_temperatures
+        if tracked is not None:
+            n_levels = int(min(n_levels, self._affordable_levels()))
+        chains: Any = (
+            TemperedChains(seed)
+            if self.method == "rts"
+            else Particles(seed, n_temperatures=n_levels)
+        )
+        chains.start(self.path)
+        self.spent += chains.n_moves
+        anchor = Anchor(iteration, chains.estimate(), tracked)
+        self.anchors.append(anchor)
+        if anchor.full.weights_error > self.max_std_error:
+            self.n_temperatures = min(2 * self.n_temperatures, _MOST_TEMPERATURES)
+        if (
+            tracked is not None
+            and tracked.weights_error < anchor.full.weights_error
+            and not anchor.disagrees
+        ):
+            return tracked
+        self.chains = chains
+        return anchor.full
+
+
+class EarlyStopping:
+    """A callback of `train`, after a tracker, that keeps the pass with the best held-out likelihood
+    and ends training.
+
+    Training ends after `n_iter_no_change` passes that are not better than the best one by `tol`,
+    even by one standard error of the difference, in which the errors that two passes share cancel.
+
+    Parameters
+    ----------
+    tracker : LogPartitionTracker
+        The tracker of log Z, which stands before this one among the callbacks.
+    log_f : callable
+        Mean log f of the held-out rows, in nats, given the path of the model.
+    snapshot : callable
+        Copies what of the trainer is kept.
+    tol : float
+        Nats by which a pass must be better.
+    n_iter_no_change : int
+        Passes without a better one that end training.
+
+    Attributes
+    ----------
+    scores, std_errors : list of float
+        Mean log-likelihood of the held-out rows after every pass, in nats, and its error from that
+        of log Z.
+    best_iteration : int
+        The pass with the highest score, from 1; 0 while log Z is not known after any.
+    best : object
+        Its snapshot.
+
+    Examples
+    --------
+    >>> from sklpf import BernoulliRBM
+    >>> from sklpf.training import EarlyStopping, LogPartitionTracker, train
+    >>> class Growing:
+    ...     strength = 0.0
+    ...
+    ...     def run(self):
+    ...         self.strength += 0.5
+    ...
+    ...     def path(self):
+    ...         return BernoulliRBM.from_parameters(
+    ...             [[self.strength, self.strength]], [0.0, 0.0], [0.0]
+    ...         ).path()
+    >>> tracker = LogPartitionTracker(Growing.path, seed=0)
+    >>> stopping = EarlyStopping(
+    ...     tracker,
+    ...     lambda path: 0.0,
+    ...     lambda trainer: trainer.strength,
+    ...     1e-4,
+    ...     n_iter_no_change=2,
+    ... )
+    >>> train(
+    ...     Growing(), 10, callbacks=[tracker, stopping]
+    ... )  # log Z grows: the first pass is the best
+    (3, True)
+    >>> stopping.best_iteration, stopping.best
+    (1, 0.5)
+    """
+
+    def __init__(self, tracker, log_f, snapshot, tol: float, n_iter_no_change: int):
+        self.tracker = tracker
+        self.log_f = log_f
+        self.snapshot = snapshot
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.scores: list[float] = []
+        self.std_errors: list[float] = []
+        self.best_iteration = 0
+        self.n_without = 0
+
+    def __call__(self, trainer: Any, iteration: int) -> bool:
+        """Score the pass; true ends training."""
+        now = self.tracker.estimates[-1]
+        score = float(self.log_f(self.tracker.path)) - now.log_partition
+        self.scores.append(score)
+        self.std_errors.append(now.std_error)
+        if not np.isfinite(now.std_error):
+            return False
+        if self.best_iteration == 0:
+            self.best_score = -np.inf
+            self.best_groups = now.groups
+        rise = score - self.best_score
+        better = rise + _difference_error(now.groups, self.best_groups) >= self.tol
+        self.n_without = 0 if better else self.n_without + 1
+        if rise > 0:
+            self.best_score = score
+            self.best_groups = now.groups
+            self.best_iteration = iteration
+            self.best = self.snapshot(trainer)
+        return self.n_without >= self.n_iter_no_change
+
+
+def _difference_error(groups, others) -> float:
+    """Standard error of the difference of two estimates of log Z by groups that may be the same
+    ones.
+    """
+    return float(
+        jackknife(
+            lambda keep: log_mean_exp(groups[keep]) - log_mean_exp(others[keep]), len(groups)
+        )[1]
+    )

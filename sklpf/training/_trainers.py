@@ -19,6 +19,14 @@ _DECAY = 0.9
 _SQUARE_DECAY = 0.99
 _TINY = 1e-12
 _FEWEST_STEPS = 50  # of a pass
+_ITERATIONS = 10  # of L-BFGS in a pass
+_LARGEST = 20.0  # exponent of a flow, so that a poor trajectory can't rule
+_WARM_UP = 20  # trajectories before the parameters first move
+_WINDOW = 10  # passes whose mean losses are compared
+# rates fall as k^-0.7 once the loss has settled: their sum is infinite, that of their squares
+# finite
+_FORGETTING = 0.7
+_FEWEST_SETTLING = 20  # passes with falling rates
 
 
 class Family(Protocol):
@@ -169,10 +177,6 @@ class PersistentContrastiveDivergence:
         mean = self.first / (1 - _DECAY**self.n_steps)
         square = self.second / (1 - _SQUARE_DECAY**self.n_steps)
         return self.learning_rate * mean / (np.sqrt(square) + _TINY)
-
-
-_ITERATIONS = 10  # of L-BFGS in a pass
-_LARGEST = 20.0  # exponent of a flow, so that a poor trajectory can't rule
 
 
 class MaximumLikelihood:
@@ -329,14 +333,6 @@ class MinimumProbabilityFlow:
         flow = np.exp(np.minimum((rise + change) / 2, _LARGEST)) / len(self.X)
         slope = family.grad_parameters(parameters, ends, flow / 2)
         return flow.sum(), slope - family.grad_parameters(parameters, self.X, flow / 2)
-
-
-_WARM_UP = 20  # trajectories before the parameters first move
-_WINDOW = 10  # passes whose mean losses are compared
-# rates fall as k^-0.7 once the loss has settled: their sum is infinite, that of their squares
-# finite
-_FORGETTING = 0.7
-_FEWEST_SETTLING = 20  # passes with falling rates
 
 
 class LatentModel(Protocol):

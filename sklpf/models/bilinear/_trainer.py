@@ -13,8 +13,8 @@ from scipy.optimize import minimize
 
 from sklpf._utils.numbers import Array
 from sklpf.models.bilinear._path import pack_row
+from sklpf.models.linear._model import independent_components
 from sklpf.models.linear._path import WIDTH
-from sklpf.models.linear._trainer import independent_components
 from sklpf.paths._base import values_at
 
 _STEP = 0.2  # of the natural gradients

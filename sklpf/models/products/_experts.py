@@ -4,6 +4,7 @@ product of Student-t experts may fall.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 from typing import Any, NamedTuple
@@ -331,6 +332,7 @@ def sample_complete(experts: Experts, n: int, rng: np.random.Generator) -> Array
     return np.ascontiguousarray(np.linalg.solve(experts.filters, u.T).T, dtype=np.float64)
 
 
+@dataclass(eq=False, repr=False)
 class ProductFamily:
     """Products of K experts on R^d with parameters [filters, log exponents] in one vector, to be
     trained.
@@ -343,10 +345,9 @@ class ProductFamily:
         Student-t experts, which have exponents, instead of Laplace ones.
     """
 
-    def __init__(self, n_components: int, n_features: int, heavy: bool):
-        self.n_components = n_components
-        self.n_features = n_features
-        self.heavy = heavy
+    n_components: int
+    n_features: int
+    heavy: bool
 
     def pack(self, experts: Experts) -> Array:
         """Return the vector of some experts."""

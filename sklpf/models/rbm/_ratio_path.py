@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
-from sklpf.models.comparing._direct_ratio import N_GROUPS, draw_alarms, tempered_rows
+from sklpf.models.comparing._density_ratio_path import N_GROUPS, draw_alarms, tempered_rows
 from sklpf.models.rbm._free_energy import Parameters
 from sklpf.models.scoring._scored import default_estimator
 from sklpf.partition import ParallelTempering

@@ -42,6 +42,18 @@ _MATERIAL = 0.05  # nats by which the bound must be above the estimate
 # a false alarm in at most 0.13 % of the runs, 0.75 % if both errors come from ten groups
 _STD_ERRORS = 3.0
 _LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
+_SLACK = 0.02  # nats
+_LARGEST = 50.0  # nats, where a run has missed all but nothing
+_ERRORS_OF_ELLIPSOIDS = 0.5  # standard errors of log Z that what is missed on R^d must be worth
+_HARDLY_SEEN = 0.25  # of the draws that a region should have
+_MOST_ROUNDING = 0.05  # nats
+# If so few draws are one state they can't show that others have no mass, whose share may be 3 / n.
+_FEW_DRAWS = 60
+_NO_ERROR = 1e-3  # nats
+_TOL_NOISE = 1.1  # by which a standard error of about a hundred chains is itself uncertain
+# the effective sample size must be n / 4, within these bounds
+_FEWEST_EFFECTIVE = 5
+_ENOUGH_EFFECTIVE = 25.0
 
 
 class Checks:
@@ -207,12 +219,6 @@ def regions_to_cover(path: Any, run: Any, result: Any) -> list[Regions]:
     everything = certain | set(np.flatnonzero(masses > _LEAST_MASS).tolist())
     attempts = [everything] if everything == certain else [everything, certain]
     return [run.regions.take(sorted(places)) for places in attempts]
-
-
-_SLACK = 0.02  # nats
-_LARGEST = 50.0  # nats, where a run has missed all but nothing
-_ERRORS_OF_ELLIPSOIDS = 0.5  # standard errors of log Z that what is missed on R^d must be worth
-_HARDLY_SEEN = 0.25  # of the draws that a region should have
 
 
 class Threshold(NamedTuple):
@@ -389,16 +395,6 @@ def _effective_draws(weights: NDArray, groups: NDArray, inside: NDArray[np.bool_
         return float(n)
     binomial = shares[known] * (1 - shares[known])
     return float(min(n, np.median(binomial / variances[known])))
-
-
-_MOST_ROUNDING = 0.05  # nats
-# If so few draws are one state they can't show that others have no mass, whose share may be 3 / n.
-_FEW_DRAWS = 60
-_NO_ERROR = 1e-3  # nats
-_TOL_NOISE = 1.1  # by which a standard error of about a hundred chains is itself uncertain
-# the effective sample size must be n / 4, within these bounds
-_FEWEST_EFFECTIVE = 5
-_ENOUGH_EFFECTIVE = 25.0
 
 
 def modes_alarms(parts: str, share: float, remedy: str, most: float = MOST_BETWEEN) -> list[Alarm]:

@@ -4,19 +4,19 @@ import itertools
 
 import numpy as np
 import pytest
-from fused_programs import assert_derivatives_equal_finite_differences
+from fused_programs import (
+    assert_annealing_equals_the_loop,
+    assert_derivatives_equal_finite_differences,
+)
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, SMC, BernoulliRBM, Exact, ParallelTempering
 from sklpf.models import RBMPath
 from sklpf.partition import MarkovMixture
-from sklpf.paths import Stream, stream_key
-from sklpf.programs import _plain, _programs
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
-STREAM = Stream(stream_key(0))
 LADDER = np.linspace(0, 1, 11)
 V = np.array(list(itertools.product((0, 1), repeat=6)))
 
@@ -69,15 +69,8 @@ def test_contracts(weights):
 @pytest.mark.parametrize("reverse", [False, True])
 def test_annealing_does_what_the_plain_loop_does(reverse):
     path, _ = make_path()
-    state = path.sample_base(9, STREAM)
-    levels = np.repeat([[0], [0], [1], [3], [2]], 9, axis=1)
-    arguments = path, Gibbs(), state, (), levels, STREAM.at(3), reverse
-    fused, _, fused_weights = _programs.anneal(*arguments)
-    plain, _, plain_weights = _plain.anneal(*arguments)
-    np.testing.assert_array_equal(fused.v, plain.v)
-    np.testing.assert_array_equal(fused.h, plain.h)
     # sums in float32, in another order
-    np.testing.assert_allclose(fused_weights, plain_weights, atol=1e-5)
+    assert_annealing_equals_the_loop(path, reverse, tol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from fused_programs import (
     assert_derivatives_equal_finite_differences,
     assert_exchange_equals_the_loop,
     assert_tempering_equals_the_loop,
+    same_state,
 )
 from known_problems import enumerate_log_partition
 from scipy.special import expit, logsumexp
@@ -236,11 +237,6 @@ def test_log_ratio_keeps_nan(n):
 
 
 # ---- fused programs
-def assert_states_equal(first, second):
-    for a, b in zip(first, second):
-        np.testing.assert_array_equal(a, b)
-
-
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("n_visible", "n_hidden"), [(1, 1), (17, 33), (100, 64)])
@@ -253,7 +249,7 @@ def test_fused_annealing_equals_the_loop(n_visible, n_hidden, weights, reverse):
     stream = STREAM.at(100)  # passes the refresh at 256
     fused, _, log_weights = _programs.anneal(path, Gibbs(), state, (), levels, stream, reverse)
     looped, _, expected = _plain.anneal(path, Gibbs(), state, (), levels, stream, reverse)
-    assert_states_equal(fused, looped)
+    same_state(fused, looped)
     # every unit's factor has a float32 error of at most 4.4e-7 (1e-7 rms), independent from step to
     # step
     np.testing.assert_allclose(log_weights, expected, rtol=0, atol=5e-7 * np.sqrt(302 * n_hidden))
