@@ -45,8 +45,10 @@ _MORE = 4  # times as many levels in the next round, where weights are too uneve
 _MOST_MORE = 16.0  # times as many particles, where only the error is too large
 _MARGIN = 1.2  # in their number
 _N_FITTED = 2000  # points to which a later base is fitted
+_MOST_FITTED = 4000  # in the first round
 _ENOUGH_TO_FIT = 50.0  # effective number of ancestors of these
 _LEAST_MASS = np.log(0.002)  # of a region over the largest, for the base to cover it
+_OF_PARTICLES = {"target-not-reached", "particles-spread"}  # alarms
 _STILL_SPREADING = 5.0  # standard errors of drift
 
 
@@ -62,8 +64,10 @@ class LearnedRun(PopulationRun):
         The inverse temperature where these stopped: 1, unless sweeps ran out.
     drift : float
         The largest difference of a mean or a variance at the target, in standard errors: of
-        particles that looked for it between the first half of their time there and the second; of
-        a later round, between the points that its base and the one before were fitted to.
+        particles that looked for it between the first half of their time there and the second, or
+        between the points that the base of a later round and the one before were fitted to.
+    goes_on : bool
+        Whether walks from the outermost particles still got further when they ended.
     n_rounds : int
         Rounds of populations.
     tol : float
@@ -83,6 +87,7 @@ class LearnedRun(PopulationRun):
     n_learning_sweeps: int = 0
     reached: float = 1.0
     drift: float = 0.0
+    goes_on: bool = False
     n_rounds: int = 1
     tol: float = 0.1
 
@@ -99,6 +104,11 @@ class LearnedRun(PopulationRun):
             seen = (
                 "the particles to which the base was fitted still spread: a mean or a variance has"
                 f" moved by {self.drift:.1f} standard errors"
+            )
+            alarms.append(Alarm("particles-spread", seen, self.remedy))
+        elif self.goes_on:
+            seen = (
+                "walks from the outermost particles still found more of the target when they ended"
             )
             alarms.append(Alarm("particles-spread", seen, self.remedy))
         alarms += tol_alarms(result.std_error, self.tol, "raise max_sweeps")
@@ -155,8 +165,11 @@ class AdaptiveSMC(PartitionEstimator):
 
     Notes
     -----
-    At the target particles forget eight times where they were; if a mean or a variance differs by
-    2.5 standard errors between the first half and the second they go on, 16 or 32 times.
+    At the target, random walks start from the outermost particles, with steps fitted to the part of
+    a mixture where they are. While they get to larger weights, target over mixture, their places
+    join those that the mixture is fitted to. Particles then forget eight times where they were; if
+    a mean or a variance differs by 2.5 standard errors between the first half and the second, or
+    walks still get further, all goes on with twice the time, at most for half of `max_sweeps`.
     Climbs from base draws and from particles of every level look for modes. Gaussians at those
     without particles become parts of the base. A twentieth of it is the path's own base, and three
     hundredths a Cauchy distribution, so that weights stay bounded far out.
@@ -165,11 +178,11 @@ class AdaptiveSMC(PartitionEstimator):
     times as many levels; one whose error is above `tol`, by one with more particles. The base of a
     later round is fitted to the populations of the one before. Reverse chains begin at particles
     that have looked for the target. Not converged for the reasons of `SMC`; if `tol` is missed; if
-    sweeps ran out before the target; or if the drift is above 5: that of the particles in the first
-    round, in a later one that between the last two rounds.
+    sweeps ran out before the target; or if walks still get further, or the drift is above 5: that
+    of the particles, or between the last two rounds.
 
     Not seen are parts of the target that particles and climbs have both not found: a mode whose
-    basin holds less than a hundredth of the base, or the ends of long thin arms.
+    basin holds less than a hundredth of the base.
 
     References
     ----------
@@ -284,7 +297,9 @@ class AdaptiveSMC(PartitionEstimator):
         n_particles = _N_PARTICLES
         levels_per_step = _LEVELS_PER_STEP
         for n_rounds in itertools.count(1):
-            base = fit_base(points, n_effective, path.bounds, rng)
+            fitted = _some(points, rng)
+            n_fitted = min(n_effective, len(fitted)) + len(learned.found) / 2
+            base = fit_base(np.concatenate([fitted, learned.found]), n_fitted, path.bounds, rng)
             rebased = _from_base(path, defensive(base, path.base, path.bounds), regions, points)
             own_seed = stream_key(seed, _ROUND, n_rounds)[0]
             tuned = move.tune(rebased, stream_key(own_seed, TUNE))
@@ -315,6 +330,7 @@ class AdaptiveSMC(PartitionEstimator):
                 n_learning_sweeps=learned.n_sweeps,
                 reached=learned.beta,
                 drift=drift,
+                goes_on=learned.goes_on,
                 n_rounds=n_rounds,
                 tol=self.tol,
             )
@@ -322,10 +338,11 @@ class AdaptiveSMC(PartitionEstimator):
             result = learned_run.read()
             value = with_error(result.log_partition, result.std_error)
             said(functools.partial("round {}: log Z = {}".format, n_rounds, value))
-            if result.converged or learned.beta < 1:
+            kinds = {each.kind for each in result.alarms}
+            if not kinds - _OF_PARTICLES:  # converged, or no round would change that
                 return
             growth = float(_MORE)
-            if [each.kind for each in result.alarms] == ["tol-missed"]:
+            if kinds == {"tol-missed"}:
                 growth = min(_MARGIN * (result.std_error / self.tol) ** 2, _MOST_MORE)
                 n_particles = int(np.ceil(growth * n_particles))
             else:
@@ -336,7 +353,7 @@ class AdaptiveSMC(PartitionEstimator):
             if effective >= _ENOUGH_TO_FIT:
                 chosen = systematic(log_weights_of(populations), _N_FITTED, rng.random())
                 new = rebased.position(rebased.take(populations.state, chosen))
-                drift = _difference(points, new, n_effective, effective)
+                drift = max(learned.drift, _difference(points, new, n_effective, effective))
                 points = new
                 n_effective = effective
 
@@ -352,6 +369,11 @@ def _from_base(
     is_large = log_masses > log_masses.max() + _LEAST_MASS
     missed = np.flatnonzero(is_large & ~regions.contain(points).any(axis=0))
     return path.with_regions(regions.take(missed.tolist())) if len(missed) else path
+
+
+def _some(points: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Points, some of them left out where they are many."""
+    return points[rng.permutation(len(points))[:_MOST_FITTED]]
 
 
 def _difference(first: NDArray, last: NDArray, n_first: float, n_last: float) -> float:

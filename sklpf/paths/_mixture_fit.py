@@ -46,6 +46,7 @@ def fit_parts(
     rng: np.random.Generator,
     covariance_type: str = "full",
     patience: int = _PATIENCE,
+    fewest: int = 1,
 ) -> FittedParts | None:
     """Return as many Gaussians as the Bayesian information criterion asks for, None for one.
 
@@ -65,6 +66,8 @@ def fit_parts(
         As of `sklearn.mixture.GaussianMixture`.
     patience : int, default=2
         After how many larger mixtures without a better criterion none is tried.
+    fewest : int, default=1
+        Gaussians of the smallest mixture that is tried.
 
     Returns
     -------
@@ -81,7 +84,7 @@ def fit_parts(
     most = int(min(most, n_effective * n_dimensions / (_PER_NUMBER * n_numbers)))
     tried = []
     criteria: list[float] = []
-    for n_components in range(1, most + 1):
+    for n_components in range(min(fewest, max(most, 1)), most + 1):
         seed = int(rng.integers(2**31))
         mixture = GaussianMixture(n_components, covariance_type=covariance_type, random_state=seed)
         with warnings.catch_warnings():  # of k-means, where points are repeated
@@ -89,11 +92,11 @@ def fit_parts(
             tried.append(mixture.fit(scaled))
         log_likelihood = n_effective * tried[-1].score(scaled)
         criteria.append(log_likelihood - 0.5 * n_components * n_numbers * np.log(n_effective))
-        if n_components - 1 - np.argmax(criteria) == patience:
+        if len(criteria) - 1 - np.argmax(criteria) == patience:
             break
-    if most <= 1 or np.argmax(criteria) == 0:
+    best = tried[int(np.argmax(criteria))] if tried else None
+    if best is None or best.n_components == 1:
         return None
-    best = tried[int(np.argmax(criteria))]
     covariances = best.covariances_
     if covariance_type == "diag":
         covariances = covariances[..., np.newaxis] * np.eye(n_dimensions)
@@ -107,6 +110,7 @@ def fit_base(
     n_effective: float,
     bounds: NDArray[np.float64] | None,
     rng: np.random.Generator,
+    fewest: int = 1,
 ) -> Mixture:
     """Return a mixture that covers points: of t distributions, a little wider than these, with the
     most likely number of degrees of freedom.
@@ -123,6 +127,8 @@ def fit_base(
         The box.
     rng : numpy.random.Generator
         For where fits begin.
+    fewest : int, default=1
+        Parts of the smallest mixture that is tried.
 
     Returns
     -------
@@ -131,7 +137,15 @@ def fit_base(
     whole = Gaussian.fit(points)
     kind = "full" if bounds is None else "diag"
     parts = fit_parts(
-        points, whole.mean, whole.scale, n_effective, _MOST_PARTS, rng, kind, _PATIENCE_OF_BASES
+        points,
+        whole.mean,
+        whole.scale,
+        n_effective,
+        _MOST_PARTS,
+        rng,
+        kind,
+        _PATIENCE_OF_BASES,
+        fewest,
     )
     if parts is None:
         parts = FittedParts(whole.mean[np.newaxis], whole.covariance[np.newaxis], np.ones(1))

@@ -16,6 +16,7 @@ from sklpf._utils.progress import said
 from sklpf._utils.random import Stream
 from sklpf.paths._base import choose, take
 from sklpf.paths._mixture_fit import fit_base
+from sklpf.programs._exploring import MixtureWalk, explore, fit
 from sklpf.sampling import systematic
 from sklpf.transitions._pilot import fixed_pilot, next_beta, root_of
 
@@ -31,8 +32,9 @@ _FORGOTTEN = 0.15
 _FORGOTTEN_GAIN = 0.3
 _N_AT_BASE = 100  # particles of the base that are noted
 _N_PASSED = 2  # of every later level
-# how often they forget at the target, until its second half is like the first one
-_N_TIMES = (8, 16, 32)
+_N_TIMES = 8  # that they forget at the target, doubled until its second half is like the first one
+_MOST_STAGES = 8  # of exploring and forgetting there
+_SHARE_OF_SWEEPS = 0.5  # of the most, after which particles don't go on at the target
 _LARGEST_DRIFT = 2.5  # standard errors of a mean or variance
 
 
@@ -43,11 +45,15 @@ class Learned(NamedTuple):
     ----------
     points : ndarray of shape (n, d)
         At the target, of all particles several times, one time after the other.
+    found : ndarray of shape (k, d)
+        Where walks from the outermost of them have been.
     passed : ndarray of shape (m, d)
         Base draws, and some particles of every later level.
     drift : float
         The largest difference of a mean or a variance between the first half of the time at the
         target and the second, in standard errors.
+    goes_on : bool
+        Whether these walks still got further when they ended.
     beta : float
         Where they stand: 1 unless sweeps ran out.
     n_sweeps : int
@@ -55,8 +61,10 @@ class Learned(NamedTuple):
     """
 
     points: NDArray[np.float64]
+    found: NDArray[np.float64]
     passed: NDArray[np.float64]
     drift: float
+    goes_on: bool
     beta: float
     n_sweeps: int
 
@@ -72,6 +80,12 @@ class _Carry(NamedTuple):
     passed: NDArray[np.float64]  # (m, d)
     # positions and gains at the target, each time that they have forgotten where they were
     times: NDArray[np.float64]  # (t, n, d + 1)
+    # what walks found there, and to what proposals are fitted
+    found: NDArray[np.float64]  # (m, d)
+    fitted: NDArray[np.float64]  # (k, d)
+    goes_on: NDArray[np.bool_]  # ()
+    n_times: NDArray[np.int64]  # (), that are wanted
+    stage: NDArray[np.int64]  # ()
 
 
 def learn(
@@ -118,8 +132,21 @@ def learn(
     memory = transition.init(path, state, stream.aside("memory"))
     log_step = np.asarray(np.log(transition.first_step(path.n_dimensions)))
     passed = path.position(state)[:_N_AT_BASE]
-    times = np.empty((0, n_particles, path.n_dimensions + 1))
-    carry = _Carry(state, memory, np.zeros(()), log_step, np.asarray(n_particles), passed, times)
+    none = np.empty((0, path.n_dimensions))
+    carry = _Carry(
+        state=state,
+        memory=memory,
+        beta=np.zeros(()),
+        log_step=log_step,
+        n_sweeps=np.asarray(n_particles),
+        passed=passed,
+        times=np.empty((0, n_particles, path.n_dimensions + 1)),
+        found=none,
+        fitted=none,
+        goes_on=np.asarray(True),
+        n_times=np.asarray(0),
+        stage=np.asarray(0),
+    )
     level = 0  # and times at the target
     if checkpoint is not None:
         level, carry = checkpoint.load("learning", carry)
@@ -131,23 +158,68 @@ def learn(
             checkpoint.save("learning", level, carry)
     if carry.beta < 1:
         return Learned(
-            path.position(carry.state), carry.passed, 0.0, float(carry.beta), int(carry.n_sweeps)
+            points=path.position(carry.state),
+            found=carry.found,
+            passed=carry.passed,
+            drift=0.0,
+            goes_on=True,
+            beta=float(carry.beta),
+            n_sweeps=int(carry.n_sweeps),
         )
     path = path.with_ladder([0.0, 1.0])
-    for n_times in _N_TIMES:
-        while len(carry.times) < n_times:
+    for stage in range(1, _MOST_STAGES + 1):
+        if carry.stage < stage:
+            carry = _explore(path, carry, stream.at(stage).aside("exploring"))
+            if checkpoint is not None:
+                checkpoint.save("learning", level, carry)
+        rng = stream.at(stage).aside("proposal").generator()
+        proposal = fit(carry.fitted, path.bounds, rng)
+        while len(carry.times) < carry.n_times:
             level += 1
-            carry = _forget(path, transition, carry, stream.at(level).aside("at the target"))
+            own = stream.at(level).aside("at the target")
+            carry = _forget(path, transition, carry, own, proposal)
             new = np.column_stack([path.position(carry.state), path.ends(carry.state)[1]])
             carry = carry._replace(times=np.concatenate([carry.times, new[np.newaxis]]))
             if checkpoint is not None:
                 checkpoint.save("learning", level, carry)
-        early, late = np.split(carry.times[:n_times], 2)
-        drift = _drift(early, late)
-        if drift < _LARGEST_DRIFT or carry.n_sweeps > max_sweeps:
+        drift = _drift(*np.split(carry.times, 2))
+        is_done = drift < _LARGEST_DRIFT and not carry.goes_on
+        if is_done or carry.n_sweeps > _SHARE_OF_SWEEPS * max_sweeps:
             break
-    points = late[..., :-1].reshape(-1, path.n_dimensions)
-    return Learned(points, carry.passed, drift, float(carry.beta), int(carry.n_sweeps))
+    return Learned(
+        points=_late(carry, path),
+        found=carry.found,
+        passed=carry.passed,
+        drift=drift,
+        goes_on=bool(carry.goes_on),
+        beta=float(carry.beta),
+        n_sweeps=int(carry.n_sweeps),
+    )
+
+
+def _late(carry, path):
+    """Positions in the second half of the time at the target, (n, d)."""
+    late = carry.times[len(carry.times) // 2 :, :, :-1]
+    return late.reshape(-1, path.n_dimensions)
+
+
+def _explore(path, carry, stream) -> _Carry:
+    """Walks from the outermost particles, and what proposals are then fitted to.
+
+    If walks find more of the target the time that particles have spent there begins anew.
+    """
+    points = _late(carry, path) if len(carry.times) else path.position(carry.state)
+    explored = explore(path, points, carry.found, stream.generator())
+    times = carry.times[:0] if explored.is_new else carry.times
+    return carry._replace(
+        times=times,
+        found=explored.found,
+        fitted=explored.points,
+        goes_on=np.asarray(explored.goes_on),
+        n_times=np.asarray(2 * len(times) or _N_TIMES),
+        stage=carry.stage + 1,
+        n_sweeps=carry.n_sweeps + explored.n_sweeps,
+    )
 
 
 def _place(carry) -> str:
@@ -174,17 +246,24 @@ def _rise(path, transition, carry, stream) -> _Carry:
     return _forget(path, transition, carry, stream)
 
 
-def _forget(path, transition, carry, stream) -> _Carry:
-    """Particles that have moved at level 1 of a path until they have forgotten where they were."""
-    state, memory, beta, log_step, n_sweeps, passed, times = carry
+def _forget(path, transition, carry, stream, proposal=None) -> _Carry:
+    """Particles that have moved at level 1 of a path until they have forgotten where they were.
+
+    Without a proposal one is fitted to them.
+    """
+    state = carry.state
+    memory = carry.memory
     start = path.position(state)
     n = len(start)
     levels = np.ones(n, dtype=np.int64)
     rng = stream.aside("proposals").generator()
     root = root_of([start], [], transition.metric, path.bounds)
-    proposal: Any = fit_base(start, n, path.bounds, rng)
+    if proposal is None:
+        proposal = fit_base(start, n, path.bounds, rng)
+    walk = MixtureWalk(proposal) if len(proposal.components) > 1 else None
+    is_accepted = True
     gain = path.ends(state)[1]
-    log_step = float(log_step)
+    log_step = float(carry.log_step)
     n_moves = 0
     while n_moves < _MOST_MOVES:
         for _ in range(_N_LOCAL):
@@ -196,22 +275,22 @@ def _forget(path, transition, carry, stream) -> _Carry:
             if before is not None:
                 rate = float(np.mean(transition.accepted(memory) - before))
                 log_step += _LARGEST_STEP * (rate - transition.target_acceptance) * n_moves**-0.5
-        if proposal is not None:
+        if walk is not None:
+            state = walk.move(path, state, levels, rng)
+            n_moves += 1
+        if is_accepted:
             state, rate = _propose(path, state, levels, proposal, rng)
             n_moves += 1
-            if rate < _LEAST_ACCEPTANCE:
-                proposal = None
+            is_accepted = rate >= _LEAST_ACCEPTANCE
         if _is_forgotten(start, path.position(state), gain, path.ends(state)[1]):
             break
     chosen = rng.permutation(n)[:_N_PASSED]
-    return _Carry(
+    return carry._replace(
         state=state,
         memory=memory,
-        beta=beta,
         log_step=np.asarray(log_step),
-        n_sweeps=n_sweeps + n * n_moves,
-        passed=np.concatenate([passed, path.position(state)[chosen]]),
-        times=times,
+        n_sweeps=carry.n_sweeps + n * n_moves,
+        passed=np.concatenate([carry.passed, path.position(state)[chosen]]),
     )
 
 

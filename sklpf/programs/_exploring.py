@@ -1,0 +1,210 @@
+"""Random walks from the outermost of some points, which look for more of the target."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from sklpf.paths import Mixture
+from sklpf.paths._base import choose
+from sklpf.paths._mixture_fit import fit_base
+
+_MOST_FITTED = 2000  # points, and half as many of those that walks have found
+_N_OUTERMOST = 50  # by weight, and by coordinates
+_N_MOVES = (20, 10)  # of each walk: for all, and for each dimension
+_N_NOTED = 8  # times of a walk whose positions are kept
+_MOST_ROUNDS = 20  # of walks in one call
+_FEWER_PARTS = 2  # than the mixture before had, at least
+_LARGEST_GAIN = 2.0  # nats of log weight, above those of the points
+_TARGET_ACCEPTANCE = 0.25
+_FIRST_STEP = 2.4  # over the root of d, in scales of a part
+
+
+class Explored(NamedTuple):
+    """What walks found.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, d)
+        The given ones, some of them left out where they were many, and those that walks found.
+    found : ndarray of shape (m, d)
+        Those alone.
+    is_new : bool
+        Whether walks found points with larger weights than all before.
+    goes_on : bool
+        Whether the last ones still did.
+    n_sweeps : int
+        Moves of all walks together.
+    """
+
+    points: NDArray[np.float64]
+    found: NDArray[np.float64]
+    is_new: bool
+    goes_on: bool
+    n_sweeps: int
+
+
+def fit(
+    points: NDArray[np.float64],
+    bounds: NDArray[np.float64] | None,
+    rng: np.random.Generator,
+    fewest: int = 1,
+) -> Mixture:
+    """Return a base of so many parts or more that covers points of which some are repeated."""
+    return fit_base(points, len(np.unique(points, axis=0)), bounds, rng, fewest)
+
+
+def explore(
+    path: Any,
+    points: NDArray[np.float64],
+    found: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> Explored:
+    """Walk from the outermost points until no walk gets further.
+
+    A mixture is fitted to all points. Outermost are those with the largest weights, target over
+    mixture, and the smallest and largest in each coordinate. If particles have not been everywhere,
+    it is they that stand at the edge of what is missing. Walks leave the target invariant, and were
+    the points all over it, they would lead back. Where one of them gets to a larger weight, its
+    places join the points, and the next walks start further out.
+
+    Parameters
+    ----------
+    path : GeometricPath
+        Whose level 1 is the target.
+    points : ndarray of shape (n, d)
+        Where particles have been.
+    found : ndarray of shape (m, d)
+        Where earlier walks have been.
+    rng : numpy.random.Generator
+        Of all random numbers.
+
+    Returns
+    -------
+    Explored
+    """
+    points = points[rng.permutation(len(points))[:_MOST_FITTED]]
+    n_moves = _N_MOVES[0] + _N_MOVES[1] * path.n_dimensions
+    n_sweeps = 0
+    is_new = False
+    fewest = 1
+    for _ in range(_MOST_ROUNDS):
+        known = np.concatenate([points, found])
+        mixture = fit(known, path.bounds, rng, fewest)
+        fewest = max(1, len(mixture.weights) - _FEWER_PARTS)
+        log_weights = _log_weights(path, mixture, known)
+        starts = known[_outermost(known, log_weights, rng)]
+        passed = _walk(path, MixtureWalk(mixture), starts, n_moves, rng)
+        n_sweeps += len(starts) * n_moves
+        gain = _log_weights(path, mixture, passed).max() - log_weights.max()
+        goes_on = bool(gain > _LARGEST_GAIN)
+        if not goes_on:
+            break
+        is_new = True
+        found = np.concatenate([found, passed])
+        found = found[rng.permutation(len(found))[: _MOST_FITTED // 2]]
+    return Explored(np.concatenate([points, found]), found, is_new, goes_on, n_sweeps)
+
+
+def _log_weights(path, mixture, points):
+    """Log of target over mixture, (n,)."""
+    levels = np.ones(len(points), dtype=np.int64)
+    return path.log_f(path.at(points), levels) - mixture.log_density(points)
+
+
+def _outermost(points, log_weights, rng):
+    """Which points to walk from."""
+    by_weight = np.argsort(-log_weights)[:_N_OUTERMOST]
+    by_coordinate = np.concatenate([points.argmin(axis=0), points.argmax(axis=0)])
+    return np.concatenate([by_weight, rng.permutation(by_coordinate)[:_N_OUTERMOST]])
+
+
+def _walk(path, walk, starts, n_moves, rng):
+    """Positions of walks at some times, (m, d)."""
+    state = path.at(starts)
+    levels = np.ones(len(starts), dtype=np.int64)
+    noted = np.linspace(0, n_moves, _N_NOTED + 1).astype(int)[1:]
+    passed = []
+    for i in range(1, n_moves + 1):
+        state = walk.move(path, state, levels, rng)
+        if i in noted:
+            passed.append(path.position(state))
+    return np.concatenate(passed)
+
+
+class MixtureWalk:
+    """A random walk with the covariance of that part of a mixture where a particle is.
+
+    A step that leads to another part is corrected for the density of the step back. The size of
+    the steps of each part follows their acceptance.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        The parts.
+    """
+
+    def __init__(self, mixture: Mixture):
+        self.mixture = mixture
+        d = mixture.n_dimensions
+        roots = mixture.packed.roots  # inverse square roots of covariances
+        self.roots = roots if roots.shape[1] == d else roots * np.eye(d)
+        self.log_det_roots = np.log(np.diagonal(self.roots, axis1=1, axis2=2)).sum(axis=1)
+        self.log_steps = np.full(len(roots), np.log(_FIRST_STEP / np.sqrt(d)))
+        self.n_moves = 0
+
+    def move(
+        self, path: Any, state: Any, levels: NDArray[np.int64], rng: np.random.Generator
+    ) -> Any:
+        """Return the state after one step of each particle at its level."""
+        old = path.position(state)
+        here = self._part_of(old)
+        z = rng.standard_normal(old.shape)
+        step = self._each(here, z, _colored)
+        new = old + step
+        outside = np.zeros(len(old), dtype=bool)
+        if path.bounds is not None:
+            outside = np.any((new < path.bounds[0]) | (new > path.bounds[1]), axis=1)
+            new[outside] = old[outside]
+        new_state = path.at(new)
+        there = self._part_of(new)
+        back = self._each(there, step, _whitened)
+
+        with np.errstate(invalid="ignore"):
+            log_accept = path.log_f(new_state, levels) - path.log_f(state, levels)
+        log_accept += self._log_scale(there) - self._log_scale(here)
+        log_accept += 0.5 * np.sum(z**2 - back**2, axis=1)
+        rate = np.where(np.isnan(log_accept), 0.0, np.exp(np.minimum(log_accept, 0.0)))
+        rate[outside] = 0.0
+
+        self.n_moves += 1
+        for k in np.unique(here):
+            excess = rate[here == k].mean() - _TARGET_ACCEPTANCE
+            self.log_steps[k] += excess * self.n_moves**-0.5
+        return choose(rng.random(len(old)) < rate, new_state, state)
+
+    def _part_of(self, points):
+        return self.mixture._log_parts(points).argmax(axis=0)
+
+    def _log_scale(self, parts):
+        """Log determinant of the whitening of steps from some parts."""
+        return self.log_det_roots[parts] - self.mixture.n_dimensions * self.log_steps[parts]
+
+    def _each(self, parts, values, function):
+        """A function of the values in each part, its root and its step."""
+        results = np.empty_like(values)
+        for k in np.unique(parts):
+            mine = parts == k
+            results[mine] = function(values[mine], self.roots[k], np.exp(self.log_steps[k]))
+        return results
+
+
+def _colored(z, root, size):
+    return size * linalg.solve_triangular(root, z.T, lower=True).T
+
+
+def _whitened(step, root, size):
+    return step @ root.T / size
