@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import os
 import time
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from sklpf.partition._adaptive_smc import AdaptiveSMC
 from sklpf.partition._ais import AIS, HAIS
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bridge_sampling import BridgeSampling
+from sklpf.partition._options import SAMPLING
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import Diagnostic, PartitionResult, in_a_line
@@ -57,7 +59,12 @@ class UntilTrusted(PartitionEstimator):
     tol : float, default=0.1
         Standard error of log Z in nats up to which a number is precise enough.
     max_seconds : float or None, default=None
-        No further estimator begins after so many seconds. One that runs is not stopped.
+        No further estimator begins after so many seconds. One that runs is not stopped. A run that
+        was interrupted counts anew.
+    checkpoint : str, path-like or None, default=None
+        As in `AIS`: the directory of each estimator whose own is None, if it keeps segments and its
+        `random_state` is None or an int. All stay there until the last attempt is over: what
+        earlier ones had finished is read, and only their tuning and checks are repeated.
     random_state : int, RandomState or None, default=None
         Seed. An estimator whose own `random_state` is None takes one from this.
     n_jobs : int or None, default=None
@@ -105,6 +112,7 @@ class UntilTrusted(PartitionEstimator):
         "estimators": "no_validation",
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_seconds": [Interval(Real, 0, None, closed="neither"), None],
+        "checkpoint": SAMPLING["checkpoint"],
         "random_state": ["random_state"],
         "n_jobs": N_JOBS,
         "verbose": ["verbose"],
@@ -116,6 +124,7 @@ class UntilTrusted(PartitionEstimator):
         tol: float = 0.1,
         max_seconds: float | None = None,
         *,
+        checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -123,6 +132,7 @@ class UntilTrusted(PartitionEstimator):
         self.estimators = estimators
         self.tol = tol
         self.max_seconds = max_seconds
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -168,6 +178,7 @@ class UntilTrusted(PartitionEstimator):
 
     def _estimate(self, path, seed) -> PartitionResult:
         started = time.perf_counter()
+        self._checkpoint(path, seed)  # what it can't use is no error of an attempt
         attempts: list[PartitionResult] = []
         errors: list[Exception] = []
         is_late = False
@@ -232,7 +243,9 @@ class UntilTrusted(PartitionEstimator):
     def _attempt(self, estimator, start, path, seed) -> PartitionResult:
         estimator = clone(estimator)
         known = estimator.get_params(deep=False)
-        own = {"random_state": seed, "n_jobs": self.n_jobs}
+        own: dict[str, Any] = {"random_state": seed, "n_jobs": self.n_jobs}
+        if isinstance(known.get("random_state"), (Integral, type(None))):
+            own["checkpoint"] = self.checkpoint
         unset = {name: value for name, value in own.items() if known.get(name, 0) is None}
         estimator.set_params(**unset)
         with warnings.catch_warnings():

@@ -1,10 +1,14 @@
 import numpy as np
 import pytest
 from convergence import quietly
+from interruption import bits, saves
+from known_problems import make_rbm_problem
+from sklearn.base import clone
 
 from sklpf import (
     AIS,
     HAIS,
+    SMC,
     BernoulliRBM,
     Exact,
     Gaussian,
@@ -14,7 +18,7 @@ from sklpf import (
     Uniform,
     UntilTrusted,
 )
-from sklpf.models import LDAPath
+from sklpf.models import LDAPath, RBMPath
 from sklpf.partition import Alarm
 
 DOUBT = Alarm("few-effective-weights", "too few", "raise n_chains")
@@ -115,6 +119,43 @@ def test_a_model_by_its_default_and_as_its_estimator():
     assert rbm.set_params(partition_estimator=UntilTrusted(random_state=0)).score(rows) == mean
 
 
+class ShortSegments(RBMPath):
+    n_moves_per_segment = 17
+
+
+def test_an_interrupted_attempt_goes_on_and_those_before_are_read(tmp_path):
+    path = make_rbm_problem("easy").path
+    path.__class__ = ShortSegments
+    own = np.random.RandomState(0)  # such an estimator can't keep segments: it runs again
+    estimators = [
+        AIS(20, 40, checks=False),
+        AIS(10, 10, checks=False, random_state=own),
+        SMC(10, 60, 4, checks=False),
+    ]
+    estimator = UntilTrusted(estimators, tol=1e-6, random_state=3)
+    whole = quietly(clone(estimator), path)
+    kept = clone(estimator).set_params(checkpoint=tmp_path)
+    with saves() as everything:
+        quietly(clone(kept), path)
+    assert not list(tmp_path.iterdir())
+    with saves() as first:
+        quietly(clone(kept).set_params(estimators=estimators[:1]), path)
+    with saves(interrupt_at=len(first) + 2) as before:
+        quietly(clone(kept), path)
+    assert list(tmp_path.iterdir())
+    with saves() as after:
+        resumed = quietly(clone(kept).set_params(n_jobs=2), path)
+    assert before[: len(first)] == first
+    assert before + after == everything  # nothing that was finished ran again
+    assert not list(tmp_path.iterdir())
+    assert len(resumed.attempts_) == 3
+    for found, known in zip(resumed.attempts_, whole.attempts_):
+        assert found.log_partition == known.log_partition
+        assert bits(found.diagnostics) == bits(known.diagnostics)
+        assert bits(found.draws) == bits(known.draws)
+    assert bits(resumed.result_.diagnostics) == bits(whole.result_.diagnostics)
+
+
 def test_rows_have_a_number_each_and_no_attempts():
     path = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[2, 1, 0], [0, 1, 2]])
     estimator = UntilTrusted([Exact()]).fit(path)
@@ -122,10 +163,14 @@ def test_rows_have_a_number_each_and_no_attempts():
     assert not hasattr(estimator, "attempts_")
 
 
-def test_what_is_refused(gaussian):
+def test_what_is_refused(gaussian, tmp_path):
     with pytest.raises(TypeError, match="estimators must be estimators of log Z"):
         UntilTrusted([AIS(), "HAIS"]).fit(gaussian)
     with pytest.raises(TypeError, match=r"must be a list, such as \[AIS\(\)\], or None"):
         UntilTrusted(AIS()).fit(gaussian)
     with pytest.raises(ValueError, match="estimators must hold at least one"):
         UntilTrusted([]).fit(gaussian)
+    with pytest.raises(ValueError, match="checkpoint needs random_state to be an int"):
+        UntilTrusted([Says()], checkpoint=tmp_path).fit(gaussian)
+    with pytest.raises(ValueError, match="must be picklable"):  # the density is a lambda
+        UntilTrusted([Says()], checkpoint=tmp_path, random_state=0).fit(gaussian)
