@@ -7,21 +7,20 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, stream_key
-from sklpf._utils.sklearn import Interval
+from sklpf._utils.sklearn import Interval, at_least
 from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._base import SamplingEstimator
 from sklpf.partition._options import SAMPLING, TUNE
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
@@ -34,7 +33,7 @@ from sklpf.paths._mixture_fit import defensive, fit_base
 from sklpf.programs._learning import Learned, learn
 from sklpf.programs._populations import descend
 from sklpf.sampling import systematic
-from sklpf.transitions import Transition, default_move
+from sklpf.transitions import default_move
 from sklpf.transitions._pilot import TunedTransition
 
 _LEARN, _FIT, _BACK, _ROUND, _CLIMBS = 1, 2, 3, 4, 5  # random streams
@@ -121,7 +120,8 @@ class LearnedRun(PopulationRun):
         return replace(result, alarms=tuple(alarms), diagnostics=diagnostics)
 
 
-class AdaptiveSMC(PartitionEstimator):
+@dataclass(eq=False, repr=False)
+class AdaptiveSMC(SamplingEstimator):
     """Sequential Monte Carlo that adapts its temperatures, its moves and its base to the target.
 
     For a density on R^d whose base is far from it, such as a posterior in a wide prior, with or
@@ -138,7 +138,7 @@ class AdaptiveSMC(PartitionEstimator):
         unless a climb finds it.
     tol : float, default=0.1
         Standard error of log Z in nats that ends the rounds of populations.
-    max_sweeps : int, default=1_000_000
+    max_sweeps : int, default=3_000_000
         Sweeps of all particles at most: no round begins that would take more. A sweep of
         `RandomWalk` evaluates the density once.
     transition : HMC, RandomWalk, Slice or None, default=None
@@ -207,35 +207,16 @@ class AdaptiveSMC(PartitionEstimator):
     True
     """
 
+    n_particles: int = 500
+    tol: float = 0.1
+    max_sweeps: int = 3_000_000
+
     _parameter_constraints = {
         **SAMPLING,
-        "n_particles": [Interval(Integral, 20, None, closed="left")],
+        "n_particles": [at_least(20)],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_sweeps": [Interval(Integral, 1, None, closed="left")],
+        "max_sweeps": [at_least(1)],
     }
-
-    def __init__(
-        self,
-        n_particles: int = 500,
-        tol: float = 0.1,
-        max_sweeps: int = 1_000_000,
-        *,
-        transition: Transition | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checks: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.n_particles = n_particles
-        self.tol = tol
-        self.max_sweeps = max_sweeps
-        self.transition = transition
-        self.checkpoint = checkpoint
-        self.checks = checks
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     _run_class = LearnedRun
 
@@ -362,7 +343,7 @@ class AdaptiveSMC(PartitionEstimator):
 
 
 def _from_base(
-    path: GeometricPath, base: Any, regions: Regions | None, points: NDArray[np.float64]
+    path: GeometricPath, base: Any, regions: Regions | None, points: Array
 ) -> GeometricPath:
     """The path from a fitted base, and from Gaussians at regions where none of the points is."""
     path = path.from_mixture(base, "a mixture fitted to particles that looked for the target")
@@ -374,12 +355,12 @@ def _from_base(
     return path.with_regions(regions.take(missed.tolist())) if len(missed) else path
 
 
-def _some(points: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+def _some(points: Array, rng: np.random.Generator) -> Array:
     """Points, some of them left out where they are many."""
     return points[rng.permutation(len(points))[:_MOST_FITTED]]
 
 
-def _difference(first: NDArray, last: NDArray, n_first: float, n_last: float) -> float:
+def _difference(first: Array, last: Array, n_first: float, n_last: float) -> float:
     """The largest difference of a mean or a variance between two sets of points, of so many
     independent ones each, in standard errors.
     """

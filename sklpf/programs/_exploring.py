@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from sklpf._utils.numbers import Array
 from sklpf.paths import Mixture
 from sklpf.paths._base import choose
 from sklpf.paths._mixture_fit import fit_base
@@ -41,8 +42,8 @@ class Explored(NamedTuple):
         Moves of all walks together.
     """
 
-    points: NDArray[np.float64]
-    found: NDArray[np.float64]
+    points: Array
+    found: Array
     is_new: bool
     goes_on: bool
     n_sweeps: int
@@ -50,8 +51,8 @@ class Explored(NamedTuple):
 
 def explore(
     path: Any,
-    points: NDArray[np.float64],
-    found: NDArray[np.float64],
+    points: Array,
+    found: Array,
     rng: np.random.Generator,
 ) -> Explored:
     """Walk from the outermost points until no walk gets further.

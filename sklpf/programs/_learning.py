@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream
@@ -62,9 +63,9 @@ class Learned(NamedTuple):
         Of all particles together.
     """
 
-    points: NDArray[np.float64]
-    found: NDArray[np.float64]
-    passed: NDArray[np.float64]
+    points: Array
+    found: Array
+    passed: Array
     drift: float
     goes_on: bool
     beta: float
@@ -76,15 +77,15 @@ class _Carry(NamedTuple):
 
     state: Any
     memory: tuple
-    beta: NDArray[np.float64]  # ()
-    log_step: NDArray[np.float64]  # ()
+    beta: Array  # ()
+    log_step: Array  # ()
     n_sweeps: NDArray[np.int64]  # ()
-    passed: NDArray[np.float64]  # (m, d)
+    passed: Array  # (m, d)
     # positions and gains at the target, each time that they have forgotten where they were
-    times: NDArray[np.float64]  # (t, n, d + 1)
+    times: Array  # (t, n, d + 1)
     # what walks found there, and to what proposals are fitted
-    found: NDArray[np.float64]  # (m, d)
-    fitted: NDArray[np.float64]  # (k, d)
+    found: Array  # (m, d)
+    fitted: Array  # (k, d)
     goes_on: NDArray[np.bool_]  # ()
     n_times: NDArray[np.int64]  # (), that are wanted
     stage: NDArray[np.int64]  # ()
@@ -351,7 +352,7 @@ def _correlations(first, last):
     return np.mean(z[0] * z[1], axis=0)
 
 
-def _drift(early: NDArray, late: NDArray) -> float:
+def _drift(early: Array, late: Array) -> float:
     """The largest difference between the means, or the variances, of any column of two parts (t, n,
     d + 1), in standard errors of particles that are independent.
     """
