@@ -161,10 +161,13 @@ class AdaptiveSMC(SamplingEstimator):
     TypeError
         If the path is no `GeometricPath`, or the transition none of the above.
     ValueError
-        If hardly any draw of the base lies where the target has mass.
+        If hardly any of 200 base draws for each particle lies where the target has mass.
 
     Notes
     -----
+    Where the target has mass at less than a tenth of the base draws, more are drawn, and particles
+    begin at those with mass, repeated: at most 200 for each particle, which count as sweeps.
+
     At the target, random walks start from the outermost particles, with steps fitted to the part of
     a mixture where they are. While they get to larger weights, target over mixture, their places
     join those that the mixture is fitted to. Particles then forget eight times where they were; if

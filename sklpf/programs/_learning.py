@@ -31,6 +31,8 @@ _LARGEST_STEP = 1.0  # of the log of a step size
 # coordinates, and of the gain
 _FORGOTTEN = 0.15
 _FORGOTTEN_GAIN = 0.3
+_FEWEST_AT_BASE = 0.1  # share of the particles that lie where the target has mass
+_MOST_CHUNKS = 200  # base draws for each particle, until so many do
 _N_AT_BASE = 100  # particles of the base that are noted
 _N_PASSED = 2  # of every later level
 _N_TIMES = 8  # that they forget at the target, doubled until its second half is like the first one
@@ -126,20 +128,19 @@ def learn(
     Raises
     ------
     ValueError
-        If hardly any draw of the base lies where the target has mass.
+        If hardly any base draw lies where the target has mass, of as many as are tried.
     """
     stream = Stream(key)
-    state = path.sample_base(n_particles, stream)
+    state, passed, n_drawn = _start(path, n_particles, stream, max_sweeps)
     memory = transition.init(path, state, stream.aside("memory"))
     log_step = np.asarray(np.log(transition.first_step(path.n_dimensions)))
-    passed = path.position(state)[:_N_AT_BASE]
     none = np.empty((0, path.n_dimensions))
     carry = _Carry(
         state=state,
         memory=memory,
         beta=np.zeros(()),
         log_step=log_step,
-        n_sweeps=np.asarray(n_particles),
+        n_sweeps=np.asarray(n_drawn),
         passed=passed,
         times=np.empty((0, n_particles, path.n_dimensions + 1)),
         found=none,
@@ -197,6 +198,31 @@ def learn(
         beta=float(carry.beta),
         n_sweeps=int(carry.n_sweeps),
     )
+
+
+def _start(path, n, stream, max_sweeps):
+    """The state of n base draws, some of their points, and how many were drawn.
+
+    Where the target has mass at few of them more are drawn, and those with mass are repeated.
+    """
+    state = path.sample_base(n, stream)
+    passed = path.position(state)[:_N_AT_BASE]
+    is_alive = path.ends(state)[1] > -np.inf
+    wanted = max(path.n_dimensions + 2, int(_FEWEST_AT_BASE * n))
+    if is_alive.sum() >= wanted:
+        return state, passed, n
+    n_drawn = n
+    points = [path.position(state)[is_alive]]
+    for chunk in range(1, _MOST_CHUNKS):
+        if sum(map(len, points)) >= wanted or n_drawn + n > max_sweeps:
+            break
+        more = path.sample_base(n, stream.at(chunk).aside("more of the base"))
+        points.append(path.position(more)[path.ends(more)[1] > -np.inf])
+        n_drawn += n
+    alive = np.concatenate(points)
+    if len(alive) <= path.n_dimensions + 1:  # too few to begin with
+        return state, passed, n_drawn
+    return path.at(np.resize(alive, (n, path.n_dimensions))), alive[:_N_AT_BASE], n_drawn
 
 
 def _late(carry, path):

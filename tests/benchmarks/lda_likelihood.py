@@ -25,10 +25,11 @@ from sklearn.model_selection import GridSearchCV
 
 from sklpf import AIS, RTS, Exact, LeftToRight, ParallelTempering, compare
 from sklpf import LatentDirichletAllocation as OurModel
+from sklpf._utils.layout import LANES
 from sklpf.datasets import make_bars_corpus
 from sklpf.kernels import njit
+from sklpf.kernels._vectors import count_below, lane, load, running_sums, store, zeros
 from sklpf.models import LDAPath
-from sklpf.models.lda._path_kernels import _lane
 from sklpf.paths import Stream
 from sklpf.programs._programs import anneal
 from sklpf.testing import find_shared_data
@@ -161,18 +162,17 @@ def vectors_alone(weights, likelihoods, words, sums, rounds):
     """The products of a draw, their running sums, and one comparison: what no search or count is
     part of.
     """
-    total, row_bytes = 0, 4 * weights.shape[1]
+    chosen, size = 0, weights.shape[1]
     for _ in range(rounds):
         for word in words:
             for c in range(weights.shape[0]):
-                chain, row = (
-                    weights.ctypes.data + c * row_bytes,
-                    likelihoods.ctypes.data + word * row_bytes,
-                )
-                total += _lane(
-                    chain, row, sums.ctypes.data, weights.shape[1] // 16, np.float32(0.5)
-                )
-    return total
+                total = zeros(sums)
+                for k in range(0, size, LANES):
+                    total = total + load(weights, c * size + k) * load(likelihoods, word * size + k)
+                    store(sums, k, total)
+                prefix = running_sums(total)
+                chosen += count_below(prefix, np.float32(0.5) * lane(prefix, LANES - 1))
+    return chosen
 
 
 def best_time(rounds, call, *arguments):

@@ -3,7 +3,7 @@ import logging
 import numpy as np
 import pytest
 from convergence import quietly
-from scipy.special import logsumexp, ndtri
+from scipy.special import gammaln, logsumexp, ndtri
 from scipy.stats import binom, multivariate_normal
 
 from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Uniform
@@ -96,6 +96,24 @@ def test_a_box():
     smc = AdaptiveSMC(random_state=0).fit(path)
     assert smc.converged_
     assert abs(smc.log_partition_ - 2 * np.log(0.01)) < 4.8 * smc.log_partition_std_error_  # 1e-3
+
+
+def ordered(u):
+    """0 where coordinates increase, in 1/d! of the unit cube."""
+    return np.where((np.diff(u, axis=1) > 0).all(axis=1), 0.0, -np.inf)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_target_with_mass_at_one_of_720_base_draws(seed):
+    path = from_prior_transform(ordered, lambda u: u, 6, vectorized=True)
+    if seed == 4:
+        box = [0.0] * 6, [1.0] * 6
+        path = GeometricPath(ordered, base=Uniform(*box), bounds=box)
+    smc = AdaptiveSMC(200, tol=0.2, random_state=seed).fit(path)
+    assert smc.converged_
+    # t with 9 df: false alarm 7e-3 each
+    error = smc.log_partition_ + gammaln(7)
+    assert abs(error) < 3.5 * smc.log_partition_std_error_
 
 
 def test_a_mode_that_particles_have_lost_is_found_by_climbs():
