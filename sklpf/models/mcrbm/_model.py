@@ -23,9 +23,6 @@ _POOLING = 0.01
 # Intercepts to start from: covariance units are on, mean units off.
 _COVARIANCE = 2.0
 _MEAN = -2.0
-# Draws that log Z of training is estimated by, unless its standard error exceeds that many nats.
-_N_DRAWS = 10000
-_DRAWS_ERROR = 0.02
 _COUNT = [at_least(1), None]
 
 
@@ -71,7 +68,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         Training has settled when the mean log-likelihood of 5 passes ("mpf": 15) exceeds that of
         the 5 (15) before by less than this (nats a row).
         None makes `max_iter` passes, with learning rates that are lowered after a half and three
-        quarters of them: log Z, which takes much of the time, is then not estimated on the way,
+        quarters of them: log Z, which takes most of the time, is then not estimated on the way,
         and there are no `loss_curve_` and `converged_`.
     verbose : int, default=0
         Whether to print the log-likelihood after a pass, at most once a second.
@@ -271,21 +268,6 @@ class MeanCovarianceRBM(EnergyBasedModel):
 
     def _family_path(self, family, parameters):
         return MeanCovariancePath(family.unpack(parameters), np.zeros(family.n_features), 1.0)
-
-    def _family_log_partition(self, family, parameters):
-        """By draws from the base where their weights vary little, which takes a tenth of the time;
-        a few draws tell.
-        """
-        path = self._family_path(family, parameters)
-        for n in (_N_DRAWS // 10, _N_DRAWS):
-            draws = path.base.sample(n, np.random.default_rng(0))
-            log_weights = path.log_density(draws) - path.base.log_density(draws)
-            largest = float(log_weights.max())
-            with np.errstate(all="ignore"):  # no finite weight, no such estimate
-                weights = np.exp(log_weights - largest)
-                if not weights.std() <= _DRAWS_ERROR * np.sqrt(_N_DRAWS) * weights.mean():
-                    return super()._family_log_partition(family, parameters)
-        return largest + float(np.log(weights.mean()))
 
     def _store(self, family, parameters):
         self._keep(family.unpack(parameters))

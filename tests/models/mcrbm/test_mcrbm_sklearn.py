@@ -7,7 +7,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import HAIS, MeanCovarianceRBM
 from sklpf.models import MeanCovariancePath
-from sklpf.models.mcrbm import _model
 from sklpf.paths import Gaussian
 
 SMALL = MeanCovarianceRBM(
@@ -36,28 +35,12 @@ def test_training_finds_what_a_gaussian_has_not(algorithm):
     assert model.score(new) > gaussian + 0.3
     assert model.partition_estimator_.converged_
     assert np.all(model.pooling_ >= 0)
-    log_partition = model._family_log_partition(*model._shown()) + 3 * np.log(model.scale_)
-    assert model.loss_curve_[-1] == pytest.approx(  # that of the rows as they are
+    unscaled = MeanCovariancePath(
+        model._units(), np.zeros(3), 1.0
+    )  # the loss is that of the rows as they are
+    log_partition = clone(model._monitor).fit(unscaled).log_partition_ + 3 * np.log(model.scale_)
+    assert model.loss_curve_[-1] == pytest.approx(
         log_partition - model._log_f(X)[0].mean(), abs=1e-9
-    )
-
-
-def test_log_z_after_a_pass_by_quadrature():
-    """By draws, whose standard error is at most 0.02 nats: z-bound 4, false alarms 6e-5."""
-    model = clone(SMALL).fit(contrasts(300, n_features=1))
-    family, parameters = model._shown()
-    z = np.linspace(-50, 50, 100_001)
-    exact = np.log(np.trapezoid(np.exp(family.log_density(parameters, z[:, np.newaxis])), z))
-    assert model._family_log_partition(family, parameters) == pytest.approx(exact, abs=4 * 0.02)
-
-
-def test_log_z_after_a_pass_by_hais_where_weights_vary(monkeypatch):
-    model = clone(SMALL).fit(contrasts(300))
-    family, parameters = model._shown()
-    path = MeanCovariancePath(model._units(), np.zeros(3), 1.0)
-    monkeypatch.setattr(_model, "_DRAWS_ERROR", 0.0)
-    assert model._family_log_partition(family, parameters) == pytest.approx(
-        clone(model._monitor).fit(path).log_partition_, abs=1e-9
     )
 
 
