@@ -103,8 +103,9 @@ def learn(
     effective.
 
     At each level they are resampled, and move until they have forgotten where they were: by the
-    transition, in units of their own spread, and by draws from a mixture that is fitted to them,
-    which are accepted or rejected.
+    transition, in units of their own spread, by steps in units of the part of a mixture where they
+    are, and by draws from this mixture, which is fitted to them. At the target walks first explore
+    what lies beyond the particles.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ def learn(
             n_sweeps=int(carry.n_sweeps),
         )
     path = path.with_ladder([0.0, 1.0])
-    for stage in range(1, _MOST_STAGES + 1):
+    for stage in range(max(1, int(carry.stage)), _MOST_STAGES + 1):
         if carry.stage < stage:
             carry = _explore(path, carry, stream.at(stage).aside("exploring"))
             if checkpoint is not None:
