@@ -217,7 +217,7 @@ def _start(path, n, stream, max_sweeps):
     for chunk in range(1, _MOST_CHUNKS):
         if sum(map(len, points)) >= wanted or n_drawn + n > max_sweeps:
             break
-        more = path.sample_base(n, stream.at(chunk).aside("more of the base"))
+        more = path.sample_base(n, stream.at(chunk).aside("further draws"))
         points.append(path.position(more)[path.ends(more)[1] > -np.inf])
         n_drawn += n
     alive = np.concatenate(points)
