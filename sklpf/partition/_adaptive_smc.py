@@ -63,8 +63,9 @@ class LearnedRun(PopulationRun):
         The inverse temperature where these stopped: 1, unless sweeps ran out.
     drift : float
         The largest difference of a mean or a variance at the target, in standard errors: of
-        particles that looked for it between the first half of their time there and the second, or
-        between the points that the base of a later round and the one before were fitted to.
+        particles that looked for it between the first half of their time there and the second; in
+        a later round at least that between the points to which its base and the one before were
+        fitted.
     goes_on : bool
         Whether walks from the outermost particles still got further when they ended.
     n_rounds : int
@@ -281,7 +282,7 @@ class AdaptiveSMC(SamplingEstimator):
         n_particles = _N_PARTICLES
         levels_per_step = _LEVELS_PER_STEP
         for n_rounds in itertools.count(1):
-            fitted = _some(points, rng)
+            fitted = points[rng.permutation(len(points))[:_MOST_FITTED]]
             n_fitted = min(n_effective, len(fitted)) + len(learned.found) / 2
             base = fit_base(np.concatenate([fitted, learned.found]), n_fitted, path.bounds, rng)
             rebased = _from_base(path, defensive(base, path.base, path.bounds), regions, points)
@@ -353,11 +354,6 @@ def _from_base(
     is_large = log_masses > log_masses.max() + _LEAST_MASS
     missed = np.flatnonzero(is_large & ~regions.contain(points).any(axis=0))
     return path.with_regions(regions.take(missed.tolist())) if len(missed) else path
-
-
-def _some(points: Array, rng: np.random.Generator) -> Array:
-    """Points, some of them left out where they are many."""
-    return points[rng.permutation(len(points))[:_MOST_FITTED]]
 
 
 def _difference(first: Array, last: Array, n_first: float, n_last: float) -> float:

@@ -290,7 +290,7 @@ def _forget(path, transition, carry, stream, proposal=None) -> _Carry:
     if proposal is None:
         proposal = fit_base(start, n, path.bounds, rng)
     walk = MixtureWalk(proposal) if len(proposal.components) > 1 else None
-    is_accepted = True
+    uses_proposal = True
     gain = path.ends(state)[1]
     log_step = float(carry.log_step)
     n_moves = 0
@@ -307,10 +307,10 @@ def _forget(path, transition, carry, stream, proposal=None) -> _Carry:
         if walk is not None:
             state = walk.move(path, state, levels, rng)
             n_moves += 1
-        if is_accepted:
+        if uses_proposal:
             state, rate = _propose(path, state, levels, proposal, rng)
             n_moves += 1
-            is_accepted = rate >= _LEAST_ACCEPTANCE
+            uses_proposal = rate >= _LEAST_ACCEPTANCE
         if _is_forgotten(start, path.position(state), gain, path.ends(state)[1]):
             break
     chosen = rng.permutation(n)[:_N_PASSED]
