@@ -47,6 +47,11 @@ _N_FITTED = 2000  # points to which a later base is fitted
 _MOST_FITTED = 4000  # in the first round
 _ENOUGH_TO_FIT = 50.0  # effective number of ancestors of these
 _LEAST_MASS = np.log(0.002)  # of a region over the largest, for the base to cover it
+_MOST_SEARCHES = 20  # for modes, each around what the one before has found
+_QUIET_SEARCHES = 2  # one after the other, that find none
+_MOST_STARTS = 500  # of a search
+_SHARE_OF_SWEEPS = 0.5  # of the most, which searches may take
+_FARTHER = 1.5  # differences of points, by which the next search begins away from modes
 _OF_PARTICLES = {"target-not-reached", "particles-spread"}  # alarms
 _STILL_SPREADING = 5.0  # standard errors of drift
 
@@ -67,7 +72,8 @@ class LearnedRun(PopulationRun):
         a later round at least that between the points to which its base and the one before were
         fitted.
     goes_on : bool
-        Whether walks from the outermost particles still got further when they ended.
+        Whether walks from the outermost particles still got further when they ended, or the last
+        search for modes still found some that particles had missed.
     n_rounds : int
         Rounds of populations.
     tol : float
@@ -107,9 +113,7 @@ class LearnedRun(PopulationRun):
             )
             alarms.append(Alarm("particles-spread", seen, self.remedy))
         elif self.goes_on:
-            seen = (
-                "walks from the outermost particles still found more of the target when they ended"
-            )
+            seen = "walks and climbs from the particles still found more of the target at their end"
             alarms.append(Alarm("particles-spread", seen, self.remedy))
         alarms += tol_alarms(result.std_error, self.tol, "raise max_sweeps")
         diagnostics = {
@@ -174,16 +178,17 @@ class AdaptiveSMC(SamplingEstimator):
     join those that the mixture is fitted to. Particles then forget eight times where they were; if
     a mean or a variance differs by 2.5 standard errors between the first half and the second, or
     walks still get further, all goes on with twice the time, at most for half of `max_sweeps`.
-    Climbs from base draws and from particles of every level look for modes. Gaussians at those
-    without particles become parts of the base. A twentieth of it is the path's own base, and three
+    Climbs from base draws and from particles of every level look for modes, then climbs from 1.5
+    differences between points away from modes, until two searches find none without particles.
+    Gaussians at these become parts of the base. A twentieth of it is the path's own base, and three
     hundredths a Cauchy distribution, so that weights stay bounded far out.
 
     Each round has 10 populations. A round whose weights are too uneven is followed by one with four
     times as many levels; one whose error is above `tol`, by one with more particles. The base of a
     later round is fitted to the populations of the one before. Reverse chains begin at particles
     that have looked for the target. Not converged for the reasons of `SMC`; if `tol` is missed; if
-    sweeps ran out before the target; or if walks still get further, or the drift is above 5: that
-    of the particles, or between the last two rounds.
+    sweeps ran out before the target; if walks still get further, or climbs still find modes; or if
+    the drift is above 5: that of the particles, or between the last two rounds.
 
     Not seen are parts of the target that particles and climbs have both not found: a mode whose
     basin holds less than a hundredth of the base.
@@ -251,7 +256,10 @@ class AdaptiveSMC(SamplingEstimator):
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
-        regions = self._regions(path, learned, seed, evaluations) if self.checks else None
+        regions = None
+        if self.checks:
+            regions, goes_on = self._search(path, learned, seed, evaluations)
+            learned = learned._replace(goes_on=learned.goes_on or goes_on)
         *_, (rebased, run) = self._rounds(path, move, learned, regions, seed)
         run = self._checks(rebased, seed).beside(self._signed(run))
         return replace(
@@ -260,12 +268,35 @@ class AdaptiveSMC(SamplingEstimator):
             failed_evaluations=run.failed_evaluations + evaluations.n_failed,
         )
 
-    def _regions(self, path, learned: Learned, seed, evaluations: Evaluations) -> Regions:
-        """Around modes that climbs find from where particles have been."""
+    def _search(self, path, learned: Learned, seed, evaluations: Evaluations):
+        """Regions around modes that climbs find, and whether there may be more.
+
+        The first begin where particles have been, others away from the modes by differences of
+        points, as in differential evolution, until two searches find none where no particle is.
+        """
         path = copy.copy(path)
         path.evaluations = evaluations
         path.climbs_from = learned.passed
-        return path.regions(Stream(stream_key(seed, _CLIMBS)))
+        known = learned.points
+        searches = []
+        n_quiet = 0
+        n_starts = len(learned.passed) // 2
+        for i in range(_MOST_SEARCHES):
+            stream = Stream(stream_key(seed, _CLIMBS, i))
+            regions = path.regions(stream)
+            missed = _missed(regions, known)
+            searches.append(regions.take(missed) if i else regions)
+            n_quiet = 0 if missed else n_quiet + 1
+            if n_quiet == _QUIET_SEARCHES or evaluations.n > _SHARE_OF_SWEEPS * self.max_sweeps:
+                break
+            if missed:
+                n_starts = min(2 * n_starts, _MOST_STARTS)
+            known = np.concatenate([known, regions.centres])
+            rng = stream.aside("next search").generator()
+            first, second = rng.choice(known, (2, n_starts))
+            near = rng.choice(np.concatenate([each.centres for each in searches]), n_starts)
+            path.climbs_from = near + _FARTHER * (first - second)
+        return _together(searches), n_quiet < _QUIET_SEARCHES
 
     def _rounds(
         self, path, move, learned: Learned, regions: Regions | None, seed
@@ -348,12 +379,25 @@ def _from_base(
 ) -> GeometricPath:
     """The path from a fitted base, and from Gaussians at regions where none of the points is."""
     path = path.from_mixture(base, "a mixture fitted to particles that looked for the target")
-    if regions is None or not len(regions.radii):
-        return path
+    missed = [] if regions is None else _missed(regions, points)
+    return path.with_regions(regions.take(missed)) if missed else path
+
+
+def _missed(regions: Regions, points: Array) -> list[int]:
+    """The places of the regions that are not small, and hold none of the points."""
+    if not len(regions.radii):
+        return []
     log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
     is_large = log_masses > log_masses.max() + _LEAST_MASS
-    missed = np.flatnonzero(is_large & ~regions.contain(points).any(axis=0))
-    return path.with_regions(regions.take(missed.tolist())) if len(missed) else path
+    return np.flatnonzero(is_large & ~regions.contain(points).any(axis=0)).tolist()
+
+
+def _together(searches: list[Regions]) -> Regions:
+    """Those of several searches, which have none in common."""
+    first, *others = searches
+    if not others:
+        return first
+    return Regions(*map(np.concatenate, zip(*(each for each in searches if len(each.radii)))))
 
 
 def _difference(first: Array, last: Array, n_first: float, n_last: float) -> float:
