@@ -30,7 +30,7 @@ from sklpf.paths._capabilities import has, require_base
 from sklpf.paths._climbs import Evaluations
 from sklpf.paths._ladders import respace
 from sklpf.paths._mixture_fit import defensive, fit_base
-from sklpf.programs._learning import Learned, learn
+from sklpf.programs._learning import Learned, drift_between, learn
 from sklpf.programs._populations import descend
 from sklpf.sampling import systematic
 from sklpf.transitions import default_move
@@ -369,7 +369,8 @@ class AdaptiveSMC(SamplingEstimator):
             if effective >= _ENOUGH_TO_FIT:
                 chosen = systematic(log_weights_of(populations), _N_FITTED, rng.random())
                 new = rebased.position(rebased.take(populations.state, chosen))
-                drift = max(learned.drift, _difference(points, new, n_effective, effective))
+                moved = drift_between(points[np.newaxis], new[np.newaxis], n_effective, effective)
+                drift = max(learned.drift, moved)
                 points = new
                 n_effective = effective
 
@@ -379,7 +380,9 @@ def _from_base(
 ) -> GeometricPath:
     """The path from a fitted base, and from Gaussians at regions where none of the points is."""
     path = path.from_mixture(base, "a mixture fitted to particles that looked for the target")
-    missed = [] if regions is None else _missed(regions, points)
+    if regions is None:
+        return path
+    missed = _missed(regions, points)
     return path.with_regions(regions.take(missed)) if missed else path
 
 
@@ -398,15 +401,3 @@ def _together(searches: list[Regions]) -> Regions:
     if not others:
         return first
     return Regions(*map(np.concatenate, zip(*(each for each in searches if len(each.radii)))))
-
-
-def _difference(first: Array, last: Array, n_first: float, n_last: float) -> float:
-    """The largest difference of a mean or a variance between two sets of points, of so many
-    independent ones each, in standard errors.
-    """
-    center = first.mean(axis=0)
-    scale = first.std(axis=0)
-    z, other = ((points - center) / scale for points in (first, last))
-    moments, others = (np.concatenate([part, part**2], axis=1) for part in (z, other))
-    variance = moments.var(axis=0) / n_first + others.var(axis=0) / n_last
-    return float(np.max(np.abs(moments.mean(axis=0) - others.mean(axis=0)) / np.sqrt(variance)))
