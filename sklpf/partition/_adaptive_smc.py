@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from sklpf.partition._options import SAMPLING, TUNE
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
 from sklpf.partition.checks._beside import tol_alarms
-from sklpf.paths import DataRows, GeometricPath, Regions
+from sklpf.paths import DataRows, GeometricPath, Mixture, Regions
 from sklpf.paths._capabilities import has, require_base
 from sklpf.paths._climbs import Evaluations
 from sklpf.paths._ladders import respace
@@ -35,8 +35,9 @@ from sklpf.programs._populations import descend
 from sklpf.sampling import systematic
 from sklpf.transitions import default_move
 from sklpf.transitions._pilot import TunedTransition
+from sklpf.uncertainty import log_mean_exp
 
-_LEARN, _FIT, _BACK, _ROUND, _CLIMBS = 1, 2, 3, 4, 5  # random streams
+_LEARN, _FIT, _BACK, _ROUND, _CLIMBS, _MASS = 1, 2, 3, 4, 5, 6  # random streams
 _N_POPULATIONS = 10
 _N_PARTICLES = 100  # of each, in the first round, and reverse chains
 _LEVELS_PER_STEP = 2  # of the pilot, in the first round
@@ -46,7 +47,8 @@ _MARGIN = 1.2  # in their number
 _N_FITTED = 2000  # points to which a later base is fitted
 _MOST_FITTED = 4000  # in the first round
 _ENOUGH_TO_FIT = 50.0  # effective number of ancestors of these
-_LEAST_MASS = np.log(0.002)  # of a region over the largest, for the base to cover it
+_LEAST_MASS = np.log(0.002)  # share of Z in a region, for the base to cover it
+_N_WEIGHED = 500  # draws of the base, for Z
 _MOST_SEARCHES = 20  # for modes, each around what the one before has found
 _QUIET_SEARCHES = 2  # one after the other, that find none
 _MOST_STARTS = 500  # of a search
@@ -179,7 +181,8 @@ class AdaptiveSMC(SamplingEstimator):
     a mean or a variance differs by 2.5 standard errors between the first half and the second, or
     walks still get further, all goes on with twice the time, at most for half of `max_sweeps`.
     Climbs from base draws and from particles of every level look for modes, then climbs from 1.5
-    differences between points away from modes, until two searches find none without particles.
+    differences between points away from modes, until two searches find none without particles (four
+    once one was found), or half of `max_sweeps` was spent.
     Gaussians at these become parts of the base. A twentieth of it is the path's own base, and three
     hundredths a Cauchy distribution, so that weights stay bounded far out.
 
@@ -256,11 +259,7 @@ class AdaptiveSMC(SamplingEstimator):
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
-        regions = None
-        if self.checks:
-            regions, goes_on = self._search(path, learned, seed, evaluations)
-            learned = learned._replace(goes_on=learned.goes_on or goes_on)
-        *_, (rebased, run) = self._rounds(path, move, learned, regions, seed)
+        *_, (rebased, run) = self._rounds(path, move, learned, seed, evaluations)
         run = self._checks(rebased, seed).beside(self._signed(run))
         return replace(
             run,
@@ -268,38 +267,44 @@ class AdaptiveSMC(SamplingEstimator):
             failed_evaluations=run.failed_evaluations + evaluations.n_failed,
         )
 
-    def _search(self, path, learned: Learned, seed, evaluations: Evaluations):
-        """Regions around modes that climbs find, and whether there may be more.
-
-        The first begin where particles have been, others away from the modes by differences of
-        points, as in differential evolution, until two searches find none where no particle is.
+    def _search(self, path, learned: Learned, base: Mixture, seed, evaluations) -> Search:
+        """What climbs find. The first begin where particles have been, others away from the modes
+        by differences of points, as in differential evolution, until two searches (four, once there
+        was one) find no mode where no particle is.
         """
         path = copy.copy(path)
         path.evaluations = evaluations
         path.climbs_from = learned.passed
+        least = _LEAST_MASS + _log_mass(path, base, np.random.default_rng(stream_key(seed, _MASS)))
         known = learned.points
         searches = []
+        lost = []
         n_quiet = 0
+        wanted = _QUIET_SEARCHES
         n_starts = len(learned.passed) // 2
         for i in range(_MOST_SEARCHES):
             stream = Stream(stream_key(seed, _CLIMBS, i))
             regions = path.regions(stream)
-            missed = _missed(regions, known)
-            searches.append(regions.take(missed) if i else regions)
-            n_quiet = 0 if missed else n_quiet + 1
-            if n_quiet == _QUIET_SEARCHES or evaluations.n > _SHARE_OF_SWEEPS * self.max_sweeps:
+            log_masses = log_mean_exp(regions.log_masses, axis=1)
+            new = np.flatnonzero((log_masses > least) & ~regions.contain(known).any(axis=0))
+            lost.append(regions.take(new.tolist()))
+            searches.append(lost[-1] if i else regions)
+            n_quiet = 0 if len(new) else n_quiet + 1
+            if n_quiet == wanted or evaluations.n > _SHARE_OF_SWEEPS * self.max_sweeps:
                 break
-            if missed:
+            if len(new):
+                wanted = 2 * _QUIET_SEARCHES
                 n_starts = min(2 * n_starts, _MOST_STARTS)
             known = np.concatenate([known, regions.centres])
             rng = stream.aside("next search").generator()
             first, second = rng.choice(known, (2, n_starts))
-            near = rng.choice(np.concatenate([each.centres for each in searches]), n_starts)
+            centres = np.concatenate([known[:1], *(each.centres for each in searches)])
+            near = rng.choice(centres, n_starts)
             path.climbs_from = near + _FARTHER * (first - second)
-        return _together(searches), n_quiet < _QUIET_SEARCHES
+        return Search(_together(searches), _together(lost), n_quiet < wanted)
 
     def _rounds(
-        self, path, move, learned: Learned, regions: Regions | None, seed
+        self, path, move, learned: Learned, seed, evaluations: Evaluations
     ) -> Iterator[tuple[GeometricPath, LearnedRun]]:
         """The path from a fitted base and the run on it, until one is precise enough, or the next
         one would take too long.
@@ -312,11 +317,15 @@ class AdaptiveSMC(SamplingEstimator):
         drift = learned.drift
         n_particles = _N_PARTICLES
         levels_per_step = _LEVELS_PER_STEP
+        search = Search(None, None, False)
         for n_rounds in itertools.count(1):
             fitted = points[rng.permutation(len(points))[:_MOST_FITTED]]
             n_fitted = min(n_effective, len(fitted)) + len(learned.found) / 2
             base = fit_base(np.concatenate([fitted, learned.found]), n_fitted, path.bounds, rng)
-            rebased = _from_base(path, defensive(base, path.base, path.bounds), regions, points)
+            base = defensive(base, path.base, path.bounds)
+            if self.checks and n_rounds == 1:
+                search = self._search(path, learned, base, seed, evaluations)
+            rebased = _from_base(path, base, search.lost, points)
             own_seed = stream_key(seed, _ROUND, n_rounds)[0]
             tuned = move.tune(rebased, stream_key(own_seed, TUNE))
             n_steps = len(tuned.pilot.betas) - 1
@@ -338,7 +347,7 @@ class AdaptiveSMC(SamplingEstimator):
             known = vars(run) | {
                 "down": down,
                 "n_sweeps": n_sweeps,
-                "regions": regions,
+                "regions": search.regions,
                 "draws": smc._draws(plan.path, populations),
             }
             learned_run = LearnedRun(
@@ -346,7 +355,7 @@ class AdaptiveSMC(SamplingEstimator):
                 n_learning_sweeps=learned.n_sweeps,
                 reached=learned.beta,
                 drift=drift,
-                goes_on=learned.goes_on,
+                goes_on=learned.goes_on or search.goes_on,
                 n_rounds=n_rounds,
                 tol=self.tol,
             )
@@ -375,29 +384,43 @@ class AdaptiveSMC(SamplingEstimator):
                 n_effective = effective
 
 
-def _from_base(
-    path: GeometricPath, base: Any, regions: Regions | None, points: Array
-) -> GeometricPath:
+class Search(NamedTuple):
+    """What climbs have found.
+
+    Attributes
+    ----------
+    regions : Regions or None
+        Around modes.
+    lost : Regions or None
+        Those of them that hold none of the particles.
+    goes_on : bool
+        Whether the last climbs still found some of these.
+    """
+
+    regions: Regions | None
+    lost: Regions | None
+    goes_on: bool
+
+
+def _from_base(path: GeometricPath, base: Mixture, lost: Regions | None, points: Array) -> Any:
     """The path from a fitted base, and from Gaussians at regions where none of the points is."""
     path = path.from_mixture(base, "a mixture fitted to particles that looked for the target")
-    if regions is None:
+    if lost is None:
         return path
-    missed = _missed(regions, points)
-    return path.with_regions(regions.take(missed)) if missed else path
+    empty = np.flatnonzero(~lost.contain(points).any(axis=0)).tolist()
+    return path.with_regions(lost.take(empty)) if empty else path
 
 
-def _missed(regions: Regions, points: Array) -> list[int]:
-    """The places of the regions that are not small, and hold none of the points."""
-    if not len(regions.radii):
-        return []
-    log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
-    is_large = log_masses > log_masses.max() + _LEAST_MASS
-    return np.flatnonzero(is_large & ~regions.contain(points).any(axis=0)).tolist()
+def _log_mass(path, base: Mixture, rng) -> float:
+    """Log of what the base's draws say about Z, in nats: too low where it covers little."""
+    points = base.sample(_N_WEIGHED, rng)
+    with np.errstate(invalid="ignore"):
+        log_weights = path.raw_log_density(points) - base.log_density(points)
+    path.evaluations.n += _N_WEIGHED
+    return float(log_mean_exp(np.where(np.isnan(log_weights), -np.inf, log_weights)))
 
 
 def _together(searches: list[Regions]) -> Regions:
     """Those of several searches, which have none in common."""
-    first, *others = searches
-    if not others:
-        return first
-    return Regions(*map(np.concatenate, zip(*(each for each in searches if len(each.radii)))))
+    some = [each for each in searches if len(each.radii)]
+    return Regions(*map(np.concatenate, zip(*some))) if some else searches[0]
