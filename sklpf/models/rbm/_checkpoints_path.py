@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklpf._utils.numbers import Array, Integers, as_float64, check_finite
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import binary_units
+from sklpf.models.rbm._free_energy import Parameters
 from sklpf.models.rbm._path import RBMPath
 from sklpf.partition import PartitionEstimator
 from sklpf.paths import Regions
@@ -151,8 +152,9 @@ class RBMTrajectoryPath(CheckpointsPath):
         ladder: ArrayLike = (0.0, 1.0),
     ):
         logits = target.logits[0]
-        last = _as_one(target.components, target.intercept_visible, target.intercept_hidden)
-        first = _as_one(np.zeros_like(target.components), logits, 0.0)
+        hidden = target.intercept_hidden
+        last = Parameters(target.components, target.intercept_visible, hidden).as_one()
+        first = Parameters(0 * target.components, logits, 0 * hidden).as_one()
         checkpoints = as_float64(checkpoints, "checkpoints")
         if checkpoints.ndim != 3 or checkpoints.shape[1:] != last.shape:
             raise ValueError(
@@ -167,7 +169,7 @@ class RBMTrajectoryPath(CheckpointsPath):
                 f"betas must hold one number for each of {n} checkpoints, got {betas.shape}"
             )
         self.betas = check_ladder(np.r_[0.0, betas, 1.0])
-        parameters = np.stack([first, *checkpoints, last])
+        parameters = np.stack([first, *checkpoints, last]).astype(np.float32)
         self.weights = parameters[:, :-1, :-1]
         self.hidden = parameters[:, :-1, -1]
         self.visible = parameters[:, -1, :-1]
@@ -252,12 +254,3 @@ class RBMTrajectoryPath(CheckpointsPath):
         regions.
         """
         return self.target.with_regions(regions)
-
-
-def _as_one(components, intercept_visible, intercept_hidden) -> Array:
-    """An RBM's parameters as one array (J + 1, M + 1), with 0 in the corner."""
-    parameters = np.zeros((len(components) + 1, components.shape[1] + 1))
-    parameters[:-1, :-1] = components
-    parameters[-1, :-1] = intercept_visible
-    parameters[:-1, -1] = intercept_hidden
-    return parameters
