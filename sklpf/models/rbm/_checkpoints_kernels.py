@@ -61,18 +61,29 @@ def _refresh_chain(model, v, inputs, linear, piece):
 
 
 @inlined
-def _share(model, state, c, beta):
-    """How far beta is along its piece of the path, in (0, 1] but for 0 at the base; the chain's
-    inputs become those of the piece.
-    """
-    betas = model.betas
+def _piece(model, beta):
+    """Number s of the piece (betas[s], betas[s + 1]] that beta lies in, 0 at the base."""
     piece = 0
-    while beta > betas[piece + 1]:
+    while beta > model.betas[piece + 1]:
         piece += 1
-    if piece != state.piece[c]:
-        state.piece[c] = piece
-        _refresh_chain(model, state.v[c], state.inputs[c], state.linear[c], piece)
-    return (beta - betas[piece]) / (betas[piece + 1] - betas[piece])
+    return piece
+
+
+@inlined
+def _share(model, piece, beta):
+    """How far beta is along a piece, in [0, 1]."""
+    return (beta - model.betas[piece]) / (model.betas[piece + 1] - model.betas[piece])
+
+
+@inlined
+def _ends(model, state, c, piece, inputs, linear):
+    """The inputs and linear terms of chain c at both ends of a piece: its own, or work space that
+    they are written to.
+    """
+    if piece == state.piece[c]:
+        return state.inputs[c], state.linear[c]
+    _refresh_chain(model, state.v[c], inputs, linear, piece)
+    return inputs, linear
 
 
 @inlined
@@ -110,25 +121,45 @@ def _softplus_sum(ends, share, n, work):
 @inlined
 def _log_f(model, state, c, beta, work):
     """log f_beta of one chain."""
-    share = _share(model, state, c, beta)
-    linear = state.linear[c]
-    n = model.weights.shape[1]
-    return (
-        (1.0 - share) * linear[0]
-        + share * linear[1]
-        + _softplus_sum(state.inputs[c], share, n, work)
-    )
+    piece = _piece(model, beta)
+    inputs, linear = _ends(model, state, c, piece, work.inputs, work.linear)
+    return _log_f_between(inputs, linear, _share(model, piece, beta), work.field)
+
+
+@inlined
+def _log_f_between(inputs, linear, share, field):
+    """log f of one chain, from its inputs and linear terms at the ends of a piece."""
+    softplus = _softplus_sum(inputs, share, inputs.shape[0] // 2, field)
+    return (1.0 - share) * linear[0] + share * linear[1] + softplus
 
 
 # ---- what the programs need
-@implements(programs.scratch, Checkpoints)
-def _scratch(model, state):
-    largest = max(model.weights.shape[1], model.weights.shape[2])
-    return (
+class Work(NamedTuple):
+    """Work space of one chain."""
+
+    field: np.ndarray  # (largest layer,) float32
+    bits: np.ndarray  # (largest layer + 4,) uint32
+    h: np.ndarray  # (largest layer,) uint8
+    inputs: np.ndarray  # (2 J,) float32
+    linear: np.ndarray  # (2,)
+
+
+@inlined
+def _work(model):
+    n = model.weights.shape[1]
+    largest = max(n, model.weights.shape[2])
+    return Work(
         np.empty(largest, np.float32),
         np.empty(largest + 4, np.uint32),
         np.empty(largest, np.uint8),
+        np.empty(2 * n, np.float32),
+        np.empty(2),
     )
+
+
+@implements(programs.scratch, Checkpoints)
+def _scratch(model, state):
+    return _work(model)
 
 
 @implements(programs.sweep, Checkpoints)
@@ -136,15 +167,18 @@ def _sweep(model, state, betas, reverse, keys, work):
     """h given v, then v given h; at every fourth sweep draws of the models, where there are any, in
     place of the states at both ends.
     """
-    field, bits, h = work
+    field, bits, h = work.field, work.bits, work.h
     n_hidden = model.weights.shape[1]
     n_visible = model.weights.shape[2]
     has_draws = model.draws.shape[1] > 0
     for c in range(betas.shape[0]):
         beta = betas[c]
         v = state.v[c]
-        share = _share(model, state, c, beta)
-        piece = state.piece[c]
+        piece = _piece(model, beta)
+        if piece != state.piece[c]:
+            state.piece[c] = piece
+            _refresh_chain(model, v, state.inputs[c], state.linear[c], piece)
+        share = _share(model, piece, beta)
         low, high = np.float32(1.0 - share), np.float32(share)
         _blend(state.inputs[c], share, n_hidden, field)
         random_bits(bits, n_hidden, keys.key0, keys.key1, keys.step, keys.chain + c, _HIDDEN)
@@ -169,20 +203,23 @@ def _sweep(model, state, betas, reverse, keys, work):
 
 @implements(programs.log_base, Checkpoints)
 def _log_base(model, state, c):
-    return _log_f(model, state, c, 0.0, np.empty(model.weights.shape[1], np.float32))
+    return _log_f(model, state, c, 0.0, _work(model))
 
 
 @implements(programs.log_ratio, Checkpoints)
 def _log_ratio(model, state, c, old, new, work):
-    """The level that the chain is at is asked for last, so that its piece stays."""
-    ahead = _log_f(model, state, c, new, work[0])
-    return ahead - _log_f(model, state, c, old, work[0])
+    return _log_f(model, state, c, new, work) - _log_f(model, state, c, old, work)
 
 
 @implements(programs.log_ladder, Checkpoints)
 def _log_ladder(model, state, c, ladder, work, out):
+    piece = 0
+    inputs, linear = _ends(model, state, c, piece, work.inputs, work.linear)
     for k in range(ladder.shape[0]):
-        out[k] = _log_f(model, state, c, ladder[k], work[0])
+        if ladder[k] > model.betas[piece + 1]:
+            piece = _piece(model, ladder[k])
+            inputs, linear = _ends(model, state, c, piece, work.inputs, work.linear)
+        out[k] = _log_f_between(inputs, linear, _share(model, piece, ladder[k]), work.field)
 
 
 @implements(programs.derivatives, Checkpoints)
@@ -190,14 +227,13 @@ def _derivatives(model, state, c, beta, work):
     """With x_j changing by d_j along the piece, each unit adds d sigma(x) and d^2 sigma(x) (1 -
     sigma(x)); both are divided by the length of the piece.
     """
-    share = _share(model, state, c, beta)
-    piece = state.piece[c]
-    inputs = state.inputs[c]
-    field = work[0]
+    piece = _piece(model, beta)
+    inputs, linear = _ends(model, state, c, piece, work.inputs, work.linear)
+    field = work.field
     n = model.weights.shape[1]
-    first = state.linear[c, 1] - state.linear[c, 0]
+    first = linear[1] - linear[0]
     second = 0.0
-    _blend(inputs, share, n, field)
+    _blend(inputs, _share(model, piece, beta), n, field)
     for j in range(n):
         on = 1.0 / (1.0 + np.float64(exp32(-field[j])))
         change = np.float64(inputs[n + j] - inputs[j])
@@ -210,7 +246,8 @@ def _derivatives(model, state, c, beta, work):
 @implements(programs.summarise, Checkpoints)
 def _summarise(model, state, c, out):
     """Probabilities of the last model's hidden units."""
-    _share(model, state, c, 1.0)
+    work = _work(model)
     n = model.weights.shape[1]
+    inputs, _ = _ends(model, state, c, _piece(model, 1.0), work.inputs, work.linear)
     for j in range(n):
-        out[j] = 1.0 / (1.0 + np.float64(exp32(-state.inputs[c, n + j])))
+        out[j] = 1.0 / (1.0 + np.float64(exp32(-inputs[n + j])))

@@ -1,5 +1,5 @@
 """Paths through several RBMs of the same units, whose parameters change linearly from one to the
-next: along training (Béreux et al. 2025), or from one model to another.
+next: along training (Béreux et al. 2024), or from one model to another.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class RBMTrajectoryPath(CheckpointsPath):
     """Path from independent visible units to an RBM through RBMs that training has passed.
 
     Temperatures meet a first-order transition where the target consists of clusters; along training
-    these split one by one (Béreux et al. 2025, "trajectory tempering"). All parameters change
+    these split one by one (Béreux et al. 2024, "trajectory tempering"). All parameters change
     linearly from one RBM to the next. So the first piece is the start of an `RBMPath`, and with no
     checkpoints the whole is that path with h summed out.
 
@@ -131,7 +131,7 @@ class RBMTrajectoryPath(CheckpointsPath):
 
     References
     ----------
-    Béreux, N., Decelle, A., Furtlehner, C., Rosset, L. & Seoane, B. (2025). Fast training and
+    Béreux, N., Decelle, A., Furtlehner, C., Rosset, L. & Seoane, B. (2024). Fast training and
     sampling of restricted Boltzmann machines. arXiv:2405.15376.
 
     Examples

@@ -131,7 +131,7 @@ class BernoulliRBM(
         al. 2016, equation 24), without an error bar.
     track_trajectory : bool, default=False
         Whether to keep checkpoints of training, as levels along which log Z is estimated and rows
-        are drawn instead of inverse temperatures (Béreux et al. 2025): for models of which the
+        are drawn instead of inverse temperatures (Béreux et al. 2024): for models of which the
         default stays flagged. It changes no other number. Take it with ``average=True``: the last
         weights wander, which makes the way longer. Neighbours would swap at least half of their
         states, unless training jumps. Usually 2 to 25 are kept, each with the size of the weights
