@@ -367,10 +367,13 @@ class CategoricalRBM(
         """Indicators (n_samples, n_indicators) of the categories of X."""
         X = validate_data(self, X, dtype=np.float64, reset=reset)
         if np.any(X < 0) or np.any(X % 1 != 0):
+            wrong = (
+                "Negative values in data X" if np.any(X < 0) else "X has values between integers"
+            )
             raise ValueError(
-                "X must hold categories 0, 1, … in each column: encode it by scikit-learn's"
-                " OrdinalEncoder, real numbers by KBinsDiscretizer(encode='ordinal'), before the"
-                " model in a pipeline"
+                f"{wrong}, which must hold categories 0, 1, … in each column: encode it by"
+                " scikit-learn's OrdinalEncoder (real numbers by KBinsDiscretizer with"
+                " encode='ordinal') before the model in a pipeline"
             )
         if reset:
             self.n_categories_ = _category_counts(self.min_categories, X.max(axis=0) + 1)
