@@ -128,8 +128,8 @@ class CategoricalRBMPath(RBMPath):
     >>> from sklpf.models import CategoricalRBMPath
     >>> base = [0.2, 0.3, 0.5]
     >>> path = CategoricalRBMPath([[1.0, -1.0, 0.0]], [0.0] * 3, [0.0], base, [3])
-    >>> round(Exact().fit(path).log_partition_, 4)  # log(6 + 2 (cosh 1 - 1) + 1 - 1)
-    1.9591
+    >>> round(Exact().fit(path).log_partition_, 4)  # log(4 + e + 1 / e)
+    1.9581
     """
 
     def __init__(

@@ -298,7 +298,7 @@ def test_categories_that_training_has_not_seen_are_refused_unless_they_were_anno
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ([[0.5, 1.0]], "X has values between integers, which must hold categories"),
+        ([[0.5, 1.0]], "Fractions in data X, which must hold categories"),
         ([[-1, 1]], "Negative values in data X, which must hold categories"),
         ([[np.nan, 1]], "contains NaN"),
         ([[70_000, 1]], "X has categories up to 70000, 70003 in all, more than 65536"),
