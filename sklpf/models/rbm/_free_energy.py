@@ -107,15 +107,17 @@ def binary_rows(X) -> NDArray[np.bool_]:
 
 def short_run_mean(model) -> Array:
     """Visible means of 100 chains after 20 Gibbs sweeps from random hidden units, pulled a tenth of
-    the way to 1/2.
+    the way to those of units without inputs.
 
     Rounded, so that they do not depend on the number of BLAS threads.
     """
     rng = np.random.default_rng(0)
     parameters = Parameters.of(model)
+    units = model._visible_units
     hidden = rng.random((100, len(parameters.components))) < 0.5
     for _ in range(20):
-        mean = parameters.visible_means(hidden)
-        visible = rng.random(mean.shape) < mean
+        inputs = hidden @ parameters.components + parameters.intercept_visible
+        visible = units.draw(inputs, rng)
         hidden = rng.random(hidden.shape) < parameters.hidden_means(visible)
-    return np.round(0.9 * mean.mean(axis=0, dtype=np.float64) + 0.05, 6)
+    mean = units.means(inputs).mean(axis=0, dtype=np.float64)
+    return np.round(0.9 * mean + 0.1 * units.means(np.zeros(mean.shape)), 6)

@@ -45,6 +45,7 @@ from sklpf.models.rbm._checkpoints_path import RBMTrajectoryPath
 from sklpf.models.rbm._free_energy import binary_rows, log_f, pseudo_log_likelihood, short_run_mean
 from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_curve
 from sklpf.models.rbm._path import RBMPath
+from sklpf.models.rbm._visible import TrainedByChains
 from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 from sklpf.models.scoring._likelihood import LogLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
@@ -52,7 +53,6 @@ from sklpf.training import train
 
 # Of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs.
 _SMALLEST_MEAN = 1e-3
-_MOST_STARTS = 50  # rows, and chains, of training that are kept to look for regions
 _ROUNDING = 1e-6  # of values scaled to [0, 1]
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
@@ -60,6 +60,7 @@ _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose
 @dataclass(eq=False, repr=False)
 class BernoulliRBM(
     SparseInput,
+    TrainedByChains,
     StreamMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -522,31 +523,6 @@ class BernoulliRBM(
         )
         self._partition_seed = draw_seed(rng)
         self._forget_tracking()
-        for name in ("_training", "_trajectory"):
-            self.__dict__.pop(name, None)
-
-    def _set_weights(self, components, intercept_visible, intercept_hidden) -> None:
-        """Set the weights, with chains whose hidden units are off, and no rows seen."""
-        n_components, n_features = components.shape
-        self.components_ = components
-        self.intercept_visible_ = intercept_visible
-        self.intercept_hidden_ = intercept_hidden
-        self.h_samples_ = np.zeros((self._n_chains, n_components), dtype=components.dtype)
-        self._n_features_out = n_components
-        self._n_seen = 0
-        self._visible_sum = np.zeros(n_features)
-
-    def _count(self, X) -> None:
-        """Add rows to the means of the visible units, and keep some of them."""
-        some = np.linspace(0, X.shape[0] - 1, min(_MOST_STARTS, X.shape[0])).astype(int)
-        rows = X[some]
-        self._some_rows = (rows.toarray() if sp.issparse(rows) else rows) > 0.5
-        self._n_seen += X.shape[0]
-        self._visible_sum = self._visible_sum + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
-        smallest = 1 / (self._n_seen + 2)
-        self.visible_mean_ = np.clip(
-            (self._visible_sum + 1) / (self._n_seen + 2), smallest, 1 - smallest
-        )
 
     def _report(self, trainer, iteration) -> str:
         """The line that `verbose` prints after a pass: the pseudo-likelihood of some rows."""
@@ -573,15 +549,6 @@ class BernoulliRBM(
         """X validated, of a model with finite parameters."""
         check_fitted(self)
         return self._validate(X)
-
-    def _starts(self) -> NDArray | None:
-        """Rows that training has left, from which chains look for regions of the model: some of its
-        own, and the modes of p(v | h) of its chains; None without training.
-        """
-        if "_some_rows" not in self.__dict__:
-            return None
-        chains = self.h_samples_[:_MOST_STARTS] @ self.components_ + self.intercept_visible_ > 0
-        return np.concatenate([self._some_rows, chains])
 
     def _mean_hiddens(self, v):
         """Probabilities of the hidden units."""

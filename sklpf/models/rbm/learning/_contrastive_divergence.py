@@ -113,6 +113,7 @@ class Trainer:
         self.n_updates = n_passes * -(-X.shape[0] // self.batch_size) if linear else np.inf
         self.step = 0
         self.key = stream_key(draw_seed(rng))
+        self.starts = np.array(model._visible_units.starts, dtype=np.int64)
         self.trajectory = Trajectory.of(model) if model.track_trajectory else None
 
         at_once = max(1, _VALUES_AT_ONCE // (self.batch_size * n_features)) * self.batch_size
@@ -140,6 +141,7 @@ class Trainer:
             *self.weights,
             self.h,
             *self.scratch,
+            self.starts,
             *self.lists,
             now,
             *self.averaged,
