@@ -29,7 +29,7 @@ class Checkpoints(NamedTuple):
     hidden: np.ndarray  # (C J,) float32
     visible: np.ndarray  # (C, M) float32
     constants: np.ndarray  # (C,) of log f
-    draws: np.ndarray  # (2, G, N, M) uint8 of the first and the last, or none (2, 0, 0, M)
+    draws: np.ndarray  # (2, G, N, M) uint8 of the first and the last, or G = 0
 
 
 @njit

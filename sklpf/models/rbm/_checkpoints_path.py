@@ -51,13 +51,12 @@ class CheckpointsPath(KernelPath):
     hidden: NDArray
     visible: NDArray
     constants: Array
-    draws: NDArray | None = None
+    draws: NDArray = np.empty((2, 0, 0, 0))  # of both ends, (2, G, N, M); here none
 
     def _pack(self):
         from sklpf.models.rbm._checkpoints_kernels import Checkpoints
 
         single = functools.partial(read_only, dtype=np.float32)
-        draws = np.empty((2, 0, 0, self.visible.shape[1])) if self.draws is None else self.draws
         return Checkpoints(
             betas=read_only(self.betas),
             weights=single(self.weights),
@@ -65,7 +64,7 @@ class CheckpointsPath(KernelPath):
             hidden=single(self.hidden.ravel()),
             visible=single(self.visible),
             constants=read_only(self.constants),
-            draws=read_only(draws, np.uint8),
+            draws=read_only(self.draws, np.uint8),
         )
 
     @property

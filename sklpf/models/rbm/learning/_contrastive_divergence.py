@@ -127,9 +127,9 @@ class Trainer:
                 self.lists = _lists(self.X[rows])
             updates = self._updates(rows.stop - rows.start)
             while len(updates.rates):
-                updates = self._make(updates)
+                updates = self._make(self.lists, updates)
 
-    def _make(self, updates):
+    def _make(self, lists, updates):
         """Make updates until the trajectory is to be looked at; returns those that are left."""
         from sklpf.models.rbm.learning._training_kernels import train
 
@@ -142,7 +142,7 @@ class Trainer:
             self.h,
             *self.scratch,
             self.starts,
-            *self.lists,
+            *lists,
             now,
             *self.averaged,
             *self.key,
