@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from convergence import quietly
 from scipy.special import gammaln, logsumexp, ndtri
-from scipy.stats import binom, multivariate_normal
+from scipy.stats import multivariate_normal
 
 from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Uniform
 from sklpf.interop import from_prior_transform
 from sklpf.paths._mixture_fit import fit_base
 from sklpf.programs._learning import Learned
+from sklpf.testing import check_coverage
 from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice
 
 LOG_2PI = np.log(2 * np.pi)
@@ -58,19 +59,13 @@ def test_a_likelihood_that_is_ten_thousand_times_narrower_than_its_prior(d):
 
 
 def test_intervals_cover_regressions_and_modes():
-    n_runs = n_covered = n_converged = 0
-    for seed in range(12):
-        for d in (2, 4):
-            likelihood, transform, truth = narrow(d, 0.05, seed) if seed % 2 else modes(d, seed)
-            path = from_prior_transform(likelihood, transform, d, vectorized=True)
-            smc = quietly(AdaptiveSMC(random_state=seed), path)
-            low, high = smc.log_partition_interval_
-            n_runs += 1
-            n_converged += smc.converged_
-            n_covered += low < truth < high
-    assert n_converged >= 22
-    # at 95 % each: false alarm 1e-4
-    assert n_covered >= binom.ppf(1e-4, n_runs, 0.95)
+    def problem(seed):
+        d = 2 + seed % 4 // 2 * 2
+        likelihood, transform, truth = narrow(d, 0.05, seed) if seed % 2 else modes(d, seed)
+        return d, from_prior_transform(likelihood, transform, d, vectorized=True), truth
+
+    least = {"least_coverage": 0.95, "least_converged": 0.9}
+    check_coverage(problem, AdaptiveSMC(), 24, **least, false_alarm=2e-4)
 
 
 @pytest.mark.parametrize("transition", [None, HMC(), RandomWalk(metric="diag"), Slice()], ids=str)
