@@ -9,6 +9,7 @@ from scipy.stats import multivariate_normal
 from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Uniform
 from sklpf.interop import from_prior_transform
 from sklpf.paths._mixture_fit import fit_base
+from sklpf.programs._learning import Learned
 from sklpf.testing import check_coverage
 from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice
 
@@ -127,6 +128,28 @@ def test_a_mode_that_particles_have_lost_is_found_by_climbs():
     assert unchecked.log_partition_ < -d * np.log(20) - 1  # the heavier mode is missing
     assert smc.converged_
     assert abs(smc.log_partition_ + d * np.log(20)) < 4.8 * smc.log_partition_std_error_  # 1e-3
+
+
+def test_a_base_that_is_fitted_anew_where_populations_are_elsewhere(monkeypatch):
+    def bent(x):  # volumes stay as they are
+        return x[:, 1] - 0.5 * (x[:, 0] - 3) ** 2
+
+    def log_density(x):
+        first = -0.5 * np.sum((x + 3) ** 2, axis=1) / 0.04 - np.log(0.04) + np.log(0.1)
+        second = -0.5 * (x[:, 0] - 3) ** 2 - 0.5 * bent(x) ** 2 / 0.01 - np.log(0.1)
+        return np.logaddexp(first, second + np.log(0.9)) - LOG_2PI
+
+    def learn_one_mode(path, *others):
+        points = -3 + 0.2 * np.random.default_rng(0).normal(size=(1000, 2))
+        return Learned(points, points[:0], points[:100], 1.0, False, 1.0, 1000)
+
+    monkeypatch.setattr("sklpf.partition._adaptive_smc.learn", learn_one_mode)
+    path = GeometricPath(log_density, base=Gaussian(np.zeros(2), 9.0))
+    for seed in range(5):
+        smc = AdaptiveSMC(random_state=seed).fit(path)
+        assert smc.converged_
+        assert smc.result_.diagnostics["n_rounds"] > 1
+        assert abs(smc.log_partition_) < 4.8 * smc.log_partition_std_error_  # 1e-3 each
 
 
 def test_what_it_says_where_it_can_not_be_trusted():
