@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.models import BernoulliRBM as BernoulliRBM
     from sklpf.models import BilinearGenerativeModel as BilinearGenerativeModel
     from sklpf.models import BoltzmannMachine as BoltzmannMachine
+    from sklpf.models import CategoricalRBM as CategoricalRBM
     from sklpf.models import FactorialMixture as FactorialMixture
     from sklpf.models import GaussianRBM as GaussianRBM
     from sklpf.models import LatentDirichletAllocation as LatentDirichletAllocation
@@ -48,9 +49,9 @@ __version__ = "0.1.0"
 # names by their module; imported at first use, so that `import sklpf` costs nothing
 _NAMES = {
     "sklpf.models": """
-        BernoulliRBM BilinearGenerativeModel BoltzmannMachine FactorialMixture GaussianRBM
-        LatentDirichletAllocation LinearGenerativeModel MeanCovarianceRBM ProductOfExperts
-        compare compare_fits log_likelihood score_interval
+        BernoulliRBM BilinearGenerativeModel BoltzmannMachine CategoricalRBM FactorialMixture
+        GaussianRBM LatentDirichletAllocation LinearGenerativeModel MeanCovarianceRBM
+        ProductOfExperts compare compare_fits log_likelihood score_interval
     """,
     "sklpf.partition": """
         AIS AdaptiveSMC BDMC BridgeSampling Exact HAIS LeftToRight ParallelTempering

@@ -22,6 +22,7 @@ from sklpf import (
     BernoulliRBM,
     BilinearGenerativeModel,
     BoltzmannMachine,
+    CategoricalRBM,
     FactorialMixture,
     GaussianRBM,
     LatentDirichletAllocation,
@@ -40,6 +41,7 @@ SHORT = HAIS(20, 40)
 MODELS = [
     (BernoulliRBM(4, n_iter=2, random_state=0), BINARY),
     (BoltzmannMachine(random_state=0), BINARY),
+    (CategoricalRBM(4, n_iter=2, random_state=0), BINARY),
     (LatentDirichletAllocation(3, max_iter=2, random_state=0), BINARY),
     (FactorialMixture(3, tol=0.1, random_state=0), REAL),
     (GaussianRBM(4, n_iter=2, random_state=0), REAL),

@@ -1,5 +1,5 @@
-"""Score what other libraries fitted: their RBMs, topic models and decoders as models of this
-library, and Bayesian models as paths.
+"""Score what other libraries hold: their RBMs, topic models, spin models and decoders as models of
+this library, and Bayesian models as paths.
 
 Models are recognised by their class's name and read by their attributes, so that nothing is
 imported. From then on they are like any other: `score`, `score_interval`, `compare` with models of
@@ -7,6 +7,7 @@ any origin.
 """
 
 from sklpf.interop._decoder import from_decoder
+from sklpf.interop._dimod import from_dimod
 from sklpf.interop._fitted_models import from_gensim, from_sklearn, from_tomotopy
 from sklpf.interop._numpyro import from_numpyro
 from sklpf.interop._parameter_path import ParameterPath
@@ -21,6 +22,7 @@ __all__ = [
     "PriorTransformPath",
     "from_alchemlyb",
     "from_decoder",
+    "from_dimod",
     "from_gensim",
     "from_numpyro",
     "from_prior_transform",

@@ -11,7 +11,7 @@ from sklpf.kernels._exponentials import (
     softplus_sum_and_sigmoids,
 )
 from sklpf.kernels._programs import compiled, implements, program, tempered
-from sklpf.kernels._random import random_bits, uniform
+from sklpf.kernels._random import draw_categories, random_bits, uniform
 from sklpf.kernels._rows import add_rows, list_differences
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "SUMS",
     "add_rows",
     "compiled",
+    "draw_categories",
     "exp32",
     "exp64",
     "implements",

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from sklpf.kernels._compile import inlined, njit
-from sklpf.kernels._exponentials import log64
+from sklpf.kernels._exponentials import exp32, log64
 
 _SHIFT32 = np.uint64(32)
 _MASK32 = np.uint64(0xFFFFFFFF)
@@ -57,6 +57,29 @@ def uniform(bits):
     is exact.
     """
     return np.float32(bits >> np.uint32(9)) * np.float32(2.0**-23) + np.float32(2.0**-24)
+
+
+@inlined
+def draw_categories(logits, starts, bits, units):
+    """In each group of units starts[g] <= i < starts[g + 1] turn on one, with probability
+    proportional to exp(logits_i), and turn off all others; logits (float32) are overwritten.
+    """
+    for g in range(starts.shape[0] - 1):
+        last = starts[g + 1] - 1
+        largest = logits[last]
+        for i in range(starts[g], last):
+            largest = max(largest, logits[i])
+        total = 0.0
+        for i in range(starts[g], last + 1):
+            logits[i] = exp32(logits[i] - largest)
+            total += np.float64(logits[i])
+            units[i] = 0
+        chosen = starts[g]
+        left = np.float64(uniform(bits[g])) * total - np.float64(logits[chosen])
+        while left >= 0.0 and chosen < last:
+            chosen += 1
+            left -= np.float64(logits[chosen])
+        units[chosen] = 1
 
 
 @inlined

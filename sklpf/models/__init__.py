@@ -4,6 +4,7 @@ replace.
 
 from sklpf.models.bilinear import BilinearGenerativeModel, BilinearPath
 from sklpf.models.boltzmann import BoltzmannMachine, BoltzmannPath
+from sklpf.models.categorical_rbm import CategoricalRBM, CategoricalRBMPath
 from sklpf.models.comparing._compare import ModelComparison, compare, score_interval
 from sklpf.models.comparing._compare_fits import compare_fits
 from sklpf.models.comparing._fit_comparison import FitComparison, FitInterval
@@ -14,7 +15,7 @@ from sklpf.models.lda import LatentDirichletAllocation, LDAPath
 from sklpf.models.linear import LinearGenerativeModel, LinearPath
 from sklpf.models.mcrbm import MeanCovariancePath, MeanCovarianceRBM
 from sklpf.models.products import ProductOfExperts, ProductPath
-from sklpf.models.rbm import BernoulliRBM, RBMPath
+from sklpf.models.rbm import BernoulliRBM, RBMPath, RBMTrajectoryPath
 from sklpf.models.scoring._scored import ScoreInterval
 from sklpf.models.scoring._searches import log_likelihood, log_likelihood_with_error
 
@@ -24,6 +25,8 @@ __all__ = [
     "BilinearPath",
     "BoltzmannMachine",
     "BoltzmannPath",
+    "CategoricalRBM",
+    "CategoricalRBMPath",
     "DecoderModel",
     "DecoderPath",
     "FactorialMixture",
@@ -44,6 +47,7 @@ __all__ = [
     "LinearGenerativeModel",
     "LinearPath",
     "RBMPath",
+    "RBMTrajectoryPath",
     "ScoreInterval",
     "compare",
     "compare_fits",

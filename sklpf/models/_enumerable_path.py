@@ -61,6 +61,50 @@ class EnumerablePath(KernelPath):
         return Exact() if self.log2_states <= MAX_EXACT else self._estimator_of_many()
 
 
+class BinaryUnits:
+    """Visible units of 0 and 1, which are independent given their inputs."""
+
+    starts = np.zeros(1, np.int64)  # of groups of units, for the kernels: there are none
+
+    def logits_of(self, means: Array) -> Array:
+        """Return the inputs that give these means (..., n), or raise ValueError."""
+        return logits_of(means)
+
+    def means(self, inputs: Array) -> Array:
+        """Return the probabilities of units with these inputs, (..., n)."""
+        return expit(inputs)
+
+    def clipped_means(self, inputs: Array, least: float) -> Array:
+        """Return the probabilities, moved to at least `least` from those that exclude a state."""
+        return self.means(inputs).clip(least, 1 - least)
+
+    def smoothed_means(self, sums: Array, n: int) -> Array:
+        """Return means of units, inside (0, 1), from their sums over n rows."""
+        smallest = 1 / (n + 2)
+        return np.clip((sums + 1) / (n + 2), smallest, 1 - smallest)
+
+    def draw(self, inputs: Array, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Return units (..., n) drawn given their inputs."""
+        means = self.means(inputs)
+        return rng.random(means.shape) < means
+
+    def modes(self, inputs: Array) -> NDArray[np.bool_]:
+        """Return the most probable units (..., n)."""
+        return inputs > 0
+
+    def modes_near(self, inputs: Array, units: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return the most probable units, those as they are where two states are."""
+        return np.where(inputs == 0, units, inputs > 0).astype(np.uint8)
+
+    def log_norms(self, inputs: Array) -> Array:
+        """Return the log normalisers of exp(units @ inputs), (...,)."""
+        return np.logaddexp(0, inputs).sum(axis=-1)
+
+    def largest_sums(self, values: Array) -> Array:
+        """Return the largest sums of values (..., n) >= 0 over units that are on, (...,)."""
+        return values.sum(axis=-1)
+
+
 class UnitsPath(EnumerablePath):
     """A path of one model of binary units, which has exact draws of few units and a bound of many.
 
@@ -79,6 +123,7 @@ class UnitsPath(EnumerablePath):
     """
 
     base_log_partition: float | None = 0.0
+    visible_units: Any = BinaryUnits()
     bound_cost = BOUND_COST
     n_visible: int
     _work: tuple[float, float]
@@ -156,12 +201,12 @@ class UnitsPath(EnumerablePath):
 
     def _mixture_log_weights(self, logits, rng) -> Array:
         """log f less the log density of the mixture, at a draw from each of its parts, in nats."""
-        v = rng.random(logits.shape) < expit(logits)
+        v = self.visible_units.draw(logits, rng)
         return self._log_weights(v.astype(np.float64), logits)
 
     def _log_weights(self, v, logits) -> Array:
         """log f of rows less the log density of a mixture of independent units."""
-        log_norms = np.logaddexp(0, logits).sum(axis=1)
+        log_norms = self.visible_units.log_norms(logits)
         return self._log_f_of_rows(v) - log_mean_exp(v @ logits.T - log_norms, axis=1)
 
 

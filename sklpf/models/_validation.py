@@ -59,7 +59,8 @@ def validate_data(model, X, **options):
         if isinstance(first, str):
             raise ValueError(
                 "X holds text and no numbers: make numbers of it first, by scikit-learn's"
-                f" CountVectorizer (documents) or OneHotEncoder (categories) ({error})"
+                " CountVectorizer (documents), OneHotEncoder or OrdinalEncoder (categories)"
+                f" ({error})"
             ) from error
         if isinstance(first, tuple):
             raise ValueError(

@@ -70,9 +70,8 @@ class LearnedRun(PopulationRun):
         The inverse temperature where these stopped: 1, unless sweeps ran out.
     drift : float
         The largest difference of a mean or a variance at the target, in standard errors: of
-        particles that looked for it between the first half of their time there and the second; in
-        a later round at least that between the points to which its base and the one before were
-        fitted.
+        particles that looked for it between the first half of their time there and the second, and
+        between the points to which the base was fitted and the populations that came from it.
     goes_on : bool
         Whether walks from the outermost particles still got further when they ended, or the last
         search for modes still found some that particles had missed.
@@ -191,7 +190,8 @@ class AdaptiveSMC(SamplingEstimator):
     later round is fitted to the populations of the one before. Reverse chains begin at particles
     that have looked for the target. Not converged for the reasons of `SMC`; if `tol` is missed; if
     sweeps ran out before the target; if walks still get further, or climbs still find modes; or if
-    the drift is above 5: that of the particles, or between the last two rounds.
+    the drift is above 5: that of the particles, or between what the base was fitted to and the last
+    populations. In the latter case another round follows, whose base is fitted to these.
 
     Not seen are parts of the target that particles and climbs have both not found: a mode whose
     basin holds less than a hundredth of the base.
@@ -314,7 +314,6 @@ class AdaptiveSMC(SamplingEstimator):
         n_effective = len(np.unique(points, axis=0)) / 2
         starts = points[-self.n_particles :][rng.permutation(self.n_particles)[:_N_PARTICLES]]
         n_sweeps = learned.n_sweeps
-        drift = learned.drift
         n_particles = _N_PARTICLES
         levels_per_step = _LEVELS_PER_STEP
         search = Search(None, None, False)
@@ -354,34 +353,38 @@ class AdaptiveSMC(SamplingEstimator):
                 **known,
                 n_learning_sweeps=learned.n_sweeps,
                 reached=learned.beta,
-                drift=drift,
+                drift=learned.drift,
                 goes_on=learned.goes_on or search.goes_on,
                 n_rounds=n_rounds,
                 tol=self.tol,
             )
-            yield rebased, learned_run
-            result = learned_run.read()
-            value = with_error(result.log_partition, result.std_error)
-            said(functools.partial("round {}: log Z = {}".format, n_rounds, value))
-            kinds = {each.kind for each in result.alarms}
-            if not kinds - _OF_PARTICLES:  # converged, or no round would change that
-                return
-            growth = float(_MORE)
-            if kinds == {"tol-missed"}:
-                growth = min(_MARGIN * (result.std_error / self.tol) ** 2, _MOST_MORE)
-                n_particles = int(np.ceil(growth * n_particles))
-            else:
-                levels_per_step *= _MORE
-            if n_sweeps + growth * n_levels * n_particles * _N_POPULATIONS > self.max_sweeps:
-                return
-            effective = result.diagnostics["effective_families"]
+            effective = learned_run.read().diagnostics["effective_families"]
             if effective >= _ENOUGH_TO_FIT:
                 chosen = systematic(log_weights_of(populations), _N_FITTED, rng.random())
                 new = rebased.position(rebased.take(populations.state, chosen))
                 moved = drift_between(points[np.newaxis], new[np.newaxis], n_effective, effective)
-                drift = max(learned.drift, moved)
+                learned_run = replace(learned_run, drift=max(learned.drift, moved))
                 points = new
                 n_effective = effective
+            yield rebased, learned_run
+            result = learned_run.read()
+            value = with_error(result.log_partition, result.std_error)
+            said(functools.partial("round {}: log Z = {}".format, n_rounds, value))
+            causes = {each.kind for each in result.alarms} - _OF_PARTICLES
+            # A base that is fitted to what has moved would cover more.
+            is_settled = not learned_run.goes_on and learned.drift <= _STILL_SPREADING
+            grows = is_settled and learned_run.drift > _STILL_SPREADING
+            if not causes and not grows:
+                return
+            growth = 1.0
+            if causes == {"tol-missed"}:
+                growth = min(_MARGIN * (result.std_error / self.tol) ** 2, _MOST_MORE)
+                n_particles = int(np.ceil(growth * n_particles))
+            elif causes:
+                growth = float(_MORE)
+                levels_per_step *= _MORE
+            if n_sweeps + growth * n_levels * n_particles * _N_POPULATIONS > self.max_sweeps:
+                return
 
 
 class Search(NamedTuple):

@@ -167,7 +167,10 @@ def find_regions(
         ends = climb(slopes, starts, scale, bounds)
     if len(ends.position):
         highest = ends.position[ends.log_density.argmax()]
-        more = climb(slopes, mirrored(highest, n_climbs, rng), scale, bounds)
+        # In the base's units climbs stop too early on a target that is much narrower.
+        widths = _widths_around(log_density, highest, scale, *_sides_of(bounds, d))
+        units = np.minimum(widths, scale)
+        more = climb(slopes, mirrored(highest, n_climbs, rng), units, bounds)
         ends = Ends(*map(np.concatenate, zip(ends, more)))
     found = ellipsoids_at_modes(log_density, slopes, ends, scale, bounds, rng)
     found += ellipsoids_on_slopes(
@@ -336,7 +339,7 @@ def _ellipsoid_on_slope(log_density, slopes, centre, scale, bounds) -> Ellipsoid
     2), within which f changes by a factor of e.
     """
     d = len(centre)
-    low, high = np.full((2, d), [[-np.inf], [np.inf]]) if bounds is None else bounds
+    low, high = _sides_of(bounds, d)
     widths = _widths_around(log_density, centre, scale, low, high)
     moves = np.diag(_SLOPE_STEP * widths)
     points = np.concatenate([centre + moves, centre - moves, centre[np.newaxis]])
@@ -448,7 +451,7 @@ def _root_of_precision(log_density, slopes, centre, scale, bounds) -> tuple[Arra
     at a side is independent of the others.
     """
     d = len(centre)
-    low, high = np.full((2, d), [[-np.inf], [np.inf]]) if bounds is None else bounds
+    low, high = _sides_of(bounds, d)
     widths = _widths_around(log_density, centre, scale, low, high)
     sides = np.where(centre - low < _NEAR_A_SIDE * widths, 1.0, 0.0)
     sides = np.where(high - centre < _NEAR_A_SIDE * widths, -1.0, sides)
@@ -474,6 +477,11 @@ def _root_of_precision(log_density, slopes, centre, scale, bounds) -> tuple[Arra
     units = np.outer(widths[free], widths[free])
     precision[np.ix_(free, free)] = _composed(values, axes) / units
     return _cholesky_root(precision), sides
+
+
+def _sides_of(bounds: Array | None, d: int) -> Array:
+    """Lower and upper bounds, (2, d)."""
+    return np.full((2, d), [[-np.inf], [np.inf]]) if bounds is None else bounds
 
 
 def _composed(values: Array, axes: Array) -> Array:

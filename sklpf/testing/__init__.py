@@ -9,11 +9,14 @@ from sklpf.testing._checks import (
     check_transition,
     find_shared_data,
 )
+from sklpf.testing._coverage import CoverageCheck, check_coverage
 
 __all__ = [
     "BayesFactorCheck",
+    "CoverageCheck",
     "Problem",
     "check_bayes_factors",
+    "check_coverage",
     "check_parallel",
     "check_partition_estimator",
     "check_path",

@@ -27,6 +27,7 @@ from sklpf.paths._base import check_ladder, map_state, n_chains
 from sklpf.reweighting import effective_sample_size
 from sklpf.transitions import Transition
 
+_RANKED_DIGITS = 5  # of values in units of their standard deviation
 _FEWEST_EFFECTIVE = 50  # chains at a level, for which z-scores are normal
 
 
@@ -313,7 +314,12 @@ def _features(path, flat, directions, *chains) -> list[NDArray]:
     rows = [
         np.column_stack([ratio, flat(*chain) @ directions]) for ratio, chain in zip(ratios, chains)
     ]
-    ranks = 2 * rankdata(np.concatenate(rows), axis=0) / (len(chains) * len(last) + 1) - 1
+    values = np.concatenate(rows)
+    # Of few discrete states many are the same, though not their rounding errors, which depend on
+    # where a chain comes from.
+    spread = values.std(axis=0)
+    values = np.round(values / np.where(spread > 0, spread, 1), _RANKED_DIGITS)
+    ranks = 2 * rankdata(values, axis=0) / (len(values) + 1) - 1
     return np.split(ranks, len(chains))
 
 

@@ -1,13 +1,21 @@
 """Evidences of 0 to 3 planets in the radial velocities of the EPRV3 evidence challenge.
 
     python tests/benchmarks/eprv3.py FOLDER [--planets 0 1 2] [--priors a b] [--sets 1 2 3]
-    [--seeds 2] [--n-particles 1000] [--max-sweeps 3000000] [--results eprv3.jsonl] [--report]
+    [--methods AdaptiveSMC tempering] [--seeds 2] [--plain] [--limit 900]
+    [--results eprv3.jsonl] [--report]
 
 FOLDER holds rvs_000N.txt, prior_bounds_000N.txt and submissions.csv (Nelson et al. 2020,
 arXiv:1806.04683). Keplerian orbits, correlated noise with fixed hyperparameters, priors of that
-paper's section 2: "a" has periods from 1.25 to 10,000 days for all planets, "b" narrow ones. Every
-run is appended to the results file as it ends. Prints Markdown: logarithms to base 10, as they were
-submitted.
+paper's section 2: "a" has periods from 1.25 to 10,000 days for all planets, "b" narrow ones.
+
+Coordinates change no evidence. Two normal coordinates are a point of the plane: its angle is
+uniform, its radius gives a uniform number, and the posterior is not cut where the circle closes. So
+are height and phase, and eccentricity and direction. The phase is the mean longitude in the middle
+of the data; periods with the same prior are drawn in order. `--plain` leaves all this out.
+
+Methods: `AdaptiveSMC`; "tempering", `ParallelTempering` from a mixture fitted to the draws of an
+`AdaptiveSMC` of another seed; "dynesty", which must be installed. Every run is appended to the
+results file as it ends. Prints Markdown: logarithms to base 10, as they were submitted.
 """
 
 from __future__ import annotations
@@ -20,32 +28,56 @@ import time
 import warnings
 from pathlib import Path
 
+import numba
 import numpy as np
+from scipy.special import ndtri
 
-from sklpf import AdaptiveSMC
+from sklpf import AdaptiveSMC, ParallelTempering, UntilTrusted
 from sklpf.interop import from_prior_transform
 
 LOG_2PI = np.log(2 * np.pi)
 RAYLEIGH = 0.2  # of eccentricities, below 1
-N_NEWTON = 30
+TOL = 0.04
 
 
-def true_anomaly(mean_anomaly, eccentricity):
-    """By Newton's method for Kepler's equation."""
-    e = eccentricity[:, np.newaxis]
-    eccentric = mean_anomaly + e * np.sin(mean_anomaly)
-    for _ in range(N_NEWTON):
-        step = (eccentric - e * np.sin(eccentric) - mean_anomaly) / (1 - e * np.cos(eccentric))
-        eccentric -= np.clip(step, -1, 1)
-        if np.abs(step).max() < 1e-10:
-            break
-    return 2 * np.arctan2(
-        np.sqrt(1 + e) * np.sin(eccentric / 2), np.sqrt(1 - e) * np.cos(eccentric / 2)
-    )
+@numba.njit(error_model="numpy")
+def orbit(mean_anomaly, eccentricity, w):
+    """cos(true anomaly + w) + e cos w of mean anomalies (n, m), by Halley's method for Kepler's
+    equation.
+    """
+    velocity = np.empty_like(mean_anomaly)
+    for i in range(len(mean_anomaly)):
+        e = eccentricity[i]
+        cos_w = np.cos(w[i])
+        sin_w = np.sqrt(1 - e * e) * np.sin(w[i])
+        for j in range(mean_anomaly.shape[1]):
+            mean = mean_anomaly[i, j]
+            mean -= 2 * np.pi * np.rint(mean / (2 * np.pi))
+            eccentric = mean + 0.85 * e * np.sign(mean)
+            sine = np.sin(eccentric)
+            cosine = np.cos(eccentric)
+            for _ in range(30):
+                off = eccentric - e * sine - mean
+                slope = 1 - e * cosine
+                step = off / (slope - 0.5 * off * e * sine / slope)
+                eccentric -= min(max(step, -1.0), 1.0)
+                sine = np.sin(eccentric)
+                cosine = np.cos(eccentric)
+                if abs(step) < 1e-6:  # the next error is of its third power
+                    break
+            nearness = 1 - e * cosine
+            velocity[i, j] = (cos_w * (cosine - e) - sin_w * sine) / nearness + e * cos_w
+    return velocity
 
 
-def problem(folder, number, n_planets, prior):
-    """Log likelihood and prior transform of 2 + 5 n_planets parameters."""
+def polar(u):
+    """A uniform number and an angle of pairs of uniform numbers (n, 2)."""
+    z = ndtri(u)
+    return -np.expm1(-0.5 * np.sum(z**2, axis=1)), np.arctan2(z[:, 0], z[:, 1])
+
+
+def problem(folder, number, n_planets, prior, plain=False):
+    """Log likelihood, prior transform, and its number of coordinates."""
     t, v, error = np.loadtxt(folder / f"rvs_000{number}.txt").T[:3]
     lags = t[:, np.newaxis] - t
     kernel = 3 * np.exp(-0.5 * (np.sin(np.pi * lags / 20) ** 2 / 0.25 + lags**2 / 2500))
@@ -55,29 +87,97 @@ def problem(folder, number, n_planets, prior):
         lines = (folder / f"prior_bounds_000{number}.txt").read_text().split("\n")
         bounds = {int(line.split(",")[1]): line.split(",")[2:4] for line in lines if line.strip()}
         periods = [tuple(map(float, bounds[1 + j])) for j in range(n_planets)]
+    is_sorted = prior == "a" and not plain
 
     def log_likelihood(x):
         model = np.repeat(x[:, :1], len(t), axis=1)
         for j in range(n_planets):
-            period, height, e, w, mean_anomaly = x[:, 2 + 5 * j : 7 + 5 * j].T
+            period, height, e, w, mean_anomaly = np.ascontiguousarray(x[:, 2 + 5 * j : 7 + 5 * j].T)
             angle = 2 * np.pi * t / period[:, np.newaxis] + mean_anomaly[:, np.newaxis]
-            angle = true_anomaly(angle, e) + w[:, np.newaxis]
-            model += height[:, np.newaxis] * (np.cos(angle) + (e * np.cos(w))[:, np.newaxis])
+            model += height[:, np.newaxis] * orbit(angle, e, w)
         residuals = (v - model) @ vectors
         variances = values + x[:, 1:2] ** 2
         return -0.5 * np.sum(residuals**2 / variances + np.log(variances) + LOG_2PI, axis=1)
 
     def transform(u):
         columns = [2000 * u[:, 0] - 1000, 100 ** u[:, 1] - 1]
+        largest = 1.0
         for j, (low, high) in enumerate(periods):
             own = u[:, 2 + 5 * j : 7 + 5 * j]
+            place = own[:, 0]
+            if is_sorted:  # uniform numbers in falling order
+                place = largest = largest * place ** (1 / (n_planets - j))
+            period = low * (high / low) ** place
+            direction, phase = 2 * np.pi * own[:, 3], 2 * np.pi * own[:, 4]
+            of_height, of_eccentricity = own[:, 1], own[:, 2]
+            if not plain:
+                of_height, phase = polar(own[:, [1, 4]])
+                of_eccentricity, direction = polar(own[:, [2, 3]])
+                phase = phase - direction - 2 * np.pi * t.mean() / period
             within = 1 - np.exp(-1 / (2 * RAYLEIGH**2))
-            e = RAYLEIGH * np.sqrt(-2 * np.log1p(-own[:, 2] * within))
-            columns += [low * (high / low) ** own[:, 0], 1000 ** own[:, 1] - 1]
-            columns += [np.minimum(e, 1 - 1e-9), 2 * np.pi * own[:, 3], 2 * np.pi * own[:, 4]]
+            e = RAYLEIGH * np.sqrt(-2 * np.log1p(-of_eccentricity * within))
+            e = np.minimum(e, 1 - 1e-9)
+            columns += [period, 1000**of_height - 1, e, direction, phase]
         return np.column_stack(columns)
 
     return log_likelihood, transform, 2 + 5 * n_planets
+
+
+class Counted:
+    """A log likelihood of points (n, ...) that counts these."""
+
+    def __init__(self, log_likelihood):
+        self.log_likelihood = log_likelihood
+        self.n = 0
+
+    def __call__(self, x):
+        self.n += len(x)
+        return self.log_likelihood(x)
+
+
+def ours(estimator, path, **given):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = estimator.fit(path, **given).result_
+    return result, {
+        "log_evidence": result.log_partition,
+        "std_error": result.std_error,
+        "converged": bool(result.converged),
+        "reasons": [str(alarm) for alarm in result.alarms],
+    }
+
+
+def adaptive(log_likelihood, transform, d, seed, options):
+    path = from_prior_transform(log_likelihood, transform, d, vectorized=True)
+    smc = AdaptiveSMC(options.n_particles, TOL, options.max_sweeps, random_state=seed)
+    return ours(smc, path)[1]
+
+
+def tempering(log_likelihood, transform, d, seed, options):
+    """From a mixture, fitted to the draws of another run, with a twentieth of the prior."""
+    path = from_prior_transform(log_likelihood, transform, d, vectorized=True)
+    smc = AdaptiveSMC(options.n_particles, 0.2, options.max_sweeps, random_state=1000 + seed)
+    draws = ours(smc, path)[0].draws.resample().points[np.newaxis]
+    chains = ParallelTempering(n_sweeps=options.n_sweeps, tol=TOL)
+    return ours(UntilTrusted([chains], TOL, random_state=seed), path, draws=draws)[1]
+
+
+def dynesty(log_likelihood, transform, d, seed, options):
+    from dynesty import NestedSampler
+
+    sampler = NestedSampler(
+        lambda x: float(log_likelihood(x[np.newaxis])[0]),
+        lambda u: transform(u[np.newaxis])[0],
+        d,
+        nlive=options.n_live,
+        rstate=np.random.default_rng(seed),
+    )
+    sampler.run_nested(print_progress=False)
+    results = sampler.results
+    return {"log_evidence": results.logz[-1], "std_error": results.logzerr[-1], "converged": True}
+
+
+METHODS = {"AdaptiveSMC": adaptive, "tempering": tempering, "dynesty": dynesty}
 
 
 def submitted(folder):
@@ -116,60 +216,48 @@ def main():
     parser.add_argument("--planets", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--priors", nargs="*", default=["a", "b"])
     parser.add_argument("--sets", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--methods", nargs="*", default=["AdaptiveSMC", "tempering"])
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1])
+    parser.add_argument("--plain", action="store_true")
     parser.add_argument("--n-particles", type=int, default=1000)
     parser.add_argument("--max-sweeps", type=int, default=3_000_000)
+    parser.add_argument("--n-sweeps", type=int, default=16384)
+    parser.add_argument("--n-live", type=int, default=1000)
     parser.add_argument("--results", type=Path, default=Path("eprv3.jsonl"))
     parser.add_argument("--report", action="store_true")
     options = parser.parse_args()
 
     runs = collections.defaultdict(list)
-    done = set()
     if options.results.exists():
         for line in options.results.read_text().splitlines():
             record = json.loads(line)
-            key = record["set"], record["prior"], record["planets"]
-            done.add((*key, record["seed"]))
-            runs[key].append(record)
+            runs[record["set"], record["prior"], record["planets"]].append(record)
+    done = {(key, each["method"], each["seed"]) for key in runs for each in runs[key]}
     tasks = [
-        (number, prior, planets, seed)
+        ((number, prior, planets), method, seed)
         for planets in options.planets
-        for seed in range(options.seeds)
+        for seed in options.seeds
+        for method in options.methods
         for prior in options.priors
         for number in options.sets
         if planets or prior == "a"
     ]
-    for number, prior, planets, seed in [] if options.report else tasks:
-        if (number, prior, planets, seed) in done:
+    for key, method, seed in [] if options.report else tasks:
+        if (key, method, seed) in done:
             continue
-        log_likelihood, transform, d = problem(options.folder, number, planets, prior)
-        calls = [0]
-
-        def counted(x, log_likelihood=log_likelihood, calls=calls):
-            calls[0] += len(x)
-            return log_likelihood(x)
-
-        path = from_prior_transform(counted, transform, d, vectorized=True)
-        smc = AdaptiveSMC(options.n_particles, 0.05, options.max_sweeps, random_state=seed)
+        number, prior, planets = key
+        log_likelihood, transform, d = problem(
+            options.folder, number, planets, prior, options.plain
+        )
+        counted = Counted(log_likelihood)
         started = time.process_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            result = smc.fit(path).result_
-        record = {
-            "set": number,
-            "prior": prior,
-            "planets": planets,
-            "seed": seed,
-            "log_evidence": result.log_partition,
-            "std_error": result.std_error,
-            "converged": bool(result.converged),
-            "reasons": [str(alarm) for alarm in result.alarms],
-            "calls": calls[0],
-            "seconds": time.process_time() - started,
-        }
+        found = METHODS[method](counted, transform, d, seed, options)
+        record = {"set": number, "prior": prior, "planets": planets, "method": method}
+        record |= {"seed": seed, "plain": options.plain, **found}
+        record |= {"calls": counted.n, "seconds": time.process_time() - started}
         with options.results.open("a") as file:
             file.write(json.dumps(record) + "\n")
-        runs[number, prior, planets].append(record)
+        runs[key].append(record)
     report(runs, submitted(options.folder))
 
 

@@ -149,6 +149,21 @@ def bilinear(rng, seed):
     return path, long_run(path, sklpf.HAIS(1000, 3000))
 
 
+def categorical_rbm(rng, seed):
+    """Latent classes, each with its own shares of the categories of every feature."""
+    n_categories = rng.integers(2, 7, size=int(rng.integers(4, 20)))
+    of_class = rng.integers(int(rng.integers(2, 7)), size=600)
+    sharpness = rng.uniform(0.1, 1.0)
+    X = np.empty((600, len(n_categories)), dtype=int)
+    for column, n in enumerate(n_categories):
+        shares = rng.dirichlet(np.full(n, sharpness), size=of_class.max() + 1)
+        X[:, column] = (rng.random((600, 1)) > shares.cumsum(axis=1)[of_class, :-1]).sum(axis=1)
+    n_components = int(rng.integers(4, 15))
+    n_iter = int(rng.choice([20, 60]))
+    path = sklpf.CategoricalRBM(n_components, n_iter=n_iter, random_state=seed).fit(X).path()
+    return path, exact(path)
+
+
 class BentGaussians:
     """One to three Gaussians, bent along the first coordinate, which keeps volumes."""
 
@@ -196,6 +211,7 @@ KINDS = {
     "linear": linear,
     "bilinear": bilinear,
     "density": density,
+    "categorical RBM": categorical_rbm,
 }
 
 

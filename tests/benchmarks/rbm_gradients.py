@@ -60,7 +60,7 @@ def train_centred(
         keys = key0, key1, step + t
         for r in range(n):
             kernels._list_row(indptr, indices, values, edges[t] + r, n_visible, rows, r)
-        kernels._negative_phase(by_hidden, h, visible, keys, chains, rows, n)
+        kernels._negative_phase(by_hidden, h, visible, np.zeros(1, np.int64), keys, chains, rows, n)
         kernels._hidden_phase(by_visible, h, hidden[: n + n_chains], keys, rows, n)
         for j in range(n_hidden):
             mean = 0.0

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from convergence import quietly
-from scipy.stats import binom
 
 from sklpf.interop import from_alchemlyb, from_pymbar
 from sklpf.partition import BAR, MBAR, LevelProcess, ThermodynamicIntegration, compare_estimates
 from sklpf.reweighting import bar, mbar
+from sklpf.testing import check_coverage
 
 T_BOUND = 4.9
 PLACES, STIFFNESS = (0, 1, 2, 3), (1, 2, 4, 8)
@@ -117,17 +117,12 @@ def test_states_without_draws_are_seen_by_the_others():
     ids=str,
 )
 def test_intervals_cover(name, n_k, rho):
-    """Of 200 sets at least as many as occur with a probability of 1e-4 if 94 % cover."""
-    covers = trusted = 0
-    for seed in range(200):
+
+    def problem(seed):
         u_kn = exponential(n_k, seed) if name == "exponential" else harmonic(n_k, seed, rho=rho)
-        result = from_pymbar(u_kn, n_k).read()
-        low, high = result.interval()
-        exact = -np.log(5) if name == "exponential" else EXACT
-        trusted += result.converged
-        covers += result.converged and low <= exact <= high
-    assert trusted >= 195
-    assert covers >= binom.ppf(1e-4, trusted, 0.94)
+        return name, from_pymbar(u_kn, n_k), -np.log(5) if name == "exponential" else EXACT
+
+    check_coverage(problem, MBAR(), 200, least_converged=0.975, false_alarm=2e-4)
 
 
 def test_groups_of_the_user_are_the_jackknifes():

@@ -15,6 +15,7 @@ from sklpf import (
     BernoulliRBM,
     BilinearGenerativeModel,
     BoltzmannMachine,
+    CategoricalRBM,
     FactorialMixture,
     GaussianRBM,
     LatentDirichletAllocation,
@@ -33,6 +34,7 @@ STREAMS = [  # that partial_fit learns from
     (BernoulliRBM(4, n_iter=2, batch_size=10), BINARY),
     (BernoulliRBM(4, n_iter=2, batch_size=10, average=True), BINARY),
     (BernoulliRBM(4, n_iter=2, batch_size=10, track_log_partition="particles"), BINARY),
+    (CategoricalRBM(4, n_iter=2, min_categories=3), BINARY),
     (GaussianRBM(3, n_iter=2), REAL),
     (ProductOfExperts(n_chains=20, max_iter=1), REAL),
     (MeanCovarianceRBM(n_chains=20, max_iter=1), REAL),
@@ -100,10 +102,10 @@ def test_an_interrupted_gibbs_step_draws_no_random_number(model, X):
     assert all(as_before[:-1])  # at the last one all is drawn
 
 
-@pytest.mark.parametrize("model", [BernoulliRBM(4), GaussianRBM(3)])
+@pytest.mark.parametrize("model", [BernoulliRBM(4), CategoricalRBM(4), GaussianRBM(3)])
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_training_that_diverges_draws_no_random_number(model, method):
-    X = BINARY if isinstance(model, BernoulliRBM) else REAL
+    X = REAL if isinstance(model, GaussianRBM) else BINARY
     model = learned(model.set_params(n_iter=2), X, "partial_fit")
     before = bits(model)
     rate = model.learning_rate

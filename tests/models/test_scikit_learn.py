@@ -19,6 +19,7 @@ from sklpf import (
     BernoulliRBM,
     BilinearGenerativeModel,
     BoltzmannMachine,
+    CategoricalRBM,
     FactorialMixture,
     GaussianRBM,
     LatentDirichletAllocation,
@@ -33,6 +34,7 @@ SHORT = HAIS(20, 30)
 MODELS = [
     BernoulliRBM(5, n_iter=2, batch_size=7),
     BoltzmannMachine(alpha=0.1),
+    CategoricalRBM(2, n_iter=2, batch_size=7),
     GaussianRBM(2, n_iter=5),
     LatentDirichletAllocation(3, max_iter=5),
     FactorialMixture(3, max_iter=20, n_moves=1),
@@ -59,7 +61,7 @@ OF_ANOTHER_KIND = [  # which train by other code
     MeanCovarianceRBM(algorithm="mpf", max_iter=2, n_mean=1, partition_estimator=SHORT),
 ]
 OF_ANOTHER_KIND = [model.set_params(random_state=0) for model in OF_ANOTHER_KIND]
-BINARY = BernoulliRBM, BoltzmannMachine, LatentDirichletAllocation
+BINARY = BernoulliRBM, BoltzmannMachine, CategoricalRBM, LatentDirichletAllocation
 NAMES = {"ids": lambda given: type(given).__name__ if hasattr(given, "fit") else None}
 
 # Few passes and levels are for speed; the rows of the checks are neither binary nor counts, and

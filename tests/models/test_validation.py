@@ -17,6 +17,7 @@ from sklpf import (
     BernoulliRBM,
     BoltzmannMachine,
     BridgeSampling,
+    CategoricalRBM,
     FactorialMixture,
     GaussianRBM,
     LatentDirichletAllocation,
@@ -199,7 +200,9 @@ def gaussian_rbm(intercept=0.0, variances=1.0):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("model", [BernoulliRBM(), GaussianRBM(), LatentDirichletAllocation()])
+@pytest.mark.parametrize(
+    "model", [BernoulliRBM(), CategoricalRBM(), GaussianRBM(), LatentDirichletAllocation()]
+)
 def test_missing_values_are_refused_with_what_fills_them(model):
     with pytest.raises(ValueError, match="X contains NaN, .* SimpleImputer"):
         model.fit([[1.0, np.nan], [0.0, 1.0]])

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from convergence import quietly
 from scipy.special import gammaln, logsumexp, ndtri
-from scipy.stats import binom, multivariate_normal
+from scipy.stats import multivariate_normal
 
 from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Uniform
 from sklpf.interop import from_prior_transform
 from sklpf.paths._mixture_fit import fit_base
+from sklpf.programs._learning import Learned
+from sklpf.testing import check_coverage
 from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice
 
 LOG_2PI = np.log(2 * np.pi)
@@ -57,19 +59,13 @@ def test_a_likelihood_that_is_ten_thousand_times_narrower_than_its_prior(d):
 
 
 def test_intervals_cover_regressions_and_modes():
-    n_runs = n_covered = n_converged = 0
-    for seed in range(12):
-        for d in (2, 4):
-            likelihood, transform, truth = narrow(d, 0.05, seed) if seed % 2 else modes(d, seed)
-            path = from_prior_transform(likelihood, transform, d, vectorized=True)
-            smc = quietly(AdaptiveSMC(random_state=seed), path)
-            low, high = smc.log_partition_interval_
-            n_runs += 1
-            n_converged += smc.converged_
-            n_covered += low < truth < high
-    assert n_converged >= 22
-    # at 95 % each: false alarm 1e-4
-    assert n_covered >= binom.ppf(1e-4, n_runs, 0.95)
+    def problem(seed):
+        d = 2 + seed % 4 // 2 * 2
+        likelihood, transform, truth = narrow(d, 0.05, seed) if seed % 2 else modes(d, seed)
+        return d, from_prior_transform(likelihood, transform, d, vectorized=True), truth
+
+    least = {"least_coverage": 0.95, "least_converged": 0.9}
+    check_coverage(problem, AdaptiveSMC(), 24, **least, false_alarm=2e-4)
 
 
 @pytest.mark.parametrize("transition", [None, HMC(), RandomWalk(metric="diag"), Slice()], ids=str)
@@ -147,6 +143,28 @@ def test_modes_far_beyond_the_base_are_found_from_those_within_it():
         assert smc.converged_
         # t with 9 df: false alarm 1e-3 each
         assert abs(smc.log_partition_) < 4.8 * smc.log_partition_std_error_
+
+
+def test_a_base_that_is_fitted_anew_where_populations_are_elsewhere(monkeypatch):
+    def bent(x):  # volumes stay as they are
+        return x[:, 1] - 0.5 * (x[:, 0] - 3) ** 2
+
+    def log_density(x):
+        first = -0.5 * np.sum((x + 3) ** 2, axis=1) / 0.04 - np.log(0.04) + np.log(0.1)
+        second = -0.5 * (x[:, 0] - 3) ** 2 - 0.5 * bent(x) ** 2 / 0.01 - np.log(0.1)
+        return np.logaddexp(first, second + np.log(0.9)) - LOG_2PI
+
+    def learn_one_mode(path, *others):
+        points = -3 + 0.2 * np.random.default_rng(0).normal(size=(1000, 2))
+        return Learned(points, points[:0], points[:100], 1.0, False, 1.0, 1000)
+
+    monkeypatch.setattr("sklpf.partition._adaptive_smc.learn", learn_one_mode)
+    path = GeometricPath(log_density, base=Gaussian(np.zeros(2), 9.0))
+    for seed in range(5):
+        smc = AdaptiveSMC(random_state=seed).fit(path)
+        assert smc.converged_
+        assert smc.result_.diagnostics["n_rounds"] > 1
+        assert abs(smc.log_partition_) < 4.8 * smc.log_partition_std_error_  # 1e-3 each
 
 
 def test_what_it_says_where_it_can_not_be_trusted():

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import AIS, Exact, LeftToRight
 from sklpf.models import LDAPath
 from sklpf.paths import Stream, stream_key
+from sklpf.testing import check_coverage
 
 LENGTHS = (3, 8, 25)
 
@@ -90,13 +91,7 @@ def test_particles_that_agree_are_not_believed():
     path = LDAPath(
         topics / topics.sum(axis=1, keepdims=True), 0.1, [[3, 4, 2, 4] + [0] * 15 + [1]]
     ).row(0)
-    expected, covered = Exact().fit(path).log_partition_, []
-    for seed in range(40):
-        low, high = LeftToRight(random_state=seed).fit(path).log_partition_interval_
-        covered.append(low <= expected <= high)
-    # fewer than 33 of 40 at 95 %: false alarms in 1e-3
-    assert binom.cdf(32, 40, 0.95) < 1e-3
-    assert sum(covered) >= 33
+    check_coverage(lambda seed: path, LeftToRight(), 40, least_coverage=0.95, false_alarm=2e-3)
 
 
 @pytest.mark.parametrize("path", [documents(lengths=(1,)), LDAPath([[0.2, 0.8]], 0.1, [[3, 2]])])

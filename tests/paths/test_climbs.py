@@ -242,3 +242,18 @@ def test_climbs_that_end_on_a_steep_slope_do_no_harm():
         log_z = -48.374  # by quadrature over log sigma
         masses = np.exp(regions.log_masses.mean(axis=1) - log_z)
         assert np.all((masses >= 0) & (masses < 1.1))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_mode_near_the_mirror_image_of_another_in_a_base_that_is_much_wider(seed):
+    widths = np.array([1e-5, 0.35])
+    modes = np.array([[0.3, -2.8], [0.3, 2.0]])  # as where a circle closes
+
+    def log_density(x):
+        squares = np.sum(((x[:, np.newaxis] - modes) / widths) ** 2, axis=2)
+        return np.logaddexp(-squares[:, 0] / 2, 3 - squares[:, 1] / 2)
+
+    path = GeometricPath(log_density, base=Gaussian(np.zeros(2), 1.0))
+    rng = np.random.default_rng(seed)
+    path.climbs_from = modes[0] + widths * rng.normal(size=(10, 2)) / 2
+    assert path.regions(stream(seed)).contain(modes).any(axis=1).all()

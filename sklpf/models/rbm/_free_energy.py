@@ -38,6 +38,24 @@ class Parameters(NamedTuple):
         """Probabilities of the hidden units given visible ones, (n, J)."""
         return expit(v @ self.components.T + self.intercept_hidden)
 
+    def gibbs(self, h, rng) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Visible units drawn given hidden ones, and hidden ones given these, (n, M) and (n, J)."""
+        mean = self.visible_means(h)
+        v = (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
+        mean = self.hidden_means(v)
+        return v, (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
+
+    def log_f(self, v) -> Array:
+        """log f of rows v, (n,)."""
+        fields = (v @ self.components.T + self.intercept_hidden).astype(np.float64)
+        linear = v @ self.intercept_visible.astype(np.float64)
+        return linear + np.logaddexp(0, fields).sum(axis=1)
+
+    def as_one(self) -> NDArray:
+        """All parameters in one array (J + 1, M + 1), with 0 in the corner."""
+        visible = np.append(self.intercept_visible, 0)
+        return np.vstack([np.c_[self.components, self.intercept_hidden], visible])
+
 
 def log_f(model, X) -> Array:
     """Log of the unnormalised probability of every row, the hidden units summed out, (n,)."""
@@ -89,15 +107,17 @@ def binary_rows(X) -> NDArray[np.bool_]:
 
 def short_run_mean(model) -> Array:
     """Visible means of 100 chains after 20 Gibbs sweeps from random hidden units, pulled a tenth of
-    the way to 1/2.
+    the way to those of units without inputs.
 
     Rounded, so that they do not depend on the number of BLAS threads.
     """
     rng = np.random.default_rng(0)
     parameters = Parameters.of(model)
+    units = model._visible_units
     hidden = rng.random((100, len(parameters.components))) < 0.5
     for _ in range(20):
-        mean = parameters.visible_means(hidden)
-        visible = rng.random(mean.shape) < mean
+        inputs = hidden @ parameters.components + parameters.intercept_visible
+        visible = units.draw(inputs, rng)
         hidden = rng.random(hidden.shape) < parameters.hidden_means(visible)
-    return np.round(0.9 * mean.mean(axis=0, dtype=np.float64) + 0.05, 6)
+    mean = units.means(inputs).mean(axis=0, dtype=np.float64)
+    return np.round(0.9 * mean + 0.1 * units.means(np.zeros(mean.shape)), 6)

@@ -41,9 +41,11 @@ from sklpf.models._validation import (
     check_parameter,
     check_vector,
 )
+from sklpf.models.rbm._checkpoints_path import RBMTrajectoryPath
 from sklpf.models.rbm._free_energy import binary_rows, log_f, pseudo_log_likelihood, short_run_mean
 from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_curve
 from sklpf.models.rbm._path import RBMPath
+from sklpf.models.rbm._visible import TrainedByChains
 from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 from sklpf.models.scoring._likelihood import LogLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
@@ -51,7 +53,6 @@ from sklpf.training import train
 
 # Of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs.
 _SMALLEST_MEAN = 1e-3
-_MOST_STARTS = 50  # rows, and chains, of training that are kept to look for regions
 _ROUNDING = 1e-6  # of values scaled to [0, 1]
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
@@ -59,6 +60,7 @@ _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose
 @dataclass(eq=False, repr=False)
 class BernoulliRBM(
     SparseInput,
+    TrainedByChains,
     StreamMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -128,6 +130,13 @@ class BernoulliRBM(
         changes no other number. "particles" reweights and moves particles from pass to pass, with
         an error bar, and checks them by full estimates. "rts" continues tempered chains (Carlson et
         al. 2016, equation 24), without an error bar.
+    track_trajectory : bool, default=False
+        Whether to keep checkpoints of training, as levels along which log Z is estimated and rows
+        are drawn instead of inverse temperatures (Béreux et al. 2024): for models of which the
+        default stays flagged. It changes no other number. Take it with ``average=True``: the last
+        weights wander, which makes the way longer. Neighbours would swap at least half of their
+        states, unless training jumps. Usually 2 to 25 are kept, each with the size of the weights
+        in float32.
 
     Attributes
     ----------
@@ -191,6 +200,7 @@ class BernoulliRBM(
     n_iter_no_change: int = 5
     tol: float = 1e-4
     track_log_partition: Literal[False, "particles", "rts"] = False
+    track_trajectory: bool = False
 
     _parameter_constraints = {
         **SCORING,
@@ -207,6 +217,7 @@ class BernoulliRBM(
         "n_iter_no_change": [at_least(1)],
         "tol": [NOT_NEGATIVE],
         "track_log_partition": [StrOptions({"particles", "rts"}), Options(bool, {False})],
+        "track_trajectory": ["boolean"],
     }
 
     # -- training
@@ -376,8 +387,8 @@ class BernoulliRBM(
             return rng.uniform(size=mean.shape) < mean
 
     # -- log-likelihood
-    def path(self, base="data", weights="marginal") -> RBMPath:
-        """Return the tempered path from independent visible units to this model.
+    def path(self, base="data", weights="marginal", trajectory=None) -> RBMPath | RBMTrajectoryPath:
+        """Return the path from independent visible units to this model.
 
         Parameters
         ----------
@@ -387,10 +398,14 @@ class BernoulliRBM(
         weights : {"marginal", "joint"}, default="marginal"
             Whether the hidden layer is summed out of the densities. With "joint" all estimates
             scatter more, those of `RTS` most.
+        trajectory : bool or None, default=None
+            Whether levels follow training, through the checkpoints that `track_trajectory` has
+            kept, instead of the inverse temperature. None is `track_trajectory`, if h is summed
+            out.
 
         Returns
         -------
-        path : RBMPath
+        path : RBMPath or RBMTrajectoryPath
         """
         check_fitted(self)
         mean = base_means(base, self.visible_mean_)
@@ -403,7 +418,17 @@ class BernoulliRBM(
             starts=self._starts(),
         )
         path.base_is_ours = isinstance(base, str) and base == "data"
-        return path
+        kept = vars(self).get("_trajectory")
+        if trajectory is None:
+            trajectory = self.track_trajectory and kept is not None and weights == "marginal"
+        if not trajectory:
+            return path
+        if kept is None or weights != "marginal":
+            raise ValueError(
+                "trajectory=True needs a model that was fitted with track_trajectory=True, and"
+                ' weights="marginal"'
+            )
+        return RBMTrajectoryPath(path, *kept.to_path())
 
     def pseudo_log_likelihood(self, X) -> Array:
         """Log pseudo-likelihood of every row: the sum over visible units of log p(x_i | all other
@@ -498,30 +523,6 @@ class BernoulliRBM(
         )
         self._partition_seed = draw_seed(rng)
         self._forget_tracking()
-        self.__dict__.pop("_training", None)
-
-    def _set_weights(self, components, intercept_visible, intercept_hidden) -> None:
-        """Set the weights, with chains whose hidden units are off, and no rows seen."""
-        n_components, n_features = components.shape
-        self.components_ = components
-        self.intercept_visible_ = intercept_visible
-        self.intercept_hidden_ = intercept_hidden
-        self.h_samples_ = np.zeros((self._n_chains, n_components), dtype=components.dtype)
-        self._n_features_out = n_components
-        self._n_seen = 0
-        self._visible_sum = np.zeros(n_features)
-
-    def _count(self, X) -> None:
-        """Add rows to the means of the visible units, and keep some of them."""
-        some = np.linspace(0, X.shape[0] - 1, min(_MOST_STARTS, X.shape[0])).astype(int)
-        rows = X[some]
-        self._some_rows = (rows.toarray() if sp.issparse(rows) else rows) > 0.5
-        self._n_seen += X.shape[0]
-        self._visible_sum = self._visible_sum + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
-        smallest = 1 / (self._n_seen + 2)
-        self.visible_mean_ = np.clip(
-            (self._visible_sum + 1) / (self._n_seen + 2), smallest, 1 - smallest
-        )
 
     def _report(self, trainer, iteration) -> str:
         """The line that `verbose` prints after a pass: the pseudo-likelihood of some rows."""
@@ -548,15 +549,6 @@ class BernoulliRBM(
         """X validated, of a model with finite parameters."""
         check_fitted(self)
         return self._validate(X)
-
-    def _starts(self) -> NDArray | None:
-        """Rows that training has left, from which chains look for regions of the model: some of its
-        own, and the modes of p(v | h) of its chains; None without training.
-        """
-        if "_some_rows" not in self.__dict__:
-            return None
-        chains = self.h_samples_[:_MOST_STARTS] @ self.components_ + self.intercept_visible_ > 0
-        return np.concatenate([self._some_rows, chains])
 
     def _mean_hiddens(self, v):
         """Probabilities of the hidden units."""

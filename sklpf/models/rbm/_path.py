@@ -19,16 +19,17 @@ from sklpf.models._enumerable_path import (
     BOUND_GROUPS,
     CENTRE_SWEEPS,
     N_CENTRES,
+    BinaryUnits,
     UnitsPath,
     binary_units,
     check_vectors,
-    logits_of,
 )
 from sklpf.paths import Regions
 from sklpf.paths._base import check_ladder, map_state, n_chains, read_only
 from sklpf.uncertainty import log_mean_exp
 
 _LOG2 = np.log(2.0)
+_HIDDEN_UNITS = BinaryUnits()
 _ROWS_AT_ONCE = 1000
 # Of regions.
 _HIDDEN_OF_A_REGION = 16
@@ -125,7 +126,7 @@ class RBMPath(UnitsPath):
         check_vectors(visible, self.n_visible, "components")
         check_vectors({"intercept_hidden": self.intercept_hidden}, n_hidden, "components")
         check_option(weights, ("marginal", "joint"), "weights")
-        self.logits = np.atleast_2d(logits_of(mean))
+        self.logits = np.atleast_2d(self.visible_units.logits_of(mean))
         self.log_weights = np.zeros(1)
         if not self._sum_of_terms <= np.finfo(np.float32).max:
             raise ValueError(
@@ -143,7 +144,7 @@ class RBMPath(UnitsPath):
         from sklpf.models.rbm._path_kernels import Parameters
 
         first, *others = self.logits
-        log_norms = np.logaddexp(0, self.logits).sum(axis=1)
+        log_norms = self.visible_units.log_norms(self.logits)
         columns = [self.components.T, self.intercept_visible - first, first]
         biases = [self.intercept_hidden, [0.0, 0.0], log_norms[0] - log_norms[1:]]
         return Parameters(
@@ -154,6 +155,7 @@ class RBMPath(UnitsPath):
             logits=aligned(self.logits),
             log_weights=read_only(self.log_weights),
             base_constant=float(log_norms[0] + len(self.components) * _LOG2),
+            starts=read_only(self.visible_units.starts, np.int64),
             joint=self.joint,
         )
 
@@ -259,9 +261,10 @@ class RBMPath(UnitsPath):
     def _sum_of_terms(self) -> float:  # type: ignore[override]
         """The absolute values of all terms that log_f may add up."""
         with np.errstate(over="ignore"):
-            terms = np.abs(self.components).sum() + np.abs(self.intercept_hidden).sum()
-            terms += np.abs(self.intercept_visible).sum()
-            spreads = 2 * np.abs(self.logits).sum(axis=1)
+            visible = np.vstack([self.components, self.intercept_visible])
+            terms = self.visible_units.largest_sums(np.abs(visible)).sum()
+            terms += np.abs(self.intercept_hidden).sum()
+            spreads = 2 * self.visible_units.largest_sums(np.abs(self.logits))
         return terms + spreads[0] + (spreads.max() if len(spreads) > 1 else 0)
 
     @property
@@ -293,11 +296,11 @@ class RBMPath(UnitsPath):
             self.move_at_target(state, 1, stream.at(2 + i))
             hidden.append(state.h.copy())
         fields = self._visible_fields(np.stack(hidden, axis=1))  # (R, hidden, visible)
-        _, distinct = np.unique(fields[:, 0] > 0, axis=0, return_index=True)
+        _, distinct = np.unique(self.visible_units.modes(fields[:, 0]), axis=0, return_index=True)
         fields = fields[np.sort(distinct)]
 
-        modes = fields[:, 0] > 0
-        radii = np.array([_squared_radius(own, rng) for own in fields])
+        modes = self.visible_units.modes(fields[:, 0])
+        radii = np.array([self._squared_radius(own, rng) for own in fields])
         masses = [self._mass_of_ball(*ball, rng) for ball in zip(fields, radii)]
         most = max(_FEWEST_REGIONS, _REGION_WORK // (self.components.size * _MOST_REGION_DRAWS))
         chosen: list[int] = []
@@ -316,7 +319,7 @@ class RBMPath(UnitsPath):
         work = all_fields.size * len(chosen) * BOUND_GROUPS
         n_draws = int(np.clip(_REGION_WORK // work, _FEWEST_REGION_DRAWS, _MOST_REGION_DRAWS))
         for group in range(BOUND_GROUPS):
-            v = np.concatenate([_drawn(own, n_draws, rng) for own in all_fields])
+            v = np.concatenate([self._drawn(own, n_draws, rng) for own in all_fields])
             log_weights = self._log_weights(v, np.concatenate(all_fields))
             inside = np.where(regions.contain(v), log_weights[:, np.newaxis], -np.inf)
             regions.log_masses[:, group] = log_mean_exp(inside, axis=0)
@@ -342,7 +345,7 @@ class RBMPath(UnitsPath):
             Half of its base is this one's.
         """
         on = expit(self._hidden_fields(regions.centres))
-        means = expit(self._visible_fields(on)).clip(_SMALLEST_MEAN, 1 - _SMALLEST_MEAN)
+        means = self.visible_units.clipped_means(self._visible_fields(on), _SMALLEST_MEAN)
         log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
         shares = np.maximum(softmax(log_masses), _LEAST_SHARE)
         weights = np.r_[0.5, 0.5 * shares / shares.sum()]
@@ -353,15 +356,15 @@ class RBMPath(UnitsPath):
         n_visible), of weights (K,).
         """
         path = copy.copy(self)
-        path.logits = np.vstack([self.logits, np.log(means) - np.log1p(-means)])
+        path.logits = np.vstack([self.logits, self.visible_units.logits_of(means)])
         path.log_weights = np.log(weights)
         path.base_is_ours = False  # one second try is enough
         return path
 
     def _mass_of_ball(self, fields, squared_radius, rng) -> float:
         """Log of a first estimate of the mass of a ball."""
-        v = _drawn(fields, _SCREENING_DRAWS, rng)
-        inside = np.sum(v != (fields[0] > 0), axis=1) <= squared_radius
+        v = self._drawn(fields, _SCREENING_DRAWS, rng)
+        inside = np.sum(v != self.visible_units.modes(fields[0]), axis=1) <= squared_radius
         log_weights = self._log_weights(v[inside], fields)
         return float(np.logaddexp.reduce(log_weights, initial=-np.inf))
 
@@ -370,7 +373,7 @@ class RBMPath(UnitsPath):
         units.
         """
         n_half = N_CENTRES // 2
-        visible = rng.random((n_half, self.n_visible)) < 0.5
+        visible = self.visible_units.draw(np.zeros((n_half, self.n_visible)), rng)
         hidden = rng.random((n_half, len(self.components))) < 0.5
         return np.concatenate([visible, self._rows_given(hidden, rng)])
 
@@ -383,15 +386,27 @@ class RBMPath(UnitsPath):
 
     def _rows_given(self, hidden, rng):
         """A visible row for each row of hidden units."""
-        means = expit(self._visible_fields(hidden))
-        return rng.random(means.shape) < means
+        return self.visible_units.draw(self._visible_fields(hidden), rng)
+
+    def _squared_radius(self, fields, rng) -> float:
+        """The number of units that differ at most from the mode of the first p(v | h), in most
+        draws.
+
+        They are draws of their own: by those that are weighted masses would be too large.
+        """
+        v = self._drawn(fields, _RADIUS_DRAWS, rng)
+        away = np.sum(v != self.visible_units.modes(fields[0]), axis=1)
+        return float(np.quantile(away, _SHARE_OF_A_REGION))
+
+    def _drawn(self, fields, n, rng):
+        """Rows (n, n_visible) of bool from a mixture of units with these inputs."""
+        return self.visible_units.draw(fields[rng.integers(len(fields), size=n)], rng)
 
     def draw_conditional(self, centres: RBMState, rng: np.random.Generator) -> RBMState:
         """Return chains whose visible units are drawn given the hidden ones of each centre; hidden
         units are off.
         """
-        means = expit(self._visible_fields(centres.h))
-        return self.state_from_rows(rng.random(means.shape) < means)
+        return self.state_from_rows(self._rows_given(centres.h, rng))
 
     def mixture_log_weights(self, centres: RBMState, state: RBMState) -> Array:
         """Return log f(v) - log mean_l p(v | h_l), shape (n,), the h_l those of the centres (PRML
@@ -419,8 +434,8 @@ class RBMPath(UnitsPath):
 
     def conditional_modes(self, state: RBMState) -> RBMState:
         """Return the chains with h at its mode given v, and then v at its mode given h."""
-        h = _at_mode(self._hidden_fields(state.v), state.h)
-        v = _at_mode(self._visible_fields(h), state.v)
+        h = _HIDDEN_UNITS.modes_near(self._hidden_fields(state.v), state.h)
+        v = self.visible_units.modes_near(self._visible_fields(h), state.v)
         return self._state(v, h)
 
     def _hidden_fields(self, visible):
@@ -466,30 +481,7 @@ class RBMPath(UnitsPath):
     def _state_of_units(self, units, rng) -> RBMState:
         if len(self.components) > self.n_visible:
             return self.state_from_rows(units)
-        mean = expit(self.intercept_visible + units @ self.components)
-        return self.state_from_rows(rng.random(mean.shape) < mean)
-
-
-def _squared_radius(fields, rng) -> float:
-    """The number of units that differ at most from the mode of the first p(v | h), in most draws.
-
-    They are draws of their own: by those that are weighted masses would be too large.
-    """
-    v = _drawn(fields, _RADIUS_DRAWS, rng)
-    return float(np.quantile(np.sum(v != (fields[0] > 0), axis=1), _SHARE_OF_A_REGION))
-
-
-def _drawn(fields, n, rng):
-    """Rows (n, n_visible) of bool from a mixture of independent units with these inputs."""
-    mean = expit(fields[rng.integers(len(fields), size=n)])
-    return rng.random(mean.shape) < mean
-
-
-def _at_mode(fields, units):
-    """Units (uint8) that are on where their input is positive, and stay as they are where
-    it is 0.
-    """
-    return np.where(fields == 0, units, fields > 0).astype(np.uint8)
+        return self.state_from_rows(self._rows_given(units, rng))
 
 
 def aligned(array):

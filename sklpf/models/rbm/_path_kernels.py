@@ -20,6 +20,7 @@ from sklpf._utils import random as _random
 from sklpf.kernels import (
     SUMS,
     add_rows,
+    draw_categories,
     exp32,
     implements,
     inlined,
@@ -52,6 +53,7 @@ class Parameters(NamedTuple):
     log_weights: np.ndarray  # (K,)
     base_constant: float  # log normaliser of the first part
     joint: bool  # whether h is kept in the densities
+    starts: np.ndarray  # (G + 1,) int64: of groups with one visible unit on; (1,) without groups
 
 
 # ---- one sweep
@@ -64,6 +66,16 @@ def _draw_units(field, offset, scale, shift, bits, n, drawn):
     for j in range(n):
         negative = -(scale * field[j] + shift * np.float32(offset[j]))
         drawn[j] = np.uint8(uniform(bits[j]) * (one + exp32(negative)) < one)
+
+
+@inlined
+def _draw_groups(field, offset, scale, shift, starts, bits, weights, drawn):
+    """One unit of each group is on, with weights exp(scale * field_i + shift * offset_i)."""
+    scale = np.float32(scale)
+    shift = np.float32(shift)
+    for i in range(starts[-1]):
+        weights[i] = scale * field[i] + shift * np.float32(offset[i])
+    draw_categories(weights, starts, bits, drawn)
 
 
 @inlined
@@ -149,6 +161,7 @@ def _draw_layer(
     other_bias,
     rows,
     offsets,
+    starts,
     log_weights,
     n_other,
     betas,
@@ -157,7 +170,8 @@ def _draw_layer(
     scratch,
 ):
     """Draw one layer of every chain from its field and bring the other layer's field up to date;
-    `offsets` are v's, of which the other layer's field chooses one by `log_weights`.
+    `offsets` are v's, of which the other layer's field chooses one by `log_weights`, and so are
+    `starts`.
     """
     bits, drawn, off, indices, signs, counts = scratch
     n_chains, n = units.shape
@@ -169,7 +183,10 @@ def _draw_layer(
             part = _draw_part(log_weights, other_field[c], n_other, betas[c], uniform(bits[0]))
         random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + c, purpose)
         shift = 1.0 - betas[c] if purpose == _VISIBLE else 0.0
-        _draw_units(field[c], offsets[part], betas[c], shift, bits, n, drawn)
+        if starts.shape[0] > 1:
+            _draw_groups(field[c], offsets[part], betas[c], shift, starts, bits, signs[c], drawn)
+        else:
+            _draw_units(field[c], offsets[part], betas[c], shift, bits, n, drawn)
         count = _list_flips(drawn, units[c], n, indices[c], signs[c])
         if refresh or _count_active(units[c], n) < count:
             count = _list_active(units[c], off, n, indices[c], signs[c])
@@ -376,6 +393,7 @@ def _sweep(model, state, betas, reverse, keys, work):
                 model.visible_bias,
                 model.by_hidden,
                 model.hidden_bias,
+                model.starts[:1],
                 model.log_weights[:1],
                 0,
                 betas,
@@ -391,6 +409,7 @@ def _sweep(model, state, betas, reverse, keys, work):
                 model.hidden_bias,
                 model.by_visible,
                 model.logits,
+                model.starts,
                 model.log_weights,
                 state.h.shape[1],
                 betas,

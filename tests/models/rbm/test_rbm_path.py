@@ -206,7 +206,9 @@ def _log_ratio(model, state, old, new):
 def log_ratio(fields, old, new):
     """The hidden units' part, from their fields alone."""
     none = np.zeros((1, 0), dtype=np.float32)
-    parameters = _rbm_kernels.Parameters(none, none, none, none, none, np.zeros(1), 0.0, False)
+    parameters = _rbm_kernels.Parameters(
+        *[none] * 5, np.zeros(1), 0.0, joint=False, starts=np.zeros(1, np.int64)
+    )
     field = np.r_[fields, [0, 0]].astype(np.float32)[np.newaxis]
     state = RBMState(np.zeros((1, 0), np.uint8), np.zeros((1, len(fields)), np.uint8), field, none)
     return _log_ratio(parameters, state, old, new)

@@ -12,7 +12,7 @@ import numpy as np
 
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
-from sklpf.kernels import add_rows, exp32, inlined, njit, random_bits, uniform
+from sklpf.kernels import add_rows, draw_categories, exp32, inlined, njit, random_bits, uniform
 from sklpf.kernels._vectors import transpose_tile
 
 # draws of each layer; typed, since numba compiles a function anew for each literal number that it
@@ -35,6 +35,12 @@ class Updates(NamedTuple):
     # (n,) float32: of the new weights in the running average, 0 leaves it as it is
     shares: np.ndarray
     shrinkages: np.ndarray  # (n,) float32: of the weights by their decay, 0 leaves them as they are
+
+    def split(self, n):
+        """The first n updates, and the others."""
+        first = (part[:n] for part in self[1:])
+        others = (part[n:] for part in self[1:])
+        return Updates(self.edges[: n + 1], *first), Updates(self.edges[n:], *others)
 
 
 class Lists(NamedTuple):
@@ -168,7 +174,7 @@ def _transpose(source, n_rows, n_columns, target):
 
 # ---- persistent contrastive divergence
 @inlined
-def _negative_phase(by_hidden, h, visible, keys, chains, rows, first):
+def _negative_phase(by_hidden, h, visible, starts, keys, chains, rows, first):
     """Draw v given h for every persistent chain and append the lists of its units to `rows`."""
     key0, key1, step = keys
     n_visible = rows.indices.shape[1] - 1
@@ -188,7 +194,10 @@ def _negative_phase(by_hidden, h, visible, keys, chains, rows, first):
         _add_rows(visible, by_hidden, chains, n_visible, _BLOCK_TILE)
     for c in range(h.shape[0]):
         random_bits(bits, n_visible, key0, key1, step, c, _VISIBLE)
-        _draw_visible(visible[c], bits, units)
+        if starts.shape[0] > 1:
+            draw_categories(visible[c], starts, bits, units)
+        else:
+            _draw_visible(visible[c], bits, units)
         count = _list_on(units, np.int64(0), rows.indices[first + c])
         rows.indices[first + c, count] = n_visible
         rows.counts[first + c] = count + 1
@@ -236,6 +245,7 @@ def train(
     h,
     visible,
     hidden,
+    starts,
     indptr,
     indices,
     values,
@@ -250,8 +260,9 @@ def train(
 
     h (B, J) uint8 are the persistent chains; the data's rows are given by their non-zero values
     (indptr, indices, values); visible (B, M padded) and hidden (largest batch + B, J padded) are
-    scratch. Of average_by_hidden only the last row, the visible biases, follows the updates. Random
-    numbers depend on (key, step + t, chain) alone.
+    scratch. Visible units are in groups with one unit on, group g from starts[g] to starts[g + 1];
+    with a single start there are no groups. Of average_by_hidden only the last row, the visible
+    biases, follows the updates. Random numbers depend on (key, step + t, chain) alone.
     """
     edges = updates.edges
     n_visible = by_visible.shape[0] - 1
@@ -266,7 +277,7 @@ def train(
         keys = key0, key1, step + t
         for r in range(n):
             _list_row(indptr, indices, values, edges[t] + r, n_visible, rows, r)
-        _negative_phase(by_hidden, h, visible, keys, chains, rows, n)
+        _negative_phase(by_hidden, h, visible, starts, keys, chains, rows, n)
         _hidden_phase(by_visible, h, hidden[: n + n_chains], keys, rows, n)
         _list_by_unit(rows, n, n + n_chains, updates.rates[t], units, totals)
         bias = by_hidden[n_hidden]

@@ -1,0 +1,184 @@
+"""The tempered path of a categorical RBM: that of a Bernoulli RBM whose visible units are in groups
+with one unit on.
+"""
+
+from __future__ import annotations
+
+import functools
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklpf._utils.numbers import Array, Integers
+from sklpf.models._enumerable_path import BinaryUnits, bits
+from sklpf.models.rbm._path import RBMPath
+
+_LOG2 = np.log(2.0)
+_LOG2_VALUES_PER_BLOCK = 22  # inputs of visible units in a block of enumerated states
+
+
+class CategoricalUnits(BinaryUnits):
+    """Indicators of categories: groups of units, in each of which one is on.
+
+    Parameters
+    ----------
+    n_categories : array-like of shape (n_features,)
+        Length of each group.
+    """
+
+    def __init__(self, n_categories: ArrayLike):
+        n_categories = np.asarray(n_categories)
+        if (
+            n_categories.dtype.kind not in "iu"
+            or n_categories.ndim != 1
+            or np.any(n_categories < 1)
+        ):
+            raise ValueError("n_categories must hold a positive integer for each feature")
+        self.starts = np.r_[0, np.cumsum(n_categories, dtype=np.int64)]
+
+    def _of_groups(self, function: Any, values) -> Any:
+        """What a ufunc reduces each group of the last axis to, (..., n_features)."""
+        return function.reduceat(values, self.starts[:-1], axis=-1)
+
+    def _repeated(self, values) -> Array:
+        """The value of each group at all of its units."""
+        return np.repeat(values, np.diff(self.starts), axis=-1)
+
+    def logits_of(self, means: Array) -> Array:
+        """Return the inputs that give these means, or raise ValueError."""
+        if not np.all((means > 0) & (means <= 1)):
+            raise ValueError(
+                "base_mean must be positive and at most 1; smooth the means of rare categories"
+            )
+        return np.log(means)
+
+    def means(self, inputs: Array) -> Array:
+        """Return the probabilities of the categories."""
+        weights = np.exp(inputs - self._repeated(self._of_groups(np.maximum, inputs)))
+        return weights / self._repeated(self._of_groups(np.add, weights))
+
+    def clipped_means(self, inputs: Array, least: float) -> Array:
+        """Return the probabilities, raised to about `least`."""
+        return self.means(np.log(np.maximum(self.means(inputs), least)))
+
+    def smoothed_means(self, sums: Array, n: int) -> Array:
+        """Return (count + 1) / (n + n_categories) from the counts of the categories."""
+        return (sums + 1) / (n + self._repeated(np.diff(self.starts)))
+
+    def draw(self, inputs: Array, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Return indicators of categories drawn given the inputs (Gumbel-max)."""
+        return self.modes(inputs + rng.gumbel(size=np.shape(inputs)))
+
+    def modes(self, inputs: Array) -> NDArray[np.bool_]:
+        """Return the indicators of the most probable categories."""
+        modes = np.zeros(np.shape(inputs), dtype=bool)
+        for first, last in pairwise(self.starts):
+            largest = np.argmax(inputs[..., first:last], axis=-1, keepdims=True)
+            np.put_along_axis(modes[..., first:last], largest, True, axis=-1)
+        return modes
+
+    def modes_near(self, inputs: Array, units: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return the indicators of the most probable categories, of several of the first."""
+        return self.modes(inputs).astype(np.uint8)
+
+    def log_norms(self, inputs: Array) -> Array:
+        """Return the log normalisers of exp(units @ inputs), (...,)."""
+        return self._of_groups(np.logaddexp, inputs).sum(axis=-1)
+
+    def largest_sums(self, values: Array) -> Array:
+        """Return the largest sums of values over units that are on, (...,)."""
+        return self._of_groups(np.maximum, values).sum(axis=-1)
+
+    def codes(self, units: NDArray) -> Integers:
+        """Return the categories 0, 1, … that are on, (n, n_features)."""
+        within = np.arange(self.starts[-1]) - self._repeated(self.starts[:-1])
+        return self._of_groups(np.add, units * within)
+
+
+class CategoricalRBMPath(RBMPath):
+    """Path from independent categorical variables to a categorical RBM, geometric in the joint
+    density of v and h.
+
+    As `RBMPath`, where v are the indicators of the categories, those of one feature after those of
+    another: exactly one of each feature is 1. C is sum_i log(sum_k e^a_ik) + J log 2.
+
+    Parameters
+    ----------
+    components : array-like of shape (n_hidden, n_indicators)
+        Weights; n_indicators is the sum of `n_categories`.
+    intercept_visible, intercept_hidden : array-like of shape (n_indicators,) and (n_hidden,)
+        Biases.
+    base_mean : array-like of shape (n_indicators,)
+        Positive probabilities of the categories in the base, up to a factor for each feature.
+    n_categories : array-like of shape (n_features,)
+        Number of categories of each feature.
+    **options
+        `ladder`, `weights` and `starts`, as of `RBMPath`.
+
+    Raises
+    ------
+    ValueError
+        If shapes don't match, a parameter isn't finite or a base mean is not positive.
+
+    Examples
+    --------
+    >>> from sklpf import Exact
+    >>> from sklpf.models import CategoricalRBMPath
+    >>> base = [0.2, 0.3, 0.5]
+    >>> path = CategoricalRBMPath([[1.0, -1.0, 0.0]], [0.0] * 3, [0.0], base, [3])
+    >>> round(Exact().fit(path).log_partition_, 4)  # log(4 + e + 1 / e)
+    1.9581
+    """
+
+    def __init__(
+        self,
+        components: ArrayLike,
+        intercept_visible: ArrayLike,
+        intercept_hidden: ArrayLike,
+        base_mean: ArrayLike,
+        n_categories: ArrayLike,
+        **options: Any,
+    ):
+        self.visible_units = CategoricalUnits(n_categories)
+        n_indicators = self.visible_units.starts[-1]
+        if np.shape(components)[-1:] != (n_indicators,):
+            raise ValueError(
+                f"components must have {n_indicators} columns, one for each category of"
+                f" n_categories, got the shape {np.shape(components)}"
+            )
+        super().__init__(components, intercept_visible, intercept_hidden, base_mean, **options)
+
+    # -- exact enumeration
+    @property
+    def log2_states(self) -> int:
+        """Number of hidden units: 2 to this power states are enumerated."""
+        return len(self.components)
+
+    _in_gray_code = False
+
+    @property
+    def _units_of_a_block(self) -> int:
+        most = _LOG2_VALUES_PER_BLOCK - int(self.n_visible).bit_length()
+        return min(super()._units_of_a_block, max(most, 1))
+
+    def enumerate_block(self, block: int, level: int) -> Array:
+        """Return the log weights at `level` of one block of states of the hidden units, the visible
+        ones summed out.
+        """
+        beta = self.ladder[level]
+        n_low = self._units_of_a_block
+        codes = (np.int64(block) << n_low) + np.arange(1 << n_low)
+        hidden = bits(codes, self.log2_states).astype(np.float64)
+        fields = beta * self._visible_fields(hidden)
+        own = beta * (hidden @ self.intercept_hidden)
+        constants = self.visible_units.log_norms(self.logits) + len(self.components) * _LOG2
+        parts = [
+            self.visible_units.log_norms(fields + (1 - beta) * logit) + log_weight
+            for logit, log_weight in zip(self.logits, self.log_weights - (1 - beta) * constants)
+        ]
+        return own + functools.reduce(np.logaddexp, parts)
+
+    def _state_of_units(self, units, rng):
+        return self.state_from_rows(self._rows_given(units, rng))

@@ -1,0 +1,358 @@
+"""CategoricalRBM: its densities, moves, training and log Z against sums by hand."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import expit, logsumexp
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
+
+from sklpf import (
+    AIS,
+    RTS,
+    SMC,
+    BernoulliRBM,
+    CategoricalRBM,
+    Exact,
+    ParallelTempering,
+    log_likelihood,
+)
+from sklpf.models.categorical_rbm._path import CategoricalUnits
+from sklpf.paths import Stream, iterated_conditional_modes, stream_key
+from sklpf.testing import check_coverage, check_path, check_transition
+from sklpf.transitions import Gibbs
+
+Z_BOUND = 4.5  # of one estimate: a false alarm in 150,000
+N_CATEGORIES = np.array([3, 2, 4, 1])
+
+
+def random_model(n_components=3, n_categories=N_CATEGORIES, seed=0, scale=1.0, **parameters):
+    rng = np.random.default_rng(seed)
+    n_indicators = np.sum(n_categories)
+    return CategoricalRBM.from_parameters(
+        scale * rng.normal(size=(n_components, n_indicators)),
+        rng.normal(size=n_indicators),
+        rng.normal(size=n_components),
+        n_categories,
+        random_state=seed,
+        **parameters,
+    )
+
+
+def all_rows(n_categories):
+    return np.array(list(itertools.product(*map(range, n_categories))))
+
+
+def indicators(X, n_categories):
+    """One-hot groups, column after column."""
+    groups = [np.eye(n)[column] for n, column in zip(n_categories, np.transpose(X))]
+    return np.concatenate(groups, axis=1)
+
+
+def log_f_by_hand(model, X):
+    """The sum over h of exp(-E(v, h)), term by term of the energy in the docstring."""
+    starts = np.r_[0, np.cumsum(model.n_categories_)]
+    values = []
+    for row in X:
+        columns = starts[:-1] + row
+        terms = []
+        for h in itertools.product([0, 1], repeat=len(model.components_)):
+            log_p = sum(model.intercept_visible_[columns]) + np.dot(h, model.intercept_hidden_)
+            terms.append(log_p + sum(np.dot(h, model.components_[:, k]) for k in columns))
+        values.append(logsumexp(terms))
+    return np.array(values)
+
+
+# ---- densities
+@pytest.mark.parametrize("n_categories", [N_CATEGORIES, [2], [1, 5], [3, 3, 3]])
+def test_enumeration_agrees_with_sums_by_hand(n_categories):
+    model = random_model(n_categories=n_categories)
+    X = all_rows(n_categories)
+    log_f = log_f_by_hand(model, X)
+    np.testing.assert_allclose(model.score_samples(X), log_f - logsumexp(log_f), atol=1e-12)
+    assert model.log_partition_ == pytest.approx(logsumexp(log_f), abs=1e-12)
+    path = model.path().with_ladder([0.0, 1.0])
+    assert logsumexp(path.enumerate_block(0, 0)) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_many_blocks_are_one_sum():
+    model = random_model(16, [30, 200, 3])
+    path = model.path()
+    assert path.n_enumeration_blocks > 1
+    exact = model.estimate_log_partition().log_partition_
+    X = all_rows([30, 200, 3])
+    hidden = indicators(X, [30, 200, 3]) @ model.components_.T + model.intercept_hidden_
+    log_f = indicators(X, [30, 200, 3]) @ model.intercept_visible_
+    log_f += np.logaddexp(0, hidden).sum(axis=1)
+    assert exact == pytest.approx(logsumexp(log_f), abs=1e-10)
+
+
+def test_it_is_a_bernoulli_rbm_on_the_simplex():
+    """Of a Bernoulli RBM of the same parameters, the rows with one unit on in each group, over
+    their sum.
+    """
+    model = random_model()
+    parameters = model.components_, model.intercept_visible_, model.intercept_hidden_
+    binary = BernoulliRBM.from_parameters(*parameters, random_state=0)
+    X = all_rows(N_CATEGORIES)
+    scores = binary.score_samples(indicators(X, N_CATEGORIES))
+    np.testing.assert_allclose(model.score_samples(X), scores - logsumexp(scores), atol=1e-12)
+
+
+def test_of_two_categories_it_is_a_bernoulli_rbm():
+    model = random_model(n_categories=[2, 2, 2])
+    off, on = model.components_[:, ::2], model.components_[:, 1::2]
+    biases = model.intercept_visible_[1::2] - model.intercept_visible_[::2]
+    hidden = model.intercept_hidden_ + off.sum(axis=1)
+    binary = BernoulliRBM.from_parameters(on - off, biases, hidden)
+    X = all_rows([2, 2, 2])
+    np.testing.assert_allclose(model.score_samples(X), binary.score_samples(X), atol=1e-12)
+    np.testing.assert_allclose(model.transform(X), binary.transform(X), atol=1e-12)
+
+
+# ---- the path
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize("n_categories", [N_CATEGORIES, [3, 4, 2, 5, 3, 4]])
+def test_path_and_gibbs_sweeps_keep_the_contract(weights, n_categories):
+    path = random_model(n_categories=n_categories).path(weights=weights)
+    check_path(path)
+    path = path.with_ladder(np.linspace(0, 1, 15))
+    check_transition(path, Gibbs(), variables=lambda s: (s.v, s.h) if path.joint else s.v)
+
+
+def test_a_mixture_as_base_keeps_the_contract():
+    path = random_model(n_categories=[3, 4, 2, 5], scale=1.5).path()
+    regions = path.regions(Stream(stream_key(1)))
+    assert np.all(path.visible_units.largest_sums(np.asarray(regions.centres, float)) == 4)
+    mixture = path.with_regions(regions).with_ladder(np.linspace(0, 1, 15))
+    check_path(mixture)
+    check_transition(mixture, Gibbs(), variables=lambda state: state.v)
+    exact = Exact().fit(path).log_partition_
+    assert Exact().fit(mixture).log_partition_ == pytest.approx(exact, abs=1e-12)
+    ais = AIS(n_temperatures=100, random_state=0).fit(mixture)
+    assert abs(ais.log_partition_ - exact) < Z_BOUND * ais.log_partition_std_error_
+
+
+def test_units_given_their_inputs():
+    """Shares of draws within 4.5 standard errors, 10 of them: a false alarm in 15,000."""
+    units = CategoricalUnits([3, 1, 2])
+    inputs = np.array([0.0, 1.0, -1.0, 3.0, 0.5, 0.5])
+    weights = np.exp(inputs)
+    expected = np.r_[weights[:3] / weights[:3].sum(), 1, 0.5, 0.5]
+    np.testing.assert_allclose(units.means(inputs), expected)
+    np.testing.assert_allclose(units.means(units.logits_of(expected)), expected)
+    assert units.log_norms(inputs) == pytest.approx(np.log(weights[:3].sum()) + 3.5 + np.log(2))
+    drawn = units.draw(np.tile(inputs, (10_000, 1)), np.random.default_rng(0))
+    assert np.all(units.largest_sums(drawn.astype(float)) == 3)
+    spread = np.sqrt(expected * (1 - expected) / 10_000)
+    assert np.all(np.abs(drawn.mean(axis=0) - expected) <= 4.5 * spread)
+    assert units.modes(inputs).tolist() == [False, True, False, True, True, False]
+    np.testing.assert_array_equal(units.codes(units.modes(inputs[np.newaxis])), [[1, 0, 0]])
+    clipped = units.clipped_means(np.array([0.0, 100.0, 0.0, 0.0, 0.0, 0.0]), 0.01)
+    assert clipped[:3].min() > 0.009
+    assert clipped[:3].sum() == pytest.approx(1)
+
+
+def test_climbs_end_at_modes():
+    path = random_model(5, [3, 4, 2, 5], scale=1.5).path()
+    state = path.sample_base(50, Stream(stream_key(0)))
+    modes = iterated_conditional_modes(path, state)
+    again = path.conditional_modes(modes.state)
+    np.testing.assert_array_equal(again.v, modes.state.v)
+
+
+# ---- log Z
+@pytest.mark.parametrize(
+    "estimator",
+    [AIS(n_temperatures=200), ParallelTempering(n_sweeps=1024), SMC(), RTS(n_sweeps=2000)],
+    ids=str,
+)
+def test_samplers_agree_with_enumeration(estimator):
+    """Z_BOUND standard errors each: a false alarm in 150,000."""
+    model = random_model(10, [3, 4, 2, 5, 6, 3], seed=3, scale=0.7)
+    exact = Exact().fit(model).log_partition_
+    result = estimator.set_params(random_state=1).fit(model).result_
+    assert result.converged, result.reasons
+    assert abs(result.log_partition - exact) < Z_BOUND * result.std_error
+
+
+@pytest.mark.parametrize("estimator", [None, ParallelTempering(n_ladders=10, random_state=0)])
+def test_draws_have_the_probabilities_of_the_model(estimator):
+    """Shares of 24 rows within 4.5 standard errors: a false alarm in 6,000; draws of tempered
+    chains count half.
+    """
+    model = random_model(partition_estimator=estimator)
+    X = all_rows(N_CATEGORIES)
+    n = 4000
+    drawn = model.sample(n, random_state=1)
+    assert drawn.shape == (n, 4)
+    shares = np.array([np.mean(np.all(drawn == row, axis=1)) for row in X])
+    expected = np.exp(model.score_samples(X))
+    n_effective = n if estimator is None else n / 2
+    z = (shares - expected) / np.sqrt(expected * (1 - expected) / n_effective)
+    assert np.abs(z).max() < 4.5
+
+
+# ---- training
+def test_a_step_goes_along_the_gradient_of_the_likelihood():
+    """With chains at exact draws of the model its mean is the gradient, here by finite differences.
+
+    Of 39 parameters none is 4.5 standard errors off: a false alarm in 3,700.
+    """
+    n_chains, rate, step = 20_000, 1.0, 1e-5
+    model = random_model(n_categories=[3, 4, 2], average=False, weight_decay=0.0)
+    data = all_rows([3, 4, 2])[::3]
+    names = "components_", "intercept_visible_", "intercept_hidden_"
+    slopes = []
+    for name in names:
+        array = getattr(model, name)
+        for index in np.ndindex(array.shape):
+            sides = []
+            for sign in (1, -1):
+                kept = array[index]
+                array[index] = kept + sign * step
+                sides.append(model.score(data))
+                array[index] = kept
+            slopes.append((sides[0] - sides[1]) / (2 * step))
+
+    rng = np.random.default_rng(1)
+    rows = model.sample(n_chains, random_state=0)
+    on = model.transform(rows)
+    model.h_samples_ = (rng.random(on.shape) < on).astype(float)
+    before = np.concatenate([np.ravel(getattr(model, name)) for name in names])
+    model.set_params(n_chains=n_chains, learning_rate=rate).partial_fit(data)
+    after = np.concatenate([np.ravel(getattr(model, name)) for name in names])
+    v = indicators(rows, [3, 4, 2])
+    products = (on[:, :, np.newaxis] * v[:, np.newaxis]).reshape(n_chains, -1)
+    spread = np.concatenate([part.std(axis=0) for part in (products, v, on)]) / np.sqrt(n_chains)
+    rounding = 1e-5  # of weights in float32, to which 20,000 parts are added
+    assert np.all(np.abs((after - before) / rate - slopes) < 4.5 * spread + rounding)
+
+
+def two_kinds(n=600, seed=0):
+    """Rows of two kinds, whose six features agree on what they are in seven of ten cases."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(2, size=(n, 1))
+    return np.where(rng.random((n, 6)) < 0.7, 2 * kind, rng.integers(3, size=(n, 6)))
+
+
+def test_training_finds_what_the_features_share():
+    X, held_out = two_kinds(), two_kinds(seed=1)
+    shares = np.stack([np.bincount(column, minlength=3) / len(X) for column in X.T])
+    independent = np.log(shares[np.arange(6), held_out]).sum(axis=1).mean()
+    agree = 0.7 * (held_out[:, :, np.newaxis] == [0, 2]) + 0.1
+    truth = np.log(agree.prod(axis=1).mean(axis=1)).mean()
+    assert independent < truth - 0.5
+    scores = [CategoricalRBM(2, random_state=seed).fit(X).score(held_out) for seed in range(3)]
+    assert min(scores) > truth - 0.1
+
+
+def test_partial_fit_goes_on():
+    X = two_kinds()
+    model = CategoricalRBM(2, random_state=0, n_chains=20, min_categories=3)
+    for start in range(0, len(X), 20):
+        model.partial_fit(X[start : start + 20])
+    counts = np.stack([np.bincount(column, minlength=3) for column in X.T]).ravel()
+    np.testing.assert_allclose(model.visible_mean_, (counts + 1) / (len(X) + 3))
+    before = model.score(X)
+    for _ in range(400):
+        model.partial_fit(X[:20])
+        model.partial_fit(X[20:40])
+    assert model.score(X[:40]) > before
+
+
+# ---- in scikit-learn's hands
+def test_a_pipeline_of_text_and_a_grid():
+    words = np.array(["no", "perhaps", "yes"])[two_kinds()]
+    rbm = CategoricalRBM(2, n_iter=10, random_state=0)
+    pipeline = make_pipeline(OrdinalEncoder(), rbm)
+    search = GridSearchCV(pipeline, {"categoricalrbm__learning_rate": [1e-6, 0.1]}, cv=2)
+    search.fit(words)
+    assert search.best_params_ == {"categoricalrbm__learning_rate": 0.1}
+    assert search.best_estimator_.transform(words).shape == (600, 2)
+    assert log_likelihood(search.best_estimator_, words) == search.score(words)
+    with pytest.raises(ValueError, match="X holds text .* OrdinalEncoder"):
+        rbm.fit(words)
+
+
+def test_categories_that_training_has_not_seen_are_refused_unless_they_were_announced():
+    X = two_kinds()
+    model = CategoricalRBM(2, n_iter=2, random_state=0).fit(X)
+    new = X[:3].copy()
+    new[0, 4] = 7
+    for method in (model.score, model.score_samples, model.transform, model.partial_fit):
+        message = "column 4 of X holds category 7, but the model was fitted to categories 0 to 2"
+        with pytest.raises(ValueError, match=message):
+            method(new)
+    announced = CategoricalRBM(2, n_iter=2, random_state=0, min_categories=[3, 3, 3, 3, 8, 3])
+    announced.fit(X)
+    assert announced.n_categories_.tolist() == [3, 3, 3, 3, 8, 3]
+    assert np.all(announced.score_samples(new)[0] < announced.score_samples(new)[1:])
+    whole = CategoricalRBM(2, n_iter=2, random_state=0, min_categories=8).fit(X)
+    assert whole.n_categories_.tolist() == [8] * 6
+    assert np.isfinite(whole.score(new))
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[0.5, 1.0]], "Fractions in data X, which must hold categories"),
+        ([[-1, 1]], "Negative values in data X, which must hold categories"),
+        ([[np.nan, 1]], "contains NaN"),
+        ([[70_000, 1]], "X has categories up to 70000, 70003 in all, more than 65536"),
+    ],
+)
+def test_rows_that_hold_no_categories_are_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        CategoricalRBM(2, n_iter=1, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"components": [[np.nan, 1.0, 0.0]]}, "components contains NaN"),
+        ({"intercept_visible": [0.0]}, "intercept_visible must have shape"),
+        ({"n_categories": [2, 2]}, "components must have 4 columns, one for each category"),
+        ({"n_categories": [3.0]}, "n_categories must hold a positive integer"),
+        ({"n_categories": [0, 3]}, "n_categories"),
+        ({"visible_mean": [0.0, 1.0, 1.0]}, "visible_mean"),
+    ],
+)
+def test_parameters_that_make_no_model_are_named(changed, message):
+    parameters = {
+        "components": [[1.0, 2.0, 0.0]],
+        "intercept_visible": [0.0, 0.0, 0.0],
+        "intercept_hidden": [0.0],
+        "n_categories": [1, 2],
+    }
+    with pytest.raises(ValueError, match=message):
+        CategoricalRBM.from_parameters(**parameters | changed)
+
+
+def test_min_categories_must_fit_the_rows():
+    with pytest.raises(ValueError, match="min_categories must be an integer, or 6 of them"):
+        CategoricalRBM(2, min_categories=[3, 3]).fit(two_kinds())
+
+
+# ---- errors
+@pytest.mark.large
+@pytest.mark.parametrize("estimator", [AIS(), ParallelTempering()], ids=str)
+def test_intervals_cover_on_models_that_are_trained_anew(estimator):
+    def trained(seed):
+        rng = np.random.default_rng([3, seed])
+        n_categories = rng.integers(2, 6, size=8)
+        kind = rng.integers(4, size=(400, 1)) % n_categories
+        noise = rng.integers(n_categories, size=(400, 8))
+        X = np.where(rng.random((400, 8)) < 0.7, kind, noise)
+        return CategoricalRBM(int(rng.integers(3, 11)), random_state=seed).fit(X)
+
+    check_coverage(trained, estimator, 60, least_converged=0.9)
+
+
+def test_hidden_probabilities_are_those_of_the_joint_density():
+    model = random_model()
+    X = all_rows(N_CATEGORIES)
+    inputs = indicators(X, N_CATEGORIES) @ model.components_.T + model.intercept_hidden_
+    np.testing.assert_allclose(model.transform(X), expit(inputs), atol=1e-14)
