@@ -53,6 +53,7 @@ _MOST_SEARCHES = 20  # for modes, each around what the one before has found
 _QUIET_SEARCHES = 2  # one after the other, that find none
 _MOST_STARTS = 500  # of a search
 _SHARE_OF_SWEEPS = 0.5  # of the most, which searches may take
+_FEW_POINTS = 20  # in a region, below which the base has a part for it
 _FARTHER = 1.5  # differences of points, by which the next search begins away from modes
 _OF_PARTICLES = {"target-not-reached", "particles-spread"}  # alarms
 _STILL_SPREADING = 5.0  # standard errors of drift
@@ -181,7 +182,8 @@ class AdaptiveSMC(SamplingEstimator):
     walks still get further, all goes on with twice the time, at most for half of `max_sweeps`.
     Climbs from base draws and from particles of every level look for modes, then climbs from 1.5
     differences between points away from modes, until two searches find none without particles (four
-    once one was found), or half of `max_sweeps` was spent.
+    once one was found), or half of `max_sweeps` was spent. If the last one found some, the next
+    round searches again.
     Gaussians at these become parts of the base. A twentieth of it is the path's own base, and three
     hundredths a Cauchy distribution, so that weights stay bounded far out.
 
@@ -267,41 +269,43 @@ class AdaptiveSMC(SamplingEstimator):
             failed_evaluations=run.failed_evaluations + evaluations.n_failed,
         )
 
-    def _search(self, path, learned: Learned, base: Mixture, seed, evaluations) -> Search:
-        """What climbs find. The first begin where particles have been, others away from the modes
+    def _search(
+        self, path, starts: Array, known: Array, base: Mixture, seed, evaluations
+    ) -> Search:
+        """What climbs find. The first begin at the starts, others away from the modes
         by differences of points, as in differential evolution, until two searches (four, once there
-        was one) find no mode where no particle is.
+        was one) find no mode where none of the known points is.
         """
         path = copy.copy(path)
         path.evaluations = evaluations
-        path.climbs_from = learned.passed
+        path.climbs_from = starts
         least = _LEAST_MASS + _log_mass(path, base, np.random.default_rng(stream_key(seed, _MASS)))
-        known = learned.points
+        most = evaluations.n + _SHARE_OF_SWEEPS * self.max_sweeps
+        centres = known[:1]
         searches = []
         lost = []
         n_quiet = 0
         wanted = _QUIET_SEARCHES
-        n_starts = len(learned.passed) // 2
+        n_starts = len(starts) // 2
         for i in range(_MOST_SEARCHES):
             stream = Stream(stream_key(seed, _CLIMBS, i))
             regions = path.regions(stream)
             log_masses = log_mean_exp(regions.log_masses, axis=1)
             new = np.flatnonzero((log_masses > least) & ~regions.contain(known).any(axis=0))
-            lost.append(regions.take(new.tolist()))
-            searches.append(lost[-1] if i else regions)
+            searches.append(regions)
             n_quiet = 0 if len(new) else n_quiet + 1
-            if n_quiet == wanted or evaluations.n > _SHARE_OF_SWEEPS * self.max_sweeps:
-                break
             if len(new):
+                lost.append(regions.take(new.tolist()))
                 wanted = 2 * _QUIET_SEARCHES
                 n_starts = min(2 * n_starts, _MOST_STARTS)
+            if n_quiet == wanted or evaluations.n > most:
+                break
             known = np.concatenate([known, regions.centres])
+            centres = np.concatenate([centres, regions.centres])
             rng = stream.aside("next search").generator()
             first, second = rng.choice(known, (2, n_starts))
-            centres = np.concatenate([known[:1], *(each.centres for each in searches)])
-            near = rng.choice(centres, n_starts)
-            path.climbs_from = near + _FARTHER * (first - second)
-        return Search(_together(searches), _together(lost), n_quiet < wanted)
+            path.climbs_from = rng.choice(centres, n_starts) + _FARTHER * (first - second)
+        return Search(searches[0], lost, n_quiet < wanted)
 
     def _rounds(
         self, path, move, learned: Learned, seed, evaluations: Evaluations
@@ -316,16 +320,17 @@ class AdaptiveSMC(SamplingEstimator):
         n_sweeps = learned.n_sweeps
         n_particles = _N_PARTICLES
         levels_per_step = _LEVELS_PER_STEP
-        search = Search(None, None, False)
+        search = Search(None, [], False)
         for n_rounds in itertools.count(1):
             fitted = points[rng.permutation(len(points))[:_MOST_FITTED]]
             n_fitted = min(n_effective, len(fitted)) + len(learned.found) / 2
             base = fit_base(np.concatenate([fitted, learned.found]), n_fitted, path.bounds, rng)
             base = defensive(base, path.base, path.bounds)
-            if self.checks and n_rounds == 1:
-                search = self._search(path, learned, base, seed, evaluations)
-            rebased = _from_base(path, base, search.lost, points)
             own_seed = stream_key(seed, _ROUND, n_rounds)[0]
+            if self.checks and (n_rounds == 1 or search.goes_on):
+                found = self._search(path, learned.passed, points, base, own_seed, evaluations)
+                search = search.followed_by(found)
+            rebased = _from_base(path, base, search.lost, points)
             tuned = move.tune(rebased, stream_key(own_seed, TUNE))
             n_steps = len(tuned.pilot.betas) - 1
             n_levels = 1 + levels_per_step * n_steps
@@ -372,8 +377,8 @@ class AdaptiveSMC(SamplingEstimator):
             said(functools.partial("round {}: log Z = {}".format, n_rounds, value))
             causes = {each.kind for each in result.alarms} - _OF_PARTICLES
             # A base that is fitted to what has moved would cover more.
-            is_settled = not learned_run.goes_on and learned.drift <= _STILL_SPREADING
-            grows = is_settled and learned_run.drift > _STILL_SPREADING
+            is_settled = not learned.goes_on and learned.drift <= _STILL_SPREADING
+            grows = is_settled and (learned_run.drift > _STILL_SPREADING or search.goes_on)
             if not causes and not grows:
                 return
             growth = 1.0
@@ -383,7 +388,8 @@ class AdaptiveSMC(SamplingEstimator):
             elif causes:
                 growth = float(_MORE)
                 levels_per_step *= _MORE
-            if n_sweeps + growth * n_levels * n_particles * _N_POPULATIONS > self.max_sweeps:
+            next_sweeps = growth * n_levels * n_particles * _N_POPULATIONS
+            if n_sweeps + evaluations.n + next_sweeps > self.max_sweeps:
                 return
 
 
@@ -393,25 +399,32 @@ class Search(NamedTuple):
     Attributes
     ----------
     regions : Regions or None
-        Around modes.
-    lost : Regions or None
-        Those of them that hold none of the particles.
+        Around modes, of the first climbs.
+    lost : list of Regions
+        Those that hold no particle, of each search.
     goes_on : bool
         Whether the last climbs still found some of these.
     """
 
     regions: Regions | None
-    lost: Regions | None
+    lost: list[Regions]
     goes_on: bool
 
+    def followed_by(self, other: Search) -> Search:
+        """Return all that this one and a later one have lost."""
+        return Search(self.regions or other.regions, self.lost + other.lost, other.goes_on)
 
-def _from_base(path: GeometricPath, base: Mixture, lost: Regions | None, points: Array) -> Any:
-    """The path from a fitted base, and from Gaussians at regions where none of the points is."""
+
+def _from_base(path: GeometricPath, base: Mixture, lost: list[Regions], points: Array) -> Any:
+    """The path from a fitted base, and from Gaussians at regions where hardly any of the points
+    is.
+    """
     path = path.from_mixture(base, "a mixture fitted to particles that looked for the target")
-    if lost is None:
+    if not lost:
         return path
-    empty = np.flatnonzero(~lost.contain(points).any(axis=0)).tolist()
-    return path.with_regions(lost.take(empty)) if empty else path
+    regions = Regions(*map(np.concatenate, zip(*lost)))
+    empty = np.flatnonzero(regions.contain(points).sum(axis=0) < _FEW_POINTS).tolist()
+    return path.with_regions(regions.take(empty)) if empty else path
 
 
 def _log_mass(path, base: Mixture, rng) -> float:
@@ -421,9 +434,3 @@ def _log_mass(path, base: Mixture, rng) -> float:
         log_weights = path.raw_log_density(points) - base.log_density(points)
     path.evaluations.n += _N_WEIGHED
     return float(log_mean_exp(np.where(np.isnan(log_weights), -np.inf, log_weights)))
-
-
-def _together(searches: list[Regions]) -> Regions:
-    """Those of several searches, which have none in common."""
-    some = [each for each in searches if len(each.radii)]
-    return Regions(*map(np.concatenate, zip(*some))) if some else searches[0]
