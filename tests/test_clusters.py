@@ -1,6 +1,10 @@
-"""Dask and Ray through joblib give the bits of one process; partitions of a Dask frame those of the
-whole.
+"""Dask, Ray, Spark and workers of a queue through joblib give the bits of one process; partitions
+of frames those of the whole.
 """
+
+import os
+import shutil
+import sys
 
 import numpy as np
 import pandas as pd
@@ -9,8 +13,11 @@ from joblib import parallel_config
 from known_problems import hidden_mode_problem, make_rbm_problem
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from sklpf import AIS, LatentDirichletAllocation, LeftToRight
+from sklpf import AIS, BernoulliRBM, LatentDirichletAllocation, LeftToRight
 from sklpf.datasets import make_bars_corpus
+from sklpf.testing import check_parallel
+
+RBM = BernoulliRBM.from_parameters(np.eye(3, 4), np.zeros(4), np.zeros(3))  # known to all workers
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +36,7 @@ def dask_cluster():
 
 @pytest.fixture(scope="module")
 def ray_cluster():
-    ray = pytest.importorskip("ray", reason="ray is not installed (dependency group ray)")
+    ray = pytest.importorskip("ray", reason="ray is not installed (dependency group clusters)")
     from ray.util.joblib import register_ray
 
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
@@ -79,13 +86,53 @@ def test_documents_on_a_cluster(backend):
         np.testing.assert_array_equal(model.set_params(n_jobs=2).score_samples(X), serial)
 
 
-# ---- partitions
+# A queue that starts every job at once, on this machine.
+SBATCH = """#!/bin/sh
+cp "$1" "$0.$$"
+setsid sh "$0.$$" > "$0.$$.log" 2>&1 &
+echo "Submitted batch job $!"
+"""
 
 
 @pytest.mark.large
-def test_partitions_of_a_dask_frame_of_texts_have_the_bits_of_one_frame():
-    import dask.dataframe as dd
+@pytest.mark.filterwarnings("ignore")  # the back end's own
+def test_workers_of_a_queue(tmp_path, monkeypatch):
+    jobqueue = pytest.importorskip("dask_jobqueue", reason="needs the dependency group clusters")
+    from distributed import Client
 
+    commands = {"sbatch": SBATCH, "scancel": '#!/bin/sh\nkill -- "-$1"\n'}
+    for name, script in commands.items():
+        (tmp_path / name).write_text(script)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    scheduler = {"host": "127.0.0.1", "dashboard_address": None}
+    options = {"cores": 1, "processes": 1, "memory": "2GB", "walltime": "00:10:00"}
+    with jobqueue.SLURMCluster(**options, scheduler_options=scheduler) as cluster:
+        cluster.scale(jobs=2)
+        with Client(cluster) as client:
+            client.wait_for_workers(2, timeout=60)
+            with parallel_config(backend="dask"):
+                check_parallel(AIS(20, 250, checks=False, n_jobs=2), RBM)
+
+
+# ---- partitions
+@pytest.fixture(scope="module")
+def spark():
+    sql = pytest.importorskip("pyspark.sql", reason="needs the dependency group clusters")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    builder = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    for name in ("spark.driver.host", "spark.driver.bindAddress"):
+        builder = builder.config(name, "127.0.0.1")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        session = builder.getOrCreate()
+        yield session
+        session.stop()
+
+
+def scored_texts():
+    """Texts in a frame, and what scores such a frame."""
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(["rain", "wind", "sun", "cat", "dog"], 8)) for _ in range(30)]
     vectorizer = HashingVectorizer(n_features=16, alternate_sign=False, norm=None)
@@ -97,6 +144,39 @@ def test_partitions_of_a_dask_frame_of_texts_have_the_bits_of_one_frame():
             model.score_samples(vectorizer.transform(frame["text"])), index=frame.index
         )
 
-    frame = pd.DataFrame({"text": texts})
+    return pd.DataFrame({"text": texts}), score
+
+
+@pytest.mark.large
+@pytest.mark.filterwarnings("ignore")  # Spark's own, of a newer pandas
+def test_partitions_of_a_spark_frame_of_texts_have_the_bits_of_one_frame(spark):
+    frame, score = scored_texts()
+
+    def scores(frames):
+        for part in frames:
+            yield part[["number"]].assign(score=score(part))
+
+    parts = spark.createDataFrame(frame.assign(number=frame.index)).repartition(4)
+    found = parts.mapInPandas(scores, "number long, score double").toPandas()
+    assert parts.rdd.getNumPartitions() == 4
+    np.testing.assert_array_equal(found.sort_values("number")["score"], score(frame))
+
+
+@pytest.mark.large
+@pytest.mark.filterwarnings("ignore")  # the back end's own
+def test_spark_as_back_end(spark):
+    pytest.importorskip("joblibspark", reason="needs the dependency group clusters")
+    from joblibspark import register_spark
+
+    register_spark()
+    with parallel_config(backend="spark", n_jobs=2):
+        check_parallel(AIS(20, 250, checks=False), RBM)
+
+
+@pytest.mark.large
+def test_partitions_of_a_dask_frame_of_texts_have_the_bits_of_one_frame():
+    import dask.dataframe as dd
+
+    frame, score = scored_texts()
     lazy = dd.from_pandas(frame, npartitions=4).map_partitions(score, meta=(None, float))
     np.testing.assert_array_equal(lazy.compute(scheduler="synchronous"), score(frame))

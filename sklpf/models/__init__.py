@@ -15,7 +15,7 @@ from sklpf.models.lda import LatentDirichletAllocation, LDAPath
 from sklpf.models.linear import LinearGenerativeModel, LinearPath
 from sklpf.models.mcrbm import MeanCovariancePath, MeanCovarianceRBM
 from sklpf.models.products import ProductOfExperts, ProductPath
-from sklpf.models.rbm import BernoulliRBM, RBMPath
+from sklpf.models.rbm import BernoulliRBM, RBMPath, RBMTrajectoryPath
 from sklpf.models.scoring._scored import ScoreInterval
 from sklpf.models.scoring._searches import log_likelihood, log_likelihood_with_error
 
@@ -47,6 +47,7 @@ __all__ = [
     "LinearGenerativeModel",
     "LinearPath",
     "RBMPath",
+    "RBMTrajectoryPath",
     "ScoreInterval",
     "compare",
     "compare_fits",

@@ -5,7 +5,8 @@ Training reads in three files: `fit` in `_model`, the passes over the data (`Tra
 f of rows and log Z, is in `_free_energy` and `_path`; `_monitor` follows it during training.
 """
 
+from sklpf.models.rbm._checkpoints_path import RBMTrajectoryPath
 from sklpf.models.rbm._model import BernoulliRBM
 from sklpf.models.rbm._path import RBMPath
 
-__all__ = ["BernoulliRBM", "RBMPath"]
+__all__ = ["BernoulliRBM", "RBMPath", "RBMTrajectoryPath"]

@@ -38,6 +38,24 @@ class Parameters(NamedTuple):
         """Probabilities of the hidden units given visible ones, (n, J)."""
         return expit(v @ self.components.T + self.intercept_hidden)
 
+    def gibbs(self, h, rng) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Visible units drawn given hidden ones, and hidden ones given these, (n, M) and (n, J)."""
+        mean = self.visible_means(h)
+        v = (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
+        mean = self.hidden_means(v)
+        return v, (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
+
+    def log_f(self, v) -> Array:
+        """log f of rows v, (n,)."""
+        fields = (v @ self.components.T + self.intercept_hidden).astype(np.float64)
+        linear = v @ self.intercept_visible.astype(np.float64)
+        return linear + np.logaddexp(0, fields).sum(axis=1)
+
+    def as_one(self) -> NDArray:
+        """All parameters in one array (J + 1, M + 1), with 0 in the corner."""
+        visible = np.append(self.intercept_visible, 0)
+        return np.vstack([np.c_[self.components, self.intercept_hidden], visible])
+
 
 def log_f(model, X) -> Array:
     """Log of the unnormalised probability of every row, the hidden units summed out, (n,)."""

@@ -41,6 +41,7 @@ from sklpf.models._validation import (
     check_parameter,
     check_vector,
 )
+from sklpf.models.rbm._checkpoints_path import RBMTrajectoryPath
 from sklpf.models.rbm._free_energy import binary_rows, log_f, pseudo_log_likelihood, short_run_mean
 from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_curve
 from sklpf.models.rbm._path import RBMPath
@@ -129,6 +130,13 @@ class BernoulliRBM(
         changes no other number. "particles" reweights and moves particles from pass to pass, with
         an error bar, and checks them by full estimates. "rts" continues tempered chains (Carlson et
         al. 2016, equation 24), without an error bar.
+    track_trajectory : bool, default=False
+        Whether to keep checkpoints of training, as levels along which log Z is estimated and rows
+        are drawn instead of inverse temperatures (Béreux et al. 2024): for models of which the
+        default stays flagged. It changes no other number. Take it with ``average=True``: the last
+        weights wander, which makes the way longer. Neighbours would swap at least half of their
+        states, unless training jumps. Usually 2 to 25 are kept, each with the size of the weights
+        in float32.
 
     Attributes
     ----------
@@ -192,6 +200,7 @@ class BernoulliRBM(
     n_iter_no_change: int = 5
     tol: float = 1e-4
     track_log_partition: Literal[False, "particles", "rts"] = False
+    track_trajectory: bool = False
 
     _parameter_constraints = {
         **SCORING,
@@ -208,6 +217,7 @@ class BernoulliRBM(
         "n_iter_no_change": [at_least(1)],
         "tol": [NOT_NEGATIVE],
         "track_log_partition": [StrOptions({"particles", "rts"}), Options(bool, {False})],
+        "track_trajectory": ["boolean"],
     }
 
     # -- training
@@ -377,8 +387,8 @@ class BernoulliRBM(
             return rng.uniform(size=mean.shape) < mean
 
     # -- log-likelihood
-    def path(self, base="data", weights="marginal") -> RBMPath:
-        """Return the tempered path from independent visible units to this model.
+    def path(self, base="data", weights="marginal", trajectory=None) -> RBMPath | RBMTrajectoryPath:
+        """Return the path from independent visible units to this model.
 
         Parameters
         ----------
@@ -388,10 +398,14 @@ class BernoulliRBM(
         weights : {"marginal", "joint"}, default="marginal"
             Whether the hidden layer is summed out of the densities. With "joint" all estimates
             scatter more, those of `RTS` most.
+        trajectory : bool or None, default=None
+            Whether levels follow training, through the checkpoints that `track_trajectory` has
+            kept, instead of the inverse temperature. None is `track_trajectory`, if h is summed
+            out.
 
         Returns
         -------
-        path : RBMPath
+        path : RBMPath or RBMTrajectoryPath
         """
         check_fitted(self)
         mean = base_means(base, self.visible_mean_)
@@ -404,7 +418,17 @@ class BernoulliRBM(
             starts=self._starts(),
         )
         path.base_is_ours = isinstance(base, str) and base == "data"
-        return path
+        kept = vars(self).get("_trajectory")
+        if trajectory is None:
+            trajectory = self.track_trajectory and kept is not None and weights == "marginal"
+        if not trajectory:
+            return path
+        if kept is None or weights != "marginal":
+            raise ValueError(
+                "trajectory=True needs a model that was fitted with track_trajectory=True, and"
+                ' weights="marginal"'
+            )
+        return RBMTrajectoryPath(path, *kept.to_path())
 
     def pseudo_log_likelihood(self, X) -> Array:
         """Log pseudo-likelihood of every row: the sum over visible units of log p(x_i | all other

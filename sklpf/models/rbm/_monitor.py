@@ -84,7 +84,7 @@ def log_likelihood_scatter(passes: Sequence[Parameters], X, h: NDArray, seed: in
     with one_blas_thread(), np.errstate(over="ignore"):
         for parameters in passes:
             for _ in range(_N_SWEEPS):
-                v, h = _sweep(parameters, h, rng)
+                v, h = parameters.gibbs(h, rng)
             draws.append(v)
         gains = [
             _mean_ratio(a, b, rows)
@@ -94,24 +94,9 @@ def log_likelihood_scatter(passes: Sequence[Parameters], X, h: NDArray, seed: in
     return _scatter_around_line(np.cumsum([0.0, *gains]))
 
 
-def _sweep(parameters, h, rng):
-    """Draw v given h, and h given v."""
-    mean = parameters.visible_means(h)
-    v = (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
-    mean = parameters.hidden_means(v)
-    return v, (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
-
-
 def _mean_ratio(a, b, v) -> float:
     """Mean over rows v of log f_b(v) - log f_a(v)."""
-    return float(np.mean(_log_f(b, v) - _log_f(a, v)))
-
-
-def _log_f(parameters, v):
-    """log f of rows v, (n,)."""
-    components, intercept_visible, intercept_hidden = parameters
-    fields = (v @ components.T + intercept_hidden).astype(np.float64)
-    return v @ intercept_visible.astype(np.float64) + np.logaddexp(0, fields).sum(axis=1)
+    return float(np.mean(b.log_f(v) - a.log_f(v)))
 
 
 def _scatter_around_line(values) -> float:

@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-from sklpf._utils.numbers import Array, Integers
+from sklpf._utils.numbers import Integers
 from sklpf._utils.random import Stream
 from sklpf.models.comparing._density_ratio_path import N_GROUPS, draw_alarms, tempered_rows
+from sklpf.models.rbm._checkpoints_path import CheckpointsPath, CheckpointState
 from sklpf.models.rbm._free_energy import Parameters
 from sklpf.models.scoring._scored import default_estimator
 from sklpf.partition import ParallelTempering
-from sklpf.paths._base import KernelPath, check_ladder, read_only
+from sklpf.paths._base import check_ladder
 from sklpf.uncertainty import between_groups
 
 _N_SWEEPS = 4096
 _N_DRAWS = 128  # of each model, for every ladder
 _LEAST_ALIKE = 0.5
-_WORK_PER_SEGMENT = 2e10  # weights times sweeps, about a second
 
 
-class RatioState(NamedTuple):
-    """Chains: visible units (n, M), the hidden units' inputs at both ends (n, 2 J), the terms of
-    log f_0 and log f_1 (n, 2) that are linear in v, and the ladder that each belongs to.
-    """
-
-    v: NDArray[np.uint8]
-    inputs: NDArray[np.float32]
-    linear: Array
-    ladder: Integers
-
-
-class RBMRatioPath(KernelPath):
+class RBMRatioPath(CheckpointsPath):
     """Path from one RBM to another with the same visible units: all parameters change linearly, h
     is summed out.
 
@@ -62,8 +50,7 @@ class RBMRatioPath(KernelPath):
     ladder : array-like of shape (K,)
     """
 
-    base_log_partition: float | None = 0.0
-    _kernels = "sklpf.models.rbm._ratio_path_kernels"
+    betas = np.array([0.0, 1.0])
 
     def __init__(
         self,
@@ -84,23 +71,6 @@ class RBMRatioPath(KernelPath):
         )
         self.ladder = check_ladder(ladder)
 
-    def _pack(self):
-        from sklpf.models.rbm._ratio_path_kernels import Ends
-
-        single = functools.partial(read_only, dtype=np.float32)
-        return Ends(
-            weights=single(self.weights),
-            by_visible=single(np.concatenate(self.weights).T),
-            hidden=single(self.hidden.ravel()),
-            visible=single(self.visible),
-            constants=read_only(self.constants),
-            draws=read_only(self.draws, np.uint8),
-        )
-
-    @property
-    def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the models' size here
-        return int(np.clip(_WORK_PER_SEGMENT / (self.weights.size * 10), 100, 10_000))
-
     def default_estimator(self) -> ParallelTempering:
         """Return what estimates the log ratio.
 
@@ -118,38 +88,13 @@ class RBMRatioPath(KernelPath):
         shares = [between_groups(ladders, ladders, self.draws.shape[2]) for ladders in sums]
         return draw_alarms(shares)
 
-    def state_from_rows(self, v: NDArray, ladder: Integers) -> RatioState:
-        """Return chains at visible rows v (n, M), of given ladders (n,)."""
-        from sklpf.models.rbm._ratio_path_kernels import refresh
-
-        v = np.array(v, dtype=np.uint8, order="C")
-        inputs = np.empty((len(v), self.hidden.size), np.float32)
-        linear = np.empty((len(v), 2))
-        refresh(self.packed, v, inputs, linear)
-        return RatioState(v, inputs, linear, np.array(ladder, dtype=np.int64))
-
-    def sample_base(self, n: int, stream: Stream) -> RatioState:
+    def sample_base(self, n: int, stream: Stream) -> CheckpointState:
         """Return n chains of one ladder, from its draws of the first model."""
         ladder = stream.chain // n % self.draws.shape[1]
         own = self.draws[0, ladder]
         return self.state_from_rows(
             own[stream.generator().integers(len(own), size=n)], np.full(n, ladder)
         )
-
-    @property
-    def log_f_rounding(self) -> float:  # type: ignore[override]
-        """Rounding errors of log_f, whose inputs are float32, in nats: at most their sum over all
-        terms.
-        """
-        terms = max(np.abs(w).sum() + np.abs(b).sum() for w, b in zip(self.weights, self.hidden))
-        return float(
-            np.finfo(np.float32).eps / 2 * (terms + np.abs(self.visible).sum(axis=1).max())
-        )
-
-    @property
-    def n_summaries(self) -> int:
-        """Length of a state's summary: the probabilities of the second model's hidden units."""
-        return self.hidden.shape[1]
 
 
 # ---- two models side by side

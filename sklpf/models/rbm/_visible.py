@@ -20,6 +20,7 @@ class TrainedByChains:
     """
 
     _visible_units: BinaryUnits = BinaryUnits()
+    track_trajectory = False
     _n_chains: int
     components_: Any
     intercept_visible_: Any
@@ -34,7 +35,8 @@ class TrainedByChains:
         self._n_features_out = n_components
         self._n_seen = 0
         self._visible_sum = np.zeros(n_features)
-        self.__dict__.pop("_training", None)
+        for name in ("_training", "_trajectory"):
+            self.__dict__.pop(name, None)
 
     def _count(self, X) -> None:
         """Add rows to the means of the visible units, and keep some of them."""

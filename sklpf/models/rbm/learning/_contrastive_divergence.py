@@ -16,6 +16,7 @@ from sklpf._utils.layout import LANES, aligned_zeros, padded
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models._learning import same_values
 from sklpf.models.rbm._free_energy import Parameters
+from sklpf.models.rbm.learning._trajectory import Trajectory
 from sklpf.training._loop import RunningAverage, check_not_diverged
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
@@ -113,6 +114,7 @@ class Trainer:
         self.step = 0
         self.key = stream_key(draw_seed(rng))
         self.starts = np.array(model._visible_units.starts, dtype=np.int64)
+        self.trajectory = Trajectory.of(model) if model.track_trajectory else None
 
         at_once = max(1, _VALUES_AT_ONCE // (self.batch_size * n_features)) * self.batch_size
         self.chunks = list(gen_batches(X.shape[0], at_once))
@@ -120,24 +122,36 @@ class Trainer:
 
     def run(self) -> None:
         """Make one pass over the data."""
-        from sklpf.models.rbm.learning._training_kernels import train
-
         for rows in self.chunks:
             if self.lists is None or len(self.chunks) > 1:
                 self.lists = _lists(self.X[rows])
             updates = self._updates(rows.stop - rows.start)
-            train(
-                *self.weights,
-                self.h,
-                *self.scratch,
-                self.starts,
-                *self.lists,
-                updates,
-                *self.averaged,
-                *self.key,
-                self.step,
-            )
-            self.step += len(updates.rates)
+            while len(updates.rates):
+                updates = self._make(self.lists, updates)
+
+    def _make(self, lists, updates):
+        """Make updates until the trajectory is to be looked at; returns those that are left."""
+        from sklpf.models.rbm.learning._training_kernels import train
+
+        n = len(updates.rates)
+        if self.trajectory is not None:
+            n = min(n, self.trajectory.n_until_look)
+        now, left = updates.split(n)
+        train(
+            *self.weights,
+            self.h,
+            *self.scratch,
+            self.starts,
+            *lists,
+            now,
+            *self.averaged,
+            *self.key,
+            self.step,
+        )
+        self.step += n
+        if self.trajectory is not None:
+            self.trajectory = self.trajectory.after(n, self)
+        return left
 
     def _updates(self, n_rows: int):
         """The updates by as many rows."""
@@ -166,11 +180,11 @@ class Trainer:
 
     def snapshot(self) -> tuple:
         """A copy of what `restore` goes back to."""
-        return copy.deepcopy((self.weights, self.averaged, self.average, self.h))
+        return *copy.deepcopy((self.weights, self.averaged, self.average, self.h)), self.trajectory
 
     def restore(self, snapshot: tuple) -> None:
         """Go back to a snapshot."""
-        self.weights, self.averaged, self.average, self.h = snapshot
+        self.weights, self.averaged, self.average, self.h, self.trajectory = snapshot
 
     def store(self, model) -> None:
         """Write weights and chains to the model, in its dtype; ValueError if training has
@@ -180,6 +194,7 @@ class Trainer:
         parameters = (np.array(part, dtype=dtype, order="C") for part in self.parameters)
         model.components_, model.intercept_visible_, model.intercept_hidden_ = parameters
         model.h_samples_ = self.h.astype(dtype)
+        model._trajectory = self.trajectory
         model._training = Training(self.average.n_rows)
         if self.average.n_averaged:
             model._training = Training(

@@ -36,6 +36,12 @@ class Updates(NamedTuple):
     shares: np.ndarray
     shrinkages: np.ndarray  # (n,) float32: of the weights by their decay, 0 leaves them as they are
 
+    def split(self, n):
+        """The first n updates, and the others."""
+        first = (part[:n] for part in self[1:])
+        others = (part[n:] for part in self[1:])
+        return Updates(self.edges[: n + 1], *first), Updates(self.edges[n:], *others)
+
 
 class Lists(NamedTuple):
     """For each of n accumulators the rows that it takes and their coefficients, as `add_rows` wants

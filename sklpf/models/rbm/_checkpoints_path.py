@@ -1,0 +1,255 @@
+"""Paths through several RBMs of the same units, whose parameters change linearly from one to the
+next: along training (Béreux et al. 2024), or from one model to another.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklpf._utils.numbers import Array, Integers, as_float64, check_finite
+from sklpf._utils.random import Stream
+from sklpf.models._enumerable_path import binary_units
+from sklpf.models.rbm._free_energy import Parameters
+from sklpf.models.rbm._path import RBMPath
+from sklpf.partition import PartitionEstimator
+from sklpf.paths import Regions
+from sklpf.paths._base import KernelPath, check_ladder, read_only
+
+_LOG2 = np.log(2)
+_WORK_PER_SEGMENT = 2e10  # weights times sweeps, about a second
+
+
+class CheckpointState(NamedTuple):
+    """Chains: visible units (n, M), the hidden units' inputs at both ends of a piece of the path
+    (n, 2 J), the terms of log f there that are linear in v (n, 2), the number of the piece, and the
+    ladder that each belongs to.
+    """
+
+    v: NDArray[np.uint8]
+    inputs: NDArray[np.float32]
+    linear: Array
+    piece: Integers
+    ladder: Integers
+
+
+class CheckpointsPath(KernelPath):
+    """A path through C RBMs of M visible and J hidden units, h summed out.
+
+    A subclass sets ``betas`` (C,), from 0 to 1, ``weights`` (C, J, M), ``hidden`` (C, J),
+    ``visible`` (C, M), and the constants of log f (C,). Between betas[s] and betas[s + 1], a piece
+    of the path, all of these are linear in beta.
+    """
+
+    base_log_partition: float | None = 0.0
+    _kernels = "sklpf.models.rbm._checkpoints_kernels"
+    betas: Array
+    weights: NDArray
+    hidden: NDArray
+    visible: NDArray
+    constants: Array
+    draws: NDArray = np.empty((2, 0, 0, 0))  # of both ends, (2, G, N, M); here none
+
+    def _pack(self):
+        from sklpf.models.rbm._checkpoints_kernels import Checkpoints
+
+        single = functools.partial(read_only, dtype=np.float32)
+        return Checkpoints(
+            betas=read_only(self.betas),
+            weights=single(self.weights),
+            by_visible=single(np.concatenate(self.weights).T),
+            hidden=single(self.hidden.ravel()),
+            visible=single(self.visible),
+            constants=read_only(self.constants),
+            draws=read_only(self.draws, np.uint8),
+        )
+
+    @property
+    def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the models' size
+        return int(np.clip(_WORK_PER_SEGMENT / (2 * self.weights[0].size * 10), 100, 10_000))
+
+    def state_from_rows(self, v: ArrayLike, ladder: ArrayLike = 0) -> CheckpointState:
+        """Return chains at visible rows v (n, M) of 0 and 1, of given ladders (n,)."""
+        from sklpf.models.rbm._checkpoints_kernels import refresh
+
+        v = binary_units(v, self.visible.shape[1], "visible rows")
+        inputs = np.empty((len(v), 2 * self.hidden.shape[1]), np.float32)
+        linear = np.empty((len(v), 2))
+        piece = np.zeros(len(v), dtype=np.int64)
+        refresh(self.packed, v, inputs, linear, piece)
+        ladder = np.full(len(v), ladder, dtype=np.int64)
+        return CheckpointState(v, inputs, linear, piece, ladder)
+
+    def rows(self, state: CheckpointState) -> NDArray[np.uint8]:
+        """Return the visible rows of all chains, zeros and ones (n, M)."""
+        return state.v
+
+    @property
+    def log_f_rounding(self) -> float:  # type: ignore[override]
+        """Rounding errors of log_f, whose inputs are float32, in nats: at most their sum over all
+        terms.
+        """
+        terms = max(np.abs(w).sum() + np.abs(b).sum() for w, b in zip(self.weights, self.hidden))
+        return float(
+            np.finfo(np.float32).eps / 2 * (terms + np.abs(self.visible).sum(axis=1).max())
+        )
+
+    @property
+    def n_summaries(self) -> int:
+        """Length of a state's summary: the probabilities of the last model's hidden units."""
+        return self.hidden.shape[1]
+
+
+class RBMTrajectoryPath(CheckpointsPath):
+    """Path from independent visible units to an RBM through RBMs that training has passed.
+
+    Temperatures meet a first-order transition where the target consists of clusters; along training
+    these split one by one (Béreux et al. 2024, "trajectory tempering"). All parameters change
+    linearly from one RBM to the next. So the first piece is the start of an `RBMPath`, and with no
+    checkpoints the whole is that path with h summed out.
+
+    Parameters
+    ----------
+    target : RBMPath
+        The path in temperature from the base, or its first part, to the last RBM.
+    checkpoints : array-like of shape (C, n_hidden + 1, n_visible + 1)
+        Parameters of the RBMs between, in the order of training: the weights, the visible biases
+        below and the hidden biases beside them. The number in the corner is ignored.
+    betas : array-like of shape (C,) or None, default=None
+        Where the checkpoints lie, increasing and inside (0, 1). None: at equal distances.
+    ladder : array-like of shape (K,)
+        Levels, increasing in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a number is not finite or `betas` do not increase.
+
+    References
+    ----------
+    Béreux, N., Decelle, A., Furtlehner, C., Rosset, L. & Seoane, B. (2024). Fast training and
+    sampling of restricted Boltzmann machines. arXiv:2405.15376.
+
+    Examples
+    --------
+    >>> from sklpf import Exact
+    >>> from sklpf.models import RBMPath, RBMTrajectoryPath
+    >>> target = RBMPath([[1.0, -1.0]], [0.0, 0.0], [0.0], base_mean=[0.5, 0.5])
+    >>> path = RBMTrajectoryPath(target, [[[0.3, -0.2, 0.0], [0.1, 0.0, 0.0]]])
+    >>> round(Exact().fit(path).log_partition_, 4)
+    2.2068
+    """
+
+    def __init__(
+        self,
+        target: RBMPath,
+        checkpoints: ArrayLike,
+        betas: ArrayLike | None = None,
+        ladder: ArrayLike = (0.0, 1.0),
+    ):
+        logits = target.logits[0]
+        hidden = target.intercept_hidden
+        last = Parameters(target.components, target.intercept_visible, hidden).as_one()
+        first = Parameters(0 * target.components, logits, 0 * hidden).as_one()
+        checkpoints = as_float64(checkpoints, "checkpoints")
+        if checkpoints.ndim != 3 or checkpoints.shape[1:] != last.shape:
+            raise ValueError(
+                "checkpoints must have the shape (n, n_hidden + 1, n_visible + 1), here (n,"
+                f" {last.shape[0]}, {last.shape[1]}), got {checkpoints.shape}"
+            )
+        check_finite(checkpoints, "checkpoints")
+        n = len(checkpoints)
+        betas = np.arange(1, n + 1) / (n + 1) if betas is None else as_float64(betas, "betas")
+        if betas.shape != (n,):
+            raise ValueError(
+                f"betas must hold one number for each of {n} checkpoints, got {betas.shape}"
+            )
+        self.betas = check_ladder(np.r_[0.0, betas, 1.0])
+        parameters = np.stack([first, *checkpoints, last]).astype(np.float32)
+        self.weights = parameters[:, :-1, :-1]
+        self.hidden = parameters[:, :-1, -1]
+        self.visible = parameters[:, -1, :-1]
+        self.constants = np.zeros(n + 2)
+        self.constants[0] = -np.logaddexp(0, logits).sum() - len(last[:-1]) * _LOG2
+        self.target = target
+        self.base_is_ours = target.base_is_ours
+        self.ladder = check_ladder(ladder)
+
+    def sample_base(self, n: int, stream: Stream) -> CheckpointState:
+        """Return n exact draws from level 0: one sweep there, where all units are independent."""
+        state = self.state_from_rows(np.zeros((n, self.visible.shape[1])))
+        return self._sweep(state, np.zeros(n), stream)
+
+    @property
+    def ladder_cost(self) -> float:  # type: ignore[override]
+        """Work of `log_f_ladder` in sweeps."""
+        sweep, level = self.target._work
+        return len(self.betas) / 2 + len(self.ladder) * level / sweep
+
+    # -- the target, which is that of the path in temperature
+    def default_estimator(self) -> PartitionEstimator:
+        """Return `Exact` where the smaller layer has at most 20 units, else `ParallelTempering`."""
+        return self.target.default_estimator()
+
+    @property
+    def log2_states(self) -> int:
+        """Number of units of the smaller layer: 2 to this power states are enumerated."""
+        return self.target.log2_states
+
+    @property
+    def n_enumeration_blocks(self) -> int:
+        """Number of blocks of states that `enumerate_block` takes."""
+        return self.target.n_enumeration_blocks
+
+    @property
+    def enumeration_rounding(self) -> float:
+        """Rounding errors of `enumerate_block` in nats."""
+        return self.target.enumeration_rounding
+
+    def enumerate_block(self, block: int, level: int) -> Array:
+        """Return the log weights at `level` of one block of states of the smaller layer, the other
+        summed out.
+        """
+        beta = self.ladder[level]
+        piece = max(int(np.searchsorted(self.betas, beta)) - 1, 0)
+        low, high = self.betas[piece : piece + 2]
+        share = (beta - low) / (high - low)
+        weights, visible, hidden, constant = (
+            (1 - share) * array[piece] + share * array[piece + 1]
+            for array in (self.weights, self.visible, self.hidden, self.constants)
+        )
+        half = np.full(len(visible), 0.5)
+        return RBMPath(weights, visible, hidden, half).enumerate_block(block, 1) + constant
+
+    def sample_enumerated(self, log_block_sums: NDArray, n: int, rng: np.random.Generator):
+        """Return n chains at exact draws from the target, given the log sums of all blocks'
+        weights.
+        """
+        return self.state_from_rows(self.target.sample_enumerated(log_block_sums, n, rng).v)
+
+    @property
+    def bound_cost(self) -> int:  # type: ignore[override]
+        """Sweeps of all chains that `bound_draws` makes."""
+        return self.target.bound_cost
+
+    def bound_draws(self, stream: Stream) -> Array:
+        """Return log weights (10, 100), as `RBMPath` does."""
+        return self.target.bound_draws(stream)
+
+    @property
+    def regions_cost(self) -> int:  # type: ignore[override]
+        """Sweeps of all chains that `regions` makes."""
+        return self.target.regions_cost
+
+    def regions(self, stream: Stream) -> Regions:
+        """Return balls around modes of the target, as `RBMPath` does."""
+        return self.target.regions(stream)
+
+    def with_regions(self, regions: Regions) -> RBMPath:
+        """Return the path in temperature from a mixture of this base and of independent units at
+        regions.
+        """
+        return self.target.with_regions(regions)

@@ -1,0 +1,292 @@
+"""Levels along training: the path against brute force, its kernels against the plain loops, what
+training keeps, and the coverage of log Z.
+"""
+
+import itertools
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from fused_programs import (
+    assert_annealing_equals_the_loop,
+    assert_derivatives_equal_finite_differences,
+    assert_exchange_equals_the_loop,
+    assert_tempering_equals_the_loop,
+)
+from scipy.stats import binom
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import AIS, RTS, BernoulliRBM, Exact, ParallelTempering
+from sklpf.models import RBMPath, RBMTrajectoryPath
+from sklpf.models.rbm._free_energy import Parameters
+from sklpf.testing import check_path, check_transition
+from sklpf.transitions import Gibbs
+
+LADDER = (0.0, 0.25, 0.6, 1.0)
+V = np.array(list(itertools.product([0, 1], repeat=6)))
+BETAS = np.array([0.3, 0.5])
+
+
+def make_path(n_checkpoints=2, n_hidden=3, n_visible=6, scale=1.0, seed=0, ladder=LADDER):
+    rng = np.random.default_rng(seed)
+    target = RBMPath(
+        scale * rng.normal(size=(n_hidden, n_visible)),
+        rng.normal(size=n_visible),
+        rng.normal(size=n_hidden),
+        rng.uniform(0.2, 0.8, size=n_visible),
+    )
+    checkpoints = scale * rng.normal(size=(n_checkpoints, n_hidden + 1, n_visible + 1))
+    return RBMTrajectoryPath(target, checkpoints, BETAS[:n_checkpoints], ladder)
+
+
+def formula(path):
+    """log f(beta) of all rows in float64: each parameter is interpolated."""
+    target = path.target
+    last = Parameters(target.components, target.intercept_visible, target.intercept_hidden)
+
+    def log_f(beta):
+        def at(ends):
+            return np.interp(beta, path.betas, ends)
+
+        arrays = [path.weights.astype(float), path.visible.astype(float), path.hidden.astype(float)]
+        for array, final in zip(arrays, last):
+            array[-1] = final
+        weights, visible, hidden = (np.apply_along_axis(at, 0, array) for array in arrays)
+        constant = -np.logaddexp(0, arrays[1][0]).sum() - len(hidden) * np.log(2)
+        constant *= max(0, 1 - beta / path.betas[1])
+        return constant + V @ visible + np.logaddexp(0, V @ weights.T + hidden).sum(axis=1)
+
+    return log_f
+
+
+# ---- the path
+def test_levels_against_brute_force():
+    path = make_path()
+    state = path.state_from_rows(V)
+    at_all = path.log_f_ladder(state)
+    for k, beta in enumerate(LADDER):
+        expected = formula(path)(beta)
+        np.testing.assert_allclose(at_all[:, k], expected, atol=1e-5)
+        np.testing.assert_allclose(path.log_f(state, np.full(len(V), k)), expected, atol=1e-5)
+        blocks = [path.enumerate_block(b, k) for b in range(path.n_enumeration_blocks)]
+        enumerated = np.logaddexp.reduce(np.concatenate(blocks))
+        assert enumerated == pytest.approx(np.logaddexp.reduce(expected), abs=1e-5)
+    assert np.logaddexp.reduce(formula(path)(0.0)) == pytest.approx(0, abs=1e-6)
+
+
+def test_without_checkpoints_levels_are_inverse_temperatures():
+    path = make_path(n_checkpoints=0)
+    in_temperature = path.target.with_ladder(LADDER)
+    np.testing.assert_allclose(
+        path.log_f_ladder(path.state_from_rows(V)),
+        in_temperature.log_f_ladder(in_temperature.state_from_rows(V)),
+        atol=1e-5,
+    )
+
+
+def test_contracts():
+    path = make_path()
+    check_path(path)
+    finer = path.with_ladder(np.linspace(0, 1, 41))
+    check_transition(finer, Gibbs(), variables=lambda state: state.v)
+    state = path.state_from_rows(V)
+    assert_derivatives_equal_finite_differences(path, state, formula(path), rtol=1e-4)
+
+
+def test_kernels_do_what_the_plain_loops_do():
+    path = make_path(scale=0.5)
+    assert_annealing_equals_the_loop(path, reverse=False)
+    assert_annealing_equals_the_loop(path, reverse=True)
+    assert_exchange_equals_the_loop(path)
+    assert_tempering_equals_the_loop(path, sweeps_per_redraw=2, stride=3)
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "betas", "message"),
+    [
+        (np.zeros((2, 3, 7)), None, r"checkpoints must have the shape .*\(n, 4, 7\)"),
+        (np.full((2, 4, 7), np.nan), None, "checkpoints"),
+        (np.zeros((2, 4, 7)), [0.5], "betas must hold one number for each of 2 checkpoints"),
+        (np.zeros((2, 4, 7)), [0.5, 0.2], "strictly increasing"),
+    ],
+)
+def test_bad_checkpoints(checkpoints, betas, message):
+    with pytest.raises(ValueError, match=message):
+        RBMTrajectoryPath(make_path().target, checkpoints, betas)
+
+
+# ---- what training keeps
+def rows(n_patterns=4, n_features=24, n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    patterns = rng.integers(2, size=(n_patterns, n_features))
+    flipped = rng.random((n, n_features)) < 0.1
+    return (patterns[rng.integers(n_patterns, size=n)] ^ flipped).astype(float)
+
+
+def trained(seed=0, **parameters):
+    settings = {
+        "n_components": 6,
+        "learning_rate": 0.2,
+        "n_iter": 60,
+        "batch_size": 20,
+        "n_chains": 50,
+        "average": True,
+        "track_trajectory": True,
+        "random_state": seed,
+    }
+    return BernoulliRBM(**settings | parameters).fit(rows(seed=seed))
+
+
+def test_tracking_changes_no_other_number():
+    tracked, plain = trained(), trained(track_trajectory=False)
+    for name in ("components_", "intercept_visible_", "intercept_hidden_", "h_samples_"):
+        np.testing.assert_array_equal(getattr(tracked, name), getattr(plain, name))
+    assert isinstance(plain.path(), RBMPath)
+    assert isinstance(tracked.path(), RBMTrajectoryPath)
+    assert isinstance(tracked.path(trajectory=False), RBMPath)
+    assert isinstance(tracked.path(weights="joint"), RBMPath)
+    for model, weights in ((plain, "marginal"), (tracked, "joint")):
+        with pytest.raises(ValueError, match="track_trajectory=True"):
+            model.path(weights=weights, trajectory=True)
+
+
+def test_neighbours_exchange_states():
+    """By exact draws: mean acceptance of a swap, of which training keeps at least a half by draws
+    of its own chains; the bound leaves 0.1 for these.
+    """
+    path = trained().path()
+    rng = np.random.default_rng(0)
+    assert len(path.betas) > 4
+    for k in range(1, len(path.betas) - 1):
+        pair = [Parameters(path.weights[i], path.visible[i], path.hidden[i]) for i in (k, k + 1)]
+        draws = [exact_rows(one, rng) for one in pair]
+        gains = [pair[1].log_f(v) - pair[0].log_f(v) for v in draws]
+        swaps = np.exp(np.minimum(np.subtract.outer(*gains), 0)).mean()
+        assert swaps > 0.4
+        assert swaps < 0.95  # they are thinned
+
+
+def exact_rows(parameters, rng, n=500):
+    path = RBMPath(*parameters, np.full(parameters.components.shape[1], 0.5))
+    return Exact().sample(path, n, rng).v.astype(np.float32)
+
+
+def test_the_last_level_is_the_model_whatever_was_kept():
+    rbm = trained()
+    rng = np.random.default_rng(1)
+    rbm.components_ = rbm.components_ + rng.normal(size=rbm.components_.shape)
+    path = rbm.path()
+    v = rng.integers(2, size=(20, 24))
+    expected = Parameters.of(rbm).log_f(v.astype(np.float32))
+    found = path.log_f(path.state_from_rows(v), np.ones(20, dtype=int))
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_training_goes_on_and_is_saved():
+    rbm = trained(n_iter=5)
+    n_before = len(rbm.path().betas)
+    before = rbm._trajectory.n_updates
+    for batch in np.array_split(rows(), 20) * 20:
+        rbm.partial_fit(batch)
+    assert rbm._trajectory.n_updates == before + 400
+    assert len(rbm.path().betas) > n_before
+    again = pickle.loads(pickle.dumps(rbm))
+    np.testing.assert_array_equal(again.path().weights, rbm.path().weights)
+    assert not hasattr(clone(rbm), "_trajectory")
+    rbm.set_params(track_trajectory=False).partial_fit(rows()[:20])
+    assert rbm._trajectory is None
+
+
+def test_early_stopping_forgets_what_came_after_the_best_pass():
+    rbm = trained(early_stopping=True, n_iter_no_change=3, learning_rate=0.2, n_iter=100)
+    n_updates = rbm.best_iteration_ * 18  # of 360 rows
+    assert rbm.best_iteration_ < len(rbm.validation_scores_)
+    assert rbm._trajectory.n_updates == n_updates
+
+
+def test_bits_for_any_number_of_jobs():
+    path = trained().path()
+    for estimator in (ParallelTempering(4, n_sweeps=256), AIS(40, 200)):
+        found = [
+            clone(estimator).set_params(random_state=0, n_jobs=n).fit(path).log_partition_
+            for n in (1, 2)
+        ]
+        assert found[0] == found[1]
+
+
+def test_score_and_sample_use_it():
+    """Five standard errors with 9 degrees of freedom: false alarm 1e-3. Means of 1000 draws: six of
+    theirs, 24 times.
+    """
+    rbm = trained(partition_estimator=ParallelTempering(n_sweeps=512)).estimate_log_partition()
+    truth = Exact().fit(rbm.path()).log_partition_
+    assert abs(rbm.log_partition_ - truth) < 5 * rbm.log_partition_std_error_
+    exact = clone(rbm).set_params(partition_estimator=None).fit(rows()).sample(1000, random_state=0)
+    drawn = rbm.sample(1000, random_state=0)
+    np.testing.assert_allclose(drawn.mean(axis=0), exact.mean(axis=0), atol=6 * np.sqrt(0.5 / 1000))
+
+
+# ---- coverage
+def covers(estimator, seeds, build):
+    """How many of the runs converge, and how many intervals of these hold log Z."""
+    n_converged, n_covered = 0, 0
+    for seed in seeds:
+        path = build(seed)
+        truth = Exact().fit(path).log_partition_
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted = clone(estimator).set_params(random_state=seed).fit(path)
+        low, high = fitted.log_partition_interval_
+        n_converged += fitted.converged_
+        n_covered += fitted.converged_ and low <= truth <= high
+    return n_converged, n_covered
+
+
+def assert_covers(n_converged, n_covered):
+    """A right program of 93 % coverage fails in less than 1e-3 of the cases."""
+    assert n_covered >= binom.ppf(1e-3, n_converged, 0.93)
+
+
+ESTIMATORS = [
+    ParallelTempering(n_sweeps=512),
+    AIS(n_temperatures=1000),
+    pytest.param(RTS(n_temperatures=20, n_sweeps=1000), marks=pytest.mark.large),
+]
+each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: type(one).__name__)
+
+
+@each
+def test_coverage_on_models_trained_anew(estimator):
+    found = covers(estimator, range(24), lambda seed: trained(seed).path())
+    assert found[0] >= 16
+    assert_covers(*found)
+
+
+@each
+def test_coverage_through_checkpoints_that_have_nothing_to_do_with_the_model(estimator):
+    def build(seed):
+        return make_path(seed=seed, n_hidden=5, n_visible=12, scale=0.5)
+
+    found = covers(estimator, range(24), build)
+    assert found[0] >= 12
+    assert_covers(*found)
+
+
+@pytest.mark.large
+@each
+def test_coverage_on_digits(estimator):
+    X = (load_digits().data > 7).astype(float)
+
+    def build(seed):
+        rng = np.random.default_rng(seed)
+        some = X[rng.permutation(len(X))[:600]]
+        settings = {"n_chains": 50, "average": True, "track_trajectory": True}
+        rbm = BernoulliRBM(16, learning_rate=0.05, n_iter=30, random_state=seed, **settings)
+        return rbm.fit(some).path()
+
+    found = covers(clone(estimator), range(100, 150), build)
+    assert found[0] >= 40
+    assert_covers(*found)
