@@ -419,7 +419,7 @@ def rows_of(records, folder):
     rows = []
     for name, make in TARGETS.items():
         of_target = [each for each in records if each["target"] == name]
-        if not of_target:
+        if len(of_target) < 2:
             continue
         variances = np.array([max(each["std_error"], 1e-6) ** 2 for each in of_target])
         log_zs = np.array([each["log_z"] for each in of_target])
