@@ -78,9 +78,9 @@ def mixture(centers, base_scale, log_part, pull):
     return log_density, grad, centers.shape[1], base_scale, 0.0
 
 
-def gaussians(d):
+def gaussians(d, base_scale=40.0):
     centers = np.random.default_rng(0).uniform(-40, 40, (40, d))
-    return mixture(centers, 40.0, lambda s: -0.5 * s - 0.5 * d * LOG_2PI, np.ones_like)
+    return mixture(centers, base_scale, lambda s: -0.5 * s - 0.5 * d * LOG_2PI, np.ones_like)
 
 
 def students(d, df=2.0):
@@ -177,6 +177,8 @@ TARGETS = {
     "Rosenbrock, 4-D": lambda: rosenbrock(4),
     "Rosenbrock, 10-D": lambda: rosenbrock(10),
     "40 Gaussians, 2-D": lambda: gaussians(2),
+    "40 Gaussians, 2-D, base a quarter as wide": lambda: gaussians(2, 10.0),
+    "40 Gaussians, 5-D, base a quarter as wide": lambda: gaussians(5, 10.0),
     "ten Student-t, 10-D": lambda: students(10),
     "two widths, 10-D": lambda: two_widths(10),
     "phi^4, 2 x 16 sites": lambda: lattice(16),
