@@ -322,6 +322,7 @@ class AdaptiveSMC(SamplingEstimator):
             if effective >= _ENOUGH_TO_FIT:
                 chosen = systematic(log_weights_of(populations), _N_FITTED, rng.random())
                 new = rebased.position(rebased.take(populations.state, chosen))
+                effective = min(effective, float(len(new)))
                 moved = _difference(points, new, n_effective, effective)
                 learned_run = replace(learned_run, drift=max(learned.drift, moved))
                 points = new

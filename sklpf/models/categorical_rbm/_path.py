@@ -4,7 +4,6 @@ with one unit on.
 
 from __future__ import annotations
 
-import functools
 from itertools import pairwise
 from typing import Any
 
@@ -12,11 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf.models._enumerable_path import BinaryUnits, bits
+from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models.rbm._path import RBMPath
-
-_LOG2 = np.log(2.0)
-_LOG2_VALUES_PER_BLOCK = 22  # inputs of visible units in a block of enumerated states
 
 
 class CategoricalUnits(BinaryUnits):
@@ -150,35 +146,4 @@ class CategoricalRBMPath(RBMPath):
             )
         super().__init__(components, intercept_visible, intercept_hidden, base_mean, **options)
 
-    # -- exact enumeration
-    @property
-    def log2_states(self) -> int:
-        """Number of hidden units: 2 to this power states are enumerated."""
-        return len(self.components)
-
-    _in_gray_code = False
-
-    @property
-    def _units_of_a_block(self) -> int:
-        most = _LOG2_VALUES_PER_BLOCK - int(self.n_visible).bit_length()
-        return min(super()._units_of_a_block, max(most, 1))
-
-    def enumerate_block(self, block: int, level: int) -> Array:
-        """Return the log weights at `level` of one block of states of the hidden units, the visible
-        ones summed out.
-        """
-        beta = self.ladder[level]
-        n_low = self._units_of_a_block
-        codes = (np.int64(block) << n_low) + np.arange(1 << n_low)
-        hidden = bits(codes, self.log2_states).astype(np.float64)
-        fields = beta * self._visible_fields(hidden)
-        own = beta * (hidden @ self.intercept_hidden)
-        constants = self.visible_units.log_norms(self.logits) + len(self.components) * _LOG2
-        parts = [
-            self.visible_units.log_norms(fields + (1 - beta) * logit) + log_weight
-            for logit, log_weight in zip(self.logits, self.log_weights - (1 - beta) * constants)
-        ]
-        return own + functools.reduce(np.logaddexp, parts)
-
-    def _state_of_units(self, units, rng):
-        return self.state_from_rows(self._rows_given(units, rng))
+    _enumerates_visible = False  # its indicators are not independent

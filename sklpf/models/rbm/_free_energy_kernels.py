@@ -2,11 +2,12 @@
 and of all states of one layer.
 """
 
+import functools
 import math
 
 import numpy as np
 
-from sklpf.kernels import inlined, njit, softplus_sum
+from sklpf.kernels import SUMS, exp64, inlined, njit, softplus_sum
 
 _ROWS_IN_CACHE = 16
 
@@ -84,13 +85,40 @@ def pseudo_log_likelihood(by_visible, visible_bias, X, fields, out):
             out[r] += _log_sigmoid(here - change * visible_bias[i] - softplus_sum(flipped, 1.0))
 
 
+@functools.partial(inlined, **SUMS)
+def _log_sum_exp(x, first, last):
+    """log of the sum of exp(x_i) over first <= i < last."""
+    largest = x[first]
+    for i in range(first + 1, last):
+        largest = max(largest, x[i])
+    total = 0.0
+    for i in range(first, last):
+        total += exp64(x[i] - largest)
+    return largest + math.log(total)
+
+
+@inlined
+def _log_sum(field, starts):
+    """Log of the sum over states of the other layer, in which each unit is on or off, or one unit
+    of each group is on.
+    """
+    if starts.shape[0] == 1:
+        return softplus_sum(field, 1.0)
+    total = 0.0
+    for g in range(starts.shape[0] - 1):
+        total += _log_sum_exp(field, starts[g], starts[g + 1])
+    return total
+
+
 @njit
-def enumerate_states(rows, unit_bias, field, prefix, n_low, out):
+def enumerate_states(rows, unit_bias, field, starts, prefix, n_low, out):
     """Log weights of the 2^n_low states whose upper bits are `prefix`, in Gray-code order of the
     lower bits.
 
     A state s of the enumerated layer weighs unit_bias @ s + sum_i log(1 + exp(field_i + (s @
-    rows)_i)); rows is (n_units, n_other). `field` is overwritten.
+    rows)_i)); rows is (n_units, n_other). Where the other layer is in groups, starts[g] <= i <
+    starts[g + 1], of which one unit is on, it weighs unit_bias @ s + sum_g log sum_i exp(field_i +
+    (s @ rows)_i). `field` is overwritten.
     """
     n_units, n_other = rows.shape
     state = np.zeros(n_units, np.bool_)
@@ -101,7 +129,7 @@ def enumerate_states(rows, unit_bias, field, prefix, n_low, out):
             linear += unit_bias[j]
             for i in range(n_other):
                 field[i] += rows[j, i]
-    out[0] = linear + softplus_sum(field, 1.0)
+    out[0] = linear + _log_sum(field, starts)
     for code in range(1, 1 << n_low):
         bit = 0
         while not (code >> bit) & 1:
@@ -112,4 +140,4 @@ def enumerate_states(rows, unit_bias, field, prefix, n_low, out):
         row = rows[bit]
         for i in range(n_other):
             field[i] += sign * row[i]
-        out[code] = linear + softplus_sum(field, 1.0)
+        out[code] = linear + _log_sum(field, starts)

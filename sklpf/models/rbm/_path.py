@@ -454,7 +454,12 @@ class RBMPath(UnitsPath):
     @property
     def log2_states(self) -> int:
         """Number of units of the smaller layer: 2 to this power states are enumerated."""
-        return min(self.components.shape)
+        return self.components.shape[self._enumerates_visible]
+
+    @property
+    def _enumerates_visible(self) -> bool:
+        """Whether the visible layer is the smaller one."""
+        return len(self.components) > self.n_visible
 
     def enumerate_block(self, block: int, level: int) -> Array:
         """Return the log weights at `level` of one block of states of the smaller layer, the other
@@ -463,23 +468,24 @@ class RBMPath(UnitsPath):
         from sklpf.models.rbm._free_energy_kernels import enumerate_states
 
         beta = self.ladder[level]
-        n_hidden, n_visible = self.components.shape
         n_low = self._units_of_a_block
         parts = []
         for logit, log_weight in zip(self.logits, self.log_weights):
             visible = (1 - beta) * logit + beta * self.intercept_visible
             hidden = beta * self.intercept_hidden
             rows = beta * self.components
-            if n_hidden > n_visible:
-                rows, visible, hidden = rows.T, hidden, visible
+            starts = self.visible_units.starts
+            if self._enumerates_visible:
+                rows, visible, hidden, starts = rows.T, hidden, visible, _HIDDEN_UNITS.starts
             out = np.empty(1 << n_low)
-            enumerate_states(np.ascontiguousarray(rows), hidden, visible.copy(), block, n_low, out)
-            constant = np.logaddexp(0, logit).sum() + n_hidden * _LOG2
+            rows = np.ascontiguousarray(rows)
+            enumerate_states(rows, hidden, visible.copy(), starts, block, n_low, out)
+            constant = self.visible_units.log_norms(logit) + len(self.components) * _LOG2
             parts.append(out + (log_weight - (1 - beta) * constant))
         return functools.reduce(np.logaddexp, parts)
 
     def _state_of_units(self, units, rng) -> RBMState:
-        if len(self.components) > self.n_visible:
+        if self._enumerates_visible:
             return self.state_from_rows(units)
         return self.state_from_rows(self._rows_given(units, rng))
 
