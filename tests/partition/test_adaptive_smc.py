@@ -130,6 +130,30 @@ def test_a_mode_that_particles_have_lost_is_found_by_climbs():
     assert abs(smc.log_partition_ + d * np.log(20)) < 4.8 * smc.log_partition_std_error_  # 1e-3
 
 
+def test_modes_far_beyond_the_base_are_found_from_those_within_it():
+    centres = np.stack(np.meshgrid(np.arange(-2, 3), np.arange(-2, 3)), axis=-1).reshape(-1, 2) * 8
+
+    def log_density(x):
+        squares = np.sum((x[:, np.newaxis] - centres) ** 2, axis=2) / 0.3**2
+        return logsumexp(-squares / 2, axis=1) - np.log(25) - 2 * np.log(0.3) - LOG_2PI
+
+    path = GeometricPath(log_density, base=Gaussian(np.zeros(2), 9.0))
+    runs = [quietly(AdaptiveSMC(random_state=seed), path) for seed in range(2)]
+    assert any(smc.converged_ for smc in runs)
+    for smc in runs:  # t with 9 df: false alarm 1e-3 each
+        assert abs(smc.log_partition_) < 4.8 * smc.log_partition_std_error_
+
+
+def test_rounds_of_many_particles_end_where_populations_stay():
+    log_likelihood, transform, truth = narrow(3, 0.01)
+    path = from_prior_transform(log_likelihood, transform, 3, vectorized=True)
+    smc = AdaptiveSMC(tol=0.003, random_state=0).fit(path)
+    assert smc.converged_
+    assert smc.result_.diagnostics["effective_families"] > 4000  # of 2000 points that are compared
+    assert smc.result_.diagnostics["n_rounds"] <= 4
+    assert abs(smc.log_partition_ - truth) < 4.8 * smc.log_partition_std_error_  # 1e-3
+
+
 def test_a_base_that_is_fitted_anew_where_populations_are_elsewhere(monkeypatch):
     def bent(x):  # volumes stay as they are
         return x[:, 1] - 0.5 * (x[:, 0] - 3) ** 2

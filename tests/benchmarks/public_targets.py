@@ -1,0 +1,480 @@
+"""log Z of public targets for which nobody states one, by two estimators that share nothing.
+
+    python tests/benchmarks/public_targets.py [FOLDER] [--targets NAME ...] [--tol 0.01]
+    [--results public_targets.jsonl] [--csv doc/benchmarks/public_targets.csv] [--report]
+
+Definitions are those of the benchmarks that use the targets (Inference Gym; Blessing et al. 2024,
+arXiv:2406.07423); what they leave open is said in the table. scikit-learn holds the breast cancer
+data; the seeds and the Brownian motion stand below. FOLDER holds the others, with the names that
+they have in the UCI repository (german.data-numeric, ionosphere.data, sonar.all-data), and the pine
+saplings as pines.csv (Moller et al. 1998; number, x and y in the unit square). Targets without data
+are passed over. Two estimators run on each, or one beside quadrature. Every run is appended to the
+results file as it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import functools
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betaln, expit, gammaln, logsumexp
+from sklearn.datasets import load_breast_cancer
+
+from sklpf import (
+    HAIS,
+    AdaptiveSMC,
+    Gaussian,
+    GeometricPath,
+    ParallelTempering,
+    UntilTrusted,
+)
+from sklpf.transitions import HMC
+
+LOG_2PI = np.log(2 * np.pi)
+SEEDS = np.array(
+    [
+        [10, 23, 23, 26, 17, 5, 53, 55, 32, 46, 10, 8, 10, 8, 23, 0, 3, 22, 15, 32, 3],
+        [39, 62, 81, 51, 39, 6, 74, 72, 51, 79, 13, 16, 30, 28, 45, 4, 12, 41, 30, 51, 7],
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1],
+        [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1],
+    ]
+)  # germinated, seeds, variety, extract (Crowder 1978)
+CELLS = [(0, 0), (1, 0), (0, 1), (1, 1)]  # variety, extract
+# Inference Gym's observations of its Brownian motion at times 0 to 9 and 20 to 29
+BROWNIAN_TIMES = np.r_[0:10, 20:30]
+BROWNIAN = np.array(
+    [
+        *[0.21592641, 0.118771404, -0.07945447, 0.037677474, -0.27885845],
+        *[-0.1484156, -0.3250906, -0.22957903, -0.44110894, -0.09830782],
+        *[-0.8786016, -0.83736074, -0.7384849, -0.8939254, -0.7774566],
+        *[-0.70238715, -0.87771565, -0.51853573, -0.6948214, -0.6202789],
+    ]
+)
+
+
+class Target(NamedTuple):
+    """A log density of points (n, d) with its gradient, and quadrature's log Z where there is
+    one.
+    """
+
+    n_dimensions: int
+    definition: str
+    log_density: object
+    grad: object
+    scale: float = 1.0  # of the prior, N(0, scale^2 I), from which particles begin
+    quadrature: object = None
+
+
+# ---- regressions
+def logistic(X, is_one, scale, definition):
+    """Weights N(0, scale^2)."""
+    n, d = X.shape
+    sign = np.where(is_one, 1.0, -1.0)
+    signed = X * sign[:, np.newaxis]
+
+    def log_density(w):
+        log_prior = -0.5 * np.sum((w / scale) ** 2, axis=1) - d * (np.log(scale) + LOG_2PI / 2)
+        return log_prior - np.sum(np.logaddexp(0, -w @ signed.T), axis=1)
+
+    def grad(w):
+        return expit(-w @ signed.T) @ signed - w / scale**2
+
+    return Target(d, definition, log_density, grad, scale)
+
+
+def with_constant(X):
+    return np.column_stack([np.ones(len(X)), X])
+
+
+def standardised(X):
+    return (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+
+
+def breast_cancer(folder):
+    X, y = load_breast_cancer(return_X_y=True)
+    text = (
+        "logistic regression, 569 rows of scikit-learn's breast cancer data, features divided by"
+        " their standard deviation and a constant, weights N(0, 10^2)"
+    )
+    return logistic(with_constant(X / X.std(axis=0)), y == 1, 10.0, text)
+
+
+def german(folder):
+    rows = np.loadtxt(folder / "german.data-numeric")
+    return rows[:, :-1], rows[:, -1] == 2
+
+
+def german_credit(folder):
+    X, y = german(folder)
+    text = (
+        "logistic regression, 1000 rows of german.data-numeric, features divided by their standard"
+        " deviation and a constant, weights N(0, 10^2)"
+    )
+    return logistic(with_constant(X / X.std(axis=0)), y, 10.0, text)
+
+
+def from_uci(folder, name, label, definition):
+    rows = np.loadtxt(folder / name, delimiter=",", dtype=str)
+    X = rows[:, :-1].astype(float)
+    return logistic(with_constant(standardised(X)), rows[:, -1] == label, 1.0, definition)
+
+
+def ionosphere(folder):
+    text = (
+        "logistic regression, 351 rows of ionosphere.data, standardised features (one is constant:"
+        " 0) and a constant, weights N(0, 1)"
+    )
+    return from_uci(folder, "ionosphere.data", "g", text)
+
+
+def sonar(folder):
+    text = (
+        "logistic regression, 208 rows of sonar.all-data, standardised features and a constant,"
+        " weights N(0, 1)"
+    )
+    return from_uci(folder, "sonar.all-data", "M", text)
+
+
+def sparse_german_credit(folder):
+    """Coordinates: log global scale, log local scales, unscaled weights."""
+    X, y = german(folder)
+    X = np.column_stack([standardised(X), np.ones(len(X))])
+    signed = X * np.where(y, 1.0, -1.0)[:, np.newaxis]
+    n_weights = X.shape[1]
+
+    def log_density(x):
+        logs = x[:, : n_weights + 1]
+        w = x[:, n_weights + 1 :]
+        # Gamma(1 / 2, 1 / 2) of each scale, with the Jacobian
+        log_prior = np.sum(0.5 * logs - 0.5 * np.exp(logs), axis=1)
+        log_prior += (n_weights + 1) * (0.5 * np.log(0.5) - gammaln(0.5))
+        log_prior -= 0.5 * np.sum(w**2, axis=1) + n_weights * LOG_2PI / 2
+        weights = w * np.exp(logs[:, 1:] + logs[:, :1])
+        return log_prior - np.sum(np.logaddexp(0, -weights @ signed.T), axis=1)
+
+    def grad(x):
+        logs = x[:, : n_weights + 1]
+        w = x[:, n_weights + 1 :]
+        scales = np.exp(logs[:, 1:] + logs[:, :1])
+        slope = expit(-(w * scales) @ signed.T) @ signed * scales
+        of_logs = 0.5 - 0.5 * np.exp(logs)
+        of_logs[:, 0] += np.sum(slope * w, axis=1)
+        of_logs[:, 1:] += slope * w
+        return np.column_stack([of_logs, slope - w])
+
+    text = (
+        "logistic regression, 1000 rows of german.data-numeric, standardised features and a"
+        " constant, weights w_i l_i g with w_i ~ N(0, 1), l_i and g ~ Gamma(1/2, rate 1/2)"
+    )
+    return Target(2 * n_weights + 1, text, log_density, grad)
+
+
+# ---- hierarchies
+def seeds(folder):
+    """Coordinates: log tau, four coefficients, effects in units of 1 / sqrt(tau)."""
+    ones, total, variety, extract = SEEDS.astype(float)
+    design = np.column_stack([np.ones(21), variety, extract, variety * extract])
+    log_ways = -np.log(total + 1) - betaln(ones + 1, total - ones + 1)
+    constant = np.sum(log_ways) + 0.01 * np.log(0.01) - gammaln(0.01)
+
+    def parts(x):
+        width = np.exp(-0.5 * x[:, :1])
+        return width, x[:, 1:5] @ design.T + width * x[:, 5:]
+
+    def log_density(x):
+        with np.errstate(over="ignore"):
+            _, eta = parts(x)
+            log_tau = 0.01 * x[:, 0] - 0.01 * np.exp(x[:, 0])
+            log_prior = -0.5 * np.sum(x[:, 1:5] ** 2, axis=1) / 100 - 4 * np.log(10)
+        log_prior += log_tau - 0.5 * np.sum(x[:, 5:] ** 2, axis=1) - 25 * LOG_2PI / 2
+        return constant + log_prior + np.sum(ones * eta - total * np.logaddexp(0, eta), axis=1)
+
+    def grad(x):
+        with np.errstate(over="ignore"):
+            width, eta = parts(x)
+            slope = ones - total * expit(eta)
+            of_tau = 0.01 - 0.01 * np.exp(x[:, 0])
+        of_tau -= 0.5 * np.sum(slope * width * x[:, 5:], axis=1)
+        return np.column_stack([of_tau, slope @ design - x[:, 1:5] / 100, slope * width - x[:, 5:]])
+
+    def quadrature(n=25):
+        """Over log tau and the logits of the four cells; effects by Gauss and Hermite."""
+        nodes, weights = np.polynomial.hermite_e.hermegauss(120)
+        log_weights = np.log(weights) - LOG_2PI / 2
+        log_taus, step = np.linspace(-6, 14, 101, retstep=True)
+        cells = [np.flatnonzero((variety == a) & (extract == b)) for a, b in CELLS]
+        inverse = np.linalg.inv(design[[each[0] for each in cells]])
+        values = []
+        for log_tau in log_taus:
+            width = np.exp(-0.5 * log_tau)
+            grids, log_cells = [], []
+            for each in cells:
+                rate = np.log(ones[each].sum() / (total[each] - ones[each]).sum())
+                half = 8 * np.sqrt(4 / total[each].sum() + width**2 / len(each)) + 0.2
+                grid = np.linspace(rate - half, rate + half, n)
+                eta = grid[:, np.newaxis, np.newaxis] + width * nodes
+                of_rows = ones[each, np.newaxis] * eta - total[each, np.newaxis] * np.logaddexp(
+                    0, eta
+                )
+                log_cell = logsumexp(of_rows + log_weights, axis=2).sum(axis=1)
+                grids.append(grid)
+                log_cells.append(log_cell + np.log(grid[1] - grid[0]))
+            eta = np.stack(np.meshgrid(*grids, indexing="ij"), axis=-1)
+            squares = np.sum((eta @ inverse.T) ** 2, axis=-1)
+            log_f = -0.5 * squares / 100 - 4 * (np.log(10) + LOG_2PI / 2)
+            for axis, log_cell in enumerate(log_cells):
+                log_f = log_f + np.expand_dims(log_cell, tuple(k for k in range(4) if k != axis))
+            values.append(logsumexp(log_f) + 0.01 * log_tau - 0.01 * np.exp(log_tau))
+        return float(logsumexp(values) + np.log(step) + constant)
+
+    text = (
+        "21 plates of seeds (Crowder 1978), binomial with logit a_0 + a_1 variety + a_2 extract +"
+        " a_12 variety extract + b_i, a ~ N(0, 10^2), b_i ~ N(0, 1 / tau), tau ~ Gamma(0.01, rate"
+        " 0.01)"
+    )
+    return Target(26, text, log_density, grad, 3.0, quadrature)
+
+
+def brownian(folder):
+    """Coordinates: log scales over 2, and the steps in units of their scale."""
+
+    def log_density(x):
+        with np.errstate(over="ignore", invalid="ignore"):
+            places = np.exp(2 * x[:, :1]) * np.cumsum(x[:, 2:], axis=1)
+            off = (BROWNIAN - places[:, BROWNIAN_TIMES]) * np.exp(-2 * x[:, 1:2])
+        log_prior = -0.5 * np.sum(x**2, axis=1) - 32 * LOG_2PI / 2
+        return log_prior - 0.5 * np.sum(off**2, axis=1) - 20 * (2 * x[:, 1] + LOG_2PI / 2)
+
+    def grad(x):
+        with np.errstate(over="ignore", invalid="ignore"):
+            step = np.exp(2 * x[:, :1])
+            places = step * np.cumsum(x[:, 2:], axis=1)
+            off = (BROWNIAN - places[:, BROWNIAN_TIMES]) * np.exp(-2 * x[:, 1:2])
+            pull = np.zeros_like(places)
+            pull[:, BROWNIAN_TIMES] = off * np.exp(-2 * x[:, 1:2])
+            slope = -x
+            slope[:, 0] += 2 * np.sum(pull * places, axis=1)
+            slope[:, 1] += 2 * np.sum(off**2, axis=1) - 40
+            slope[:, 2:] += step * np.cumsum(pull[:, ::-1], axis=1)[:, ::-1]
+        return slope
+
+    def quadrature():
+        covariance = np.minimum.outer(BROWNIAN_TIMES + 1, BROWNIAN_TIMES + 1)
+        values, vectors = np.linalg.eigh(covariance)
+        squares = (vectors.T @ BROWNIAN) ** 2
+        line, step = np.linspace(-5, 3, 801, retstep=True)
+        first, second = (each[..., np.newaxis] for each in np.meshgrid(line, line))
+        variances = np.exp(4 * first) * values + np.exp(4 * second)
+        log_f = -0.5 * np.sum(squares / variances + np.log(variances) + LOG_2PI, axis=2)
+        log_f -= 0.5 * (first**2 + second**2)[..., 0] + LOG_2PI
+        return float(logsumexp(log_f) + 2 * np.log(step))
+
+    text = (
+        "Inference Gym's BrownianMotionUnknownScalesMissingMiddleObservations: 30 places, 20"
+        " observed, log of both scales N(0, 2^2)"
+    )
+    return Target(32, text, log_density, grad, 1.0, quadrature)
+
+
+# ---- Cox processes
+def pines(n, folder):
+    """A log-Gaussian Cox process on n x n cells, in units of the prior's Cholesky factor."""
+    points = np.genfromtxt(folder / "pines.csv", delimiter=",")[1:, 1:]
+    cells = np.minimum(np.floor(points * n).astype(int), n - 1)
+    counts = np.zeros((n, n))
+    np.add.at(counts, tuple(cells.T), 1)
+    counts = counts.ravel()
+    places = np.stack(np.meshgrid(np.arange(n), np.arange(n), indexing="ij"), axis=-1)
+    places = places.reshape(-1, 2)
+    distances = np.linalg.norm(places[:, np.newaxis] - places, axis=2)
+    factor = np.linalg.cholesky(1.91 * np.exp(-33 * distances / n))
+    mean = np.log(126) - 1.91 / 2
+    d = n * n
+
+    def log_density(z):
+        log_rate = z @ factor.T + mean
+        with np.errstate(over="ignore"):
+            log_likelihood = log_rate @ counts - np.exp(log_rate).sum(axis=1) / d
+        return log_likelihood - 0.5 * np.sum(z**2, axis=1) - d * LOG_2PI / 2
+
+    def grad(z):
+        with np.errstate(over="ignore"):
+            return (counts - np.exp(z @ factor.T + mean) / d) @ factor - z
+
+    text = (
+        f"log-Gaussian Cox process of 126 pine saplings on {n} x {n} cells: covariance 1.91 exp(-33"
+        f" distance / {n}) with distances in cells, mean log 126 - 1.91 / 2, log likelihood: sum of"
+        f" count x log rate - exp(log rate) / {d}"
+    )
+    return Target(d, text, log_density, grad)
+
+
+TARGETS = {
+    "breast cancer": breast_cancer,
+    "German credit": german_credit,
+    "ionosphere": ionosphere,
+    "sonar": sonar,
+    "sparse German credit": sparse_german_credit,
+    "seeds": seeds,
+    "Brownian motion": brownian,
+    "Cox process, 30 x 30": functools.partial(pines, 30),
+    "Cox process, 40 x 40": functools.partial(pines, 40),
+}
+
+
+# ---- estimators
+def in_chunks(function, size=5000):
+    def chunked(x):
+        starts = range(0, len(x), size)
+        return np.concatenate([function(x[start : start + size]) for start in starts])
+
+    return chunked
+
+
+def path_from(target, base):
+    log_density = in_chunks(target.log_density)
+    return GeometricPath(log_density, grad=in_chunks(target.grad), base=base)
+
+
+def at_mode(target):
+    start = np.zeros(target.n_dimensions)
+    return Gaussian.at_mode(target.log_density, start, grad=target.grad)
+
+
+def hais(target, tol):
+    estimator = HAIS(n_temperatures=50_000, transition=HMC(metric="dense"), tol=tol, random_state=0)
+    return estimator.fit(path_from(target, at_mode(target))).result_
+
+
+def parallel_tempering(target, tol):
+    move = HMC(metric="dense")
+    estimator = ParallelTempering(n_sweeps=65_536, transition=move, tol=tol, random_state=2)
+    return estimator.fit(path_from(target, at_mode(target))).result_
+
+
+def adaptive_smc(target, tol, base=None):
+    base = base or Gaussian(np.zeros(target.n_dimensions), target.scale**2)
+    estimator = AdaptiveSMC(500, tol, 20_000_000, random_state=3)
+    return estimator.fit(path_from(target, base)).result_
+
+
+def adaptive_smc_from_mode(target, tol):
+    return adaptive_smc(target, tol, at_mode(target))
+
+
+def tempering_from_draws(target, tol):
+    base = Gaussian(np.zeros(target.n_dimensions), target.scale**2)
+    path = path_from(target, base)
+    draws = AdaptiveSMC(1000, 0.1, random_state=4).fit(path).result_.draws.resample().points
+    chains = ParallelTempering(n_sweeps=65_536, tol=tol)
+    estimator = UntilTrusted([chains], tol, random_state=5)
+    return estimator.fit(path, draws=draws[np.newaxis]).result_
+
+
+METHODS = {
+    "HAIS from the mode": hais,
+    "ParallelTempering from the mode": parallel_tempering,
+    "AdaptiveSMC": adaptive_smc,
+    "AdaptiveSMC from the mode": adaptive_smc_from_mode,
+    "ParallelTempering from fitted draws": tempering_from_draws,
+}
+
+
+def methods_of(name, target):
+    if target.quadrature is not None:
+        return ["quadrature", "AdaptiveSMC"]
+    if name == "sparse German credit":
+        return ["AdaptiveSMC", "ParallelTempering from fitted draws"]
+    second = "ParallelTempering" if name.startswith("Cox") else "AdaptiveSMC"
+    return ["HAIS from the mode", f"{second} from the mode"]
+
+
+def run(target, method, tol):
+    started = time.process_time()
+    if method == "quadrature":
+        found = {"log_z": target.quadrature(), "std_error": 0.0, "converged": True}
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # beside quadrature it is a check
+            result = METHODS[method](target, tol if target.quadrature is None else 5 * tol)
+        found = {
+            "log_z": result.log_partition,
+            "std_error": float(result.std_error),
+            "converged": bool(result.converged),
+            "alarms": [str(alarm) for alarm in result.alarms],
+        }
+    return found | {"seconds": time.process_time() - started}
+
+
+def rows_of(records, folder):
+    """A row for each target: quadrature's log Z, or the mean of both weighted by precision."""
+    rows = []
+    for name, make in TARGETS.items():
+        of_target = [each for each in records if each["target"] == name]
+        if len(of_target) < 2:
+            continue
+        variances = np.array([max(each["std_error"], 1e-6) ** 2 for each in of_target])
+        log_zs = np.array([each["log_z"] for each in of_target])
+        target = make(folder)
+        row = {"target": name, "dimension": target.n_dimensions, "definition": target.definition}
+        row["log_z"] = f"{np.average(log_zs, weights=1 / variances):.4f}"
+        row["std_error"] = f"{np.sqrt(1 / np.sum(1 / variances)):.4f}"
+        for i, each in enumerate(of_target[:2], 1):
+            row[f"estimator_{i}"] = each["method"] + ("" if each["converged"] else " (flagged)")
+            row[f"log_z_{i}"] = f"{each['log_z']:.4f}"
+            row[f"std_error_{i}"] = f"{each['std_error']:.4f}"
+            row[f"seconds_{i}"] = f"{each['seconds']:.0f}"
+        rows.append(row)
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("."))
+    parser.add_argument("--targets", nargs="*", default=list(TARGETS))
+    parser.add_argument("--tol", type=float, default=0.01)
+    parser.add_argument("--results", type=Path, default=Path("public_targets.jsonl"))
+    parser.add_argument("--csv", type=Path)
+    parser.add_argument("--report", action="store_true")
+    options = parser.parse_args()
+
+    records = []
+    if options.results.exists():
+        records = [json.loads(line) for line in options.results.read_text().splitlines()]
+    done = {(each["target"], each["method"]) for each in records}
+    for name in [] if options.report else options.targets:
+        try:
+            target = TARGETS[name](options.folder)
+        except FileNotFoundError as error:
+            print(f"{name}: {error}")
+            continue
+        for method in methods_of(name, target):
+            if (name, method) in done:
+                continue
+            record = {"target": name, "method": method, **run(target, method, options.tol)}
+            with options.results.open("a") as file:
+                file.write(json.dumps(record) + "\n")
+            records.append(record)
+            print(record, flush=True)
+    rows = rows_of(records, options.folder)
+    if options.csv and rows:
+        with options.csv.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    for row in rows:
+        print(
+            f"| {' | '.join(v for k, v in row.items() if k not in ('definition', 'dimension'))} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
