@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,18 +25,19 @@ from sklpf.partition._options import SAMPLING, TUNE
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
 from sklpf.partition.checks._beside import tol_alarms
-from sklpf.paths import DataRows, GeometricPath, Regions
+from sklpf.paths import DataRows, GeometricPath, Mixture, Regions
 from sklpf.paths._capabilities import has, require_base
 from sklpf.paths._climbs import Evaluations
 from sklpf.paths._ladders import respace
 from sklpf.paths._mixture_fit import defensive, fit_base
-from sklpf.programs._learning import Learned, learn
+from sklpf.programs._learning import Learned, drift_between, learn
 from sklpf.programs._populations import descend
 from sklpf.sampling import systematic
 from sklpf.transitions import default_move
 from sklpf.transitions._pilot import TunedTransition
+from sklpf.uncertainty import log_mean_exp
 
-_LEARN, _FIT, _BACK, _ROUND, _CLIMBS = 1, 2, 3, 4, 5  # random streams
+_LEARN, _FIT, _BACK, _ROUND, _CLIMBS, _MASS = 1, 2, 3, 4, 5, 6  # random streams
 _N_POPULATIONS = 10
 _N_PARTICLES = 100  # of each, in the first round, and reverse chains
 _LEVELS_PER_STEP = 2  # of the pilot, in the first round
@@ -46,7 +47,14 @@ _MARGIN = 1.2  # in their number
 _N_FITTED = 2000  # points to which a later base is fitted
 _MOST_FITTED = 4000  # in the first round
 _ENOUGH_TO_FIT = 50.0  # effective number of ancestors of these
-_LEAST_MASS = np.log(0.002)  # of a region over the largest, for the base to cover it
+_LEAST_MASS = np.log(0.002)  # share of Z in a region, for the base to cover it
+_N_WEIGHED = 500  # draws of the base, for Z
+_MOST_SEARCHES = 20  # for modes, each around what the one before has found
+_QUIET_SEARCHES = 2  # one after the other, that find none
+_MOST_STARTS = 500  # of a search
+_SHARE_OF_SWEEPS = 0.5  # of the most, which searches may take
+_FEW_POINTS = 20  # in a region, below which the base has a part for it
+_FARTHER = 1.5  # differences of points, by which the next search begins away from modes
 _OF_PARTICLES = {"target-not-reached", "particles-spread"}  # alarms
 _STILL_SPREADING = 5.0  # standard errors of drift
 
@@ -66,7 +74,8 @@ class LearnedRun(PopulationRun):
         particles that looked for it between the first half of their time there and the second, and
         between the points to which the base was fitted and the populations that came from it.
     goes_on : bool
-        Whether walks from the outermost particles still got further when they ended.
+        Whether walks from the outermost particles still got further when they ended, or the last
+        search for modes still found some that particles had missed.
     n_rounds : int
         Rounds of populations.
     tol : float
@@ -106,9 +115,7 @@ class LearnedRun(PopulationRun):
             )
             alarms.append(Alarm("particles-spread", seen, self.remedy))
         elif self.goes_on:
-            seen = (
-                "walks from the outermost particles still found more of the target when they ended"
-            )
+            seen = "walks and climbs from the particles still found more of the target at their end"
             alarms.append(Alarm("particles-spread", seen, self.remedy))
         alarms += tol_alarms(result.std_error, self.tol, "raise max_sweeps")
         diagnostics = {
@@ -173,17 +180,20 @@ class AdaptiveSMC(SamplingEstimator):
     join those that the mixture is fitted to. Particles then forget eight times where they were; if
     a mean or a variance differs by 2.5 standard errors between the first half and the second, or
     walks still get further, all goes on with twice the time, at most for half of `max_sweeps`.
-    Climbs from base draws and from particles of every level look for modes. Gaussians at those
-    without particles become parts of the base. A twentieth of it is the path's own base, and three
+    Climbs from base draws and from particles of every level look for modes, then climbs from 1.5
+    differences between points away from modes, until two searches find none without particles (four
+    once one was found), or half of `max_sweeps` was spent. If the last one found some, the next
+    round searches again.
+    Gaussians at these become parts of the base. A twentieth of it is the path's own base, and three
     hundredths a Cauchy distribution, so that weights stay bounded far out.
 
     Each round has 10 populations. A round whose weights are too uneven is followed by one with four
     times as many levels; one whose error is above `tol`, by one with more particles. The base of a
     later round is fitted to the populations of the one before. Reverse chains begin at particles
     that have looked for the target. Not converged for the reasons of `SMC`; if `tol` is missed; if
-    sweeps ran out before the target; or if walks still get further, or the drift is above 5: that
-    of the particles, or between what the base was fitted to and the last populations. In the latter
-    case another round follows, whose base is fitted to these.
+    sweeps ran out before the target; if walks still get further, or climbs still find modes; or if
+    the drift is above 5: that of the particles, or between what the base was fitted to and the last
+    populations. In the latter case another round follows, whose base is fitted to these.
 
     Not seen are parts of the target that particles and climbs have both not found: a mode whose
     basin holds less than a hundredth of the base.
@@ -251,8 +261,7 @@ class AdaptiveSMC(SamplingEstimator):
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
-        regions = self._regions(path, learned, seed, evaluations) if self.checks else None
-        *_, (rebased, run) = self._rounds(path, move, learned, regions, seed)
+        *_, (rebased, run) = self._rounds(path, move, learned, seed, evaluations)
         run = self._checks(rebased, seed).beside(self._signed(run))
         return replace(
             run,
@@ -260,15 +269,46 @@ class AdaptiveSMC(SamplingEstimator):
             failed_evaluations=run.failed_evaluations + evaluations.n_failed,
         )
 
-    def _regions(self, path, learned: Learned, seed, evaluations: Evaluations) -> Regions:
-        """Around modes that climbs find from where particles have been."""
+    def _search(
+        self, path, starts: Array, known: Array, base: Mixture, seed, evaluations
+    ) -> Search:
+        """What climbs find. The first begin at the starts, others away from the modes
+        by differences of points, as in differential evolution, until two searches (four, once there
+        was one) find no mode where none of the known points is.
+        """
         path = copy.copy(path)
         path.evaluations = evaluations
-        path.climbs_from = learned.passed
-        return path.regions(Stream(stream_key(seed, _CLIMBS)))
+        path.climbs_from = starts
+        least = _LEAST_MASS + _log_mass(path, base, np.random.default_rng(stream_key(seed, _MASS)))
+        most = evaluations.n + _SHARE_OF_SWEEPS * self.max_sweeps
+        centres = known[:1]
+        searches = []
+        lost = []
+        n_quiet = 0
+        wanted = _QUIET_SEARCHES
+        n_starts = len(starts) // 2
+        for i in range(_MOST_SEARCHES):
+            stream = Stream(stream_key(seed, _CLIMBS, i))
+            regions = path.regions(stream)
+            log_masses = log_mean_exp(regions.log_masses, axis=1)
+            new = np.flatnonzero((log_masses > least) & ~regions.contain(known).any(axis=0))
+            searches.append(regions)
+            n_quiet = 0 if len(new) else n_quiet + 1
+            if len(new):
+                lost.append(regions.take(new.tolist()))
+                wanted = 2 * _QUIET_SEARCHES
+                n_starts = min(2 * n_starts, _MOST_STARTS)
+            if n_quiet == wanted or evaluations.n > most:
+                break
+            known = np.concatenate([known, regions.centres])
+            centres = np.concatenate([centres, regions.centres])
+            rng = stream.aside("next search").generator()
+            first, second = rng.choice(known, (2, n_starts))
+            path.climbs_from = rng.choice(centres, n_starts) + _FARTHER * (first - second)
+        return Search(searches[0], lost, n_quiet < wanted)
 
     def _rounds(
-        self, path, move, learned: Learned, regions: Regions | None, seed
+        self, path, move, learned: Learned, seed, evaluations: Evaluations
     ) -> Iterator[tuple[GeometricPath, LearnedRun]]:
         """The path from a fitted base and the run on it, until one is precise enough, or the next
         one would take too long.
@@ -280,12 +320,17 @@ class AdaptiveSMC(SamplingEstimator):
         n_sweeps = learned.n_sweeps
         n_particles = _N_PARTICLES
         levels_per_step = _LEVELS_PER_STEP
+        search = Search(None, [], False)
         for n_rounds in itertools.count(1):
             fitted = points[rng.permutation(len(points))[:_MOST_FITTED]]
             n_fitted = min(n_effective, len(fitted)) + len(learned.found) / 2
             base = fit_base(np.concatenate([fitted, learned.found]), n_fitted, path.bounds, rng)
-            rebased = _from_base(path, defensive(base, path.base, path.bounds), regions, points)
+            base = defensive(base, path.base, path.bounds)
             own_seed = stream_key(seed, _ROUND, n_rounds)[0]
+            if self.checks and (n_rounds == 1 or search.goes_on):
+                found = self._search(path, learned.passed, points, base, own_seed, evaluations)
+                search = search.followed_by(found)
+            rebased = _from_base(path, base, search.lost, points)
             tuned = move.tune(rebased, stream_key(own_seed, TUNE))
             n_steps = len(tuned.pilot.betas) - 1
             n_levels = 1 + levels_per_step * n_steps
@@ -306,7 +351,7 @@ class AdaptiveSMC(SamplingEstimator):
             known = vars(run) | {
                 "down": down,
                 "n_sweeps": n_sweeps,
-                "regions": regions,
+                "regions": search.regions,
                 "draws": smc._draws(plan.path, populations),
             }
             learned_run = LearnedRun(
@@ -314,7 +359,7 @@ class AdaptiveSMC(SamplingEstimator):
                 n_learning_sweeps=learned.n_sweeps,
                 reached=learned.beta,
                 drift=learned.drift,
-                goes_on=learned.goes_on,
+                goes_on=learned.goes_on or search.goes_on,
                 n_rounds=n_rounds,
                 tol=self.tol,
             )
@@ -323,7 +368,7 @@ class AdaptiveSMC(SamplingEstimator):
                 chosen = systematic(log_weights_of(populations), _N_FITTED, rng.random())
                 new = rebased.position(rebased.take(populations.state, chosen))
                 effective = min(effective, float(len(new)))
-                moved = _difference(points, new, n_effective, effective)
+                moved = drift_between(points[np.newaxis], new[np.newaxis], n_effective, effective)
                 learned_run = replace(learned_run, drift=max(learned.drift, moved))
                 points = new
                 n_effective = effective
@@ -334,7 +379,7 @@ class AdaptiveSMC(SamplingEstimator):
             causes = {each.kind for each in result.alarms} - _OF_PARTICLES
             # A base that is fitted to what has moved would cover more.
             is_settled = not learned.goes_on and learned.drift <= _STILL_SPREADING
-            grows = is_settled and learned_run.drift > _STILL_SPREADING
+            grows = is_settled and (learned_run.drift > _STILL_SPREADING or search.goes_on)
             if not causes and not grows:
                 return
             growth = 1.0
@@ -344,30 +389,49 @@ class AdaptiveSMC(SamplingEstimator):
             elif causes:
                 growth = float(_MORE)
                 levels_per_step *= _MORE
-            if n_sweeps + growth * n_levels * n_particles * _N_POPULATIONS > self.max_sweeps:
+            next_sweeps = growth * n_levels * n_particles * _N_POPULATIONS
+            if n_sweeps + evaluations.n + next_sweeps > self.max_sweeps:
                 return
 
 
-def _from_base(
-    path: GeometricPath, base: Any, regions: Regions | None, points: Array
-) -> GeometricPath:
-    """The path from a fitted base, and from Gaussians at regions where none of the points is."""
-    path = path.from_mixture(base, "a mixture fitted to particles that looked for the target")
-    if regions is None or not len(regions.radii):
-        return path
-    log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
-    is_large = log_masses > log_masses.max() + _LEAST_MASS
-    missed = np.flatnonzero(is_large & ~regions.contain(points).any(axis=0))
-    return path.with_regions(regions.take(missed.tolist())) if len(missed) else path
+class Search(NamedTuple):
+    """What climbs have found.
 
-
-def _difference(first: Array, last: Array, n_first: float, n_last: float) -> float:
-    """The largest difference of a mean or a variance between two sets of points, of so many
-    independent ones each, in standard errors.
+    Attributes
+    ----------
+    regions : Regions or None
+        Around modes, of the first climbs.
+    lost : list of Regions
+        Those that hold no particle, of each search.
+    goes_on : bool
+        Whether the last climbs still found some of these.
     """
-    center = first.mean(axis=0)
-    scale = first.std(axis=0)
-    z, other = ((points - center) / scale for points in (first, last))
-    moments, others = (np.concatenate([part, part**2], axis=1) for part in (z, other))
-    variance = moments.var(axis=0) / n_first + others.var(axis=0) / n_last
-    return float(np.max(np.abs(moments.mean(axis=0) - others.mean(axis=0)) / np.sqrt(variance)))
+
+    regions: Regions | None
+    lost: list[Regions]
+    goes_on: bool
+
+    def followed_by(self, other: Search) -> Search:
+        """Return all that this one and a later one have lost."""
+        return Search(self.regions or other.regions, self.lost + other.lost, other.goes_on)
+
+
+def _from_base(path: GeometricPath, base: Mixture, lost: list[Regions], points: Array) -> Any:
+    """The path from a fitted base, and from Gaussians at regions where hardly any of the points
+    is.
+    """
+    path = path.from_mixture(base, "a mixture fitted to particles that looked for the target")
+    if not lost:
+        return path
+    regions = Regions(*map(np.concatenate, zip(*lost)))
+    empty = np.flatnonzero(regions.contain(points).sum(axis=0) < _FEW_POINTS).tolist()
+    return path.with_regions(regions.take(empty)) if empty else path
+
+
+def _log_mass(path, base: Mixture, rng) -> float:
+    """Log of what the base's draws say about Z, in nats: too low where it covers little."""
+    points = base.sample(_N_WEIGHED, rng)
+    with np.errstate(invalid="ignore"):
+        log_weights = path.raw_log_density(points) - base.log_density(points)
+    path.evaluations.n += _N_WEIGHED
+    return float(log_mean_exp(np.where(np.isnan(log_weights), -np.inf, log_weights)))

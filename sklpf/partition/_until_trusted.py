@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import product
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -56,6 +57,9 @@ class UntilTrusted(PartitionEstimator):
           `ParallelTempering`;
         - other paths: what the model's score takes by default, or `AIS`; `SMC` with 1000 levels;
           and the same `ParallelTempering`.
+
+        Each is tried on ``path.cheaper_path`` first where there is one: for a `BernoulliRBM` with
+        `track_trajectory` in inverse temperature, then along training.
     tol : float, default=0.1
         Standard error of log Z in nats up to which a number is precise enough.
     max_seconds : float or None, default=None
@@ -182,8 +186,10 @@ class UntilTrusted(PartitionEstimator):
         attempts: list[PartitionResult] = []
         errors: list[Exception] = []
         is_late = False
-        start = functools.cache(functools.partial(self._start, path, seed))
-        for place, estimator in enumerate(self._turns(path)):
+        cheaper = getattr(path, "cheaper_path", None)
+        ways = [path] if cheaper is None else [cheaper, path]
+        starts = [functools.cache(functools.partial(self._start, way, seed)) for way in ways]
+        for place, (estimator, start) in enumerate(product(self._turns(path), starts)):
             seconds = time.perf_counter() - started
             is_late = self.max_seconds is not None and seconds > self.max_seconds
             if is_late and attempts:

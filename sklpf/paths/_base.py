@@ -47,6 +47,8 @@ class Path:
         What the base is, for summaries, where it was chosen for the user; else empty.
     base_is_ours : bool
         Estimators may start a second run from another base: the user has not given this one.
+    cheaper_path : Path or None
+        A path to the same target whose sweeps take less time: `UntilTrusted` tries it first.
     ladder_cost : float
         Work of one `log_f_ladder` in sweeps; RTS spaces its redraws of levels by it.
     bound_cost, regions_cost : int
@@ -97,6 +99,7 @@ class Path:
     renews_base: bool = False
     base_chosen: str = ""
     base_is_ours: bool = True
+    cheaper_path: Any = None
     ladder_cost: float = 1.0
     bound_cost: int = 0
     regions_cost: int = 0

@@ -186,7 +186,8 @@ def learn(
             carry = carry._replace(times=np.concatenate([carry.times, new[np.newaxis]]))
             if checkpoint is not None:
                 checkpoint.save("learning", level, carry)
-        drift = _drift(*np.split(carry.times, 2))
+        early, late = np.split(carry.times, 2)
+        drift = drift_between(early, late, n_particles, n_particles)
         is_done = drift < _LARGEST_DRIFT and not carry.goes_on
         if is_done or carry.n_sweeps > _SHARE_OF_SWEEPS * max_sweeps:
             break
@@ -353,17 +354,25 @@ def _correlations(first, last):
     return np.mean(z[0] * z[1], axis=0)
 
 
-def _drift(early: Array, late: Array) -> float:
-    """The largest difference between the means, or the variances, of any column of two parts (t, n,
-    d + 1), in standard errors of particles that are independent.
+def drift_between(early: Array, late: Array, n_early: float, n_late: float) -> float:
+    """Return the largest difference of the means, or of the variances, of a column of two sets of
+    points, in standard errors.
+
+    Parameters
+    ----------
+    early, late : ndarray of shape (t, n, d)
+        Points n of several times t, over which each is averaged.
+    n_early, n_late : float
+        How many of the points are independent.
     """
-    both_parts = np.concatenate([early, late])
-    center = both_parts.mean(axis=(0, 1))
-    scale = both_parts.std(axis=(0, 1)) + np.finfo(np.float64).tiny
+    d = early.shape[-1]
+    pooled = np.concatenate([early.reshape(-1, d), late.reshape(-1, d)])
+    center = pooled.mean(axis=0)
+    scale = pooled.std(axis=0) + np.finfo(np.float64).tiny
     moments = []
-    for half in (early, late):
-        z = (half - center) / scale
-        both = np.concatenate([z, z**2], axis=2)
-        moments.append((both.mean(axis=(0, 1)), both.mean(axis=0).var(axis=0) / both.shape[1]))
+    for points, n in ((early, n_early), (late, n_late)):
+        z = (points - center) / scale
+        averages = np.concatenate([z, z**2], axis=2).mean(axis=0)
+        moments.append((averages.mean(axis=0), averages.var(axis=0) / n))
     (first, first_variance), (last, last_variance) = moments
     return float(np.max(np.abs(last - first) / np.sqrt(first_variance + last_variance + 1e-300)))

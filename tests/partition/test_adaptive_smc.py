@@ -130,6 +130,20 @@ def test_a_mode_that_particles_have_lost_is_found_by_climbs():
     assert abs(smc.log_partition_ + d * np.log(20)) < 4.8 * smc.log_partition_std_error_  # 1e-3
 
 
+def test_modes_far_beyond_the_base_are_found_from_those_within_it():
+    centres = np.stack(np.meshgrid(np.arange(-2, 3), np.arange(-2, 3)), axis=-1).reshape(-1, 2) * 8
+
+    def log_density(x):
+        squares = np.sum((x[:, np.newaxis] - centres) ** 2, axis=2) / 0.3**2
+        return logsumexp(-squares / 2, axis=1) - np.log(25) - 2 * np.log(0.3) - LOG_2PI
+
+    path = GeometricPath(log_density, base=Gaussian(np.zeros(2), 9.0))
+    runs = [quietly(AdaptiveSMC(random_state=seed), path) for seed in range(2)]
+    assert any(smc.converged_ for smc in runs)
+    for smc in runs:  # t with 9 df: false alarm 1e-3 each
+        assert abs(smc.log_partition_) < 4.8 * smc.log_partition_std_error_
+
+
 def test_rounds_of_many_particles_end_where_populations_stay():
     log_likelihood, transform, truth = narrow(3, 0.01)
     path = from_prior_transform(log_likelihood, transform, 3, vectorized=True)

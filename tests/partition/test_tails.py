@@ -215,6 +215,25 @@ def test_what_has_no_integral_is_refused(name):
 
 
 @pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.sum(0.5 * x - np.exp(np.clip(x, -500, 500)), axis=1),
+        lambda x: np.where(np.all(np.abs(x - 2) < 3, axis=1), 0.0, -1e10),
+        lambda x: np.where(np.all(x > 0.1, axis=1), -np.sum(x, axis=1), -1e10),
+    ],
+)
+def test_a_floor_that_stands_for_zero_is_no_tail(function):
+    for seed in SEEDS:
+        assert tails(GeometricPath(function, base=gauss(4)), seed) == ()
+
+
+def test_a_floor_with_mass_is_a_tail():
+    path = GeometricPath(lambda x: np.maximum(-0.5 * np.sum(x**2, axis=1), -60), base=gauss(4))
+    with pytest.raises(ValueError, match="is flat"):
+        tails(path)
+
+
+@pytest.mark.parametrize(
     ("path", "words"),
     [
         (FLAGGED["t 1 1"], r"falls only as r\^-2 .* at most 1 degrees"),

@@ -176,6 +176,7 @@ class RBMTrajectoryPath(CheckpointsPath):
         self.constants[0] = -np.logaddexp(0, logits).sum() - len(last[:-1]) * _LOG2
         self.target = target
         self.base_is_ours = target.base_is_ours
+        self.cheaper_path = target
         self.ladder = check_ladder(ladder)
 
     def sample_base(self, n: int, stream: Stream) -> CheckpointState:

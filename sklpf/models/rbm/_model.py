@@ -135,7 +135,7 @@ class BernoulliRBM(
         are drawn instead of inverse temperatures (Béreux et al. 2024): for models of which the
         default stays flagged. It changes no other number. Take it with ``average=True``: the last
         weights wander, which makes the way longer. Neighbours would swap at least half of their
-        states, unless training jumps. Usually 2 to 25 are kept, each with the size of the weights
+        states, unless training jumps. Usually 2 to 45 are kept, each with the size of the weights
         in float32.
 
     Attributes

@@ -35,6 +35,7 @@ _LARGEST_POWER = 20.0
 # the side has 2 % of the mass and 0.07 if it has 0.1 %
 _MOST_NAN = 0.1
 _MOST_DF = 8.0  # that are recommended
+_LOG_LARGEST = np.log(np.finfo(np.float64).max)  # of a distance
 # of scouts
 _N_CHAINS = 64
 _N_LEVELS = 20
@@ -102,7 +103,11 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
         rays = _rays(
             path, np.concatenate([drawn, scouts.position[:_N_SCOUTS] - path.base.center]), axes
         )
+        # A constant so low that no distance in float64 makes it a mass stands for density 0.
+        floor = scouts.highest - path.n_dimensions * _LOG_LARGEST
         base, target = _log_densities(path, rays, _RADII)
+        is_zero = (target[-1] == target[-2]) & (target[-1] < floor)
+        target[is_zero & (target == target[-1])] = -np.inf
         levels, exponent, base_exponent = _exponents(base, target)
         # Where it still rises it may yet fall: along log sigma of a regression, say, only once the
         # residuals of a slightly tilted ray are explained.
@@ -248,11 +253,12 @@ def _level(values, last) -> tuple[NDArray, NDArray]:
 
 
 class _Scouts(NamedTuple):
-    """Points near the target's mass, shape (n, d), and the share of all points that were tried at
-    which log f was NaN.
+    """Points near the target's mass, shape (n, d), the highest log f at them, and the share of all
+    points that were tried at which log f was NaN.
     """
 
     position: Array
+    highest: float
     nan_share: float
 
 
@@ -280,7 +286,8 @@ def _scouts(path, rng) -> _Scouts:
             step = min(_LONGEST_MOVE, step * (1.3 if rate > 0.3 else 0.7))
         if beta == 1:
             break
-    return _Scouts(position, float(np.mean(nan_shares)))
+    highest = np.max(ends[1], initial=-np.inf, where=~np.isnan(ends[1]))
+    return _Scouts(position, float(highest), float(np.mean(nan_shares)))
 
 
 def _step(gain, longest) -> float:

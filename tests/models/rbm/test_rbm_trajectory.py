@@ -19,9 +19,19 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, RTS, BernoulliRBM, Exact, ParallelTempering
+from sklpf import (
+    AIS,
+    RTS,
+    BernoulliRBM,
+    Exact,
+    ParallelTempering,
+    PartitionEstimator,
+    PartitionResult,
+    UntilTrusted,
+)
 from sklpf.models import RBMPath, RBMTrajectoryPath
 from sklpf.models.rbm._free_energy import Parameters
+from sklpf.partition import Alarm
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
@@ -227,6 +237,25 @@ def test_score_and_sample_use_it():
     exact = clone(rbm).set_params(partition_estimator=None).fit(rows()).sample(1000, random_state=0)
     drawn = rbm.sample(1000, random_state=0)
     np.testing.assert_allclose(drawn.mean(axis=0), exact.mean(axis=0), atol=6 * np.sqrt(0.5 / 1000))
+
+
+class Trusts(PartitionEstimator):
+    """An estimator that is trusted on paths of one kind."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def _estimate(self, path, seed):
+        doubts = Alarm("no-round-trip", "none", "raise n_sweeps")
+        alarms = () if isinstance(path, self.kind) else (doubts,)
+        return PartitionResult("Trusts", 1.0, 0.01, alarms=alarms)
+
+
+@pytest.mark.parametrize(("kind", "n_attempts"), [(RBMPath, 1), (RBMTrajectoryPath, 2)])
+def test_until_trusted_tries_temperatures_before_training(kind, n_attempts):
+    estimator = UntilTrusted([Trusts(kind)], random_state=0).fit(trained())
+    assert len(estimator.attempts_) == n_attempts
+    assert estimator.converged_
 
 
 # ---- coverage
