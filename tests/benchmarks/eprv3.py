@@ -31,7 +31,7 @@ from pathlib import Path
 
 import numba
 import numpy as np
-from scipy.special import logsumexp, ndtri
+from scipy.special import gammaln, logsumexp, ndtri
 
 from sklpf import AdaptiveSMC, ParallelTempering, UntilTrusted
 from sklpf.interop import from_prior_transform
@@ -77,17 +77,30 @@ def polar(u):
     return -np.expm1(-0.5 * np.sum(z**2, axis=1)), np.arctan2(z[:, 0], z[:, 1])
 
 
+def periods_of(folder, number, n_planets, prior):
+    """The smallest and the largest of each planet, in days."""
+    if prior == "a":
+        return [(1.25, 1e4)] * n_planets
+    lines = (folder / f"prior_bounds_000{number}.txt").read_text().split("\n")
+    bounds = {int(line.split(",")[1]): line.split(",")[2:4] for line in lines if line.strip()}
+    return [tuple(map(float, bounds[1 + j])) for j in range(n_planets)]
+
+
+def of_narrow_periods(folder, key, log_z):
+    """Log Z of the part of prior "a" whose periods prior "b" allows, in any order."""
+    number, _, n_planets = key
+    ends = [periods_of(folder, number, n_planets, prior) for prior in "ab"]
+    wide, narrow = (np.log(np.log(np.array(each)[:, 1] / np.array(each)[:, 0])) for each in ends)
+    return log_z + gammaln(n_planets + 1) - np.sum(wide - narrow)
+
+
 def problem(folder, number, n_planets, prior, plain=False):
     """Log likelihood, prior transform, and its number of coordinates."""
     t, v, error = np.loadtxt(folder / f"rvs_000{number}.txt").T[:3]
     lags = t[:, np.newaxis] - t
     kernel = 3 * np.exp(-0.5 * (np.sin(np.pi * lags / 20) ** 2 / 0.25 + lags**2 / 2500))
     values, vectors = np.linalg.eigh(kernel + np.diag(error**2))
-    periods = [(1.25, 1e4)] * n_planets
-    if prior == "b":
-        lines = (folder / f"prior_bounds_000{number}.txt").read_text().split("\n")
-        bounds = {int(line.split(",")[1]): line.split(",")[2:4] for line in lines if line.strip()}
-        periods = [tuple(map(float, bounds[1 + j])) for j in range(n_planets)]
+    periods = periods_of(folder, number, n_planets, prior)
     is_sorted = prior == "a" and not plain
 
     def log_likelihood(x):
@@ -220,25 +233,37 @@ def numbers_of(records):
     )
 
 
-def report(runs, others):
-    """A row for each cell; log10 Z is the mean of runs that converged, by precision."""
-    print("| set, prior, planets | AdaptiveSMC | others | calls, s | log10 Z | submitted |")
-    print("|---|---|---|---|---|---|")
+def mean_of(records):
+    """Log Z of runs that converged, by precision; None without any."""
+    trusted = [each for each in records if each["converged"]]
+    if not trusted:
+        return None
+    values, errors = np.array([[r["log_evidence"], r["std_error"]] for r in trusted]).T
+    return np.average(values, weights=errors**-2.0)
+
+
+def report(runs, folder):
+    """A row for each cell."""
+    others = submitted(folder)
+    print(
+        "| set, prior, planets | AdaptiveSMC | others | calls, s | log10 Z | from b | submitted |"
+    )
+    print("|---" * 7 + "|")
     for key, records in sorted(runs.items()):
         ours = [each for each in records if each["method"] == "AdaptiveSMC"]
         second = [each for each in records if each["method"] != "AdaptiveSMC"]
         calls = np.median([each["calls"] for each in ours or second])
         seconds = np.median([each["seconds"] for each in ours or second])
-        trusted = [each for each in records if each["converged"]]
-        mean = ""
-        if trusted:
-            values, errors = np.array([[r["log_evidence"], r["std_error"]] for r in trusted]).T
-            mean = f"{np.average(values, weights=errors**-2.0) / np.log(10):.3f}"
+        mean = mean_of(records)
+        narrow = mean_of(runs.get((key[0], "b", key[2]), []))
+        part = ""
+        if key[1] == "a" and narrow is not None:
+            part = f"{of_narrow_periods(folder, key, narrow) / np.log(10):.3f}"
         low, middle, high = np.quantile(others[key], [0.25, 0.5, 0.75])
         print(
             f"| {key[0]}, {key[1]}, {key[2]} | {numbers_of(ours)} | {numbers_of(second)} |"
-            f" {calls:,.0f}, {seconds:.0f} | {mean} |"
-            f" {middle:.2f}, {low:.2f} to {high:.2f} of {len(others[key])} |"
+            f" {calls:,.0f}, {seconds:.0f} | {'' if mean is None else f'{mean / np.log(10):.3f}'} |"
+            f" {part} | {middle:.2f}, {low:.2f} to {high:.2f} of {len(others[key])} |"
         )
 
 
@@ -292,7 +317,7 @@ def main():
         with options.results.open("a") as file:
             file.write(json.dumps(record) + "\n")
         runs[key].append(record)
-    report(runs, submitted(options.folder))
+    report(runs, options.folder)
 
 
 if __name__ == "__main__":

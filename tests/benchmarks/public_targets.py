@@ -353,16 +353,23 @@ def hais(target, tol):
     return estimator.fit(path_from(target, at_mode(target))).result_
 
 
-def parallel_tempering(target, tol):
+def prior_of(target):
+    return Gaussian(np.zeros(target.n_dimensions), target.scale**2)
+
+
+def parallel_tempering(target, tol, base=None):
     move = HMC(metric="dense")
     estimator = ParallelTempering(n_sweeps=65_536, transition=move, tol=tol, random_state=2)
-    return estimator.fit(path_from(target, at_mode(target))).result_
+    return estimator.fit(path_from(target, base or prior_of(target))).result_
+
+
+def parallel_tempering_from_mode(target, tol):
+    return parallel_tempering(target, tol, at_mode(target))
 
 
 def adaptive_smc(target, tol, base=None):
-    base = base or Gaussian(np.zeros(target.n_dimensions), target.scale**2)
     estimator = AdaptiveSMC(500, tol, 20_000_000, random_state=3)
-    return estimator.fit(path_from(target, base)).result_
+    return estimator.fit(path_from(target, base or prior_of(target))).result_
 
 
 def adaptive_smc_from_mode(target, tol):
@@ -370,8 +377,7 @@ def adaptive_smc_from_mode(target, tol):
 
 
 def tempering_from_draws(target, tol):
-    base = Gaussian(np.zeros(target.n_dimensions), target.scale**2)
-    path = path_from(target, base)
+    path = path_from(target, prior_of(target))
     draws = AdaptiveSMC(1000, 0.1, random_state=4).fit(path).result_.draws.resample().points
     chains = ParallelTempering(n_sweeps=65_536, tol=tol)
     estimator = UntilTrusted([chains], tol, random_state=5)
@@ -380,7 +386,8 @@ def tempering_from_draws(target, tol):
 
 METHODS = {
     "HAIS from the mode": hais,
-    "ParallelTempering from the mode": parallel_tempering,
+    "ParallelTempering": parallel_tempering,
+    "ParallelTempering from the mode": parallel_tempering_from_mode,
     "AdaptiveSMC": adaptive_smc,
     "AdaptiveSMC from the mode": adaptive_smc_from_mode,
     "ParallelTempering from fitted draws": tempering_from_draws,
@@ -389,7 +396,7 @@ METHODS = {
 
 def methods_of(name, target):
     if target.quadrature is not None:
-        return ["quadrature", "AdaptiveSMC"]
+        return ["quadrature", "ParallelTempering"]
     if name == "sparse German credit":
         return ["AdaptiveSMC", "ParallelTempering from fitted draws"]
     second = "ParallelTempering" if name.startswith("Cox") else "AdaptiveSMC"
