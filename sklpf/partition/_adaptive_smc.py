@@ -272,17 +272,18 @@ class AdaptiveSMC(SamplingEstimator):
     def _search(
         self, path, starts: Array, known: Array, base: Mixture, seed, evaluations
     ) -> Search:
-        """What climbs find. The first begin at the starts, others away from the modes
-        by differences of points, as in differential evolution, until two searches (four, once there
-        was one) find no mode where none of the known points is.
+        """What climbs find.
+
+        The first begin at the starts, others away from modes by differences of points, as in
+        differential evolution, until two searches (four, once there was one) find no mode where
+        none of the known points is.
         """
         path = copy.copy(path)
         path.evaluations = evaluations
         path.climbs_from = starts
         least = _LEAST_MASS + _log_mass(path, base, np.random.default_rng(stream_key(seed, _MASS)))
         most = evaluations.n + _SHARE_OF_SWEEPS * self.max_sweeps
-        centres = known[:1]
-        searches = []
+        found: list[Regions] = []
         lost = []
         n_quiet = 0
         wanted = _QUIET_SEARCHES
@@ -292,7 +293,7 @@ class AdaptiveSMC(SamplingEstimator):
             regions = path.regions(stream)
             log_masses = log_mean_exp(regions.log_masses, axis=1)
             new = np.flatnonzero((log_masses > least) & ~regions.contain(known).any(axis=0))
-            searches.append(regions)
+            found.append(regions)
             n_quiet = 0 if len(new) else n_quiet + 1
             if len(new):
                 lost.append(regions.take(new.tolist()))
@@ -301,11 +302,11 @@ class AdaptiveSMC(SamplingEstimator):
             if n_quiet == wanted or evaluations.n > most:
                 break
             known = np.concatenate([known, regions.centres])
-            centres = np.concatenate([centres, regions.centres])
+            centres = np.concatenate([known[:1], *(each.centres for each in found)])
             rng = stream.aside("next search").generator()
             first, second = rng.choice(known, (2, n_starts))
             path.climbs_from = rng.choice(centres, n_starts) + _FARTHER * (first - second)
-        return Search(searches[0], lost, n_quiet < wanted)
+        return Search(found[0], lost, n_quiet < wanted)
 
     def _rounds(
         self, path, move, learned: Learned, seed, evaluations: Evaluations
