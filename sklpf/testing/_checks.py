@@ -317,7 +317,7 @@ def _features(path, flat, directions, *chains) -> list[NDArray]:
     values = np.concatenate(rows)
     # Of few discrete states many are the same, though not their rounding errors, which depend on
     # where a chain comes from.
-    spread = values.std(axis=0)
+    spread = np.nanstd(np.where(np.isfinite(values), values, np.nan), axis=0)
     values = np.round(values / np.where(spread > 0, spread, 1), _RANKED_DIGITS)
     ranks = 2 * rankdata(values, axis=0) / (len(values) + 1) - 1
     return np.split(ranks, len(chains))
