@@ -127,5 +127,5 @@ for name, x in posterior.items():
     right.hist(periods, bins, density=True, histtype="step", label=name)
 right.axvline(23.4, color="k", linewidth=0.8)
 right.set(xlabel="period (days)", ylabel="density")
-right.legend()
+right.legend(loc="upper left")
 plt.show()
