@@ -37,7 +37,7 @@ from sklpf.transitions import default_move
 from sklpf.transitions._pilot import TunedTransition
 from sklpf.uncertainty import log_mean_exp
 
-_LEARN, _FIT, _BACK, _ROUND, _CLIMBS, _MASS = 1, 2, 3, 4, 5, 6  # random streams
+_LEARN, _FIT, _BACK, _ROUND, _CLIMBS = 1, 2, 3, 4, 5  # random streams
 _N_POPULATIONS = 10
 _N_PARTICLES = 100  # of each, in the first round, and reverse chains
 _LEVELS_PER_STEP = 2  # of the pilot, in the first round
@@ -146,8 +146,8 @@ class AdaptiveSMC(SamplingEstimator):
     tol : float, default=0.1
         Standard error of log Z in nats that ends the rounds of populations.
     max_sweeps : int, default=3_000_000
-        Sweeps of all particles at most: no round begins that would take more. A sweep of
-        `RandomWalk` evaluates the density once.
+        Sweeps of all particles, and evaluations by searches, at most: no round begins that would
+        take more. A sweep of `RandomWalk` evaluates the density once.
     transition : HMC, RandomWalk, Slice or None, default=None
         The move. None is `HMC`, or `RandomWalk` without a gradient, in units of the particles'
         covariance (within bounds, of their variances).
@@ -182,10 +182,10 @@ class AdaptiveSMC(SamplingEstimator):
     walks still get further, all goes on with twice the time, at most for half of `max_sweeps`.
     Climbs from base draws and from particles of every level look for modes, then climbs from 1.5
     differences between points away from modes, until two searches find none without particles (four
-    once one was found), or half of `max_sweeps` was spent. If the last one found some, the next
-    round searches again.
-    Gaussians at these become parts of the base. A twentieth of it is the path's own base, and three
-    hundredths a Cauchy distribution, so that weights stay bounded far out.
+    once one was found), or half of `max_sweeps` was spent; if the last one found some, the next
+    round searches again. Gaussians at modes without particles become parts of the base. A twentieth
+    of it is the path's own base, and three hundredths a Cauchy distribution, so that weights stay
+    bounded far out.
 
     Each round has 10 populations. A round whose weights are too uneven is followed by one with four
     times as many levels; one whose error is above `tol`, by one with more particles. The base of a
@@ -281,7 +281,7 @@ class AdaptiveSMC(SamplingEstimator):
         path = copy.copy(path)
         path.evaluations = evaluations
         path.climbs_from = starts
-        least = _LEAST_MASS + _log_mass(path, base, np.random.default_rng(stream_key(seed, _MASS)))
+        least = _LEAST_MASS + _log_mass(path, base, Stream(stream_key(seed, _CLIMBS)))
         most = evaluations.n + _SHARE_OF_SWEEPS * self.max_sweeps
         found: list[Regions] = []
         lost = []
@@ -332,29 +332,11 @@ class AdaptiveSMC(SamplingEstimator):
                 found = self._search(path, learned.passed, points, base, own_seed, evaluations)
                 search = search.followed_by(found)
             rebased = _from_base(path, base, search.lost, points)
-            tuned = move.tune(rebased, stream_key(own_seed, TUNE))
-            n_steps = len(tuned.pilot.betas) - 1
-            n_levels = 1 + levels_per_step * n_steps
-            smc = SMC(
-                n_particles,
-                n_levels,
-                _N_POPULATIONS,
-                ladder=respace(tuned.pilot.betas, np.ones(n_steps), n_levels),
-                transition=tuned,
-                checkpoint=self.checkpoint,
-                random_state=own_seed,
-                n_jobs=self.n_jobs,
+            known, populations, n_levels = self._sample_populations(
+                rebased, move, starts, own_seed, n_particles, levels_per_step
             )
-            run, plan, populations = smc._rise(rebased, own_seed)
-            key = stream_key(own_seed, _BACK)
-            down = descend(plan.path, tuned, rebased.at(starts), key, self.n_jobs)
-            n_sweeps += run.n_sweeps + tuned.pilot.n_moves + down.size
-            known = vars(run) | {
-                "down": down,
-                "n_sweeps": n_sweeps,
-                "regions": search.regions,
-                "draws": smc._draws(plan.path, populations),
-            }
+            n_sweeps += known["n_sweeps"]
+            known |= {"n_sweeps": n_sweeps, "regions": search.regions}
             learned_run = LearnedRun(
                 **known,
                 n_learning_sweeps=learned.n_sweeps,
@@ -394,6 +376,32 @@ class AdaptiveSMC(SamplingEstimator):
             if n_sweeps + evaluations.n + next_sweeps > self.max_sweeps:
                 return
 
+    def _sample_populations(self, path, move, starts, seed, n_particles, levels_per_step):
+        """The arrays of a run of `SMC` with reverse chains from some points, its particles, and its
+        number of levels.
+        """
+        tuned = move.tune(path, stream_key(seed, TUNE))
+        n_steps = len(tuned.pilot.betas) - 1
+        n_levels = 1 + levels_per_step * n_steps
+        smc = SMC(
+            n_particles,
+            n_levels,
+            _N_POPULATIONS,
+            ladder=respace(tuned.pilot.betas, np.ones(n_steps), n_levels),
+            transition=tuned,
+            checkpoint=self.checkpoint,
+            random_state=seed,
+            n_jobs=self.n_jobs,
+        )
+        run, plan, populations = smc._rise(path, seed)
+        down = descend(plan.path, tuned, path.at(starts), stream_key(seed, _BACK), self.n_jobs)
+        known = vars(run) | {
+            "down": down,
+            "n_sweeps": run.n_sweeps + tuned.pilot.n_moves + down.size,
+            "draws": smc._draws(plan.path, populations),
+        }
+        return known, populations, n_levels
+
 
 class Search(NamedTuple):
     """What climbs have found.
@@ -429,9 +437,9 @@ def _from_base(path: GeometricPath, base: Mixture, lost: list[Regions], points: 
     return path.with_regions(regions.take(empty)) if empty else path
 
 
-def _log_mass(path, base: Mixture, rng) -> float:
+def _log_mass(path, base: Mixture, stream: Stream) -> float:
     """Log of what the base's draws say about Z, in nats: too low where it covers little."""
-    points = base.sample(_N_WEIGHED, rng)
+    points = base.sample(_N_WEIGHED, stream.aside("mass").generator())
     with np.errstate(invalid="ignore"):
         log_weights = path.raw_log_density(points) - base.log_density(points)
     path.evaluations.n += _N_WEIGHED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
 from typing import Self
 
 import numpy as np
@@ -16,12 +15,8 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
-    NOT_NEGATIVE,
-    POSITIVE,
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
-    Interval,
-    StrOptions,
     TransformerMixin,
     at_least,
 )
@@ -29,7 +24,7 @@ from sklpf.models._learning import StreamMixin, all_or_nothing
 from sklpf.models._validation import check_fitted, check_parameter, check_vector, validate_data
 from sklpf.models.categorical_rbm._path import CategoricalRBMPath, CategoricalUnits
 from sklpf.models.rbm._free_energy import log_f, short_run_mean
-from sklpf.models.rbm._visible import TrainedByChains
+from sklpf.models.rbm._visible import TRAINING, TrainedByChains
 from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 from sklpf.models.scoring._likelihood import LogLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
@@ -149,14 +144,8 @@ class CategoricalRBM(
 
     _parameter_constraints = {
         **SCORING,
-        "n_components": [at_least(1)],
-        "learning_rate": [POSITIVE],
-        "batch_size": [at_least(1)],
+        **TRAINING,
         "n_iter": [at_least(1)],
-        "average": ["boolean", Interval(Integral, 1, None, closed="neither")],
-        "learning_rate_schedule": [StrOptions({"constant", "linear"})],
-        "n_chains": [at_least(1), None],
-        "weight_decay": [NOT_NEGATIVE],
         "min_categories": [at_least(1), "array-like", None],
     }
 

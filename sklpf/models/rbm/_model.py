@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
@@ -19,10 +18,8 @@ from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
     INSIDE_0_1,
     NOT_NEGATIVE,
-    POSITIVE,
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
-    Interval,
     Options,
     StrOptions,
     TransformerMixin,
@@ -45,7 +42,7 @@ from sklpf.models.rbm._checkpoints_path import RBMTrajectoryPath
 from sklpf.models.rbm._free_energy import binary_rows, log_f, pseudo_log_likelihood, short_run_mean
 from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_curve
 from sklpf.models.rbm._path import RBMPath
-from sklpf.models.rbm._visible import TrainedByChains
+from sklpf.models.rbm._visible import TRAINING, TrainedByChains
 from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 from sklpf.models.scoring._likelihood import LogLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING
@@ -204,14 +201,8 @@ class BernoulliRBM(
 
     _parameter_constraints = {
         **SCORING,
-        "n_components": [at_least(1)],
-        "learning_rate": [POSITIVE],
-        "batch_size": [at_least(1)],
+        **TRAINING,
         "n_iter": [at_least(0)],
-        "average": ["boolean", Interval(Integral, 1, None, closed="neither")],
-        "learning_rate_schedule": [StrOptions({"constant", "linear"})],
-        "n_chains": [at_least(1), None],
-        "weight_decay": [NOT_NEGATIVE],
         "early_stopping": ["boolean"],
         "validation_fraction": [INSIDE_0_1],
         "n_iter_no_change": [at_least(1)],

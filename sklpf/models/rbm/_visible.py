@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklpf._utils.sklearn import NOT_NEGATIVE, POSITIVE, Interval, StrOptions, at_least
 from sklpf.models._enumerable_path import BinaryUnits
 
+# of the parameters that `Trainer` reads
+TRAINING: dict[str, Any] = {
+    "n_components": [at_least(1)],
+    "learning_rate": [POSITIVE],
+    "batch_size": [at_least(1)],
+    "average": ["boolean", Interval(Integral, 1, None, closed="neither")],
+    "learning_rate_schedule": [StrOptions({"constant", "linear"})],
+    "n_chains": [at_least(1), None],
+    "weight_decay": [NOT_NEGATIVE],
+}
 _MOST_STARTS = 50  # rows, and chains, of training that are kept to look for regions
 
 
