@@ -7,9 +7,9 @@ Each problem is a log likelihood in normal coordinates: z ~ N(0, I) under the pr
 is quadrature's, of the logistic regression importance sampling's. Methods are at their defaults;
 where a library has none, the options stand in this file. Gradients come from JAX; the centred
 hierarchies are written as densities with gradients by hand. Besides JAX, NumPyro, dynesty,
-nautilus-sampler, ultranest, pocomc and blackjax are needed. Every run is appended to the results file as it ends, and
-an interrupted benchmark goes on where it stopped. Where a run exceeds the limit of seconds (of the
-processor), later seeds of that cell are left out. Prints Markdown.
+nautilus-sampler, ultranest, pocomc and blackjax are needed. Every run is appended to the results
+file as it ends, and an interrupted benchmark goes on where it stopped. Where a run exceeds the limit
+of seconds (of the processor), later seeds of that cell are left out. Prints Markdown.
 
 Evaluations to 0.1 nats are those of a run times the square of its standard error over 0.1; of
 blackjax, which states none, of its error. Gradients count as one each.
@@ -516,7 +516,7 @@ def ultranest(name, seed):
     from ultranest import ReactiveNestedSampler
 
     problem = make(name)[0]
-    np.random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 (UltraNest takes no seed)
     log_likelihood = Counted(as_numpy(problem.log_likelihood))
     names = [f"z{i}" for i in range(problem.n_dimensions)]
     sampler = ReactiveNestedSampler(names, log_likelihood, ndtri, vectorized=True)
