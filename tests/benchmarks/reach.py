@@ -8,8 +8,8 @@ is quadrature's, of the logistic regression importance sampling's. Methods are a
 where a library has none, the options stand in this file. Gradients come from JAX; the centred
 hierarchies are written as densities with gradients by hand. Besides JAX, NumPyro, dynesty,
 nautilus-sampler, ultranest, pocomc and blackjax are needed. Every run is appended to the results
-file as it ends, and an interrupted benchmark goes on where it stopped. Where a run exceeds the limit
-of seconds (of the processor), later seeds of that cell are left out. Prints Markdown.
+file as it ends, and an interrupted benchmark goes on where it stopped. Where a run exceeds the
+limit of seconds (of the processor), later seeds of that cell are left out. Prints Markdown.
 
 Evaluations to 0.1 nats are those of a run times the square of its standard error over 0.1; of
 blackjax, which states none, of its error. Gradients count as one each.
