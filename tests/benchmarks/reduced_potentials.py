@@ -1,10 +1,11 @@
-"""Coverage and speed of MBAR from arrays, beside pymbar and FastMBAR: doc/benchmarks/reduced_potentials.md.
+"""Coverage and speed of MBAR from arrays, beside pymbar and FastMBAR:
+doc/benchmarks/reduced_potentials.md.
 
 python tests/benchmarks/reduced_potentials.py coverage
 python tests/benchmarks/reduced_potentials.py speed --states 100 --draws 100000
 
-With --peer pymbar or --peer FastMBAR the same data go there, in an environment that has it (and need
-not have sklpf). Seconds are the process's, so that other processes on the machine count little.
+With --peer pymbar or --peer FastMBAR the same data go there, in an environment that has it (and
+need not have sklpf). Seconds are the process's, so that other processes count little.
 """
 
 import argparse
