@@ -113,7 +113,7 @@ def test_a_run_that_did_not_converge_makes_the_pool_doubtful():
     assert not nan.converged
     infinite = pool([*good, result(0.9, np.inf)])
     assert infinite.log_partition == pool(good).log_partition
-    assert "1 of 4 runs did not converge (its numbers are infinite)" in infinite.reasons[0]
+    assert "1 of 4 runs did not converge (infinite numbers)" in infinite.reasons[0]
 
 
 # ---- containers
