@@ -166,10 +166,10 @@ class LeftToRight(PartitionEstimator):
     -----
     Needs ``path.left_to_right(n, n_particles, n_sweeps, stream, guide=None, n_reverse=0)``, which
     returns `FilterEstimates`, and ``path.filters_are_exact``. Not converged if the filters' log
-    estimates have a standard deviation of more than 2 nats, by themselves or by reverse chains, or if "auto" took its largest number of particles and the
-    standard error is still above `tol`. With fewer particles it may by chance be a little above
-    `tol`, which raises no alarm. Topics that explain the document and that no particle has found
-    raise no alarm.
+    estimates have a standard deviation of more than 2 nats, by themselves or by reverse chains, or
+    if "auto" took its largest number of particles and the standard error is still above `tol`. With
+    fewer particles it may by chance be a little above `tol`, which raises no alarm. Topics that
+    explain the document and that no particle has found raise no alarm.
 
     Examples
     --------
