@@ -9,7 +9,7 @@ from known_problems import make_rbm_problem
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import Gaussian, GeometricPath
+from sklpf import BernoulliRBM, Gaussian, GeometricPath
 from sklpf.models import RBMPath
 from sklpf.partition import MarkovMixture
 from sklpf.paths import Stream, stream_key
@@ -61,6 +61,9 @@ def test_other_paths_and_bad_parameters_are_refused():
         TypeError, match="MarkovMixture needs a path with the method draw_conditional"
     ):
         fit(GeometricPath(lambda x: -np.sum(x**2, axis=1), base=Gaussian(0.0, 1.0)))
+    model = BernoulliRBM(2, n_iter=3, track_trajectory=True, random_state=0).fit(np.eye(4))
+    with pytest.raises(TypeError, match=r"take model\.path\(trajectory=False\)"):
+        fit(model)
     for options in ({"n_centres": 5}, {"n_ladders": 1}, {"n_sweeps": 3}):
         with pytest.raises(ValueError, match=next(iter(options))):
             fit(make_rbm_problem("easy").path, **options)

@@ -19,7 +19,7 @@ from sklpf import (
     ParallelTempering,
     log_likelihood,
 )
-from sklpf.models.categorical_rbm._path import CategoricalUnits
+from sklpf.models.categorical_rbm._units import CategoricalUnits
 from sklpf.paths import Stream, iterated_conditional_modes, stream_key
 from sklpf.testing import check_coverage, check_path, check_transition
 from sklpf.transitions import Gibbs
@@ -317,7 +317,7 @@ def test_rows_that_hold_no_categories_are_refused(X, message):
         ({"n_categories": [2, 2]}, "components must have 4 columns, one for each category"),
         ({"n_categories": [3.0]}, "n_categories must hold a positive integer"),
         ({"n_categories": [0, 3]}, "n_categories"),
-        ({"visible_mean": [0.0, 1.0, 1.0]}, "visible_mean"),
+        ({"visible_mean": [-0.1, 1.0, 1.0]}, "visible_mean must hold means"),
     ],
 )
 def test_parameters_that_make_no_model_are_named(changed, message):
