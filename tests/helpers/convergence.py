@@ -21,6 +21,11 @@ def quietly(estimator, path):
         return estimator.fit(path)
 
 
+def z_score(fitted, log_partition):
+    """The error of an estimate in units of its standard error."""
+    return (fitted.log_partition_ - log_partition) / fitted.log_partition_std_error_
+
+
 def pooled_z(fits, log_partition):
     """The summed error of independent runs in units of its standard error: a bias of b standard
     errors of one run is one of b sqrt(n) here.

@@ -1,5 +1,5 @@
-"""What holds for every estimator: its contract, intervals that cover, other seeds, runs that were
-interrupted, and modes that were missed.
+"""What holds for every estimator: its contract, unbiased weights, curves, intervals that cover,
+other seeds, runs that were interrupted, alarms, and modes that were missed.
 
 The tables of doc/benchmarks are of the same kind with many more runs.
 """
@@ -11,9 +11,10 @@ import pytest
 from convergence import quietly
 from interruption import bits, saves
 from known_densities import make_density_problem
-from known_problems import RBM_PROBLEMS, make_rbm_problem
+from known_problems import RBM_PROBLEMS, hidden_mode_problem, make_rbm_problem
 from scipy.stats import binom
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, HAIS, RTS, SMC, AdaptiveSMC, Exact, LeftToRight, ParallelTempering
 from sklpf.models import LDAPath, RBMPath
@@ -29,6 +30,7 @@ from sklpf.partition import (
     ThermodynamicIntegration,
     WangLandau,
 )
+from sklpf.paths import LADDERS
 from sklpf.testing import Problem, check_partition_estimator
 from sklpf.transitions import HMC, RandomWalk
 
@@ -105,6 +107,46 @@ def problem(kind):
 def test_the_contract(estimator, kind):
     """A right estimator fails with a probability of 2e-4."""
     check_partition_estimator(estimator, problem(kind))
+
+
+@pytest.mark.parametrize(
+    ("ladder", "weights"),
+    [
+        ("linear", "joint"),
+        ("adaptive", "marginal"),
+        *(pytest.param(ladder, "marginal", marks=pytest.mark.large) for ladder in LADDERS),
+    ],
+)
+@pytest.mark.parametrize(
+    ("estimator", "name"),
+    [
+        (AIS(2000, 60), "log_weights"),
+        (SMC(20, 20, 50, resample_at=0.9), "log_partition_by_population"),
+    ],
+    ids=str,
+)
+def test_weights_are_unbiased_on_any_ladder(estimator, name, ladder, weights):
+    """t with 49 degrees of freedom at 4.5: a false alarm in 4e-5 of each."""
+    path, log_partition = make_rbm_problem("easy", weights=weights)[1:3]
+    fitted = quietly(clone(estimator).set_params(ladder=ladder, random_state=0), path)
+    relative = np.exp(fitted.result_.diagnostics[name] - log_partition)
+    assert abs(relative.mean() - 1) < 4.5 * relative.std(ddof=1) / np.sqrt(len(relative))
+    if name == "log_weights":
+        assert fitted.log_partition_ == pytest.approx(log_partition + np.log(relative.mean()))
+
+
+@pytest.mark.parametrize(
+    "estimator", [ParallelTempering(n_sweeps=2048), RTS(n_temperatures=20, n_sweeps=3000)], ids=str
+)
+def test_curves_match_enumeration_at_every_level(estimator):
+    path = problem("digits").path
+    result = clone(estimator).set_params(random_state=0).fit(path).result_
+    exact = [Exact().fit(path.with_ladder([0, beta])).log_partition_ for beta in result.ladder[1:]]
+    # the curve's error grows along the ladder to the reported one: 5 standard errors hold for all
+    # levels together
+    np.testing.assert_allclose(result.log_partition_curve[1:], exact, atol=5 * result.std_error)
+    assert result.log_partition_curve[0] == 0.0
+    assert result.log_partition_curve[-1] == pytest.approx(result.log_partition, abs=1e-12)
 
 
 # ---- coverage
@@ -238,7 +280,45 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(estimator, kind, tmp_path
     assert other.log_partition_ != whole.log_partition_
 
 
+# ---- alarms
+ROUND_TRIPS = "visited both ends of the ladder"
+GROUPS = "groups of chains differ in their states at the target"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "kind", "sentence"),
+    [
+        (AIS(20, 3), "hard", "effective sample size .* needed.: raise n_temperatures or n_chains"),
+        (SMC(20, 10), "hard", "effective number of ancestors .* needed.: raise n_temperatures"),
+        (SMC(), "two gaussians 2-D, base on one", r"populations differ in .* target \(\d+% of"),
+        (ParallelTempering(n_sweeps=48), "sharp digits", "no round trip.*: raise n_sweeps"),
+        (RTS(n_sweeps=100), "sharp digits", f"{ROUND_TRIPS}.*: raise n_sweeps"),
+        (SAMS(n_sweeps=100), "sharp digits", ROUND_TRIPS),
+        (WangLandau(n_sweeps=100), "sharp digits", ROUND_TRIPS),
+        (RTS(10, 30, 1000), "sharp digits", GROUPS),
+        (RTS(10, 10, 300, continuous=True), "two gaussians 2-D", GROUPS),
+        (SAMS(n_sweeps=60), "hard", "weights had not settled when they were.*: raise n_sweeps"),
+        (WangLandau(n_sweeps=150, flatness=0.8), "hard", "weights had not settled when they were"),
+    ],
+    ids=str,
+)
+def test_a_run_that_is_not_to_be_trusted_says_so(estimator, kind, sentence):
+    with pytest.warns(ConvergenceWarning, match=sentence):
+        fitted = clone(estimator).set_params(random_state=0).fit(problem(kind).path)
+    assert not fitted.converged_
+
+
 # ---- modes that were missed
+@pytest.mark.parametrize(
+    "estimator", [AIS(16, 20), SMC(16, 20), ParallelTempering(4, 4, 64), RTS(20, 4, 300)], ids=str
+)
+def test_a_mode_that_no_chain_enters_is_missed_with_a_tiny_error_bar(estimator):
+    """What the guide warns of: forward runs can't see a mode that they never visit."""
+    fitted = clone(estimator).set_params(random_state=0).fit(hidden_mode_problem(64).path)
+    assert fitted.log_partition_ == pytest.approx(np.log(0.5), abs=1e-6)
+    assert fitted.log_partition_std_error_ < 1e-6
+
+
 @pytest.mark.parametrize(
     ("estimator", "kinds"),
     [

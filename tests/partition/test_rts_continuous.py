@@ -41,16 +41,6 @@ def z(estimator, problem):
     return (estimator.log_partition_ - problem.log_partition) / estimator.log_partition_std_error_
 
 
-def test_groups_in_modes_of_their_own_are_an_alarm():
-    """Each of ten groups has one chain, which seldom changes between two modes ten apart."""
-    path = make_density_problem("two gaussians 2-D").path
-    with pytest.warns(
-        ConvergenceWarning, match="groups of chains differ in their states at the target"
-    ):
-        rts = RTS(10, 10, 300, continuous=True, random_state=0).fit(path)
-    assert not rts.converged_
-
-
 @pytest.mark.parametrize(
     "parameters",
     [

@@ -6,35 +6,7 @@ from known_problems import hidden_mode_problem, make_rbm_problem
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import SMC
-from sklpf.paths import LADDERS
 from sklpf.transitions import RandomWalk
-
-
-@pytest.mark.parametrize(
-    ("ladder", "weights"),
-    [
-        ("linear", "joint"),
-        ("adaptive", "marginal"),
-        *(pytest.param(ladder, "marginal", marks=pytest.mark.large) for ladder in LADDERS),
-    ],
-)
-def test_any_ladder_is_unbiased(ladder, weights):
-    problem = make_rbm_problem("easy", weights=weights)
-    smc = quietly(SMC(20, 20, 50, ladder=ladder, resample_at=0.9, random_state=0), problem.path)
-    relative = np.exp(
-        smc.result_.diagnostics["log_partition_by_population"] - problem.log_partition
-    )
-    assert abs(relative.mean() - 1) < 4.5 * relative.std(ddof=1) / np.sqrt(
-        50
-    )  # t with 49 df: false alarm 4e-5 each
-
-
-def test_few_families_are_an_alarm():
-    with pytest.warns(
-        ConvergenceWarning, match=r"effective number of ancestors .* needed.: raise n_temperatures"
-    ):
-        smc = SMC(20, 10, random_state=0).fit(make_rbm_problem("hard").path)
-    assert not smc.converged_
 
 
 def test_heavy_weights_that_no_particle_has_met_are_an_alarm():
@@ -46,21 +18,6 @@ def test_heavy_weights_that_no_particle_has_met_are_an_alarm():
     )  # by itself the run looks well, and is 5 errors low
     assert not smc.converged_
     assert "by the reverse chains the effective number of ancestors is" in smc.result_.reasons[0]
-
-
-def test_populations_in_different_modes_are_an_alarm():
-    with pytest.warns(
-        ConvergenceWarning, match=r"populations differ in their states at the target \(\d+% of"
-    ):
-        smc = SMC(random_state=0).fit(make_density_problem("two gaussians 2-D, base on one").path)
-    assert smc.result_.diagnostics["between_populations"] > 0.1
-
-
-def test_a_mode_that_no_population_enters_is_missed_with_a_tiny_error_bar():
-    # what the guide warns of: forward runs can't see a mode that they never visit
-    smc = SMC(16, 20, random_state=0).fit(hidden_mode_problem(64).path)
-    assert smc.log_partition_ == pytest.approx(np.log(0.5), abs=1e-6)
-    assert smc.converged_
 
 
 # ---- paths of other kinds
