@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from scipy.special import expit, logsumexp
 
 import sklpf
@@ -151,15 +152,22 @@ class Broken(Ring):
         return values
 
 
-@pytest.mark.parametrize("ladder", ["linear", "adaptive"])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        sklpf.AIS(n_temperatures=50, ladder="linear"),
+        sklpf.AIS(n_temperatures=50, ladder="adaptive"),
+        sklpf.RTS(n_temperatures=5, n_sweeps=200),
+        sklpf.RTS(n_temperatures=5, n_sweeps=200, init="paper"),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_densities_that_are_not_finite_are_refused(value, ladder):
+def test_densities_that_are_not_finite_are_refused(value, estimator):
     path = Broken()
     path.value = value
-    with pytest.raises(
-        ValueError, match="log_f gave values that are not finite; check the model's parameters"
-    ):
-        sklpf.AIS(n_temperatures=50, ladder=ladder, random_state=0).fit(path)
+    with pytest.raises(ValueError, match="values that are not finite; check the model's param"):
+        estimator.set_params(random_state=0).fit(path)
 
 
 def test_an_exception_in_a_users_method_comes_through_from_two_jobs():
@@ -169,3 +177,34 @@ def test_an_exception_in_a_users_method_comes_through_from_two_jobs():
 
     with pytest.raises(ZeroDivisionError, match="my own mistake"):
         sklpf.AIS(n_temperatures=50, n_jobs=2, random_state=0).fit(Fails())
+
+
+# ---- models stand for their paths
+class Own:
+    """A model of the user's whose path has no options; nothing of scikit-learn is in it."""
+
+    def path(self):
+        return Ring()
+
+
+def test_a_users_model_is_taken():
+    whole, of_path = (
+        sklpf.AIS(20, 100, random_state=0).fit(given).log_partition_ for given in (Own(), Ring())
+    )
+    assert whole == of_path
+
+
+@may_not_converge()
+def test_a_model_stands_for_its_default_path():
+    rng = np.random.default_rng(0)
+    parameters = rng.normal(size=(4, 6)), rng.normal(size=6), rng.normal(size=4)
+    model = sklpf.BernoulliRBM.from_parameters(*parameters, rng.uniform(0.2, 0.8, 6))
+
+    def log_partition(path):
+        return sklpf.AIS(8, 50, random_state=0).fit(path).log_partition_
+
+    plain = log_partition(model)
+    assert plain == log_partition(model.path())
+    assert plain == log_partition(model.path(weights="marginal", base="data"))
+    for options in ({"weights": "joint"}, {"base": "uniform"}, {"base": np.full(6, 0.3)}):
+        assert log_partition(model.path(**options)) != plain

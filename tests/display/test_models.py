@@ -21,7 +21,6 @@ from sklpf.display import (
     ComparisonDisplay,
     ComponentsDisplay,
     ConvergenceDisplay,
-    LogPartitionDisplay,
     RunDisplay,
     TopicsDisplay,
     TrainingDisplay,
@@ -218,31 +217,17 @@ def procedures():
     return compare_fits(candidates, X, cv=3, n_seeds=2, random_state=0)
 
 
-GRID = {
-    "log Z": lambda tempering, ax: LogPartitionDisplay.from_estimator(tempering, ax=ax),
-    "tempering": lambda tempering, ax: RunDisplay.from_estimator(tempering, ax=ax),
-    "shares": lambda tempering, ax: RunDisplay(
-        [0, 1], overlap=[0.5], shares=[0.4, 0.6], crossed=[1.0]
-    ).plot(ax),
-    "models": lambda tempering, ax: ComparisonDisplay(
-        {"a": interval(-12.3), "b": interval(-13.5)}, {"b": interval(-1.2)}
-    ).plot(ax),
-    "procedures": lambda tempering, ax: ComparisonDisplay.from_result(procedures(), ax=ax),
-    "training": lambda tempering, ax: TrainingDisplay(
-        [1, 2], label=LONG, log_partition=[3, 4]
-    ).plot(ax),
-    "topics": lambda tempering, ax: TopicsDisplay(
-        [["international"] * 9] * 3, np.full((3, 9), 0.1)
-    ).plot(ax),
-}
-LONG = "mean log-likelihood of validation rows"
-
-
+SCORES = {"a": interval(-12.3), "b": interval(-13.5)}
 NARROW = {
-    "tempering": (4, GRID["tempering"]),
-    "shares": (4, GRID["shares"]),
-    "models": (2, GRID["models"]),
-    "procedures": (2, GRID["procedures"]),
+    "tempering": (4, lambda tempering, ax: RunDisplay.from_estimator(tempering, ax=ax)),
+    "shares": (
+        4,
+        lambda tempering, ax: RunDisplay(
+            [0, 1], overlap=[0.5], shares=[0.4, 0.6], crossed=[1.0]
+        ).plot(ax),
+    ),
+    "models": (2, lambda tempering, ax: ComparisonDisplay(SCORES, {"b": interval(-1.2)}).plot(ax)),
+    "procedures": (2, lambda tempering, ax: ComparisonDisplay.from_result(procedures(), ax=ax)),
     "evidence": (
         2,
         lambda tempering, ax: ComparisonDisplay.from_result(

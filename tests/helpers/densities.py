@@ -97,6 +97,11 @@ MARGINALS = {  # of each target: directions (2,) and distribution functions alon
 }
 
 
+def towards_a_point(x, betas):
+    """A drift for random walks."""
+    return 0.3 * (np.array([1.0, -1.0]) - x) * (0.5 + betas[:, np.newaxis])
+
+
 def after_moves(path, move, n_chains, n_moves, seed):
     """Positions of independent chains from the base that have moved at the target."""
     stream, levels = Stream(stream_key(seed)), np.full(n_chains, len(path.ladder) - 1)

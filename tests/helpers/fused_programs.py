@@ -1,6 +1,8 @@
 """Compiled programs of paths with 4 levels against the plain loops."""
 
 import numpy as np
+import pytest
+from scipy.special import logsumexp
 
 from sklpf.paths import Stream, stream_key
 from sklpf.programs import _plain, _programs
@@ -87,6 +89,20 @@ def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride, rtol=1e-9)
     np.testing.assert_allclose(fused.sums.summaries, plain.sums.summaries, rtol=10 * rtol)
     assert fused.sums.summaries.shape == (1, 2, path.n_summaries)
     assert np.abs(fused.sums.summaries).sum() > 0
+
+
+def assert_levels_follow(path, state, log_f, atol):
+    """log f of states at every level against a function of beta; where the states are all there
+    are, enumeration too.
+    """
+    n, ladder = len(state[0]), path.log_f_ladder(state)
+    for k, beta in enumerate(path.ladder):
+        expected = log_f(beta)
+        np.testing.assert_allclose(ladder[:, k], expected, atol=atol)
+        np.testing.assert_allclose(path.log_f(state, np.full(n, k)), expected, atol=atol)
+        if hasattr(path, "enumerate_block"):
+            blocks = [path.enumerate_block(b, k) for b in range(path.n_enumeration_blocks)]
+            assert logsumexp(blocks) == pytest.approx(logsumexp(expected), abs=atol)
 
 
 def assert_derivatives_equal_finite_differences(path, state, log_f, rtol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import numpy as np
 from scipy.special import expit, logit, logsumexp
@@ -48,6 +49,11 @@ def make_rbm_problem(
         raise ValueError(f"kind must be one of {RBM_PROBLEMS}, got {kind!r}")
     path = RBMPath(components, visible, hidden, mean, weights=weights)
     return Problem(kind, path, Exact().fit(path).log_partition_)
+
+
+def all_rows(n):
+    """The 2^n rows of n binary units, (2^n, n) in float64."""
+    return np.array(list(itertools.product([0.0, 1.0], repeat=n)))
 
 
 def enumerate_log_partition(path, level):

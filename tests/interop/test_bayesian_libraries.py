@@ -329,13 +329,6 @@ def test_stan_parameters_without_a_prior(declared, statements, improper):
             from_stan(model)
 
 
-def test_stan_without_an_evidence():
-    model = PyStanStandIn()
-    model.program_code = "parameters { real mu; } model { y ~ normal(mu, 1); }"
-    with pytest.raises(ValueError, match="mu have no priors"):
-        from_stan(model)
-
-
 def test_pystan_drops_constants(stan):
     """What its log density lacks is what the warning says that it lacks."""
     program = "parameters { real x; } model { x ~ normal(0, 3); }"

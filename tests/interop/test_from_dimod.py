@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from known_problems import all_rows
 from scipy.special import logsumexp
 
 from sklpf import ParallelTempering
 from sklpf.interop import from_dimod
-from sklpf.models._enumerable_path import bits
 
 
 def states(n, vartype):
-    x = bits(np.arange(2**n), n).astype(int)
+    x = all_rows(n).astype(int)
     return 2 * x - 1 if vartype == "SPIN" else x
 
 

@@ -17,12 +17,9 @@ from sklpf import (
     BernoulliRBM,
     BoltzmannMachine,
     BridgeSampling,
-    CategoricalRBM,
     FactorialMixture,
-    GaussianRBM,
     LatentDirichletAllocation,
     LeftToRight,
-    MeanCovarianceRBM,
     ProductOfExperts,
 )
 from sklpf.models.lda import LDAPath
@@ -158,54 +155,6 @@ def test_a_fit_that_fails_half_way_leaves_the_model_as_it_was(model, monkeypatch
     with pytest.raises(ValueError, match="half way"):
         fitted.fit(np.eye(6))
     assert bits(fitted) == before
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    ("score", "message"),
-    [
-        (lambda: ProductOfExperts().fit(TINY_ROWS), "X has columns that vary by less than 1e-90"),
-        (
-            lambda: gaussian_rbm(variances=1e-300).score(np.ones((2, 4))),
-            "variances_ must be positive and finite",
-        ),
-        (lambda: covariance_rbm(factors=1e20), "factors must be at most 1e[+]08"),
-        (lambda: covariance_rbm(noise_std=1e-60), "noise_std must be at least 1e-50"),
-        (
-            lambda: covariance_rbm(noise_std=1e160),
-            "noise_std must be positive and finite, .* got 1e[+]160",
-        ),
-        (lambda: gaussian_rbm(intercept=1e300), "intercept_visible must be at most 1e[+]100"),
-    ],
-)
-def test_huge_and_tiny_parameters_are_named(score, message):
-    with pytest.raises(ValueError, match=message):
-        score()
-
-
-TINY_ROWS = 1e-160 * np.random.default_rng(0).normal(size=(20, 2))
-
-
-def covariance_rbm(factors=1.0, pooling=1.0, filters=1.0, noise_std=1.0):
-    parameters = factors * np.eye(2), pooling * np.ones((2, 1)), filters * np.ones((1, 2))
-    return MeanCovarianceRBM.from_parameters(*parameters, noise_std=noise_std).path()
-
-
-def gaussian_rbm(intercept=0.0, variances=1.0):
-    model = GaussianRBM.from_parameters(
-        np.ones((2, 4)), np.full(4, intercept), np.zeros(2), np.full(4, variances)
-    )
-    model.path()
-    return model
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    "model", [BernoulliRBM(), CategoricalRBM(), GaussianRBM(), LatentDirichletAllocation()]
-)
-def test_missing_values_are_refused_with_what_fills_them(model):
-    with pytest.raises(ValueError, match="X contains NaN, .* SimpleImputer"):
-        model.fit([[1.0, np.nan], [0.0, 1.0]])
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, 1e-300, np.nan])

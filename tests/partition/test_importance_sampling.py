@@ -4,7 +4,7 @@ see.
 
 import numpy as np
 import pytest
-from convergence import may_not_converge
+from convergence import assert_right, may_not_converge
 from known_problems import make_rbm_problem
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
@@ -75,8 +75,7 @@ def test_proposals_stand_in_for_the_base(proposal):
     """5 proposals; |error| of 4.5 standard errors: a false alarm in 4e-5."""
     away = GeometricPath(normal, base=Gaussian(np.full(2, 50.0), 1.0))
     fitted = fit(away, n_samples=2000, proposal=proposal)
-    assert fitted.converged_
-    assert abs(fitted.log_partition_ - NORMAL) < 4.5 * fitted.log_partition_std_error_
+    assert_right(fitted, NORMAL, 4.5)
 
 
 def test_bad_proposals_are_refused():
@@ -88,8 +87,6 @@ def test_bad_proposals_are_refused():
     with pytest.raises(ValueError, match="bounds must be the box"):
         fit(PATH, proposal=Uniform([-1, -1], [1, 1]))
     with pytest.raises(TypeError, match="proposal must be None for a RBMPath"):
-        fit(make_rbm_problem("easy").path, proposal=Gaussian(0.0, 1.0))
-    with pytest.raises(TypeError, match="proposal must be None for a RBMPath"):
         fit(
             BernoulliRBM.from_parameters(np.zeros((2, 3)), np.zeros(3), np.zeros(2)),
             proposal=stats.norm(),
@@ -97,9 +94,6 @@ def test_bad_proposals_are_refused():
     narrow = [stats.expon(), stats.norm(0, 2)]
     with pytest.raises(ValueError, match="base has density 0 at"):
         fit(PATH, proposal=narrow)
-    for options in ({"n_samples": 1}, {"n_samples": 2.5}):
-        with pytest.raises(ValueError, match="n_samples"):
-            fit(PATH, **options)
 
 
 def test_a_base_that_misses_the_target_altogether():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from interruption import kept_files
-from known_problems import hidden_mode_problem
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
@@ -119,26 +118,3 @@ def test_checkpoints_give_the_same_bits(tmp_path, monkeypatch):
     monkeypatch.setattr(LDAPath, "left_to_right", None)  # all filters are read back
     assert LeftToRight(20, checkpoint=tmp_path, random_state=0).fit(path).log_partition_ == plain
     assert not list(tmp_path.iterdir())
-
-
-def test_other_paths_are_told_what_they_lack():
-    with pytest.raises(
-        TypeError, match=r"LeftToRight needs a path with the method left_to_right\(n, n_particles"
-    ):
-        LeftToRight().fit(hidden_mode_problem().path)
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"n_particles": 0},
-        {"n_filters": 1},
-        {"n_sweeps": -1},
-        {"n_sweeps": np.nan},
-        {"n_particles": 2.5},
-        {"tol": 0},
-    ],
-)
-def test_bad_parameters_are_refused(parameters):
-    with pytest.raises(ValueError, match=next(iter(parameters))):
-        LeftToRight(**parameters).fit(documents())

@@ -9,7 +9,6 @@ from known_problems import make_rbm_problem
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import Gaussian, GeometricPath
 from sklpf.models import RBMPath
 from sklpf.partition import MarkovMixture
 from sklpf.paths import Stream, stream_key
@@ -54,16 +53,6 @@ def test_centres_that_do_not_cover_are_flagged():
     wide = replace(run, mixture_draws=drawn, model_draws=others)
     with pytest.warns(ConvergenceWarning, match="the centres don't cover the model"):
         MarkovMixture().fit(wide)
-
-
-def test_other_paths_and_bad_parameters_are_refused():
-    with pytest.raises(
-        TypeError, match="MarkovMixture needs a path with the method draw_conditional"
-    ):
-        fit(GeometricPath(lambda x: -np.sum(x**2, axis=1), base=Gaussian(0.0, 1.0)))
-    for options in ({"n_centres": 5}, {"n_ladders": 1}, {"n_sweeps": 3}):
-        with pytest.raises(ValueError, match=next(iter(options))):
-            fit(make_rbm_problem("easy").path, **options)
 
 
 def test_the_error_is_at_least_the_mass_that_centres_cannot_have_seen():

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from known_problems import hidden_mode_problem
+from convergence import z_score
 from scipy import optimize, stats
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import Gaussian, GeometricPath, StudentT
@@ -95,24 +94,7 @@ def test_tails_that_no_bound_can_hold_are_flagged():
 def test_a_proposal_stands_in_for_the_base():
     away = GeometricPath(normal, base=Gaussian(50.0, 1.0))
     fitted = RejectionSampling(LOG_BOUND, proposal=stats.t(3), random_state=0).fit(away)
-    assert (
-        abs(fitted.log_partition_ - NORMAL) < 4.5 * fitted.log_partition_std_error_
-    )  # a false alarm in 7e-6
-
-
-@pytest.mark.parametrize(
-    "options", [{"log_bound": np.nan}, {"log_bound": np.inf}, {"n_samples": 1}]
-)
-def test_bad_parameters_are_refused(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        RejectionSampling(**{"log_bound": 1.0, **options}).fit(PATH)
-
-
-def test_a_base_without_mass_where_the_target_has_is_an_error():
-    """Half of the target's mass lies below 0, where no draw falls."""
-    path = GeometricPath(normal, base=[stats.expon()])
-    with pytest.raises(ValueError, match="base has density 0 at"):
-        RejectionSampling(0.5, random_state=0).fit(path)
+    assert abs(z_score(fitted, NORMAL)) < 4.5  # a false alarm in 7e-6
 
 
 # ---- a bound that climbs find
@@ -158,16 +140,3 @@ def test_with_a_gradient_climbs_find_the_same_bound():
         RejectionSampling(random_state=0).fit(p).run_.log_bound for p in (PATH, with_gradient)
     ]
     assert bounds == pytest.approx([BOUND + 0.001] * 2, abs=2e-4)
-
-
-def test_it_clones_and_prints_like_the_others():
-    assert repr(RejectionSampling()) == "RejectionSampling()"
-    assert clone(RejectionSampling(2.0)).log_bound == 2.0
-    given = RejectionSampling(LOG_BOUND, random_state=0).fit(PATH)
-    assert "bound_evaluations" not in given.result_.diagnostics
-    assert given.result_.diagnostics["log_bound"] == LOG_BOUND
-
-
-def test_climbs_are_for_densities():
-    with pytest.raises(TypeError, match="log_bound must be given for a HiddenModePath"):
-        RejectionSampling().fit(hidden_mode_problem(4).path)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from known_densities import make_density_problem
-from known_problems import hidden_mode_problem, make_rbm_problem
+from known_problems import hidden_mode_problem
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import RTS, Gaussian, GeometricPath
@@ -112,23 +112,6 @@ def test_as_sampler_of_an_integral(problem, fitted):
 
 
 # ---- bad input
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"tol": 0.1}, "tol must be None"),
-        ({"rao_blackwell": False}, "rao_blackwell must be True"),
-        ({"continuous": 2}, "'continuous' parameter"),
-    ],
-)
-def test_refuses_options(problem, parameters, message):
-    with pytest.raises(ValueError, match=message):
-        RTS(**{**SHORT, **parameters}).fit(problem.path)
-
-
-@pytest.mark.parametrize("weights", ["marginal", "joint"])
-def test_refuses_other_paths(weights):
-    with pytest.raises(ValueError, match=r"no method ends\(state\)"):
-        RTS(continuous=True).fit(make_rbm_problem("easy", weights=weights).path)
 
 
 @pytest.mark.parametrize("wall", [0.0, -3.0])

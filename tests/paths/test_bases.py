@@ -140,8 +140,6 @@ def test_draws_have_the_right_correlations(df, seed):
 
 
 # fitted bases
-
-
 @pytest.mark.parametrize("n", [3, 4, 10, 20])
 def test_fit_works_with_few_points_in_any_units(n, rng):
     units = np.logspace(-6, 6, 20)
@@ -175,14 +173,10 @@ def test_at_mode_finds_a_gaussian(d, with_grad, rng):
 def test_at_mode_does_not_depend_on_units(with_grad, rng):
     mean, covariance, log_density, grad = correlated_gaussian(3, rng)
     units = np.array([1e-4, 1, 1e4])
-    base = Gaussian.at_mode(
-        lambda x: log_density(x / units),
-        mean * units,
-        grad=(lambda x: grad(x / units) / units) if with_grad else None,
-    )
-    np.testing.assert_allclose(
-        base.covariance / np.outer(units, units), covariance, rtol=1e-4, atol=1e-4
-    )
+    scaled = (lambda x: grad(x / units) / units) if with_grad else None
+    base = Gaussian.at_mode(lambda x: log_density(x / units), mean * units, grad=scaled)
+    found = base.covariance / np.outer(units, units)
+    np.testing.assert_allclose(found, covariance, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("start", [1e-3, 0.5, 30, 1000])
@@ -198,21 +192,9 @@ INSTEAD = r"give another start, or the base itself as Gaussian\(mean, covariance
 @pytest.mark.parametrize(
     ("log_density", "start", "message"),
     [
-        (
-            lambda x: -(x[:, 0] ** 2),
-            [0, 0],
-            "no mode of log_density was found, as it has no maximum along column 1",
-        ),
-        (
-            lambda x: -np.sum(x**2, axis=1) + 3 * x[:, 0] * x[:, 1],
-            [0, 0],
-            "the negative Hessian of log_density must be",
-        ),
-        (
-            lambda x: -np.sum(x**2, axis=1) / 0.0,
-            [1, 0],
-            "log_density must be finite at start, got -inf",
-        ),
+        (lambda x: -(x[:, 0] ** 2), [0, 0], "no mode .* as it has no maximum along column 1"),
+        (lambda x: 3 * x[:, 0] * x[:, 1] - np.sum(x**2, axis=1), [0, 0], "the negative Hessian of"),
+        (lambda x: -np.sum(x**2, axis=1) / 0.0, [1, 0], "must be finite at start, got -inf"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")
@@ -222,26 +204,20 @@ def test_at_mode_says_when_there_is_none(log_density, start, message):
 
 
 def test_at_mode_notices_a_wrong_gradient():
-    with pytest.raises(
-        ValueError, match=f"no mode of log_density was found, as it still rises .*: {INSTEAD}"
-    ):
+    with pytest.raises(ValueError, match=f"no mode .* was found, as it still rises .*: {INSTEAD}"):
         Gaussian.at_mode(lambda x: -np.sum(x**2, axis=1), [3.0, 1.0], grad=lambda x: -2 * x - 5)
 
 
 def test_at_mode_checks_what_functions_return():
     with pytest.raises(
-        ValueError, match=r"log_density must take points \(n, d\) and return .* function f of one"
+        ValueError, match=r"log_density must take points \(n, d\) and return .* one"
     ):
         Gaussian.at_mode(lambda x: -np.sum(x**2), [0.0, 0.0])
-    with pytest.raises(
-        ValueError, match=r"grad must take points \(n, d\) and return \(n, d\), but returned \(2,\)"
-    ):
+    with pytest.raises(ValueError, match=r"grad must .* return \(n, d\), but returned \(2,\)"):
         Gaussian.at_mode(lambda x: -np.sum(x**2, axis=1), [0.0, 0.0], grad=lambda x: -2 * x[0])
 
 
 # conversions
-
-
 @pytest.mark.parametrize(
     ("frozen", "kind"),
     [
@@ -278,82 +254,47 @@ def test_frozen_univariate_distributions_are_converted(parts, kind, rng):
 
 
 # messages
+FINITE = "must be free of NaN and infinite numbers"
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "arguments", "message"),
     [
+        (Gaussian, ([], 1), r"mean must have shape \(d,\), one number per dimension, got \(0,\)"),
+        (Gaussian, ([0, np.nan], 1), f"mean {FINITE}; replace them"),
         (
-            lambda: Gaussian([], 1),
-            r"mean must have shape \(d,\), one number per dimension, got \(0,\)",
-        ),
-        (
-            lambda: Gaussian([0, np.nan], 1),
-            "mean must be free of NaN and infinite numbers; replace them",
-        ),
-        (
-            lambda: Gaussian("zero", 1),
+            Gaussian,
+            ("zero", 1),
             "mean must be a number or a rectangular array of numbers, got 'zero'",
         ),
+        (Gaussian, (np.array([1j, 1.0]), 1), "mean must be a number or a rectangular array"),
+        (Gaussian, ([0, 0], np.eye(3)), r"covariance must be a .* \(2, 2\), as .*, got \(3, 3\)"),
+        (Gaussian, (0, -1), "covariance must be positive: give variances above 0"),
+        (Gaussian, ([0, 0], [[1, 0], [0, 0]]), "covariance must be positive on its diagonal: give"),
+        (Gaussian, ([0, 0], [[1, 0.5], [0.4, 1]]), "covariance must be symmetric; average it with"),
+        (Gaussian, ([0, 0], [[1, 2], [2, 1]]), "covariance must be positive definite; drop dimen"),
+        (StudentT, (0, 1, 0), "df must be a positive finite number, got 0"),
+        (StudentT, (0, 1, 0.01), "df must be at least 0.1, as draws overflow with less, got 0.01"),
+        (Uniform, ([0, 1], [1, 1]), "low must be below high, but is 1 >= 1 in column 1; swap them"),
+        (Uniform, (0, np.inf), "low and high of Uniform must be finite; take Gaussian or StudentT"),
+        (Gaussian([0, 0], FULL[:2, :2]).truncated, (0, 1), "truncated needs a diagonal covariance"),
+        (Gaussian(0, 1).truncated, (1e6, np.inf), "low and high must not cut off the whole Gauss"),
+        (Mixture, (5,), "components must be a sequence of bases, got 5"),
+        (Gaussian.fit, (1e160 * np.eye(3),), "points must be finite; .* to be squared"),
         (
-            lambda: Gaussian([0, 0], np.eye(3)),
-            (
-                r"covariance must be a number or have shape \(2,\) or \(2, 2\), as mean has length"
-                r" 2, got \(3, 3\)"
-            ),
+            Gaussian.fit,
+            ([[0.0], [1.0]],),
+            r"points must have shape \(n, d\) with n >= 3 .*, got \(2",
         ),
-        (lambda: Gaussian(0, -1), "covariance must be positive: give variances above 0"),
-        (
-            lambda: Gaussian([0, 0], [[1, 0], [0, 0]]),
-            "covariance must be positive on its diagonal: give variances above 0",
-        ),
-        (
-            lambda: Gaussian([0, 0], [[1, 0.5], [0.4, 1]]),
-            "covariance must be symmetric; average it with its transpose",
-        ),
-        (
-            lambda: Gaussian([0, 0], [[1, 2], [2, 1]]),
-            "covariance must be positive definite; drop dimensions",
-        ),
-        (lambda: StudentT(0, 1, 0), "df must be a positive finite number, got 0"),
-        (
-            lambda: StudentT(0, 1, 0.01),
-            "df must be at least 0.1, as draws overflow with less, got 0.01",
-        ),
-        (
-            lambda: Uniform([0, 1], [1, 1]),
-            "low must be below high, but is 1 >= 1 in column 1; swap them?",
-        ),
-        (
-            lambda: Uniform(0, np.inf),
-            "low and high of Uniform must be finite; take Gaussian or StudentT",
-        ),
-        (
-            lambda: Gaussian([0, 0], FULL[:2, :2]).truncated(0, 1),
-            "truncated needs a diagonal covariance: give Gaussian",
-        ),
-        (
-            lambda: Gaussian(0, 1).truncated(1e6, np.inf),
-            "low and high must not cut off the whole Gaussian; move its mean",
-        ),
-        (lambda: Mixture(5), "components must be a sequence of bases, got 5"),
-        (lambda: Gaussian(np.array([1j, 1.0]), 1), "mean must be a number or a rectangular array"),
-        (lambda: Gaussian.fit(1e160 * np.eye(3)), "points must be finite; .* to be squared"),
-        (
-            lambda: Gaussian.fit([[0.0], [1.0]]),
-            r"points must have shape \(n, d\) with n >= 3 and d >= 1, got \(2, 1\)",
-        ),
-        (
-            lambda: Gaussian.fit([[0.0, 5], [1, 5], [2, 5]]),
-            "points must vary in every column, column 1 doesn't: drop it",
-        ),
-        (lambda: Gaussian.at_mode(abs, [np.inf]), "start must be free of NaN and infinite numbers"),
-        (
-            lambda: Gaussian.at_mode(abs, [0.0], factor=-1),
-            "factor must be a positive finite number, got -1",
-        ),
+        (Gaussian.fit, ([[0.0, 5], [1, 5], [2, 5]],), "points must vary in every column, column 1"),
+        (Gaussian.at_mode, (abs, [np.inf]), f"start {FINITE}"),
     ],
 )
-def test_messages(make, message):
+def test_messages(make, arguments, message):
     with pytest.raises((TypeError, ValueError), match=f"^{message}"):
-        make()
+        make(*arguments)
+
+
+def test_the_factor_of_a_mode_is_checked():
+    with pytest.raises(ValueError, match="^factor must be a positive finite number, got -1"):
+        Gaussian.at_mode(abs, [0.0], factor=-1)

@@ -1,9 +1,8 @@
 """Iterated conditional modes against enumeration of all states of a small RBM."""
 
-import itertools
-
 import numpy as np
 import pytest
+from known_problems import all_rows
 
 from sklpf import BernoulliRBM, Gaussian, GeometricPath
 from sklpf.models import RBMPath
@@ -24,15 +23,11 @@ def log_f(path, v, h):
     return v @ path.components.T @ h + v @ path.intercept_visible + h @ path.intercept_hidden
 
 
-def states(n):
-    return np.array(list(itertools.product([0, 1], repeat=n)))
-
-
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
 @pytest.mark.parametrize("seed", range(3))
 def test_it_ends_where_neither_layer_can_be_improved(seed, weights):
     path = small_path(seed, weights)
-    visible, hidden = states(6), states(4)
+    visible, hidden = all_rows(6), all_rows(4)
     modes = iterated_conditional_modes(path, path.state_from_rows(visible))
     for v, h, value in zip(modes.state.v, modes.state.h, modes.log_f[-1]):
         assert value == pytest.approx(log_f(path, v, h))

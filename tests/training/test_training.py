@@ -1,4 +1,4 @@
-"""Training of a density that sklpf does not know: a Gaussian by its Cholesky factor."""
+"""Training of a density that sklpf does not know, a Gaussian by its Cholesky factor."""
 
 import numpy as np
 import pytest
@@ -140,3 +140,58 @@ def test_trajectories_that_run_away_are_rejected_and_shorten_the_steps():
     assert np.all(np.isfinite(chains.position))
     assert chains.acceptance < 0.5
     assert chains.step_size < 1.0
+
+
+# -- the loop
+class Trainer:
+    """Writes down what is done with it."""
+
+    def __init__(self):
+        self.done = []
+
+    def run(self):
+        self.done.append("run")
+
+    def quiet(self, trainer, iteration):
+        self.done.append(f"quiet {iteration}")
+
+    def end_at_two(self, trainer, iteration):
+        self.done.append(f"end {iteration}")
+        return iteration == 2
+
+
+def test_passes_are_made_and_nothing_is_printed_unless_asked_for(capsys):
+    trainer = Trainer()
+    assert train(trainer, 3) == (3, False)
+    assert trainer.done == ["run"] * 3
+    assert train(trainer, 0) == (0, False)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_callback_ends_training_after_all_are_called():
+    trainer = Trainer()
+    callbacks = [trainer.end_at_two, trainer.quiet]
+    assert train(trainer, 5, callbacks=callbacks) == (2, True)
+    assert trainer.done == ["run", "end 1", "quiet 1", "run", "end 2", "quiet 2"]
+
+
+def test_chains_that_are_rescaled_find_points_of_all_lengths():
+    """Two concentric Gaussians that trajectories hardly cross between: shares of 400 chains, 5
+    standard deviations.
+    """
+    widths, d = np.array([0.8, 3.0]), 20
+
+    def log_parts(x):
+        return -0.5 * np.sum(x**2, axis=1)[:, np.newaxis] / widths**2 - d * np.log(widths)
+
+    def grad(x):
+        parts = log_parts(x)
+        shares = np.exp(parts - np.logaddexp.reduce(parts, axis=1)[:, np.newaxis])
+        return -x * (shares @ widths**-2.0)[:, np.newaxis]
+
+    rng = np.random.default_rng(0)
+    chains = Chains(3.0 * rng.normal(size=(400, d)), rng, rescale=True)
+    for _ in range(300):
+        chains.move(lambda x: np.logaddexp.reduce(log_parts(x), axis=1), grad)
+    share = np.mean(np.linalg.norm(chains.position, axis=1) < 7)
+    assert abs(share - 0.5) < 5 * 0.5 / np.sqrt(400)

@@ -6,6 +6,7 @@ comparisons; fixed seeds.
 
 import numpy as np
 import pytest
+from convergence import z_score
 from scipy.special import logsumexp
 
 from sklpf import AIS, BDMC, RTS, SMC, Exact, ParallelTempering
@@ -163,9 +164,7 @@ def test_estimators_are_right(name):
         assert estimator.log_partition_ < LOG_PARTITION + 0.3
     else:
         assert estimator.log_partition_std_error_ < 0.1
-        assert (
-            abs(estimator.log_partition_ - LOG_PARTITION) < 4.8 * estimator.log_partition_std_error_
-        )
+        assert abs(z_score(estimator, LOG_PARTITION)) < 4.8
 
 
 @pytest.mark.filterwarnings(

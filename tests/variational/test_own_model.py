@@ -135,17 +135,6 @@ def test_objective_bounds_the_evidence(kind):
 # -- figure 1
 
 
-def test_annealing_finds_the_better_optimum_from_the_worse_side():
-    x = data(n=200)
-    plain, annealed = TwoGaussians(x, [3.0, -3.0]), TwoGaussians(x, [3.0, -3.0])
-    worse = list(sweeps(plain, tol=1e-8))[-1].elbo
-    better = list(sweeps(annealed, Annealed(temperature_schedule("linear", 20.0, 100)), tol=1e-8))[
-        -1
-    ].elbo
-    assert better > worse + 10
-    assert annealed.means[0] < 0 < annealed.means[1]
-
-
 @pytest.mark.parametrize(("temperature", "n_optima"), [(20.0, 1), (13.0, 1), (8.5, 2), (1.0, 2)])
 def test_there_is_one_optimum_at_high_temperatures(temperature, n_optima):
     x = data(n=200)
@@ -168,3 +157,4 @@ def test_annealing_reaches_the_best_optimum_from_all_starts():
         ]
     )
     assert list(np.sum(ends > ends.max() - 0.1, axis=0)) == [2, 5]
+    assert ends[:, 1].min() > ends[:, 0].min() + 10

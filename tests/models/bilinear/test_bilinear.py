@@ -52,12 +52,3 @@ def test_samples_have_the_moments_of_the_model():
     X = model.sample(100_000, random_state=0)
     expected = 4 * np.array([1.0, 4.0]) + 0.25
     assert np.all(np.abs(np.mean(X**2, axis=0) - expected) < 5 * np.sqrt(100 / len(X)) * expected)
-
-
-def test_bad_parameters_are_refused():
-    with pytest.raises(ValueError, match="The 'noise_std' parameter"):
-        BilinearGenerativeModel(noise_std=0.0).fit(np.eye(3))
-    with pytest.raises(ValueError, match="The 'n_style' parameter"):
-        BilinearGenerativeModel(n_style=0).fit(np.eye(3))
-    with pytest.raises(ValueError, match="contains NaN"):
-        clone(SMALL).fit([[np.nan, 1.0]])

@@ -139,25 +139,3 @@ def test_signs_and_order_do_not_matter():
     error = np.hypot(one.log_partition_std_error_, two.log_partition_std_error_)
     assert np.all(np.abs(one.log_partition_ - two.log_partition_) < 4.5 * error)
     assert np.all(error < 0.15)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"noise_std": -1.0}, "noise_std must be positive"),
-        (
-            {"content_weights": [[1.0], [2.0]]},
-            "content_weights must have a row for each of 1 components",
-        ),
-        ({"style_weights": [[np.inf]]}, "style_weights must be finite"),
-    ],
-)
-def test_what_cannot_be_used_is_refused(change, message):
-    given = {
-        "components": [[1.0, 0.0]],
-        "content_weights": [[1.0]],
-        "style_weights": [[1.0]],
-        "noise_std": 0.1,
-    }
-    with pytest.raises(ValueError, match=message):
-        BilinearPath([[0.0, 1.0]], **(given | change))

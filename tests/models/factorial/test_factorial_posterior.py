@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import entr, expit, logit, logsumexp
+from scipy.special import entr, expit, logit
 from scipy.stats import norm
 
 from sklpf.models import FactorialPosterior
@@ -185,54 +185,3 @@ def test_gradient_is_zero_at_the_fixed_point(diagonal, learned):
         step[i] = 1e-5 * max(1, abs(start[i])) if i < 30 else 1e-4 * abs(start[i])
         slope = (bound(start + step) - bound(start - step)) / (2 * step[i])
         assert abs(slope) < 1e-4, (i, slope)
-
-
-def log_evidence(X, noise, variance, probability, powers):
-    """log of the integral of p(means) prod_n p(x_n, z_n | means)^powers[n], by enumeration of all
-    activations.
-    """
-    (n, n_features), n_components = X.shape, len(probability)
-    terms = []
-    for bits in itertools.product([0, 1], repeat=n * n_components):
-        z = np.reshape(bits, (n, n_components))
-        prior = np.sum(powers[:, None] * np.log(np.where(z, probability, 1 - probability)))
-        scale = 0.5 * np.sum((1 - powers) * np.log(2 * np.pi * noise) - np.log(powers))
-        covariance = np.diag(noise / powers) + variance * z @ z.T
-        _, log_det = np.linalg.slogdet(2 * np.pi * covariance)
-        gaussian = -0.5 * (n_features * log_det + np.sum(X * np.linalg.solve(covariance, X)))
-        terms.append(prior + n_features * scale + gaussian)
-    return logsumexp(terms)
-
-
-@pytest.mark.parametrize("diagonal", [False, True])
-@pytest.mark.parametrize("kind", ["none", "global", "local"])
-def test_bounds_stay_below_the_enumerated_evidence(kind, diagonal):
-    X, noise, variance, probability = rows(3, 2, 2, seed=5), 0.1, 1.0, np.array([0.3, 0.4])
-    temperatures = temperature_ladder(6.0, 3)
-
-    def evidence(powers):
-        return log_evidence(X, noise, variance, probability, powers)
-
-    best = -np.inf
-    for seed in range(5):
-        posterior = make_posterior(X, 2, seed, noise, variance, probability, diagonal=diagonal)
-        log_partition = posterior.log_partition(temperatures)
-        tempering = {
-            "none": lambda: None,
-            "global": lambda: GlobalTempering(temperatures, log_partition),  # noqa: B023
-            "local": lambda: LocalTempering(temperatures, log_partition / 3, 3),  # noqa: B023
-        }[kind]()
-        steps = [
-            s for s in sweeps(posterior, tempering, tol=1e-9) if kind == "none" or s.temperature > 1
-        ]
-        best = max(best, *(step.objective for step in steps))
-    if kind == "none":
-        exact = evidence(np.ones(3))
-    elif kind == "global":
-        each = [evidence(np.full(3, 1 / t)) - c for t, c in zip(temperatures, log_partition)]
-        exact = logsumexp(each) - np.log(3)
-    else:
-        choices = [list(m) for m in itertools.product(range(3), repeat=3)]
-        each = [evidence(1 / temperatures[m]) - log_partition[m].sum() / 3 for m in choices]
-        exact = logsumexp(each) - 3 * np.log(3)
-    assert exact - 4 < best <= exact + 1e-9

@@ -208,18 +208,6 @@ def test_joint_partition_is_the_enumerated_one(documents, temperature):
     assert abs(estimate - exact) < 0.15
 
 
-def test_the_mode_of_the_prior_is_no_approximation_of_the_partition():
-    """Equation 15 with Dirichlet priors below 1: 0 at a corner, and the upper bound at the means;
-    by enumeration it is 4.086.
-    """
-    s = 0.5
-    corner = np.log(np.eye(K)[0] ** s @ np.sum(np.eye(V)[:K] ** s, axis=1))
-    means = np.log(np.full(K, 1 / K) ** s @ np.sum(np.full((K, V), 1 / V) ** s, axis=1))
-    assert corner == 0
-    assert 4 * means == pytest.approx(4 * (1 - s) * np.log(K * V))
-    assert 4 * corner < enumerated([4], 2.0) < 4 * means
-
-
 def test_marginal_partition_is_the_one_summed_over_words():
     rng, n, s = np.random.default_rng(0), 100_000, 0.5
     theta, beta = rng.dirichlet(np.full(K, ALPHA), n), rng.dirichlet(np.full(V, ETA), (n, K))

@@ -65,15 +65,3 @@ def test_a_learned_temperature_may_have_any_support(tempering):
     assert not np.array_equal(model.components_, same[0].components_)
     with pytest.raises(ValueError, match="two temperatures that rise from 1"):
         fitted(tempering=tempering, n_temperatures=[2.0, 4.0])
-
-
-def test_temperatures_that_can_not_be_used_are_refused():
-    for options, message in [
-        ({"temperature_schedule": [2.0, 0.5]}, "temperatures of at least 1"),
-        ({"temperature_schedule": "cosine"}, "temperature_schedule"),
-        ({"initial_temperature": 1.0}, "initial_temperature"),
-        ({"n_tempered": -1.0}, "n_tempered"),
-        ({"tempered_partition": "map"}, "tempered_partition"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            fitted(tempering="annealed", **options)

@@ -143,16 +143,3 @@ def test_transform_is_the_mode(fitted):
     assert (
         np.abs(fitted.inverse_transform(causes) - X).max() < 0.3
     )  # three standard deviations of the noise
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"noise_std": 0.0}, "noise_std"),
-        ({"prior": "cauchy"}, "prior"),
-        ({"n_components": 0}, "n_components"),
-    ],
-)
-def test_bad_parameters_are_refused(change, message):
-    with pytest.raises(ValueError, match=f"The '{message}' parameter"):
-        LinearGenerativeModel(**change).fit(np.eye(3))

@@ -134,19 +134,3 @@ def test_a_large_scale_beside_the_noise_leaves_the_density_whole():
     expected = -np.abs(np.linalg.solve(far.components.T, far.X.T)).sum(axis=0) - 4 * np.log(2)
     expected -= np.linalg.slogdet(far.components)[1]
     np.testing.assert_allclose(hais.log_partition_, expected, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"noise_std": 0.0}, "noise_std must be positive"),
-        ({"components": [[np.nan, 1.0]]}, "components must be finite"),
-        ({"components": [1.0, 2.0]}, "components must be a matrix"),
-        ({"X": [[np.nan, 1.0]]}, "X must be finite"),
-        ({"X": [[1.0]]}, r"X must have the shape \(n_rows, 2\)"),
-        ({"prior": "cauchy"}, "prior must be"),
-    ],
-)
-def test_what_cannot_be_used_is_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        LinearPath(**({"X": [[0.0, 1.0]], "components": [[1.0, 0.0]], "noise_std": 0.1} | change))

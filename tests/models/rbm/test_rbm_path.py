@@ -1,7 +1,5 @@
 """RBMPath against brute force in float64, and its compiled programs against the plain loops."""
 
-import itertools
-
 import numba
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ from fused_programs import (
     assert_tempering_equals_the_loop,
     same_state,
 )
-from known_problems import enumerate_log_partition
+from known_problems import all_rows, enumerate_log_partition
 from scipy.special import expit, logsumexp
 
 from sklpf._utils.random import FIRST, SECOND
@@ -56,17 +54,13 @@ def reference_log_f(path, v, h, beta):
     return visible + hidden
 
 
-def all_states(n):
-    return np.array(list(itertools.product([0, 1], repeat=n)))
-
-
 def brute_force_log_partition(path, beta):
     """Sum over every v, and over every h on the joint path."""
     n_hidden, n_visible = path.components.shape
-    v = all_states(n_visible)
+    v = all_rows(n_visible)
     if not path.joint:
         return logsumexp(reference_log_f(path, v, np.zeros((len(v), n_hidden)), beta))
-    rows = [reference_log_f(path, v, np.tile(h, (len(v), 1)), beta) for h in all_states(n_hidden)]
+    rows = [reference_log_f(path, v, np.tile(h, (len(v), 1)), beta) for h in all_rows(n_hidden)]
     return logsumexp(rows)
 
 
@@ -299,26 +293,3 @@ def test_tempering_keeps_tiny_level_probabilities():
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
 def test_keeps_the_contract_of_a_path(weights):
     check_path(make_path(30, 12, weights))
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("components", np.zeros(3), "components must have the shape"),
-        ("components", np.full((2, 3), np.nan), "components must be finite"),
-        ("intercept_visible", np.zeros(2), r"intercept_visible must have the shape \(3,\)"),
-        ("intercept_hidden", [0, np.inf], "intercept_hidden must be finite"),
-        ("base_mean", [0.5, 0.5], r"base_mean must have the shape \(3,\)"),
-        ("base_mean", [0, 0.5, 0.5], "base_mean must lie strictly between 0 and 1"),
-        ("weights", "both", "weights must be"),
-    ],
-)
-def test_rejects_what_it_cannot_use(name, value, message):
-    arguments = {
-        "components": np.zeros((2, 3)),
-        "intercept_visible": np.zeros(3),
-        "intercept_hidden": np.zeros(2),
-        "base_mean": np.full(3, 0.5),
-    }
-    with pytest.raises(ValueError, match=message):
-        RBMPath(**{**arguments, name: value})

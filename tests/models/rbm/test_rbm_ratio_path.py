@@ -3,7 +3,6 @@ the log ratio.
 """
 
 import copy
-import itertools
 
 import numpy as np
 import pytest
@@ -11,7 +10,9 @@ from fused_programs import (
     assert_annealing_equals_the_loop,
     assert_derivatives_equal_finite_differences,
     assert_exchange_equals_the_loop,
+    assert_levels_follow,
 )
+from known_problems import all_rows
 from scipy.special import expit, logsumexp
 from scipy.stats import t as student_t
 
@@ -23,7 +24,7 @@ from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
 LADDER = (0.0, 0.25, 0.6, 1.0)
-V = np.array(list(itertools.product([0, 1], repeat=6)))
+V = all_rows(6)
 
 
 def random_parameters(rng, n_hidden, n_visible=6):
@@ -68,16 +69,11 @@ def states(path):
 
 def test_the_ends_are_the_models_and_levels_lie_between():
     a, b, path = make_path()
-    ladder = path.log_f_ladder(states(path))
-    np.testing.assert_allclose(ladder[:, 0], log_f(a), atol=1e-5)
-    np.testing.assert_allclose(ladder[:, -1], log_f(b), atol=1e-5)
+    between = log_f_between(path)
+    np.testing.assert_allclose(between(0.0), log_f(a), atol=1e-5)
+    np.testing.assert_allclose(between(1.0), log_f(b), atol=1e-5)
     assert 5 <= path.hidden.shape[1] <= 8
-    for k, beta in enumerate(LADDER):
-        expected = log_f_between(path)(beta)
-        np.testing.assert_allclose(ladder[:, k], expected, atol=1e-5)
-        np.testing.assert_allclose(
-            path.log_f(states(path), np.full(len(V), k)), expected, atol=1e-5
-        )
+    assert_levels_follow(path, states(path), between, atol=1e-5)
 
 
 def test_contracts():
@@ -130,9 +126,8 @@ def test_ratio_of_enumerable_models(scale, tempered):
 
 def test_a_model_against_itself_has_no_error():
     a = models(1.0)[0]
-    result = (
-        ParallelTempering(n_sweeps=64, random_state=0).fit(a._ratio_path(copy.deepcopy(a))).result_
-    )
+    path = a._ratio_path(copy.deepcopy(a))
+    result = ParallelTempering(n_sweeps=64, random_state=0).fit(path).result_
     assert result.log_partition == pytest.approx(0, abs=1e-5)
     assert result.std_error == pytest.approx(0, abs=1e-5)
 

@@ -7,9 +7,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn import neural_network
 from sklearn.datasets import load_digits
-from sklearn.model_selection import GridSearchCV
 
-from sklpf import BernoulliRBM, ParallelTempering
+from sklpf import BernoulliRBM
 
 DIGITS = load_digits().data / 16
 BINARY = (DIGITS > 0.5).astype(np.float64)
@@ -52,13 +51,3 @@ def test_transform_is_scikit_learns():
         ours, expected = model.transform(X), theirs.transform(X)
         np.testing.assert_allclose(ours, expected, rtol=1e-12)
         assert ours.dtype == expected.dtype
-
-
-def test_nan_keeps_a_model_out_of_a_grid_search():
-    hopeless = ParallelTempering(n_ladders=2, n_sweeps=32)
-    grid = [{"partition_estimator": [hopeless]}, {"partition_estimator": [None]}]
-    model = small(on_nonconvergence="nan")
-    with pytest.warns(UserWarning, match="test scores are non-finite"):
-        search = GridSearchCV(model, grid, cv=2).fit(BINARY[:100])
-    assert np.isnan(search.cv_results_["mean_test_score"][0])
-    assert search.best_params_ == {"partition_estimator": None}

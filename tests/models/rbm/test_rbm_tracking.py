@@ -5,7 +5,6 @@ import pickle
 import numpy as np
 import pytest
 from scipy.stats import t as student_t
-from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
@@ -93,22 +92,6 @@ def test_what_can_not_be_followed_is_not_known():
             n_components=300, learning_rate=1.0, n_iter=3, track_log_partition="particles"
         ).fit(BINARY)
     assert np.isinf(model.log_partition_std_errors_).any()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"early_stopping": True, "track_log_partition": "rts"}, 'choose "particles"'),
-        ({"early_stopping": True, "validation_fraction": 0.0}, "validation_fraction"),
-        ({"early_stopping": True, "tol": -1.0}, "tol"),
-        ({"early_stopping": True, "n_iter_no_change": 0}, "n_iter_no_change"),
-        ({"track_log_partition": "ais"}, "track_log_partition"),
-        ({"track_log_partition": True}, "track_log_partition"),
-    ],
-)
-def test_parameters_that_can_not_be_used(options, message):
-    with pytest.raises(ValueError, match=message):
-        clone(rbm(**options)).fit(BINARY)
 
 
 def test_early_stopping_needs_binary_rows_and_passes():

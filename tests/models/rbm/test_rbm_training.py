@@ -81,19 +81,6 @@ def test_a_minibatch_of_few_rows_does_not_let_the_chains_outweigh_them():
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=3e-6)
 
 
-def test_a_last_minibatch_of_one_row_costs_nothing():
-    rows = (np.random.default_rng(0).random((400, 16)) < np.linspace(0.05, 0.6, 16)) * 1.0
-    rows[:, 8:] = rows[:, :8]  # eight pairs of equal units: H is that of eight
-    scores = [
-        BernoulliRBM(16, learning_rate=0.05, n_iter=100, average=True, random_state=0)
-        .fit(rows[:n])
-        .score(rows[200:])
-        for n in (200, 201)
-    ]
-    # Ten chains that are summed against one row cost 0.5 nats here.
-    assert abs(scores[1] - scores[0]) < 0.2
-
-
 def test_weight_decay_shrinks_the_weights_and_not_the_biases():
     model, rng = start(37, 20, n_chains=9)
     X = (rng.random((13, 37)) < 0.3).astype(float)
