@@ -66,9 +66,8 @@ def fit(path, n_jobs=None):
     ],
 )
 def test_a_cluster_gives_the_bits_of_one_process(backend, make, monkeypatch):
-    monkeypatch.setattr(
-        "sklpf.models.rbm._path.RBMPath._work_per_segment", 0
-    )  # segments of 500 sweeps
+    # segments of 500 sweeps
+    monkeypatch.setattr("sklpf.models.rbm._path.RBMPath._work_per_segment", 0)
     path = make().path
     serial = fit(path)
     with parallel_config(backend=backend):
@@ -78,9 +77,8 @@ def test_a_cluster_gives_the_bits_of_one_process(backend, make, monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 def test_documents_on_a_cluster(backend):
     X, topics, _ = make_bars_corpus(12, size=3, n_tokens=20, background=0.1, random_state=0)
-    model = LatentDirichletAllocation.from_topics(
-        topics, 0.3, partition_estimator=LeftToRight(20), random_state=0, n_jobs=2
-    )
+    options = {"partition_estimator": LeftToRight(20), "random_state": 0}
+    model = LatentDirichletAllocation.from_topics(topics, 0.3, **options)
     serial = model.set_params(n_jobs=1).score_samples(X)
     with parallel_config(backend=backend):
         np.testing.assert_array_equal(model.set_params(n_jobs=2).score_samples(X), serial)

@@ -21,9 +21,8 @@ def run(code, **environment):
 
 
 def test_importing_the_package_imports_neither_numba_nor_scikit_learn():
-    output, _ = run(
-        "import sklpf, sys; print([m for m in ('numba', 'sklearn', 'scipy') if m in sys.modules])"
-    )
+    heavy = "[m for m in ('numba', 'sklearn', 'scipy') if m in sys.modules]"
+    output, _ = run(f"import sklpf, sys; print({heavy})")
     assert output == "[]\n"
 
 

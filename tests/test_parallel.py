@@ -176,9 +176,7 @@ def coins(log_odds, share=0.5):
 @pytest.mark.parametrize(
     "changed", [coins(1.5), coins(1.0, 0.7)], ids=["another log f", "another move"]
 )
-def test_a_changed_class_of_paths_does_not_resume_the_run_of_the_one_before(
-    changed, tmp_path, monkeypatch
-):
+def test_a_changed_class_of_paths_does_not_resume_a_run(changed, tmp_path, monkeypatch):
     options = {"n_temperatures": 12, "n_chains": 2}
     monkeypatch.setattr(sys.modules[__name__], "Coins", coins(1.0), raising=False)
     before = fit(Coins(), checkpoint=tmp_path, **options)  # noqa: F821

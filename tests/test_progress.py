@@ -26,7 +26,6 @@ from sklpf import (
     ParallelTempering,
     ProductOfExperts,
 )
-from sklpf._utils import progress as _progress
 from sklpf.partition import BAR, SAMS
 
 RNG = np.random.default_rng(0)
@@ -165,9 +164,8 @@ def test_callbacks_are_given_the_model_after_a_pass(model, X, n_models, recorder
     np.testing.assert_array_equal(fitted.components_, quiet.components_)
     assert fitted.score(X[:4]) == quiet.score(X[:4])
     assert len(keeper.models) == n_models if n_models else len(keeper.models) > 2
-    for kept, score in zip(
-        keeper.models, keeper.scores
-    ):  # later passes don't change what an earlier one gave
+    # later passes don't change what an earlier one gave
+    for kept, score in zip(keeper.models, keeper.scores):
         assert kept.score(X[:4]) == score
     assert len({kept.components_.tobytes() for kept in keeper.models}) > 1
     np.testing.assert_array_equal(keeper.models[-1].components_, quiet.components_)
@@ -189,9 +187,8 @@ def test_callbacks_of_a_search_hear_of_all_its_fits(recorder):
 
 
 def test_a_fit_that_raises_tears_callbacks_down(recorder):
-    model = BernoulliRBM(3, learning_rate=1e300, batch_size=100, random_state=0).set_callbacks(
-        recorder
-    )
+    model = BernoulliRBM(3, learning_rate=1e300, batch_size=100, random_state=0)
+    model.set_callbacks(recorder)
     with pytest.raises(ValueError, match="diverged"):
         model.fit(BINARY)
     assert recorder.heard[-1] == ("teardown", "BernoulliRBM")
@@ -211,9 +208,8 @@ def test_rounds_say_value_error_and_time_left(capsys):
 
 
 def test_score_of_a_verbose_model_says_how_far_its_estimator_is(capsys):
-    model = BernoulliRBM(
-        4, n_iter=0, verbose=1, partition_estimator=AIS(20, 50), random_state=0
-    ).fit(BINARY)
+    options = {"verbose": 1, "partition_estimator": AIS(20, 50), "random_state": 0}
+    model = BernoulliRBM(4, n_iter=0, **options).fit(BINARY)
     model.score(BINARY)
     assert "[AIS] log Z = " in capsys.readouterr().out
     before = model.partition_estimator_
@@ -282,7 +278,7 @@ def test_runs_say_what_log_z_is_on_the_way_at_most_once_a_second(monkeypatch, ca
         seconds[0] += 0.1
         return seconds[0]
 
-    monkeypatch.setattr(_progress, "clock", clock)
+    monkeypatch.setattr("sklpf._utils.progress.clock", clock)
     path = GeometricPath(lambda x: np.log(3) - np.sum(x**2, axis=1), base=Gaussian([0.0, 0.0], 1.0))
     path.n_moves_per_segment = 10
     estimator.fit(path)

@@ -55,9 +55,8 @@ def test_kernel_uniform_is_inside_the_open_interval_and_exact():
     bits = np.array([0, 1, 2**9, 2**31, 2**32 - 2**9, 2**32 - 1], dtype=np.uint32)
     values = np.array([uniform(b) for b in bits], dtype=np.float32)
     assert np.all((values > 0) & (values < 1))
-    np.testing.assert_array_equal(
-        values, (bits >> 9) * 2.0**-23 + 2.0**-24
-    )  # in float64: nothing is rounded
+    # in float64: nothing is rounded
+    np.testing.assert_array_equal(values, (bits >> 9) * 2.0**-23 + 2.0**-24)
     assert uniform(np.uint32(0)) + uniform(np.uint32(2**32 - 1)) == 1
 
 

@@ -44,16 +44,12 @@ def test_resampling_takes_whole_rows_and_never_those_of_weight_zero():
 
 
 def test_the_same_random_state_gives_the_same_draws():
-    assert np.array_equal(
-        inverse_cdf_sample(stats.norm.ppf, 5, 3), inverse_cdf_sample(stats.norm.ppf, 5, 3)
-    )
-    assert not np.array_equal(
-        inverse_cdf_sample(stats.norm.ppf, 5, 3), inverse_cdf_sample(stats.norm.ppf, 5, 4)
-    )
+    drawn = inverse_cdf_sample(stats.norm.ppf, 5, 3)
+    assert np.array_equal(drawn, inverse_cdf_sample(stats.norm.ppf, 5, 3))
+    assert not np.array_equal(drawn, inverse_cdf_sample(stats.norm.ppf, 5, 4))
     many = np.arange(1000)
-    assert np.array_equal(
-        importance_resample(many, 0 * many, 5, 3), importance_resample(many, 0 * many, 5, 3)
-    )
+    drawn, again = (importance_resample(many, 0 * many, 5, 3) for _ in range(2))
+    assert np.array_equal(drawn, again)
 
 
 @pytest.mark.parametrize(

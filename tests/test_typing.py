@@ -49,14 +49,12 @@ left_to_right = sklpf.LeftToRight(10).fit(topics.path(X))
 
 def run_mypy(folder, code):
     """Errors of mypy --strict in a file outside the package."""
-    file = (
-        folder / f"user{len(list(folder.iterdir()))}.py"
-    )  # a new name: the cache knows files by time and size
+    # a new name: the cache knows files by time and size
+    file = folder / f"user{len(list(folder.iterdir()))}.py"
     file.write_text(code)
     root = Path(sklpf.__file__).parents[1]
-    installed = (
-        root.name == "site-packages"
-    )  # where mypy looks anyway, and refuses to be pointed at
+    # where mypy looks anyway, and refuses to be pointed at
+    installed = root.name == "site-packages"
     # the package's own lines are checked by `mypy` as pyproject.toml says; here only the user's
     # file is
     options = [

@@ -152,17 +152,19 @@ class Broken(Ring):
         return values
 
 
+LINEAR, ADAPTIVE = (sklpf.AIS(n_temperatures=50, ladder=name) for name in ("linear", "adaptive"))
+SHORT = {"n_temperatures": 5, "n_sweeps": 200}
+
+
 @pytest.mark.parametrize(
-    "estimator",
+    ("value", "estimator"),
     [
-        sklpf.AIS(n_temperatures=50, ladder="linear"),
-        sklpf.AIS(n_temperatures=50, ladder="adaptive"),
-        sklpf.RTS(n_temperatures=5, n_sweeps=200),
-        sklpf.RTS(n_temperatures=5, n_sweeps=200, init="paper"),
+        *((value, ais) for value in (np.nan, np.inf, -np.inf) for ais in (LINEAR, ADAPTIVE)),
+        (np.nan, sklpf.RTS(**SHORT)),
+        (np.nan, sklpf.RTS(**SHORT, init="paper")),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_densities_that_are_not_finite_are_refused(value, estimator):
     path = Broken()
     path.value = value

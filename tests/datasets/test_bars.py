@@ -24,9 +24,8 @@ def test_words_are_as_frequent_as_their_documents_say():
     assert topics.min() == pytest.approx(0.3 / 9)
     residual = X.toarray() - 100 * shares @ topics
     error = np.sqrt(np.mean(X.toarray(), axis=0) / 4000)
-    assert np.all(
-        np.abs(residual.mean(axis=0)) < 5 * error
-    )  # 9 normal values: a false alarm in 2e5 runs
+    # 9 normal values: a false alarm in 2e5 runs
+    assert np.all(np.abs(residual.mean(axis=0)) < 5 * error)
 
 
 def test_a_seed_gives_the_same_documents():

@@ -30,9 +30,8 @@ def test_training_rows_are_white():
     assert X_test.shape == (100, 10)
     np.testing.assert_allclose(X_train.mean(axis=0), 0, atol=1e-10)
     np.testing.assert_allclose(np.cov(X_train.T), np.eye(10), atol=1e-8)
-    np.testing.assert_allclose(
-        whitening.components_.sum(axis=1), 0, atol=1e-8
-    )  # no component sees a patch's mean
+    # no component sees a patch's mean
+    np.testing.assert_allclose(whitening.components_.sum(axis=1), 0, atol=1e-8)
     assert isinstance(log_det, float)
 
 
@@ -43,9 +42,8 @@ def test_rows_are_patches_of_log_intensities():
     windows = np.lib.stride_tricks.sliding_window_view(np.log1p(image[0]), (4, 4)).reshape(-1, 16)
     windows = windows - windows.mean(axis=1, keepdims=True)
     for rows in data.X_train, data.X_test:
-        distances = np.abs(data.whitening.inverse_transform(rows)[:, np.newaxis] - windows).max(
-            axis=2
-        )
+        found = data.whitening.inverse_transform(rows)
+        distances = np.abs(found[:, np.newaxis] - windows).max(axis=2)
         assert distances.min(axis=1).max() < 1e-10
         assert len(np.unique(distances.argmin(axis=1))) == len(rows)
 
@@ -79,11 +77,9 @@ def test_likelihood_of_rows_becomes_that_of_patches():
     axes = np.linalg.svd(training, full_matrices=False)[2][:10]
     rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(10, 10)))[0]
     y_train, y_test = training @ axes.T @ rotation, patches @ axes.T @ rotation
-    expected = multivariate_normal(y_train.mean(axis=0), np.cov(y_train.T, bias=True)).logpdf(
-        y_test
-    )
+    law = multivariate_normal(y_train.mean(axis=0), np.cov(y_train.T, bias=True))
     rows = GaussianMixture(1, reg_covar=0).fit(data.X_train).score_samples(data.X_test)
-    np.testing.assert_allclose(rows + data.log_det, expected, rtol=1e-7)
+    np.testing.assert_allclose(rows + data.log_det, law.logpdf(y_test), rtol=1e-7)
 
 
 @pytest.mark.parametrize(

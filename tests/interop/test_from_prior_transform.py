@@ -121,9 +121,7 @@ def test_errors(options, error, sentence):
 
 def test_hais_is_sent_to_what_needs_no_gradient():
     path = from_prior_transform(log_likelihood, transform, 1)
-    with pytest.raises(
-        TypeError, match="give grad to from_prior_transform, or choose AdaptiveSMC, SMC"
-    ):
+    with pytest.raises(TypeError, match="give grad to from_prior_transform, or choose Adaptive"):
         HAIS().fit(path)
 
 

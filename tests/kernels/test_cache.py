@@ -160,9 +160,8 @@ def test_a_change_of_a_shared_kernel_is_seen(package):
     assert edited != content
     shared.write_text(edited, encoding="utf-8")
     os.utime(shared, ns=times)  # not even the edited file's time and size show the change
-    shutil.rmtree(
-        package / "kernels" / "__pycache__", ignore_errors=True
-    )  # Python's own cache goes by these
+    # Python's own cache goes by these
+    shutil.rmtree(package / "kernels" / "__pycache__", ignore_errors=True)
     second, hits = run(package)
     assert (users.stat().st_mtime_ns, users.stat().st_size) == (before.st_mtime_ns, before.st_size)
     assert hits == 0

@@ -13,9 +13,8 @@ WIDTHS = (16, 32, 48, 64, 80, 128, 240, 256, 272, 496, 512, 528, 784, 800)
 
 
 exp32, exp64 = kernels.exp32, kernels.exp64
-compiled = numba.njit(
-    **OPTIONS
-)  # not cached: numba's cache does not see changes of called functions
+# not cached: numba's cache does not see changes of called functions
+compiled = numba.njit(**OPTIONS)
 
 
 @compiled

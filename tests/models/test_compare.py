@@ -31,9 +31,8 @@ TRAIN, TEST = BINARY[:1200], BINARY[1200:]
 
 
 def trained(n_components, **options):
-    return BernoulliRBM(n_components, batch_size=50, n_iter=15, random_state=0, **options).fit(
-        TRAIN
-    )
+    options |= {"batch_size": 50, "n_iter": 15, "random_state": 0}
+    return BernoulliRBM(n_components, **options).fit(TRAIN)
 
 
 def test_difference_is_paired():
@@ -188,9 +187,8 @@ def test_pipelines_are_compared_by_what_their_last_steps_say():
     assert compare(make_pipeline(FunctionTransformer(), large[-1]), small[-1], TEST) == expected
     sparse = make_pipeline(FunctionTransformer(csr_matrix), large[-1])
     assert compare(sparse, small[-1], TEST) == expected
-    assert (
-        compare(sparse, make_pipeline(FunctionTransformer(csr_matrix), small[-1]), TEST) == expected
-    )
+    others = make_pipeline(FunctionTransformer(csr_matrix), small[-1])
+    assert compare(sparse, others, TEST) == expected
 
 
 def test_pipelines_with_other_preprocessing_are_refused():
@@ -252,9 +250,8 @@ def test_summary_is_the_table_below_what_it_holds():
 
 
 def test_models_that_are_not_trusted_come_last_with_the_reason():
-    untrusted = trained(
-        12, partition_estimator=ParallelTempering(n_sweeps=512, tol=1e-9), on_nonconvergence="nan"
-    )
+    hasty = ParallelTempering(n_sweeps=512, tol=1e-9)
+    untrusted = trained(12, partition_estimator=hasty, on_nonconvergence="nan")
     found = compare({"good": untrusted, "worse": trained(2)}, X=TEST)
     assert found.best == "worse"
     assert not found.scores["good"].converged

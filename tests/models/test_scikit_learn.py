@@ -12,14 +12,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, StandardScaler
 from sklearn.utils import estimator_checks as checks
+from small_models import MODELS, SHORT, rows
 
 from sklpf import (
     AIS,
     HAIS,
-    BernoulliRBM,
-    BilinearGenerativeModel,
     BoltzmannMachine,
-    CategoricalRBM,
     FactorialMixture,
     GaussianRBM,
     LatentDirichletAllocation,
@@ -30,20 +28,6 @@ from sklpf import (
 from sklpf.datasets import make_factorial_shapes
 from sklpf.transitions import HMC
 
-SHORT = HAIS(20, 30)
-MODELS = [
-    BernoulliRBM(5, n_iter=2, batch_size=7),
-    BoltzmannMachine(alpha=0.1),
-    CategoricalRBM(2, n_iter=2, batch_size=7),
-    GaussianRBM(2, n_iter=5),
-    LatentDirichletAllocation(3, max_iter=5),
-    FactorialMixture(3, max_iter=20, n_moves=1),
-    LinearGenerativeModel(2, max_iter=20, partition_estimator=SHORT),
-    BilinearGenerativeModel(2, 2, 1, max_iter=1, partition_estimator=SHORT),
-    ProductOfExperts(max_iter=2, tol=None, n_chains=20),
-    MeanCovarianceRBM(max_iter=1, tol=None, n_chains=20, partition_estimator=SHORT),
-]
-MODELS = [model.set_params(random_state=0) for model in MODELS]
 OF_ANOTHER_KIND = [  # which train by other code
     BoltzmannMachine("pcd", alpha=0.1, max_iter=2, n_chains=9),
     LatentDirichletAllocation(
@@ -61,7 +45,6 @@ OF_ANOTHER_KIND = [  # which train by other code
     MeanCovarianceRBM(algorithm="mpf", max_iter=2, n_mean=1, partition_estimator=SHORT),
 ]
 OF_ANOTHER_KIND = [model.set_params(random_state=0) for model in OF_ANOTHER_KIND]
-BINARY = BernoulliRBM, BoltzmannMachine, CategoricalRBM, LatentDirichletAllocation
 NAMES = {"ids": lambda given: type(given).__name__ if hasattr(given, "fit") else None}
 
 # Few passes and levels are for speed; the rows of the checks are neither binary nor counts, and
@@ -80,13 +63,6 @@ def rough_losses(monkeypatch):
     """log Z after every pass from 20 chains over 20 levels without a pilot, which is fast."""
     monitor = HAIS(20, 20, transition=HMC(0.3), random_state=0)
     monkeypatch.setattr(MeanCovarianceRBM, "_monitor", monitor)
-
-
-def rows(model):
-    rng = np.random.default_rng(0)
-    if isinstance(model, BINARY):
-        return (rng.random((60, 5)) < 0.4).astype(float)
-    return rng.laplace(size=(60, 3)) + 3 * rng.integers(2, size=(60, 1))
 
 
 # ---- scikit-learn's own checks

@@ -70,9 +70,8 @@ def test_a_search_by_log_likelihood_finds_what_one_of_the_model_alone_finds():
     folds = sklearn.model_selection.KFold(3)
     whole = GridSearchCV(pipe, grid, scoring=log_likelihood, cv=folds).fit(DIGITS, LABELS)
     alone = GridSearchCV(pipe[:-1], grid, cv=folds).fit(DIGITS)
-    np.testing.assert_array_equal(
-        whole.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"]
-    )
+    found, expected = (search.cv_results_["mean_test_score"] for search in (whole, alone))
+    np.testing.assert_array_equal(found, expected)
     assert whole.best_params_ == alone.best_params_
     assert whole.score(DIGITS) == log_likelihood(whole, DIGITS)
     assert whole.predict(DIGITS).shape == LABELS.shape
@@ -89,9 +88,8 @@ def test_what_is_not_trusted_does_as_the_model_says():
     with pytest.raises(RuntimeError, match="log Z is not to be trusted"):
         log_likelihood(scores["raise"], DIGITS)
 
-    grid = {
-        "rbm__partition_estimator": [UNTRUSTED, None]
-    }  # one that is never trusted, and the exact one
+    # one that is never trusted, and the exact one
+    grid = {"rbm__partition_estimator": [UNTRUSTED, None]}
     search = GridSearchCV(scores["nan"], grid, scoring=log_likelihood, cv=2)
     with pytest.warns(UserWarning, match="One or more of the test scores are non-finite"):
         search.fit(DIGITS, LABELS)

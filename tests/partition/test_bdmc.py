@@ -58,17 +58,6 @@ def test_numbers_are_those_of_the_log_weights():
     assert result.n_sweeps == 2 * 40 * 49
 
 
-@pytest.mark.large
-def test_standard_error_is_the_spread_of_the_estimates():
-    """sd over 60 seeds and mean reported error: their ratio has a relative error of 9 %; the bound
-    is 4.3 of them.
-    """
-    results = [result for _, result in results_over_seeds("medium", 60, n_temperatures=50)]
-    spread = np.std([result.log_partition for result in results], ddof=1)
-    reported = np.sqrt(np.mean([result.std_error**2 for result in results]))
-    assert abs(spread / reported - 1) < 0.4
-
-
 def test_sees_the_mode_that_forward_runs_miss():
     result = BDMC(n_temperatures=30, random_state=0).fit(hidden_mode_problem().path).result_
     forward = result.diagnostics["forward_log_partition"]
@@ -82,9 +71,7 @@ def test_sees_the_mode_that_forward_runs_miss():
 def test_starts_unlike_the_model_raise_the_alarm():
     path = make_rbm_problem("digits").path
     noise = np.random.default_rng(0).integers(2, size=(100, 64))
-    with pytest.warns(
-        ConvergenceWarning, match="gap is negative .* the starts are not samples of the model"
-    ):
+    with pytest.warns(ConvergenceWarning, match="negative .* starts are not samples of the model"):
         BDMC(n_temperatures=10, starts=noise, random_state=0).fit(path)
 
 
@@ -111,9 +98,7 @@ def test_directions_that_do_not_overlap_raise_the_alarm():
     path = RBMPath(
         1.5 * rng.normal(size=(14, 30)), rng.normal(size=30), rng.normal(size=14), np.full(30, 0.5)
     )
-    with pytest.warns(
-        ConvergenceWarning, match="of 100 chains of the two directions overlap .* needed.: raise"
-    ):
+    with pytest.warns(ConvergenceWarning, match="the two directions overlap .* needed.: raise"):
         BDMC(n_temperatures=2, random_state=0).fit(path)
 
 

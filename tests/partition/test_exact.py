@@ -93,7 +93,7 @@ def test_refuses_large_models_with_the_cost(n_visible, n_hidden):
 
 def test_rejects_what_is_no_path_and_bad_parameters():
     with pytest.raises(
-        TypeError, match=r"path must be a fitted model of sklpf or a path.*got numpy.ndarray$"
+        TypeError, match=r"must be a fitted model of sklpf or a path.*numpy.ndarray$"
     ):
         Exact().fit(np.zeros((3, 3)))
     with pytest.raises(ValueError, match="n_jobs"):

@@ -93,9 +93,8 @@ def test_curves_match_enumeration_at_every_level():
 def test_bar_is_parallel_tempering_itself(exchange):
     again = BAR().fit(exchange.run_)
     assert again.log_partition_ == exchange.log_partition_
-    assert again.log_partition_std_error_ == pytest.approx(
-        exchange.log_partition_std_error_, rel=1e-12
-    )
+    error = exchange.log_partition_std_error_
+    assert again.log_partition_std_error_ == pytest.approx(error, rel=1e-12)
     small = BernoulliRBM.from_parameters(np.ones((1, 2)), np.zeros(2), np.zeros(1))
     sampled = BAR(random_state=0).fit(small)  # by its default sampler
     full = ParallelTempering(random_state=0).fit(small)
@@ -161,9 +160,8 @@ def test_every_reader_gets_the_number_of_the_sampler_that_was_used(sampler):
     read = quietly(MBAR(), sampler.run_)
     found = read.result_.diagnostics
     assert found["sampler_log_partition"] == sampler.log_partition_
-    assert found["difference"] == pytest.approx(
-        read.log_partition_ - sampler.log_partition_, abs=1e-9
-    )
+    difference = read.log_partition_ - sampler.log_partition_
+    assert found["difference"] == pytest.approx(difference, abs=1e-9)
     assert read.result_.reasons[: len(sampler.result_.reasons)] == sampler.result_.reasons
     own = compare_estimates(sampler.run_).results[0]
     assert (own.log_partition, own.std_error) == (

@@ -73,16 +73,6 @@ def test_gibbs_on_a_path_of_binary_units():
     np.testing.assert_allclose(rts.result_.diagnostics["shares"] * 9, 1, atol=0.1)
 
 
-@pytest.mark.large
-def test_betas_have_the_prior_as_density(problem):
-    """Shares of ten cells of the ladder; chains are correlated, so that only 20 % is asked for."""
-    rts = RTS(**{**SHORT, "n_temperatures": 11, "n_sweeps": 900, "ladder": "power"}).fit(
-        problem.path
-    )
-    counts = np.histogram(rts.run_.betas, rts.run_.ladder)[0]
-    np.testing.assert_allclose(counts / counts.mean(), 1, atol=0.2)
-
-
 # ---- alarms
 def test_short_runs_are_flagged():
     problem = make_density_problem("gaussian 20-D, condition 10000")

@@ -10,12 +10,10 @@ from sklpf.transitions import RandomWalk
 
 
 def test_heavy_weights_that_no_particle_has_met_are_an_alarm():
-    smc = quietly(
-        SMC(n_temperatures=100, random_state=4), make_density_problem("student-t 36-D").path
-    )
-    assert (
-        smc.result_.diagnostics["effective_families"] > 100
-    )  # by itself the run looks well, and is 5 errors low
+    path = make_density_problem("student-t 36-D").path
+    smc = quietly(SMC(n_temperatures=100, random_state=4), path)
+    # by itself the run looks well, and is 5 errors low
+    assert smc.result_.diagnostics["effective_families"] > 100
     assert not smc.converged_
     assert "by the reverse chains the effective number of ancestors is" in smc.result_.reasons[0]
 
@@ -56,9 +54,7 @@ def test_a_base_without_the_target_is_named():
     path = hidden_mode_problem(4).path
     path.has_walls = True
     path.log_f = lambda state, levels: np.where(levels > 0, -np.inf, 0.0)
-    with pytest.raises(
-        ValueError, match="every chain has weight 0: the base draws no point where f > 0"
-    ):
+    with pytest.raises(ValueError, match="every chain has weight 0: the base draws no point where"):
         SMC(5, 5, ladder="linear", random_state=0).fit(path)
 
 

@@ -318,9 +318,8 @@ def test_values_that_are_no_numbers_far_out_are_left_out(far, radius):
         )
 
     assert tails(of(lambda x: -squares(x))) == ()
-    heavy = (
-        radius > 1e3 and far != -np.inf
-    )  # a density that ends has no tail; up to 30 is too short for one
+    # a density that ends has no tail; up to 30 is too short for one
+    heavy = radius > 1e3 and far != -np.inf
     assert bool(tails(of(student(3, 1)))) == heavy
 
 

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from continuous_models import slopes
+from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
 from sklpf import Gaussian, GeometricPath, Mixture, StudentT, Uniform
@@ -54,22 +56,15 @@ def rng():
     return np.random.default_rng(0)
 
 
-def numerical_gradient(base, x, step=1e-5):
-    columns = [
-        base.log_density(x + step * e) - base.log_density(x - step * e) for e in np.eye(x.shape[1])
-    ]
-    return np.stack(columns, axis=1) / (2 * step)
-
-
 @pytest.mark.parametrize("given", MATRICES)
 def test_log_densities_are_those_of_scipy(given, rng):
     matrix, full = MATRICES[given]
     x = 5 * rng.standard_normal((50, 3))
     expected = stats.multivariate_normal(MEAN, full).logpdf(x)
-    np.testing.assert_allclose(Gaussian(MEAN, matrix).log_density(x), expected, rtol=1e-12)
+    assert_allclose(Gaussian(MEAN, matrix).log_density(x), expected, rtol=1e-12)
     for df in (0.3, 1, 7.5, 1e4):
         expected = stats.multivariate_t(MEAN, full, df).logpdf(x)
-        np.testing.assert_allclose(StudentT(MEAN, matrix, df).log_density(x), expected, rtol=1e-9)
+        assert_allclose(StudentT(MEAN, matrix, df).log_density(x), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["uniform", "truncated", "independent"])
@@ -80,7 +75,7 @@ def test_log_densities_of_independent_coordinates_are_those_of_scipy(name, rng):
     values = BASES[name].log_density(x)
     assert np.all(np.isfinite(values[100:]))
     assert np.any(np.isneginf(values))
-    np.testing.assert_allclose(values, expected, rtol=1e-10)
+    assert_allclose(values, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +85,7 @@ def test_far_tails_have_mass_1(low, high):
     base = Gaussian(0, 1).truncated(low, high)
     near = min(abs(low), abs(high))  # the density falls off as exp(-near * distance) from there
     x = np.sign(low) * (near + np.linspace(0, min(high - low, 40 / near), 20001))
-    np.testing.assert_allclose(
+    assert_allclose(
         integrate.simpson(np.exp(base.log_density(x[:, np.newaxis])), np.abs(x)), 1, rtol=1e-9
     )
 
@@ -103,18 +98,15 @@ def test_narrow_boxes_have_mass_1(low, width):
     base = Gaussian(0, 1).truncated(low, high)
     x = np.linspace(low, high, 20001)
     mass = integrate.simpson(np.exp(base.log_density(x[:, np.newaxis])), dx=(high - low) / 20000)
-    np.testing.assert_allclose(mass, 1, rtol=1e-11)
+    assert_allclose(mass, 1, rtol=1e-11)
 
 
-@pytest.mark.parametrize(
-    "name", ["gaussian", "diagonal", "t", "cauchy", "uniform", "truncated", "tails"]
-)
+@pytest.mark.parametrize("name", [name for name in BASES if name != "independent"])
 def test_gradients_are_those_of_the_log_densities(name, rng):
     base = BASES[name]
-    x = base.center + 0.3 * base.scale * rng.uniform(-1, 1, (20, 3))
-    np.testing.assert_allclose(
-        base.grad_log_density(x), numerical_gradient(base, x), rtol=1e-5, atol=1e-5
-    )
+    for x in base.center + 0.3 * base.scale * rng.uniform(-1, 1, (20, 3)):
+        expected = slopes(lambda point: base.log_density(point[np.newaxis])[0], x, 1e-5)
+        assert_allclose(base.grad_log_density(x[np.newaxis])[0], expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -145,11 +137,9 @@ def test_fit_works_with_few_points_in_any_units(n, rng):
     units = np.logspace(-6, 6, 20)
     points = rng.standard_normal((n, 20))
     base, scaled = Gaussian.fit(points), Gaussian.fit(points * units)
-    np.testing.assert_allclose(base.mean, points.mean(axis=0))
-    np.testing.assert_allclose(base.scale, points.std(axis=0))
-    np.testing.assert_allclose(
-        scaled.covariance, base.covariance * np.outer(units, units), rtol=1e-6
-    )
+    assert_allclose(base.mean, points.mean(axis=0))
+    assert_allclose(base.scale, points.std(axis=0))
+    assert_allclose(scaled.covariance, base.covariance * np.outer(units, units), rtol=1e-6)
 
 
 def correlated_gaussian(d, rng):
@@ -165,8 +155,8 @@ def correlated_gaussian(d, rng):
 def test_at_mode_finds_a_gaussian(d, with_grad, rng):
     mean, covariance, log_density, grad = correlated_gaussian(d, rng)
     base = Gaussian.at_mode(log_density, np.zeros(d), grad=grad if with_grad else None, factor=2)
-    np.testing.assert_allclose(base.mean, mean, atol=1e-4)
-    np.testing.assert_allclose(base.covariance, 2 * covariance, atol=1e-4 * np.max(covariance))
+    assert_allclose(base.mean, mean, atol=1e-4)
+    assert_allclose(base.covariance, 2 * covariance, atol=1e-4 * np.max(covariance))
 
 
 @pytest.mark.parametrize("with_grad", [True, False])
@@ -176,14 +166,14 @@ def test_at_mode_does_not_depend_on_units(with_grad, rng):
     scaled = (lambda x: grad(x / units) / units) if with_grad else None
     base = Gaussian.at_mode(lambda x: log_density(x / units), mean * units, grad=scaled)
     found = base.covariance / np.outer(units, units)
-    np.testing.assert_allclose(found, covariance, rtol=1e-4, atol=1e-4)
+    assert_allclose(found, covariance, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("start", [1e-3, 0.5, 30, 1000])
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_at_mode_where_the_log_density_is_nan_outside_its_support(start):
     base = Gaussian.at_mode(lambda x: 20 * np.log(x[:, 0]) - 10 * x[:, 0] ** 2, [start])
-    np.testing.assert_allclose([base.mean[0], base.covariance[0, 0]], [1, 1 / 40], rtol=1e-4)
+    assert_allclose([base.mean[0], base.covariance[0, 0]], [1, 1 / 40], rtol=1e-4)
 
 
 INSTEAD = r"give another start, or the base itself as Gaussian\(mean, covariance\)"
@@ -209,9 +199,7 @@ def test_at_mode_notices_a_wrong_gradient():
 
 
 def test_at_mode_checks_what_functions_return():
-    with pytest.raises(
-        ValueError, match=r"log_density must take points \(n, d\) and return .* one"
-    ):
+    with pytest.raises(ValueError, match=r"log_density must take .* \(n, d\) and return .* one"):
         Gaussian.at_mode(lambda x: -np.sum(x**2), [0.0, 0.0])
     with pytest.raises(ValueError, match=r"grad must .* return \(n, d\), but returned \(2,\)"):
         Gaussian.at_mode(lambda x: -np.sum(x**2, axis=1), [0.0, 0.0], grad=lambda x: -2 * x[0])
@@ -230,7 +218,7 @@ def test_at_mode_checks_what_functions_return():
 def test_frozen_multivariate_distributions_are_converted(frozen, kind, rng):
     base, x = as_base(frozen), rng.standard_normal((10, 3))
     assert type(base).__name__ == kind
-    np.testing.assert_allclose(base.log_density(x), frozen.logpdf(x), rtol=1e-12)
+    assert_allclose(base.log_density(x), frozen.logpdf(x), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -247,9 +235,7 @@ def test_frozen_univariate_distributions_are_converted(parts, kind, rng):
     several = parts if isinstance(parts, (list, tuple)) else [parts]
     assert (type(base).__name__, base.n_dimensions, base.normalised) == (kind, len(several), True)
     x = rng.uniform(1, 2, (10, len(several)))
-    np.testing.assert_allclose(
-        base.log_density(x), sum(p.logpdf(column) for p, column in zip(several, x.T))
-    )
+    assert_allclose(base.log_density(x), sum(p.logpdf(column) for p, column in zip(several, x.T)))
     assert hasattr(base, "grad_log_density") == (kind != "_Independent")
 
 

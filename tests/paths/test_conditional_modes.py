@@ -34,9 +34,8 @@ def test_it_ends_where_neither_layer_can_be_improved(seed, weights):
         assert value == pytest.approx(max(log_f(path, v, other) for other in hidden))
         assert value == pytest.approx(max(log_f(path, other, h) for other in visible))
     best = max(log_f(path, v, h) for v in visible for h in hidden)
-    assert modes.log_f[-1].max() == pytest.approx(
-        best
-    )  # from all rows the highest mode is among them
+    # from all rows the highest mode is among them
+    assert modes.log_f[-1].max() == pytest.approx(best)
 
 
 class Descending(Path):
@@ -49,9 +48,7 @@ class Descending(Path):
 
 def test_bad_input_is_refused():
     path = GeometricPath(lambda x: -np.sum(x**2, axis=1), base=Gaussian(0.0, 1.0))
-    with pytest.raises(
-        TypeError, match="iterated_conditional_modes needs a path with the method log_joint"
-    ):
+    with pytest.raises(TypeError, match="modes needs a path with the method log_joint"):
         iterated_conditional_modes(path, None)
     rbm = BernoulliRBM.from_parameters([[1.0, 2.0]], [0.0, 0.0], [0.0])
     with pytest.raises(TypeError, match=r"give its path\(\)"):

@@ -184,9 +184,7 @@ def test_a_base_that_is_not_normalised_is_refused_by_estimators():
 
 def test_a_base_without_mass_where_the_target_has_is_found_by_the_run():
     path = make(lambda x: -np.sum(x**2, axis=1) / 2, base=[stats.expon(), stats.norm()])
-    with pytest.raises(
-        ValueError, match=r"density 0 at \[-.*\], where log_density .*: give a base"
-    ):
+    with pytest.raises(ValueError, match=r"density 0 at \[-.*\], where .*: give a base"):
         AIS(20, 20, transition=RandomWalk(), random_state=0).fit(path)
 
 

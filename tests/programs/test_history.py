@@ -29,9 +29,8 @@ QUARTIC = GeometricPath(
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_the_last_round_is_the_result_and_earlier_ones_agree_with_it(estimator, target, fewest):
     result = estimator.fit(target).result_
-    values, errors, sweeps = (
-        result.diagnostics[f"round_{name}"] for name in ("log_partition", "std_error", "sweeps")
-    )
+    names = (f"round_{name}" for name in ("log_partition", "std_error", "sweeps"))
+    values, errors, sweeps = (result.diagnostics[name] for name in names)
     assert len(values) == len(errors) == len(sweeps) >= fewest
     assert values[-1] == result.log_partition
     assert errors[-1] == result.std_error

@@ -106,9 +106,8 @@ def test_bridge_at_its_own_reference_is_bar_and_mbar_of_two_levels(n_low, n_high
     pair_sums = sums(u, r, shift[0])[np.newaxis, np.newaxis]
     assert bar_ratios(pair_sums, shift, counts)([0])[0] == pytest.approx(exact, abs=1e-9)
     gaps = np.r_[u, -r]
-    assert mbar(np.stack([np.zeros_like(gaps), gaps], axis=1), [n_low, n_high])[1] == pytest.approx(
-        exact, abs=1e-9
-    )
+    vectors = np.stack([np.zeros_like(gaps), gaps], axis=1)
+    assert mbar(vectors, [n_low, n_high])[1] == pytest.approx(exact, abs=1e-9)
     assert exact == pytest.approx(3.0, abs=0.2)
 
 

@@ -40,9 +40,8 @@ def test_rounds_with_equal_weights_are_pooled():
     shares, sizes = softmax(rng.normal(size=(3, 5)), axis=1), np.array([1.0, 2.0, 5.0])
     pooled = sizes @ shares / sizes.sum()
     combined = combine_rounds(np.tile(log_weights, (3, 1)), np.log(shares), sizes)
-    np.testing.assert_allclose(
-        combined, rts_curve(log_weights, np.log(pooled)), atol=1e-12, rtol=1e-12
-    )
+    expected = rts_curve(log_weights, np.log(pooled))
+    np.testing.assert_allclose(combined, expected, atol=1e-12, rtol=1e-12)
 
 
 def test_rounds_with_different_weights():
@@ -89,9 +88,8 @@ def test_influence_of_several_rounds_is_the_derivative():
     influences = influence(log_weights, shares, sizes / sizes.max(), estimate(equal), 3)
     for chain in (0, 17):
         tilted = (1 - step) * equal + step * (np.arange(50) == chain)
-        assert (estimate(tilted) - estimate(equal))[3] / step == pytest.approx(
-            influences[chain], abs=1e-4
-        )
+        slope = (estimate(tilted) - estimate(equal))[3] / step
+        assert slope == pytest.approx(influences[chain], abs=1e-4)
 
 
 def test_equation_15_is_the_bias_to_second_order():

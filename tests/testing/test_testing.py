@@ -40,9 +40,8 @@ class Made(PartitionEstimator):
         )
 
 
-GOOD = PartitionResult(
-    method="Made", log_partition=0.03, std_error=0.01
-)  # the problem's log Z is 0
+# the problem's log Z is 0
+GOOD = PartitionResult(method="Made", log_partition=0.03, std_error=0.01)
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,8 @@ class GaussianFamily:
 
     def log_partition(self, parameters):
         factor = self.factor(parameters)
-        return 1.5 * np.log(2 * np.pi) - np.linalg.slogdet(factor)[1], -np.linalg.inv(factor).T[
-            LOWER
-        ]
+        value = 1.5 * np.log(2 * np.pi) - np.linalg.slogdet(factor)[1]
+        return value, -np.linalg.inv(factor).T[LOWER]
 
 
 FAMILY, START = GaussianFamily(), np.eye(3)[LOWER]
@@ -108,9 +107,8 @@ def test_the_rate_is_lowered_twice_before_training_ends():
     n_passes, ended = train(trainer, 100, callbacks=[settled])
     assert ended
     assert trainer.learning_rate == pytest.approx(0.09)
-    assert (
-        n_passes == 19 + 10 + 10
-    )  # 10 passes down, then two windows of 5 at the floor for each rate
+    # 10 passes down, then two windows of 5 at the floor for each rate
+    assert n_passes == 19 + 10 + 10
     np.testing.assert_array_equal(settled.curve[:11], [9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0])
 
 

@@ -98,9 +98,7 @@ def test_the_energy_error_is_of_second_order(metric):
 def test_an_untuned_move_says_so():
     path = PATHS["correlated"]
     state = path.sample_base(3, Stream(KEY))
-    with pytest.raises(
-        ValueError, match=r"HMC must be tuned before it moves: call tune\(path, key\)"
-    ):
+    with pytest.raises(ValueError, match=r"must be tuned before it moves: call tune\(path, key\)"):
         HMC().move(path, state, HMC().init(path, state, Stream(KEY)), np.zeros(3, int), Stream(KEY))
 
 

@@ -17,9 +17,8 @@ def test_a_diagonal_metric_finds_scales_far_apart():
     stretched = type(path)(stretched_log_density, base=type(path.base)([0.0, 0.0], [4.0, 4e-4]))
     pilot = RandomWalk(metric="diag").tune(stretched, KEY).pilot
     np.testing.assert_allclose(pilot.roots[-1], [1, 0.01], rtol=0.3)
-    fitted = AIS(
-        50, 200, transition=RandomWalk(metric="diag"), ladder="adaptive", random_state=0
-    ).fit(stretched)
+    move = RandomWalk(metric="diag")
+    fitted = AIS(50, 200, transition=move, ladder="adaptive", random_state=0).fit(stretched)
     assert abs(z_score(fitted, np.log(2 * np.pi * 0.01))) < 4.8
 
 

@@ -100,9 +100,8 @@ def test_objective_bounds_the_evidence(kind):
         """
         terms = []
         for z in itertools.product(range(2), repeat=len(x)):
-            variances = 1 / np.array(
-                powers
-            )  # N(x; m, 1)^s = (2 pi)^((1 - s) / 2) s^(-1/2) N(x; m, 1 / s)
+            # N(x; m, 1)^s = (2 pi)^((1 - s) / 2) s^(-1/2) N(x; m, 1 / s)
+            variances = 1 / np.array(powers)
             scale = 0.5 * np.sum((1 - 1 / variances) * np.log(2 * np.pi) + np.log(variances))
             same = np.equal.outer(z, z)
             covariance = np.diag(variances) + 25.0 * same

@@ -12,9 +12,8 @@ SMALL = BilinearGenerativeModel(
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:training has not settled"),
-    pytest.mark.filterwarnings(
-        "ignore:likelihoods are not to be trusted"
-    ),  # so few levels are for speed
+    # so few levels are for speed
+    pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted"),
 ]
 
 

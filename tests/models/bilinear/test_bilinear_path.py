@@ -2,10 +2,7 @@
 
 import numpy as np
 import pytest
-from continuous_models import (
-    assert_kernel_writes_all_values,
-    assert_programs_are_those_of_the_loops,
-)
+from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
 from scipy.special import log_ndtr, logsumexp
 from scipy.stats import multivariate_normal
 
@@ -45,9 +42,8 @@ def test_a_row_has_the_density_of_the_model():
     row = path.row(1)
     check_path(row.with_ladder([0, 0.3, 1]))
     state = row.sample_base(7, Stream(stream_key(0)))
-    np.testing.assert_allclose(
-        sum(row.ends(state)), log_joint(path, path.X[1], state.position), rtol=1e-10
-    )
+    expected = log_joint(path, path.X[1], state.position)
+    np.testing.assert_allclose(sum(row.ends(state)), expected, rtol=1e-10)
     for j, step in enumerate(1e-6 * np.eye(6)):
         up, down = (np.array(row.ends(row.at(state.position + sign * step))) for sign in (1, -1))
         slopes = [gradient[:, j] for gradient in row.gradients(state)]
@@ -124,9 +120,8 @@ def test_without_components_rows_are_noise():
     X = np.random.default_rng(0).normal(size=(3, 4))
     path = BilinearPath(X, np.zeros((2, 4)), np.ones((2, 3)), np.ones((2, 2)), 0.7)
     hais = HAIS(10, 20, random_state=0).fit(path)
-    np.testing.assert_allclose(
-        hais.log_partition_, multivariate_normal(np.zeros(4), 0.49).logpdf(X), rtol=1e-12
-    )
+    expected = multivariate_normal(np.zeros(4), 0.49).logpdf(X)
+    np.testing.assert_allclose(hais.log_partition_, expected, rtol=1e-12)
 
 
 def test_signs_and_order_do_not_matter():

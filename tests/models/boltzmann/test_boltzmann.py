@@ -36,9 +36,8 @@ def test_enumeration_agrees_with_sums_by_hand():
     for n_features in (1, 2, 8, 16):  # of 16 units there are four blocks
         model = random_model(n_features)
         log_f = log_f_by_hand(model, all_rows(n_features))
-        assert model.estimate_log_partition().log_partition_ == pytest.approx(
-            logsumexp(log_f), abs=1e-9
-        )
+        found = model.estimate_log_partition().log_partition_
+        assert found == pytest.approx(logsumexp(log_f), abs=1e-9)
         rows = all_rows(n_features)[:: max(1, 2**n_features // 50)]
         np.testing.assert_allclose(
             model.score_samples(rows),
@@ -176,11 +175,6 @@ def test_penalised_pseudo_likelihood_is_at_its_maximum():
 
 # -- as a scikit-learn estimator
 BINARY = (np.random.default_rng(0).random((60, 5)) < 0.4).astype(float)
-
-
-def test_pseudo_likelihood_that_has_not_settled_says_so():
-    with pytest.warns(ConvergenceWarning, match="pseudo-likelihood has not settled after 1 pass"):
-        BoltzmannMachine(max_iter=1).fit(BINARY)
 
 
 def test_rows_of_other_values_have_no_likelihood():

@@ -140,16 +140,6 @@ def test_an_encoder_changes_where_chains_start_and_not_what_is_estimated():
     check_path(path.row(0))
 
 
-@pytest.mark.large
-def test_probabilities_of_all_binary_rows_sum_to_one():
-    network = Layers([2, 8, 4], 3.0)
-    model = network.model(partition_estimator=HAIS(100, 100))
-    rows = (np.arange(16)[:, np.newaxis] >> np.arange(4) & 1).astype(float)
-    probabilities = np.exp(model.score_samples(rows))
-    errors = probabilities * model.partition_estimator_.result_.std_error
-    assert abs(probabilities.sum() - 1) < 4 * np.linalg.norm(errors)  # false alarms: 1e-4
-
-
 def test_samples_have_the_moments_of_the_model():
     linear = Linear(2, 3, 0.5)
     rows = linear.model().sample(20_000, random_state=0)

@@ -110,7 +110,6 @@ def test_batches_lead_to_the_model_of_all_rows():
     ]
     # 128 means over about 900 rows, which err by 0.1 / sqrt(900): 7 standard deviations
     assert errors[1] < min(7 * 0.1 / np.sqrt(900), errors[0])
-    assert stream.noise_variance_ == pytest.approx(
-        0.01, rel=0.03
-    )  # 48,000 values: 5 standard deviations
+    # 48,000 values: 5 standard deviations
+    assert stream.noise_variance_ == pytest.approx(0.01, rel=0.03)
     np.testing.assert_allclose(np.sort(stream.activation_probability_), 0.3, atol=0.05)

@@ -14,6 +14,7 @@ from fused_programs import (
     log_f_at,
 )
 from known_problems import all_rows
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
@@ -72,9 +73,9 @@ SHAPES = [(1, 1), (2, 1), (6, 30)]
 def test_enumeration_equals_brute_force(n_components, n_features):
     path, X, parameters = make_path(n_components, n_features, n_rows=7)
     expected = brute_force(X, *parameters)
-    np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-11)
+    assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-11)
     one_by_one = [Exact().fit(path.row(t)).log_partition_ for t in range(7)]
-    np.testing.assert_allclose(one_by_one, expected, rtol=1e-11)
+    assert_allclose(one_by_one, expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize("level", range(len(LADDER)))
@@ -83,7 +84,7 @@ def test_every_level_equals_brute_force(level):
     states = all_rows(5)[:, ::-1]  # bit k of a state's number is z_k
     prior, likelihood = reference(X[1], states, *parameters)
     enumerated = path.row(1).enumerate_block(0, level)
-    np.testing.assert_allclose(enumerated, prior + LADDER[level] * likelihood, rtol=1e-10)
+    assert_allclose(enumerated, prior + LADDER[level] * likelihood, rtol=1e-10)
 
 
 def test_blocks_of_many_components_equal_a_plain_sum():
@@ -95,11 +96,9 @@ def test_blocks_of_many_components_equal_a_plain_sum():
     prior = z @ np.log(probability) + (1 - z) @ np.log(1 - probability)
     distances = np.sum((X[:, np.newaxis] - z @ means) ** 2, axis=2)
     log_weights = prior - 1.5 * np.log(2 * np.pi * variances) - distances / (2 * variances)
-    np.testing.assert_allclose(
-        path.enumerate_rows(range(4)), logsumexp(log_weights, axis=1), rtol=1e-11
-    )
+    assert_allclose(path.enumerate_rows(range(4)), logsumexp(log_weights, axis=1), rtol=1e-11)
     blocks = [path.row(2).enumerate_block(block, 3) for block in range(4)]
-    np.testing.assert_allclose(np.concatenate(blocks), log_weights[2], rtol=1e-9)
+    assert_allclose(np.concatenate(blocks), log_weights[2], rtol=1e-9)
 
 
 def test_the_density_integrates_to_one_in_one_dimension():
@@ -129,10 +128,8 @@ def test_sweeps_keep_their_quadratic_forms(n_components, n_features):
     state = path.sample_base(50, STREAM)
     for t in range(3):
         state = path.gibbs(state, levels, STREAM.at(2 + t), reverse=t == 1)
-        np.testing.assert_allclose(
-            state.distance, np.sum((X[1] - state.z @ means) ** 2, axis=1), rtol=1e-10
-        )
-        np.testing.assert_allclose(
+        assert_allclose(state.distance, np.sum((X[1] - state.z @ means) ** 2, axis=1), rtol=1e-10)
+        assert_allclose(
             state.variance, noise + np.sum(state.z @ covariance * state.z, axis=1), rtol=1e-12
         )
 
@@ -142,7 +139,7 @@ def test_derivatives_equal_finite_differences(n_components, n_features):
     path = make_path(n_components, n_features)[0].row(1)
     state = path.gibbs(path.sample_base(20, STREAM), np.arange(20) % 4, STREAM.at(2))
     assert_derivatives_equal_finite_differences(path, state, log_f_at(path, state), rtol=1e-8)
-    np.testing.assert_array_equal(path.derivatives(state, np.full(20, 2))[:, 1], 0)
+    assert_array_equal(path.derivatives(state, np.full(20, 2))[:, 1], 0)
 
 
 # ---- fused programs equal plain loops
@@ -180,9 +177,8 @@ def test_estimators_agree_with_enumeration(name):
         estimator.fit(path)
     error = np.abs(estimator.log_partition_ - expected)
     if name == "BDMC":
-        assert np.all(
-            np.isnan(estimator.log_partition_std_error_)
-        )  # no estimate; tempered starts are nearly exact
+        # no estimate; tempered starts are nearly exact
+        assert np.all(np.isnan(estimator.log_partition_std_error_))
         assert np.all(error < 0.1)
         return
     # 6 rows, two-sided Student t with at least 9 degrees of freedom at 6.6: false alarms in 6e-4;
@@ -202,6 +198,6 @@ def test_extreme_values_stay_finite(noise, scale):
     path = FactorialPath(X, *parameters)
     with may_not_converge():  # squares of 1e21 are rounded by 100 nats, which is said
         exact = Exact().fit(path)
-    np.testing.assert_allclose(exact.log_partition_, brute_force(X, *parameters), rtol=1e-6)
+    assert_allclose(exact.log_partition_, brute_force(X, *parameters), rtol=1e-6)
     sampled = quietly(AIS(30, 30, random_state=0), path)
     assert np.all(np.isfinite(sampled.log_partition_))

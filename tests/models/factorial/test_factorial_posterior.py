@@ -105,9 +105,8 @@ def test_bound_equals_the_direct_formula(diagonal, kind):
     assert posterior.expected_log_joint() == pytest.approx(per_datum.sum(), rel=1e-12)
     value = posterior.regulariser() + np.sum(inverse * per_datum)
     state = posterior.activations, posterior.means, posterior.covariance
-    assert value == pytest.approx(
-        direct_bound(X, *state, 0.1, 1.0, np.full(4, 0.3), inverse), rel=1e-12
-    )
+    expected = direct_bound(X, *state, 0.1, 1.0, np.full(4, 0.3), inverse)
+    assert value == pytest.approx(expected, rel=1e-12)
     if diagonal:
         assert np.count_nonzero(posterior.covariance) == 4
 

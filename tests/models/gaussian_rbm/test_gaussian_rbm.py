@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
-from continuous_models import (
-    assert_kernel_writes_all_values,
-    assert_programs_are_those_of_the_loops,
-    slopes,
-)
+from continuous_models import slopes
 from convergence import assert_right
+from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
 from known_problems import all_rows
 from scipy.integrate import quad
 from scipy.special import expit, logsumexp

@@ -60,15 +60,14 @@ def test_a_learned_prior_tells_frequent_topics_from_rare_ones():
     shares = rng.dirichlet(alpha, 1500)
     X = sp.csr_matrix(np.array([rng.multinomial(100, row / row.sum()) for row in shares @ topics]))
     options = {"topic_word_prior": 0.1, "random_state": 0, "max_iter": 40}
-    model = LatentDirichletAllocation(
-        8, learn_doc_topic_prior=True, doc_topic_prior=0.5, **options
-    ).fit(X)
+    options |= {"doc_topic_prior": 0.5}
+    model = LatentDirichletAllocation(8, learn_doc_topic_prior=True, **options).fit(X)
     found = model.components_ / model.components_.sum(axis=1, keepdims=True)
     matched = linear_sum_assignment(-np.minimum(found[:, None], topics).sum(axis=2))
     order = matched[0][np.argsort(matched[1])]
     learned = model.doc_topic_prior_[order]
     assert learned[:4].min() > 2 * learned[4:].max()
-    fixed = LatentDirichletAllocation(8, doc_topic_prior=0.5, **options).fit(X)
+    fixed = LatentDirichletAllocation(8, **options).fit(X)
     assert model.elbo_ > fixed.elbo_ + 100
 
 
@@ -87,9 +86,8 @@ def test_a_prior_for_every_topic(learned, options):
     assert np.array_equal(model.doc_topic_prior_, given) != learned
     assert model.doc_topic_prior_ is not given
     empty = model.transform(sp.csr_matrix((1, 16)))[0]
-    np.testing.assert_allclose(
-        empty, model.doc_topic_prior_ / model.doc_topic_prior_.sum(), rtol=1e-12
-    )
+    shares = model.doc_topic_prior_ / model.doc_topic_prior_.sum()
+    np.testing.assert_allclose(empty, shares, rtol=1e-12)
     back = copy.deepcopy(model)  # the same topics in another order say the same
     back.components_, back.doc_topic_prior_ = model.components_[::-1], model.doc_topic_prior_[::-1]
     np.testing.assert_allclose(back.transform(X)[:, ::-1], model.transform(X), atol=1e-3)
@@ -174,9 +172,8 @@ def test_documents_without_whole_counts_have_no_likelihood(fitted):
 def test_completion_of_a_document_does_not_depend_on_the_others(fitted):
     model, X = fitted
     halves = [model.completion_score(X[rows]) for rows in (slice(0, 100), slice(100, 300))]
-    assert model.completion_score(X) == pytest.approx(
-        (halves[0] * 100 + halves[1] * 200) / 300, rel=1e-12
-    )
+    mean = (halves[0] * 100 + halves[1] * 200) / 300
+    assert model.completion_score(X) == pytest.approx(mean, rel=1e-12)
     assert model.completion_score(X[::-1]) == pytest.approx(model.completion_score(X), rel=1e-12)
     random = LatentDirichletAllocation(8, max_iter=0, random_state=0).fit(X)
     assert model.completion_score(X) > random.completion_score(X) + 0.2

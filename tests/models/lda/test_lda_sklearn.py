@@ -11,9 +11,8 @@ from sklpf.datasets import make_bars_corpus
 pytestmark = [
     pytest.mark.filterwarnings("ignore:X has fractional counts"),  # the checks pass random numbers
     pytest.mark.filterwarnings("ignore:.* rows of X have no likelihood"),
-    pytest.mark.filterwarnings(
-        "ignore:likelihoods are not to be trusted"
-    ),  # of documents of a thousand tokens
+    # of documents of a thousand tokens
+    pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted"),
 ]
 
 

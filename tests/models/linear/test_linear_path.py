@@ -2,10 +2,7 @@
 
 import numpy as np
 import pytest
-from continuous_models import (
-    assert_kernel_writes_all_values,
-    assert_programs_are_those_of_the_loops,
-)
+from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
 from known_rows import make_rows_problem
 from scipy.special import logsumexp
 from scipy.stats import chi2, multivariate_normal
@@ -113,9 +110,8 @@ def test_without_components_rows_are_noise():
 def test_a_gaussian_prior_has_a_closed_form_at_any_scale(n_components, n_features, scale):
     path = model(n_components, n_features, prior="gaussian")
     covariance = path.components.T @ path.components + 0.09 * np.eye(n_features)
-    expected = multivariate_normal(np.zeros(n_features), covariance).logpdf(
-        path.X
-    ) - n_features * np.log(scale)
+    expected = multivariate_normal(np.zeros(n_features), covariance).logpdf(path.X)
+    expected -= n_features * np.log(scale)
     scaled = LinearPath(scale * path.X, scale * path.components, scale * 0.3, "gaussian")
     exact = path.default_estimator().fit(scaled)
     np.testing.assert_allclose(exact.log_partition_, expected, rtol=1e-10)

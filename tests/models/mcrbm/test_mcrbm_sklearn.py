@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import HAIS, MeanCovarianceRBM
 from sklpf.models import MeanCovariancePath
@@ -35,21 +34,11 @@ def test_training_finds_what_a_gaussian_has_not(algorithm):
     assert model.score(new) > gaussian + 0.3
     assert model.partition_estimator_.converged_
     assert np.all(model.pooling_ >= 0)
-    unscaled = MeanCovariancePath(
-        model._units(), np.zeros(3), 1.0
-    )  # the loss is that of the rows as they are
+    # the loss is that of the rows as they are
+    unscaled = MeanCovariancePath(model._units(), np.zeros(3), 1.0)
     log_partition = clone(model._monitor).fit(unscaled).log_partition_ + 3 * np.log(model.scale_)
-    assert model.loss_curve_[-1] == pytest.approx(
-        log_partition - model._log_f(X)[0].mean(), abs=1e-9
-    )
-
-
-def test_rows_in_another_unit_give_the_same_model():
-    X, model = contrasts(300), clone(SMALL)
-    first, second = model.fit(X), clone(model).fit(1e3 * X - 7)
-    expected = first.score_samples(X) - 3 * np.log(1e3)
-    np.testing.assert_allclose(second.score_samples(1e3 * X - 7), expected, rtol=0, atol=1e-4)
-    np.testing.assert_allclose(second.noise_std_, first.noise_std_, rtol=1e-6)
+    loss = log_partition - model._log_f(X)[0].mean()
+    assert model.loss_curve_[-1] == pytest.approx(loss, abs=1e-9)
 
 
 def test_rows_that_do_not_vary():
@@ -57,8 +46,3 @@ def test_rows_that_do_not_vary():
     X[:, 1] += np.arange(20)
     for rows in (X, X[:, :1]):
         assert np.isfinite(clone(SMALL).fit(rows).score(rows))
-
-
-def test_training_that_has_not_settled_says_so():
-    with pytest.warns(ConvergenceWarning, match="not settled after 2 passes: raise max_iter"):
-        clone(SMALL).fit(contrasts(50))

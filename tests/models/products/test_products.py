@@ -4,11 +4,8 @@ import functools
 
 import numpy as np
 import pytest
-from continuous_models import (
-    assert_kernel_writes_all_values,
-    assert_programs_are_those_of_the_loops,
-    log_integral,
-)
+from continuous_models import log_integral
+from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
@@ -48,9 +45,8 @@ def test_compiled_programs_are_the_plain_loops(heavy):
 # -- log Z
 def test_complete_products_by_quadrature():
     laplace = ProductOfExperts.from_parameters(PLANE[:2])
-    assert laplace.estimate_log_partition().log_partition_ == pytest.approx(
-        log_integral(laplace._log_density, 60, 2401), abs=2e-3
-    )
+    expected = log_integral(laplace._log_density, 60, 2401)
+    assert laplace.estimate_log_partition().log_partition_ == pytest.approx(expected, abs=2e-3)
     for exponents in ([3.0, 4.0], [5.0, 3.5]):
         heavy = ProductOfExperts.from_parameters(PLANE[:2], exponents)
         expected = log_integral(heavy._log_density, 60, 1201)
@@ -116,9 +112,7 @@ def test_dependent_filters_may_have_no_normaliser():
 
 
 def test_products_without_normaliser_are_refused():
-    with pytest.raises(
-        ValueError, match="exponents_ are too small: the tail index of the product is -0.4"
-    ):
+    with pytest.raises(ValueError, match="the tail index of the product is -0.4"):
         ProductOfExperts.from_parameters(PLANE, [0.1, 0.2, 5.0])
     for size in (1e-300, 1e-160, 1e160, 1e300):
         limit = "_ must have entries of a size between" if size < 1 else " must be at most 1e"
@@ -152,9 +146,7 @@ def test_chains_are_not_trusted_with_the_heaviest_tails():
     chains.
     """
     product = ProductOfExperts.from_parameters(np.eye(3), [0.76, 0.76, 0.76])
-    with pytest.warns(
-        ConvergenceWarning, match="the tail index of the product is 0.52 and must be at least 1"
-    ):
+    with pytest.warns(ConvergenceWarning, match="tail index .* is 0.52 and must be at least 1"):
         assert not HAIS(20, 50, random_state=0).fit(product).converged_
     assert product.estimate_log_partition().partition_estimator_.converged_
 

@@ -130,9 +130,8 @@ def test_held_out_log_likelihood_is_scikit_learns():
         model = BernoulliRBM(**options).fit(train)
         peer = neural_network.BernoulliRBM(**options).fit(train)
         ours.append(model.score(test))
-        theirs.append(
-            BernoulliRBM.from_parameters(*weights_of(peer), model.visible_mean_).score(test)
-        )
+        known = BernoulliRBM.from_parameters(*weights_of(peer), model.visible_mean_)
+        theirs.append(known.score(test))
     # Welch's t of 6 against 6 training runs: false alarm 1e-3
     assert ttest_ind(ours, theirs, equal_var=False).pvalue > 1e-3
     assert np.mean(ours) > -26  # independent pixels: -29.9
@@ -166,9 +165,8 @@ def test_bits_depend_on_the_data_and_the_seed_alone(tmp_path):
     file[:] = X
     file.flush()
     assert_same_bits(reference, fitted(np.load(tmp_path / "X.npy", mmap_mode="r")))
-    assert np.any(
-        reference.components_ != BernoulliRBM(20, n_iter=3, random_state=4).fit(X).components_
-    )
+    other = BernoulliRBM(20, n_iter=3, random_state=4).fit(X)
+    assert np.any(reference.components_ != other.components_)
 
 
 def test_sparse_rows_in_any_form():
@@ -194,9 +192,8 @@ def test_one_row_one_column_and_constant_columns(X):
 
 
 def test_gibbs_draws_from_the_conditional_distributions():
-    model = BernoulliRBM.from_parameters(
-        [[2.0, -2.0]], [0.0, 0.5], [50.0], random_state=0
-    )  # the hidden unit is on
+    # the hidden unit is on
+    model = BernoulliRBM.from_parameters([[2.0, -2.0]], [0.0, 0.5], [50.0], random_state=0)
     drawn = model.gibbs(np.zeros((20000, 2)))
     assert drawn.dtype == bool
     mean = expit([2.0, -1.5])
@@ -222,9 +219,8 @@ def test_components_are_the_average_of_the_weights(average):
         counted = plain[first:n_updates] or plain[n_updates - 1 : n_updates]
         weight = rising(len(counted), power)
         for part, expected in zip(averaged[n_updates - 1], zip(*counted)):
-            np.testing.assert_allclose(
-                part, np.tensordot(weight, expected, 1), rtol=1e-5, atol=1e-6
-            )
+            mean = np.tensordot(weight, expected, 1)
+            np.testing.assert_allclose(part, mean, rtol=1e-5, atol=1e-6)
 
 
 def rising(n, power):
@@ -252,9 +248,8 @@ def test_scatter_is_that_of_the_log_likelihood():
         scores = []
         model = BernoulliRBM(12, learning_rate=0.1, n_iter=20, random_state=seed)
         model.fit(BINARY[:1000])
-        for n_iter in range(
-            16, 21
-        ):  # the same passes: a constant rate does not know how many follow
+        # the same passes: a constant rate does not know how many follow
+        for n_iter in range(16, 21):
             shorter = BernoulliRBM(12, learning_rate=0.1, n_iter=n_iter, random_state=seed).fit(
                 BINARY[:1000]
             )
@@ -268,9 +263,8 @@ def test_scatter_is_that_of_the_log_likelihood():
 
 
 def test_scatter_needs_three_passes_and_is_not_kept_by_partial_fit():
-    assert np.isnan(
-        BernoulliRBM(3, n_iter=2, random_state=0).fit(BINARY[:50]).log_likelihood_scatter_
-    )
+    short = BernoulliRBM(3, n_iter=2, random_state=0).fit(BINARY[:50])
+    assert np.isnan(short.log_likelihood_scatter_)
     model = BernoulliRBM(3, n_iter=3, random_state=0).fit(BINARY[:50])
     assert model.log_likelihood_scatter_ >= 0
     assert not hasattr(model.partial_fit(BINARY[:10]), "log_likelihood_scatter_")
