@@ -365,6 +365,7 @@ class AdaptiveSMC(SamplingEstimator):
             grows = is_settled and (learned_run.drift > _STILL_SPREADING or search.goes_on)
             if not causes and not grows:
                 return
+            n_moves = n_levels * n_particles * _N_POPULATIONS
             growth = 1.0
             if causes == {"tol-missed"}:
                 growth = min(_MARGIN * (result.std_error / self.tol) ** 2, _MOST_MORE)
@@ -372,8 +373,7 @@ class AdaptiveSMC(SamplingEstimator):
             elif causes:
                 growth = float(_MORE)
                 levels_per_step *= _MORE
-            next_sweeps = growth * n_levels * n_particles * _N_POPULATIONS
-            if n_sweeps + evaluations.n + next_sweeps > self.max_sweeps:
+            if n_sweeps + evaluations.n + growth * n_moves > self.max_sweeps:
                 return
 
     def _sample_populations(self, path, move, starts, seed, n_particles, levels_per_step):

@@ -103,7 +103,7 @@ def _widths(log_density: Function, mode: Array, widths: Array) -> Array:
     """Distances along every coordinate at which the log density is half a nat lower than at its
     mode.
     """
-    for _ in range(30):
+    for i in range(30):
         moves = np.diag(widths)
         drops = (
             log_density(mode[np.newaxis])
@@ -112,10 +112,11 @@ def _widths(log_density: Function, mode: Array, widths: Array) -> Array:
         ratios = np.sqrt(0.5 / np.where(np.isnan(drops), np.inf, np.maximum(drops, 1e-300)))
         if np.all((ratios > 0.3) & (ratios < 20)):
             return widths * ratios
-        widths = widths * np.clip(ratios, 0.01, 100)
-    i = int(np.argmax(np.abs(np.log(ratios))))
+        # whole steps can go to and fro forever between a flat top and a steep side
+        widths = widths * np.clip(ratios, 0.01, 100) ** (1 if i < 10 else 0.5)
+    column = int(np.argmax(np.abs(np.log(ratios))))
     raise ValueError(
-        f"no mode of log_density was found, as it has no maximum along column {i}: {_INSTEAD}"
+        f"no mode of log_density was found, as it has no maximum along column {column}: {_INSTEAD}"
     )
 
 

@@ -2,7 +2,7 @@
 base at the mode and from the prior.
 
     python tests/benchmarks/posteriors.py [--seeds 3] [--jobs 1] [--results posteriors.jsonl]
-    [--posteriors NAME ...] [--report]
+    [--posteriors NAME ...] [--estimators NAME ...] [--report]
 
 Regressions with an unknown scale, logistic and Poisson regressions, hierarchies in non-centred
 form, Gaussian processes' hyperparameters, a GARCH and autoregressions, on data that are simulated
@@ -320,7 +320,7 @@ def execute(args) -> None:
         for seed in range(args.seeds)
         for name in args.posteriors or POSTERIORS
         for base in BASES
-        for estimator in ESTIMATORS
+        for estimator in args.estimators
         if (name, base, estimator, seed) not in done
         and (estimator in WITHOUT_GRADIENT or not name.startswith(SLOW))
     ]
@@ -384,6 +384,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--results", default="posteriors.jsonl")
     parser.add_argument("--posteriors", nargs="*", default=[])
+    parser.add_argument("--estimators", nargs="*", default=list(ESTIMATORS))
     parser.add_argument("--references", action="store_true")
     parser.add_argument("--report", action="store_true")
     args = parser.parse_args()

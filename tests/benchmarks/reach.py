@@ -7,9 +7,9 @@ Each problem is a log likelihood in normal coordinates: z ~ N(0, I) under the pr
 is quadrature's, of the logistic regression importance sampling's. Methods are at their defaults;
 where a library has none, the options stand in this file. Gradients come from JAX; the centred
 hierarchies are written as densities with gradients by hand. Besides JAX, NumPyro, dynesty,
-nautilus-sampler and blackjax are needed. Every run is appended to the results file as it ends, and
-an interrupted benchmark goes on where it stopped. Where a run exceeds the limit of seconds (of the
-processor), later seeds of that cell are left out. Prints Markdown.
+nautilus-sampler, ultranest, pocomc and blackjax are needed. Every run is appended to the results
+file as it ends, and an interrupted benchmark goes on where it stopped. Where a run exceeds the
+limit of seconds (of the processor), later seeds of that cell are left out. Prints Markdown.
 
 Evaluations to 0.1 nats are those of a run times the square of its standard error over 0.1; of
 blackjax, which states none, of its error. Gradients count as one each.
@@ -32,7 +32,16 @@ from posteriors import LOG_2PI, read
 from scipy.special import expit, logsumexp, ndtri
 from scipy.stats import multivariate_normal, norm
 
-from sklpf import HAIS, SMC, BridgeSampling, Gaussian, GeometricPath, ParallelTempering, StudentT
+from sklpf import (
+    HAIS,
+    SMC,
+    AdaptiveSMC,
+    BridgeSampling,
+    Gaussian,
+    GeometricPath,
+    ParallelTempering,
+    StudentT,
+)
 from sklpf.interop import from_prior_transform
 
 jax.config.update("jax_enable_x64", True)
@@ -503,6 +512,30 @@ def nautilus(name, seed):
     return sampler.log_z, error, log_likelihood.n_points, {}
 
 
+def ultranest(name, seed):
+    from ultranest import ReactiveNestedSampler
+
+    problem = make(name)[0]
+    np.random.seed(seed)  # noqa: NPY002 (UltraNest takes no seed)
+    log_likelihood = Counted(as_numpy(problem.log_likelihood))
+    names = [f"z{i}" for i in range(problem.n_dimensions)]
+    sampler = ReactiveNestedSampler(names, log_likelihood, ndtri, vectorized=True)
+    results = sampler.run(show_status=False, viz_callback=False)
+    return results["logz"], results["logzerr"], log_likelihood.n_points, {}
+
+
+def pocomc(name, seed):
+    from pocomc import Prior, Sampler
+
+    problem = make(name)[0]
+    log_likelihood = Counted(as_numpy(problem.log_likelihood))
+    prior = Prior([norm()] * problem.n_dimensions)
+    sampler = Sampler(prior, log_likelihood, vectorize=True, random_state=seed)
+    sampler.run(progress=False)
+    log_z, error = sampler.evidence()
+    return log_z, error, log_likelihood.n_points, {}
+
+
 @functools.cache
 def compiled_smc(name, n_leapfrog=10, n_moves=10):
     import blackjax
@@ -551,6 +584,7 @@ def blackjax_smc(name, seed, n_particles=1000):
 
 
 METHODS = {
+    "AdaptiveSMC": prior_transform(AdaptiveSMC),
     "SMC": prior_transform(SMC),
     "ParallelTempering": prior_transform(ParallelTempering),
     "HAIS, mode": at_mode,
@@ -558,9 +592,11 @@ METHODS = {
     "NUTS + BridgeSampling": bridge,
     "dynesty": dynesty,
     "nautilus": nautilus,
+    "ultranest": ultranest,
+    "pocomc": pocomc,
     "blackjax SMC": blackjax_smc,
 }
-OTHERS = ("dynesty", "nautilus", "blackjax SMC")
+OTHERS = ("dynesty", "nautilus", "ultranest", "pocomc", "blackjax SMC")
 
 
 def out_of_time(signal_number, frame):

@@ -176,6 +176,18 @@ def test_at_mode_where_the_log_density_is_nan_outside_its_support(start):
     assert_allclose([base.mean[0], base.covariance[0, 0]], [1, 1 / 40], rtol=1e-4)
 
 
+@pytest.mark.parametrize("scale", [30.0, 100.0])
+def test_at_mode_of_data_that_a_plane_separates(scale):
+    # a flat top beside a steep side: a logistic regression of 20 rows in a wide prior
+    base = Gaussian.at_mode(
+        lambda x: -20 * np.logaddexp(0, -5 * x[:, 0]) - 0.5 * (x[:, 0] / scale) ** 2, [0.0]
+    )
+    miss = 1 / (1 + np.exp(5 * base.mean[0]))
+    assert abs(100 * miss - base.mean[0] / scale**2) < 1e-3 * base.mean[0] / scale**2
+    precision = 500 * miss * (1 - miss) + 1 / scale**2
+    np.testing.assert_allclose(base.covariance[0, 0], 1 / precision, rtol=0.01)
+
+
 INSTEAD = r"give another start, or the base itself as Gaussian\(mean, covariance\)"
 
 
