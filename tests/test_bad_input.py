@@ -20,14 +20,7 @@ from sklpf import (
     MeanCovarianceRBM,
     ProductOfExperts,
 )
-from sklpf.models import (
-    BilinearPath,
-    BoltzmannPath,
-    FactorialPath,
-    LDAPath,
-    LinearPath,
-    RBMPath,
-)
+from sklpf.models import BilinearPath, BoltzmannPath, FactorialPath, LDAPath, LinearPath, RBMPath
 from sklpf.reweighting import bar, mbar
 
 ROWS = (load_iris().data > 3).astype(float)

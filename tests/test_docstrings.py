@@ -45,8 +45,7 @@ SLOW += ["sklpf.partition._adaptive"]
 
 
 @pytest.mark.parametrize(
-    "module",
-    [pytest.param(name, marks=[pytest.mark.large] * (name in SLOW)) for name in MODULES],
+    "module", [pytest.param(name, marks=[pytest.mark.large] * (name in SLOW)) for name in MODULES]
 )
 def test_examples_print_what_they_say(module):
     failed = [test.name for test in examples(module) if doctest.DocTestRunner().run(test).failed]

@@ -17,12 +17,7 @@ from interruption import kept_files, saves
 from joblib import parallel_config
 from known_problems import HiddenModePath, hidden_mode_problem, make_rbm_problem
 
-from sklpf._utils.parallel import (
-    Checkpoint,
-    one_blas_thread,
-    parallel_map,
-    run_segments,
-)
+from sklpf._utils.parallel import Checkpoint, one_blas_thread, parallel_map, run_segments
 from sklpf.partition import AIS
 from sklpf.paths import Path
 
@@ -378,10 +373,7 @@ def peak_memory(path, n_temperatures):
 
 @pytest.mark.parametrize(
     ("path", "short", "long"),
-    [
-        (Gaussians(), 110, 410),
-        pytest.param(None, 1100, 11_000, marks=pytest.mark.large),
-    ],
+    [(Gaussians(), 110, 410), pytest.param(None, 1100, 11_000, marks=pytest.mark.large)],
 )
 @pytest.mark.usefixtures("short_segments")
 def test_peak_memory_does_not_grow_with_the_number_of_sweeps(path, short, long):

@@ -15,15 +15,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from small_models import MODELS, rows
 
 import sklpf
-from sklpf import (
-    AIS,
-    RTS,
-    SMC,
-    BernoulliRBM,
-    ParallelTempering,
-    compare,
-    compare_fits,
-)
+from sklpf import AIS, RTS, SMC, BernoulliRBM, ParallelTempering, compare, compare_fits
 from sklpf.partition import compare_estimates
 
 RNG = np.random.default_rng(0)

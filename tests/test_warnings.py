@@ -40,10 +40,7 @@ def calls():
             lambda: FactorialMixture(2, max_iter=1, random_state=0).fit(BINARY),
         ),
         "verbose": (ConvergenceWarning, lambda: AIS(40, 2, verbose=1, random_state=0).fit(model)),
-        "rows": (
-            ConvergenceWarning,
-            lambda: hasty.fit(lda.path(COUNTS * 20)),
-        ),
+        "rows": (ConvergenceWarning, lambda: hasty.fit(lda.path(COUNTS * 20))),
         "row score": (
             ConvergenceWarning,
             lambda: lda.set_params(partition_estimator=hasty).score(COUNTS * 20),

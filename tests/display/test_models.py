@@ -10,13 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer
 
-from sklpf import (
-    BernoulliRBM,
-    LatentDirichletAllocation,
-    compare,
-    compare_evidence,
-    compare_fits,
-)
+from sklpf import BernoulliRBM, LatentDirichletAllocation, compare, compare_evidence, compare_fits
 from sklpf.datasets import make_bars_corpus
 from sklpf.display import (
     ComparisonDisplay,

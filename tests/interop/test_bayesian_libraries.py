@@ -288,11 +288,7 @@ def test_stan_by_its_methods(model):
     """4 standard errors."""
     path = from_stan(model)
     assert path.parameter_shapes == {"mu": (), "sigma": (), "m": (2, 3)}
-    values = {
-        "m": np.arange(6.0).reshape(1, 2, 3),
-        "mu": np.array([0.3]),
-        "sigma": np.array([2.0]),
-    }
+    values = {"m": np.arange(6.0).reshape(1, 2, 3), "mu": np.array([0.3]), "sigma": np.array([2.0])}
     points = path.unconstrain(values)
     np.testing.assert_allclose(points, [[0.3, np.log(2), 0, 3, 1, 4, 2, 5]], rtol=1e-12)
     back = path.constrain(np.repeat(points, 3, axis=0))

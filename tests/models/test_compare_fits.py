@@ -20,13 +20,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer
 
-from sklpf import (
-    AIS,
-    BernoulliRBM,
-    GaussianRBM,
-    ParallelTempering,
-    compare_fits,
-)
+from sklpf import AIS, BernoulliRBM, GaussianRBM, ParallelTempering, compare_fits
 from sklpf.models import FitComparison, FitInterval
 
 TRUE = BernoulliRBM.from_parameters(

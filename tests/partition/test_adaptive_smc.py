@@ -84,9 +84,7 @@ def test_any_move_with_and_without_gradient(transition):
 
 def test_a_box():
     path = GeometricPath(
-        lambda x: -np.sum(x, axis=1) / 0.01,
-        base=Uniform([0, 0], [1, 1]),
-        bounds=([0, 0], [1, 1]),
+        lambda x: -np.sum(x, axis=1) / 0.01, base=Uniform([0, 0], [1, 1]), bounds=([0, 0], [1, 1])
     )
     smc = AdaptiveSMC(random_state=0).fit(path)
     assert_right(smc, 2 * np.log(0.01))  # 1e-3

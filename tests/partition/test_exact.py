@@ -35,8 +35,7 @@ def brute_force(path):
 
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
 @pytest.mark.parametrize(
-    ("n_visible", "n_hidden"),
-    [(1, 1), (1, 7), (7, 1), (4, 10), (600, 3), (16, 15)],
+    ("n_visible", "n_hidden"), [(1, 1), (1, 7), (7, 1), (4, 10), (600, 3), (16, 15)]
 )
 def test_equals_brute_force_over_either_layer(n_visible, n_hidden, weights):
     path = make_path(n_visible, n_hidden, weights=weights)

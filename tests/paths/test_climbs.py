@@ -9,13 +9,7 @@ from convergence import quietly
 from known_densities import DENSITY_PROBLEMS, make_density_problem
 from scipy.special import ndtri
 
-from sklpf import (
-    SMC,
-    Gaussian,
-    GeometricPath,
-    ProductOfExperts,
-    Uniform,
-)
+from sklpf import SMC, Gaussian, GeometricPath, ProductOfExperts, Uniform
 from sklpf.interop import from_prior_transform
 from sklpf.partition import Draws
 from sklpf.partition.checks._beside import region_alarms
@@ -69,9 +63,7 @@ def test_the_masses_of_ellipsoids_are_right(log_density, bounds):
 def test_modes_far_from_each_other_are_found(grad):
     problem = make_density_problem("two gaussians 10-D, base on one")
     path = GeometricPath(
-        problem.path.log_density,
-        grad=problem.path.grad if grad else None,
-        base=problem.path.base,
+        problem.path.log_density, grad=problem.path.grad if grad else None, base=problem.path.base
     )
     regions = path.regions(stream())
     masses = np.exp(regions.log_masses.mean(axis=1) - problem.log_partition)

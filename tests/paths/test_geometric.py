@@ -16,16 +16,7 @@ from densities import LADDER, PATHS, PRECISION, grad_correlated, log_correlated
 from scipy import stats
 from scipy.special import log_ndtr
 
-from sklpf import (
-    AIS,
-    HAIS,
-    Gaussian,
-    GeometricPath,
-    Mixture,
-    ParallelTempering,
-    StudentT,
-    Uniform,
-)
+from sklpf import AIS, HAIS, Gaussian, GeometricPath, Mixture, ParallelTempering, StudentT, Uniform
 from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path
 from sklpf.transitions import HMC, RandomWalk, Slice

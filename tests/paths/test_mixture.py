@@ -10,16 +10,7 @@ from convergence import may_not_converge, quietly
 from scipy import integrate
 from scipy.special import logsumexp
 
-from sklpf import (
-    HAIS,
-    SMC,
-    Gaussian,
-    GeometricPath,
-    Mixture,
-    ParallelTempering,
-    StudentT,
-    Uniform,
-)
+from sklpf import HAIS, SMC, Gaussian, GeometricPath, Mixture, ParallelTempering, StudentT, Uniform
 
 Z_BOUND = 4.0
 FULL = [[2.0, 0.9], [0.9, 1.0]]

@@ -26,13 +26,7 @@ def trajectory(path, move, state, velocity, level=3):
     memory = velocity, *path.gradients(state), np.zeros(n)
     certain = Certain(Stream(KEY))
     state, memory = move._trajectory(
-        path,
-        state,
-        memory,
-        levels,
-        steps.step_sizes[levels],
-        steps.root(levels),
-        certain,
+        path, state, memory, levels, steps.step_sizes[levels], steps.root(levels), certain
     )
     return state, memory[0]
 

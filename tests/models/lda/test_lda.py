@@ -31,12 +31,7 @@ def overlap(model, topics):
 
 # ---- what it finds
 @pytest.mark.parametrize(
-    ("tempering", "method"),
-    [
-        (None, "batch"),
-        ("local", "batch"),
-        ("annealed", "online"),
-    ],
+    ("tempering", "method"), [(None, "batch"), ("local", "batch"), ("annealed", "online")]
 )
 def test_bars_are_found(tempering, method):
     X, topics, _ = make_bars_corpus(1000, size=4, n_tokens=60, doc_topic_prior=0.2, random_state=0)

@@ -13,10 +13,7 @@ from scipy.stats import chi2
 
 from sklpf.datasets import make_bars_corpus
 from sklpf.models.lda import _vector_kernels as vector
-from sklpf.models.lda.learning._gibbs import (
-    Chain,
-    Tokens,
-)
+from sklpf.models.lda.learning._gibbs import Chain, Tokens
 from sklpf.models.lda.learning._posterior import Posterior, Topics
 from sklpf.models.lda.learning._tempering import (
     CorpusSize,

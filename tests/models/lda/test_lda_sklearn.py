@@ -25,8 +25,7 @@ def corpus(n=300, dtype=np.float64, random_state=0):
 
 
 @pytest.mark.parametrize(
-    ("method", "make"),
-    [("batch", sp.csr_matrix), ("online", lambda X: X.toarray())],
+    ("method", "make"), [("batch", sp.csr_matrix), ("online", lambda X: X.toarray())]
 )
 def test_a_seed_gives_the_topics_of_scikit_learn(method, make):
     X = make(corpus())

@@ -9,13 +9,7 @@ from scipy.stats import t as student_t
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
-from sklpf import (
-    BernoulliRBM,
-    Exact,
-    LatentDirichletAllocation,
-    compare,
-    score_interval,
-)
+from sklpf import BernoulliRBM, Exact, LatentDirichletAllocation, compare, score_interval
 
 EXACT = {"partition_estimator": Exact()}
 TOPICS = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])

@@ -48,10 +48,7 @@ def weights_of(model):
     return model.components_, model.intercept_visible_, model.intercept_hidden_
 
 
-@pytest.mark.parametrize(
-    ("n_features", "n_components"),
-    [(1, 1), (5, 3), (37, 130), (65, 64)],
-)
+@pytest.mark.parametrize(("n_features", "n_components"), [(1, 1), (5, 3), (37, 130), (65, 64)])
 @pytest.mark.parametrize("kind", ["binary", "real", "sparse"])
 def test_a_step_is_scikit_learns(n_features, n_components, kind):
     model, rng = start(n_features, n_components, n_chains=9)
