@@ -40,20 +40,13 @@ def covariance_path(**arrays):
     return COVARIANCE(**arrays).path()
 
 
-LAYERS = {
-    "components": np.zeros((2, 3)),
-    "intercept_visible": np.zeros(3),
-    "intercept_hidden": np.zeros(2),
-}
+LAYERS = {"components": np.zeros((2, 3)), "intercept_visible": np.zeros(3)}
+LAYERS["intercept_hidden"] = np.zeros(2)
 UNITS = {"factors": np.eye(2), "pooling": np.ones((2, 1)), "mean_components": np.ones((1, 2))}
 ROW = {"X": [[0.0, 1.0]], "components": [[1.0, 0.0]], "noise_std": 0.1}
 GOOD = {
     RBMPath: LAYERS | {"base_mean": np.full(3, 0.5)},
-    BoltzmannPath: {
-        "couplings": np.zeros((2, 2)),
-        "intercept": np.zeros(2),
-        "base_mean": [0.5] * 2,
-    },
+    BoltzmannPath: {"couplings": np.zeros((2, 2)), "intercept": [0, 0], "base_mean": [0.5] * 2},
     FactorialPath: {
         "X": np.zeros((2, 3)),
         "components": np.ones((2, 3)),
@@ -145,16 +138,8 @@ def test_what_is_no_number_is_refused_by_name(make, name, value):
         (GAUSSIAN, {"intercept_visible": [0.0]}, "intercept_visible must have shape"),
         (GAUSSIAN, {"intercept_visible": [1e300] * 3}, r"must be at most 1e\+100"),
         (GAUSSIAN, {"variances": [1, 0, 1]}, "variances_ must be positive and finite"),
-        (
-            GAUSSIAN,
-            {"visible_variance": [0, 1, 1]},
-            "visible_variance_ must be positive and finite",
-        ),
-        (
-            GAUSSIAN,
-            {"variances": [1e-300] * 3, "components": [[1e10] * 3] * 2},
-            "variances_ must be",
-        ),
+        (GAUSSIAN, {"visible_variance": [0, 1, 1]}, "visible_variance_ must be positive"),
+        (GAUSSIAN, {"variances": [1e-300] * 3, "components": [[1e10] * 3] * 2}, "variances_ must"),
         (GAUSSIAN, {"visible_mean": [1e200, 1, 1]}, "visible_mean must be at most"),
         (COVARIANCE, {"pooling": -np.ones((2, 1))}, "pooling must not be negative"),
         (COVARIANCE, {"pooling": np.ones((3, 1))}, r"shape \(2, 1\) to fit .*, got \(3, 1\)"),
@@ -236,11 +221,7 @@ TRIANGLE = np.triu(np.ones((4, 4)))
         (FactorialMixture(2, activation_probability=[0.1, 1.0]), EYE, "strictly between 0 and 1"),
         (FactorialMixture(2, noise_variance=0.0), EYE, "noise_variance"),
         (FactorialMixture(2, initial_temperature=1.0), EYE, "initial_temperature"),
-        (
-            FactorialMixture(2, **HOT, temperature_schedule=[3, 0.5]),
-            EYE,
-            "temperatures of at least",
-        ),
+        (FactorialMixture(2, **HOT, temperature_schedule=[3, 0.5]), EYE, "temperatures of"),
         (FactorialMixture(2, temperature_schedule="cosine"), EYE, "temperature_schedule"),
         (FactorialMixture(2, tempering="hot"), EYE, "tempering"),
         (LDA(2, **HOT, temperature_schedule=[2.0, 0.5]), ROWS, "temperatures of at least 1"),

@@ -21,12 +21,8 @@ PUBLIC = [
     "sklpf",
     *(module.name for module in pkgutil.iter_modules(sklpf.__path__, "sklpf.") if public(module)),
 ]
-COMPLETE = {
-    "GL08",
-    "PR01",
-    "PR07",
-    "RT01",
-}  # a docstring, all parameters, each described, what is returned
+# a docstring, all parameters, each described, what is returned
+COMPLETE = {"GL08", "PR01", "PR07", "RT01"}
 
 
 def examples(module):
@@ -106,9 +102,7 @@ def said_elsewhere(cls, name):
 
 
 def faults(name, codes):
-    numpydoc = pytest.importorskip(
-        "numpydoc.validate", reason="numpydoc is not installed (group doc)"
-    )
+    numpydoc = pytest.importorskip("numpydoc.validate", reason="numpydoc is not installed")
     return [
         f"{name}: {code} {text}"
         for code, text in numpydoc.validate(name)["errors"]
@@ -130,17 +124,13 @@ def class_faults(cls, name):
     return faults(name, COMPLETE | {"EX01"})
 
 
-@pytest.mark.parametrize(
-    "item", [item for item in OBJECTS if inspect.isfunction(item)], ids=OBJECTS.get
-)
+@pytest.mark.parametrize("item", filter(inspect.isfunction, OBJECTS), ids=OBJECTS.get)
 def test_docstrings_of_functions_are_complete(item):
     found = faults(OBJECTS[item], COMPLETE)
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize(
-    "item", [item for item in OBJECTS if inspect.isclass(item)], ids=OBJECTS.get
-)
+@pytest.mark.parametrize("item", filter(inspect.isclass, OBJECTS), ids=OBJECTS.get)
 def test_docstrings_of_classes_are_complete(item):
     """Methods of a protocol, the lines of a table, and those that a base has explained may have a
     sentence alone.

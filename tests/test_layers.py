@@ -27,9 +27,7 @@ ORDER = (
     "sampling",
     "_utils",
 )
-MODULES = sorted(
-    file.relative_to(ROOT) for file in ROOT.rglob("*.py") if file != ROOT / "__init__.py"
-)
+MODULES = sorted(f.relative_to(ROOT) for f in ROOT.rglob("*.py") if f != ROOT / "__init__.py")
 
 
 def rank(name):

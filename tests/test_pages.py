@@ -19,9 +19,8 @@ def test_own_density():
 
 
 def test_own_estimator():
-    estimator = run("doc/developers/add_an_estimator.md")[0]["BaseImportanceSampling"](
-        random_state=0
-    )
+    page = run("doc/developers/add_an_estimator.md")[0]
+    estimator = page["BaseImportanceSampling"](random_state=0)
     problem = make_rbm_problem("easy")
     check_partition_estimator(estimator, Problem(problem.name, problem.path, problem.log_partition))
 

@@ -16,6 +16,7 @@ from convergence import may_not_converge
 from interruption import kept_files, saves
 from joblib import parallel_config
 from known_problems import HiddenModePath, hidden_mode_problem, make_rbm_problem
+from marks import large
 
 from sklpf._utils.parallel import Checkpoint, one_blas_thread, parallel_map, run_segments
 from sklpf.partition import AIS
@@ -58,10 +59,7 @@ BACKENDS = pytest.mark.parametrize(
         "loky",
         pytest.param(
             "multiprocessing",
-            marks=[
-                pytest.mark.large,
-                pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork"),
-            ],
+            marks=[pytest.mark.large, pytest.mark.filterwarnings("ignore:.*use of fork")],
         ),
     ],
 )
@@ -168,9 +166,7 @@ def coins(log_odds, share=0.5):
 
 
 @pytest.mark.usefixtures("files_stay")
-@pytest.mark.parametrize(
-    "changed", [coins(1.5), coins(1.0, 0.7)], ids=["another log f", "another move"]
-)
+@pytest.mark.parametrize("changed", [coins(1.5), coins(1.0, 0.7)], ids=["log f", "move"])
 def test_a_changed_class_of_paths_does_not_resume_a_run(changed, tmp_path, monkeypatch):
     options = {"n_temperatures": 12, "n_chains": 2}
     monkeypatch.setattr(sys.modules[__name__], "Coins", coins(1.0), raising=False)
@@ -311,9 +307,9 @@ def assert_goes_on(folder):
 @pytest.mark.parametrize(
     ("stop", "n_jobs"),
     [
-        pytest.param(signal.SIGKILL, 1, marks=pytest.mark.large),
-        pytest.param(signal.SIGTERM, 2, marks=pytest.mark.large),
-        pytest.param(signal.SIGUSR1, 2, marks=pytest.mark.large),
+        large(signal.SIGKILL, 1),
+        large(signal.SIGTERM, 2),
+        large(signal.SIGUSR1, 2),
         (signal.SIGINT, 2),
     ],
 )
@@ -372,8 +368,7 @@ def peak_memory(path, n_temperatures):
 
 
 @pytest.mark.parametrize(
-    ("path", "short", "long"),
-    [(Gaussians(), 110, 410), pytest.param(None, 1100, 11_000, marks=pytest.mark.large)],
+    ("path", "short", "long"), [(Gaussians(), 110, 410), large(None, 1100, 11_000)]
 )
 @pytest.mark.usefixtures("short_segments")
 def test_peak_memory_does_not_grow_with_the_number_of_sweeps(path, short, long):

@@ -58,16 +58,8 @@ def test_the_same_random_state_gives_the_same_draws():
         (lambda: inverse_cdf_sample(3.0, 5), TypeError, "quantile must be a function"),
         (lambda: inverse_cdf_sample(stats.norm.ppf, 2.5), ValueError, "n must be an integer"),
         (lambda: inverse_cdf_sample(lambda u: np.full(len(u), np.nan), 5), ValueError, "NaN at"),
-        (
-            lambda: importance_resample([1, 2], [0.0], 5),
-            ValueError,
-            "log_weights must have one number",
-        ),
-        (
-            lambda: importance_resample([1, 2], [np.nan, 0.0], 5),
-            ValueError,
-            "log_weights must be numbers",
-        ),
+        (lambda: importance_resample([1, 2], [0.0], 5), ValueError, "must have one number"),
+        (lambda: importance_resample([1, 2], [np.nan, 0.0], 5), ValueError, "must be numbers"),
         (lambda: importance_resample([1, 2], [-np.inf, -np.inf], 5), ValueError, "at least one"),
         (
             lambda: importance_resample([[1], [1, 2]], [0.0, 0.0], 5),

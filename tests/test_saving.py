@@ -27,7 +27,10 @@ ESTIMATORS = [
     AIS(20, 50, random_state=0),
     SMC(20, 20, random_state=0),
 ]
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:1 of 3 documents of X have no words"),
+]
 
 
 def by_pickle(thing):

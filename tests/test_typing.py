@@ -57,14 +57,9 @@ def run_mypy(folder, code):
     installed = root.name == "site-packages"
     # the package's own lines are checked by `mypy` as pyproject.toml says; here only the user's
     # file is
-    options = [
-        "--strict",
-        "--follow-imports=silent",
-        f"--cache-dir={folder}/cache",
-        "--config-file=",
-    ]
+    flags = ["--strict", "--follow-imports=silent", f"--cache-dir={folder}/cache", "--config-file="]
     return subprocess.run(
-        [sys.executable, "-m", "mypy", *options, file.name],
+        [sys.executable, "-m", "mypy", *flags, file.name],
         cwd=folder,
         env={**os.environ, "MYPYPATH": "" if installed else str(root)},
         capture_output=True,

@@ -50,26 +50,20 @@ class TwoBumps(Path):
 
     @staticmethod
     def log_normal(x, centre, scale):
-        return (
-            -0.5 * np.sum(((x - centre) / scale) ** 2, axis=1)
-            - 2 * np.log(scale)
-            - np.log(2 * np.pi)
-        )
+        squares = np.sum(((x - centre) / scale) ** 2, axis=1)
+        return -0.5 * squares - 2 * np.log(scale) - np.log(2 * np.pi)
 
     def log_f(self, state, levels):
         beta, base = self.ladder[levels], self.log_normal(state.x, 0.0, 2.0)
-        bumps = np.logaddexp(
-            self.log_normal(state.x, -1.0, 0.7), self.log_normal(state.x, 1.0, 0.7)
-        )
+        bumps = np.logaddexp(*(self.log_normal(state.x, centre, 0.7) for centre in (-1.0, 1.0)))
         return (1 - beta) * base + beta * (bumps - np.log(2) + np.log(5))
 
     def sample_base(self, n, stream):
         return Points(2.0 * stream.generator().standard_normal((n, 2)))
 
     def propose(self, state, levels, stream):
-        return Points(state.x + 1.5 * stream.generator().standard_normal(state.x.shape)), np.zeros(
-            len(levels)
-        )
+        step = 1.5 * stream.generator().standard_normal(state.x.shape)
+        return Points(state.x + step), np.zeros(len(levels))
 
 
 def ring_problem():

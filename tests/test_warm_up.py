@@ -164,10 +164,8 @@ def kernels():
     def twice(x):
         return inner(x) + inner(x)
 
-    double.__module__, twice.__module__ = (
-        "sklpf.models.other._kernels",
-        "sklpf.models.mine._kernels",
-    )
+    double.__module__ = "sklpf.models.other._kernels"
+    twice.__module__ = "sklpf.models.mine._kernels"
     inner = numba.njit(double)
     return inner, numba.njit(twice)
 
@@ -202,9 +200,7 @@ def test_a_person_at_a_terminal_is_told_once(process, terminal, capsys, monkeypa
 def test_a_cache_that_was_cut_off_is_made_anew(tmp_path, monkeypatch, suffix, share):
     """numba raises UnpicklingError or EOFError."""
     source = tmp_path / "mine_kernels.py"
-    source.write_text(
-        "from sklpf.kernels import njit\n\n\n@njit\ndef twice(x):\n    return 2 * x\n"
-    )
+    source.write_text("from sklpf.kernels import njit\n\n@njit\ndef twice(x):\n    return 2 * x\n")
 
     def fresh():
         spec = importlib.util.spec_from_file_location("mine_kernels", source)

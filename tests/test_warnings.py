@@ -20,10 +20,8 @@ def rbm(estimator=None):
 
 
 def calls():
-    hasty, lda = (
-        AIS(40, 2, random_state=0),
-        LatentDirichletAllocation(2, random_state=0).fit(COUNTS),
-    )
+    hasty = AIS(40, 2, random_state=0)
+    lda = LatentDirichletAllocation(2, random_state=0).fit(COUNTS)
     untrusted, model = rbm(hasty), rbm()
     return {
         "estimator": (ConvergenceWarning, lambda: hasty.fit(model)),

@@ -87,9 +87,7 @@ def test_other_results_are_refused(result):
         match="result must be what compare, compare_fits or compare_evidence returned, or a",
     ):
         ComparisonDisplay.from_result(result)
-    with pytest.raises(
-        ValueError, match="scores or differences must hold the interval of at least"
-    ):
+    with pytest.raises(ValueError, match="scores or differences must hold the interval"):
         ComparisonDisplay().plot()
 
 
@@ -163,10 +161,7 @@ def test_topics_are_bars_of_their_most_probable_words(lda):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"feature_names": ["a", "b"]},
-            "feature_names must be 9 words, one for each feature of the model, got 2",
-        ),
+        ({"feature_names": ["a", "b"]}, "feature_names must be 9 words, one for each feature"),
         ({"n_words": 0}, "n_words must be an integer of at least 1, got 0"),
         ({"topics": [1.0, 2.0]}, "topics must be numbers of topics from 0 to 5"),
         ({"topics": [6]}, r"topics must be numbers of topics from 0 to 5, got \[6\]"),
@@ -189,9 +184,8 @@ def test_an_rbm_shows_validation_scores_and_the_tracked_log_partition():
     assert_array_equal(log_z.lines[0].get_ydata(), rbm.log_partition_curve_)
     assert scores.lines[1].get_xdata()[0] == rbm.best_iteration_
     top = scores.collections[0].get_paths()[0].vertices[:, 1].max()
-    assert top == pytest.approx(
-        (rbm.validation_scores_ + 1.959964 * rbm.validation_score_std_errors_).max()
-    )
+    ends = rbm.validation_scores_ + 1.959964 * rbm.validation_score_std_errors_
+    assert top == pytest.approx(ends.max())
     tracked = BernoulliRBM(3, n_iter=2, track_log_partition="rts", random_state=0).fit(X)
     display = TrainingDisplay.from_estimator(tracked)
     assert len(display.axes_) == 1

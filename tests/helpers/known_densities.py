@@ -290,9 +290,7 @@ def _make_laplace(d, rng):
     W, inverse, log_det = _filters(np.full(d, np.sqrt(2)), rng)
     functions = _both(_laplace, _laplace_grad, np.ascontiguousarray(W.T))
     draw = functools.partial(_draw_laplace, inverse)
-    return _Target(*functions, d * np.log(2.0) - log_det, draw), {
-        "base": Gaussian(np.zeros(d), 1.0)
-    }
+    return _Target(*functions, d * np.log(2) - log_det, draw), {"base": Gaussian(np.zeros(d), 1.0)}
 
 
 def _make_student_t(d, heavy, rng):
@@ -322,9 +320,8 @@ def _make_box_exponential(rng):
     rates = rng.permutation(np.linspace(-20, 20, 10))
     functions = _both(_exponential, _exponential_grad, rates)
     log_partition = float(np.log(-np.expm1(-rates) / rates).sum())
-    return _Target(
-        *functions, log_partition, functools.partial(_draw_exponential, rates)
-    ), _unit_box(10)
+    draw = functools.partial(_draw_exponential, rates)
+    return _Target(*functions, log_partition, draw), _unit_box(10)
 
 
 def _make_box_gaussian(rng):
@@ -333,9 +330,8 @@ def _make_box_gaussian(rng):
     functions = _both(_independent, _independent_grad, mean, 1 / scale)
     mass = ndtr((1 - mean) / scale) - ndtr(-mean / scale)
     log_partition = 5 * _LOG_2PI + float(np.log(scale * mass).sum())
-    return _Target(
-        *functions, log_partition, functools.partial(_draw_independent, mean, scale)
-    ), _unit_box(10)
+    draw = functools.partial(_draw_independent, mean, scale)
+    return _Target(*functions, log_partition, draw), _unit_box(10)
 
 
 def _unit_box(d):
@@ -360,12 +356,10 @@ def _make_regression(rng):
         [prior, noise, -0.5 * n * np.log(2 * np.pi * noise) - 0.5 * d * np.log(2 * np.pi * prior)]
     )
     functions = _both(_regression, _regression_grad, np.ascontiguousarray(X.T), y, constants)
-    log_evidence = stats.multivariate_normal(
-        np.zeros(n), noise * np.eye(n) + prior * X @ X.T
-    ).logpdf(y)
-    draw = functools.partial(
-        _draw_gaussian, covariance @ X.T @ y / noise, np.linalg.cholesky(covariance)
-    )
+    marginal = noise * np.eye(n) + prior * X @ X.T
+    log_evidence = stats.multivariate_normal(np.zeros(n), marginal).logpdf(y)
+    mean = covariance @ X.T @ y / noise
+    draw = functools.partial(_draw_gaussian, mean, np.linalg.cholesky(covariance))
     return _Target(*functions, float(log_evidence), draw), {"base": Gaussian(np.zeros(d), prior)}
 
 

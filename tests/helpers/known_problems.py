@@ -87,12 +87,8 @@ def _two_modes(seed, n_visible=60, n_hidden=5, weight=1.0, lean=0.6):
     patterns = [rng.permutation(np.repeat([0, 1], n_visible // 2)) for _ in range(2)]
     components = weight * np.repeat([2.0 * pattern - 1 for pattern in patterns], n_hidden, axis=0)
     hidden = np.full(2 * n_hidden, -weight * n_visible / 4)
-    return (
-        components,
-        rng.normal(scale=0.02, size=n_visible),
-        hidden,
-        0.5 + lean * (patterns[0] - 0.5),
-    )
+    visible = rng.normal(scale=0.02, size=n_visible)
+    return components, visible, hidden, 0.5 + lean * (patterns[0] - 0.5)
 
 
 def _far_mode(seed, n_visible=64, mean=0.99):

@@ -39,10 +39,8 @@ def make_rows_problem(
         mixing = np.linalg.qr(mixing)[0]
     path = LinearRowsPath(np.zeros((n_rows, n_latent)), mixing, noise, prior=kind, base=base)
     path.X = path.simulate(n_rows, rng)
-    log_partition = (_gaussian if kind == "gaussian" else _orthogonal_laplace)(
-        path.X, mixing, noise
-    )
-    return Problem(f"linear {kind} rows", path, log_partition)
+    exact = _gaussian if kind == "gaussian" else _orthogonal_laplace
+    return Problem(f"linear {kind} rows", path, exact(path.X, mixing, noise))
 
 
 def _gaussian(X, mixing, noise):
@@ -173,9 +171,8 @@ class LinearRowsPath(TemperedPath):
         else:
             gain = self.constant - np.sum(np.abs(latent), axis=1)
         if self.base == "posterior":
-            return RowState(
-                position, latent, log_base, gain + np.sum(latent**2, axis=1) / (2 * _WIDTH)
-            )
+            gain += np.sum(latent**2, axis=1) / (2 * _WIDTH)
+            return RowState(position, latent, log_base, gain)
         gain -= np.sum((self.X - latent @ self.mixing.T) ** 2, axis=1) / (2 * self.noise**2)
         return RowState(position, latent, log_base, gain - log_base)
 

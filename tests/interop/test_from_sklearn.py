@@ -81,13 +81,7 @@ TOPICS = LatentDirichletAllocation(2, max_iter=1, random_state=0)
 @pytest.mark.parametrize(
     ("model", "X", "attribute", "value", "message"),
     [
-        (
-            RBM,
-            ROWS,
-            "components_",
-            np.ones((5, 8)),
-            r"intercept_visible .* \(8,\) to .* got \(9,\)",
-        ),
+        (RBM, ROWS, "components_", np.ones((5, 8)), r"intercept_visible .* \(8,\) to .* \(9,\)"),
         (RBM, ROWS, "intercept_hidden_", np.zeros(4), r"intercept_hidden must have shape \(5,\)"),
         (RBM, ROWS, "intercept_visible_", np.full(9, np.nan), "intercept_visible contains NaN"),
         (TOPICS, TRAIN, "components_", np.ones(5), "Expected 2D array"),

@@ -88,9 +88,8 @@ def test_tomotopy():
     np.testing.assert_allclose(counts.sum(axis=1), theirs.get_count_by_topics(), atol=1e-2)
     rows = CountVectorizer(vocabulary=list(theirs.used_vocabs), analyzer=list).transform(texts())
     assert rows.sum() == X.sum()
-    shares = np.array(
-        theirs.infer([theirs.make_doc(words) for words in texts()], iterations=300)[0]
-    )
+    made = [theirs.make_doc(words) for words in texts()]
+    shares = np.array(theirs.infer(made, iterations=300)[0])
     # two approximations of one posterior, the sampler's noisy; topics in the other order would
     # differ by 0.2
     assert np.abs(ours.transform(rows) - shares).mean() < 0.06

@@ -2,7 +2,7 @@
 installed.
 """
 
-import types
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -45,9 +45,7 @@ class Tensor:
 
 
 def module(weights=WEIGHTS, visible=VISIBLE, hidden=HIDDEN, wrap=Tensor, **others):
-    return types.SimpleNamespace(
-        W=wrap(weights), v_bias=wrap(visible), h_bias=wrap(hidden), **others
-    )
+    return SimpleNamespace(W=wrap(weights), v_bias=wrap(visible), h_bias=wrap(hidden), **others)
 
 
 @pytest.mark.parametrize("weights", [WEIGHTS, WEIGHTS.T])
@@ -58,8 +56,8 @@ def test_either_layout_of_tensors_and_arrays(weights, wrap, expected):
 
 
 def test_names_of_arrays(expected):
-    inner = types.SimpleNamespace(weights=WEIGHTS, a=VISIBLE[np.newaxis], b=HIDDEN[np.newaxis])
-    outer = types.SimpleNamespace(rbm=inner, w=WEIGHTS)
+    inner = SimpleNamespace(weights=WEIGHTS, a=VISIBLE[np.newaxis], b=HIDDEN[np.newaxis])
+    outer = SimpleNamespace(rbm=inner, w=WEIGHTS)
     names = {"weight": "rbm.weights", "visible": "rbm.a", "hidden": "rbm.b"}
     np.testing.assert_allclose(from_torch(outer, **names).score_samples(ROWS), expected, atol=1e-12)
     with pytest.raises(ValueError, match="no array 'v_bias' but rbm, w: say by weight, visible"):

@@ -75,9 +75,7 @@ def test_the_interval_covers():
     """The difference over a large sample lies in 95 % of the intervals of small ones."""
     rng = np.random.default_rng(0)
     a, b = (
-        BernoulliRBM.from_parameters(
-            rng.normal(size=(3, 6)), rng.normal(size=6), rng.normal(size=3)
-        )
+        BernoulliRBM.from_parameters(*(rng.normal(size=size) for size in ((3, 6), 6, 3)))
         for _ in range(2)
     )
     X = a.sample(15_000, random_state=0)
@@ -113,9 +111,8 @@ def two_stages(n_components=12, **options):
 
 
 def exact_difference(a, b):
-    return compare(
-        *(copy.deepcopy(model).set_params(partition_estimator=None) for model in (a, b)), TEST
-    )
+    exact = (copy.deepcopy(model).set_params(partition_estimator=None) for model in (a, b))
+    return compare(*exact, TEST)
 
 
 @pytest.mark.large

@@ -4,6 +4,7 @@ makes of it.
 
 import numpy as np
 import pytest
+from marks import large
 from scipy.stats import t as student_t
 
 from sklpf import HAIS, MeanCovarianceRBM, ParallelTempering, ProductOfExperts, compare
@@ -20,9 +21,7 @@ def product(seed, heavy=False, n_components=D, **options):
     filters = np.eye(n_components, D) + 0.3 + 0.1 * rng.standard_normal((n_components, D))
     exponents = np.linspace(2, 3, n_components) if heavy else None
     options = {"partition_estimator": HAIS(n_temperatures=300), "random_state": seed} | options
-    return ProductOfExperts.from_parameters(
-        filters, exponents, 0.1 * rng.standard_normal(D), **options
-    )
+    return ProductOfExperts.from_parameters(filters, exponents, 0.1 * rng.normal(size=D), **options)
 
 
 def units(seed):
@@ -57,11 +56,7 @@ def test_moves_leave_every_level_invariant():
 
 
 @pytest.mark.parametrize(
-    ("make", "heavy"),
-    [
-        pytest.param(tempered, (False, False), marks=pytest.mark.large),
-        (lambda model: model, (True, False)),
-    ],
+    ("make", "heavy"), [large(tempered, (False, False)), (lambda model: model, (True, False))]
 )
 def test_ratio_of_complete_products(make, heavy):
     a, b = make(product(0, heavy[0])), make(product(1, heavy[1]))

@@ -135,12 +135,9 @@ def test_it_says_which_rows_are_not_trusted(fitted):
     doubted, _ = doubt(model, X, 4)
     with pytest.warns(ConvergenceWarning, match="not to be trusted: Judged did not converge"):
         model.score_samples(X)
-    np.testing.assert_array_equal(
-        model.partition_estimator_.result_.diagnostics["converged"], ~doubted
-    )
-    assert model.partition_estimator_.result_.reasons == (
-        f"in {doubted.sum()} of {N_ROWS} rows: it was told so",
-    )
+    found = model.partition_estimator_.result_
+    np.testing.assert_array_equal(found.diagnostics["converged"], ~doubted)
+    assert found.reasons == (f"in {doubted.sum()} of {N_ROWS} rows: it was told so",)
 
 
 # ---- rows that are not trusted
@@ -160,13 +157,9 @@ def test_few_untrusted_rows_that_do_not_move_the_mean_are_tolerated_with_a_line_
     assert model.score(X) == pytest.approx(values.mean(), rel=1e-12)
     interval = model.score_interval(X)
     assert interval.mean == pytest.approx(values.mean(), rel=1e-12)
-    assert [(record.name, record.levelname) for record in caplog.records] == [
-        ("sklpf", "WARNING")
-    ] * 2
-    assert (
-        f"hardly move the mean: Judged did not converge: in {doubted.sum()} of {N_ROWS} rows"
-        in caplog.text
-    )
+    assert [(one.name, one.levelname) for one in caplog.records] == [("sklpf", "WARNING")] * 2
+    reason = f"Judged did not converge: in {doubted.sum()} of {N_ROWS} rows"
+    assert f"hardly move the mean: {reason}" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from marks import large
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV
@@ -102,11 +103,7 @@ def test_checks_that_authors_of_estimators_call_themselves(check, model):
 
 
 # ---- bits
-@pytest.mark.parametrize(
-    "model",
-    MODELS + [pytest.param(model, marks=pytest.mark.large) for model in OF_ANOTHER_KIND],
-    **NAMES,
-)
+@pytest.mark.parametrize("model", MODELS + [large(model) for model in OF_ANOTHER_KIND], **NAMES)
 def test_a_seed_gives_the_same_bits_for_any_number_of_jobs_and_after_pickling(model):
     X = rows(model)
     first, second = clone(model).fit(X), clone(model).set_params(n_jobs=2).fit(X)

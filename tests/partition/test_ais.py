@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from known_problems import make_rbm_problem
+from marks import large
 from reference_data import shared_data
 from scipy.special import logsumexp
 from scipy.stats import binom
@@ -63,8 +64,7 @@ def test_ladders():
 
 @pytest.mark.shared
 @pytest.mark.parametrize(
-    ("name", "n_temperatures"),
-    [pytest.param("mnist_toy15", 40_000, marks=pytest.mark.large), ("mnist_h10", 16_000)],
+    ("name", "n_temperatures"), [large("mnist_toy15", 40_000), ("mnist_h10", 16_000)]
 )
 def test_reference_models(name, n_temperatures):
     with shared_data(f"rbm/{name}.npz") as data, shared_data("binary/mnist.npz") as mnist:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from known_densities import make_density_problem
+from marks import large
 from scipy.special import gammaln
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
@@ -52,9 +53,8 @@ def test_it_is_the_bridge_of_meng_and_wong():
     """Their iteration, as Gronau et al. (2017) write it, from the log weights of the run."""
     problem, draws = exact("laplace 6-D")
     bridge = fitted(problem.path, draws, "normal")
-    for log_partition, one in zip(
-        bridge.result_.diagnostics["half_log_partition"], bridge.run_.bridges
-    ):
+    halves = bridge.result_.diagnostics["half_log_partition"]
+    for log_partition, one in zip(halves, bridge.run_.bridges):
         l1, l2 = np.exp(one.at_target.ravel()), np.exp(one.at_proposal)
         n1, n2 = min(effective_draws(one.at_target), l1.size), l2.size
         s1, s2 = n1 / (n1 + n2), n2 / (n1 + n2)
@@ -64,9 +64,7 @@ def test_it_is_the_bridge_of_meng_and_wong():
         assert log_partition == pytest.approx(np.log(r), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("laplace", "n_sets"), [(False, 15), pytest.param(True, 300, marks=pytest.mark.large)]
-)
+@pytest.mark.parametrize(("laplace", "n_sets"), [(False, 15), large(True, 300)])
 def test_standard_errors_are_those_of_many_sets(laplace, n_sets):
     """The sum of squared z over n sets of draws is chi-square with n degrees of freedom: a
     false-alarm rate of 1e-4 each; seeds are fixed.
@@ -174,10 +172,7 @@ def test_labelled_draws(origin):
             fitted(LogScale(), stacked)
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [HAIS(100, 200, random_state=0), pytest.param(SMC(random_state=0), marks=pytest.mark.large)],
-)
+@pytest.mark.parametrize("estimator", [HAIS(100, 200, random_state=0), large(SMC(random_state=0))])
 def test_draws_of_our_own_runs(estimator):
     """Weighted ones; 4 standard errors."""
     path = GeometricPath(

@@ -12,6 +12,7 @@ from convergence import quietly
 from interruption import bits, saves
 from known_densities import make_density_problem
 from known_problems import RBM_PROBLEMS, hidden_mode_problem, make_rbm_problem
+from marks import large
 from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -55,40 +56,24 @@ def problem(kind):
     ("estimator", "kind"),
     [
         (AIS(n_temperatures=400), "digits"),
-        pytest.param(
-            AIS(n_temperatures=200, ladder="adaptive"), "easy, joint", marks=pytest.mark.large
-        ),
+        large(AIS(n_temperatures=200, ladder="adaptive"), "easy, joint"),
         (AIS(n_temperatures=100, transition=RandomWalk()), "gaussian 2-D, condition 1"),
         (SMC(), "digits"),
         (SMC(n_temperatures=40), "laplace 6-D"),
         (AdaptiveSMC(), "gaussian 2-D, condition 1"),
         (SMC(400, 20, variant="waste-free"), "easy"),
         (ParallelTempering(n_sweeps=1024), "digits"),
-        pytest.param(
-            ParallelTempering(n_sweeps=1024, bridge="stepping-stone"),
-            "easy, joint",
-            marks=pytest.mark.large,
-        ),
+        large(ParallelTempering(n_sweeps=1024, bridge="stepping-stone"), "easy, joint"),
         (RTS(n_temperatures=20, n_sweeps=1500), "easy"),
-        pytest.param(
-            RTS(n_temperatures=20, n_sweeps=1500, rao_blackwell=False),
-            "easy, joint",
-            marks=pytest.mark.large,
-        ),
-        pytest.param(RTS(20, 10, 300, continuous=True), "laplace 6-D", marks=pytest.mark.large),
+        large(RTS(n_temperatures=20, n_sweeps=1500, rao_blackwell=False), "easy, joint"),
+        large(RTS(20, 10, 300, continuous=True), "laplace 6-D"),
         (BDMC(n_temperatures=300), "digits"),
-        pytest.param(BDMC(n_temperatures=300), "easy, joint", marks=pytest.mark.large),
+        large(BDMC(n_temperatures=300), "easy, joint"),
         (RAISE(), "digits"),
         (MarkovMixture(n_centres=200, n_sweeps=512), "easy"),
-        pytest.param(
-            MarkovMixture(n_centres=200, n_sweeps=512), "easy, joint", marks=pytest.mark.large
-        ),
+        large(MarkovMixture(n_centres=200, n_sweeps=512), "easy, joint"),
         (HAIS(50, 100), "laplace 6-D"),
-        pytest.param(
-            HAIS(50, 150, transition=HMC(metric="dense")),
-            "gaussian 20-D, condition 1",
-            marks=pytest.mark.large,
-        ),
+        large(HAIS(50, 150, transition=HMC(metric="dense")), "gaussian 20-D, condition 1"),
         (ImportanceSampling(1000), "gaussian 2-D, condition 1"),
         (LeftToRight(), "document"),
         (Exact(), "medium"),
@@ -96,11 +81,7 @@ def problem(kind):
             (kind(SAMPLER), "easy")
             for kind in (BAR, MBAR, SteppingStone, LevelProcess, ThermodynamicIntegration)
         ],
-        pytest.param(
-            ThermodynamicIntegration(CONTINUOUS, rule="continuous"),
-            "beta-binomial",
-            marks=pytest.mark.large,
-        ),
+        large(ThermodynamicIntegration(CONTINUOUS, rule="continuous"), "beta-binomial"),
     ],
     ids=str,
 )
@@ -114,7 +95,7 @@ def test_the_contract(estimator, kind):
     [
         ("linear", "joint"),
         ("adaptive", "marginal"),
-        *(pytest.param(ladder, "marginal", marks=pytest.mark.large) for ladder in LADDERS),
+        *(large(ladder, "marginal") for ladder in LADDERS),
     ],
 )
 @pytest.mark.parametrize(
@@ -243,9 +224,9 @@ def short_segments(kind):
     ("estimator", "kind"),
     [
         (AIS(20, 40), "easy"),
-        pytest.param(AIS(20, 40, ladder="adaptive"), "easy", marks=pytest.mark.large),
+        large(AIS(20, 40, ladder="adaptive"), "easy"),
         (HAIS(20, 40, transition=HMC(metric="diag", half_life=3.0)), "gaussian 2-D, condition 1"),
-        pytest.param(BDMC(10, 40), "easy, joint", marks=pytest.mark.large),
+        large(BDMC(10, 40), "easy, joint"),
         (RAISE(10, 10, 40), "easy, joint"),
         (SMC(10, 30, 4, resample_at=0.9), "easy"),
         (SMC(10, 30, 4, variant="waste-free", chain_length=5), "easy"),
@@ -254,7 +235,7 @@ def short_segments(kind):
         (RTS(20, 6, 100), "easy"),
         (RTS(20, 6, 100, continuous=True), "gaussian 2-D, condition 1"),
         (SAMS(20, 6, 100), "easy"),
-        pytest.param(WangLandau(20, 6, 100), "easy", marks=pytest.mark.large),
+        large(WangLandau(20, 6, 100), "easy"),
     ],
     ids=str,
 )

@@ -48,9 +48,8 @@ def test_light_proposals_are_flagged_by_chains_at_the_target(scale):
     their own.
     """
     for seed in range(4):
-        assert not fit(
-            PATH, seed, n_samples=1000, proposal=Gaussian(np.zeros(2), scale**2)
-        ).converged_
+        narrow = Gaussian(np.zeros(2), scale**2)
+        assert not fit(PATH, seed, n_samples=1000, proposal=narrow).converged_
 
 
 def test_proposals_whose_tails_fall_too_soon_are_flagged_before():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from interruption import kept_files
+from marks import large
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
@@ -36,9 +37,8 @@ def test_filters_are_unbiased(n_particles, n_sweeps, guide):
     expected = Exact().fit(path).log_partition_
     for t in range(2):
         stream = Stream(stream_key(3, t))
-        log_estimates = path.row(t).left_to_right(
-            20_000, n_particles, n_sweeps, stream, GUIDES[guide]
-        )[0]
+        filters = path.row(t).left_to_right
+        log_estimates = filters(20_000, n_particles, n_sweeps, stream, GUIDES[guide])[0]
         ratio = np.exp(log_estimates - expected[t])
         # 12 normal z-scores under 4.5: false alarms in 1e-4
         assert abs(ratio.mean() - 1) < 4.5 * ratio.std() / np.sqrt(len(ratio))
@@ -53,8 +53,7 @@ def test_short_documents_are_exact():
 
 
 @pytest.mark.parametrize(
-    ("n_seeds", "low_share", "high_share"),
-    [(25, 0.85, 1.0), pytest.param(200, 0.915, 0.98, marks=pytest.mark.large)],
+    ("n_seeds", "low_share", "high_share"), [(25, 0.85, 1.0), large(200, 0.915, 0.98)]
 )
 def test_intervals_cover(n_seeds, low_share, high_share):
     """Seeds on each of three enumerable documents; filters so small that their estimates are

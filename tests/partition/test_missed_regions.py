@@ -20,9 +20,8 @@ Z_BOUND = 4.0
 def small_path(seed, starts=None):
     rng = np.random.default_rng(seed)
     components = rng.normal(scale=1.2, size=(6, 9))
-    return RBMPath(
-        components, rng.normal(size=9), rng.normal(size=6), np.full(9, 0.5), starts=starts
-    )
+    layers = components, rng.normal(size=9), rng.normal(size=6)
+    return RBMPath(*layers, np.full(9, 0.5), starts=starts)
 
 
 def with_a_narrow_mode(share=0.2, n_decoys=0, starts=False):

@@ -32,9 +32,7 @@ from sklpf.transitions import Gibbs
 
 RBM = make_rbm_problem("easy").path
 JOINT = make_rbm_problem("easy", weights="joint").path
-LINE = GeometricPath(
-    lambda x: -np.sum(x**2, axis=1), grad=lambda x: -2 * x, base=Gaussian([0.0], 1.0)
-)
+LINE = GeometricPath(lambda x: -(x[:, 0] ** 2), grad=lambda x: -2 * x, base=Gaussian([0.0], 1.0))
 DOCUMENTS = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3]])
 HIDDEN_MODE = hidden_mode_problem(4).path
 PATHS = {AdaptiveRejection: LINE, AdaptiveSMC: LINE, LeftToRight: DOCUMENTS}

@@ -23,9 +23,8 @@ def tiny_path(weights, n_hidden=2, n_visible=3, seed=0):
     rng = np.random.default_rng(seed)
     shapes = (n_hidden, n_visible), n_visible, n_hidden
     parameters = (rng.normal(scale=2, size=shape) for shape in shapes)
-    return RBMPath(
-        *parameters, np.full(n_visible, 0.3), ladder=np.linspace(0, 1, 4), weights=weights
-    )
+    mean, ladder = np.full(n_visible, 0.3), np.linspace(0, 1, 4)
+    return RBMPath(*parameters, mean, ladder=ladder, weights=weights)
 
 
 @pytest.mark.parametrize("weights", ["joint", "marginal"])

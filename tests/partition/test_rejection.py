@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from convergence import z_score
+from marks import large
 from scipy import optimize, stats
 from sklearn.exceptions import ConvergenceWarning
 
@@ -57,7 +58,7 @@ def test_the_accepted_number_is_unbiased():
 
 
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.5, 0.9, 0.97, 0.9999])
-@pytest.mark.parametrize("n", [50, pytest.param(1000, marks=pytest.mark.large)])
+@pytest.mark.parametrize("n", [50, large(1000)])
 def test_the_interval_covers_by_enumeration(share, n):
     """Over all numbers of accepted draws that would be trusted or not, but for none: no
     randomness.

@@ -48,9 +48,7 @@ from sklpf.partition import (
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
-LINE = GeometricPath(
-    lambda x: -0.5 * np.sum(x**2, axis=1), grad=lambda x: -x, base=Gaussian([0.0], 2.0)
-)
+LINE = GeometricPath(lambda x: -0.5 * x[:, 0] ** 2, grad=lambda x: -x, base=Gaussian([0.0], 2.0))
 TOPICS = LatentDirichletAllocation.from_topics(RNG.dirichlet(np.ones(6), 2), 0.1)
 FAIR = BernoulliRBM.from_parameters(np.zeros((1, 6)), np.zeros(6), np.zeros(1))
 X = (RNG.random((20, 6)) < 0.5).astype(float)
@@ -70,10 +68,8 @@ def rows():
 def test_a_summary_says_what_a_reader_asks_first(tempering):
     result = tempering.result_
     text = result.summary()
-    lines = dict(
-        line.strip().split("  ", 1) for line in text.splitlines()[1:] if "  " in line.strip()
-    )
-    lines = {name: value.strip() for name, value in lines.items()}
+    rows = [line.strip().split("  ", 1) for line in text.splitlines()[1:]]
+    lines = {row[0]: row[1].strip() for row in rows if len(row) == 2}
     assert text.splitlines()[0] == "ParallelTempering"
     value, error, _ = re.fullmatch(r"(\S+) ± (\S+) (nats)", lines["log Z"]).groups()
     assert float(value) == pytest.approx(result.log_partition, abs=float(error) / 2)
@@ -156,9 +152,8 @@ def test_labelled_arrays(tempering, rows):
     assert kept["log_f"].dims == ("chain", "draw", "level")
     assert kept.sizes["chain"] == 4
     np.testing.assert_array_equal(kept["moved_at"], run.last.vector_levels)
-    np.testing.assert_array_equal(
-        kept["log_f"].values.reshape(-1, len(run.ladder)), run.samples.vectors
-    )
+    vectors = kept["log_f"].values.reshape(-1, len(run.ladder))
+    np.testing.assert_array_equal(vectors, run.samples.vectors)
 
 
 SHORT = {"n_temperatures": 8, "random_state": 0}
@@ -187,10 +182,7 @@ ELSEWHERE = {
     AdaptiveSMC: (AdaptiveSMC(50, random_state=0), LINE),
     UntilTrusted: (UntilTrusted([HAIS(20, 40)], random_state=0), LINE),
 }
-ELSEWHERE[LeftToRight] = (
-    LeftToRight(5, random_state=0),
-    TOPICS.path(np.arange(6).reshape(1, 6)).row(0),
-)
+ELSEWHERE[LeftToRight] = LeftToRight(5, random_state=0), TOPICS.path(np.arange(6)[None]).row(0)
 SIZES = {"pair": -1, "level": 0, "other_level": 0}  # how many more than levels
 
 
@@ -231,9 +223,8 @@ def far_path():
 
 def rounded_path(path):
     """A path of a model whose log f is rounded."""
-    path.__class__ = type(
-        "Rounded", (type(path),), {"log_f_rounding": 1.0, "enumeration_rounding": 1.0}
-    )
+    rounding = {"log_f_rounding": 1.0, "enumeration_rounding": 1.0}
+    path.__class__ = type("Rounded", (type(path),), rounding)
     return path
 
 

@@ -153,9 +153,7 @@ def test_every_reader_gets_the_number_of_the_sampler_that_was_used(sampler):
     an alarm.
     """
     rng = np.random.default_rng(0)
-    rbm = BernoulliRBM.from_parameters(
-        rng.normal(size=(8, 10)), rng.normal(size=10), rng.normal(size=8)
-    )
+    rbm = BernoulliRBM.from_parameters(*(rng.normal(size=size) for size in ((8, 10), 10, 8)))
     sampler = quietly(clone(sampler), rbm)
     read = quietly(MBAR(), sampler.run_)
     found = read.result_.diagnostics
@@ -180,10 +178,8 @@ def test_base_draws_where_the_target_is_zero():
         base=Uniform([0.0, 0.0], [1.0, 1.0]),
         bounds=([0, 0], [1, 1]),
     )
-    sampler = ParallelTempering(
-        n_temperatures=4, n_sweeps=512, transition=RandomWalk(), random_state=0
-    )
-    sampler = quietly(clone(sampler), path)
+    options = {"n_temperatures": 4, "n_sweeps": 512, "random_state": 0}
+    sampler = quietly(ParallelTempering(transition=RandomWalk(), **options), path)
     for name in ("BAR", "MBAR", "forward", "reverse", "LevelProcess"):
         result = quietly(clone(METHODS[name]), sampler.run_).result_
         assert abs(result.log_partition + np.log(2)) < T_BOUND * result.std_error

@@ -9,8 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from convergence import z_score
 from known_densities import make_density_problem
 from known_problems import hidden_mode_problem
+from marks import large
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import RTS, Gaussian, GeometricPath
@@ -18,13 +20,8 @@ from sklpf.partition import ThermodynamicIntegration
 from sklpf.transitions import Gibbs, RandomWalk, Slice
 
 T_BOUND = 4.8
-SHORT = {
-    "n_temperatures": 10,
-    "n_sweeps": 300,
-    "n_chains": 50,
-    "continuous": True,
-    "random_state": 0,
-}
+SHORT = {"n_temperatures": 10, "n_sweeps": 300, "n_chains": 50}
+SHORT |= {"continuous": True, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -37,29 +34,19 @@ def fitted(problem):
     return RTS(**SHORT).fit(problem.path)
 
 
-def z(estimator, problem):
-    return (estimator.log_partition_ - problem.log_partition) / estimator.log_partition_std_error_
-
-
 @pytest.mark.parametrize(
-    "parameters",
-    [
-        {"prior": 2.0, "ladder": "adaptive"},
-        pytest.param({"init": "paper"}, marks=pytest.mark.large),
-    ],
+    "parameters", [{"prior": 2.0, "ladder": "adaptive"}, large({"init": "paper"})]
 )
 def test_options_leave_the_value(problem, parameters):
     rts = RTS(**{**SHORT, **parameters}).fit(problem.path)
     assert rts.converged_
-    assert abs(z(rts, problem)) < T_BOUND
+    assert abs(z_score(rts, problem.log_partition)) < T_BOUND
 
 
-@pytest.mark.parametrize(
-    "transition", [RandomWalk(), pytest.param(Slice(), marks=pytest.mark.large)]
-)
+@pytest.mark.parametrize("transition", [RandomWalk(), large(Slice())])
 def test_tuned_moves(problem, transition):
     rts = RTS(**{**SHORT, "n_chains": 20}, transition=transition).fit(problem.path)
-    assert abs(z(rts, problem)) < T_BOUND
+    assert abs(z_score(rts, problem.log_partition)) < T_BOUND
 
 
 @pytest.mark.large

@@ -127,9 +127,8 @@ def test_a_run_reads_itself_in_another_process(tmp_path):
     file = tmp_path / "run.pickle"
     file.write_bytes(pickle.dumps(tempering.run_))
     code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).read().log_partition)"
-    found = subprocess.run(
-        [sys.executable, "-c", code, file], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", code, file]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
     assert float(found.stdout) == tempering.log_partition_
 
 

@@ -3,6 +3,7 @@ import pytest
 from convergence import pooled_z, quietly
 from known_densities import make_density_problem
 from known_problems import hidden_mode_problem, make_rbm_problem
+from marks import large
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import SMC
@@ -29,11 +30,7 @@ def test_waste_free_is_not_trusted_where_no_bound_shows_lost_modes():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"variant": "waste-free", "n_particles": 200},
-        pytest.param({"n_temperatures": 30}, marks=pytest.mark.large),
-    ],
+    "options", [{"variant": "waste-free", "n_particles": 200}, large({"n_temperatures": 30})]
 )
 def test_moves_that_are_tuned_are_right_and_show_their_acceptance(options):
     """Four runs together: t with 36 degrees of freedom exceeds 4.7 with a probability of 4e-5."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from convergence import quietly
+from marks import large
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -26,9 +27,7 @@ GRID = np.linspace(-8, 8, 20_001)
 TARGETS = {
     "orthant": inside(lambda x: np.all(x > 0, axis=1), 3, -3 * np.log(2)),
     "half-space": inside(lambda x: x[:, 0] > 0.5, 3, norm.logsf(0.5)),
-    "box": inside(
-        lambda x: np.all(np.abs(x) < 0.3, axis=1), 2, 2 * np.log(norm.cdf(0.3) - norm.cdf(-0.3))
-    ),
+    "box": inside(lambda x: np.all(np.abs(x) < 0.3, axis=1), 2, 2 * np.log(1 - 2 * norm.cdf(-0.3))),
     "parabola": inside(
         lambda x: x[:, 1] > x[:, 0] ** 2,
         2,
@@ -39,12 +38,7 @@ TARGETS = {
 
 # ---- walls
 @pytest.mark.parametrize(
-    "name",
-    [
-        "half-space",
-        "box",
-        *(pytest.param(name, marks=pytest.mark.large) for name in ("orthant", "parabola")),
-    ],
+    "name", ["half-space", "box", *(large(name) for name in ("orthant", "parabola"))]
 )
 def test_short_runs_are_right_though_chains_hardly_visit_the_base(name):
     """Four standard errors and the t law of ten groups: false alarms in 0.3 % of the runs, for 2.5
@@ -108,9 +102,8 @@ def test_too_few_base_draws_in_the_target_are_reported():
 @pytest.fixture(scope="module")
 def sparse():
     """Runs of few sweeps at 100 levels: the averages of counts, and some levels, are empty."""
-    path = GeometricPath(
-        lambda x: -np.sum(x**2, axis=1) / 2, grad=lambda x: -x, base=Gaussian(np.ones(3), 2.0)
-    )
+    base = Gaussian(np.ones(3), 2.0)
+    path = GeometricPath(lambda x: -np.sum(x**2, axis=1) / 2, grad=lambda x: -x, base=base)
     rts = RTS(10, 100, 200, rao_blackwell=False)
     return [quietly(clone(rts).set_params(random_state=seed), path) for seed in (2, 3)]
 

@@ -15,11 +15,8 @@ def as_base(base):
 MEAN = np.array([1.0, -2.0, 0.5])
 FULL = np.array([[2.0, 0.9, -0.3], [0.9, 1.0, 0.1], [-0.3, 0.1, 0.5]])
 VARIANCES = np.array([2.0, 1.0, 0.5])
-MATRICES = {
-    "number": (4.0, 4 * np.eye(3)),
-    "variances": (VARIANCES, np.diag(VARIANCES)),
-    "full": (FULL, FULL),
-}
+MATRICES = {"number": (4.0, 4 * np.eye(3)), "full": (FULL, FULL)}
+MATRICES["variances"] = VARIANCES, np.diag(VARIANCES)
 BASES = {
     "gaussian": Gaussian(MEAN, FULL),
     "diagonal": Gaussian(MEAN, VARIANCES),
@@ -85,9 +82,8 @@ def test_far_tails_have_mass_1(low, high):
     base = Gaussian(0, 1).truncated(low, high)
     near = min(abs(low), abs(high))  # the density falls off as exp(-near * distance) from there
     x = np.sign(low) * (near + np.linspace(0, min(high - low, 40 / near), 20001))
-    assert_allclose(
-        integrate.simpson(np.exp(base.log_density(x[:, np.newaxis])), np.abs(x)), 1, rtol=1e-9
-    )
+    density = np.exp(base.log_density(x[:, np.newaxis]))
+    assert_allclose(integrate.simpson(density, np.abs(x)), 1, rtol=1e-9)
 
 
 @pytest.mark.parametrize("low", [-1, -1e-9, 0, 1e-3, 3, -8, 50])
@@ -260,11 +256,7 @@ FINITE = "must be free of NaN and infinite numbers"
     [
         (Gaussian, ([], 1), r"mean must have shape \(d,\), one number per dimension, got \(0,\)"),
         (Gaussian, ([0, np.nan], 1), f"mean {FINITE}; replace them"),
-        (
-            Gaussian,
-            ("zero", 1),
-            "mean must be a number or a rectangular array of numbers, got 'zero'",
-        ),
+        (Gaussian, ("zero", 1), "mean must be a number or a rectangular array of numbers, got"),
         (Gaussian, (np.array([1j, 1.0]), 1), "mean must be a number or a rectangular array"),
         (Gaussian, ([0, 0], np.eye(3)), r"covariance must be a .* \(2, 2\), as .*, got \(3, 3\)"),
         (Gaussian, (0, -1), "covariance must be positive: give variances above 0"),
@@ -279,11 +271,7 @@ FINITE = "must be free of NaN and infinite numbers"
         (Gaussian(0, 1).truncated, (1e6, np.inf), "low and high must not cut off the whole Gauss"),
         (Mixture, (5,), "components must be a sequence of bases, got 5"),
         (Gaussian.fit, (1e160 * np.eye(3),), "points must be finite; .* to be squared"),
-        (
-            Gaussian.fit,
-            ([[0.0], [1.0]],),
-            r"points must have shape \(n, d\) with n >= 3 .*, got \(2",
-        ),
+        (Gaussian.fit, ([[0.0], [1.0]],), r"points must have shape \(n, d\) with n >= 3"),
         (Gaussian.fit, ([[0.0, 5], [1, 5], [2, 5]],), "points must vary in every column, column 1"),
         (Gaussian.at_mode, (abs, [np.inf]), f"start {FINITE}"),
     ],

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from convergence import quietly
 from known_densities import DENSITY_PROBLEMS, make_density_problem
+from marks import large
 from scipy.special import ndtri
 
 from sklpf import SMC, Gaussian, GeometricPath, ProductOfExperts, Uniform
@@ -127,7 +128,7 @@ def test_regions_of_a_model_are_in_the_coordinates_of_its_rows():
 @pytest.mark.parametrize(
     ("kind", "n_sets"),
     [("laplace 6-D", 3), ("two gaussians 10-D", 3), ("box gaussian", 3), ("funnel", 3)]
-    + [pytest.param(kind, 20, marks=pytest.mark.large) for kind in DENSITY_PROBLEMS],
+    + [large(kind, 20) for kind in DENSITY_PROBLEMS],
 )
 def test_right_draws_raise_no_alarm(kind, n_sets):
     """Sets of 1000 exact draws, with an error of .02 nats. At one false alarm in a hundred two of

@@ -4,6 +4,7 @@ import numba
 import numpy as np
 import pytest
 from convergence import z_score
+from marks import large
 
 from sklpf import HAIS, Gaussian, GeometricPath, StudentT, Uniform
 from sklpf._utils.parallel import _leaves
@@ -66,23 +67,13 @@ MOVES = [
     HMC(),
     HMC(metric="diag"),
     HMC(metric="dense"),
-    *(
-        pytest.param(move, marks=pytest.mark.large)
-        for move in (RandomWalk(0.4), RandomWalk(), RandomWalk(metric="dense"))
-    ),
+    *(large(move) for move in (RandomWalk(0.4), RandomWalk(), RandomWalk(metric="dense"))),
 ]
 
 
 # A program is compiled for every kind of base, for 10 s each.
 @pytest.fixture(
-    scope="module",
-    params=[
-        "diagonal",
-        pytest.param("full", marks=pytest.mark.large),
-        pytest.param("box", marks=pytest.mark.large),
-        pytest.param("heavy", marks=pytest.mark.large),
-        pytest.param("half", marks=pytest.mark.large),
-    ],
+    scope="module", params=["diagonal", large("full"), large("box"), large("heavy"), large("half")]
 )
 def paths(request):
     base, bounds = BASES[request.param]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from continuous_models import slopes
 from convergence import may_not_converge, quietly
+from marks import large
 from scipy import integrate
 from scipy.special import logsumexp
 
@@ -99,9 +100,7 @@ def test_what_is_no_mixture_is_refused(components, weights, error, match):
 
 def test_gaussians_of_a_mixture_are_truncated_to_the_box():
     base = Mixture([Uniform([0, 0], [1, 1]), Gaussian([0.2, 0.2], 0.01)])
-    path = GeometricPath(
-        lambda x: -50 * np.sum((x - 0.2) ** 2, axis=1), base=base, bounds=(0.0, 1.0)
-    )
+    path = GeometricPath(lambda x: -50 * np.sum((x - 0.2) ** 2, axis=1), base=base, bounds=(0, 1))
     draws = path.base.sample(1000, np.random.default_rng(0))
     assert np.all((draws >= 0) & (draws <= 1))
 
@@ -123,12 +122,7 @@ def test_climbs_find_all_modes_and_their_masses(grad):
 
 @pytest.mark.parametrize(
     "estimator",
-    [
-        pytest.param(
-            HAIS(n_temperatures=300, n_chains=100, random_state=0), marks=pytest.mark.large
-        ),
-        ParallelTempering(n_sweeps=512, random_state=0),
-    ],
+    [large(HAIS(100, 300, random_state=0)), ParallelTempering(n_sweeps=512, random_state=0)],
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_estimators_run_from_a_mixture(estimator):

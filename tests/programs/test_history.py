@@ -6,9 +6,8 @@ import pytest
 from sklpf import HAIS, RTS, BernoulliRBM, Gaussian, GeometricPath, ParallelTempering
 from sklpf.partition import SAMS
 
-RBM = BernoulliRBM.from_parameters(
-    np.random.default_rng(0).normal(size=(5, 6)), np.zeros(6), np.zeros(5)
-)
+WEIGHTS = np.random.default_rng(0).normal(size=(5, 6))
+RBM = BernoulliRBM.from_parameters(WEIGHTS, np.zeros(6), np.zeros(5))
 QUARTIC = GeometricPath(
     lambda x: -np.sum(x**4, axis=1), grad=lambda x: -4 * x**3, base=Gaussian(np.zeros(3), 1.0)
 )

@@ -11,6 +11,7 @@ them. Seeds are fixed.
 
 import numpy as np
 import pytest
+from marks import large
 from scipy.stats import t as student_t
 
 from sklpf import RTS, Exact, ParallelTempering
@@ -49,7 +50,7 @@ def runs(path):
     return tempering.run_.last.level_sums.sum(axis=0), rts.run_.rounds[-1].level_sums.sum(axis=0)
 
 
-@pytest.mark.parametrize("weights", ["marginal", pytest.param("joint", marks=pytest.mark.large)])
+@pytest.mark.parametrize("weights", ["marginal", large("joint")])
 def test_level_sums_give_the_curvature_of_log_z(weights):
     path = small_rbm(weights)
     for sums, bound in zip(runs(path), (5.0, 6.6), strict=True):

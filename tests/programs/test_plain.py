@@ -57,10 +57,8 @@ def exchanged(n_scans, step=0):
     """Of equal states, so that every swap is accepted."""
     zeros = np.zeros(4)
     chains = Chains(zeros, (), np.arange(4))
-    stream = Stream((1, 2), step=step)
-    return _plain.exchange(
-        Linear(), Recorder(), chains, zeros.astype(int), np.zeros(3), n_scans, stream
-    )
+    order = chains, zeros.astype(int), np.zeros(3), n_scans, Stream((1, 2), step=step)
+    return _plain.exchange(Linear(), Recorder(), *order)
 
 
 @pytest.mark.parametrize(("step", "levels"), [(4, [1, 0, 3, 2]), (5, [0, 2, 1, 3])])

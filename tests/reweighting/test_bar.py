@@ -82,14 +82,8 @@ def test_overlap_is_the_spectral_gap_of_the_overlap_matrix():
 # ---- from sums over pairs, with any number of states at each level
 def sums(u, r, shift):
     """What a run adds up of one pair."""
-    return np.array(
-        [
-            expit(u - shift).sum(),
-            expit(r + shift).sum(),
-            np.exp(u - shift).sum(),
-            np.exp(r + shift).sum(),
-        ]
-    )
+    both = u - shift, r + shift
+    return np.array([function(part).sum() for function in (expit, np.exp) for part in both])
 
 
 def pair(n_low, n_high):
@@ -125,10 +119,8 @@ def test_neighbours_overlap_as_their_states_do():
     at_exact, nearby = (sums(u, r, shift)[np.newaxis, np.newaxis] for shift in (exact, exact + 0.2))
     assert neighbour_overlap(at_exact, counts)[0] == pytest.approx(overlap(u, r, exact), abs=0.01)
     assert neighbour_overlap(nearby, counts)[0] == pytest.approx(overlap(u, r, exact), abs=0.02)
-    same, apart = (
-        sums(np.zeros(5), np.zeros(5), 0.0),
-        sums(np.full(5, -50.0), np.full(5, -50.0), 0.0),
-    )
+    same = sums(np.zeros(5), np.zeros(5), 0.0)
+    apart = sums(np.full(5, -50.0), np.full(5, -50.0), 0.0)
     values = neighbour_overlap(np.stack([same, apart])[np.newaxis], np.array([[5.0, 5.0, 5.0]]))
     np.testing.assert_allclose(values, [1.0, 0.0], atol=1e-12)
     assert neighbour_overlap(np.zeros((1, 1, 4)), np.zeros((1, 2))) == [0.0]

@@ -24,10 +24,8 @@ def test_equation_12_inverts_equation_8():
 
 
 def test_one_round_combined_is_equation_12():
-    log_weights, log_shares = (
-        random_weights(0),
-        np.log(softmax(np.random.default_rng(1).normal(size=5))),
-    )
+    log_weights = random_weights(0)
+    log_shares = np.log(softmax(np.random.default_rng(1).normal(size=5)))
     alone = combine_rounds(log_weights[np.newaxis], log_shares[np.newaxis], [1.0])
     np.testing.assert_allclose(alone, rts_curve(log_weights, log_shares), rtol=1e-12)
 
@@ -111,10 +109,8 @@ def test_rts_is_one_step_of_mbar_from_the_prior():
     """Appendix D of the paper: with n_j / N := r_j, one fixed-point step from the estimate gives
     equation 12.
     """
-    vectors, guess = (
-        np.random.default_rng(0).normal(size=(200, 4)) * 3,
-        np.array([0.0, 1.0, -2.0, 0.5]),
-    )
+    vectors = np.random.default_rng(0).normal(size=(200, 4)) * 3
+    guess = np.array([0.0, 1.0, -2.0, 0.5])
     log_prior = np.log([0.1, 0.2, 0.3, 0.4])
     log_mixture = logsumexp(vectors + log_prior - guess, axis=1, keepdims=True)
     step = logsumexp(vectors - log_mixture, axis=0)

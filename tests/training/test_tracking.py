@@ -14,9 +14,8 @@ from sklpf.training import EarlyStopping, LogPartitionTracker, train
 
 def path_of(trainer):
     precision = trainer.precision
-    return GeometricPath(
-        lambda x: -0.5 * precision * np.sum(x**2, axis=1), base=Gaussian(np.zeros(2), np.eye(2))
-    )
+    base = Gaussian(np.zeros(2), np.eye(2))
+    return GeometricPath(lambda x: -0.5 * precision * np.sum(x**2, axis=1), base=base)
 
 
 class Sharper:

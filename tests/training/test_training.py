@@ -78,10 +78,9 @@ def test_constraints_hold_after_every_step():
             return np.minimum(parameters, 1.05)
 
     rng = np.random.default_rng(0)
+    chains = Chains(np.zeros((50, 3)), rng)
     for trainer in (
-        PersistentContrastiveDivergence(
-            Narrow(), START, X, Chains(np.zeros((50, 3)), rng), 200, 0.05
-        ),
+        PersistentContrastiveDivergence(Narrow(), START, X, chains, 200, 0.05),
         MinimumProbabilityFlow(Narrow(), START, X, rng),
     ):
         for _ in range(3):

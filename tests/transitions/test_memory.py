@@ -7,6 +7,7 @@ comparisons; fixed seeds.
 import numpy as np
 import pytest
 from convergence import may_not_converge, z_score
+from marks import large
 from scipy.special import logsumexp
 
 from sklpf import AIS, BDMC, RTS, SMC, Exact, ParallelTempering
@@ -34,9 +35,8 @@ class Circle(TemperedPath):
         return stream.generator().integers(N_STATES, size=n)
 
     def sample_target(self, n, stream):
-        return stream.generator().choice(
-            N_STATES, size=n, p=np.exp(LOG_DENSITY - logsumexp(LOG_DENSITY))
-        )
+        p = np.exp(LOG_DENSITY - logsumexp(LOG_DENSITY))
+        return stream.generator().choice(N_STATES, size=n, p=p)
 
     def enumerate_block(self, block, level):
         states = np.arange(N_STATES)
@@ -168,7 +168,7 @@ def test_estimators_are_right(name):
 
 
 @may_not_converge()  # few levels, few values of weights
-@pytest.mark.parametrize("name", ["RAISE", pytest.param("BDMC", marks=pytest.mark.large)])
+@pytest.mark.parametrize("name", ["RAISE", large("BDMC")])
 def test_weights_of_reversed_walks_are_unbiased(name):
     """4000 chains and few levels, so that weights vary; normal bound 4.5: false alarms in 7e-6."""
     sizes = {"RAISE": {"n_starts": 4000}, "BDMC": {"n_chains": 4000}}[name]
@@ -226,9 +226,8 @@ class Twin(Transition):
     def move(self, path, state, memory, levels, stream, reverse=False):
         remembered, counts = memory
         np.testing.assert_array_equal(remembered, state)
-        state = stream.generator().standard_normal(len(state)) / np.sqrt(
-            1 + 3 * path.ladder[levels]
-        )
+        noise = stream.generator().standard_normal(len(state))
+        state = noise / np.sqrt(1 + 3 * path.ladder[levels])
         return state, (state.copy(), counts + 1)
 
 

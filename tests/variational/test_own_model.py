@@ -27,12 +27,8 @@ class TwoGaussians(ConjugateModel):
     """
 
     def __init__(self, x, means, weights=(0.3, 0.7), variance=1.0, prior_variance=25.0):
-        self.x, self.log_weights, self.variance, self.prior_variance = (
-            x,
-            np.log(weights),
-            variance,
-            prior_variance,
-        )
+        self.x, self.log_weights = x, np.log(weights)
+        self.variance, self.prior_variance = variance, prior_variance
         self.means, self.spreads = np.array(means, dtype=float), np.zeros(2)
 
     def _log_joint(self):
@@ -63,9 +59,8 @@ class TwoGaussians(ConjugateModel):
         return float(-divergence - np.sum(r * np.log(np.maximum(r, 1e-300))))
 
     def log_partition(self, temperatures):
-        gaussian = 0.5 * np.log(temperatures) + 0.5 * (1 - 1 / temperatures) * np.log(
-            2 * np.pi * self.variance
-        )
+        constant = 0.5 * np.log(2 * np.pi * self.variance)
+        gaussian = 0.5 * np.log(temperatures) + (1 - 1 / temperatures) * constant
         return len(self.x) * (
             gaussian + logsumexp(self.log_weights / temperatures[:, None], axis=1)
         )
@@ -84,9 +79,8 @@ def test_log_partition_integrates_the_tempered_joint():
             quad(lambda x: (weight * norm.pdf(x, mean)) ** power, -60, 60)[0]  # noqa: B023 - used at once
             for weight, mean in zip((0.3, 0.7), model.means)
         )
-        assert model.log_partition(np.array([temperature]))[0] == pytest.approx(
-            np.log(total), abs=1e-9
-        )
+        found = model.log_partition(np.array([temperature]))[0]
+        assert found == pytest.approx(np.log(total), abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["none", "global", "local"])
@@ -116,9 +110,8 @@ def test_objective_bounds_the_evidence(kind):
         tempering, evidence = None, log_evidence(np.ones(3))
     elif kind == "global":
         tempering = GlobalTempering(temperatures, 3 * one)
-        evidence = logsumexp(
-            [log_evidence(np.full(3, 1 / t)) - 3 * c for t, c in zip(temperatures, one)]
-        ) - np.log(3)
+        shares = [log_evidence(np.full(3, 1 / t)) - 3 * c for t, c in zip(temperatures, one)]
+        evidence = logsumexp(shares) - np.log(3)
     else:
         tempering = LocalTempering(temperatures, one, len(x))
         choices = itertools.product(range(n_temperatures), repeat=len(x))

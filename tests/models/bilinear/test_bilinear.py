@@ -20,9 +20,8 @@ pytestmark = [
 def bilinear_rows(n, seed=0):
     """Independent causes whose scale varies from row to row."""
     rng = np.random.default_rng(seed)
-    return 2 * rng.laplace(size=(n, 3)) * rng.exponential(size=(n, 1)) + 0.3 * rng.normal(
-        size=(n, 3)
-    )
+    causes = 2 * rng.laplace(size=(n, 3)) * rng.exponential(size=(n, 1))
+    return causes + 0.3 * rng.normal(size=(n, 3))
 
 
 def test_rows_whose_scale_varies_are_explained_by_style():

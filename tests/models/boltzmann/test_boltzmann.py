@@ -21,9 +21,8 @@ def random_model(n_features=8, seed=0, scale=1.0, **parameters):
     rng = np.random.default_rng(seed)
     couplings = np.triu(rng.normal(scale=scale, size=(n_features, n_features)), 1)
     intercept = rng.normal(size=n_features)
-    return BoltzmannMachine.from_parameters(
-        couplings + couplings.T, intercept, random_state=seed, **parameters
-    )
+    couplings += couplings.T
+    return BoltzmannMachine.from_parameters(couplings, intercept, random_state=seed, **parameters)
 
 
 def log_f_by_hand(model, X):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from decoders import Layers, Linear
+from marks import large
 from scipy.special import expit, logsumexp
 from scipy.stats import norm
 
@@ -194,14 +195,10 @@ def numbers(rows, estimator=SHORT, **parameters):
     [
         SHORT,
         SMC(20, 20, n_populations=3, random_state=3),
-        pytest.param(
-            HAIS(20, 60, transition=HMC(metric="dense"), random_state=3), marks=pytest.mark.large
-        ),
-        pytest.param(
-            HAIS(20, 60, transition=RandomWalk(), random_state=3), marks=pytest.mark.large
-        ),
-        pytest.param(ParallelTempering(n_sweeps=128, random_state=3), marks=pytest.mark.large),
-        pytest.param(RTS(n_sweeps=200, random_state=3), marks=pytest.mark.large),
+        large(HAIS(20, 60, transition=HMC(metric="dense"), random_state=3)),
+        large(HAIS(20, 60, transition=RandomWalk(), random_state=3)),
+        large(ParallelTempering(n_sweeps=128, random_state=3)),
+        large(RTS(n_sweeps=200, random_state=3)),
     ],
     ids=["levels of their own", "populations", "dense", "random walk", "tempering", "levels"],
 )

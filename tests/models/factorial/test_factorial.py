@@ -22,9 +22,8 @@ def fitted():
     uncertain.
     """
     X, _, _ = make_factorial_shapes(300, shapes="bars", noise_variance=0.1, random_state=0)
-    return FactorialMixture(
-        8, noise_variance=0.1, tempering="annealed", n_tempered=30, random_state=0
-    ).fit(X), X
+    options = {"tempering": "annealed", "n_tempered": 30, "random_state": 0}
+    return FactorialMixture(8, noise_variance=0.1, **options).fit(X), X
 
 
 def enumerated(model, X):
@@ -53,9 +52,7 @@ def test_estimates_and_enumeration_agree_within_their_errors(fitted):
     exact = model.score_samples(X[:25])
     parameters = model.get_params()
     try:
-        model.set_params(
-            partition_estimator=AIS(n_temperatures=60, n_chains=200), on_nonconvergence="warn"
-        )
+        model.set_params(partition_estimator=AIS(200, 60), on_nonconvergence="warn")
         estimates, interval = model.score_samples(X[:25]), model.score_interval(X[:25])
         result = model._row_partition(model.path(X[:25])).result_
     finally:

@@ -21,18 +21,13 @@ def masks(n=600, n_components=6, n_features=16, noise=0.01, probability=0.3, see
     )
     activations = (rng.random((n, n_components)) < probability).astype(float)
     X = activations @ components + np.sqrt(noise) * rng.normal(size=(n, n_features))
-    return (
-        X,
-        activations,
-        components,
-        (noise, float(np.mean(components**2)), np.full(n_components, probability)),
-    )
+    size, rates = float(np.mean(components**2)), np.full(n_components, probability)
+    return X, activations, components, (noise, size, rates)
 
 
 def truth_bound(X, activations, start, learned=()):
-    *_, last = sweeps(
-        FactorialPosterior(X, activations, *start, learned=learned), tol=1e-6 * len(X)
-    )
+    posterior = FactorialPosterior(X, activations, *start, learned=learned)
+    *_, last = sweeps(posterior, tol=1e-6 * len(X))
     return last.elbo
 
 
@@ -50,12 +45,8 @@ def test_moves_find_shapes_that_annealing_does_not(learned):
         distances = np.abs(model.components_[:, None] - components).max(axis=2)
         assert sorted(distances.argmin(axis=1)) == list(range(6))
         assert distances.min(axis=1).max() < 0.1
-        assert (
-            np.mean(
-                np.isclose(model.transform(X)[:, distances.argmin(axis=0)], activations, atol=0.5)
-            )
-            > 0.99
-        )
+        found = model.transform(X)[:, distances.argmin(axis=0)]
+        assert np.mean(np.isclose(found, activations, atol=0.5)) > 0.99
 
 
 @pytest.mark.parametrize(
@@ -88,18 +79,15 @@ def test_no_move_lowers_the_bound(parameters):
     assert np.all(np.diff(fits[1].elbo_curve_) >= -1e-9 * np.abs(fits[1].elbo_curve_[1:]))
     assert fits[1].elbo_ > fits[0].elbo_
     if parameters:
-        np.testing.assert_array_equal(
-            fits[1].activation_probability_, parameters["activation_probability"]
-        )
+        given = parameters["activation_probability"]
+        np.testing.assert_array_equal(fits[1].activation_probability_, given)
 
 
 # -- streams
 def test_batches_lead_to_the_model_of_all_rows():
     X, _, components = make_factorial_shapes(3000, random_state=0)
-    stream, first = (
-        FactorialMixture(8, random_state=0),
-        FactorialMixture(8, random_state=0).fit(X[:500]),
-    )
+    stream, first = (FactorialMixture(8, random_state=0) for _ in range(2))
+    first.fit(X[:500])
     for batch in np.split(X, 6):
         stream.partial_fit(batch)
     assert stream.n_iter_ == first.n_iter_ + 5

@@ -55,9 +55,8 @@ def reference(x, z, means, covariance, noise, probability):
     prior = (z * np.log(probability) + (1 - z) * np.log(1 - probability)).sum(axis=1)
     variances = noise + np.einsum("ni,ij,nj->n", z, covariance, z)
     identity = np.eye(len(x))
-    return prior, np.array(
-        [multivariate_normal(z_n @ means, v * identity).logpdf(x) for z_n, v in zip(z, variances)]
-    )
+    terms = [multivariate_normal(z_n @ means, v * identity) for z_n, v in zip(z, variances)]
+    return prior, np.array([term.logpdf(x) for term in terms])
 
 
 def brute_force(X, *parameters):
@@ -129,9 +128,8 @@ def test_sweeps_keep_their_quadratic_forms(n_components, n_features):
     for t in range(3):
         state = path.gibbs(state, levels, STREAM.at(2 + t), reverse=t == 1)
         assert_allclose(state.distance, np.sum((X[1] - state.z @ means) ** 2, axis=1), rtol=1e-10)
-        assert_allclose(
-            state.variance, noise + np.sum(state.z @ covariance * state.z, axis=1), rtol=1e-12
-        )
+        quadratic = np.sum(state.z @ covariance * state.z, axis=1)
+        assert_allclose(state.variance, noise + quadratic, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("n_components", "n_features"), SHAPES)

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from marks import large
 from scipy.integrate import quad
 from scipy.special import entr, expit, logit
 from scipy.stats import norm
@@ -25,9 +26,8 @@ ALL = ("noise_variance", "component_variance", "activation_probability")
 
 def make_posterior(X, n_components, seed=0, noise=0.1, variance=1.0, probability=0.3, **options):
     activations = np.random.default_rng(seed).random((len(X), n_components)) < 0.5
-    return FactorialPosterior(
-        X, activations, noise, variance, np.broadcast_to(probability, n_components), **options
-    )
+    probability = np.broadcast_to(probability, n_components)
+    return FactorialPosterior(X, activations, noise, variance, probability, **options)
 
 
 def rows(n=300, n_components=4, n_features=6, noise=0.1, seed=0):
@@ -59,9 +59,8 @@ def direct_bound(X, activations, means, covariance, noise, variance, probability
     squares = np.sum(X**2, axis=1) - 2 * np.sum(activations * (X @ means.T), axis=1)
     squares += np.einsum("nkj,kj->n", second, means @ means.T + n_features * covariance)
     joint = -0.5 * n_features * np.log(2 * np.pi * noise) - squares / (2 * noise)
-    joint += np.sum(
-        activations * np.log(probability) + (1 - activations) * np.log(1 - probability), axis=1
-    )
+    off = (1 - activations) * np.log(1 - probability)
+    joint += np.sum(activations * np.log(probability) + off, axis=1)
     prior = -0.5 * n_features * n_components * np.log(2 * np.pi * variance)
     prior -= (np.sum(means**2) + n_features * np.trace(covariance)) / (2 * variance)
     entropy = 0.5 * n_features * np.linalg.slogdet(2 * np.pi * np.e * covariance)[1]
@@ -145,9 +144,7 @@ def test_no_sweep_lowers_its_objective(kind, diagonal, learned):
         assert np.all(np.diff(objective) >= -1e-11 * np.abs(objective[1:]))
 
 
-@pytest.mark.parametrize(
-    ("diagonal", "learned"), [(False, ALL), pytest.param(True, (), marks=pytest.mark.large)]
-)
+@pytest.mark.parametrize(("diagonal", "learned"), [(False, ALL), large(True, ())])
 def test_gradient_is_zero_at_the_fixed_point(diagonal, learned):
     """Central differences of the direct formula in every variational parameter and learned
     hyperparameter.
@@ -170,9 +167,8 @@ def test_gradient_is_zero_at_the_fixed_point(diagonal, learned):
     )
 
     def bound(parameters):
-        activations, means, entries, logs, log_odds = np.split(
-            parameters, [24, 30, 30 + len(lower[0]), -2]
-        )
+        edges = [24, 30, 30 + len(lower[0]), -2]
+        activations, means, entries, logs, log_odds = np.split(parameters, edges)
         factor = np.zeros((2, 2))
         factor[lower] = entries
         state = expit(activations).reshape(12, 2), means.reshape(2, 3), factor @ factor.T

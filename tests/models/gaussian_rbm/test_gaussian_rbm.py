@@ -6,6 +6,7 @@ from continuous_models import slopes
 from convergence import assert_right
 from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
 from known_problems import all_rows
+from marks import large
 from scipy.integrate import quad
 from scipy.special import expit, logsumexp
 from sklearn.base import clone
@@ -63,9 +64,8 @@ def test_enumeration_agrees_with_sums_by_hand():
         exact = model.estimate_log_partition().log_partition_
         assert exact == pytest.approx(log_partition_by_hand(model), abs=1e-9)
         v = np.random.default_rng(1).normal(scale=3, size=(5, n_features))
-        np.testing.assert_allclose(
-            model.score_samples(v), log_f_by_hand(model, v) - exact, rtol=0, atol=1e-9
-        )
+        expected = log_f_by_hand(model, v) - exact
+        np.testing.assert_allclose(model.score_samples(v), expected, rtol=0, atol=1e-9)
 
 
 def test_one_column_integrates_to_one():
@@ -169,7 +169,7 @@ def test_draws_have_the_models_moments():
 
 
 # -- learning
-@pytest.mark.parametrize("schedule", ["linear", pytest.param("constant", marks=pytest.mark.large)])
+@pytest.mark.parametrize("schedule", ["linear", large("constant")])
 def test_fits_recover_the_likelihood_of_a_known_mixture(schedule):
     """The mean log-likelihood of the truth less that of a maximum likelihood fit is about 23 / (2
     n) = .012 nats on new rows, where 23 is the number of parameters; four times that is refused.

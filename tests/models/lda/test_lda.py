@@ -35,15 +35,10 @@ def overlap(model, topics):
 )
 def test_bars_are_found(tempering, method):
     X, topics, _ = make_bars_corpus(1000, size=4, n_tokens=60, doc_topic_prior=0.2, random_state=0)
-    options = {
-        "learning_method": method,
-        "doc_topic_prior": 0.2,
-        "topic_word_prior": 0.1,
-        "max_iter": 40,
-    }
+    options = {"doc_topic_prior": 0.2, "topic_word_prior": 0.1, "max_iter": 40}
+    options |= {"learning_method": method, "tempering": tempering}
     models = [
-        LatentDirichletAllocation(8, tempering=tempering, random_state=seed, **options).fit(X)
-        for seed in range(2)
+        LatentDirichletAllocation(8, random_state=seed, **options).fit(X) for seed in range(2)
     ]
     assert overlap(max(models, key=lambda model: model.elbo_), topics) > 0.9
 

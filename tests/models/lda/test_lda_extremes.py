@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from marks import large
 from scipy.special import gammaln, logsumexp
 from sklearn.decomposition import LatentDirichletAllocation as Reference
 
@@ -48,37 +49,24 @@ def assert_finite(model, X):
 @pytest.mark.parametrize(
     ("name", "dtype", "n_components"),
     [("with empty documents", np.float64, 5), ("with empty documents", np.float32, 1)]
-    + [pytest.param(name, np.float64, 5, marks=pytest.mark.large) for name in CORPORA],
+    + [large(name, np.float64, 5) for name in CORPORA],
 )
 def test_numbers_are_finite(name, dtype, n_components):
     X, priors = CORPORA[name].astype(dtype), [None, 1e-20, 1e-6, 1e3, 1e10]
     for i, (alpha, eta) in enumerate(itertools.product(priors, priors)):
-        options = {
-            "doc_topic_prior": alpha,
-            "topic_word_prior": eta,
-            "max_iter": 2,
-            "batch_size": 5,
-        }
-        model = LatentDirichletAllocation(
-            n_components, random_state=0, **options, **WAYS[i % len(WAYS)]
-        )
+        options = WAYS[i % len(WAYS)] | {"doc_topic_prior": alpha, "topic_word_prior": eta}
+        options |= {"max_iter": 2, "batch_size": 5, "random_state": 0}
+        model, stream = (LatentDirichletAllocation(n_components, **options) for _ in range(2))
         assert_finite(model.fit(X), X)
-        assert_finite(
-            LatentDirichletAllocation(**model.get_params()).partial_fit(X).partial_fit(X), X
-        )
+        assert_finite(stream.partial_fit(X).partial_fit(X), X)
 
 
 @pytest.mark.parametrize(("prior", "method"), [(1e-6, "batch"), (1e-3, "online")])
 def test_topics_that_lose_all_their_words_are_those_of_scikit_learn(prior, method):
-    options = {
-        "n_components": 10,
-        "topic_word_prior": prior,
-        "learning_method": method,
-        "max_iter": 15,
-    }
+    options = {"topic_word_prior": prior, "learning_method": method, "max_iter": 15}
     for seed in range(2):
         ours, theirs = (
-            kind(**options, random_state=seed).fit(BARS)
+            kind(10, **options, random_state=seed).fit(BARS)
             for kind in (LatentDirichletAllocation, Reference)
         )
         assert_finite(ours, BARS)
@@ -162,9 +150,7 @@ def log_likelihood_of_one_word(probabilities, prior, n_tokens):
     [([[0.6, 0.4], [0.4, 0.6]], 2000), ([[0.5, 0.5], [0.4, 0.6], [0.1, 0.9]], 200)],
 )
 def test_enumeration_of_long_documents_keeps_improbable_counts(topics, n_tokens):
-    model = LatentDirichletAllocation.from_topics(
-        topics, doc_topic_prior=0.05, partition_estimator=Exact()
-    )
+    model = LatentDirichletAllocation.from_topics(topics, 0.05, partition_estimator=Exact())
     expected = log_likelihood_of_one_word(np.array(topics)[:, 0], 0.05, n_tokens)
     assert model.score_samples([[n_tokens, 0]])[0] == pytest.approx(expected, rel=1e-11)
 

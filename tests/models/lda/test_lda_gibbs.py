@@ -21,23 +21,18 @@ def test_learned_priors_are_near_the_generators():
     rng = np.random.default_rng(0)
     alpha, eta = np.array([1.0, 0.5, 0.3, 0.2, 0.1]), 0.1
     topics = rng.dirichlet(np.full(200, eta), 5)
-    X = np.array(
-        [rng.multinomial(100, row / row.sum()) for row in rng.dirichlet(alpha, 1000) @ topics]
+    shares = rng.dirichlet(alpha, 1000)
+    X = np.array([rng.multinomial(100, row / row.sum()) for row in shares @ topics])
+    options = {"learn_doc_topic_prior": True, "learn_topic_word_prior": True, "n_init": 3}
+    model = LatentDirichletAllocation(5, doc_topic_prior=0.5, max_iter=100, **options, **GIBBS).fit(
+        X
     )
-    options = {
-        "learn_doc_topic_prior": True,
-        "learn_topic_word_prior": True,
-        "max_iter": 100,
-        "n_init": 3,
-    }
-    model = LatentDirichletAllocation(5, doc_topic_prior=0.5, **options, **GIBBS).fit(X)
     found = model.components_ / model.components_.sum(axis=1, keepdims=True)
     shared = np.minimum(found[:, None], topics).sum(axis=2)
     match = linear_sum_assignment(-shared)
     assert shared[match].min() > 0.8
-    np.testing.assert_allclose(
-        model.doc_topic_prior_[match[0][np.argsort(match[1])]], alpha, rtol=0.25
-    )
+    order = match[0][np.argsort(match[1])]
+    np.testing.assert_allclose(model.doc_topic_prior_[order], alpha, rtol=0.25)
     assert model.topic_word_prior_ == pytest.approx(eta, rel=0.15)
 
 
@@ -49,9 +44,8 @@ def corpus():
     def draw(n, seed):
         rng = np.random.default_rng(seed)
         shares = rng.dirichlet(np.full(15, 0.1), n)
-        return sp.csr_matrix(
-            [rng.multinomial(60, row / row.sum()) for row in shares @ topics]
-        ).astype(float)
+        counts = [rng.multinomial(60, row / row.sum()) for row in shares @ topics]
+        return sp.csr_matrix(counts).astype(float)
 
     return draw(600, 2), draw(100, 3)
 
@@ -91,10 +85,8 @@ def test_held_out_documents_are_at_least_as_probable_as_with_variational_topics(
 
 @pytest.mark.parametrize("max_iter", [0, 49])
 def test_few_passes_are_said_to_be_few(corpus, max_iter):
-    with pytest.warns(
-        ConvergenceWarning,
-        match=f"needs some 100 sweeps to settle: raise max_iter, now {max_iter}$",
-    ):
+    message = f"needs some 100 sweeps to settle: raise max_iter, now {max_iter}$"
+    with pytest.warns(ConvergenceWarning, match=message):
         LatentDirichletAllocation(3, max_iter=max_iter, **GIBBS).fit(corpus[0][:50])
 
 

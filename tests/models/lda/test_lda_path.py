@@ -39,9 +39,8 @@ def make_path(n_topics, n_tokens, n_words=6, seed=0, ladder=LADDER, equal=False)
     """One document a number of tokens."""
     topics, prior = make_parameters(n_topics, n_words, seed)
     rng = np.random.default_rng(seed + 1)
-    X = np.array(
-        [rng.multinomial(n, np.full(n_words, 1 / n_words)) for n in np.atleast_1d(n_tokens)]
-    )
+    even = np.full(n_words, 1 / n_words)
+    X = np.array([rng.multinomial(n, even) for n in np.atleast_1d(n_tokens)])
     prior = 0.3 if equal else prior
     return LDAPath(topics, prior, X, ladder), X, topics, np.broadcast_to(prior, n_topics)
 

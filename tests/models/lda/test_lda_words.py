@@ -17,9 +17,7 @@ DOCUMENTS = np.array([[3, 0, 0], [1, 1, 1], [0, 2, 5], [0, 0, 0], [4, 1, 1]])
 
 
 def model(**options):
-    return LatentDirichletAllocation.from_topics(
-        TOPICS, doc_topic_prior=0.5, random_state=0, **options
-    )
+    return LatentDirichletAllocation.from_topics(TOPICS, 0.5, random_state=0, **options)
 
 
 def test_the_mean_per_word_is_that_of_all_words():
@@ -48,9 +46,7 @@ def test_the_interval_per_word_covers():
     lengths = np.array([2, 6])
     p = np.array([[0.2, 0.2, 0.6], [0.6, 0.3, 0.1]])
     truth = lengths @ (p @ np.log(q)) / lengths.sum()
-    one_topic = LatentDirichletAllocation.from_topics(
-        q[None], doc_topic_prior=1.0, partition_estimator=Exact()
-    )
+    one_topic = LatentDirichletAllocation.from_topics(q[None], 1.0, partition_estimator=Exact())
     inside = 0
     for _ in range(100):
         kinds = rng.integers(2, size=60)

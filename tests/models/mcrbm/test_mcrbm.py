@@ -5,8 +5,9 @@ import pytest
 from continuous_models import log_integral, slopes
 from convergence import assert_right
 from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
+from marks import large
 from numpy.testing import assert_allclose
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, HAIS, MeanCovarianceRBM, ParallelTempering
@@ -41,9 +42,8 @@ def test_the_density_is_that_of_the_energy():
         z = (x - machine.mean_) / 2.5
         squares = (machine.factors_ @ z) ** 2 / (z @ z / 3 + 0.5)
         energy = z @ z / (2 * 1.2**2) - machine.intercept_visible_ @ z
-        energy -= np.logaddexp(
-            0, machine.intercept_covariance_ - 0.5 * squares @ machine.pooling_
-        ).sum()
+        inputs = machine.intercept_covariance_ - 0.5 * squares @ machine.pooling_
+        energy -= np.logaddexp(0, inputs).sum()
         energy -= np.logaddexp(0, machine.intercept_mean_ + machine.mean_components_ @ z).sum()
         assert value == pytest.approx(-energy, abs=1e-12)
 
@@ -65,7 +65,7 @@ def test_compiled_programs_are_the_plain_loops(n_covariance, n_mean):
     [
         (0, None),
         *(
-            pytest.param(seed, estimator, marks=pytest.mark.large)
+            large(seed, estimator)
             for seed, estimator in ((1, None), (2, None), (0, ParallelTempering()))
         ),
     ],
@@ -116,9 +116,7 @@ def test_transform_gives_the_probabilities_of_hidden_units():
     x = np.array([[0.8, -1.5]])
     covariance = 0.2 - 0.5 * 0.7 * (0.8 - 0.75) ** 2 / (x @ x.T / 2 + 0.5)[0, 0]
     mean = -0.1 + 0.3 * 0.8 + 0.4 * 1.5
-    assert_allclose(
-        machine.transform(x), [[1 / (1 + np.exp(-covariance)), 1 / (1 + np.exp(-mean))]]
-    )
+    assert_allclose(machine.transform(x), [expit([covariance, mean])])
 
 
 def test_the_base_is_normalised_and_knows_the_peak():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from marks import large
 from sklearn.base import clone
 
 from sklpf import HAIS, MeanCovarianceRBM
@@ -26,7 +27,7 @@ def contrasts(n_samples, n_features=3, seed=0):
     )
 
 
-@pytest.mark.parametrize("algorithm", ["pcd", pytest.param("mpf", marks=pytest.mark.large)])
+@pytest.mark.parametrize("algorithm", ["pcd", large("mpf")])
 def test_training_finds_what_a_gaussian_has_not(algorithm):
     X, new = contrasts(500), contrasts(2000, seed=1)
     model = MeanCovarianceRBM(algorithm=algorithm, max_iter=10, random_state=0).fit(X)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from continuous_models import log_integral
 from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
+from marks import large
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
@@ -35,7 +36,7 @@ def test_the_density_is_that_of_the_experts():
     np.testing.assert_allclose(heavy, 0.5 - np.log(1 + u**2) @ exponents, rtol=1e-13)
 
 
-@pytest.mark.parametrize("heavy", [False, pytest.param(True, marks=pytest.mark.large)])
+@pytest.mark.parametrize("heavy", [False, large(True)])
 def test_compiled_programs_are_the_plain_loops(heavy):
     path = model(7, 4, heavy).path()
     assert_kernel_writes_all_values(path)
@@ -55,9 +56,7 @@ def test_complete_products_by_quadrature():
         assert isinstance(heavy.partition_estimator_, Exact)
 
 
-@pytest.mark.parametrize(
-    "exponents", [2.5 * EXPONENTS, pytest.param(None, marks=pytest.mark.large)]
-)
+@pytest.mark.parametrize("exponents", [2.5 * EXPONENTS, large(None)])
 def test_overcomplete_products_by_quadrature(exponents):
     """z-bound 4 with t's quantiles, two intervals: false alarm 2e-4 or less."""
     product = ProductOfExperts.from_parameters(PLANE, exponents, random_state=0)
@@ -104,9 +103,8 @@ def test_dependent_filters_may_have_no_normaliser():
     with pytest.raises(ValueError, match="exponents_ are too small"):
         fine.score(np.ones((2, 2)))
     family = ProductFamily(3, 2, True)
-    projected = family.unpack(
-        family.project(family.pack(Experts(filters, np.array([1.0, 1.0, 0.45]))))
-    )
+    low = Experts(filters, np.array([1.0, 1.0, 0.45]))
+    projected = family.unpack(family.project(family.pack(low)))
     assert tail_index(filters, projected.exponents).alpha == pytest.approx(1.0)
     np.testing.assert_allclose(projected.exponents, [1.0, 1.0, 1.0])
 
@@ -136,9 +134,8 @@ def test_training_keeps_the_normaliser():
         before, after = tail_index(*experts[:2]).alpha, tail_index(*projected[:2]).alpha
         assert after == pytest.approx(max(before, 1.0), abs=1e-6)
         raised = projected.exponents > experts.exponents * (1 + 1e-12)
-        assert np.all(
-            projected.exponents[~raised] >= projected.exponents[raised].max(initial=0) * (1 - 1e-6)
-        )
+        highest = projected.exponents[raised].max(initial=0)
+        assert np.all(projected.exponents[~raised] >= highest * (1 - 1e-6))
 
 
 def test_chains_are_not_trusted_with_the_heaviest_tails():
@@ -173,10 +170,8 @@ def test_exact_draws(heavy):
 @pytest.mark.filterwarnings("ignore:training has not settled")
 def test_fewer_components_have_filters_and_no_likelihood():
     X = np.random.default_rng(0).laplace(size=(200, 4))
-    with pytest.warns(
-        UserWarning,
-        match="n_components=2 is below n_features=4.*no normaliser; raise it, or project",
-    ):
+    message = "n_components=2 is below n_features=4.*no normaliser; raise it, or project"
+    with pytest.warns(UserWarning, match=message):
         product = ProductOfExperts(2, max_iter=3, tol=10, random_state=0).fit(X)
     assert product.transform(X).shape == (200, 2)
     with pytest.warns(ConvergenceWarning, match="rows have no likelihood: n_components=2"):

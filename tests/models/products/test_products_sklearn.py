@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from marks import large
 
 from sklpf import ProductOfExperts
 
@@ -21,7 +22,7 @@ def sources(n_samples, n_features=4, seed=0):
     return rng.standard_t(4, size=(n_samples, n_features)) @ mixing.T + 5
 
 
-@pytest.mark.parametrize("expert", ["student_t", pytest.param("laplace", marks=pytest.mark.large)])
+@pytest.mark.parametrize("expert", ["student_t", large("laplace")])
 def test_sampling_comes_close_to_maximum_likelihood(expert):
     """Nats a row on new rows: .1 for contrastive divergence, .3 for probability flow, which uses
     its rows less well.
@@ -46,7 +47,7 @@ def test_fewer_rows_than_features():
     assert np.isfinite(model.score(sources(5, 13)))
 
 
-@pytest.mark.parametrize("algorithm", ["pcd", pytest.param("mpf", marks=pytest.mark.large), "ml"])
+@pytest.mark.parametrize("algorithm", ["pcd", large("mpf"), "ml"])
 def test_partial_fit_goes_on_where_fit_ended(algorithm):
     X = sources(1000)
     model = ProductOfExperts(algorithm=algorithm, max_iter=20, tol=1e-2, random_state=0).fit(X)

@@ -20,13 +20,11 @@ from sklpf import AIS, BernoulliRBM, ParallelTempering
 BINARY = (load_digits().data > 7).astype(np.float64)
 
 
-def with_weight(value, **parameters):
+def with_weight(value, **options):
     rng = np.random.default_rng(0)
-    components = rng.normal(size=(6, 8))
-    components[2, 3] = value
-    return BernoulliRBM.from_parameters(
-        components, rng.normal(size=8), rng.normal(size=6), **parameters
-    )
+    weights = rng.normal(size=(6, 8))
+    weights[2, 3] = value
+    return BernoulliRBM.from_parameters(weights, rng.normal(size=8), rng.normal(size=6), **options)
 
 
 @pytest.mark.parametrize("value", [1e4, -1e4, 1e30])
@@ -54,9 +52,8 @@ def test_enormous_weights_give_the_right_numbers(value):
 @pytest.mark.parametrize("value", [1e4, -1e4])
 @pytest.mark.parametrize("estimator", [AIS(), ParallelTempering(n_sweeps=1024)])
 def test_sampling_with_an_enormous_weight_is_right_or_says_that_it_is_not(value, estimator):
-    model = with_weight(
-        value, partition_estimator=estimator, random_state=0, on_nonconvergence="nan"
-    )
+    options = {"random_state": 0, "on_nonconvergence": "nan"}
+    model = with_weight(value, partition_estimator=estimator, **options)
     exact = with_weight(value).estimate_log_partition().log_partition_
     model.estimate_log_partition()
     assert np.isfinite(model.log_partition_)

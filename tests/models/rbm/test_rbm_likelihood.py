@@ -213,9 +213,8 @@ def test_samples_of_a_large_model_come_from_tempered_chains():
     tempering = ParallelTempering(n_ladders=4, n_sweeps=256)
     rng = np.random.default_rng(0)
     bias = rng.normal(size=25)
-    model = BernoulliRBM.from_parameters(
-        np.zeros((22, 25)), bias, np.zeros(22), partition_estimator=tempering
-    )
+    layers = np.zeros((22, 25)), bias, np.zeros(22)
+    model = BernoulliRBM.from_parameters(*layers, partition_estimator=tempering)
     drawn = model.sample(1000, random_state=1)
     assert drawn.shape == (1000, 25)
     assert set(np.unique(drawn)) == {0, 1}

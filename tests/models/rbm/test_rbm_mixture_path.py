@@ -8,6 +8,7 @@ from fused_programs import (
     assert_levels_follow,
 )
 from known_problems import all_rows
+from marks import large
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
@@ -68,11 +69,7 @@ def test_annealing_does_what_the_plain_loop_does(reverse):
 
 @pytest.mark.parametrize(
     "estimator",
-    [
-        AIS(n_temperatures=200),
-        pytest.param(ParallelTempering(n_sweeps=512), marks=pytest.mark.large),
-        pytest.param(MarkovMixture(200), marks=pytest.mark.large),
-    ],
+    [AIS(n_temperatures=200), large(ParallelTempering(n_sweeps=512)), large(MarkovMixture(200))],
 )
 def test_estimators_agree_with_enumeration(estimator):
     # 4.5 standard errors: a false-alarm rate of 1e-5 for each, Student t with 9 degrees of freedom
@@ -99,10 +96,7 @@ def make_model():
     return model, z_plain - np.log(0.7)
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [AIS(), SMC(), pytest.param(ParallelTempering(n_sweeps=512), marks=pytest.mark.large)],
-)
+@pytest.mark.parametrize("estimator", [AIS(), SMC(), large(ParallelTempering(n_sweeps=512))])
 def test_a_missed_pattern_becomes_part_of_the_base(estimator):
     # 4 standard errors or .02 nats; fixed seeds
     model, truth = make_model()

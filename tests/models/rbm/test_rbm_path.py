@@ -90,9 +90,7 @@ def fields(path, state):
 def test_log_f_equals_the_formula(n_visible, n_hidden, weights):
     path = make_path(n_visible, n_hidden, weights)
     state = moved_state(path)
-    expected = np.column_stack(
-        [reference_log_f(path, state.v, state.h, beta) for beta in path.ladder]
-    )
+    expected = np.transpose([reference_log_f(path, state.v, state.h, beta) for beta in path.ladder])
     # float32 fields of sums of up to 117 terms of size 1: errors near 1e-5
     np.testing.assert_allclose(path.log_f_ladder(state), expected, rtol=0, atol=1e-4)
     levels = np.arange(len(state.v)) % len(path.ladder)
@@ -124,14 +122,11 @@ def test_derivatives_equal_finite_differences_of_the_formula(n_visible, n_hidden
 def test_weights_of_1e4_stay_finite_and_relatively_exact():
     path = make_path(33, 17, scale=1e4)
     state = moved_state(path, sweeps=50)
-    expected = np.column_stack(
-        [reference_log_f(path, state.v, state.h, beta) for beta in path.ladder]
-    )
+    expected = np.transpose([reference_log_f(path, state.v, state.h, beta) for beta in path.ladder])
     atol = 1e-6 * np.abs(expected).max()
     np.testing.assert_allclose(path.log_f_ladder(state), expected, rtol=0, atol=atol)
-    sums = np.array(
-        [logsumexp(path.enumerate_block(b, 4)) for b in range(path.n_enumeration_blocks)]
-    )
+    blocks = range(path.n_enumeration_blocks)
+    sums = np.array([logsumexp(path.enumerate_block(b, 4)) for b in blocks])
     assert path.sample_enumerated(sums, 3, np.random.default_rng(0)).v.shape == (3, 33)
 
 
@@ -149,9 +144,8 @@ def reference_half(path, units, betas, stream, purpose):
     else:
         base = (1 - betas)[:, np.newaxis] * path.logits[0]
         logits = base + betas[:, np.newaxis] * (path.intercept_visible + units @ path.components)
-    uniforms = np.stack(
-        [layer_uniforms(stream, c, logits.shape[1], purpose) for c in range(len(logits))]
-    )
+    n_chains, n = logits.shape
+    uniforms = np.stack([layer_uniforms(stream, c, n, purpose) for c in range(n_chains)])
     return uniforms, expit(logits)
 
 

@@ -13,6 +13,7 @@ from fused_programs import (
     assert_levels_follow,
 )
 from known_problems import all_rows
+from marks import large
 from scipy.special import expit, logsumexp
 from scipy.stats import t as student_t
 
@@ -28,11 +29,8 @@ V = all_rows(6)
 
 
 def random_parameters(rng, n_hidden, n_visible=6):
-    return Parameters(
-        rng.normal(size=(n_hidden, n_visible)),
-        rng.normal(size=n_visible),
-        rng.normal(size=n_hidden),
-    )
+    shapes = (n_hidden, n_visible), n_visible, n_hidden
+    return Parameters(*(rng.normal(size=shape) for shape in shapes))
 
 
 def log_f(model, v=V):
@@ -107,9 +105,7 @@ def models(scale, n_a=4, n_b=6, seed=0):
     )
 
 
-@pytest.mark.parametrize(
-    ("scale", "tempered"), [(0.5, True), pytest.param(2.0, False, marks=pytest.mark.large)]
-)
+@pytest.mark.parametrize(("scale", "tempered"), [(0.5, True), large(2.0, False)])
 def test_ratio_of_enumerable_models(scale, tempered):
     a, b = models(scale)
     truth = b.estimate_log_partition().log_partition_ - a.estimate_log_partition().log_partition_

@@ -15,6 +15,7 @@ from sklpf import BernoulliRBM
 
 DIGITS = load_digits().data / 16
 BINARY = (DIGITS > 0.5).astype(np.float64)
+STATE = ("components_", "intercept_visible_", "intercept_hidden_", "h_samples_")
 
 
 def start(n_features, n_components, n_chains, seed=0):
@@ -55,13 +56,7 @@ def test_a_step_is_scikit_learns(n_features, n_components, kind):
     X = (rng.random((9, n_features)) < 0.3).astype(float)  # as many rows as chains
     X = X * rng.random(X.shape) if kind == "real" else X
     theirs = neural_network.BernoulliRBM(n_components, learning_rate=0.3, random_state=0)
-    for name in (
-        "components_",
-        "intercept_visible_",
-        "intercept_hidden_",
-        "h_samples_",
-        "n_features_in_",
-    ):
+    for name in (*STATE, "n_features_in_"):
         setattr(theirs, name, np.copy(getattr(model, name)))
     theirs.partial_fit(X)
     model.partial_fit(sp.csr_matrix(X) if kind == "sparse" else X)
@@ -139,13 +134,7 @@ def fitted(X, **options):
 
 
 def assert_same_bits(model, other):
-    for name in (
-        "components_",
-        "intercept_visible_",
-        "intercept_hidden_",
-        "h_samples_",
-        "visible_mean_",
-    ):
+    for name in (*STATE, "visible_mean_"):
         np.testing.assert_array_equal(getattr(model, name), getattr(other, name))
 
 
@@ -169,9 +158,8 @@ def test_bits_depend_on_the_data_and_the_seed_alone(tmp_path):
 def test_sparse_rows_in_any_form():
     X = BINARY[:100]
     csr = sp.csr_matrix(X)
-    doubled = sp.csr_matrix(
-        (np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr), shape=X.shape
-    )
+    twice = np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr
+    doubled = sp.csr_matrix(twice, shape=X.shape)
     assert not doubled.has_canonical_format
     zeros = csr.copy()
     zeros.data[:5] = 0
@@ -247,10 +235,8 @@ def test_scatter_is_that_of_the_log_likelihood():
         model.fit(BINARY[:1000])
         # the same passes: a constant rate does not know how many follow
         for n_iter in range(16, 21):
-            shorter = BernoulliRBM(12, learning_rate=0.1, n_iter=n_iter, random_state=seed).fit(
-                BINARY[:1000]
-            )
-            scores.append(shorter.score(BINARY[:1000]))
+            shorter = BernoulliRBM(12, learning_rate=0.1, n_iter=n_iter, random_state=seed)
+            scores.append(shorter.fit(BINARY[:1000]).score(BINARY[:1000]))
         line = np.polyval(np.polyfit(range(5), scores, 1), range(5))
         truths.append(np.sqrt(np.sum((scores - line) ** 2) / 3))
         estimates.append(model.log_likelihood_scatter_)

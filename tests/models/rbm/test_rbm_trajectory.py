@@ -14,6 +14,7 @@ from fused_programs import (
     assert_tempering_equals_the_loop,
 )
 from known_problems import all_rows
+from marks import large
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
@@ -254,7 +255,7 @@ def test_until_trusted_tries_temperatures_before_training(kind, n_attempts):
 ESTIMATORS = [
     ParallelTempering(n_sweeps=512),
     AIS(n_temperatures=1000),
-    pytest.param(RTS(n_temperatures=20, n_sweeps=1000), marks=pytest.mark.large),
+    large(RTS(n_temperatures=20, n_sweeps=1000)),
 ]
 HONEST = {"least_coverage": 0.93, "false_alarm": 2e-3}
 each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: type(one).__name__)
@@ -262,9 +263,7 @@ each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: type(one
 
 @each
 def test_coverage_on_models_trained_anew(estimator):
-    check_coverage(
-        lambda seed: trained(seed).path(), estimator, 24, **HONEST, least_converged=2 / 3
-    )
+    check_coverage(lambda s: trained(s).path(), estimator, 24, **HONEST, least_converged=2 / 3)
 
 
 @each
