@@ -122,10 +122,8 @@ def test_the_reference_has_every_public_name_once():
             module = table.split("\n", 1)[0]
             listed += [f"{module}.{name}" for name in re.findall(r"^ {3}(\w+)$", table, re.M)]
     assert len(listed) == len(set(listed))
-    unknown, found = (
-        set(listed) - set(objects),
-        {id(objects[name]) for name in listed if name in objects},
-    )
+    unknown = set(listed) - set(objects)
+    found = {id(objects[name]) for name in listed if name in objects}
     missing = sorted(name for name, item in objects.items() if id(item) not in found)
     assert not unknown, f"doc/api lists {sorted(unknown)}, which are not public"
     assert not missing, f"add {missing} to a page of doc/api"

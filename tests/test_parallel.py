@@ -91,9 +91,8 @@ def test_blas_uses_one_thread_in_every_back_end(backend):
         parallel = run_segments(_random_matrix, advance, 3, 4, n_jobs=2, stage="blas")
         mapped = parallel_map(functools.partial(advance, 0, 0), serial, n_jobs=2)
     np.testing.assert_array_equal(parallel, serial)
-    np.testing.assert_array_equal(
-        mapped, parallel_map(functools.partial(advance, 0, 0), serial, n_jobs=1)
-    )
+    alone = parallel_map(functools.partial(advance, 0, 0), serial, n_jobs=1)
+    np.testing.assert_array_equal(mapped, alone)
 
 
 # ---- checkpoints

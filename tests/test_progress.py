@@ -98,10 +98,8 @@ def numbers(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=NAMES)
 def test_estimators_tell_callbacks_of_every_stage_and_change_no_number(estimator, recorder, capsys):
     quiet = numbers(estimator.fit(RBM))
-    estimator = type(estimator)(**{**estimator.get_params(deep=False), "verbose": 1}).set_callbacks(
-        recorder
-    )
-    assert numbers(estimator.fit(RBM)) == quiet
+    estimator = type(estimator)(**estimator.get_params(deep=False) | {"verbose": 1})
+    assert numbers(estimator.set_callbacks(recorder).fit(RBM)) == quiet
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].startswith(f"[{type(estimator).__name__}] log Z = ")
     name = type(estimator).__name__
@@ -126,11 +124,8 @@ def test_models_tell_callbacks_of_every_pass_and_change_no_number(model, X, n_pa
     assert recorder.heard[-1] == ("teardown", name)
     assert recorder.count("begin", "fit") == recorder.count("end", "fit") == 1
     tasks = "start" if name == "FactorialMixture" else "pass"
-    within = [
-        heard
-        for heard in recorder.heard
-        if heard[0] == "end" and heard[2] == tasks and heard[3] is None
-    ]
+    ended = [heard for heard in recorder.heard if heard[0] == "end" and heard[2] == tasks]
+    within = [heard for heard in ended if heard[3] is None]
     assert (len(within) if tasks == "start" else recorder.count("end", "pass")) == n_passes
 
 
@@ -252,11 +247,8 @@ class Broken(io.StringIO):
 
 @pytest.mark.parametrize("kind", ["broken", "none", "ascii"])
 def test_a_stream_that_takes_no_line_ends_no_fit(kind, monkeypatch):
-    streams = {
-        "broken": Broken(),
-        "none": None,
-        "ascii": io.TextIOWrapper(io.BytesIO(), encoding="ascii"),
-    }
+    ascii_stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    streams = {"broken": Broken(), "none": None, "ascii": ascii_stream}
     monkeypatch.setattr(sys, "stdout", streams[kind])
     model = LinearGenerativeModel(max_iter=2, verbose=1, random_state=0).fit(REAL)
     assert model.n_iter_ == 2

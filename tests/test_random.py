@@ -86,11 +86,9 @@ def test_a_stream_aside_draws_other_numbers_for_the_same_chains():
     assert other == stream.aside("memory")
     assert other.key != stream.key
     n = 4000
-    pairs = [
-        (stream.uniform(n, FIRST), other.uniform(n, FIRST)),
-        (stream.generator().random(n), other.generator().random(n)),
-    ]
-    for first, second in pairs:
+    uniforms = (one.uniform(n, FIRST) for one in (stream, other))
+    drawn = (one.generator().random(n) for one in (stream, other))
+    for first, second in (uniforms, drawn):
         assert abs(np.corrcoef(first, second)[0, 1]) < 4.5 / np.sqrt(n)  # false alarm 7e-6
 
 

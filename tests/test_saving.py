@@ -108,12 +108,8 @@ def test_comparisons_survive(way):
 @pytest.mark.parametrize("thing", ["model", "estimator", "result", "run"])
 def test_another_version_is_named(thing, monkeypatch):
     tempering = ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0).fit(RBM)
-    things = {
-        "model": RBM,
-        "estimator": clone(tempering),
-        "result": tempering.result_,
-        "run": tempering.run_,
-    }
+    things = {"model": RBM, "estimator": clone(tempering), "result": tempering.result_}
+    things["run"] = tempering.run_
     saved = pickle.dumps(things[thing])
     pickle.loads(saved)
     monkeypatch.setattr(sklpf, "__version__", "99.1")

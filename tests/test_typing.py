@@ -99,8 +99,7 @@ def test_mistakes_are_found(folder, line, message):
 
 def test_type_checkers_are_told_of_every_public_name(folder):
     names = [name for name in sklpf.__all__ if name != "__version__"]
-    output = run_mypy(
-        folder, "import sklpf\n" + "".join(f"reveal_type(sklpf.{name})\n" for name in names)
-    )
+    code = "import sklpf\n" + "".join(f"reveal_type(sklpf.{name})\n" for name in names)
+    output = run_mypy(folder, code)
     assert output.count("Revealed type is") == len(names), output
     assert 'is "Any"' not in output, output

@@ -127,10 +127,8 @@ def test_keeps_the_contract(capability):
 def test_an_undeclared_base_is_refused():
     path = Ring()
     path.base_log_partition = None
-    with pytest.raises(
-        ValueError,
-        match="AIS needs a base with a known normaliser: declare base_log_partition on Ring",
-    ):
+    message = "AIS needs a base with a known normaliser: declare base_log_partition on Ring"
+    with pytest.raises(ValueError, match=message):
         sklpf.AIS().fit(path)
 
 

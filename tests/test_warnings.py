@@ -14,9 +14,8 @@ COUNTS = np.array([[3, 1, 0], [0, 2, 2]])
 
 def rbm(estimator=None):
     weights = np.random.default_rng(1).normal(scale=3, size=(25, 30))
-    return BernoulliRBM.from_parameters(
-        weights, np.zeros(30), np.zeros(25), partition_estimator=estimator, random_state=0
-    )
+    layers = weights, np.zeros(30), np.zeros(25)
+    return BernoulliRBM.from_parameters(*layers, partition_estimator=estimator, random_state=0)
 
 
 def calls():

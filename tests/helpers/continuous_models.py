@@ -18,9 +18,8 @@ def assert_family_has_its_slopes(family, parameters, x, rng):
     np.testing.assert_allclose(family.grad(parameters, x), expected, rtol=1e-6, atol=1e-7)
     weights = rng.normal(size=len(x))
     expected = slopes(lambda parameters: weights @ family.log_density(parameters, x), parameters)
-    np.testing.assert_allclose(
-        family.grad_parameters(parameters, x, weights), expected, rtol=1e-6, atol=1e-7
-    )
+    found = family.grad_parameters(parameters, x, weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
 def log_integral(log_f, half_width, n=801):

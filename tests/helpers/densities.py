@@ -106,10 +106,8 @@ def after_moves(path, move, n_chains, n_moves, seed):
     """Positions of independent chains from the base that have moved at the target."""
     stream, levels = Stream(stream_key(seed)), np.full(n_chains, len(path.ladder) - 1)
     state = path.sample_base(5 * n_chains, stream)
-    state = path.take(
-        state,
-        np.flatnonzero(path.log_f(state, np.full(5 * n_chains, levels[0])) > -np.inf)[:n_chains],
-    )
+    inside = path.log_f(state, np.full(5 * n_chains, levels[0])) > -np.inf
+    state = path.take(state, np.flatnonzero(inside)[:n_chains])
     memory = move.init(path, state, stream.aside("memory"))
     for t in range(n_moves):
         state, memory = move.move(path, state, memory, levels, stream.at(t + 1))

@@ -25,10 +25,9 @@ def assert_annealing_equals_the_loop(path, reverse, tol=1e-10):
     levels = np.repeat([[0], [0], [1], [3], [2]], 9, axis=1)
     levels[:, 4] = [0, 1, 2, 3, 3]
     assert Gibbs().compiled(path) is not None
-    fused, memory, fused_weights = _programs.anneal(
-        path, Gibbs(), state, (), levels, STREAM.at(3), reverse
-    )
-    plain, _, plain_weights = _plain.anneal(path, Gibbs(), state, (), levels, STREAM.at(3), reverse)
+    arguments = path, Gibbs(), state, (), levels, STREAM.at(3), reverse
+    fused, memory, fused_weights = _programs.anneal(*arguments)
+    plain, _, plain_weights = _plain.anneal(*arguments)
     same_state(fused, plain)
     assert memory == ()
     assert_allclose(fused_weights, plain_weights, rtol=tol, atol=tol)
@@ -67,14 +66,8 @@ def assert_exchange_equals_the_loop(path, rtol=1e-9):
 
 def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride, rtol=1e-9):
     state, log_prior = path.sample_base(8, STREAM), np.array([0.0, 0.5, 1.0, 1.5])
-    arguments = (
-        Chains(state, (), np.arange(8) % 4),
-        log_prior,
-        30,
-        sweeps_per_redraw,
-        stride,
-        STREAM.at(6),
-    )
+    chains = Chains(state, (), np.arange(8) % 4)
+    arguments = chains, log_prior, 30, sweeps_per_redraw, stride, STREAM.at(6)
     fused = _programs.temper(path, Gibbs(), *arguments)
     plain = _plain.temper(path, Gibbs(), *arguments)
     same_state(fused.chains.state, plain.chains.state)
@@ -140,12 +133,8 @@ def _evaluate(density, position, values):
 def assert_kernel_writes_all_values(path, n=7):
     """The compiled densities and slopes, on buffers filled with NaN, against the path's own."""
     state = path.sample_base(n, Stream((1, 2)))
-    values = Values(
-        *(
-            np.full(shape, np.nan)
-            for shape in (n, n, (n, path.n_dimensions), (n, path.n_dimensions))
-        )
-    )
+    shapes = n, n, (n, path.n_dimensions), (n, path.n_dimensions)
+    values = Values(*(np.full(shape, np.nan) for shape in shapes))
     _evaluate(path.packed, state.position, values)
     for new, old in zip(values, (*path.ends(state), *path.gradients(state))):
         assert_allclose(new, old, rtol=1e-12, atol=1e-12)

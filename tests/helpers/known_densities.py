@@ -260,11 +260,9 @@ def _both(log_density, grad, *constants) -> tuple[_Function, _Function]:
 
 
 def _rotation(d, rng):
-    return (
-        np.ascontiguousarray(stats.ortho_group.rvs(d, random_state=rng))
-        if d > 1
-        else np.ones((1, 1))
-    )
+    if d == 1:
+        return np.ones((1, 1))
+    return np.ascontiguousarray(stats.ortho_group.rvs(d, random_state=rng))
 
 
 def _make_gaussian(d, condition, rng):
@@ -299,11 +297,8 @@ def _make_student_t(d, heavy, rng):
     functions = _both(_student_t, _student_t_grad, np.ascontiguousarray(W.T), weights)
     logs = 0.5 * np.log(np.pi) + gammaln(weights - 0.5) - gammaln(weights)
     draw = functools.partial(_draw_student_t, inverse, 2 * weights - 1)
-    base = (
-        StudentT(np.zeros(d), 1.0, min(8.0, 2 * weights.min() - 1))
-        if heavy
-        else Gaussian(np.zeros(d), 1.0)
-    )
+    df = min(8.0, 2 * weights.min() - 1)
+    base = StudentT(np.zeros(d), 1.0, df) if heavy else Gaussian(np.zeros(d), 1.0)
     return _Target(*functions, float(logs.sum()) - log_det, draw), {"base": base}
 
 
@@ -352,9 +347,8 @@ def _make_regression(rng):
     X = rng.standard_normal((n, d)) @ (0.5 * rng.standard_normal((d, d)) + 1)
     y = X @ rng.standard_normal(d) + np.sqrt(noise) * rng.standard_normal(n)
     covariance = np.linalg.inv(X.T @ X / noise + np.eye(d) / prior)
-    constants = np.array(
-        [prior, noise, -0.5 * n * np.log(2 * np.pi * noise) - 0.5 * d * np.log(2 * np.pi * prior)]
-    )
+    log_norms = n * np.log(2 * np.pi * noise) + d * np.log(2 * np.pi * prior)
+    constants = np.array([prior, noise, -0.5 * log_norms])
     functions = _both(_regression, _regression_grad, np.ascontiguousarray(X.T), y, constants)
     marginal = noise * np.eye(n) + prior * X @ X.T
     log_evidence = stats.multivariate_normal(np.zeros(n), marginal).logpdf(y)
@@ -368,11 +362,8 @@ def _make_beta(a, b, base, rng):
     k = 5
     log_norm = float(np.log(comb(n, k)) - betaln(a, b))
     functions = _both(_beta, _beta_grad, np.array([k + a - 1.0, n - k + b - 1.0]), log_norm)
-    target = _Target(
-        *functions,
-        log_norm + float(betaln(k + a, n - k + b)),
-        functools.partial(_draw_beta, k + a, n - k + b),
-    )
+    log_partition = log_norm + float(betaln(k + a, n - k + b))
+    target = _Target(*functions, log_partition, functools.partial(_draw_beta, k + a, n - k + b))
     if base == "uniform":
         return target, _unit_box(1)
     grad_base = _Function(_beta_grad, np.array([a - 1.0, b - 1.0]), 0.0)
@@ -386,9 +377,8 @@ def _make_logistic(rng):
     X = np.column_stack([np.ones(len(X)), (X - X.mean(axis=0)) / X.std(axis=0)])
     design = np.ascontiguousarray((X * (2 * y - 1)[:, np.newaxis]).T)
     functions = _both(_logistic, _logistic_grad, design, -0.5 * len(design) * _LOG_2PI)
-    return _Target(*functions, _LOGISTIC, std_error=_LOGISTIC_STD_ERROR), {
-        "base": Gaussian(np.zeros(len(design)), 1.0)
-    }
+    target = _Target(*functions, _LOGISTIC, std_error=_LOGISTIC_STD_ERROR)
+    return target, {"base": Gaussian(np.zeros(len(design)), 1.0)}
 
 
 # log Z, from tests/benchmarks/density_coverage.py --reference

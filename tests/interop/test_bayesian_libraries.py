@@ -23,10 +23,8 @@ def evidence():
 
     def given(sigma):
         covariance = sigma**2 * np.eye(len(Y)) + 4.0
-        return np.exp(
-            stats.multivariate_normal.logpdf(Y, cov=covariance)
-            + stats.halfnorm.logpdf(sigma, scale=1.5)
-        )
+        log_likelihood = stats.multivariate_normal.logpdf(Y, cov=covariance)
+        return np.exp(log_likelihood + stats.halfnorm.logpdf(sigma, scale=1.5))
 
     return np.log(integrate.quad(given, 0, np.inf, epsabs=0, epsrel=1e-10)[0])
 

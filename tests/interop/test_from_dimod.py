@@ -73,9 +73,8 @@ def test_a_large_lattice_of_spins():
     150,000.
     """
     ring = {(i, (i + 1) % 40): -1.0 for i in range(40)}
-    bqm = SimpleNamespace(
-        linear=dict.fromkeys(range(40), 0.0), quadratic=ring, offset=3.0, vartype="SPIN"
-    )
+    linear = dict.fromkeys(range(40), 0.0)
+    bqm = SimpleNamespace(linear=linear, quadratic=ring, offset=3.0, vartype="SPIN")
     beta = 0.4
     estimator = ParallelTempering(n_sweeps=1024)
     model = from_dimod(bqm, beta, partition_estimator=estimator, random_state=0)

@@ -79,9 +79,8 @@ def test_unequal_priors_count_in_the_likelihood():
     for model in (common, rare):
         shares = model.doc_topic_prior_ / model.doc_topic_prior_.sum()
         topics = model.components_.astype(float) / model.components_.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(
-            model.score_samples(row)[0], np.log(shares @ topics @ row[0]), rtol=1e-5
-        )
+        expected = np.log(shares @ topics @ row[0])
+        np.testing.assert_allclose(model.score_samples(row)[0], expected, rtol=1e-5)
 
 
 def test_untrained_and_foreign_models():

@@ -30,9 +30,8 @@ def log_likelihood_all(means):
     return stats.norm.logpdf(Y, means, SIGMA).sum(axis=1)
 
 
-EVIDENCE = stats.multivariate_normal(
-    np.zeros(5), SIGMA**2 * np.eye(5) + TAU**2 * np.ones((5, 5))
-).logpdf(Y)
+COVARIANCE = SIGMA**2 * np.eye(5) + TAU**2 * np.ones((5, 5))
+EVIDENCE = stats.multivariate_normal(np.zeros(5), COVARIANCE).logpdf(Y)
 
 
 def coin_transform(u):
@@ -99,7 +98,7 @@ def test_bridge_from_draws():
         (
             {"log_likelihood": lambda x: np.sum(x, axis=1)},
             ValueError,
-            "log_likelihood takes points .* say vectorized=True",
+            "takes points .* vectorized=T",
         ),
         ({"transform": lambda u: u[:, :1]}, ValueError, "transform takes points .* vectorized"),
         (

@@ -62,12 +62,8 @@ def test_every_method_is_right():
     n_k = [1000] * 4
     near = from_pymbar(harmonic(n_k, places=(0, 0.5, 1, 1.5)), n_k)
     comparison = compare_estimates(near)
-    assert [result.method for result in comparison.results] == [
-        "MBAR",
-        "BAR",
-        "SteppingStone",
-        "LevelProcess",
-    ]
+    methods = [result.method for result in comparison.results]
+    assert methods == ["MBAR", "BAR", "SteppingStone", "LevelProcess"]
     for result in comparison.results:
         if result.method == "SteppingStone":
             continue  # one of its directions has weights without a variance
@@ -187,11 +183,8 @@ def test_a_state_that_the_others_hardly_see_is_refused():
 
 def test_false_alarms_are_rare():
     """0.1 % of runs by the halves; the other bounds are far. 5 of 300: 1e-4 at a rate of 0.3 %."""
-    alarms = sum(
-        not from_pymbar(exponential([200] * 3, seed), [200] * 3).read().converged
-        for seed in range(300)
-    )
-    assert alarms <= 5
+    runs = (from_pymbar(exponential([200] * 3, seed), [200] * 3) for seed in range(300))
+    assert sum(not run.read().converged for run in runs) <= 5
 
 
 # ---- containers

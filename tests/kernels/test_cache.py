@@ -26,9 +26,8 @@ FILES = [file for file in FILES if file.name != "__init__.py"]
 
 
 def module_of(file):
-    return importlib.import_module(
-        "sklpf." + ".".join(file.relative_to(ROOT).with_suffix("").parts)
-    )
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return importlib.import_module("sklpf." + ".".join(parts))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
@@ -127,15 +126,11 @@ def package(tmp_path):
 
 def output(package, code):
     """What code prints in a fresh process with that copy."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(package.parent),
-        "NUMBA_CACHE_DIR": str(package.parent / "cache"),
-    }
+    folder = package.parent
+    paths = {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
     command = [sys.executable, "-c", code, str(package)]
-    result = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, env=environment, cwd=package.parent
-    )
+    options = {"capture_output": True, "text": True, "timeout": 300, "cwd": folder}
+    result = subprocess.run(command, env={**os.environ, **paths}, **options)
     assert result.returncode == 0, result.stderr
     return result.stdout
 

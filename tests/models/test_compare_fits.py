@@ -283,10 +283,8 @@ def test_an_interrupted_comparison_goes_on(tmp_path):
 
 # ---- pipelines and rows
 def test_pipelines_must_arrive_at_the_same_rows():
-    same = {
-        "dense": make_pipeline(Binarizer(), rbm()),
-        "sparse": make_pipeline(FunctionTransformer(csr_array), rbm()),
-    }
+    steps = {"dense": Binarizer(), "sparse": FunctionTransformer(csr_array)}
+    same = {name: make_pipeline(step, rbm()) for name, step in steps.items()}
     assert compare_fits(same, X, cv=2, random_state=0).converged
     turned = make_pipeline(FunctionTransformer(np.logical_not), rbm())
     other = {"as they are": rbm(), "turned": turned}

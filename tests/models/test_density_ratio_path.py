@@ -26,11 +26,8 @@ def product(seed, heavy=False, n_components=D, **options):
 
 def units(seed):
     rng = np.random.default_rng(seed)
-    arrays = (
-        rng.standard_normal((4, D)),
-        np.abs(rng.standard_normal((4, 2))),
-        0.5 * rng.standard_normal((2, D)),
-    )
+    factors, pooling, mean = (rng.standard_normal(shape) for shape in ((4, D), (4, 2), (2, D)))
+    arrays = factors, np.abs(pooling), 0.5 * mean
     mean, scale = 0.1 * rng.standard_normal(D), 1.5
     return MeanCovarianceRBM.from_parameters(*arrays, mean=mean, scale=scale, random_state=seed)
 

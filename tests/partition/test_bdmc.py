@@ -85,18 +85,14 @@ def test_wrong_exact_samples_raise_the_alarm():
     model = make_rbm_problem("digits").path
     mean = 1 / (1 + np.exp(-model.logits[0]))
     path = WrongTarget(model.components, model.intercept_visible, model.intercept_hidden, mean)
-    with pytest.warns(
-        ConvergenceWarning,
-        match="gap is negative .* log_f disagrees with the moves or with the exact",
-    ):
+    with pytest.warns(ConvergenceWarning, match="gap is negative .* log_f disagrees"):
         BDMC(n_temperatures=10, random_state=0).fit(path)
 
 
 def test_directions_that_do_not_overlap_raise_the_alarm():
     rng = np.random.default_rng(7)
-    path = RBMPath(
-        1.5 * rng.normal(size=(14, 30)), rng.normal(size=30), rng.normal(size=14), np.full(30, 0.5)
-    )
+    parts = 1.5 * rng.normal(size=(14, 30)), rng.normal(size=30), rng.normal(size=14)
+    path = RBMPath(*parts, np.full(30, 0.5))
     with pytest.warns(ConvergenceWarning, match="the two directions overlap .* needed.: raise"):
         BDMC(n_temperatures=2, random_state=0).fit(path)
 

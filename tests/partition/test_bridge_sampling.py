@@ -146,12 +146,8 @@ def test_names_of_one_chain_need_no_axis_for_it():
 def test_labelled_draws(origin):
     xr = pytest.importorskip("xarray")
     values = named_draws()
-    posterior = xr.Dataset(
-        {
-            "a": (("draw", "chain", "i"), np.swapaxes(values["a"], 0, 1)),
-            "b": (("chain", "draw"), values["b"]),
-        }
-    )
+    a = ("draw", "chain", "i"), np.swapaxes(values["a"], 0, 1)
+    posterior = xr.Dataset({"a": a, "b": (("chain", "draw"), values["b"])})
     diverging = np.zeros((4, 500), dtype=bool)
     diverging[1, 7] = True
     statistics = xr.Dataset({"diverging": (("chain", "draw"), diverging)})

@@ -68,10 +68,8 @@ def test_what_is_not_to_be_trusted():
     }
     comparison = compare_evidence(results)
     assert not comparison.converged
-    assert comparison.reasons == (
-        "alarmed: seen: remedy",
-        "bound: log Z is not estimated, but lower bound",
-    )
+    reasons = "alarmed: seen: remedy", "bound: log Z is not estimated, but lower bound"
+    assert comparison.reasons == reasons
     assert [model.converged for model in comparison.models.values()] == [True, False, False]
     assert comparison.models["fine"].probability_interval == (0.0, 1.0)
     assert comparison.summary().count("not converged") == 2

@@ -9,7 +9,7 @@ from known_problems import make_rbm_problem
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import BernoulliRBM, Gaussian, GeometricPath, StudentT, Uniform
+from sklpf import Gaussian, GeometricPath, StudentT, Uniform
 from sklpf.partition import ImportanceSampling
 from sklpf.uncertainty import log_mean_exp
 
@@ -85,11 +85,6 @@ def test_bad_proposals_are_refused():
         fit(PATH, proposal=Gaussian(0.0, 1.0))
     with pytest.raises(ValueError, match="bounds must be the box"):
         fit(PATH, proposal=Uniform([-1, -1], [1, 1]))
-    with pytest.raises(TypeError, match="proposal must be None for a RBMPath"):
-        fit(
-            BernoulliRBM.from_parameters(np.zeros((2, 3)), np.zeros(3), np.zeros(2)),
-            proposal=stats.norm(),
-        )
     narrow = [stats.expon(), stats.norm(0, 2)]
     with pytest.raises(ValueError, match="base has density 0 at"):
         fit(PATH, proposal=narrow)

@@ -21,9 +21,8 @@ def documents(n_topics=4, n_words=40, prior=0.2, lengths=LENGTHS, seed=0):
     rng = np.random.default_rng(seed)
     topics = rng.dirichlet(np.full(n_words, 0.2), size=n_topics) * 0.99 + 0.01 / n_words
     shares = rng.dirichlet(np.full(n_topics, prior), size=len(lengths))
-    return LDAPath(
-        topics, prior, [rng.multinomial(n, share @ topics) for n, share in zip(lengths, shares)]
-    )
+    X = [rng.multinomial(n, share @ topics) for n, share in zip(lengths, shares)]
+    return LDAPath(topics, prior, X)
 
 
 GUIDES = {"none": None, "even": np.full(4, 0.25), "wrong": np.array([0.0, 0.0, 0.0, 1.0])}
@@ -86,9 +85,8 @@ def test_particles_that_agree_are_not_believed():
     topics = (
         np.kron(np.eye(5), np.full(4, 0.25)) + 1e-6 * rng.dirichlet(np.full(20, 0.5), 5) + 1e-12
     )
-    path = LDAPath(
-        topics / topics.sum(axis=1, keepdims=True), 0.1, [[3, 4, 2, 4] + [0] * 15 + [1]]
-    ).row(0)
+    topics /= topics.sum(axis=1, keepdims=True)
+    path = LDAPath(topics, 0.1, [[3, 4, 2, 4] + [0] * 15 + [1]]).row(0)
     check_coverage(lambda seed: path, LeftToRight(), 40, least_coverage=0.95, false_alarm=2e-3)
 
 

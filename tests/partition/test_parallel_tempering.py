@@ -21,12 +21,10 @@ from sklpf.transitions import RandomWalk
 @pytest.mark.parametrize("n_temperatures", [2, 6])
 def test_levels_that_do_not_overlap_are_reported_and_leave_any_number_possible(n_temperatures):
     """A target of width 0.001, fifty standard deviations of the base away."""
-    path = GeometricPath(
-        lambda x: -0.5e6 * ((x - 50.0) ** 2).sum(axis=1), base=Gaussian(np.zeros(2), 1.0)
-    )
-    tempering = ParallelTempering(
-        n_temperatures=n_temperatures, n_sweeps=64, transition=RandomWalk(1.0), random_state=0
-    )
+    base = Gaussian(np.zeros(2), 1.0)
+    path = GeometricPath(lambda x: -0.5e6 * ((x - 50.0) ** 2).sum(axis=1), base=base)
+    options = {"n_temperatures": n_temperatures, "n_sweeps": 64, "random_state": 0}
+    tempering = ParallelTempering(transition=RandomWalk(1.0), **options)
     with pytest.warns(ConvergenceWarning, match="levels do not overlap at all: raise n_sweeps, or"):
         tempering.fit(path)
     assert not tempering.converged_
@@ -53,9 +51,8 @@ def test_levels_end_at_equal_rejection():
 
 def test_fixed_ladder_stays():
     problem, ladder = make_rbm_problem("easy"), make_ladder("sigmoid", 7)
-    tempering = ParallelTempering(ladder=ladder, adapt=False, n_sweeps=256, random_state=0).fit(
-        problem.path
-    )
+    tempering = ParallelTempering(ladder=ladder, adapt=False, n_sweeps=256, random_state=0)
+    tempering.fit(problem.path)
     np.testing.assert_array_equal(tempering.result_.ladder, ladder)
     assert abs(z_score(tempering, problem.log_partition)) < 5
 
@@ -69,9 +66,8 @@ def test_samples_have_the_models_means():
     state = ParallelTempering(n_sweeps=256).sample(problem.path, n, rng)
     exact = Exact().sample(problem.path, 200_000, rng).v.mean(axis=0)
     assert state.v.shape == (n, 64)
-    statistic = np.sum(
-        (state.v.mean(axis=0) - exact) ** 2 / (exact * (1 - exact) * (1 / n + 1 / 200_000))
-    )
+    variance = exact * (1 - exact) * (1 / n + 1 / 200_000)
+    statistic = np.sum((state.v.mean(axis=0) - exact) ** 2 / variance)
     assert statistic < chi2.isf(1e-4, 64)
     assert statistic > chi2.ppf(1e-4, 64)
 

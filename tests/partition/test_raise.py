@@ -99,12 +99,9 @@ class TooLarge(RBMPath):
 @may_not_converge()  # neither a bound nor an estimate
 def test_tempered_starts_are_labelled_approximate():
     problem = make_rbm_problem("easy")
-    path = TooLarge(
-        problem.path.components,
-        problem.path.intercept_visible,
-        problem.path.intercept_hidden,
-        np.full(64, 0.5),
-    )
+    path = problem.path
+    layers = path.components, path.intercept_visible, path.intercept_hidden
+    path = TooLarge(*layers, np.full(64, 0.5))
     results = [RAISE(n_temperatures=300, random_state=seed).fit(path).result_ for seed in range(3)]
     for result in results:
         assert (result.statement, result.diagnostics["starts"]) == ("approximate", "tempered")

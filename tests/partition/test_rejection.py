@@ -23,12 +23,8 @@ def normal(x):
 
 
 PATH = GeometricPath(normal, base=StudentT(0.0, 1.0, df=3))
-BOUND = float(
-    np.max(
-        normal(np.linspace(-5, 5, 9999)[:, None])
-        - PATH.base.log_density(np.linspace(-5, 5, 9999)[:, None])
-    )
-)
+GRID = np.linspace(-5, 5, 9999)[:, None]
+BOUND = float(np.max(normal(GRID) - PATH.base.log_density(GRID)))
 LOG_BOUND = BOUND + 0.01
 
 

@@ -106,9 +106,8 @@ def test_reasons_are_in_the_summary_and_in_the_line():
 @pytest.mark.parametrize("value", [None, [], "many", [[1], [1, 2]], np.empty(0)])
 def test_diagnostics_that_are_no_numbers_are_left_out(value):
     described = {"mine": Diagnostic("my number"), "other": Diagnostic("another")}
-    result = PartitionResult(
-        "Mine", 1.0, 0.1, diagnostics={"mine": value, "other": 0.25}, described=described
-    )
+    found = {"mine": value, "other": 0.25}
+    result = PartitionResult("Mine", 1.0, 0.1, diagnostics=found, described=described)
     table = dict(result._table())
     assert table["another"] == "0.25"
     assert "my number" not in table
@@ -124,12 +123,10 @@ def test_a_repr_is_one_short_line(tempering, rows):
 def test_a_frame_has_a_row_for_each_log_partition(tempering, rows):
     pytest.importorskip("pandas")
     one, several = tempering.result_.to_frame(), rows.to_frame()
-    assert one.loc["ParallelTempering", "log_partition"] == tempering.log_partition_
-    assert (
-        one.loc["ParallelTempering", "low"],
-        one.loc["ParallelTempering", "high"],
-    ) == tempering.result_.interval()
-    assert one.loc["ParallelTempering", "converged"]
+    row = one.loc["ParallelTempering"]
+    assert row["log_partition"] == tempering.log_partition_
+    assert (row["low"], row["high"]) == tempering.result_.interval()
+    assert row["converged"]
     np.testing.assert_array_equal(several["log_partition"], rows.log_partition)
     assert several["converged"].all()
     score = RBM.score_interval(X)

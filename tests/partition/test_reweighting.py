@@ -128,11 +128,8 @@ def test_a_method_is_never_surer_than_the_run_it_reads():
 
 
 def test_alarms_and_rounding_of_a_run_stay_with_it(exchange):
-    run = replace(
-        exchange.run_,
-        earlier_alarms=(Alarm("heavy-tails", "the tails are in doubt"),),
-        log_f_rounding=1.0,
-    )
+    doubt = Alarm("heavy-tails", "the tails are in doubt")
+    run = replace(exchange.run_, earlier_alarms=(doubt,), log_f_rounding=1.0)
     for result in (*compare_estimates(run).results, quietly(BAR(), run).result_):
         assert not result.converged
         assert [reason.split(" so ")[0] for reason in result.reasons[:2]] == [
@@ -162,10 +159,8 @@ def test_every_reader_gets_the_number_of_the_sampler_that_was_used(sampler):
     assert found["difference"] == pytest.approx(difference, abs=1e-9)
     assert read.result_.reasons[: len(sampler.result_.reasons)] == sampler.result_.reasons
     own = compare_estimates(sampler.run_).results[0]
-    assert (own.log_partition, own.std_error) == (
-        sampler.log_partition_,
-        sampler.log_partition_std_error_,
-    )
+    assert own.log_partition == sampler.log_partition_
+    assert own.std_error == sampler.log_partition_std_error_
     assert own.method == sampler.result_.method
 
 
@@ -237,10 +232,8 @@ def test_what_no_method_can_read(method, exchange):
 
 def test_runs_without_slopes_or_vectors(exchange):
     path = hidden_mode_problem().path
-    type_without = type(
-        "Plain", (type(path),), {"derivatives": property(lambda self: self.no_such_attribute)}
-    )
-    path.__class__ = type_without
+    none = property(lambda self: self.no_such_attribute)
+    path.__class__ = type("Plain", (type(path),), {"derivatives": none})
     run = ParallelTempering(4, n_temperatures=4, n_sweeps=256, random_state=0).fit(path).run_
     with pytest.raises(ValueError, match="run must come from a path with the method derivatives"):
         ThermodynamicIntegration().fit(run)

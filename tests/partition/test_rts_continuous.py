@@ -94,8 +94,7 @@ def test_as_sampler_of_an_integral(problem, fitted):
 @pytest.mark.parametrize("wall", [0.0, -3.0])
 def test_refuses_a_base_that_draws_points_without_mass(wall):
     """Half of the base's draws, and one of 740, at which log Z jumps at beta = 0."""
-    path = GeometricPath(
-        lambda x: np.where(x[:, 0] > wall, -(x[:, 0] ** 2), -np.inf), base=Gaussian([0.0], 1.0)
-    )
+    base = Gaussian([0.0], 1.0)
+    path = GeometricPath(lambda x: np.where(x[:, 0] > wall, -(x[:, 0] ** 2), -np.inf), base=base)
     with pytest.raises(ValueError, match="base whose draws lie where the target has mass"):
         RTS(**SHORT).fit(path)

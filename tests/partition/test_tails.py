@@ -64,9 +64,8 @@ def matching(d, power, rotated):
 
 def funnel(x):
     v = x[:, 0]
-    return -0.5 * v**2 - 0.5 * np.sum(
-        x[:, 1:] ** 2 * np.exp(-v)[:, np.newaxis] + v[:, np.newaxis], axis=1
-    )
+    n_others = x.shape[1] - 1
+    return -0.5 * (v**2 + np.sum(x[:, 1:] ** 2, axis=1) * np.exp(-v) + n_others * v)
 
 
 RNG = np.random.default_rng(0)

@@ -63,9 +63,8 @@ def test_the_masses_of_ellipsoids_are_right(log_density, bounds):
 @pytest.mark.parametrize("grad", [True, False])
 def test_modes_far_from_each_other_are_found(grad):
     problem = make_density_problem("two gaussians 10-D, base on one")
-    path = GeometricPath(
-        problem.path.log_density, grad=problem.path.grad if grad else None, base=problem.path.base
-    )
+    slope = problem.path.grad if grad else None
+    path = GeometricPath(problem.path.log_density, grad=slope, base=problem.path.base)
     regions = path.regions(stream())
     masses = np.exp(regions.log_masses.mean(axis=1) - problem.log_partition)
     np.testing.assert_allclose(np.sort(masses)[-2:], [0.285, 0.665], rtol=0.05)

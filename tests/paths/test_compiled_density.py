@@ -137,11 +137,8 @@ def test_exchange_and_temper_are_those_of_the_plain_loops():
     compiled = GeometricPath(log_density, grad=grad, base=base, ladder=LADDER)
     move, stream, n_levels = HMC(metric="dense").tune(path, (3, 4)), Stream((1, 2), 5), len(LADDER)
     state = path.sample_base(n_levels, stream)
-    memory, levels, ends = (
-        move.init(path, state, stream.aside("memory")),
-        np.arange(n_levels),
-        np.zeros(n_levels, dtype=int),
-    )
+    memory = move.init(path, state, stream.aside("memory"))
+    levels, ends = np.arange(n_levels), np.zeros(n_levels, dtype=int)
     chains = Chains(state, memory, levels)
     order = chains, ends, np.zeros(n_levels - 1), 9, stream.at(1), 2
     looped = _plain.exchange(path, move, *order)

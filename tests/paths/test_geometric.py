@@ -183,9 +183,8 @@ def test_any_ladder_from_0_to_1_is_right(ladder):
 def test_log_f_is_geometric():
     path = make(ladder=LADDER)
     state = path.sample_base(7, Stream(stream_key(0)))
-    expected = np.outer(BASE.log_density(state.position), 1 - LADDER) + np.outer(
-        log_correlated(state.position), LADDER
-    )
+    base, target = BASE.log_density(state.position), log_correlated(state.position)
+    expected = np.outer(base, 1 - LADDER) + np.outer(target, LADDER)
     np.testing.assert_allclose(path.log_f_ladder(state), expected, rtol=1e-12)
     np.testing.assert_array_equal(path.summary(state), state.position)
     check_path(path)
@@ -293,12 +292,8 @@ def test_boxes_are_right(name, marginal, transition):
 
 
 def test_a_gaussian_base_is_truncated_to_the_box():
-    path = GeometricPath(
-        lambda x: -x[:, 0],
-        grad=lambda x: -np.ones_like(x),
-        base=Gaussian(1.0, 4.0),
-        bounds=(0, np.inf),
-    )
+    half = {"base": Gaussian(1.0, 4.0), "bounds": (0, np.inf)}
+    path = GeometricPath(lambda x: -x[:, 0], grad=lambda x: -np.ones_like(x), **half)
     assert np.all(path.sample_base(100, Stream(stream_key(0))).position >= 0)
     assert_close(HAIS(40, 60, random_state=0).fit(path), 0.0)
     same = GeometricPath(lambda x: -np.abs(x[:, 0]), base=Gaussian(1, 4), bounds=(-np.inf, np.inf))

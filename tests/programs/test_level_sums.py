@@ -43,9 +43,8 @@ def derivatives(sums):
 
 
 def runs(path):
-    tempering = ParallelTempering(
-        40, ladder=LADDER, adapt=False, n_sweeps=4096, random_state=0
-    ).fit(path)
+    tempering = ParallelTempering(40, ladder=LADDER, adapt=False, n_sweeps=4096, random_state=0)
+    tempering.fit(path)
     rts = RTS(ladder=LADDER, n_sweeps=4000, random_state=0).fit(path)
     return tempering.run_.last.level_sums.sum(axis=0), rts.run_.rounds[-1].level_sums.sum(axis=0)
 

@@ -44,9 +44,8 @@ def run(scores, errors, **options):
     )
     for iteration, error in enumerate(errors, 1):
         groups = error * rng.standard_normal(10) if error < 9 else np.zeros(10)
-        tracker.estimates.append(
-            SimpleNamespace(log_partition=0.0, std_error=error, groups=groups, weights_error=error)
-        )
+        numbers = {"std_error": error, "groups": groups, "weights_error": error}
+        tracker.estimates.append(SimpleNamespace(log_partition=0.0, **numbers))
         if stopping(None, iteration):
             break
     return iteration, stopping.best_iteration

@@ -25,9 +25,8 @@ def trajectory(path, move, state, velocity, level=3):
     steps = move.steps_at(path.ladder)
     memory = velocity, *path.gradients(state), np.zeros(n)
     certain = Certain(Stream(KEY))
-    state, memory = move._trajectory(
-        path, state, memory, levels, steps.step_sizes[levels], steps.root(levels), certain
-    )
+    sizes, roots = steps.step_sizes[levels], steps.root(levels)
+    state, memory = move._trajectory(path, state, memory, levels, sizes, roots, certain)
     return state, memory[0]
 
 
@@ -52,10 +51,8 @@ def test_trajectories_are_reversible(name, metric):
     state, velocity = started(path)
     there, turned = trajectory(path, move, state, velocity)
     if path.bounds is not None:
-        hits = np.any(
-            (np.abs(there.position - state.position) > 1e-3)
-            & (np.sign(turned) == np.sign(velocity))
-        )
+        moved = np.abs(there.position - state.position) > 1e-3
+        hits = np.any(moved & (np.sign(turned) == np.sign(velocity)))
         assert hits
     back, again = trajectory(path, move, there, turned)
     np.testing.assert_allclose(back.position, state.position, atol=1e-10)

@@ -17,9 +17,8 @@ from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Transition
 
 N_STATES = 12
-LOG_DENSITY = 1.5 * np.sin(2 * np.pi * np.arange(N_STATES) / N_STATES) + np.random.default_rng(
-    3
-).normal(size=N_STATES)
+LOG_DENSITY = 1.5 * np.sin(2 * np.pi * np.arange(N_STATES) / N_STATES)
+LOG_DENSITY += np.random.default_rng(3).normal(size=N_STATES)
 
 
 class Circle(TemperedPath):
@@ -86,9 +85,8 @@ SOME = [  # one for each program: annealing both ways, particles and tempering
 
 def fit(name, path=None, **parameters):
     estimator = ESTIMATORS[name]
-    return type(estimator)(
-        **{**estimator.get_params(), "transition": GuidedWalk(), **parameters}
-    ).fit(path or Circle())
+    parameters = estimator.get_params() | {"transition": GuidedWalk()} | parameters
+    return type(estimator)(**parameters).fit(path or Circle())
 
 
 def sums(estimator):

@@ -126,9 +126,8 @@ def test_hyperparameters_are_learned_or_kept():
     assert learned.elbo_ > given.elbo_
     assert learned.noise_variance_ == pytest.approx(0.01, rel=0.05)
     # 8 rates of 3000 draws: 5 standard errors of 0.0084
-    np.testing.assert_allclose(
-        np.sort(learned.activation_probability_), np.sort(activations.mean(axis=0)), atol=0.042
-    )
+    found, expected = learned.activation_probability_, activations.mean(axis=0)
+    np.testing.assert_allclose(np.sort(found), np.sort(expected), atol=0.042)
     assert learned.component_variance_ == pytest.approx(np.mean(components**2), rel=0.1)
 
 

@@ -33,9 +33,8 @@ def make_posterior(X, n_components, seed=0, noise=0.1, variance=1.0, probability
 def rows(n=300, n_components=4, n_features=6, noise=0.1, seed=0):
     rng = np.random.default_rng(seed)
     z = rng.random((n, n_components)) < 0.3
-    return z @ rng.normal(size=(n_components, n_features)) + np.sqrt(noise) * rng.normal(
-        size=(n, n_features)
-    )
+    means = z @ rng.normal(size=(n_components, n_features))
+    return means + np.sqrt(noise) * rng.normal(size=(n, n_features))
 
 
 def make_tempering(kind, posterior):

@@ -113,9 +113,8 @@ def test_documents_settle_where_the_equations_do(n_topics, inverse):
 def test_gamma_stays_where_no_step_is_allowed_and_empty_documents_get_the_prior():
     topics, X, alpha = problem(5)
     start = np.random.default_rng(1).gamma(2.0, 1.0, (X.shape[0], 5))
-    np.testing.assert_array_equal(
-        infer(topics, X, alpha, start, settings={"tolerance": 1e-3, "max_iter": 0}).gamma, start
-    )
+    still = {"tolerance": 1e-3, "max_iter": 0}
+    np.testing.assert_array_equal(infer(topics, X, alpha, start, settings=still).gamma, start)
     found = infer(topics, X, alpha, start)
     np.testing.assert_array_equal(found.gamma[3], alpha)
     assert found.values[3] == found.joints[3] == 0

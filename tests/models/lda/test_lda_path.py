@@ -30,9 +30,8 @@ STREAM = Stream(stream_key(1), chain=5, step=1)
 
 def make_parameters(n_topics, n_words, seed=0):
     rng = np.random.default_rng(seed)
-    return rng.dirichlet(
-        np.full(n_words, 0.5), size=n_topics
-    ) * 0.999 + 0.001 / n_words, rng.uniform(0.2, 1.5, n_topics)
+    topics = rng.dirichlet(np.full(n_words, 0.5), size=n_topics)
+    return 0.999 * topics + 0.001 / n_words, rng.uniform(0.2, 1.5, n_topics)
 
 
 def make_path(n_topics, n_tokens, n_words=6, seed=0, ladder=LADDER, equal=False):

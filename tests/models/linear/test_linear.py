@@ -22,9 +22,8 @@ MIXING = np.random.default_rng(5).normal(size=(4, 4))
 
 @pytest.fixture(scope="module")
 def fitted():
-    return LinearGenerativeModel(random_state=0, partition_estimator=QUICK).fit(
-        laplace_rows(3000, MIXING) + 3
-    )
+    model = LinearGenerativeModel(random_state=0, partition_estimator=QUICK)
+    return model.fit(laplace_rows(3000, MIXING) + 3)
 
 
 def test_training_finds_the_causes(fitted):
@@ -89,9 +88,8 @@ def test_any_data_can_be_fitted(kind, n_components):
         "small": 1e-7 * np.random.default_rng(0).normal(size=(30, 3)),
         "steps": np.repeat(np.eye(4), 5, axis=0),
     }[kind]
-    model = LinearGenerativeModel(
-        n_components, max_iter=30, random_state=0, partition_estimator=HAIS(20, 30)
-    ).fit(X)
+    options = {"max_iter": 30, "random_state": 0, "partition_estimator": HAIS(20, 30)}
+    model = LinearGenerativeModel(n_components, **options).fit(X)
     assert np.all(np.isfinite(model.components_))
     assert np.all(np.isfinite(model.loss_curve_))
     with may_not_converge():

@@ -27,9 +27,8 @@ def parameters(n_features, seed=0, n_factors=5, n_covariance=5, n_mean=5):
 
 
 def model(n_features, seed=0, **others):
-    return MeanCovarianceRBM.from_parameters(
-        **{**parameters(n_features, seed), "random_state": 0, **others}
-    )
+    numbers = parameters(n_features, seed) | {"random_state": 0} | others
+    return MeanCovarianceRBM.from_parameters(**numbers)
 
 
 def test_the_density_is_that_of_the_energy():
@@ -85,11 +84,8 @@ def test_log_z_by_quadrature(seed, estimator):
 
 def test_log_z_without_weights_is_closed():
     """Units that see nothing are on or off: a Gaussian times 2 softplus sums, in any estimator."""
-    weightless = {
-        "pooling": np.zeros((5, 5)),
-        "mean_components": np.zeros((5, 3)),
-        "intercept_visible": np.zeros(3),
-    }
+    weightless = {"pooling": np.zeros((5, 5)), "mean_components": np.zeros((5, 3))}
+    weightless["intercept_visible"] = np.zeros(3)
     numbers = parameters(3) | weightless
     softplus = np.logaddexp(0, [numbers["intercept_covariance"], numbers["intercept_mean"]]).sum()
     expected = softplus + 1.5 * np.log(2 * np.pi * 1.2**2) + 3 * np.log(0.1)

@@ -40,9 +40,8 @@ def test_enormous_weights_give_the_right_numbers(value):
         pseudo = model.pseudo_log_likelihood(v)
         hidden = model.transform(v)
         drawn = model.sample(50, random_state=0)
-    log_f = v @ model.intercept_visible_ + np.logaddexp(
-        0, v @ model.components_.T + model.intercept_hidden_
-    ).sum(axis=1)
+    fields = v @ model.components_.T + model.intercept_hidden_
+    log_f = v @ model.intercept_visible_ + np.logaddexp(0, fields).sum(axis=1)
     np.testing.assert_allclose(log_p, log_f - logsumexp(log_f), rtol=1e-12, atol=1e-9)
     assert np.all(np.isfinite(pseudo))
     assert np.all((hidden >= 0) & (hidden <= 1))

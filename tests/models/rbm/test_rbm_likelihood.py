@@ -92,9 +92,8 @@ def test_reference_model_has_its_stored_log_z_and_log_likelihood():
     stored = shared_data("rbm/mnist_h10.npz")
     packed = shared_data("binary/mnist.npz")
     test = np.unpackbits(packed["test"], axis=1)[:, : int(packed["n_features"])]
-    model = BernoulliRBM.from_parameters(
-        stored["components"], stored["intercept_visible"], stored["intercept_hidden"]
-    )
+    names = "components", "intercept_visible", "intercept_hidden"
+    model = BernoulliRBM.from_parameters(*(stored[name] for name in names))
     assert model.score(test) == pytest.approx(-173.8761, abs=5e-5)
     assert model.log_partition_ == pytest.approx(float(stored["exact_log_partition"]), abs=1e-8)
 
@@ -179,11 +178,9 @@ def test_score_interval_adds_both_errors():
     assert interval.mean == pytest.approx(values.mean())
     half = student_t.isf(0.05, 31) * values.std(ddof=1) / np.sqrt(32)
     common = 1.6448536269514722 * 0.2
-    for pair, width in (
-        (interval.sampling, half),
-        (interval.partition, common),
-        (interval.combined, np.hypot(half, common)),
-    ):
+    widths = {"sampling": half, "partition": common, "combined": np.hypot(half, common)}
+    for name, width in widths.items():
+        pair = getattr(interval, name)
         np.testing.assert_allclose(pair, (values.mean() - width, values.mean() + width), rtol=1e-12)
         assert all(type(end) is float for end in pair)
 

@@ -251,13 +251,8 @@ def test_fused_exchange_and_tempering_equal_the_loops(weights):
 
 def test_exchange_with_huge_log_ratios_stays_finite():
     path = make_path(33, 17, scale=1e4)
-    arguments = (
-        Chains(path.sample_base(5, STREAM), (), np.arange(5)),
-        np.zeros(5, dtype=np.int64),
-        np.zeros(4),
-        30,
-        STREAM,
-    )
+    chains = Chains(path.sample_base(5, STREAM), (), np.arange(5))
+    arguments = chains, np.zeros(5, dtype=np.int64), np.zeros(4), 30, STREAM
     sums = _programs.exchange(path, Gibbs(), *arguments).sums.pairs
     assert np.all(np.isfinite(sums))
     assert sums[..., 2:4].max() > 1e260  # exp(600)
