@@ -26,11 +26,8 @@ COMPLETE = {"GL08", "PR01", "PR07", "RT01"}
 
 
 def examples(module):
-    return [
-        test
-        for test in doctest.DocTestFinder().find(importlib.import_module(module))
-        if test.examples
-    ]
+    found = doctest.DocTestFinder().find(importlib.import_module(module))
+    return [test for test in found if test.examples]
 
 
 SLOW = [f"sklpf.{name}" for name in ("models.mcrbm._model", "models.bilinear._model")]
@@ -103,11 +100,8 @@ def said_elsewhere(cls, name):
 
 def faults(name, codes):
     numpydoc = pytest.importorskip("numpydoc.validate", reason="numpydoc is not installed")
-    return [
-        f"{name}: {code} {text}"
-        for code, text in numpydoc.validate(name)["errors"]
-        if code in codes
-    ]
+    errors = numpydoc.validate(name)["errors"]
+    return [f"{name}: {code} {text}" for code, text in errors if code in codes]
 
 
 def class_faults(cls, name):

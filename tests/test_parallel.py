@@ -281,13 +281,8 @@ def start_run(folder, backend, deed, n_jobs=2):
     arguments = folder / "kept", backend, deed, folder / "go", n_jobs
     command = [sys.executable, "-c", RUN, *map(str, arguments)]
     paths = os.pathsep.join(path for path in sys.path if path)
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": paths},
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": paths}, **pipes)
 
 
 def segments(folder):

@@ -70,9 +70,8 @@ def test_streams_of_blocks_steps_purposes_and_stages_share_no_number():
     keys = [stream_key(0), stream_key(1), stream_key(0, 0), stream_key(0, 1), stream_key(0, 1, 0)]
     assert len(set(keys)) == len(keys)
     streams = [Stream(key, chain, step) for key in keys for chain in (0, 16) for step in (0, 1, 2)]
-    numbers = np.concatenate(
-        [s.uniform(16, purpose) for s in streams for purpose in (FIRST, SECOND, SWAP)]
-    )
+    purposes = FIRST, SECOND, SWAP
+    numbers = np.concatenate([s.uniform(16, purpose) for s in streams for purpose in purposes])
     # 1440 draws of 2^23 values: Poisson(0.12) agree by chance, more than 3 with probability 9e-6
     assert len(np.unique(numbers)) >= len(numbers) - 3
     starts = {float(s.generator().random()) for s in streams}

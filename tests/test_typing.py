@@ -58,14 +58,10 @@ def run_mypy(folder, code):
     # the package's own lines are checked by `mypy` as pyproject.toml says; here only the user's
     # file is
     flags = ["--strict", "--follow-imports=silent", f"--cache-dir={folder}/cache", "--config-file="]
-    return subprocess.run(
-        [sys.executable, "-m", "mypy", *flags, file.name],
-        cwd=folder,
-        env={**os.environ, "MYPYPATH": "" if installed else str(root)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    ).stdout
+    command = [sys.executable, "-m", "mypy", *flags, file.name]
+    environment = {**os.environ, "MYPYPATH": "" if installed else str(root)}
+    options = {"cwd": folder, "capture_output": True, "text": True, "timeout": 300}
+    return subprocess.run(command, env=environment, **options).stdout
 
 
 @pytest.fixture(scope="module")

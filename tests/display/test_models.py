@@ -32,10 +32,8 @@ def interval(mean, rows=1.0, log_z=0.5, converged=True):
 
 def drawn(axes):
     """Ends of the bars by line and label, and the points that are drawn."""
-    bars = {
-        (round(line.get_ydata()[0]), line.get_label()): tuple(line.get_xdata())
-        for line in axes.lines
-    }
+    places = ((round(line.get_ydata()[0]), line.get_label()) for line in axes.lines)
+    bars = {place: tuple(line.get_xdata()) for place, line in zip(places, axes.lines)}
     return {key: ends for key, ends in bars.items() if key[1].startswith(("all", "rows", "log Z"))}
 
 

@@ -120,11 +120,8 @@ def smallest_p_value(name, move, n_moves, n_groups=10, n_chains=500):
     """
     x = after_moves(PATHS[name], move, n_groups * n_chains, n_moves, 0)
     samples = [x, *np.split(x, n_groups)]
-    return min(
-        stats.kstest(sample @ np.array(direction), cdf).pvalue
-        for sample in samples
-        for direction, cdf in MARGINALS[name]
-    )
+    laws = MARGINALS[name]
+    return min(stats.kstest(x @ np.array(line), cdf).pvalue for x in samples for line, cdf in laws)
 
 
 class Certain:

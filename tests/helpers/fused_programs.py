@@ -35,13 +35,9 @@ def assert_annealing_equals_the_loop(path, reverse, tol=1e-10):
 
 def assert_exchange_equals_the_loop(path, rtol=1e-9):
     state = path.sample_base(12, STREAM)
-    arguments = (
-        Chains(state, (), np.tile(np.arange(4), 3)),
-        np.zeros(12, dtype=int),
-        np.array([-0.5, -0.3, -0.2]),
-        40,
-        STREAM.at(4),
-    )
+    chains = Chains(state, (), np.tile(np.arange(4), 3))
+    log_prior = np.array([-0.5, -0.3, -0.2])
+    arguments = chains, np.zeros(12, dtype=int), log_prior, 40, STREAM.at(4)
     before = [np.copy(part) for part in state]
     fused = _programs.exchange(path, Gibbs(), *arguments, stride=3)
     plain = _plain.exchange(path, Gibbs(), *arguments, stride=3)

@@ -177,13 +177,8 @@ def _regression(x, design, y, constants):
     """Prior N(0, constants[0]), noise variance constants[1], log normaliser constants[2]; design
     (d, n).
     """
-    prior = constants[0]
-    noise = constants[1]
-    return (
-        constants[2]
-        - 0.5 * np.sum((y - x @ design) ** 2, axis=1) / noise
-        - 0.5 * np.sum(x**2, axis=1) / prior
-    )
+    squares = np.sum((y - x @ design) ** 2, axis=1) / constants[1]
+    return constants[2] - 0.5 * (squares + np.sum(x**2, axis=1) / constants[0])
 
 
 def _regression_grad(x, design, y, constants):
@@ -192,12 +187,8 @@ def _regression_grad(x, design, y, constants):
 
 def _beta(x, powers, log_norm):
     """p^powers[0] (1 - p)^powers[1]."""
-    p = x[:, 0]
-    return (
-        log_norm
-        + powers[0] * np.log(np.maximum(p, 1e-300))
-        + powers[1] * np.log(np.maximum(1 - p, 1e-300))
-    )
+    p, q = np.maximum(x[:, 0], 1e-300), np.maximum(1 - x[:, 0], 1e-300)
+    return log_norm + powers[0] * np.log(p) + powers[1] * np.log(q)
 
 
 def _beta_grad(x, powers, log_norm):

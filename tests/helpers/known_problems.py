@@ -102,6 +102,21 @@ def _far_mode(seed, n_visible=64, mean=0.99):
     return components, visible, np.full(2, (12 - gain) / 2), np.full(n_visible, 0.5)
 
 
+def opening_biases(components, visible, mean, openings, log_odds):
+    """Biases of hidden units with the weights `openings`, of which each is on with these log odds
+    to none being on; and log Z of the RBM without them, whose hidden biases are 0.
+    """
+    from sklpf import Exact
+    from sklpf.models import RBMPath
+
+    def log_z(shift):
+        path = RBMPath(components, visible + shift, np.zeros(len(components)), mean)
+        return Exact().fit(path).log_partition_
+
+    plain = log_z(0.0)
+    return log_odds + plain - np.array([log_z(opening) for opening in openings]), plain
+
+
 def hidden_mode_problem(n_units: int = 64, mean: float = 0.98) -> Problem:
     """Return half a uniform distribution plus half a narrow mode on {0, 1}^n_units, log Z = 0.
 

@@ -47,11 +47,8 @@ def _gaussian(X, mixing, noise):
     """log N(x; 0, Phi Phi^T + sigma^2 I), shape (n_rows,)."""
     root = np.linalg.cholesky(mixing @ mixing.T + noise**2 * np.eye(len(mixing)))
     whitened = solve_triangular(root, X.T, lower=True)
-    return (
-        -0.5 * np.sum(whitened**2, axis=0)
-        - np.log(np.diag(root)).sum()
-        - len(mixing) / 2 * _LOG_TAU
-    )
+    log_norm = np.log(np.diag(root)).sum() + len(mixing) / 2 * _LOG_TAU
+    return -0.5 * np.sum(whitened**2, axis=0) - log_norm
 
 
 def _orthogonal_laplace(X, mixing, noise):

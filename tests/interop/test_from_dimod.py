@@ -32,12 +32,10 @@ def random_bqm(vartype, names="dcba", seed=0):
     """What has the attributes of dimod's."""
     rng = np.random.default_rng(seed)
     pairs = [(b, a) for i, a in enumerate(names) for b in names[:i] if rng.random() < 0.7]
-    return SimpleNamespace(
-        linear=dict(zip(names, rng.normal(size=len(names)))),
-        quadratic=dict(zip(pairs, rng.normal(size=len(pairs)))),
-        offset=float(rng.normal()),
-        vartype=vartype,
-    )
+    linear = dict(zip(names, rng.normal(size=len(names))))
+    quadratic = dict(zip(pairs, rng.normal(size=len(pairs))))
+    offset = float(rng.normal())
+    return SimpleNamespace(linear=linear, quadratic=quadratic, offset=offset, vartype=vartype)
 
 
 @pytest.mark.parametrize("vartype", ["SPIN", "BINARY"])

@@ -78,7 +78,7 @@ def test_bridge_from_draws():
     means = rng.normal(Y.sum() / SIGMA**2 / precision, precision**-0.5, size=(4, 500, 1))
     path = from_prior_transform(log_likelihood_all, transform_all, 1, vectorized=True)
     bridge = BridgeSampling(random_state=0).fit(path, draws=means / TAU)
-    assert_right(bridge, EVIDENCE, 4) + 1e-9
+    assert_right(bridge, EVIDENCE, 4)
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,7 @@ def test_bridge_from_draws():
         ({"log_likelihood": lambda x: None}, ValueError, "without return gives None"),
         ({"log_likelihood": lambda x: x[1]}, ValueError, "fails at 1 numbers a point, with n_dim"),
         ({"transform": lambda u: [u[0], u[1]]}, ValueError, "transform fails at 1 numbers"),
-        (
-            {"log_likelihood": lambda x: np.sum(x, axis=1)},
-            ValueError,
-            "takes points .* vectorized=T",
-        ),
+        ({"log_likelihood": lambda x: np.sum(x, axis=1)}, ValueError, "takes points .* vectorized"),
         ({"transform": lambda u: u[:, :1]}, ValueError, "transform takes points .* vectorized"),
         (
             {"n_dimensions": 3, "log_likelihood": lambda x: x[0] + x[2], "vectorized": True},

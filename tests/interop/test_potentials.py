@@ -164,11 +164,8 @@ def test_few_draws_and_drifts_are_refused():
     drift = np.tile(np.linspace(0.5, 0, 1000), 4)  # all states at first near the next one
     x = np.repeat(PLACES, n_k) + drift
     x += np.random.default_rng(0).normal(size=4000) / np.sqrt(np.repeat(STIFFNESS, n_k))
-    u_kn = (
-        0.5
-        * np.array(STIFFNESS)[:, np.newaxis]
-        * (x - np.array(PLACES, dtype=float)[:, np.newaxis]) ** 2
-    )
+    stiffness, places = (np.array(column)[:, np.newaxis] for column in (STIFFNESS, PLACES))
+    u_kn = 0.5 * stiffness * (x - places) ** 2
     drifting = from_pymbar(u_kn, n_k).read()
     assert any("first and the second half" in reason for reason in drifting.reasons)
 
@@ -207,10 +204,8 @@ def test_a_run_is_read_by_other_programs_and_after_pickling():
 
 def frame(u_kn, n_k, names):
     """alchemlyb's, with the draws of all states in turn."""
-    index = pd.MultiIndex.from_arrays(
-        [np.concatenate([np.arange(n) for n in n_k]), np.repeat(names, n_k)],
-        names=["time", "fep-lambda"],
-    )
+    times = np.concatenate([np.arange(n) for n in n_k])
+    index = pd.MultiIndex.from_arrays([times, np.repeat(names, n_k)], names=["time", "fep-lambda"])
     return pd.DataFrame(u_kn.T, index=index, columns=names)
 
 

@@ -137,13 +137,10 @@ def test_rows_of_a_group_count_as_one():
     groups = np.arange(60)
     found = {}
     for n_copies in (1, 10):
-        found[n_copies] = compare_fits(
-            {"none": rbm(1, n_iter=0), "again": rbm(3, n_iter=0)},
-            np.repeat(X, n_copies, axis=0),
-            groups=np.repeat(groups, n_copies),
-            cv=GroupKFold(3),
-            random_state=0,
-        ).difference("none", "again")
+        candidates = {"none": rbm(1, n_iter=0), "again": rbm(3, n_iter=0)}
+        options = {"groups": np.repeat(groups, n_copies), "cv": GroupKFold(3), "random_state": 0}
+        compared = compare_fits(candidates, np.repeat(X, n_copies, axis=0), **options)
+        found[n_copies] = compared.difference("none", "again")
     assert found[10].mean == pytest.approx(found[1].mean, rel=0.1)
     assert half(found[10].sampling) == pytest.approx(half(found[1].sampling), rel=0.1)
 

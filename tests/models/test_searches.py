@@ -23,13 +23,8 @@ def rbm(n_components=4, **options):
 
 
 def classifier_behind(model):
-    return Pipeline(
-        [
-            ("binary", Binarizer(threshold=7)),
-            ("rbm", model),
-            ("classifier", LogisticRegression(C=0.1)),
-        ]
-    )
+    last = "classifier", LogisticRegression(C=0.1)
+    return Pipeline([("binary", Binarizer(threshold=7)), ("rbm", model), last])
 
 
 def searched(estimator, **options):
@@ -80,9 +75,8 @@ def test_a_search_by_log_likelihood_finds_what_one_of_the_model_alone_finds():
 def test_what_is_not_trusted_does_as_the_model_says():
     scores = {}
     for what in ("nan", "raise"):
-        pipe = classifier_behind(rbm(partition_estimator=UNTRUSTED, on_nonconvergence=what)).fit(
-            DIGITS, LABELS
-        )
+        model = rbm(partition_estimator=UNTRUSTED, on_nonconvergence=what)
+        pipe = classifier_behind(model).fit(DIGITS, LABELS)
         scores[what] = pipe
     assert np.isnan(log_likelihood(scores["nan"], DIGITS))
     with pytest.raises(RuntimeError, match="log Z is not to be trusted"):
@@ -104,12 +98,10 @@ def test_a_search_records_the_error_of_log_z_of_every_split():
     search = GridSearchCV(pipe, {"rbm__n_components": [2, 4]}, **options).fit(DIGITS, LABELS)
     for split in (0, 1):
         assert (search.cv_results_[f"split{split}_test_log_partition_std_error"] > 0).all()
-    np.testing.assert_array_equal(
-        search.cv_results_["split0_test_log_likelihood"],
-        GridSearchCV(pipe, {"rbm__n_components": [2, 4]}, cv=2, scoring=log_likelihood)
-        .fit(DIGITS, LABELS)
-        .cv_results_["split0_test_score"],
-    )
+    alone = GridSearchCV(pipe, {"rbm__n_components": [2, 4]}, cv=2, scoring=log_likelihood)
+    expected = alone.fit(DIGITS, LABELS).cv_results_["split0_test_score"]
+    found = search.cv_results_["split0_test_log_likelihood"]
+    np.testing.assert_array_equal(found, expected)
     model = search.best_estimator_["rbm"]
     assert log_likelihood_with_error(search, DIGITS) == {
         "log_likelihood": model.score(BINARY),

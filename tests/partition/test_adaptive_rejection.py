@@ -7,7 +7,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import Gaussian, GeometricPath, Uniform
 from sklpf.partition import AdaptiveRejection
-from sklpf.testing import check_partition_estimator
 
 
 def path_of(log_density, base=None, bounds=None):
@@ -52,12 +51,6 @@ def test_the_bounds_enclose_log_z(case, tol):
     assert fitted.converged_
     assert fitted.result_.statement == "enclosed"
     assert fitted.result_.interval(0.5) == (low, high)
-
-
-def test_it_keeps_the_contract_of_an_estimator():
-    check_partition_estimator(
-        AdaptiveRejection(), ("normal", CASES["normal"][0], CASES["normal"][2])
-    )
 
 
 @pytest.mark.parametrize("case", [name for name, (_, law, _) in CASES.items() if law is not None])

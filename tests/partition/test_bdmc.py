@@ -99,9 +99,8 @@ def test_directions_that_do_not_overlap_raise_the_alarm():
 
 def test_points_are_starts_of_a_density():
     """log Z is 0 here, and the weights of both directions are constant."""
-    path = GeometricPath(
-        lambda x: -np.sum(x**2 + np.log(2 * np.pi), axis=1) / 2, base=Gaussian([0.0, 0.0], 1.0)
-    )
+    base = Gaussian([0.0, 0.0], 1.0)
+    path = GeometricPath(lambda x: -np.sum(x**2 + np.log(2 * np.pi), axis=1) / 2, base=base)
     draws = np.random.default_rng(0).normal(size=(20, 2))
     bdmc = quietly(BDMC(20, 10, starts=draws, random_state=0), path)
     assert bdmc.result_.diagnostics["starts"] == "given"

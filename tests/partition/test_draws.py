@@ -57,11 +57,9 @@ def mean_and_error(draws, spread):
     independent draws.
     """
     weights = np.exp(draws.log_weights - draws.log_weights.max())
-    parts = (
-        np.minimum(draws.groups * 20 // (draws.groups.max() + 1), 19)
-        if draws.groups.max() >= 20
-        else draws.groups
-    )
+    parts, last = draws.groups, draws.groups.max()
+    if last >= 20:
+        parts = np.minimum(parts * 20 // (last + 1), 19)
     sums = np.array([weights[parts == p] @ draws.points[parts == p] for p in np.unique(parts)])
     totals = np.array([weights[parts == part].sum() for part in np.unique(parts)])
     without = (sums.sum(axis=0) - sums) / (totals.sum() - totals)[:, np.newaxis]

@@ -15,6 +15,7 @@ from sklpf import (
     GeometricPath,
     LeftToRight,
     ParallelTempering,
+    UntilTrusted,
 )
 from sklpf.models import LDAPath
 from sklpf.partition import (
@@ -85,6 +86,9 @@ CONTINUOUS = {"continuous": True}
         (SteppingStone, {"direction": "up"}, "'direction' parameter"),
         (ThermodynamicIntegration, {"rule": "mid"}, "'rule' parameter"),
         (BAR, {"sampler": AIS()}, "'sampler' parameter"),
+        (UntilTrusted, {"estimators": [AIS(), "HAIS"]}, "estimators must be estimators of log Z"),
+        (UntilTrusted, {"estimators": AIS()}, r"must be a list, such as \[AIS\(\)\], or None"),
+        (UntilTrusted, {"estimators": []}, "estimators must hold at least one"),
         (MarkovMixture, {"n_centres": 5}, "n_centres"),
         (MarkovMixture, {"n_ladders": 1}, "n_ladders"),
         (MarkovMixture, {"n_sweeps": 3}, "n_sweeps"),

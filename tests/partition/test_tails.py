@@ -167,7 +167,7 @@ IMPROPER = {
     **{f"e^(x^2) {d}": Path(squares, base=gauss(d)) for d in (1, 2, 36)},
     "r^-d": Path(student(5, 0), base=StudentT(np.zeros(5), 1.0, 1)),
     "constant from 0 on": Path(
-        lambda x: 0 * x[:, 0], base=gauss(3), bounds=([0, 0, 0], [1, np.inf, np.inf])
+        lambda x: 0 * x[:, 0], base=gauss(3), bounds=(0, [1, np.inf, np.inf])
     ),
     "experts": Path(experts(10, 0.45, True), base=gauss(10)),
 }
@@ -398,10 +398,7 @@ def test_every_estimator_says_so_also_of_a_run_read_anew(name):
         with pytest.warns(ConvergenceWarning, match=HEAVY):
             first.fit(run)
         assert not first.converged_
-        assert (
-            set(run.earlier_alarms) < set(first.result_.alarms)
-            or run.earlier_alarms == first.result_.alarms
-        )
+        assert set(run.earlier_alarms) <= set(first.result_.alarms)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

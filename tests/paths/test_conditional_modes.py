@@ -12,11 +12,8 @@ from sklpf.paths import Path, iterated_conditional_modes
 def small_path(seed=0, weights="marginal", n_hidden=4, n_visible=6):
     rng = np.random.default_rng(seed)
     shapes = (n_hidden, n_visible), n_visible, n_hidden
-    return RBMPath(
-        *(rng.normal(scale=1.5, size=shape) for shape in shapes),
-        np.full(n_visible, 0.5),
-        weights=weights,
-    )
+    layers = (rng.normal(scale=1.5, size=shape) for shape in shapes)
+    return RBMPath(*layers, np.full(n_visible, 0.5), weights=weights)
 
 
 def log_f(path, v, h):

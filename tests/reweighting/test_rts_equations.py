@@ -73,10 +73,8 @@ def test_influence_gives_equation_16():
 
 
 def test_influence_of_several_rounds_is_the_derivative():
-    shares, log_weights = (
-        np.array([chain_shares(50, s)[0] for s in range(2)]),
-        np.random.default_rng(3).normal(size=(2, 5)),
-    )
+    shares = np.array([chain_shares(50, s)[0] for s in range(2)])
+    log_weights = np.random.default_rng(3).normal(size=(2, 5))
     sizes = np.array([1.0, 4.0])
 
     def estimate(weights):
@@ -95,10 +93,8 @@ def test_equation_15_is_the_bias_to_second_order():
     z-bound 4.
     """
     rng = np.random.default_rng(0)
-    shares = rng.gamma([0.3, 5.0], 1.0, size=(2000, 100, 2)) / [
-        0.3,
-        5.0,
-    ]  # means 1, variances 1 / 0.3 and 1 / 5
+    # means 1, variances 1 / 0.3 and 1 / 5
+    shares = rng.gamma([0.3, 5.0], 1.0, size=(2000, 100, 2)) / [0.3, 5.0]
     error = np.log(shares[..., 1].mean(axis=1)) - np.log(shares[..., 0].mean(axis=1))
     predicted = np.array([bias(experiment) for experiment in shares])
     assert predicted.mean() == pytest.approx((1 / 0.3 - 1 / 5) / 200, rel=0.1)

@@ -33,11 +33,8 @@ class TwoGaussians(ConjugateModel):
 
     def _log_joint(self):
         squares = (self.x[:, None] - self.means) ** 2 + self.spreads
-        return (
-            self.log_weights
-            - 0.5 * np.log(2 * np.pi * self.variance)
-            - squares / (2 * self.variance)
-        )
+        log_norm = 0.5 * np.log(2 * np.pi * self.variance)
+        return self.log_weights - log_norm - squares / (2 * self.variance)
 
     def update_responsibilities(self, inverse):
         self.responsibilities = softmax(np.reshape(inverse, (-1, 1)) * self._log_joint(), axis=1)
@@ -115,9 +112,8 @@ def test_objective_bounds_the_evidence(kind):
     else:
         tempering = LocalTempering(temperatures, one, len(x))
         choices = itertools.product(range(n_temperatures), repeat=len(x))
-        evidence = logsumexp(
-            [log_evidence(1 / temperatures[list(m)]) - one[list(m)].sum() for m in choices]
-        )
+        terms = [log_evidence(1 / temperatures[list(m)]) - one[list(m)].sum() for m in choices]
+        evidence = logsumexp(terms)
         evidence -= len(x) * np.log(n_temperatures)
     steps = [s for s in sweeps(model, tempering, tol=1e-10) if kind == "none" or s.temperature > 1]
     best = max(step.objective for step in steps)
@@ -141,12 +137,11 @@ def test_there_is_one_optimum_at_high_temperatures(temperature, n_optima):
 
 def test_annealing_reaches_the_best_optimum_from_all_starts():
     x, schedule = data(n=200), temperature_schedule("linear", 20.0, 100)
-    ends = np.array(
-        [
-            [list(sweeps(TwoGaussians(x, start), how, tol=1e-8))[-1].elbo for how in hows]
-            for start in np.random.default_rng(1).normal(scale=3.0, size=(5, 2))
-            for hows in [(None, Annealed(schedule))]
-        ]
-    )
+
+    def end(start, tempering):
+        return list(sweeps(TwoGaussians(x, start), tempering, tol=1e-8))[-1].elbo
+
+    starts = np.random.default_rng(1).normal(scale=3.0, size=(5, 2))
+    ends = np.array([[end(start, None), end(start, Annealed(schedule))] for start in starts])
     assert list(np.sum(ends > ends.max() - 0.1, axis=0)) == [2, 5]
     assert ends[:, 1].min() > ends[:, 0].min() + 10

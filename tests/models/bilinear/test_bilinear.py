@@ -40,11 +40,8 @@ def test_samples_have_the_moments_of_the_model():
     """E x² = E c² (sum of E d²) phi²: five standard errors of a sixth moment bounded by 100 times
     its square.
     """
-    model = (
-        clone(SMALL)
-        .set_params(n_components=1, n_content=1, n_style=1, noise_std=0.5)
-        .fit(np.eye(2))
-    )
+    sizes = {"n_components": 1, "n_content": 1, "n_style": 1}
+    model = clone(SMALL).set_params(**sizes, noise_std=0.5).fit(np.eye(2))
     model.components_, model.mean_ = np.array([[1.0, 2.0]]), np.zeros(2)
     model.content_weights_ = model.style_weights_ = np.ones((1, 1))
     X = model.sample(100_000, random_state=0)

@@ -88,11 +88,8 @@ def test_samples_have_the_moments_of_the_model(fitted):
     p, means = model.activation_probability_, model.components_
     np.testing.assert_array_equal(X, model.sample(n, random_state=0))
     second = np.outer(p, p) + np.diag(p * (1 - p))
-    variance = (
-        model.noise_variance_
-        + np.sum(second * model.component_covariance_)
-        + (p * (1 - p)) @ means**2
-    )
+    variance = model.noise_variance_ + np.sum(second * model.component_covariance_)
+    variance = variance + (p * (1 - p)) @ means**2
     # 16 means and 16 variances against 5 standard errors (normal tails): false alarms below 1e-4
     assert np.all(np.abs(X.mean(axis=0) - p @ means) < 5 * np.sqrt(variance / n))
     fourth = np.mean((X - X.mean(axis=0)) ** 4, axis=0)

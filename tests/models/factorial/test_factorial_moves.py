@@ -92,10 +92,8 @@ def test_batches_lead_to_the_model_of_all_rows():
         stream.partial_fit(batch)
     assert stream.n_iter_ == first.n_iter_ + 5
     assert not hasattr(stream, "elbo_")
-    errors = [
-        np.abs(model.components_[:, None] - components).max(axis=2).min(axis=0).max()
-        for model in (first, stream)
-    ]
+    distances = [np.abs(m.components_[:, None] - components) for m in (first, stream)]
+    errors = [distance.max(axis=2).min(axis=0).max() for distance in distances]
     # 128 means over about 900 rows, which err by 0.1 / sqrt(900): 7 standard deviations
     assert errors[1] < min(7 * 0.1 / np.sqrt(900), errors[0])
     # 48,000 values: 5 standard deviations

@@ -14,6 +14,7 @@ from fused_programs import (
     log_f_at,
 )
 from known_problems import all_rows
+from marks import large
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
@@ -160,13 +161,7 @@ ESTIMATORS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.large] * (name == "ParallelTempering"))
-        for name in ESTIMATORS
-    ],
-)
+@pytest.mark.parametrize("name", ["AIS", "BDMC", large("ParallelTempering")])
 def test_estimators_agree_with_enumeration(name):
     path, estimator = make_path(8, 5, n_rows=6)[0], ESTIMATORS[name]
     expected = Exact().fit(path).log_partition_

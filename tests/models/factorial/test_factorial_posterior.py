@@ -155,15 +155,9 @@ def test_gradient_is_zero_at_the_fixed_point(diagonal, learned):
     factor = np.linalg.cholesky(posterior.covariance)
     lower = np.diag_indices(2) if diagonal else np.tril_indices(2)
     hyper = [posterior.noise_variance, posterior.component_variance]
-    start = np.concatenate(
-        [
-            logit(posterior.activations).ravel(),
-            posterior.means.ravel(),
-            factor[lower],
-            np.log(hyper),
-            logit(posterior.activation_probability),
-        ]
-    )
+    odds, prior_odds = logit(posterior.activations), logit(posterior.activation_probability)
+    parts = odds, posterior.means, factor[lower], np.log(hyper), prior_odds
+    start = np.concatenate([np.ravel(part) for part in parts])
 
     def bound(parameters):
         edges = [24, 30, 30 + len(lower[0]), -2]

@@ -65,10 +65,8 @@ def test_numbers_are_finite(name, dtype, n_components):
 def test_topics_that_lose_all_their_words_are_those_of_scikit_learn(prior, method):
     options = {"topic_word_prior": prior, "learning_method": method, "max_iter": 15}
     for seed in range(2):
-        ours, theirs = (
-            kind(10, **options, random_state=seed).fit(BARS)
-            for kind in (LatentDirichletAllocation, Reference)
-        )
+        kinds = LatentDirichletAllocation, Reference
+        ours, theirs = (kind(10, **options, random_state=seed).fit(BARS) for kind in kinds)
         assert_finite(ours, BARS)
         np.testing.assert_allclose(ours.components_, theirs.components_, rtol=1e-3, atol=1e-5)
         np.testing.assert_allclose(ours.transform(BARS), theirs.transform(BARS), atol=1e-5)
@@ -114,10 +112,7 @@ def test_documents_too_long_for_likelihoods_are_refused(count, kind):
     X = np.ones((2, 9))
     X[1, 3:] = count / 6
     X = kind(np.ceil(X))
-    message = (
-        "^X has a document of .* tokens, and likelihoods are of fewer than 1e.09; rescale its"
-        " counts$"
-    )
+    message = "^X has a document of .* tokens, and likelihoods are of fewer than 1e.09; rescale"
     for name in ("path", "score", "score_samples", "perplexity", "completion_score"):
         with pytest.raises(ValueError, match=message):
             getattr(model, name)(X)
@@ -131,13 +126,8 @@ def log_likelihood_of_one_word(probabilities, prior, n_tokens):
     forms.
     """
     n_topics = len(probabilities)
-    counts = np.array(
-        [
-            (*some, n_tokens - sum(some))
-            for some in itertools.product(range(n_tokens + 1), repeat=n_topics - 1)
-            if sum(some) <= n_tokens
-        ]
-    )
+    others = itertools.product(range(n_tokens + 1), repeat=n_topics - 1)
+    counts = np.array([(*some, n_tokens - sum(some)) for some in others if sum(some) <= n_tokens])
     logs = np.log(probabilities) * counts - gammaln(counts + 1)
     logs += gammaln(prior + counts) - gammaln(prior)
     total = n_topics * prior

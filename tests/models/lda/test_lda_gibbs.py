@@ -24,9 +24,8 @@ def test_learned_priors_are_near_the_generators():
     shares = rng.dirichlet(alpha, 1000)
     X = np.array([rng.multinomial(100, row / row.sum()) for row in shares @ topics])
     options = {"learn_doc_topic_prior": True, "learn_topic_word_prior": True, "n_init": 3}
-    model = LatentDirichletAllocation(5, doc_topic_prior=0.5, max_iter=100, **options, **GIBBS).fit(
-        X
-    )
+    options |= GIBBS
+    model = LatentDirichletAllocation(5, doc_topic_prior=0.5, max_iter=100, **options).fit(X)
     found = model.components_ / model.components_.sum(axis=1, keepdims=True)
     shared = np.minimum(found[:, None], topics).sum(axis=2)
     match = linear_sum_assignment(-shared)
@@ -112,8 +111,6 @@ def test_what_gibbs_sampling_can_not_do_is_refused(corpus):
     for options in ({"n_init": 2}, {"learn_topic_word_prior": True}):
         with pytest.raises(ValueError, match='and n_init > 1 need learning_method="gibbs"'):
             LatentDirichletAllocation(3, **options).fit(X)
-    with (
-        pytest.warns(UserWarning, match="fractional"),
-        pytest.raises(ValueError, match="X has no whole counts"),
-    ):
+    fractional = pytest.warns(UserWarning, match="fractional")
+    with fractional, pytest.raises(ValueError, match="X has no whole counts"):
         model.fit(X * 0.01)

@@ -16,6 +16,7 @@ from fused_programs import (
     assert_exchange_equals_the_loop,
     log_f_at,
 )
+from marks import large
 from scipy.special import logsumexp
 
 from sklpf import AIS, Exact, LeftToRight, ParallelTempering
@@ -165,13 +166,7 @@ ESTIMATORS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.large] * (name == "ParallelTempering"))
-        for name in ESTIMATORS
-    ],
-)
+@pytest.mark.parametrize("name", ["AIS", "LeftToRight", large("ParallelTempering")])
 def test_estimators_agree_with_enumeration(name):
     path, estimator = make_path(4, [1, 2, 5, 10, 25, 40], n_words=30)[0], ESTIMATORS[name]
     expected = Exact().fit(path).log_partition_

@@ -12,21 +12,14 @@ BARS, _, _ = make_bars_corpus(120, size=4, n_tokens=50, random_state=0)
 
 
 def fitted(**options):
-    options = {
-        "learning_method": "online",
-        "batch_size": 30,
-        "max_iter": 5,
-        "random_state": 0,
-        **options,
-    }
+    options = {"learning_method": "online", "batch_size": 30, "max_iter": 5} | options
     return LatentDirichletAllocation(8, **options).fit(BARS)
 
 
 def test_a_schedule_falls_from_the_first_temperature_to_one():
     model = fitted(tempering="annealed", initial_temperature=3.0, n_tempered=2)
-    np.testing.assert_allclose(
-        model.temperatures_, [*np.linspace(3.0, 1.0, 8, endpoint=False), *np.ones(12)]
-    )
+    expected = np.r_[np.linspace(3.0, 1.0, 8, endpoint=False), np.ones(12)]
+    np.testing.assert_allclose(model.temperatures_, expected)
     geometric = fitted(tempering="annealed", temperature_schedule="geometric", n_tempered=0.5)
     np.testing.assert_allclose(geometric.temperatures_, [1.5, 1.5**0.5, *np.ones(18)])
     own = fitted(tempering="annealed", temperature_schedule=[4.0, 2.0])
@@ -42,11 +35,8 @@ def test_fit_always_ends_at_temperature_one(tempering, method, max_iter, n_cold)
     )
     if method == "batch":
         n_cold = max(n_cold // 4, 1)
-    assert (
-        len(model.temperatures_)
-        == max_iter * (4 if method == "online" else 1)
-        == model.n_batch_iter_ - 1
-    )
+    n_batches = max_iter * (4 if method == "online" else 1)
+    assert len(model.temperatures_) == n_batches == model.n_batch_iter_ - 1
     np.testing.assert_array_equal(model.temperatures_[-n_cold:], 1.0)
     assert np.all(model.temperatures_[:-n_cold] > 1)
     assert np.isfinite(model.elbo_)

@@ -104,9 +104,7 @@ def test_samples_are_the_models(prior, fitted):
     entries, 1e-4.
     """
     model = clone(fitted).set_params(prior=prior, max_iter=1)
-    model.__dict__.update(
-        {name: value for name, value in vars(fitted).items() if name.endswith("_")}
-    )
+    model.__dict__.update({name: vars(fitted)[name] for name in vars(fitted) if name.endswith("_")})
     X = model.sample(100_000, random_state=1) - model.mean_
     width = 2 if prior == "laplace" else 1
     covariance = width * model.components_.T @ model.components_ + 0.01 * np.eye(4)

@@ -63,10 +63,9 @@ def test_compiled_programs_are_the_plain_loops(n_covariance, n_mean):
     ("seed", "estimator"),
     [
         (0, None),
-        *(
-            large(seed, estimator)
-            for seed, estimator in ((1, None), (2, None), (0, ParallelTempering()))
-        ),
+        large(1, None),
+        large(2, None),
+        large(0, ParallelTempering()),
     ],
     ids=str,
 )
@@ -106,9 +105,9 @@ def test_units_of_the_rows():
 
 def test_transform_gives_the_probabilities_of_hidden_units():
     """By enumeration of one covariance and one mean unit: what the softplus functions sum out."""
-    machine = MeanCovarianceRBM.from_parameters(
-        [[1.0, 0.5]], [[0.7]], [[0.3, -0.4]], intercept_covariance=[0.2], intercept_mean=[-0.1]
-    )
+    intercepts = {"intercept_covariance": [0.2], "intercept_mean": [-0.1]}
+    units = [[1.0, 0.5]], [[0.7]], [[0.3, -0.4]]
+    machine = MeanCovarianceRBM.from_parameters(*units, **intercepts)
     x = np.array([[0.8, -1.5]])
     covariance = 0.2 - 0.5 * 0.7 * (0.8 - 0.75) ** 2 / (x @ x.T / 2 + 0.5)[0, 0]
     mean = -0.1 + 0.3 * 0.8 + 0.4 * 1.5

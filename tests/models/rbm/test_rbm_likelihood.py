@@ -3,7 +3,6 @@
 import copy
 import pickle
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,39 +14,19 @@ from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
+from told import Says, Shifted
 
-from sklpf import BernoulliRBM, Exact, ParallelTempering, PartitionEstimator, PartitionResult
+from sklpf import BernoulliRBM, ParallelTempering
 from sklpf.models import ScoreInterval
-from sklpf.partition import RAISE, Alarm
+from sklpf.partition import RAISE
 
 BINARY = (load_digits().data > 7).astype(np.float64)
 
 
-class Known(PartitionEstimator):
-    """An estimator that returns what it is told, and counts its runs."""
-
-    runs = 0
-
-    def __init__(self, log_partition=3.0, std_error=0.1, converged=True, random_state=None):
-        self.log_partition = log_partition
-        self.std_error = std_error
-        self.converged = converged
-        self.random_state = random_state
-
-    def _estimate(self, path, seed):
-        Known.runs += 1
-        alarms = () if self.converged else (Alarm("told", "it was told so"),)
-        return PartitionResult("Known", self.log_partition, self.std_error, alarms=alarms)
-
-
 def small_model(n_components=4, n_features=5, seed=0, **parameters):
     rng, parameters = np.random.default_rng(seed), {"random_state": 0} | parameters
-    return BernoulliRBM.from_parameters(
-        rng.normal(size=(n_components, n_features)),
-        rng.normal(size=n_features),
-        rng.normal(size=n_components),
-        **parameters,
-    )
+    shapes = (n_components, n_features), n_features, n_components
+    return BernoulliRBM.from_parameters(*(rng.normal(size=shape) for shape in shapes), **parameters)
 
 
 def brute_log_f(model, v):
@@ -100,8 +79,8 @@ def test_reference_model_has_its_stored_log_z_and_log_likelihood():
 
 # ---- the kept log Z
 def test_log_z_does_not_exist_before_it_is_computed_and_nothing_but_score_computes_it():
-    model = small_model(partition_estimator=Known())
-    Known.runs = 0
+    model = small_model(partition_estimator=Says(3.0, 0.1))
+    Says.runs = 0
     parts = ("partition_", "partition_std_error_", "partition_interval_")
     names = [*(f"log_{part}" for part in parts), "partition_estimator_"]
     for name in names:
@@ -112,14 +91,14 @@ def test_log_z_does_not_exist_before_it_is_computed_and_nothing_but_score_comput
         getattr(model, name, None)
     repr(model), model._repr_html_(), pickle.dumps(model), clone(model), copy.deepcopy(model)
     model.transform(np.zeros((1, 5))), model.pseudo_log_likelihood(np.zeros((1, 5)))
-    assert Known.runs == 0
+    assert Says.runs == 0
     model.score(np.zeros((1, 5)))
     model.score_samples(np.zeros((1, 5)))
-    assert Known.runs == 1
+    assert Says.runs == 1
     assert all(hasattr(model, name) for name in names)
     assert model.log_partition_ == 3.0
     assert model.estimate_log_partition() is model
-    assert Known.runs == 2
+    assert Says.runs == 2
 
 
 @pytest.mark.parametrize(
@@ -135,7 +114,7 @@ def test_log_z_does_not_exist_before_it_is_computed_and_nothing_but_score_comput
     ids=["fit", "partial_fit", "weight", "intercept", "parameter", "estimator"],
 )
 def test_a_change_drops_the_kept_log_z(change):
-    model = small_model(partition_estimator=Known(30.0)).estimate_log_partition()
+    model = small_model(partition_estimator=Says(30.0, 0.1)).estimate_log_partition()
     change(model)
     assert not hasattr(model, "log_partition_")
     model.score(np.zeros((1, 5)))
@@ -145,7 +124,7 @@ def test_a_change_drops_the_kept_log_z(change):
 # ---- trust
 def test_on_nonconvergence():
     X = all_rows(5)
-    model = small_model(partition_estimator=Known(converged=False))
+    model = small_model(partition_estimator=Says(3.0, 0.1, trusted=False))
     for _ in range(2):  # the kept value warns as well
         with pytest.warns(ConvergenceWarning, match="log Z is not to be trusted.*it was told so"):
             assert np.isfinite(model.score(X))
@@ -169,7 +148,7 @@ def test_on_nonconvergence():
 
 # ---- intervals
 def test_score_interval_adds_both_errors():
-    model = small_model(partition_estimator=Known(30.0, std_error=0.2))
+    model = small_model(partition_estimator=Says(30.0, std_error=0.2))
     X = all_rows(5)
     values = model.score_samples(X)
     interval = model.score_interval(X, level=0.9)
@@ -241,37 +220,14 @@ def test_rows_that_are_not_binary_have_no_likelihood(X, convert):
 def test_a_number_that_is_no_estimate_is_not_trusted_as_a_score():
     rng = np.random.default_rng(0)
     X = (rng.random((20, 8)) < 0.5).astype(float)
-    rbm = BernoulliRBM.from_parameters(
-        rng.normal(size=(5, 8)),
-        np.zeros(8),
-        np.zeros(5),
-        X.mean(axis=0),
-        random_state=0,
-        partition_estimator=RAISE(n_temperatures=50, starts=X),
-    )
+    layers = rng.normal(size=(5, 8)), np.zeros(8), np.zeros(5)
+    options = {"partition_estimator": RAISE(n_temperatures=50, starts=X), "random_state": 0}
+    rbm = BernoulliRBM.from_parameters(*layers, X.mean(axis=0), **options)
     with pytest.warns(ConvergenceWarning, match="neither a bound nor an estimate"):
         assert np.isfinite(rbm.score(X))
     assert np.isnan(rbm.set_params(on_nonconvergence="nan").score(X))
     with pytest.raises(RuntimeError, match="neither a bound nor an estimate"):
         rbm.set_params(on_nonconvergence="raise").score(X)
-
-
-class Missing(Exact):
-    """An estimator that misses some nats of log Z."""
-
-    def __init__(self, missed, std_error=0.0):
-        super().__init__()
-        self.missed = missed
-        self.std_error = std_error
-
-    def _estimate(self, path, seed):
-        result = super()._estimate(path, seed)
-        return replace(
-            result,
-            log_partition=result.log_partition - self.missed,
-            std_error=self.std_error,
-            statement="estimate",
-        )
 
 
 @pytest.mark.parametrize(
@@ -280,7 +236,7 @@ class Missing(Exact):
 )
 def test_probabilities_of_distinct_rows_sum_to_at_most_one(missed, std_error, impossible):
     X = np.repeat(all_rows(5), 2, axis=0)
-    model = small_model(partition_estimator=Missing(missed, std_error))
+    model = small_model(partition_estimator=Shifted(-missed, std_error))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         score = model.score_interval(X)

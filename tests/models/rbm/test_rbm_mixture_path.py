@@ -7,7 +7,7 @@ from fused_programs import (
     assert_derivatives_equal_finite_differences,
     assert_levels_follow,
 )
-from known_problems import all_rows
+from known_problems import all_rows, opening_biases
 from marks import large
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
@@ -85,15 +85,10 @@ def make_model():
     rng = np.random.default_rng(3)
     weights = rng.normal(scale=0.3, size=(6, 60))
     pattern = 4.0 * (2 * rng.integers(2, size=60) - 1)
-    hidden = np.zeros(6)
-    plain = BernoulliRBM.from_parameters(weights, np.zeros(60), hidden, visible_mean=[0.5] * 60)
-    tilted = BernoulliRBM.from_parameters(weights, pattern, hidden, visible_mean=[0.5] * 60)
-    z_plain, z_tilted = (Exact().fit(model).log_partition_ for model in (plain, tilted))
-    bias = np.log(0.3 / 0.7) + z_plain - z_tilted
-    model = BernoulliRBM.from_parameters(
-        np.vstack([weights, pattern]), np.zeros(60), np.r_[hidden, bias], visible_mean=[0.5] * 60
-    )
-    return model, z_plain - np.log(0.7)
+    visible, mean = np.zeros(60), [0.5] * 60
+    bias, plain = opening_biases(weights, visible, mean, [pattern], np.log(0.3 / 0.7))
+    layers = np.vstack([weights, pattern]), visible, np.r_[np.zeros(6), bias]
+    return BernoulliRBM.from_parameters(*layers, visible_mean=mean), plain - np.log(0.7)
 
 
 @pytest.mark.parametrize("estimator", [AIS(), SMC(), large(ParallelTempering(n_sweeps=512))])

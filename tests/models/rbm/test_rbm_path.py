@@ -48,12 +48,8 @@ def reference_log_f(path, v, h, beta):
         v @ ((1 - beta) * path.logits[0] + beta * path.intercept_visible) - (1 - beta) * constant
     )
     inputs = path.intercept_hidden + v @ path.components.T
-    hidden = (
-        np.sum(h * inputs, axis=-1) * beta
-        if path.joint
-        else np.logaddexp(0, beta * inputs).sum(axis=-1)
-    )
-    return visible + hidden
+    hidden = h * inputs * beta if path.joint else np.logaddexp(0, beta * inputs)
+    return visible + hidden.sum(axis=-1)
 
 
 def brute_force_log_partition(path, beta):

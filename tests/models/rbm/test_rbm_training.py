@@ -21,16 +21,11 @@ STATE = ("components_", "intercept_visible_", "intercept_hidden_", "h_samples_")
 def start(n_features, n_components, n_chains, seed=0):
     """A model whose visible biases of ±50 make the negative phase's visible units certain."""
     rng = np.random.default_rng(seed)
-    model = BernoulliRBM.from_parameters(
-        rng.normal(0, 0.3, (n_components, n_features)),
-        np.where(rng.random(n_features) < 0.4, 50.0, -50.0),
-        rng.normal(size=n_components),
-        np.full(n_features, 0.5),
-        batch_size=n_chains,
-        learning_rate=0.3,
-        random_state=0,
-    )
-    return model, rng
+    weights = rng.normal(0, 0.3, (n_components, n_features))
+    visible = np.where(rng.random(n_features) < 0.4, 50.0, -50.0)
+    layers = weights, visible, rng.normal(size=n_components), np.full(n_features, 0.5)
+    options = {"batch_size": n_chains, "learning_rate": 0.3, "random_state": 0}
+    return BernoulliRBM.from_parameters(*layers, **options), rng
 
 
 def step_in_numpy(weights, visible, hidden, X, n_chains, learning_rate):
@@ -94,15 +89,9 @@ def test_chains_are_drawn_from_their_distribution():
     # 30 numbers, each beyond 4.5 with probability 7e-6: false alarm 2e-4
     assert np.all(np.abs(z) < 4.5)
 
-    model = BernoulliRBM.from_parameters(
-        weights,
-        rng.normal(size=20),
-        np.zeros(30),
-        np.full(20, 0.5),
-        batch_size=n_chains,
-        learning_rate=1.0,
-        random_state=0,
-    )
+    layers = weights, rng.normal(size=20), np.zeros(30), np.full(20, 0.5)
+    options = {"batch_size": n_chains, "learning_rate": 1.0, "random_state": 0}
+    model = BernoulliRBM.from_parameters(*layers, **options)
     hidden = rng.random((n_chains, 30)) < 0.5
     model.h_samples_ = hidden.astype(float)
     before = model.intercept_visible_.copy()

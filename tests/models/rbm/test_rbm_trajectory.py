@@ -41,12 +41,9 @@ BETAS = np.array([0.3, 0.5])
 
 def make_path(n_checkpoints=2, n_hidden=3, n_visible=6, scale=1.0, seed=0, ladder=LADDER):
     rng = np.random.default_rng(seed)
-    target = RBMPath(
-        scale * rng.normal(size=(n_hidden, n_visible)),
-        rng.normal(size=n_visible),
-        rng.normal(size=n_hidden),
-        rng.uniform(0.2, 0.8, size=n_visible),
-    )
+    weights = scale * rng.normal(size=(n_hidden, n_visible))
+    intercepts = rng.normal(size=n_visible), rng.normal(size=n_hidden)
+    target = RBMPath(weights, *intercepts, rng.uniform(0.2, 0.8, size=n_visible))
     checkpoints = scale * rng.normal(size=(n_checkpoints, n_hidden + 1, n_visible + 1))
     return RBMTrajectoryPath(target, checkpoints, BETAS[:n_checkpoints], ladder)
 
@@ -81,11 +78,8 @@ def test_levels_against_brute_force():
 def test_without_checkpoints_levels_are_inverse_temperatures():
     path = make_path(n_checkpoints=0)
     in_temperature = path.target.with_ladder(LADDER)
-    np.testing.assert_allclose(
-        path.log_f_ladder(path.state_from_rows(V)),
-        in_temperature.log_f_ladder(in_temperature.state_from_rows(V)),
-        atol=1e-5,
-    )
+    found, expected = (p.log_f_ladder(p.state_from_rows(V)) for p in (path, in_temperature))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_contracts():
