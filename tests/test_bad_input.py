@@ -244,19 +244,11 @@ def test_fits_that_can_not_be_made_say_why(model, X, message):
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        BernoulliRBM(),
-        BilinearGenerativeModel(),
-        CategoricalRBM(),
-        GaussianRBM(),
-        LatentDirichletAllocation(),
-    ],
-    ids=lambda given: type(given).__name__,
+    "kind", [BernoulliRBM, BilinearGenerativeModel, CategoricalRBM, GaussianRBM, LDA]
 )
-def test_missing_values_are_refused_with_what_fills_them(model):
+def test_missing_values_are_refused_with_what_fills_them(kind):
     with pytest.raises(ValueError, match="X contains NaN, .* SimpleImputer"):
-        model.fit([[1.0, np.nan], [0.0, 1.0]])
+        kind().fit([[1.0, np.nan], [0.0, 1.0]])
 
 
 # ---- numbers

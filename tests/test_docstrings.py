@@ -80,11 +80,8 @@ def own(cls):
     """
     for name in dir(cls):
         home = next(base for base in cls.__mro__ if name in vars(base))
-        if (
-            name.startswith("_")
-            or not home.__module__.startswith("sklpf")
-            or (home in OBJECTS and home is not cls)
-        ):
+        inherited = home in OBJECTS and home is not cls
+        if inherited or name.startswith("_") or not home.__module__.startswith("sklpf"):
             continue
         if inspect.isfunction(function(vars(home)[name])):
             yield name

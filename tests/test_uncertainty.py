@@ -160,10 +160,9 @@ def autoregressive(correlation, n_chains, n_draws, seed=0):
 def test_effective_number_of_autoregressive_chains(correlation, n_chains):
     """n (1 - r) / (1 + r); over 8 chains of these lengths the mean is within 10 %."""
     truth = 20_000 * (1 - correlation) / (1 + correlation)
-    found = [
-        effective_draws(autoregressive(correlation, n_chains, 20_000 // n_chains, seed))
-        for seed in range(8)
-    ]
+    n_draws = 20_000 // n_chains
+    samples = (autoregressive(correlation, n_chains, n_draws, seed) for seed in range(8))
+    found = [effective_draws(sample) for sample in samples]
     assert np.mean(found) == pytest.approx(truth, rel=0.1)
 
 

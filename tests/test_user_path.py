@@ -72,10 +72,8 @@ def ring_problem():
     return Problem("ring", path, float(logsumexp(path.energy(states))))
 
 
-PROBLEMS = {
-    "gibbs": (ring_problem(), Gibbs()),
-    "propose": (Problem("two bumps", TwoBumps(), np.log(5)), Metropolis()),
-}
+BUMPS = Problem("two bumps", TwoBumps(), np.log(5))
+PROBLEMS = {"gibbs": (ring_problem(), Gibbs()), "propose": (BUMPS, Metropolis())}
 BUDGETS = {
     "AIS": {"n_temperatures": 100},
     "RTS": {"n_temperatures": 6, "n_sweeps": 600},

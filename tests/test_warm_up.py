@@ -122,9 +122,8 @@ def what_is_left_to_compile():
 @pytest.mark.large
 def test_nothing_is_left_to_compile():
     command = [sys.executable, "-c", "import test_warm_up; test_warm_up.what_is_left_to_compile()"]
-    result = subprocess.run(
-        command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=600
-    )
+    options = {"cwd": Path(__file__).parent, "capture_output": True, "text": True}
+    result = subprocess.run(command, timeout=600, **options)
     assert result.returncode == 0, result.stderr
     assert result.stdout == "[]\n"
 

@@ -66,11 +66,8 @@ def test_models_are_drawn_with_both_errors_and_beside_it_their_differences(rbm):
 
 
 def test_what_is_not_trusted_is_hollow_and_what_is_not_finite_is_written():
-    scores = {
-        "good": interval(-1.0),
-        "bad": interval(-2.0, converged=False),
-        "none": interval(-np.inf),
-    }
+    bad = interval(-2.0, converged=False)
+    scores = {"good": interval(-1.0), "bad": bad, "none": interval(-np.inf)}
     display = ComparisonDisplay.from_result(scores)
     points = [line for line in display.ax_.lines if line.get_marker() == "o"]
     assert [point.get_markerfacecolor() for point in points] == ["k", "none"]

@@ -59,24 +59,17 @@ def from_density(density, low, high):
     return lambda x: np.interp(x, grid, np.r_[0, values / values[-1]])
 
 
+def on_ladder(log_density, grad, base, bounds=None):
+    return GeometricPath(log_density, grad=grad, base=base, bounds=bounds, ladder=LADDER)
+
+
+HALF_OPEN = [0, -np.inf], np.inf
 PATHS = {
-    "correlated": GeometricPath(
-        log_correlated, grad=grad_correlated, base=Gaussian([0.5, -0.5], 2.0), ladder=LADDER
-    ),
-    "Laplace": GeometricPath(
-        log_laplace, grad=grad_laplace, base=Gaussian([0.5, 0.0], 2.0), ladder=LADDER
-    ),
-    "box": GeometricPath(
-        log_box, grad=grad_box, base=Uniform([-1, -1], [1, 1]), bounds=(-1, 1), ladder=LADDER
-    ),
-    "half-open box": GeometricPath(
-        log_half_box,
-        grad=grad_half_box,
-        base=Gaussian([0.5, 0.0], 1.0),
-        bounds=([0, -np.inf], np.inf),
-        ladder=LADDER,
-    ),
-    "wall": GeometricPath(log_wall, grad=grad_wall, base=Gaussian([0.5, 0.5], 1.5), ladder=LADDER),
+    "correlated": on_ladder(log_correlated, grad_correlated, Gaussian([0.5, -0.5], 2.0)),
+    "Laplace": on_ladder(log_laplace, grad_laplace, Gaussian([0.5, 0.0], 2.0)),
+    "box": on_ladder(log_box, grad_box, Uniform([-1, -1], [1, 1]), (-1, 1)),
+    "half-open box": on_ladder(log_half_box, grad_half_box, Gaussian([0.5, 0.0], 1.0), HALF_OPEN),
+    "wall": on_ladder(log_wall, grad_wall, Gaussian([0.5, 0.5], 1.5)),
 }
 
 MARGINALS = {  # of each target: directions (2,) and distribution functions along them

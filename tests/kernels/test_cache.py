@@ -33,11 +33,8 @@ def module_of(file):
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_cached_functions_carry_the_digest(file):
     digest, module = _compile._digest(file.parent), module_of(file)
-    own = [
-        f
-        for f in vars(module).values()
-        if isinstance(f, CPUDispatcher) and f.py_func.__module__ == module.__name__
-    ]
+    functions = (f for f in vars(module).values() if isinstance(f, CPUDispatcher))
+    own = [f for f in functions if f.py_func.__module__ == module.__name__]
     cached = [function for function in own if not isinstance(function._cache, NullCache)]
     assert all(function.py_func.__qualname__.endswith("_" + digest) for function in cached)
     if file.name.endswith("kernels.py"):

@@ -90,15 +90,11 @@ def test_the_error_is_that_between_groups():
     """
     a, b = product(0), product(1)
     path, rng = a._ratio_path(b), np.random.default_rng(0)
-    stuck = [
-        np.repeat(model.sample(10, random_state=rng.integers(99))[:, np.newaxis], 100, axis=1)
-        for model in (a, b)
-    ]
+    drawn = (model.sample(10, random_state=rng.integers(99)) for model in (a, b))
+    stuck = [np.repeat(rows[:, np.newaxis], 100, axis=1) for rows in drawn]
     same = type(path)(a.path(), b.path(), *stuck)
-    errors = [
-        p.default_estimator().set_params(random_state=0).fit(p).log_partition_std_error_
-        for p in (path, same)
-    ]
+    runs = [p.default_estimator().set_params(random_state=0).fit(p) for p in (path, same)]
+    errors = [run.log_partition_std_error_ for run in runs]
     assert errors[1] > 2 * errors[0]
     assert len(same.draw_alarms) == 2
     assert "draws of the second model differ between ladders" in same.draw_alarms[1]

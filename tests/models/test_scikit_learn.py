@@ -138,7 +138,7 @@ def groups():
     return rng.normal(size=(180, 3)) + 3 * rng.integers(2, size=(180, 1))
 
 
-def plane():
+def flat():
     rng = np.random.default_rng(0)
     return rng.normal(size=(300, 2)) @ rng.normal(size=(2, 4)) + 0.1 * rng.normal(size=(300, 4))
 
@@ -150,6 +150,10 @@ def sources():
     return rng.standard_t(4, size=(600, 4)) @ mixing.T + 5
 
 
+SHAPED = FactorialMixture(tempering="annealed", n_tempered=20, max_iter=100)
+FLOW = ProductOfExperts(algorithm="mpf")
+
+
 @pytest.mark.parametrize(
     ("step", "model", "name", "values", "X"),
     [
@@ -157,25 +161,13 @@ def sources():
         (StandardScaler(), GaussianRBM(1, n_iter=50), "learning_rate", [1e-6, 0.1], groups()),
         (
             StandardScaler(),
-            FactorialMixture(tempering="annealed", n_tempered=20, max_iter=100),
+            SHAPED,
             "n_components",
             [2, 8],
             make_factorial_shapes(400, random_state=0)[0],
         ),
-        (
-            StandardScaler(),
-            LinearGenerativeModel(prior="gaussian"),
-            "n_components",
-            [1, 2],
-            plane(),
-        ),
-        (
-            PCA(whiten=True),
-            ProductOfExperts(algorithm="mpf"),
-            "expert",
-            ["laplace", "student_t"],
-            sources(),
-        ),
+        (StandardScaler(), LinearGenerativeModel(prior="gaussian"), "n_components", [1, 2], flat()),
+        (PCA(whiten=True), FLOW, "expert", ["laplace", "student_t"], sources()),
     ],
     **NAMES,
 )

@@ -28,11 +28,7 @@ CASES = {  # a path, and the law of its target with log Z
     "a wall that nobody named": (path_of(expon, Gaussian(1.0, 1.0)), stats.expon(), 0.0),
     "gumbel": (path_of(stats.gumbel_r.logpdf), stats.gumbel_r(), 0.0),
     "large constant": (path_of(lambda x: stats.logistic.logpdf(x) + 1e4), stats.logistic(), 1e4),
-    "one side open": (
-        path_of(stats.gamma(3).logpdf, Gaussian(3.0, 4.0), (0, np.inf)),
-        stats.gamma(3),
-        0.0,
-    ),
+    "half open": (path_of(stats.gamma(3).logpdf, Gaussian(3, 4), (0, np.inf)), stats.gamma(3), 0.0),
     "box": (path_of(stats.beta(2, 3).logpdf, Uniform(0, 1), (0, 1)), stats.beta(2, 3), 0.0),
     "flat": (path_of(lambda x: 0 * x, Uniform(-1, 3), (-1, 3)), stats.uniform(-1, 4), np.log(4)),
     "steep": (path_of(lambda x: 50 * x, Uniform(0, 1), (0, 1)), None, np.log(np.expm1(50) / 50)),

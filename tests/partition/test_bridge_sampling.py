@@ -175,11 +175,9 @@ def test_draws_of_our_own_runs(estimator):
         lambda x: -np.sum(np.abs(x), axis=1), grad=lambda x: -np.sign(x), base=Gaussian([0, 0], 4.0)
     )
     estimator.fit(path)
-    found = [
-        fitted(target, given).log_partition_
-        for given in (estimator, estimator.run_, estimator.result_, estimator.result_.draws)
-        for target in (path, path.log_density)
-    ]
+    givens = estimator, estimator.run_, estimator.result_, estimator.result_.draws
+    pairs = ((target, given) for given in givens for target in (path, path.log_density))
+    found = [fitted(target, given).log_partition_ for target, given in pairs]
     assert len(set(found)) == 1
     error = fitted(path, estimator).log_partition_std_error_
     assert abs(found[0] - 2 * np.log(2)) < 4 * error < 0.3

@@ -96,11 +96,7 @@ def test_the_contract(estimator, kind):
 
 @pytest.mark.parametrize(
     ("ladder", "weights"),
-    [
-        ("linear", "joint"),
-        ("adaptive", "marginal"),
-        *(large(ladder, "marginal") for ladder in LADDERS),
-    ],
+    [("linear", "joint"), ("adaptive", "marginal"), *(large(each, "marginal") for each in LADDERS)],
 )
 @pytest.mark.parametrize(
     ("estimator", "name"),
@@ -136,6 +132,8 @@ def test_curves_match_enumeration_at_every_level(estimator):
 
 # ---- coverage
 RBMS, DENSITIES = ("easy", "medium", "digits"), ("laplace 6-D", "beta-binomial")
+PLANES = "gaussian 2-D, condition 1", "two gaussians 2-D"
+GAUSSIANS = "gaussian 2-D, condition 100", "gaussian 20-D, condition 1"
 COVERAGE = {  # and the share of the runs that converge at least: to flag everything is no way out
     "AIS, few chains": (AIS(10, 10), (*RBMS, "hard"), 0.0),
     "AIS, short": (AIS(30, 100), (*RBMS, "hard"), 0.3),
@@ -151,22 +149,10 @@ COVERAGE = {  # and the share of the runs that converge at least: to flag everyt
     "SMC, waste-free": (WASTE_FREE, RBMS, 0.6),
     "BDMC": (BDMC(n_temperatures=50), RBMS, 0.9),
     "MarkovMixture": (MarkovMixture(n_centres=200, n_sweeps=256), RBMS, 0.6),
-    "ImportanceSampling": (
-        ImportanceSampling(400),
-        ("gaussian 2-D, condition 1", "two gaussians 2-D", "beta-binomial"),
-        0.6,
-    ),
-    "HAIS": (
-        HAIS(50, 200),
-        ("gaussian 2-D, condition 1", "student-t 6-D", "two gaussians 2-D", *DENSITIES),
-        0.7,
-    ),
+    "ImportanceSampling": (ImportanceSampling(400), (*PLANES, "beta-binomial"), 0.6),
+    "HAIS": (HAIS(50, 200), (*PLANES, "student-t 6-D", *DENSITIES), 0.7),
     "HAIS, diag": (HAIS(50, 200, transition=HMC(metric="diag")), DENSITIES, 0.7),
-    "HAIS, dense": (
-        HAIS(50, 200, transition=HMC(metric="dense")),
-        ("gaussian 2-D, condition 100", "gaussian 20-D, condition 1"),
-        0.7,
-    ),
+    "HAIS, dense": (HAIS(50, 200, transition=HMC(metric="dense")), GAUSSIANS, 0.7),
     "BAR": (BAR(SAMPLER), RBMS, 0.7),
     "MBAR": (MBAR(SAMPLER), RBMS, 0.7),
     "LevelProcess": (LevelProcess(SAMPLER), RBMS, 0.7),

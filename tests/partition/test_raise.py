@@ -75,10 +75,8 @@ def test_rows_of_data_are_labelled_conservative_in_any_container():
     problem = make_rbm_problem("digits")
     rows = Exact().sample(problem.path, 6, np.random.default_rng(0)).v.astype(float)
     kinds = rows, rows.tolist(), csr_array(rows), pd.DataFrame(rows), rows.astype(bool)
-    results = [
-        RAISE(starts=starts, n_temperatures=50, random_state=0).fit(problem.path).result_
-        for starts in kinds
-    ]
+    estimators = [RAISE(starts=starts, n_temperatures=50, random_state=0) for starts in kinds]
+    results = [estimator.fit(problem.path).result_ for estimator in estimators]
     first = results[0]
     assert first.statement == "conservative, not a bound"
     assert first.interval() == (-np.inf, np.inf)

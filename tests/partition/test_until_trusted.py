@@ -110,11 +110,8 @@ def test_an_interrupted_attempt_goes_on_and_those_before_are_read(tmp_path):
     path = make_rbm_problem("easy").path
     path.__class__ = ShortSegments
     own = np.random.RandomState(0)  # such an estimator can't keep segments: it runs again
-    estimators = [
-        AIS(20, 40, checks=False),
-        AIS(10, 10, checks=False, random_state=own),
-        SMC(10, 60, 4, checks=False),
-    ]
+    short = AIS(20, 40), AIS(10, 10, random_state=own), SMC(10, 60, 4)
+    estimators = [estimator.set_params(checks=False) for estimator in short]
     estimator = UntilTrusted(estimators, tol=1e-6, random_state=3)
     whole = quietly(clone(estimator), path)
     kept = clone(estimator).set_params(checkpoint=tmp_path)

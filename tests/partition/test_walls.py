@@ -24,15 +24,12 @@ def inside(region, n_dimensions, log_share):
 
 
 GRID = np.linspace(-8, 8, 20_001)
+ABOVE_PARABOLA = np.log(np.trapezoid(norm.pdf(GRID) * norm.sf(GRID**2), GRID))
 TARGETS = {
     "orthant": inside(lambda x: np.all(x > 0, axis=1), 3, -3 * np.log(2)),
     "half-space": inside(lambda x: x[:, 0] > 0.5, 3, norm.logsf(0.5)),
     "box": inside(lambda x: np.all(np.abs(x) < 0.3, axis=1), 2, 2 * np.log(1 - 2 * norm.cdf(-0.3))),
-    "parabola": inside(
-        lambda x: x[:, 1] > x[:, 0] ** 2,
-        2,
-        np.log(np.trapezoid(norm.pdf(GRID) * norm.sf(GRID**2), GRID)),
-    ),
+    "parabola": inside(lambda x: x[:, 1] > x[:, 0] ** 2, 2, ABOVE_PARABOLA),
 }
 
 

@@ -322,10 +322,8 @@ def slope(x):
 
 
 def test_functions_may_change_their_argument():
-    fits = [
-        HAIS(n_temperatures=30, n_chains=20, random_state=0).fit(make(log_density, grad=grad))
-        for log_density, grad in ((centred, slope), (centred_in_place, slope_in_place))
-    ]
+    paths = make(centred, grad=slope), make(centred_in_place, grad=slope_in_place)
+    fits = [HAIS(n_temperatures=30, n_chains=20, random_state=0).fit(path) for path in paths]
     assert fits[0].log_partition_ == fits[1].log_partition_
     np.testing.assert_array_equal(fits[0].run_.up, fits[1].run_.up)
 

@@ -79,10 +79,8 @@ def test_constraints_hold_after_every_step():
 
     rng = np.random.default_rng(0)
     chains = Chains(np.zeros((50, 3)), rng)
-    for trainer in (
-        PersistentContrastiveDivergence(Narrow(), START, X, chains, 200, 0.05),
-        MinimumProbabilityFlow(Narrow(), START, X, rng),
-    ):
+    flow = MinimumProbabilityFlow(Narrow(), START, X, rng)
+    for trainer in (PersistentContrastiveDivergence(Narrow(), START, X, chains, 200, 0.05), flow):
         for _ in range(3):
             trainer.run()
             assert trainer.parameters.max() <= 1.05

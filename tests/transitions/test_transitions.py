@@ -12,7 +12,7 @@ from sklpf.transitions import Gibbs, Metropolis
 LADDER = np.linspace(0, 0.5, 6)
 VARIABLES = {
     "marginal": lambda state: state.v,
-    "joint": lambda state: np.concatenate([state.v, state.h], axis=1),
+    "joint": lambda state: np.hstack([state.v, state.h]),
 }
 
 

@@ -146,9 +146,8 @@ def test_documents_without_whole_counts_have_no_likelihood(fitted):
         assert not compare(model, model, mixed).converged
     model.set_params(on_nonconvergence="nan")
     np.testing.assert_array_equal(model.score_samples(mixed), [*whole, np.nan, np.nan])
-    assert np.isnan(
-        [model.score(mixed), model.score(X[:3] * 0.01), model.score_interval(mixed).mean]
-    ).all()
+    scores = model.score(mixed), model.score(X[:3] * 0.01), model.score_interval(mixed).mean
+    assert np.isnan(scores).all()
     assert np.isnan(model.perplexity(sp.vstack([X[:3], X[3:5] * 0.7])))
     model.set_params(on_nonconvergence="raise")
     for method in (model.score, model.score_samples, model.score_interval, model.perplexity):

@@ -88,10 +88,8 @@ def test_a_pipeline_is_scored_per_word():
 
 def test_two_models_are_compared_per_word():
     """The difference of two ratios has the error of the ratio of the difference."""
-    exact, other = (
-        LatentDirichletAllocation.from_topics(topics, doc_topic_prior=0.5, **EXACT)
-        for topics in (TOPICS, TOPICS[::-1, ::-1])
-    )
+    both = TOPICS, TOPICS[::-1, ::-1]
+    exact, other = (LatentDirichletAllocation.from_topics(t, 0.5, **EXACT) for t in both)
     found = compare(exact, other, DOCUMENTS, per="word")
     assert found.unit == "word"
     gains = exact.score_samples(DOCUMENTS) - other.score_samples(DOCUMENTS)

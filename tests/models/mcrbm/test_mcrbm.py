@@ -118,13 +118,9 @@ def test_the_base_is_normalised_and_knows_the_peak():
     """A narrow peak at 0 beside a wide Gaussian, in the plane: by quadrature, and found by few
     chains.
     """
-    path = MeanCovarianceRBM.from_parameters(
-        8 * np.eye(2),
-        np.eye(2),
-        np.zeros((1, 2)),
-        intercept_covariance=[6.0, 6.0],
-        intercept_visible=[0.5, 0.0],
-    ).path()
+    units = 8 * np.eye(2), np.eye(2), np.zeros((1, 2))
+    intercepts = {"intercept_covariance": [6.0, 6.0], "intercept_visible": [0.5, 0.0]}
+    path = MeanCovarianceRBM.from_parameters(*units, **intercepts).path()
     assert log_integral(path.base.log_density, 8, 1001) == pytest.approx(0, abs=1e-6)
     x = np.random.default_rng(0).normal(size=(3, 2))
     expected = [
