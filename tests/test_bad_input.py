@@ -133,7 +133,7 @@ def test_what_is_no_number_is_refused_by_name(make, name, value):
         (CATEGORICAL, {"n_categories": [2, 2]}, "must have 4 columns, one for each category"),
         (CATEGORICAL, {"n_categories": [3.0]}, "n_categories must hold a positive integer"),
         (CATEGORICAL, {"n_categories": [0, 3]}, "n_categories"),
-        (CATEGORICAL, {"visible_mean": [0.0, 1.0, 1.0]}, "visible_mean"),
+        (CATEGORICAL, {"visible_mean": [-0.1, 1.0, 1.0]}, "visible_mean must hold means"),
         (GAUSSIAN, {"components": [[np.nan] * 3] * 2}, "components contains NaN"),
         (GAUSSIAN, {"intercept_visible": [0.0]}, "intercept_visible must have shape"),
         (GAUSSIAN, {"intercept_visible": [1e300] * 3}, r"must be at most 1e\+100"),

@@ -4,6 +4,7 @@ scikit-learn's.
 
 from sklpf.display._comparison import ComparisonDisplay
 from sklpf.display._components import ComponentsDisplay
+from sklpf.display._draws import DrawsDisplay
 from sklpf.display._results import ConvergenceDisplay, LogPartitionDisplay, WeightsDisplay
 from sklpf.display._run import RunDisplay
 from sklpf.display._topics import TopicsDisplay
@@ -13,6 +14,7 @@ __all__ = [
     "ComparisonDisplay",
     "ComponentsDisplay",
     "ConvergenceDisplay",
+    "DrawsDisplay",
     "LogPartitionDisplay",
     "RunDisplay",
     "TopicsDisplay",

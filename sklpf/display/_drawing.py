@@ -281,6 +281,16 @@ def mark_zero(axes: Any) -> None:
     axes.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
 
 
+def draw_regions(axes: Any, masses: Any, shares: Any, errors: Any = None) -> None:
+    """Draw the mass of each region, with its standard error, beside its share of draws."""
+    place = np.arange(1, len(masses) + 1)
+    axes.bar(place - 0.2, masses, yerr=errors, width=0.4, label="mass")
+    axes.bar(place + 0.2, shares, width=0.4, label="share of draws")
+    axes.set_ylabel("share of Z")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend()
+
+
 def draw_point(axes: Any, line: int, value: float, converged: bool) -> None:
     """Draw a dot, hollow where it is not to be trusted."""
     axes.plot(value, line, "o", color="k", markerfacecolor="k" if converged else "none")

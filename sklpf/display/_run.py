@@ -9,7 +9,14 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from sklpf._utils.numbers import as_float64
-from sklpf.display._drawing import ResultDisplay, check_has, check_result, fitted_model, title_of
+from sklpf.display._drawing import (
+    ResultDisplay,
+    check_has,
+    check_result,
+    draw_regions,
+    fitted_model,
+    title_of,
+)
 from sklpf.partition import PartitionResult, PopulationRun, Run
 
 
@@ -271,12 +278,8 @@ class RunDisplay(ResultDisplay):
         axes.set(xlabel="log weight over the mean weight (nats)", ylabel="chains")
 
     def _draw_regions(self, axes):
-        place = np.arange(1, len(self.region_masses) + 1)
-        axes.bar(place - 0.2, self.region_masses, width=0.4, label="mass")
-        axes.bar(place + 0.2, self.region_shares, width=0.4, label="share of draws")
-        axes.set(xlabel="region of the target", ylabel="share of Z")
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.legend()
+        draw_regions(axes, self.region_masses, self.region_shares)
+        axes.set_xlabel("region of the target")
 
 
 def _of_result(result: PartitionResult) -> dict[str, Any]:

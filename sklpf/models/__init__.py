@@ -4,7 +4,7 @@ replace.
 
 from sklpf.models.bilinear import BilinearGenerativeModel, BilinearPath
 from sklpf.models.boltzmann import BoltzmannMachine, BoltzmannPath
-from sklpf.models.categorical_rbm import CategoricalRBM, CategoricalRBMPath
+from sklpf.models.categorical_rbm import CategoricalRBM, CategoricalUnits
 from sklpf.models.comparing._compare import ModelComparison, compare, score_interval
 from sklpf.models.comparing._compare_fits import compare_fits
 from sklpf.models.comparing._fit_comparison import FitComparison, FitInterval
@@ -26,7 +26,7 @@ __all__ = [
     "BoltzmannMachine",
     "BoltzmannPath",
     "CategoricalRBM",
-    "CategoricalRBMPath",
+    "CategoricalUnits",
     "DecoderModel",
     "DecoderPath",
     "FactorialMixture",

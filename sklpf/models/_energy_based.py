@@ -255,25 +255,6 @@ class EnergyBasedModel(
             return clone(self._monitor).fit(path).log_partition_
 
     # -- use
-    def sample(self, n_samples=1, random_state=None) -> Array:
-        """Draw rows from the model.
-
-        Exact and independent where log Z is known in closed form; else from tempered chains
-        (`ParallelTempering`), nearly independent if these mix. A `partition_estimator` that can
-        sample is used instead.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        """
-        path, state = self._draw(n_samples, random_state)
-        return path.rows(state)
-
     def _ratio_path(self, other):
         """The path from this model to another of as many features, None if there is none."""
         from sklpf.models.comparing._density_ratio_path import energy_ratio_path

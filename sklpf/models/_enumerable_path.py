@@ -65,6 +65,14 @@ class BinaryUnits:
     """Visible units of 0 and 1, which are independent given their inputs."""
 
     starts = np.zeros(1, np.int64)  # of groups of units, for the kernels: there are none
+    are_independent = True
+
+    def check_number(self, n: int) -> None:
+        """Raise ValueError if a model can't have n such units."""
+
+    def codes(self, units: NDArray) -> NDArray:
+        """Return rows of data that have these units (n, n_units)."""
+        return units
 
     def logits_of(self, means: Array) -> Array:
         """Return the inputs that give these means (..., n), or raise ValueError."""
@@ -83,10 +91,10 @@ class BinaryUnits:
         smallest = 1 / (n + 2)
         return np.clip((sums + 1) / (n + 2), smallest, 1 - smallest)
 
-    def draw(self, inputs: Array, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Return units (..., n) drawn given their inputs."""
+    def draw(self, inputs: NDArray, rng: Any, **options: Any) -> NDArray[np.bool_]:
+        """Return units (..., n) drawn given their inputs; options are those of ``rng.random``."""
         means = self.means(inputs)
-        return rng.random(means.shape) < means
+        return rng.random(means.shape, **options) < means
 
     def modes(self, inputs: Array) -> NDArray[np.bool_]:
         """Return the most probable units (..., n)."""

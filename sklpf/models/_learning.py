@@ -8,15 +8,12 @@ import contextlib
 import copy
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.random import RandomState
-from sklearn.utils import check_random_state
 
 from sklpf._utils.parallel import one_blas_thread
-from sklpf._utils.sklearn import Parameters
 from sklpf.models._validation import check_fitted
 from sklpf.training._loop import check_not_diverged
 
@@ -98,41 +95,3 @@ def same_values(first: Iterable[Any], second: Iterable[Any]) -> bool:
     has now, which a user may have replaced.
     """
     return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class StreamMixin(Parameters):
-    """A model with `random_state` and `learning_rate_schedule` that learns minibatch by
-    minibatch.
-    """
-
-    learning_rate: float = 0.1
-    batch_size: int = 10
-    random_state: Any = None
-    learning_rate_schedule: Literal["constant", "linear"] = "constant"
-    n_chains: int | None = None
-
-    @property
-    def _n_chains(self) -> int:
-        """Number of persistent chains."""
-        return self.batch_size if self.n_chains is None else self.n_chains
-
-    def _stream_of_numbers(self) -> RandomState:
-        """The generator that goes on from call to call of `partial_fit` and `gibbs`."""
-        if not hasattr(self, "random_state_"):
-            self.random_state_ = check_random_state(self.random_state)
-        return self.random_state_
-
-    def _begins_stream(self) -> bool:
-        """Whether a call of `partial_fit` is the first; ValueError if it can't be made."""
-        self._validate_params()
-        if self.learning_rate_schedule == "linear":
-            raise ValueError(
-                "partial_fit does not know after how many updates a linear schedule should arrive"
-                ' at 0: set learning_rate_schedule="constant" and lower learning_rate between the'
-                " calls, or call fit"
-            )
-        first = not hasattr(self, "components_")
-        if not first:
-            check_goes_on(self)
-        return first

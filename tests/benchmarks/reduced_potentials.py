@@ -1,9 +1,11 @@
-"""Coverage and speed of MBAR from arrays, beside pymbar: doc/benchmarks/reduced_potentials.md.
+"""Coverage and speed of MBAR from arrays, beside pymbar and FastMBAR:
+doc/benchmarks/reduced_potentials.md.
 
 python tests/benchmarks/reduced_potentials.py coverage
 python tests/benchmarks/reduced_potentials.py speed --states 100 --draws 100000
 
-With --peer the same data go to pymbar, in an environment that has it (and need not have sklpf).
+With --peer pymbar or --peer FastMBAR the same data go there, in an environment that has it (and
+need not have sklpf). Seconds are the process's, so that other processes count little.
 """
 
 import argparse
@@ -113,6 +115,18 @@ def peers(u_kn, n_k):
     return -found["Delta_f"][0, -1], error, 1.96 * error, True, ()
 
 
+def fast(u_kn, n_k):
+    """The same of FastMBAR on the CPU, by Newton's method and with its asymptotic errors."""
+    from FastMBAR import FastMBAR
+
+    mbar = FastMBAR(u_kn, n_k)
+    error = mbar.DeltaF_std[0, -1]
+    return -mbar.DeltaF[0, -1], error, 1.96 * error, True, ()
+
+
+METHODS = {None: ours, "pymbar": peers, "FastMBAR": fast}
+
+
 def coverage(estimate, n_sets, names):
     """A line for every system."""
     print("| states and draws | sets | trusted | RMSE | median SE | covers | of the others |")
@@ -152,9 +166,9 @@ def speed(estimate, n_states, n_draws):
     u_kn, n_k, exact = draw(system, 0)
     estimate(*draw(SYSTEMS["exponential, 5 states, 100 draws each"], 0)[:2])  # imports
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.perf_counter()
+    started = time.process_time()
     value, error, *_ = estimate(u_kn, n_k)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
         f"K = {n_states}, N = {n_draws}: {seconds:.1f} s, log Z off by {value - exact:+.4f}, SE"
@@ -166,14 +180,14 @@ def speed(estimate, n_states, n_draws):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=["coverage", "speed"])
-    parser.add_argument("--peer", action="store_true")
+    parser.add_argument("--peer", choices=["pymbar", "FastMBAR"])
     parser.add_argument("--sets", type=int, default=1000)
     parser.add_argument("--only", default="")
     parser.add_argument("--states", type=int, default=100)
     parser.add_argument("--draws", type=int, default=100_000)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    method = peers if given.peer else ours
+    method = METHODS[given.peer]
     if given.what == "coverage":
         coverage(method, given.sets, given.only)
     else:

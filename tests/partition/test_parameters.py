@@ -11,6 +11,7 @@ from sklpf import (
     RTS,
     SMC,
     AdaptiveSMC,
+    BernoulliRBM,
     Gaussian,
     GeometricPath,
     LeftToRight,
@@ -34,6 +35,7 @@ from sklpf.transitions import Gibbs
 RBM = make_rbm_problem("easy").path
 JOINT = make_rbm_problem("easy", weights="joint").path
 LINE = GeometricPath(lambda x: -(x[:, 0] ** 2), grad=lambda x: -2 * x, base=Gaussian([0.0], 1.0))
+TRACKED = BernoulliRBM(2, n_iter=3, track_trajectory=True, random_state=0).fit(np.eye(4))
 DOCUMENTS = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3]])
 HIDDEN_MODE = hidden_mode_problem(4).path
 PATHS = {AdaptiveRejection: LINE, AdaptiveSMC: LINE, LeftToRight: DOCUMENTS}
@@ -127,6 +129,7 @@ def without_base(path):
         (BDMC(), without_base(RBM), ValueError, "BDMC needs a base with a known normaliser"),
         (LeftToRight(), HIDDEN_MODE, TypeError, r"the method left_to_right\(n, n_particles"),
         (MarkovMixture(), LINE, TypeError, "needs a path with the method draw_conditional"),
+        (MarkovMixture(), TRACKED, TypeError, r"take model\.path\(trajectory=False\)"),
         (RTS(**CONTINUOUS), RBM, ValueError, r"no method ends\(state\)"),
         (RTS(**CONTINUOUS), JOINT, ValueError, r"no method ends\(state\)"),
         (AdaptiveRejection(), RBM, TypeError, "GeometricPath"),

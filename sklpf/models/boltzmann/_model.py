@@ -421,26 +421,6 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         ]
         return float(sum(np.sum(entr(np.exp(log_p))) for log_p in blocks))
 
-    def sample(self, n_samples=1, random_state=None) -> Array:
-        """Draw rows from the model.
-
-        Exact and independent of at most 20 features; else from tempered chains
-        (`ParallelTempering`), nearly independent if these mix. A `partition_estimator` that can
-        sample is used instead.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            Rows of 0 and 1.
-        """
-        _, state = self._draw(n_samples, random_state)
-        return state.x.astype(np.float64)
-
     _fitted_shapes = {
         "couplings_": ("n_features", "n_features"),
         "intercept_": ("n_features",),

@@ -7,41 +7,19 @@ from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
-from sklearn.utils import check_random_state
+from numpy.typing import ArrayLike
 
-from sklpf._utils.numbers import Array, Integers
-from sklpf._utils.progress import reporting
-from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    at_least,
-)
-from sklpf.models._learning import StreamMixin, all_or_nothing
-from sklpf.models._validation import check_fitted, check_parameter, check_vector, validate_data
-from sklpf.models.categorical_rbm._path import CategoricalRBMPath, CategoricalUnits
-from sklpf.models.rbm._free_energy import log_f, short_run_mean
-from sklpf.models.rbm._visible import TRAINING, TrainedByChains
-from sklpf.models.rbm.learning._contrastive_divergence import Trainer
-from sklpf.models.scoring._likelihood import LogLikelihoodMixin
-from sklpf.models.scoring._scored import SCORING
-from sklpf.training import train
+from sklpf._utils.numbers import Integers
+from sklpf._utils.sklearn import at_least
+from sklpf.models._validation import validate_data
+from sklpf.models.categorical_rbm._units import CategoricalUnits
+from sklpf.models.rbm._base import DiscreteRBM
 
 _MOST_INDICATORS = 1 << 16
 
 
 @dataclass(eq=False, repr=False)
-class CategoricalRBM(
-    TrainedByChains,
-    StreamMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    LogLikelihoodMixin,
-    BaseEstimator,
-):
+class CategoricalRBM(DiscreteRBM):
     """Restricted Boltzmann machine of categorical (Potts) visible and binary hidden units.
 
     p(v, h) = exp(-E(v, h)) / Z with
@@ -66,27 +44,19 @@ class CategoricalRBM(
     n_iter : int, default=100
         Passes over the data. Training takes some thousands of minibatches: with few rows raise
         this.
-    verbose : int, default=0
-        Whether to report after a pass but at most once a second, and the progress of the
-        estimation of log Z; see `AIS`.
-    random_state : int, RandomState or None, default=None
-        Seed of the weights, the chains and the estimate of log Z.
     partition_estimator : PartitionEstimator or None, default=None
         How log Z is estimated. None is `Exact` of at most 20 hidden units, else
         `ParallelTempering`. If its `random_state` or `n_jobs` is None, that of the model is used.
-    on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do when log Z can't be trusted: return the number with a
-        ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
-    n_jobs : int or None, default=None
-        For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
     average : bool or int, default=True
         Whether the parameters are averages over the updates of training, as of `BernoulliRBM`.
-    learning_rate_schedule : {"constant", "linear"}, default="constant"
-        "linear" lowers the learning rate with every update, to 0 after `n_iter` passes.
-    n_chains : int or None, default=None
-        Persistent chains. None takes `batch_size`.
-    weight_decay : float, default=0.0
-        Strength of an L2 penalty, per row of data, on the weights but not on the biases.
+    learning_rate_schedule, n_chains, weight_decay
+        As of `BernoulliRBM`: how the rate falls, the number of chains, and an L2 penalty.
+    early_stopping, validation_fraction, n_iter_no_change, tol
+        As of `BernoulliRBM`: whether held-out rows end training, how many there are, and when.
+    track_log_partition, track_trajectory
+        As of `BernoulliRBM`: what is followed and kept during training.
+    verbose, random_state, on_nonconvergence, n_jobs
+        As of `BernoulliRBM`. Rows of other values than categories are errors.
     min_categories : int, array-like of shape (n_features,) or None, default=None
         Least number of categories of each feature, as of `sklearn.naive_bayes.CategoricalNB`: for
         categories that rows to score may hold and rows to train on may not. None counts those of
@@ -101,16 +71,13 @@ class CategoricalRBM(
         Biases.
     n_categories_ : ndarray of shape (n_features,)
         Number of categories of each feature.
-    h_samples_ : ndarray of shape (n_chains, n_components)
-        Hidden units of the persistent chains.
     visible_mean_ : ndarray of shape (n_indicators,)
         Smoothed shares (count + 1) / (n + n_categories) of the training data: the base from which
         log Z is computed.
     log_partition_, log_partition_std_error_, log_partition_interval_ : float, float, tuple of float
         log Z in nats, its standard error and 95 % interval; exist once log Z has been estimated.
-    partition_estimator_ : PartitionEstimator
-        The fitted estimator of log Z, its ``result_`` without samples; exists once log Z has been
-        estimated.
+    h_samples_, partition_estimator_, best_iteration_, log_likelihood_scatter_
+        And what `track_log_partition` and `early_stopping` leave: as of `BernoulliRBM`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -137,90 +104,13 @@ class CategoricalRBM(
     n_components: int = 16
     _: KW_ONLY
     n_iter: int = 100
-    verbose: int = 0
     average: bool | int = True
-    weight_decay: float = 0.0
     min_categories: int | ArrayLike | None = None
 
     _parameter_constraints = {
-        **SCORING,
-        **TRAINING,
-        "n_iter": [at_least(1)],
+        **DiscreteRBM._parameter_constraints,
         "min_categories": [at_least(1), "array-like", None],
     }
-
-    # -- training
-    @all_or_nothing
-    @reporting
-    def fit(self, X, y=None) -> Self:
-        """Fit to X by persistent contrastive divergence, from new weights and chains.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Categories of each feature: integers 0, 1, ….
-        y : ignored
-            Not used; there for scikit-learn's conventions.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If X holds anything else, or training diverges; the model then stays as it was before.
-        """
-        self._validate_params()
-        X = self._indicators(X, reset=True)
-        rng = check_random_state(self.random_state)
-        self._begin(X, rng)
-        trainer = Trainer(self, X, self.batch_size, rng, self.n_iter)
-        train(trainer, self.n_iter, store=trainer.store)
-        trainer.store(self)
-        return self
-
-    @all_or_nothing
-    def partial_fit(self, X, y=None) -> Self:
-        """Make one step of persistent contrastive divergence on X, one minibatch.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            A batch, of about as many rows as there are chains. The first one has all categories, or
-            `min_categories` counts them.
-        y : ignored
-            Not used; there for scikit-learn's conventions.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If X holds new categories, training diverges, or with a linear schedule; the model then
-            stays as it was before.
-        """
-        first = self._begins_stream()
-        X = self._indicators(X, reset=first)
-        rng = self._stream_of_numbers()
-        if first:
-            self._begin(X, rng)
-        else:
-            self._count(X)
-        trainer = Trainer(self, X, X.shape[0], rng)
-        trainer.run()
-        trainer.store(self)
-        return self
-
-    def _begin(self, X, rng) -> None:
-        """Draw weights; the biases are those of independent features."""
-        weights = rng.normal(0, 0.01, (self.n_components, X.shape[1]))
-        self._set_weights(weights, np.zeros(X.shape[1]), np.zeros(self.n_components))
-        self._partition_seed = draw_seed(rng)
-        self._count(X)
-        self.intercept_visible_ = np.log(self.visible_mean_)
 
     @classmethod
     def from_parameters(
@@ -244,8 +134,9 @@ class CategoricalRBM(
         n_categories : array-like of shape (n_features,)
             Number of categories of each feature.
         visible_mean : array-like of shape (n_indicators,) or None, default=None
-            Positive shares of the categories in the data, for the base of log Z. None: those of
-            short Gibbs runs from random hidden units, pulled a tenth of the way to equal ones.
+            Shares of the categories in the data for the base of log Z, moved to at least 0.001.
+            None: those of short Gibbs runs from random hidden units, pulled a tenth of the way to
+            equal ones.
         **parameters
             Parameters of the constructor, such as `partition_estimator` or `random_state`.
 
@@ -258,75 +149,10 @@ class CategoricalRBM(
         ValueError
             If a value is not finite or a shape does not fit.
         """
-        components = check_parameter(components, "components", dtype=np.float64, copy=True)
-        n_components, n_indicators = components.shape
-        model = cls(n_components=n_components, **parameters)
-        model._validate_params()
-        model.n_categories_ = np.array(n_categories)
-        model.n_features_in_ = np.size(n_categories)
-        visible = check_vector(intercept_visible, n_indicators, "intercept_visible")
-        hidden = check_vector(intercept_hidden, n_components, "intercept_hidden")
-        model._set_weights(components, visible, hidden)
-        model._partition_seed = draw_seed(check_random_state(model.random_state))
-        model.visible_mean_ = check_vector(visible_mean, n_indicators, "visible_mean", default=1.0)
-        model.path()
-        if visible_mean is None:
-            model.visible_mean_ = short_run_mean(model)
-        return model
-
-    # -- use
-    def transform(self, X) -> Array:
-        """Probabilities of the hidden units given X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Categories.
-
-        Returns
-        -------
-        h : ndarray of shape (n_samples, n_components)
-        """
-        return expit(self._validate(X) @ self.components_.T + self.intercept_hidden_)
-
-    def path(self, weights="marginal") -> CategoricalRBMPath:
-        """Return the tempered path from independent features to this model.
-
-        Parameters
-        ----------
-        weights : {"marginal", "joint"}, default="marginal"
-            Whether the hidden layer is summed out of the densities. With "joint" all estimates
-            scatter more.
-
-        Returns
-        -------
-        path : CategoricalRBMPath
-        """
-        check_fitted(self)
-        arrays = (getattr(self, name) for name in self._fitted_shapes)
-        path = CategoricalRBMPath(*arrays, weights=weights, starts=self._starts())
-        path.base_is_ours = True
-        return path
-
-    def sample(self, n_samples=1, random_state=None) -> Integers:
-        """Draw rows from the model.
-
-        Exact and independent of at most 20 hidden units; else from tempered chains
-        (`ParallelTempering`), nearly independent if these mix. A `partition_estimator` that can
-        sample is used instead.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            Categories.
-        """
-        _, state = self._draw(n_samples, random_state)
-        return self._visible_units.codes(state.v)
+        weights = components, intercept_visible, intercept_hidden
+        n_categories = np.array(n_categories)
+        fitted = {"n_categories_": n_categories, "n_features_in_": n_categories.size}
+        return cls._with_weights(weights, visible_mean, parameters, **fitted)
 
     # -- what the likelihood asks for
     _fitted_shapes = {
@@ -337,23 +163,18 @@ class CategoricalRBM(
         "n_categories_": ("n_features",),
     }
     _positive = ("visible_mean_", "n_categories_")
-    _discrete = True
-    _states_are_points = False
 
     @property
-    def _visible_units(self) -> CategoricalUnits:  # type: ignore[override]  # by what was fitted
+    def _visible_units(self) -> CategoricalUnits:
         return CategoricalUnits(self.n_categories_)
 
-    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
-        X = self._validate(X)
-        return log_f(self, X), np.ones(X.shape[0], dtype=bool)
+    def _begin(self, X, rng) -> None:
+        """Draw weights; the biases are those of independent features."""
+        super()._begin(X, rng)
+        self.intercept_visible_ = np.log(self.visible_mean_)
 
     # -- rows
-    def _validate(self, X) -> sp.csr_matrix:
-        check_fitted(self)
-        return self._indicators(X, reset=False)
-
-    def _indicators(self, X, reset: bool) -> sp.csr_matrix:
+    def _validate(self, X, reset: bool = False) -> sp.csr_matrix:
         """Indicators (n_samples, n_indicators) of the categories of X."""
         X = validate_data(self, X, dtype=np.float64, reset=reset)
         if np.any(X < 0) or np.any(X % 1 != 0):

@@ -194,10 +194,10 @@ def compare(
     ratio : {"auto", "difference"}, default="auto"
         "difference" takes the difference of two log Z always. "auto" also runs chains along a path
         from one model to the other, and uses the ratio of Z from there if that run converged. There
-        is such a path if both models are a `BernoulliRBM`, or both a `ProductOfExperts` or a
-        `MeanCovarianceRBM`, of any sizes. It is used if both models are trusted, at least one log Z
-        is not exact, and the standard deviation over the rows of X of log f_a(x) - log f_b(x) is at
-        most 2.5 nats.
+        is such a path if both models are a `BernoulliRBM`, both a `CategoricalRBM` of the same
+        categories, or both a `ProductOfExperts` or a `MeanCovarianceRBM`, of any sizes. It is used
+        if both models are trusted, at least one log Z is not exact, and the standard deviation over
+        the rows of X of log f_a(x) - log f_b(x) is at most 2.5 nats.
     per : {"document", "word"} or None, default=None
         For topic models only, as in `LatentDirichletAllocation.score_interval`. None is "document".
 

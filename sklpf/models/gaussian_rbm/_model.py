@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
 from typing import Self
 
 import numpy as np
@@ -15,38 +14,18 @@ from sklearn.utils import check_random_state
 from sklpf._utils.numbers import Array
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import (
-    INSIDE_0_1,
-    POSITIVE,
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    Interval,
-    StrOptions,
-    TransformerMixin,
-    at_least,
-)
+from sklpf._utils.sklearn import INSIDE_0_1
 from sklpf._utils.warnings import warn
-from sklpf.models._learning import (
-    StreamMixin,
-    all_or_nothing,
-    drawing_all_or_nothing,
-)
+from sklpf.models._learning import all_or_nothing
+from sklpf.models._rbm import RBM
 from sklpf.models._validation import check_fitted, check_parameter, check_vector, validate_data
 from sklpf.models.gaussian_rbm._learning import Parameters, Trainer
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
-from sklpf.models.scoring._likelihood import LogLikelihoodMixin
-from sklpf.models.scoring._scored import SCORING
 from sklpf.training import train
 
 
 @dataclass(eq=False, repr=False)
-class GaussianRBM(
-    StreamMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    LogLikelihoodMixin,
-    BaseEstimator,
-):
+class GaussianRBM(RBM):
     """Restricted Boltzmann machine of real visible and binary hidden units.
 
     p(v, h) = exp(-E(v, h)) / Z with
@@ -147,19 +126,10 @@ class GaussianRBM(
     _: KW_ONLY
     batch_size: int = 20
     n_iter: int = 100
-    verbose: int = 0
-    average: bool | int = True
     variance_floor: float = 1e-3
 
     _parameter_constraints = {
-        **SCORING,
-        "n_components": [at_least(1)],
-        "learning_rate": [POSITIVE],
-        "batch_size": [at_least(1)],
-        "n_iter": [at_least(1)],
-        "average": ["boolean", Interval(Integral, 1, None, closed="neither")],
-        "learning_rate_schedule": [StrOptions({"constant", "linear"})],
-        "n_chains": [at_least(1), None],
+        **RBM._parameter_constraints,
         "variance_floor": [INSIDE_0_1],
     }
 
@@ -343,38 +313,11 @@ class GaussianRBM(
         return model
 
     # -- units
-    def transform(self, X) -> Array:
-        """Probabilities of the hidden units given X.
+    def _hidden_inputs(self, X) -> Array:
+        return self._parameters.hidden_fields(self._validate(X))
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        h : ndarray of shape (n_samples, n_components)
-        """
-        X = self._validate(X)
-        return expit(self._parameters.hidden_fields(X))
-
-    def gibbs(self, v) -> Array:
-        """Make one Gibbs step: hidden units given v, then visible units given them.
-
-        Parameters
-        ----------
-        v : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        v_new : ndarray of shape (n_samples, n_features)
-        """
-        on = self.transform(v)
-        rng = self._stream_of_numbers()
-        with drawing_all_or_nothing(self):
-            means = self._parameters.visible_means(rng.uniform(size=on.shape) < on)
-            return rng.normal(means, np.sqrt(self.variances_))
+    def _rows_given(self, h, rng) -> Array:
+        return rng.normal(self._parameters.visible_means(h), np.sqrt(self.variances_))
 
     # -- log-likelihood
     def path(self) -> GaussianRBMPath:
@@ -386,25 +329,6 @@ class GaussianRBM(
         """
         check_fitted(self)
         return GaussianRBMPath(*(getattr(self, name) for name in self._fitted_shapes))
-
-    def sample(self, n_samples=1, random_state=None) -> Array:
-        """Draw rows from the model.
-
-        Exact and independent of at most 20 hidden units; else from tempered chains
-        (`ParallelTempering`), nearly independent if these mix. A `partition_estimator` that can
-        sample is used instead.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        """
-        path, state = self._draw(n_samples, random_state)
-        return path.rows(state)
 
     _positive = ("variances_", "visible_variance_")
     _fitted_shapes = {

@@ -1,4 +1,4 @@
-"""Numba kernels of paths through several Bernoulli RBMs, whose parameters change linearly from one
+"""Numba kernels of paths through several RBMs, whose parameters change linearly from one
 to the next.
 """
 
@@ -9,7 +9,16 @@ from typing import NamedTuple
 import numpy as np
 
 from sklpf._utils import random as _random
-from sklpf.kernels import SUMS, exp32, implements, inlined, njit, random_bits, uniform
+from sklpf.kernels import (
+    SUMS,
+    draw_categories,
+    exp32,
+    implements,
+    inlined,
+    njit,
+    random_bits,
+    uniform,
+)
 from sklpf.kernels import _programs as programs
 
 _HIDDEN = np.int64(_random.FIRST)
@@ -30,6 +39,7 @@ class Checkpoints(NamedTuple):
     visible: np.ndarray  # (C, M) float32
     constants: np.ndarray  # (C,) of log f
     draws: np.ndarray  # (2, G, N, M) uint8 of the first and the last, or G = 0
+    starts: np.ndarray  # of groups of visible units with one unit on; a single one: there are none
 
 
 @njit
@@ -191,7 +201,10 @@ def _sweep(model, state, betas, reverse, keys, work):
                 for i in range(n_visible):
                     field[i] += low * first[i] + high * second[i]
         random_bits(bits, n_visible, keys.key0, keys.key1, keys.step, keys.chain + c, _VISIBLE)
-        _draw(field, bits, n_visible, v)
+        if model.starts.shape[0] > 1:
+            draw_categories(field, model.starts, bits, v)
+        else:
+            _draw(field, bits, n_visible, v)
         if has_draws and keys.step % _RENEW_EVERY == 0 and (beta == 0.0 or beta == 1.0):
             random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + c, _DRAW)
             own = model.draws[np.int64(beta), state.ladder[c]]

@@ -5,14 +5,14 @@ next: along training (Béreux et al. 2024), or from one model to another.
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import Array, Integers, as_float64, check_finite
 from sklpf._utils.random import Stream
-from sklpf.models._enumerable_path import binary_units
+from sklpf.models._enumerable_path import BinaryUnits, binary_units
 from sklpf.models.rbm._free_energy import Parameters
 from sklpf.models.rbm._path import RBMPath
 from sklpf.partition import PartitionEstimator
@@ -51,6 +51,7 @@ class CheckpointsPath(KernelPath):
     hidden: NDArray
     visible: NDArray
     constants: Array
+    visible_units = BinaryUnits()
     draws: NDArray = np.empty((2, 0, 0, 0))  # of both ends, (2, G, N, M); here none
 
     def _pack(self):
@@ -65,6 +66,7 @@ class CheckpointsPath(KernelPath):
             visible=single(self.visible),
             constants=read_only(self.constants),
             draws=read_only(self.draws, np.uint8),
+            starts=read_only(self.visible_units.starts, np.int64),
         )
 
     @property
@@ -173,7 +175,8 @@ class RBMTrajectoryPath(CheckpointsPath):
         self.hidden = parameters[:, :-1, -1]
         self.visible = parameters[:, -1, :-1]
         self.constants = np.zeros(n + 2)
-        self.constants[0] = -np.logaddexp(0, logits).sum() - len(last[:-1]) * _LOG2
+        self.visible_units = target.visible_units
+        self.constants[0] = -self.visible_units.log_norms(logits) - len(last[:-1]) * _LOG2
         self.target = target
         self.base_is_ours = target.base_is_ours
         self.cheaper_path = target
@@ -189,6 +192,14 @@ class RBMTrajectoryPath(CheckpointsPath):
         """Work of `log_f_ladder` in sweeps."""
         sweep, level = self.target._work
         return len(self.betas) / 2 + len(self.ladder) * level / sweep
+
+    @property
+    def draw_conditional(self) -> Any:
+        """Not there: no base of this path is a mixture of Gibbs steps."""
+        raise AttributeError(
+            "its levels follow training; take model.path(trajectory=False), along inverse"
+            " temperatures"
+        )
 
     # -- the target, which is that of the path in temperature
     def default_estimator(self) -> PartitionEstimator:
@@ -223,7 +234,8 @@ class RBMTrajectoryPath(CheckpointsPath):
             for array in (self.weights, self.visible, self.hidden, self.constants)
         )
         half = np.full(len(visible), 0.5)
-        return RBMPath(weights, visible, hidden, half).enumerate_block(block, 1) + constant
+        path = RBMPath(weights, visible, hidden, half, visible_units=self.visible_units)
+        return path.enumerate_block(block, 1) + constant
 
     def sample_enumerated(self, log_block_sums: NDArray, n: int, rng: np.random.Generator):
         """Return n chains at exact draws from the target, given the log sums of all blocks'

@@ -12,6 +12,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklpf._utils.numbers import Array
+from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models._validation import rows_without
 
 _ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
@@ -30,18 +31,14 @@ class Parameters(NamedTuple):
         """Those of a fitted model."""
         return cls(model.components_, model.intercept_visible_, model.intercept_hidden_)
 
-    def visible_means(self, h) -> NDArray:
-        """Probabilities of the visible units given hidden ones, (n, M)."""
-        return expit(h @ self.components + self.intercept_visible)
-
     def hidden_means(self, v) -> NDArray:
         """Probabilities of the hidden units given visible ones, (n, J)."""
         return expit(v @ self.components.T + self.intercept_hidden)
 
-    def gibbs(self, h, rng) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def gibbs(self, h, rng, units: BinaryUnits) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Visible units drawn given hidden ones, and hidden ones given these, (n, M) and (n, J)."""
-        mean = self.visible_means(h)
-        v = (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
+        inputs = h @ self.components + self.intercept_visible
+        v = units.draw(inputs, rng, dtype=np.float32).astype(np.float32)
         mean = self.hidden_means(v)
         return v, (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
 

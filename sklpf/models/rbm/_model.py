@@ -2,68 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Literal, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import expit
-from sklearn.utils import check_random_state
-from sklearn.utils.extmath import safe_sparse_dot
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.progress import reporting
-from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import (
-    INSIDE_0_1,
-    NOT_NEGATIVE,
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    Options,
-    StrOptions,
-    TransformerMixin,
-    at_least,
-)
 from sklpf._utils.warnings import warn
-from sklpf.models._learning import (
-    StreamMixin,
-    all_or_nothing,
-    drawing_all_or_nothing,
-)
-from sklpf.models._validation import (
-    SparseInput,
-    base_means,
-    check_fitted,
-    check_parameter,
-    check_vector,
-)
-from sklpf.models.rbm._checkpoints_path import RBMTrajectoryPath
-from sklpf.models.rbm._free_energy import binary_rows, log_f, pseudo_log_likelihood, short_run_mean
-from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_curve
-from sklpf.models.rbm._path import RBMPath
-from sklpf.models.rbm._visible import TRAINING, TrainedByChains
-from sklpf.models.rbm.learning._contrastive_divergence import Trainer
-from sklpf.models.scoring._likelihood import LogLikelihoodMixin
-from sklpf.models.scoring._scored import SCORING
-from sklpf.training import train
+from sklpf.models._validation import SparseInput
+from sklpf.models.rbm._base import DiscreteRBM
+from sklpf.models.rbm._free_energy import binary_rows, pseudo_log_likelihood
 
-# Of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs.
-_SMALLEST_MEAN = 1e-3
 _ROUNDING = 1e-6  # of values scaled to [0, 1]
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
 
 @dataclass(eq=False, repr=False)
-class BernoulliRBM(
-    SparseInput,
-    TrainedByChains,
-    StreamMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    LogLikelihoodMixin,
-    BaseEstimator,
-):
+class BernoulliRBM(SparseInput, DiscreteRBM):
     """Bernoulli restricted Boltzmann machine whose `score` is a log-likelihood.
 
     Replaces `sklearn.neural_network.BernoulliRBM`, with the same parameters, attributes and
@@ -187,111 +144,6 @@ class BernoulliRBM(
     """
 
     n_components: int = 256
-    _: KW_ONLY
-    n_iter: int = 10
-    verbose: int = 0
-    average: bool | int = False
-    weight_decay: float = 0.0
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 5
-    tol: float = 1e-4
-    track_log_partition: Literal[False, "particles", "rts"] = False
-    track_trajectory: bool = False
-
-    _parameter_constraints = {
-        **SCORING,
-        **TRAINING,
-        "n_iter": [at_least(0)],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [INSIDE_0_1],
-        "n_iter_no_change": [at_least(1)],
-        "tol": [NOT_NEGATIVE],
-        "track_log_partition": [StrOptions({"particles", "rts"}), Options(bool, {False})],
-        "track_trajectory": ["boolean"],
-    }
-
-    # -- training
-    @all_or_nothing
-    @reporting
-    def fit(self, X, y=None) -> Self:
-        """Fit to X by persistent contrastive divergence, from new weights and chains.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Values in [0, 1]; others raise a UserWarning.
-        y : ignored
-            Not used; there for scikit-learn's conventions.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If training diverges, or `early_stopping` can't score the rows; the model then stays as
-            it was before.
-        """
-        self._validate_params()
-        X = self._training_rows(X, reset=True)
-        rng = check_random_state(self.random_state)
-        X, X_validation = split(self, X, rng)
-        self._initialise(X, rng)
-        self._count(X)
-        trainer = Trainer(self, X, self.batch_size, rng, self.n_iter)
-        monitor = Monitor(self, X_validation, X.shape[0])
-        train(
-            trainer,
-            self.n_iter,
-            report=self._report,
-            callbacks=monitor.callbacks,
-            store=trainer.store,
-        )
-        monitor.store(self, trainer)
-        trainer.store(self)
-        return self
-
-    @all_or_nothing
-    def partial_fit(self, X, y=None) -> Self:
-        """Make one step of persistent contrastive divergence on X, one minibatch.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            A batch. If `n_chains` is None there are `batch_size` chains: give about as many rows,
-            since with many more the two terms of the gradient are out of balance (as in
-            scikit-learn), and the model drifts away from the data.
-        y : ignored
-            Not used; there for scikit-learn's conventions.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If training diverges, or with `early_stopping` or a linear schedule; the model then
-            stays as it was before.
-        """
-        first = self._begins_stream()
-        if self.early_stopping:
-            raise ValueError("partial_fit has no passes: set early_stopping=False, or call fit")
-        X = self._training_rows(X, reset=first)
-        rng = self._stream_of_numbers()
-        if first:
-            self._initialise(X, rng)
-        self._count(X)
-        trainer = Trainer(self, X, X.shape[0], rng)
-        trainer.run()
-        trainer.store(self)
-        if self.track_log_partition:
-            self._track(trainer)
-        else:
-            self._forget_tracking()
-        return self
 
     @classmethod
     def from_parameters(
@@ -321,105 +173,8 @@ class BernoulliRBM(
         ValueError
             If a value is not finite or a shape does not fit.
         """
-        components = check_parameter(
-            components, "components", dtype=(np.float64, np.float32), copy=True
-        )
-        n_components, n_features = components.shape
-        model = cls(n_components=n_components, **parameters)
-        model._validate_params()
-        visible = check_vector(intercept_visible, n_features, "intercept_visible")
-        hidden = check_vector(intercept_hidden, n_components, "intercept_hidden")
-        model._set_weights(
-            components, visible.astype(components.dtype), hidden.astype(components.dtype)
-        )
-        model.n_features_in_ = n_features
-        model._partition_seed = draw_seed(check_random_state(model.random_state))
-        if visible_mean is None:
-            model.visible_mean_ = short_run_mean(model)
-        else:
-            model.visible_mean_ = _means(
-                check_vector(visible_mean, n_features, "visible_mean"), "visible_mean"
-            )
-        return model
-
-    # -- units
-    def transform(self, X) -> NDArray:
-        """Probabilities of the hidden units given X.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        h : ndarray of shape (n_samples, n_components)
-        """
-        check_fitted(self)
-        return self._mean_hiddens(self._validate(X))
-
-    def gibbs(self, v) -> NDArray[np.bool_]:
-        """Make one Gibbs step: hidden units given v, then visible units given them.
-
-        Parameters
-        ----------
-        v : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        v_new : ndarray of bool of shape (n_samples, n_features)
-        """
-        check_fitted(self)
-        v = self._validate(v)
-        rng = self._stream_of_numbers()
-        mean = self._mean_hiddens(v)
-        with drawing_all_or_nothing(self):
-            h = rng.uniform(size=mean.shape) < mean
-            mean = expit(h @ self.components_ + self.intercept_visible_)
-            return rng.uniform(size=mean.shape) < mean
-
-    # -- log-likelihood
-    def path(self, base="data", weights="marginal", trajectory=None) -> RBMPath | RBMTrajectoryPath:
-        """Return the path from independent visible units to this model.
-
-        Parameters
-        ----------
-        base : {"data", "uniform"} or array-like of shape (n_features,), default="data"
-            Means of the independent units: `visible_mean_`, 1/2, or given ones (moved to at least
-            0.001 from 0 and 1).
-        weights : {"marginal", "joint"}, default="marginal"
-            Whether the hidden layer is summed out of the densities. With "joint" all estimates
-            scatter more, those of `RTS` most.
-        trajectory : bool or None, default=None
-            Whether levels follow training, through the checkpoints that `track_trajectory` has
-            kept, instead of the inverse temperature. None is `track_trajectory`, if h is summed
-            out.
-
-        Returns
-        -------
-        path : RBMPath or RBMTrajectoryPath
-        """
-        check_fitted(self)
-        mean = base_means(base, self.visible_mean_)
-        path = RBMPath(
-            self.components_,
-            self.intercept_visible_,
-            self.intercept_hidden_,
-            mean if isinstance(base, str) else _means(mean, "base"),
-            weights=weights,
-            starts=self._starts(),
-        )
-        path.base_is_ours = isinstance(base, str) and base == "data"
-        kept = vars(self).get("_trajectory")
-        if trajectory is None:
-            trajectory = self.track_trajectory and kept is not None and weights == "marginal"
-        if not trajectory:
-            return path
-        if kept is None or weights != "marginal":
-            raise ValueError(
-                "trajectory=True needs a model that was fitted with track_trajectory=True, and"
-                ' weights="marginal"'
-            )
-        return RBMTrajectoryPath(path, *kept.to_path())
+        weights = components, intercept_visible, intercept_hidden
+        return cls._with_weights(weights, visible_mean, parameters)
 
     def pseudo_log_likelihood(self, X) -> Array:
         """Log pseudo-likelihood of every row: the sum over visible units of log p(x_i | all other
@@ -445,26 +200,6 @@ class BernoulliRBM(
             )
         return pseudo_log_likelihood(self, X)
 
-    def sample(self, n_samples=1, random_state=None) -> NDArray:
-        """Draw rows from the model.
-
-        Exact and independent where the smaller layer has at most 20 units; else from tempered
-        chains (`ParallelTempering`), nearly independent if these mix. A `partition_estimator` that
-        can sample is used instead.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            Rows of 0 and 1, in the dtype of `components_`.
-        """
-        _, state = self._draw(n_samples, random_state)
-        return np.asarray(state.v, dtype=self.components_.dtype)
-
     # -- what the likelihood asks for
     _fitted_shapes = {
         "components_": ("n_components", "n_features"),
@@ -472,25 +207,13 @@ class BernoulliRBM(
         "intercept_hidden_": ("n_components",),
         "visible_mean_": ("n_features",),
     }
-    _discrete = True
-    _states_are_points = False
     _impossible = (
         "they hold values other than 0 and 1, of which the model has none; binarise X, of spins -1"
         " and 1 take (X + 1) / 2"
     )
 
-    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
-        """log f of every row, and which are binary."""
-        X = self._scorable(X)
-        return log_f(self, X), binary_rows(X)
-
-    def _ratio_path(self, other):
-        """The path to another model of the same visible units, None for models of other kinds."""
-        from sklpf.models.rbm._ratio_path import ratio_path
-
-        if not isinstance(other, BernoulliRBM) or other.n_features_in_ != self.n_features_in_:
-            return None
-        return ratio_path(self, other)
+    def _as_data(self, units) -> NDArray:
+        return units.astype(self.components_.dtype)
 
     # -- steps of training
     def _training_rows(self, X, reset):
@@ -504,17 +227,6 @@ class BernoulliRBM(
             )
         return X
 
-    def _initialise(self, X, rng) -> None:
-        """Draw weights, and forget what an earlier training has left."""
-        n_features = X.shape[1]
-        self._set_weights(
-            rng.normal(0, 0.01, (self.n_components, n_features)).astype(X.dtype),
-            np.zeros(n_features, dtype=X.dtype),
-            np.zeros(self.n_components, dtype=X.dtype),
-        )
-        self._partition_seed = draw_seed(rng)
-        self._forget_tracking()
-
     def _report(self, trainer, iteration) -> str:
         """The line that `verbose` prints after a pass: the pseudo-likelihood of some rows."""
         trainer.store(self)
@@ -522,37 +234,3 @@ class BernoulliRBM(
         n_rows = int(np.clip(_VERBOSE_WORK / (self.components_.size * X.shape[1]), 10, X.shape[0]))
         some = X[np.linspace(0, X.shape[0] - 1, min(n_rows, X.shape[0])).astype(int)]
         return f"pseudo-likelihood = {pseudo_log_likelihood(self, some).mean():.2f}"
-
-    def _track(self, trainer) -> None:
-        """Estimate log Z after a step of `partial_fit`."""
-        tracker = make_tracker(self, trainer.X.shape[0], before=self.__dict__.get("_tracker"))
-        tracker(trainer, 1)
-        self._tracker = tracker
-        store_curve(self, tracker)
-
-    def _forget_tracking(self) -> None:
-        """Drop what following log Z has left."""
-        for name in (*ATTRIBUTES, "_tracker"):
-            self.__dict__.pop(name, None)
-
-    # -- what is shared
-    def _scorable(self, X):
-        """X validated, of a model with finite parameters."""
-        check_fitted(self)
-        return self._validate(X)
-
-    def _mean_hiddens(self, v):
-        """Probabilities of the hidden units."""
-        return expit(
-            safe_sparse_dot(v, self.components_.T, dense_output=True) + self.intercept_hidden_
-        )
-
-
-def _means(values: Array, name: str) -> Array:
-    """Given means of the visible units, moved away from 0 and 1."""
-    if not np.all((values >= 0) & (values <= 1)):
-        raise ValueError(
-            f"{name} must hold means of binary columns, between 0 and 1; take them from the"
-            " training data"
-        )
-    return values.clip(_SMALLEST_MEAN, 1 - _SMALLEST_MEAN)

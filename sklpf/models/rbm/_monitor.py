@@ -16,6 +16,7 @@ from sklearn.model_selection import train_test_split
 
 from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.warnings import warn
+from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models.rbm._free_energy import Parameters
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm.learning._contrastive_divergence import Trainer
@@ -50,7 +51,9 @@ class LastPasses:
         return False
 
 
-def log_likelihood_scatter(passes: Sequence[Parameters], X, h: NDArray, seed: int) -> float:
+def log_likelihood_scatter(
+    passes: Sequence[Parameters], X, h: NDArray, seed: int, units: BinaryUnits
+) -> float:
     """Standard deviation of the log-likelihood around its trend over consecutive passes.
 
     log f_b - log f_a is averaged over rows of the data; log Z_b - log Z_a is about its average over
@@ -66,6 +69,8 @@ def log_likelihood_scatter(passes: Sequence[Parameters], X, h: NDArray, seed: in
     h : ndarray of shape (n_chains, n_components)
         Hidden units of the chains of training, after the last pass.
     seed : int
+    units : BinaryUnits
+        The visible units.
 
     Returns
     -------
@@ -84,7 +89,7 @@ def log_likelihood_scatter(passes: Sequence[Parameters], X, h: NDArray, seed: in
     with one_blas_thread(), np.errstate(over="ignore"):
         for parameters in passes:
             for _ in range(_N_SWEEPS):
-                v, h = parameters.gibbs(h, rng)
+                v, h = parameters.gibbs(h, rng, units)
             draws.append(v)
         gains = [
             _mean_ratio(a, b, rows)
@@ -135,7 +140,7 @@ def make_tracker(
     method = model.track_log_partition or "particles"
     n_moves = n_rows * (_MOVES_PER_ROW + _MOVES_PER_BATCH / min(model.batch_size, n_rows))
     tracker = LogPartitionTracker(
-        functools.partial(path_of, model.visible_mean_),
+        functools.partial(path_of, model.visible_mean_, model._visible_units),
         model._partition_seed,
         method,
         n_moves=max(n_moves, _WORK_PER_PASS / model.components_.size),
@@ -148,7 +153,7 @@ class Monitor:
 
     Parameters
     ----------
-    model : BernoulliRBM
+    model : DiscreteRBM
     X_validation : ndarray of shape (n_rows, n_features) or None
         Rows of 0 and 1; None does without early stopping.
     n_rows : int
@@ -179,7 +184,7 @@ class Monitor:
         """
         passes = list(self.last_passes.parameters)
         model.log_likelihood_scatter_ = log_likelihood_scatter(
-            passes, trainer.X, trainer.h, model._partition_seed
+            passes, trainer.X, trainer.h, model._partition_seed, model._visible_units
         )
         if self.tracker is not None:
             self._store_tracked(model, trainer)
@@ -221,10 +226,12 @@ def store_curve(model, tracker) -> None:
     )
 
 
-def path_of(visible_mean, trainer) -> RBMPath:
+def path_of(visible_mean, visible_units, trainer) -> RBMPath:
     """The path from units with these means to the model that a trainer has arrived at."""
     components, intercept_visible, intercept_hidden = trainer.parameters
-    return RBMPath(components, intercept_visible, intercept_hidden, visible_mean)
+    return RBMPath(
+        components, intercept_visible, intercept_hidden, visible_mean, visible_units=visible_units
+    )
 
 
 def _mean_log_f(X, path) -> float:

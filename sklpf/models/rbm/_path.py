@@ -80,6 +80,9 @@ class RBMPath(UnitsPath):
     starts : array-like of shape (m, n_visible) or None, default=None
         Rows of 0 and 1, such as some of the training data: chains from there, beside those from
         random rows, look for regions that a run should have found.
+    visible_units : BinaryUnits or CategoricalUnits, default=BinaryUnits()
+        Of `CategoricalUnits` exactly one unit of each feature is 1, and C is sum_i log(sum_k
+        e^a_ik) + J log 2.
 
     Raises
     ------
@@ -111,7 +114,9 @@ class RBMPath(UnitsPath):
         ladder: ArrayLike = (0.0, 1.0),
         weights: str = "marginal",
         starts: ArrayLike | None = None,
+        visible_units: BinaryUnits = UnitsPath.visible_units,
     ):
+        self.visible_units = visible_units
         self.components = as_float64(components, "components", copy=True)
         self.intercept_visible = as_float64(intercept_visible, "intercept_visible", copy=True)
         self.intercept_hidden = as_float64(intercept_hidden, "intercept_hidden", copy=True)
@@ -125,6 +130,7 @@ class RBMPath(UnitsPath):
         visible = {"intercept_visible": self.intercept_visible, "base_mean": mean}
         check_vectors(visible, self.n_visible, "components")
         check_vectors({"intercept_hidden": self.intercept_hidden}, n_hidden, "components")
+        visible_units.check_number(self.n_visible)
         check_option(weights, ("marginal", "joint"), "weights")
         self.logits = np.atleast_2d(self.visible_units.logits_of(mean))
         self.log_weights = np.zeros(1)
@@ -459,7 +465,7 @@ class RBMPath(UnitsPath):
     @property
     def _enumerates_visible(self) -> bool:
         """Whether the visible layer is the smaller one."""
-        return len(self.components) > self.n_visible
+        return self.visible_units.are_independent and len(self.components) > self.n_visible
 
     def enumerate_block(self, block: int, level: int) -> Array:
         """Return the log weights at `level` of one block of states of the smaller layer, the other

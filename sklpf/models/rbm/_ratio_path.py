@@ -1,4 +1,4 @@
-"""The path from one Bernoulli RBM to another, whose log Z is the log ratio of theirs."""
+"""The path from one RBM of discrete units to another, whose log Z is the log ratio of theirs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from sklpf._utils.numbers import Integers
 from sklpf._utils.random import Stream
+from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models.comparing._density_ratio_path import N_GROUPS, draw_alarms, tempered_rows
 from sklpf.models.rbm._checkpoints_path import CheckpointsPath, CheckpointState
 from sklpf.models.rbm._free_energy import Parameters
@@ -48,6 +49,7 @@ class RBMRatioPath(CheckpointsPath):
     draws_a, draws_b : ndarray of shape (G, N, M)
         N draws of 0 and 1 from the two models for each of G ladders.
     ladder : array-like of shape (K,)
+    visible_units : BinaryUnits, default=BinaryUnits()
     """
 
     betas = np.array([0.0, 1.0])
@@ -59,7 +61,9 @@ class RBMRatioPath(CheckpointsPath):
         draws_a: NDArray,
         draws_b: NDArray,
         ladder: ArrayLike = (0, 1),
+        visible_units: BinaryUnits = CheckpointsPath.visible_units,
     ):
+        self.visible_units = visible_units
         self.draws = np.stack([draws_a, draws_b]).astype(np.uint8)
         mean = self.draws.mean(axis=(0, 1, 2))
         self.weights, self.hidden = align(
@@ -136,15 +140,16 @@ def align(a: Parameters, b: Parameters, pairs: Integers) -> tuple[NDArray, NDArr
 
 # ---- from models
 def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath | None:
-    """Return the path from one fitted `BernoulliRBM` to another, with draws of both; None if a
-    run that draws has not converged.
+    """Return the path from one fitted RBM to another, with draws of both; None if a run that draws
+    has not converged.
     """
     seeds = model_a._partition_seed, model_b._partition_seed
     draws_a = _draws(model_a, np.random.default_rng([*seeds, 0]))
     draws_b = _draws(model_b, np.random.default_rng([*seeds, 1]))
     if draws_a is None or draws_b is None:
         return None
-    return RBMRatioPath(_parameters(model_a), _parameters(model_b), draws_a, draws_b)
+    ends = _parameters(model_a), _parameters(model_b)
+    return RBMRatioPath(*ends, draws_a, draws_b, visible_units=model_a._visible_units)
 
 
 def _parameters(model) -> Parameters:

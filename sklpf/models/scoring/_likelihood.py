@@ -374,6 +374,31 @@ class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
             path = sampler._as_path(path)
         return path, sampler.sample(path, n_samples, np.random.default_rng(seed))
 
+    @named_by_model
+    def sample(self, n_samples=1, random_state=None) -> NDArray:
+        """Draw rows from the model.
+
+        Exact and independent where the default of `partition_estimator` is `Exact`; else from
+        tempered chains (`ParallelTempering`), nearly independent if these mix. A
+        `partition_estimator` that can sample is used instead.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            As rows of training.
+        """
+        path, state = self._draw(n_samples, random_state)
+        return self._as_data(path.rows(state))
+
+    def _as_data(self, rows) -> NDArray:
+        """Rows as `sample` returns them, from those of the path."""
+        return np.asarray(rows, dtype=np.float64)
+
     def _validate(self, X):
         """Rows to score as float64, of a fitted model."""
         check_fitted(self)

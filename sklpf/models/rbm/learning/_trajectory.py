@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
+from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models.rbm._free_energy import Parameters
 
 _LEAST_ACCEPTANCE = 0.5  # of swaps between neighbours, unless training jumps
@@ -54,6 +55,8 @@ class Trajectory:
     n_updates, next_look : int
         Updates that were made, and that the next look waits for.
     seed : int
+    units : BinaryUnits
+        The visible units.
     """
 
     kept: tuple[Point, ...]
@@ -62,6 +65,7 @@ class Trajectory:
     h: NDArray[np.float32]
     distance: float
     seed: int
+    units: BinaryUnits
     n_updates: int = 0
     next_look: int = _FIRST
 
@@ -74,13 +78,14 @@ class Trajectory:
         rng = np.random.default_rng([model._partition_seed, 0])
         mean = model.visible_mean_
         n_hidden = len(model.components_)
-        logits = np.log(mean) - np.log1p(-mean)
+        units = model._visible_units
+        logits = units.logits_of(mean)
         weights = np.zeros((n_hidden, len(mean)), dtype=np.float32)
         base = Parameters(weights, logits.astype(np.float32), weights[:, 0])
         h = (rng.random((_N_CHAINS, n_hidden)) < 0.5).astype(np.float32)
-        v, h = base.gibbs(h, rng)
+        v, h = base.gibbs(h, rng, units)
         start = Point(base, v > 0)
-        return cls((start,), (), start, h, np.inf, model._partition_seed)
+        return cls((start,), (), start, h, np.inf, model._partition_seed, units)
 
     @property
     def n_until_look(self) -> int:
@@ -99,7 +104,7 @@ class Trajectory:
         rng = np.random.default_rng([self.seed, self.n_updates])
         h = self.h
         for _ in range(_N_SWEEPS):
-            v, h = parameters.gibbs(h, rng)
+            v, h = parameters.gibbs(h, rng, self.units)
         here = Point(Parameters(*(part.astype(np.float32) for part in parameters)), v > 0)
         now = replace(self, latest=here, h=h)
         distance = _divergence(self.kept[0], here)

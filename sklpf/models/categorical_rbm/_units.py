@@ -1,6 +1,4 @@
-"""The tempered path of a categorical RBM: that of a Bernoulli RBM whose visible units are in groups
-with one unit on.
-"""
+"""The visible units of a categorical RBM: groups with one unit on."""
 
 from __future__ import annotations
 
@@ -12,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf.models._enumerable_path import BinaryUnits
-from sklpf.models.rbm._path import RBMPath
 
 
 class CategoricalUnits(BinaryUnits):
@@ -22,7 +19,20 @@ class CategoricalUnits(BinaryUnits):
     ----------
     n_categories : array-like of shape (n_features,)
         Length of each group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import Exact
+    >>> from sklpf.models import CategoricalUnits, RBMPath
+    >>> units = CategoricalUnits([3])
+    >>> base = [0.2, 0.3, 0.5]
+    >>> path = RBMPath([[1.0, -1.0, 0.0]], [0.0] * 3, [0.0], base, visible_units=units)
+    >>> round(Exact().fit(path).log_partition_, 4)  # log(4 + e + 1 / e)
+    1.9581
     """
+
+    are_independent = False
 
     def __init__(self, n_categories: ArrayLike):
         n_categories = np.asarray(n_categories)
@@ -33,6 +43,14 @@ class CategoricalUnits(BinaryUnits):
         ):
             raise ValueError("n_categories must hold a positive integer for each feature")
         self.starts = np.r_[0, np.cumsum(n_categories, dtype=np.int64)]
+
+    def check_number(self, n: int) -> None:
+        """Raise ValueError unless the groups hold n units."""
+        if n != self.starts[-1]:
+            raise ValueError(
+                f"components must have {self.starts[-1]} columns, one for each category of"
+                f" n_categories, got {n}"
+            )
 
     def _of_groups(self, function: Any, values) -> Any:
         """What a ufunc reduces each group of the last axis to, (..., n_features)."""
@@ -63,7 +81,7 @@ class CategoricalUnits(BinaryUnits):
         """Return (count + 1) / (n + n_categories) from the counts of the categories."""
         return (sums + 1) / (n + self._repeated(np.diff(self.starts)))
 
-    def draw(self, inputs: Array, rng: np.random.Generator) -> NDArray[np.bool_]:
+    def draw(self, inputs: NDArray, rng: Any, **options: Any) -> NDArray[np.bool_]:
         """Return indicators of categories drawn given the inputs (Gumbel-max)."""
         return self.modes(inputs + rng.gumbel(size=np.shape(inputs)))
 
@@ -91,59 +109,3 @@ class CategoricalUnits(BinaryUnits):
         """Return the categories 0, 1, … that are on, (n, n_features)."""
         within = np.arange(self.starts[-1]) - self._repeated(self.starts[:-1])
         return self._of_groups(np.add, units * within)
-
-
-class CategoricalRBMPath(RBMPath):
-    """Path from independent categorical variables to a categorical RBM, geometric in the joint
-    density of v and h.
-
-    As `RBMPath`, where v are the indicators of the categories, those of one feature after those of
-    another: exactly one of each feature is 1. C is sum_i log(sum_k e^a_ik) + J log 2.
-
-    Parameters
-    ----------
-    components : array-like of shape (n_hidden, n_indicators)
-        Weights; n_indicators is the sum of `n_categories`.
-    intercept_visible, intercept_hidden : array-like of shape (n_indicators,) and (n_hidden,)
-        Biases.
-    base_mean : array-like of shape (n_indicators,)
-        Positive probabilities of the categories in the base, up to a factor for each feature.
-    n_categories : array-like of shape (n_features,)
-        Number of categories of each feature.
-    **options
-        `ladder`, `weights` and `starts`, as of `RBMPath`.
-
-    Raises
-    ------
-    ValueError
-        If shapes don't match, a parameter isn't finite or a base mean is not positive.
-
-    Examples
-    --------
-    >>> from sklpf import Exact
-    >>> from sklpf.models import CategoricalRBMPath
-    >>> base = [0.2, 0.3, 0.5]
-    >>> path = CategoricalRBMPath([[1.0, -1.0, 0.0]], [0.0] * 3, [0.0], base, [3])
-    >>> round(Exact().fit(path).log_partition_, 4)  # log(4 + e + 1 / e)
-    1.9581
-    """
-
-    def __init__(
-        self,
-        components: ArrayLike,
-        intercept_visible: ArrayLike,
-        intercept_hidden: ArrayLike,
-        base_mean: ArrayLike,
-        n_categories: ArrayLike,
-        **options: Any,
-    ):
-        self.visible_units = CategoricalUnits(n_categories)
-        n_indicators = self.visible_units.starts[-1]
-        if np.shape(components)[-1:] != (n_indicators,):
-            raise ValueError(
-                f"components must have {n_indicators} columns, one for each category of"
-                f" n_categories, got the shape {np.shape(components)}"
-            )
-        super().__init__(components, intercept_visible, intercept_hidden, base_mean, **options)
-
-    _enumerates_visible = False  # its indicators are not independent
