@@ -115,13 +115,13 @@ def class_faults(cls, name):
     return faults(name, COMPLETE | {"EX01"})
 
 
-@pytest.mark.parametrize("item", filter(inspect.isfunction, OBJECTS), ids=OBJECTS.get)
+@pytest.mark.parametrize("item", [*filter(inspect.isfunction, OBJECTS)], ids=OBJECTS.get)
 def test_docstrings_of_functions_are_complete(item):
     found = faults(OBJECTS[item], COMPLETE)
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("item", filter(inspect.isclass, OBJECTS), ids=OBJECTS.get)
+@pytest.mark.parametrize("item", [*filter(inspect.isclass, OBJECTS)], ids=OBJECTS.get)
 def test_docstrings_of_classes_are_complete(item):
     """Methods of a protocol, the lines of a table, and those that a base has explained may have a
     sentence alone.

@@ -95,9 +95,8 @@ def test_add_rows_keeps_nan_and_inf():
     rows = np.ones((2, 16), dtype=np.float32)
     rows[1, 5], rows[1, 6] = np.nan, np.inf
     out = np.zeros((1, 16), dtype=np.float32)
-    kernels.add_rows(
-        out, rows, np.array([[1]], np.int32), np.ones((1, 1), np.float32), np.array([1])
-    )
+    one, weight = np.array([[1]], np.int32), np.ones((1, 1), np.float32)
+    kernels.add_rows(out, rows, one, weight, np.array([1]))
     assert np.isnan(out[0, 5])
     assert out[0, 6] == np.inf
     assert np.sum(out[0]) != np.sum(out[0, :5])

@@ -165,9 +165,8 @@ def test_base_draws_where_the_target_is_zero():
     infinite.
     """
     box = [0, 0], [1, 1]
-    path = GeometricPath(
-        lambda x: np.where(x[:, 0] > 0.5, 0.0, -np.inf), base=Uniform(*box), bounds=box
-    )
+    base = Uniform(*box)
+    path = GeometricPath(lambda x: np.where(x[:, 0] > 0.5, 0, -np.inf), base=base, bounds=box)
     options = {"n_temperatures": 4, "n_sweeps": 512, "random_state": 0}
     sampler = quietly(ParallelTempering(transition=RandomWalk(), **options), path)
     for name in ("BAR", "MBAR", "forward", "reverse", "LevelProcess"):

@@ -216,11 +216,9 @@ def grad_laplace_base(x):
 
 
 def test_functions_of_one_point_give_the_same_bits():
-    slopes = {"grad": grad_by_coordinates, "grad_base": grad_laplace_base}
-    paths = (
-        make(by_coordinates, base=[stats.laplace()] * 2, **slopes, vectorized=vectorized)
-        for vectorized in (True, False)
-    )
+    options = {"grad": grad_by_coordinates, "grad_base": grad_laplace_base}
+    options["base"] = [stats.laplace()] * 2
+    paths = (make(by_coordinates, vectorized=given, **options) for given in (True, False))
     ais = AIS(50, 20, transition=HMC(), random_state=0)
     assert len({ais.fit(path).log_partition_ for path in paths}) == 1
 

@@ -28,10 +28,8 @@ def small_rbm(weights):
 
 
 def exact_derivatives(path, beta, step=1e-3):
-    below, here, above = (
-        Exact().fit(path.with_ladder([0, b])).log_partition_
-        for b in (beta - step, beta, beta + step)
-    )
+    paths = (path.with_ladder([0, b]) for b in (beta - step, beta, beta + step))
+    below, here, above = (Exact().fit(to_beta).log_partition_ for to_beta in paths)
     return (above - below) / (2 * step), (above - 2 * here + below) / step**2
 
 

@@ -45,9 +45,8 @@ def test_annealing_weighs_before_it_moves_and_reverse_annealing_after():
     np.testing.assert_array_equal(state, start + 3)
     assert forward.calls == [(7, 1, False), (8, 2, False), (9, 3, False)]
     backward = Recorder()
-    state, _, log_weights = _plain.anneal(
-        Linear(), backward, start, (), levels[::-1], stream, reverse=True
-    )
+    order = levels[::-1], stream, True
+    state, _, log_weights = _plain.anneal(Linear(), backward, start, (), *order)
     np.testing.assert_array_equal(log_weights, -(3 * start + 6))
     np.testing.assert_array_equal(state, start + 3)
     assert backward.calls == [(7, 3, True), (8, 2, True), (9, 1, True)]

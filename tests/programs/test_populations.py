@@ -93,10 +93,9 @@ def test_populations_in_one_array_have_the_numbers_of_each_alone(chain_length):
     path = GeometricPath(
         lambda x: -(x**4).sum(axis=1), grad=lambda x: -4 * x**3, base=Gaussian([0.0, 1.0], 3.0)
     ).with_ladder(np.linspace(0, 1, 20))
-    together, alone = (
-        ascend(path, move.tune(path, KEY), 6, 20, 0.7, KEY, chain_length=chain_length)
-        for move in (HMC(), AloneHMC())
-    )
+    moves = (move.tune(path, KEY) for move in (HMC(), AloneHMC()))
+    sizes = 6, 20, 0.7, KEY
+    together, alone = (ascend(path, m, *sizes, chain_length=chain_length) for m in moves)
     assert 0 < together.records[:, :, 2].mean() < 1 or chain_length
     for name in ("log_weights", "log_mean", "ancestors", "records"):
         np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))

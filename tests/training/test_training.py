@@ -1,10 +1,17 @@
-"""Training of a density that sklpf does not know, a Gaussian by its Cholesky factor."""
+"""Training of densities that sklpf does not know, by likelihood and by EM; and log Z on the way."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import t as student_t
 
+from sklpf.paths import Gaussian, GeometricPath
 from sklpf.training import (
+    EM,
     Chains,
+    EarlyStopping,
+    LogPartitionTracker,
     MaximumLikelihood,
     MinimumProbabilityFlow,
     PersistentContrastiveDivergence,
@@ -190,3 +197,107 @@ def test_chains_that_are_rescaled_find_points_of_all_lengths():
         chains.move(lambda x: np.logaddexp.reduce(log_parts(x), axis=1), grad)
     share = np.mean(np.linalg.norm(chains.position, axis=1) < 7)
     assert abs(share - 0.5) < 5 * 0.5 / np.sqrt(400)
+
+
+# -- EM
+class Exponential:
+    """x = z + N(0, noise²) with z >= 0 exponential of mean `scale`, which is learned: its M-step is
+    the mean of z.
+    """
+
+    def __init__(self, x, noise, scale=1.0):
+        self.x, self.noise, self.scale = x, noise, scale
+
+    def log_density(self, position):
+        z = position[:, 0]
+        return -0.5 * ((self.x - z) / self.noise) ** 2 - z / self.scale
+
+    def grad(self, position):
+        return ((self.x - position[:, 0]) / self.noise**2 - 1 / self.scale)[:, np.newaxis]
+
+    def maximise(self, position, rate):
+        self.scale += rate * (position.mean() - self.scale)
+
+    def loss(self, position):
+        return np.log(self.scale) + position.mean() / self.scale
+
+
+def best_scale(x, noise):
+    """Of greatest likelihood, on a grid: p(x) is an exponentially modified Gaussian."""
+    from scipy.stats import exponnorm
+
+    scales = np.linspace(1.0, 4.0, 601)
+    return scales[np.argmax([exponnorm(s / noise, scale=noise).logpdf(x).sum() for s in scales])]
+
+
+@pytest.mark.parametrize("n_draws", [1, 4])
+def test_a_users_model_arrives_at_the_greatest_likelihood(n_draws):
+    rng = np.random.default_rng(0)
+    x = rng.exponential(2.0, size=1000) + rng.normal(size=1000)
+    model = Exponential(np.tile(x, n_draws), 1.0)
+    bounds = np.array([[0.0], [np.inf]])
+    em = EM(model, np.ones((len(model.x), 1)), rng, bounds=bounds, tol=0.005)
+    em.fit(200)
+    assert em.converged
+    assert len(em.losses) >= 40
+    assert em.chains.position.min() >= 0
+    # the posterior's spread of a mean over 1000 rows is 0.03 in a pass: 0.1 leaves out of account
+    # what averaging gains
+    assert model.scale == pytest.approx(best_scale(x, 1.0), abs=0.1)
+
+
+# -- log Z on the way
+def path_of(trainer):
+    precision = trainer.precision
+    base = Gaussian(np.zeros(2), np.eye(2))
+    return GeometricPath(lambda x: -0.5 * precision * np.sum(x**2, axis=1), base=base)
+
+
+class Sharper:
+    precision = 0.8
+
+    def run(self):
+        self.precision *= 1.2
+
+
+def test_a_path_of_the_users_own_is_followed():
+    tracker, trainer = LogPartitionTracker(path_of, 0), Sharper()
+    train(trainer, 4, callbacks=[tracker])
+    estimate = tracker.estimates[-1]
+    truth = np.log(2 * np.pi / trainer.precision)
+    # false alarm 1e-3
+    assert abs(estimate.log_partition - truth) < student_t.isf(5e-4, 9) * estimate.std_error
+    assert estimate.std_error < 0.1
+    assert [anchor.iteration for anchor in tracker.anchors] == [1, 2, 4]
+
+
+def run(scores, errors, **options):
+    rng = np.random.default_rng(0)
+    tracker = SimpleNamespace(estimates=[], path=None)
+    stopping = EarlyStopping(
+        tracker, lambda path: scores[len(tracker.estimates) - 1], lambda t: None, **options
+    )
+    for iteration, error in enumerate(errors, 1):
+        groups = error * rng.standard_normal(10) if error < 9 else np.zeros(10)
+        numbers = {"std_error": error, "groups": groups, "weights_error": error}
+        tracker.estimates.append(SimpleNamespace(log_partition=0.0, **numbers))
+        if stopping(None, iteration):
+            break
+    return iteration, stopping.best_iteration
+
+
+@pytest.mark.parametrize(
+    ("scores", "error", "expected"),
+    [
+        ([1, 2, 3, 2, 1, 0, 9], 0.0, (6, 3)),
+        (
+            [1, 2, 3, 3.05, 3.0, 3.0, 9],
+            0.0,
+            (6, 4),
+        ),  # a rise below tol is kept, and ends training all the same
+        ([3, 2.99, 2.98, 2.97, 2.96], 5.0, (5, 1)),  # within the error
+        ([3, 2, 2, 2, 2], np.inf, (5, 0)),
+    ],
+)
+def test_the_rule_that_ends_training(scores, error, expected):
+    assert run(scores, [error] * len(scores), tol=0.1, n_iter_no_change=3) == expected

@@ -72,10 +72,8 @@ def test_held_out_documents_are_at_least_as_probable_as_with_variational_topics(
     sampled = LatentDirichletAllocation(15, max_iter=150, **learned, **priors, **GIBBS).fit(train)
     assert sampled.completion_score(test) > variational.completion_score(test)
     few = LeftToRight(50, 4, 4)  # its error, 0.1 nats a document, is far below the difference's
-    ours, theirs = (
-        m.set_params(partition_estimator=few).score_samples(test[:60])
-        for m in (sampled, variational)
-    )
+    models = (model.set_params(partition_estimator=few) for model in (sampled, variational))
+    ours, theirs = (model.score_samples(test[:60]) for model in models)
     assert np.mean(ours - theirs) > 2 * np.std(ours - theirs, ddof=1) / np.sqrt(60)
     assert (sampled.n_iter_, len(sampled.log_joint_)) == (150, 31)
     assert sampled.log_joint_[-1] > sampled.log_joint_[0]

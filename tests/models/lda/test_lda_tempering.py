@@ -30,9 +30,8 @@ def test_a_schedule_falls_from_the_first_temperature_to_one():
 @pytest.mark.parametrize("method", ["batch", "online"])
 @pytest.mark.parametrize(("max_iter", "n_cold"), [(1, 2), (2, 4), (5, 8)])
 def test_fit_always_ends_at_temperature_one(tempering, method, max_iter, n_cold):
-    model = fitted(
-        tempering=tempering, learning_method=method, max_iter=max_iter, n_temperatures=10
-    )
+    options = {"learning_method": method, "max_iter": max_iter, "n_temperatures": 10}
+    model = fitted(tempering=tempering, **options)
     if method == "batch":
         n_cold = max(n_cold // 4, 1)
     n_batches = max_iter * (4 if method == "online" else 1)
@@ -44,10 +43,9 @@ def test_fit_always_ends_at_temperature_one(tempering, method, max_iter, n_cold)
 
 @pytest.mark.parametrize("tempering", ["global", "local"])
 def test_a_learned_temperature_may_have_any_support(tempering):
-    same = [
-        fitted(tempering=tempering, initial_temperature=5.0, n_temperatures=ladder)
-        for ladder in (20, temperature_ladder(5.0, 20))
-    ]
+    options = {"tempering": tempering, "initial_temperature": 5.0}
+    ladders = 20, temperature_ladder(5.0, 20)
+    same = [fitted(n_temperatures=ladder, **options) for ladder in ladders]
     np.testing.assert_array_equal(same[0].components_, same[1].components_)
     even = temperature_ladder(100.0, spacing="inverse")
     model = fitted(tempering=tempering, n_temperatures=even)

@@ -30,10 +30,9 @@ def test_methods_and_parameters_of_scikit_learns_class_exist():
     theirs = neural_network.BernoulliRBM().fit(BINARY[:20])
     ours = BernoulliRBM().fit(BINARY[:20])
     assert theirs.get_params().items() <= ours.get_params().items()
-    own, others = (
-        {p.name: (p.kind, p.default) for p in inspect.signature(cls).parameters.values()}
-        for cls in (BernoulliRBM, neural_network.BernoulliRBM)
-    )
+    kinds = BernoulliRBM, neural_network.BernoulliRBM
+    signatures = (inspect.signature(kind).parameters.values() for kind in kinds)
+    own, others = ({p.name: (p.kind, p.default) for p in given} for given in signatures)
     assert others.items() <= own.items()
     assert next(iter(own)) == next(iter(others))  # all but the first are keyword-only
     names = {name for name in dir(theirs) if not name.startswith("_")}
