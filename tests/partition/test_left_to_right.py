@@ -64,9 +64,8 @@ def test_intervals_cover(n_seeds, low_share, high_share):
         covered = []
         for seed in range(n_seeds):
             with may_not_converge():  # converged or not, intervals should cover
-                low, high = (
-                    estimator.set_params(random_state=seed).fit(path).log_partition_interval_
-                )
+                estimator.set_params(random_state=seed).fit(path)
+            low, high = estimator.log_partition_interval_
             covered.append((low <= expected) & (expected <= high))
         pooled = np.mean(covered)
         # an honest 95 % leaves these bounds in 5e-4 of such sets of runs
@@ -82,9 +81,8 @@ def test_particles_that_agree_are_not_believed():
     Intervals without the resolution of 160 particles covered here in 1 of 200 runs.
     """
     rng = np.random.default_rng(7)
-    topics = (
-        np.kron(np.eye(5), np.full(4, 0.25)) + 1e-6 * rng.dirichlet(np.full(20, 0.5), 5) + 1e-12
-    )
+    topics = np.kron(np.eye(5), np.full(4, 0.25)) + 1e-12
+    topics += 1e-6 * rng.dirichlet(np.full(20, 0.5), 5)
     topics /= topics.sum(axis=1, keepdims=True)
     path = LDAPath(topics, 0.1, [[3, 4, 2, 4] + [0] * 15 + [1]]).row(0)
     check_coverage(lambda seed: path, LeftToRight(), 40, least_coverage=0.95, false_alarm=2e-3)

@@ -77,9 +77,8 @@ def test_its_runs_say_who_made_them_and_are_read_alike(fitted):
 def test_its_diagnostics_are_shown_labelled_and_dropped(fitted):
     pytest.importorskip("xarray")
     result = fitted.result_
-    (line,) = [
-        line for line in result.summary().splitlines() if "largest weight of a group" in line
-    ]
+    lines = result.summary().splitlines()
+    (line,) = (line for line in lines if "largest weight of a group" in line)
     assert line.split()[-1] == f"{result.diagnostics['largest'].max():.6g}"
     data = result.to_xarray()
     assert data["largest"].dims == ("group",)

@@ -80,9 +80,8 @@ def test_is_right_at_a_known_log_partition(sampled, name):
 def test_curves_match_enumeration_at_every_level():
     problem = make_rbm_problem("digits")
     run = ParallelTempering(n_temperatures=10, n_sweeps=1024, random_state=2).fit(problem.path).run_
-    exact = [
-        Exact().fit(problem.path.with_ladder([0, beta])).log_partition_ for beta in run.ladder[1:]
-    ]
+    paths = (problem.path.with_ladder([0, beta]) for beta in run.ladder[1:])
+    exact = [Exact().fit(path).log_partition_ for path in paths]
     for method in METHODS.values():
         result = quietly(clone(method), run).result_
         # an error grows along the ladder to the one that is said: 5 of these hold for all levels

@@ -284,9 +284,8 @@ def test_it_takes_few_evaluations(base):
     path, calls = recorded(normal(base.n_dimensions, 1e4), base=base)
     tails(path)
     assert len(calls) <= 150
-    assert max(len(points) for points in calls) <= base.n_dimensions + 32 + 32 * (
-        base.n_dimensions < 64
-    )
+    d = base.n_dimensions
+    assert max(len(points) for points in calls) <= d + 32 + 32 * (d < 64)
 
 
 def test_points_stay_within_bounds():

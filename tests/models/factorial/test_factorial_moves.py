@@ -16,9 +16,8 @@ def masks(n=600, n_components=6, n_features=16, noise=0.01, probability=0.3, see
     share pixels.
     """
     rng = np.random.default_rng(seed)
-    components = (rng.random((n_components, n_features)) < 0.4) * rng.uniform(
-        0.5, 1, (n_components, 1)
-    )
+    on = rng.random((n_components, n_features)) < 0.4
+    components = on * rng.uniform(0.5, 1, (n_components, 1))
     activations = (rng.random((n, n_components)) < probability).astype(float)
     X = activations @ components + np.sqrt(noise) * rng.normal(size=(n, n_features))
     size, rates = float(np.mean(components**2)), np.full(n_components, probability)

@@ -93,9 +93,8 @@ def test_log_partition_against_known_values_and_quadrature(temperature, expected
 @pytest.mark.parametrize("kind", ["one", "hot", "local"])
 def test_bound_equals_the_direct_formula(diagonal, kind):
     X = rows()
-    inverse = {"one": 1.0, "hot": 0.2, "local": np.random.default_rng(1).uniform(0.1, 1, len(X))}[
-        kind
-    ]
+    local = np.random.default_rng(1).uniform(0.1, 1, len(X))
+    inverse = {"one": 1.0, "hot": 0.2, "local": local}[kind]
     posterior = make_posterior(X, 4, diagonal=diagonal)
     for _ in range(3):
         posterior.update(inverse)

@@ -151,9 +151,8 @@ def corpus(lengths, numbers=None, n_features=V, eta=ETA, alpha=(ALPHA,) * K):
 def log_moment(prior, powers):
     """Log E prod_i p_i^powers_i for p ~ Dirichlet(prior), over the last axis."""
     prior = np.broadcast_to(prior, powers.shape)
-    return np.sum(gammaln(prior + powers) - gammaln(prior), axis=-1) + (
-        gammaln(prior.sum(axis=-1)) - gammaln((prior + powers).sum(axis=-1))
-    )
+    totals = gammaln(prior.sum(axis=-1)) - gammaln((prior + powers).sum(axis=-1))
+    return np.sum(gammaln(prior + powers) - gammaln(prior), axis=-1) + totals
 
 
 def enumerated(documents, temperature):

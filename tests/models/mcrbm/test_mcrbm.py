@@ -174,9 +174,8 @@ SMALL = MeanCovarianceRBM(
 def contrasts(n_samples, n_features=3, seed=0):
     """Rows of two lengths, off the center: a mixture of two Gaussians with one mean."""
     rng = np.random.default_rng(seed)
-    return (
-        rng.normal(size=(n_samples, n_features)) * rng.choice([0.3, 2.0], size=(n_samples, 1)) + 5
-    )
+    directions = rng.normal(size=(n_samples, n_features))
+    return directions * rng.choice([0.3, 2.0], size=(n_samples, 1)) + 5
 
 
 @pytest.mark.parametrize("algorithm", ["pcd", large("mpf")])

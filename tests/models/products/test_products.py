@@ -215,9 +215,8 @@ def test_compiled_trajectories_are_those_of_the_functions(rescale):
 def sources(n_samples, n_features=4, seed=0):
     """Rows with independent heavy-tailed sources, scaled and shifted."""
     rng = np.random.default_rng(seed)
-    mixing = (
-        rng.normal(size=(n_features, n_features)) * np.logspace(-1, 2, n_features)[:, np.newaxis]
-    )
+    scales = np.logspace(-1, 2, n_features)[:, np.newaxis]
+    mixing = scales * rng.normal(size=(n_features, n_features))
     return rng.standard_t(4, size=(n_samples, n_features)) @ mixing.T + 5
 
 

@@ -44,9 +44,8 @@ def reference_log_f(path, v, h, beta):
     v, h = np.asarray(v, dtype=float), np.asarray(h, dtype=float)
     n_hidden = len(path.components)
     constant = np.logaddexp(0, path.logits[0]).sum() + n_hidden * np.log(2)
-    visible = (
-        v @ ((1 - beta) * path.logits[0] + beta * path.intercept_visible) - (1 - beta) * constant
-    )
+    logits = (1 - beta) * path.logits[0] + beta * path.intercept_visible
+    visible = v @ logits - (1 - beta) * constant
     inputs = path.intercept_hidden + v @ path.components.T
     hidden = h * inputs * beta if path.joint else np.logaddexp(0, beta * inputs)
     return visible + hidden.sum(axis=-1)
