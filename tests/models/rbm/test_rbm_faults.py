@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from convergence import may_not_converge
+from convergence import assert_right, may_not_converge
 from interruption import bits
 from known_problems import all_rows
 from scipy.special import logsumexp
@@ -50,15 +50,11 @@ def test_enormous_weights_give_the_right_numbers(value):
 
 @pytest.mark.parametrize("value", [1e4, -1e4])
 @pytest.mark.parametrize("estimator", [AIS(), ParallelTempering(n_sweeps=1024)])
-def test_sampling_with_an_enormous_weight_is_right_or_says_that_it_is_not(value, estimator):
-    options = {"random_state": 0, "on_nonconvergence": "nan"}
-    model = with_weight(value, partition_estimator=estimator, **options)
+def test_sampling_with_an_enormous_weight_is_right(value, estimator):
+    """5 standard errors with 9 degrees of freedom: false alarm 7e-4."""
     exact = with_weight(value).estimate_log_partition().log_partition_
-    model.estimate_log_partition()
-    assert np.isfinite(model.log_partition_)
-    if model.partition_estimator_.converged_:
-        # 5 standard errors with 9 degrees of freedom: false alarm 7e-4
-        assert abs(model.log_partition_ - exact) < 5 * model.log_partition_std_error_
+    model = with_weight(value, partition_estimator=estimator, random_state=0)
+    assert_right(model.estimate_log_partition().partition_estimator_, exact, 5)
 
 
 # ---- training that fails
