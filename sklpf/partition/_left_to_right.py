@@ -35,6 +35,8 @@ _PILOT_PARTICLES = 16
 _FEWEST = 32
 _MOST = 1000
 _FILTERS_PER_BLOCK = 10
+_REVERSED = 4  # filters of a block through which chains go back
+_CHAINS_BACK = 16  # through each
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -45,6 +47,8 @@ class FilterRun(Run):
     ----------
     log_estimates : ndarray of shape (G,)
         Each the log of an unbiased estimate of Z, in nats.
+    variance_from_target : float
+        Var Z_hat / Z^2 of an estimate, as chains say that went back from the target.
     resolution : float
         Standard error of the log of their mean from what none of the particles happened to do.
     n_particles, tol
@@ -57,9 +61,11 @@ class FilterRun(Run):
         **WEIGHTS,
         **LOWER_BOUND,
         "spread": Diagnostic("standard deviation of the log estimates (nats)", "low"),
+        "spread_from_target": Diagnostic("the same, by reverse chains (nats)", "low"),
     }
 
     log_estimates: Array
+    variance_from_target: float
     resolution: float
     n_particles: int | str = "auto"
     tol: float = 0.3
@@ -71,20 +77,23 @@ class FilterRun(Run):
         n = len(self.log_estimates)
         estimate = mean_weight(self.log_estimates)
         variance = float(np.var(self.log_estimates, ddof=1))
-        lognormal = _lognormal_error(variance, n)
+        # of the logarithm, if estimates are lognormal
+        from_target = math.log1p(self.variance_from_target)
+        lognormal = _lognormal_error(max(variance, from_target), n)
         spread = math.sqrt(variance)
         std_error = math.hypot(max(estimate.std_error, lognormal), self.resolution)
         return self.conclude(
             estimate.log_mean,
             std_error,
             n - 1,
-            alarms=_alarms(self, spread, std_error),
+            alarms=_alarms(self, spread, math.sqrt(from_target), std_error),
             diagnostics={
                 **weight_diagnostics(self.log_estimates),
                 "delta_std_error": estimate.delta,
                 "jackknife_std_error": estimate.jackknife,
                 "lower_bound": estimate.log_mean - math.log(20),
                 "spread": spread,
+                "spread_from_target": math.sqrt(from_target),
                 "lognormal_std_error": lognormal,
             },
             bias=-(std_error**2) / 2,
@@ -142,23 +151,25 @@ class LeftToRight(PartitionEstimator):
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
         See `PartitionEstimator`. The standard error is the largest of three over the filters: the
         delta method's, the jackknife's, and that of the log of a lognormal distribution's mean,
-        sqrt(s^2 / G + s^4 / (2 (G - 1))) for log estimates with variance s^2, without which
-        intervals cover too little. To its square the square of 1 over the number of all particles
-        is added: events rarer than that are not seen, even if all filters agree. The interval uses
-        Student t with G - 1 degrees of freedom, and is extended upwards by half the squared
-        standard error, by which the log of a mean is too low. ``result_.diagnostics`` are those of
-        `AIS`, with a filter in place of a chain, and ``spread`` (s) and ``lognormal_std_error`` in
-        nats.
+        sqrt(s^2 / G + s^4 / (2 (G - 1))). s^2 is the variance of the log estimates, or, if larger,
+        log(1 + V): V is the relative variance of an estimate as reverse chains see it, which go
+        from the filters' last particles back through every move of four of the filters. A few
+        estimates rarely show their long tail; a filter that holds one more particle, whose topics
+        explain the whole document, does. To its square the square of 1 over the number of all
+        particles is added: events rarer than that are not seen, even if all filters agree. The
+        interval uses Student t with G - 1 degrees of freedom, and is extended upwards by half the
+        squared standard error, by which the log of a mean is too low. ``result_.diagnostics`` are
+        those of `AIS`, with a filter in place of a chain, and ``spread`` (of the log estimates),
+        ``spread_from_target`` (the root of log(1 + V)) and ``lognormal_std_error`` in nats.
 
     Notes
     -----
-    Needs ``path.left_to_right(n, n_particles, n_sweeps, stream, guide=None)``, which returns the
-    log of n independent unbiased estimates of Z, and a guide for other filters, and
-    ``path.filters_are_exact``. Not converged if the filters' log estimates have a standard
-    deviation of more than 2 nats, or if "auto" took its largest number of particles and the
-    standard error is still above `tol`. With fewer particles it may by chance be a little above
-    `tol`, which raises no alarm. Topics that explain the document and that no particle has found
-    raise no alarm.
+    Needs ``path.left_to_right(n, n_particles, n_sweeps, stream, guide=None, n_reverse=0)``, which
+    returns `FilterEstimates`, and ``path.filters_are_exact``. Not converged if the filters' log
+    estimates have a standard deviation of more than 2 nats, by themselves or by reverse chains, or
+    if "auto" took its largest number of particles and the standard error is still above `tol`. With
+    fewer particles it may by chance be a little above `tol`, which raises no alarm. Topics that
+    explain the document and that no particle has found raise no alarm.
 
     Examples
     --------
@@ -196,28 +207,40 @@ class LeftToRight(PartitionEstimator):
     def _sample(self, path, seed) -> FilterRun:
         require(path, Filters, "LeftToRight")
         checkpoint = self._checkpoint(path, seed)
-        run = functools.partial(
-            run_segments, lambda block: np.empty(0), n_jobs=self.n_jobs, checkpoint=checkpoint
-        )
+        run = functools.partial(run_segments, n_jobs=self.n_jobs, checkpoint=checkpoint)
+        none = np.empty(0)
         keys = [stream_key(seed, stage) for stage in range(3)]
         variance = _variance_for(self.tol, self.n_filters) if self.n_particles == "auto" else None
         pilot = functools.partial(_run_pilot, path, self.n_sweeps, variance, keys[1:])
-        ((n_needed, n_drawn, *guide),) = run(pilot, 1, 1, stage="pilot")
+        ((n_needed, n_drawn, *guide),) = run(lambda block: none, pilot, 1, 1, stage="pilot")
         n_particles = int(n_needed) if self.n_particles == "auto" else self.n_particles
-        many = self.n_filters, n_particles, self.n_sweeps
+        n_reversed = 0 if path.filters_are_exact else _REVERSED
+        many = self.n_filters, n_particles, self.n_sweeps, n_reversed
         main = functools.partial(_run_filters, path, *many, keys[0], np.array(guide))
-        log_estimates = run(main, -(-self.n_filters // _FILTERS_PER_BLOCK), 1, stage="filters")
-        n_sweeps = round((n_drawn + self.n_filters * n_particles) * (1 + self.n_sweeps))
+        n_blocks = -(-self.n_filters // _FILTERS_PER_BLOCK)
+        blocks = run(lambda block: (none, np.zeros(())), main, n_blocks, 1, stage="filters")
+        log_estimates, variances = zip(*blocks)
+        n_back = min(self.n_filters, n_blocks * n_reversed) * _CHAINS_BACK
+        n_chains = self.n_filters * n_particles + n_back
+        n_sweeps = round((n_drawn + n_chains) * (1 + self.n_sweeps))
         unseen = 0.0 if path.filters_are_exact else 1 / (self.n_filters * n_particles)
         return FilterRun(
-            log_estimates=np.concatenate(log_estimates), n_sweeps=n_sweeps, resolution=unseen
+            log_estimates=np.concatenate(log_estimates),
+            variance_from_target=float(np.mean(variances)),
+            n_sweeps=n_sweeps,
+            resolution=unseen,
         )
 
 
-def _alarms(run, spread: float, std_error: float) -> list[Alarm]:
+def _alarms(run, spread: float, from_target: float, std_error: float) -> list[Alarm]:
     alarms = []
-    if spread > _MAX_SPREAD:
-        seen = f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}"
+    largest = max(spread, from_target)
+    if largest > _MAX_SPREAD:
+        which = "the" if largest == spread else "by reverse chains the"
+        seen = (
+            f"{which} filters' log estimates spread by {largest:.1f} nats, more than"
+            f" {_MAX_SPREAD:g}"
+        )
         alarms.append(Alarm("filters-disagree", seen, "raise n_particles or lower tol"))
     most_particles = len(run.log_estimates) * _MOST
     if run.n_particles == "auto" and run.resolution <= 1 / most_particles:
@@ -243,26 +266,30 @@ def _run_pilot(path, n_sweeps, variance, keys, block, segment, carry):
     """How many particles it takes for this variance of a log estimate, how many the pilot drew, and
     the guide.
     """
-    guide = _filter(path, _GUIDING, _PILOT_PARTICLES, n_sweeps, Stream(keys[0]))[1]
+    guide = _filter(path, _GUIDING, _PILOT_PARTICLES, n_sweeps, Stream(keys[0])).guide
     if variance is None:
         return np.r_[np.nan, _GUIDING * _PILOT_PARTICLES, guide]
-    log_estimates = _filter(path, _PILOTS, _PILOT_PARTICLES, n_sweeps, Stream(keys[1]), guide)[0]
-    n_needed = np.clip(
-        np.ceil(_PILOT_PARTICLES * np.var(log_estimates, ddof=1) / variance), _FEWEST, _MOST
-    )
+    pilots = _filter(path, _PILOTS, _PILOT_PARTICLES, n_sweeps, Stream(keys[1]), guide)
+    n_needed = _PILOT_PARTICLES * np.var(pilots.log_estimates, ddof=1) / variance
+    n_needed = np.clip(np.ceil(n_needed), _FEWEST, _MOST)
     return np.r_[n_needed, (_GUIDING + _PILOTS) * _PILOT_PARTICLES, guide]
 
 
-def _run_filters(path, n_filters, n_particles, n_sweeps, key, guide, block, segment, carry):
+def _run_filters(
+    path, n_filters, n_particles, n_sweeps, n_reversed, key, guide, block, segment, carry
+):
+    """Log estimates of the filters of a block, and their variance as reverse chains see it."""
     first = block * _FILTERS_PER_BLOCK
     n = min(_FILTERS_PER_BLOCK, n_filters - first)
-    return _filter(path, n, n_particles, n_sweeps, Stream(key, first), guide)[0]
+    stream = Stream(key, first)
+    found = _filter(path, n, n_particles, n_sweeps, stream, guide, min(n, n_reversed))
+    return found.log_estimates, np.asarray(found.variance)
 
 
-def _filter(path, n, n_particles, n_sweeps, stream, guide=None):
-    log_estimates, found = path.left_to_right(n, n_particles, n_sweeps, stream, guide)
-    if not np.all(np.isfinite(log_estimates)):
+def _filter(path, n, n_particles, n_sweeps, stream, guide=None, n_reverse=0):
+    found = path.left_to_right(n, n_particles, n_sweeps, stream, guide, n_reverse)
+    if not np.all(np.isfinite(found.log_estimates)):
         raise ValueError(
             "left_to_right gave values that are not finite; check the model's parameters"
         )
-    return log_estimates, found
+    return found

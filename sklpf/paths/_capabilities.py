@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -300,17 +300,41 @@ class SimulatedRows(Protocol):
         """Return the path of one row that is drawn from the model alone, whose `n_rows` is None."""
 
 
+class FilterEstimates(NamedTuple):
+    """What particle filters leave.
+
+    Attributes
+    ----------
+    log_estimates : ndarray of shape (n,)
+        Logs of independent unbiased estimates of Z, in nats.
+    guide : ndarray
+        What they found of the row, for others to begin with.
+    variance : float
+        Var Z_hat / Z^2 of an estimate, as chains from the target say that went back through the
+        first filters; 0 without these.
+    """
+
+    log_estimates: Array
+    guide: Array
+    variance: float
+
+
 class Filters(Protocol):
     """Particle filters over the observations of a row."""
 
     def left_to_right(
-        self, n: int, n_particles: int, n_sweeps: float, stream: Stream, guide: Any = None
-    ) -> tuple[Array, Array]:
-        """Return the log of n independent unbiased estimates of Z, shape (n,), and an array for
-        others to begin with.
+        self,
+        n: int,
+        n_particles: int,
+        n_sweeps: float,
+        stream: Stream,
+        guide: Any = None,
+        n_reverse: int = 0,
+    ) -> FilterEstimates:
+        """Return what n filters say of Z, and 16 chains from the target that go back through each
+        of the first n_reverse of them.
 
-        `guide` is None or such an array of an earlier call: what that found of the row, which must
-        not make the estimates biased.
+        `guide` is None or that of an earlier call, which must not make the estimates biased.
         """
 
     @property

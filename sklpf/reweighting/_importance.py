@@ -93,7 +93,11 @@ def seen_from_target(log_weights: Array, log_mean: float, alive: float = 1.0) ->
 
 
 def population_seen_from_target(
-    down: NDArray, resampled: NDArray, log_means: NDArray, n_particles: int
+    down: NDArray,
+    resampled: NDArray,
+    log_means: NDArray,
+    n_particles: int,
+    by_estimate: bool = False,
 ) -> float:
     """Relative variance of a population's estimate of Z, as chains that went down from the target
     say.
@@ -105,26 +109,32 @@ def population_seen_from_target(
 
     Parameters
     ----------
-    down : ndarray of shape (n, K - 1)
-        log f_(k+1) - log f_k of the chains on their way.
+    down : ndarray of shape (n, K - 1) or (G, n, K - 1)
+        log f_(k+1) - log f_k of the chains on their way; of chains of its own for each population.
     resampled : ndarray of shape (G, K)
         Whether the populations were resampled at each level.
     log_means : ndarray of shape (G, K)
         Their estimates of log Z_k / Z_0, all finite.
     n_particles : int
         Particles N of a population.
+    by_estimate : bool, default=False
+        Whether populations count in proportion to their estimates of Z, which Z' multiplies. If
+        they count alike the variance is too large where they differ.
 
     Returns
     -------
     float
         Var Z_hat / Z^2.
     """
-    up = np.column_stack([np.zeros(len(down)), np.cumsum(down, axis=1)])
-    growth = np.empty((len(log_means), len(down)))
+    down = np.broadcast_to(down, (len(log_means), *down.shape[-2:]))
+    growth = np.empty(down.shape[:2])
     for g in range(len(log_means)):
+        up = np.column_stack([np.zeros(down.shape[1]), np.cumsum(down[g], axis=1)])
         cuts = np.r_[0, np.flatnonzero(resampled[g, 1:-1]) + 1, up.shape[1] - 1]
         with np.errstate(over="ignore"):
             relative = np.exp(np.diff(up[:, cuts], axis=1) - np.diff(log_means[g, cuts]))
         growth[g] = np.sum(np.log1p((relative - 1) / n_particles), axis=1)
+    if by_estimate:
+        growth += (log_means[:, -1] - log_mean_exp(log_means[:, -1]))[:, np.newaxis]
     with np.errstate(over="ignore"):
         return float(np.expm1(max(float(log_mean_exp(growth)), 0.0)))

@@ -60,11 +60,12 @@ def _draw(alpha, rows, word, counts, sums, bits, z, i):
 
 
 @inlined
-def _sweep(alpha, rows, words, n_tokens, z, counts, sums, bits):
+def _sweep(alpha, rows, words, n_tokens, z, counts, sums, bits, reverse):
     """One Gibbs sweep over the first tokens of `words`, whose topics are z (n_tokens,
-    n_particles).
+    n_particles), or its time reversal.
     """
-    for i in range(n_tokens):
+    for j in range(n_tokens):
+        i = n_tokens - 1 - j if reverse else j
         for g in range(counts.shape[0]):
             _add(counts, g, z, i, np.float32(-1))
         _draw(alpha, rows, words[i], counts, sums, bits, z, i)
@@ -149,6 +150,37 @@ def _shuffled(words, keys):
 
 
 @inlined
+def _first_places(word):
+    """Where each word's tokens begin in a document whose tokens are in the order of their words."""
+    first = np.zeros(word[-1] + 1 if word.shape[0] else 0, np.int64)
+    for i in range(word.shape[0] - 1, -1, -1):
+        first[word[i]] = i
+    return first
+
+
+@inlined
+def _keep_ends(word, words, z, particle_weights, ends):
+    """The topics of 16 particles, drawn by systematic resampling, with the tokens in the order of
+    their words: ends (n_tokens, 16).
+    """
+    n = particle_weights.shape[0]
+    total = particle_weights.sum()
+    chosen = np.empty(LANES, np.int64)
+    c = 0
+    reached = particle_weights[0]
+    for j in range(LANES):
+        while reached < (j + 0.5) / LANES * total and c < n - 1:
+            c += 1
+            reached += particle_weights[c]
+        chosen[j] = c
+    place = _first_places(word)
+    for i in range(word.shape[0]):
+        for j in range(LANES):
+            ends[place[words[i]], j] = z[i, chosen[j]]
+        place[words[i]] += 1
+
+
+@inlined
 def _probabilities(document):
     """p(w | k) of the document's words in float64, (U, K)."""
     out = np.empty_like(document.log_base)
@@ -220,19 +252,34 @@ def _change_prior(particle_weights, counts, n_tokens, old, new, gains):
 
 
 @njit
-def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_estimates, shares):
-    """Independent particle filters over the tokens, each in an order of its own; log estimates of Z
-    (n,).
+def left_to_right(
+    document,
+    n_sweeps,
+    priors,
+    stages,
+    n_particles,
+    keys,
+    log_means,
+    resampled,
+    orders,
+    ends,
+    shares,
+):
+    """Independent particle filters over the tokens, each in an order of its own.
 
     n_sweeps (N,) says how often the tokens before number i are drawn anew before it comes, and
     priors[stages[i]] which alpha then holds, N for the end, where it is the document's. Particles
-    are resampled in proportion to their weights, once under half of them count. shares (K,) gets
-    the mean of the topics' shares that the particles end with.
+    are resampled in proportion to their weights, once under half of them count.
+
+    log_means (n, N + 2) get the logs of the estimates of Z before each token, after the last one
+    and at the end, resampled (n, N + 2) where particles were, orders (n, N) the tokens as they
+    came, ends (n, N, 16) the topics of some particles (of the tokens in the order of their words),
+    and shares (K,) the mean of the topics' shares that the particles end with.
     """
     n_tokens = document.word.shape[0]
     n_topics = document.alpha.shape[0]
     n_groups = (n_particles + LANES - 1) // LANES
-    n_filters = log_estimates.shape[0]
+    n_filters = log_means.shape[0]
     width = n_groups * LANES
     z = aligned((n_tokens, width), np.int32)
     counts = aligned((n_groups, n_topics, LANES), np.float32)
@@ -251,8 +298,11 @@ def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_est
     for f in range(n_filters):
         own = Keys(keys.key0, keys.key1, (keys.chain + f) * width, keys.step)
         words = _shuffled(document.word, own)
+        orders[f] = words
         step = own.step
         total = 0.0
+        log_means[f, 0] = 0.0
+        resampled[f] = False
         prior = priors[stages[0]]
         alpha = prior.astype(np.float32)
         urn = prior.sum()
@@ -270,19 +320,74 @@ def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_est
             for _ in range(n_sweeps[i]):
                 step += 1
                 chains_bits(bits, (i + 3) // 4, Keys(own.key0, own.key1, own.chain, step), _Z)
-                _sweep(alpha, rows, words, i, z, counts, sums, bits)
+                _sweep(alpha, rows, words, i, z, counts, sums, bits, False)
             word = words[i]
             _predict(
                 particle_weights, counts, topics[word], predictions[stages[i], word], urn + i, work
             )
             log_mean, squares = _normalise(particle_weights)
             total += log_mean
+            log_means[f, i + 1] = total
             if squares > 2.0:
+                resampled[f, i + 1] = True
                 random_bits(order, _ONE, own.key0, own.key1, i + 1, own.chain, _ORDER)
                 _resample(particle_weights, np.float64(uniform(order[0])), z, i, counts, copies)
             _draw(alpha, rows, word, counts, sums, new, z, i)
-        log_estimates[f] = total
+        log_means[f, n_tokens + 1] = total
+        _keep_ends(document.word, words, z, particle_weights, ends[f])
         for c in range(n_particles):
             for k in range(n_topics):
                 shares[k] += particle_weights[c] * counts[c // LANES, k, c % LANES]
     shares /= max(1, n_tokens) * n_particles * n_filters
+
+
+@njit
+def right_to_left(document, n_sweeps, priors, stages, words, starts, keys, log_steps):
+    """Sixteen chains from the target through the distributions of a filter, which took the tokens
+    in the order of `words`; log_steps (N + 1, 16) get the logs of the factors of their weights on
+    the way there.
+
+    Each move of `left_to_right` is reversed. starts (N, 16) are topics as its `ends`.
+    """
+    n_tokens = words.shape[0]
+    n_topics = document.alpha.shape[0]
+    z = aligned((n_tokens, LANES), np.int32)
+    counts = aligned((1, n_topics, LANES), np.float32)
+    sums = aligned((n_topics, LANES), np.float32)
+    bits = aligned(((n_tokens + 3) // 4 * 4 + 4, LANES), np.uint32)
+    rows = document.likelihoods
+    topics = _probabilities(document)
+    predictions = np.dot(priors, topics.T)
+    work = np.empty(LANES)
+    gains = np.empty(n_tokens + 1)
+    particle_weights = np.ones(LANES)
+    counts[:] = 0.0
+    place = _first_places(document.word)
+    for i in range(n_tokens):
+        z[i] = starts[place[words[i]]]
+        place[words[i]] += 1
+        _add(counts, 0, z, i, np.float32(1))
+    log_steps[:] = 0.0
+    step = keys.step
+    for i in range(n_tokens, -1, -1):
+        prior = priors[stages[i]]
+        if i < n_tokens:
+            word = words[i]
+            _add(counts, 0, z, i, np.float32(-1))
+            of_word = predictions[stages[i], word]
+            _predict(particle_weights, counts, topics[word], of_word, prior.sum() + i, work)
+            for c in range(LANES):
+                log_steps[i, c] = math.log(particle_weights[c])
+            particle_weights[:] = 1.0
+            alpha = prior.astype(np.float32)
+            for _ in range(n_sweeps[i]):
+                step += 1
+                own = Keys(keys.key0, keys.key1, keys.chain, step)
+                chains_bits(bits, (i + 3) // 4, own, _Z)
+                _sweep(alpha, rows, words, i, z, counts, sums, bits, True)
+        if i > 0 and stages[i] != stages[i - 1]:
+            old = priors[stages[i - 1]]
+            total = _change_prior(particle_weights, counts, i, old, prior, gains)
+            for c in range(LANES):
+                log_steps[i, c] += total + math.log(particle_weights[c])
+            particle_weights[:] = 1.0

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln, logsumexp, softmax
 
-from sklpf._utils.layout import padded
+from sklpf._utils.layout import LANES, padded
 from sklpf._utils.numbers import Array, Integers, as_float64
 from sklpf._utils.random import Stream
 from sklpf.models._validation import check_indices
 from sklpf.models.lda._counts import check_lengths
 from sklpf.partition import LeftToRight, PartitionEstimator
+from sklpf.paths import FilterEstimates
 from sklpf.paths._base import KernelPath, check_ladder, read_only
+from sklpf.reweighting import population_seen_from_target
 
 _SMALLEST_PRIOR = 1e-20
 _LARGEST_PRIOR = 1e20
@@ -207,31 +210,44 @@ class LDAPath(KernelPath):
         n_sweeps: float,
         stream: Stream,
         guide: Array | None = None,
-    ) -> tuple[Array, Array]:
-        """Return log estimates of Z (n,) by particle filters that take the tokens one after the
-        other, and a guide.
+        n_reverse: int = 0,
+    ) -> FilterEstimates:
+        """Return log estimates of Z by n particle filters that take the tokens one after the other.
 
         The guide are the shares of the topics that the particles end with, (n_topics,). Filters
         that are given one begin with its topics in their prior, as if they had seen a fiftieth of
         the document, and forget this in `_STAGES` steps, for which their particles are weighted:
         estimates are unbiased for any guide.
-        """
-        from sklpf.models.lda._filter_kernels import left_to_right
 
-        passed = np.floor(n_sweeps * np.log1p(np.arange(len(self.packed.word)))).astype(np.int64)
-        log_estimates = np.empty(n)
+        Sixteen chains go back through each of the first `n_reverse` filters, from particles of all.
+        """
+        from sklpf.models.lda._filter_kernels import left_to_right, right_to_left
+
+        n_tokens = len(self.packed.word)
+        passed = np.floor(n_sweeps * np.log1p(np.arange(n_tokens))).astype(np.int64)
+        plan = (self.packed, np.diff(passed, prepend=0), *self._priors(guide))
+        log_means = np.empty((n, n_tokens + 2))
+        resampled = np.empty((n, n_tokens + 2), dtype=bool)
+        orders = np.empty((n, n_tokens), dtype=np.int32)
+        ends = np.empty((n, n_tokens, LANES), dtype=np.int32)
         shares = np.empty(len(self.doc_topic_prior))
-        n_sweeps_before = np.diff(passed, prepend=0)
-        left_to_right(
-            self.packed,
-            n_sweeps_before,
-            *self._priors(guide),
-            n_particles,
-            stream.keys,
-            log_estimates,
-            shares,
-        )
-        return log_estimates, shares
+        left_to_right(*plan, n_particles, stream.keys, log_means, resampled, orders, ends, shares)
+
+        log_estimates = log_means[:, -1]
+        reverse = stream.aside("reverse")
+        chances = np.cumsum(softmax(log_estimates))
+        sources = np.searchsorted(chances, reverse.generator().random((n_reverse, LANES)))
+        log_steps = np.empty((n_reverse, n_tokens + 1, LANES))
+        for f in range(n_reverse):
+            starts = ends[np.minimum(sources[f], n - 1), :, np.arange(LANES)].T.copy()
+            keys = replace(reverse, chain=(stream.chain + f) * LANES).keys
+            right_to_left(*plan, orders[f], starts, keys, log_steps[f])
+        variance = 0.0
+        if n_reverse:
+            down = log_steps.transpose(0, 2, 1)
+            seen = resampled[:n_reverse], log_means[:n_reverse], n_particles
+            variance = population_seen_from_target(down, *seen, by_estimate=True)
+        return FilterEstimates(log_estimates, shares, variance)
 
     @property
     def filters_are_exact(self) -> bool:
