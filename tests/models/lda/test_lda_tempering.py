@@ -12,7 +12,8 @@ BARS, _, _ = make_bars_corpus(120, size=4, n_tokens=50, random_state=0)
 
 
 def fitted(**options):
-    options = {"learning_method": "online", "batch_size": 30, "max_iter": 5} | options
+    defaults = {"learning_method": "online", "batch_size": 30, "max_iter": 5, "random_state": 0}
+    options = defaults | options
     return LatentDirichletAllocation(8, **options).fit(BARS)
 
 
