@@ -164,6 +164,13 @@ def from_alchemlyb(u_nk: Any, dHdl: Any = None) -> PotentialRun:
             raise ValueError(f"u_nk has draws at the state {unknown!r}, and no column of this name")
         levels.append(np.array([places[row] for row in rows], dtype=np.int64))
     level = np.concatenate(levels)
+    for i, own in enumerate(levels):
+        missing = np.setdiff1d(level, own)
+        if len(missing):
+            raise ValueError(
+                f"u_nk[{i}] has no draws of the state {states[missing[0]]!r}, which others have: a"
+                " list is of repetitions, so join frames of several states by alchemlyb.concat"
+            )
     group = np.repeat(np.arange(len(frames)), [len(frame) for frame in frames])
     order = np.argsort(level, kind="stable")
     dudl = lambdas = None

@@ -242,7 +242,8 @@ class BridgeSampling(PartitionEstimator):
             of a path that has `unconstrain`: an ArviZ ``InferenceData`` or an xarray ``DataTree``
             with a group ``posterior``, an xarray ``Dataset``, or a dict of arrays (n_chains,
             n_draws, ...), or (n_draws, ...) of one chain. Or a run that kept draws, its result, or
-            the estimator that made it.
+            the estimator that made it. Or the ``results`` of a dynesty sampler, with points in the
+            coordinates of the path, which are drawn by their weights.
 
         Returns
         -------

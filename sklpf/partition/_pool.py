@@ -96,7 +96,8 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
     flagged = [result for result, good in zip(results, trusted) if not good]
     alarms = []
     if len(flagged) > _MOST_FLAGGED * len(results):
-        seen = f"{len(flagged)} of {len(results)} runs did not converge ({flagged[0].reasons[0]})"
+        reason = next(iter(flagged[0].reasons), "infinite numbers")
+        seen = f"{len(flagged)} of {len(results)} runs did not converge ({reason})"
         alarms.append(Alarm("runs-not-converged", seen, "do what their own alarms ask for"))
 
     log_partition = std_error = between = agreement = np.nan

@@ -48,6 +48,8 @@ def posterior_draws(draws: Any, path: Any = None) -> PosteriorDraws:
         raise ValueError("draws must be those of a run that kept its draws, and this kept none")
 
     n_divergent = _count_divergent(draws)
+    if hasattr(draws, "importance_weights"):
+        draws = _of_nested_sampling(draws)
     posterior = getattr(draws, "posterior", draws)
     if hasattr(posterior, "data_vars"):
         draws = {str(name): _by_chain(name, values) for name, values in posterior.data_vars.items()}
@@ -67,6 +69,15 @@ def _run_alarms(source: Draws | PartitionResult | Run) -> tuple[Alarm, ...]:
     seen = f"the {result.method} run that made the draws did not converge ({result.alarms[0].seen})"
     remedy = "take draws of a longer run that converges"
     return (Alarm("draws-not-converged", seen, remedy),)
+
+
+def _of_nested_sampling(results: Any) -> NDArray:
+    """Those of dynesty's points that a chance proportional to their weights keeps, in any order:
+    draws of the posterior of which none is repeated.
+    """
+    weights = np.asarray(results.importance_weights())
+    rng = np.random.default_rng(0)
+    return rng.permutation(results.samples[rng.random(len(weights)) < weights / weights.max()])
 
 
 def _by_chain(name: Any, values: Any) -> NDArray:

@@ -297,6 +297,8 @@ def test_bad_types_and_frames_are_named():
         from_alchemlyb(good.rename(columns={1.0: 0.5}))
     with pytest.raises(ValueError, match="same columns"):
         from_alchemlyb([good, good[[1.0, 0.0]]])
+    with pytest.raises(ValueError, match=r"u_nk\[0\] has no draws of the state 1.0.*concat"):
+        from_alchemlyb([good.iloc[:20], good.iloc[20:]])
     other = good.copy()
     other.attrs["energy_unit"] = "kJ/mol"
     with pytest.raises(ValueError, match="units of kT"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from mode_problems import make_mode_problem
 
-from sklpf import SMC, Gaussian, GeometricPath
+from sklpf import SMC, BridgeSampling, Gaussian, GeometricPath
 from sklpf.interop import from_prior_transform
 from sklpf.partition import check_draws
 
@@ -28,6 +28,19 @@ def normal(seed=0, d=2, n=500, **options):
 
 def standard(x):
     return -np.sum(x**2, axis=1) / 2
+
+
+class NestedPoints:
+    """Weighted points, as dynesty's results: in the order of their density."""
+
+    def __init__(self, n=20_000):
+        x = np.random.default_rng(0).uniform(-5, 14, size=(n, 2))
+        self.samples = x[np.argsort(log_density(x))]
+        weights = self.importance_weights()
+        self.n_kept = weights.sum() / weights.max()
+
+    def importance_weights(self):
+        return np.exp(log_density(self.samples))
 
 
 def by_check(report):
@@ -143,6 +156,13 @@ def test_containers_and_paths():
     smc = SMC(random_state=0).fit(path)
     assert check_draws(path, smc, random_state=0).converged
     wide = GeometricPath(log_density, base=Gaussian(np.zeros(2), 100.0))
+    nested = NestedPoints()
+    bridge = BridgeSampling(random_state=0).fit(wide, draws=nested)
+    assert bridge.converged_, bridge.result_.reasons
+    off = bridge.log_partition_ - np.log(4 * np.pi)
+    assert abs(off) < 4.5 * bridge.log_partition_std_error_  # a false alarm in 150,000
+    used = sum(each.at_target.size for each in bridge.run_.bridges)
+    assert used == pytest.approx(nested.n_kept, abs=4.5 * np.sqrt(nested.n_kept))
     one_chain = check_draws(wide, normal().reshape(-1, 2), random_state=0)
     assert not one_chain.converged
     assert "single chain" in by_check(one_chain)["chains"].seen

@@ -111,6 +111,9 @@ def test_a_run_that_did_not_converge_makes_the_pool_doubtful():
     nan = pool([result(np.nan, np.nan), result(np.nan, 0.1)])
     assert np.isnan(nan.log_partition)
     assert not nan.converged
+    infinite = pool([*good, result(0.9, np.inf)])
+    assert infinite.log_partition == pool(good).log_partition
+    assert "1 of 4 runs did not converge (infinite numbers)" in infinite.reasons[0]
 
 
 # ---- containers

@@ -46,6 +46,24 @@ def test_right_evidences_pass():
     assert np.mean(weighted.true) == pytest.approx(0.75, abs=0.09)
 
 
+def test_models_that_exclude_data_have_the_probability_0():
+    """Uniform between 0 and 1, or 0 and 2: the first excludes half of the data of the second."""
+    simulators = {"narrow": lambda rng: rng.random(), "wide": lambda rng: 2 * rng.random()}
+
+    def evidence(name, y):
+        return -np.log(2) if name == "wide" else 0.0 if y < 1 else -np.inf
+
+    check = check_bayes_factors(simulators, evidence, n_simulations=400)
+    assert check.n_left_out == 0
+    assert np.mean(check.probabilities[:, 0] == 0) == pytest.approx(0.25, abs=0.1)
+    with pytest.raises(AssertionError, match="probabilities are too sure|has the mean"):
+        check_bayes_factors(
+            simulators, lambda name, y: evidence(name, y + 0.5 * (name == "narrow"))
+        )
+    with pytest.raises(AssertionError, match="-inf by all models"):
+        check_bayes_factors(simulators, lambda name, y: -np.inf)
+
+
 def test_false_alarms_are_as_rare_as_said():
     """Of 100 checks with a rate of 5 % at most 14: 2e-4 by chance."""
     alarms = 0
