@@ -19,7 +19,7 @@ from sklpf import (
     ParallelTempering,
     log_likelihood,
 )
-from sklpf.models.categorical_rbm._units import CategoricalUnits
+from sklpf.models import CategoricalUnits, RBMPath
 from sklpf.paths import Stream, iterated_conditional_modes, stream_key
 from sklpf.testing import check_coverage, check_path, check_transition
 from sklpf.transitions import Gibbs
@@ -329,6 +329,14 @@ def test_parameters_that_make_no_model_are_named(changed, message):
     }
     with pytest.raises(ValueError, match=message):
         CategoricalRBM.from_parameters(**parameters | changed)
+
+
+def test_units_of_a_path_must_fit():
+    parameters = np.ones((2, 4)), np.zeros(4), np.zeros(2), np.full(4, 0.5)
+    with pytest.raises(TypeError, match=r"visible_units must be CategoricalUnits.*got list"):
+        RBMPath(*parameters, visible_units=[4])
+    with pytest.raises(ValueError, match="components must have 3 columns"):
+        RBMPath(*parameters, visible_units=CategoricalUnits([3]))
 
 
 def test_min_categories_must_fit_the_rows():
