@@ -585,6 +585,7 @@ def blackjax_smc(name, seed, n_particles=1000):
 
 METHODS = {
     "AdaptiveSMC": prior_transform(AdaptiveSMC),
+    "AdaptiveSMC, longer": prior_transform(functools.partial(AdaptiveSMC, max_sweeps=10_000_000)),
     "SMC": prior_transform(SMC),
     "ParallelTempering": prior_transform(ParallelTempering),
     "HAIS, mode": at_mode,
