@@ -51,25 +51,20 @@ def _calls(node, name):
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
 
 
+def _logs(node):
+    function = getattr(node, "func", None)
+    return isinstance(function, ast.Attribute) and function.attr in ("info", "debug")
+
+
 def _unread(tree):
     """Nodes whose strings are no alarms: docstrings, what is raised or only logged, what
     diagnostics mean.
     """
     for node in ast.walk(tree):
-        if (
-            isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
-            and ast.get_docstring(node) is not None
-        ):
+        documented = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+        if documented and ast.get_docstring(node) is not None:
             yield node.body[0]
-        elif (
-            isinstance(node, ast.Raise)
-            or _calls(node, "Diagnostic")
-            or (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr in ("info", "debug")
-            )
-        ):
+        elif isinstance(node, ast.Raise) or _calls(node, "Diagnostic") or _logs(node):
             yield node
 
 
@@ -82,9 +77,8 @@ def sentences(source):
             continue
         if isinstance(node, ast.JoinedStr):
             skipped.update(id(inner) for inner in ast.walk(node))
-            text = "".join(
-                part.value if isinstance(part, ast.Constant) else "…" for part in node.values
-            )
+            parts = (getattr(part, "value", None) for part in node.values)
+            text = "".join(part if isinstance(part, str) else "…" for part in parts)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value
         else:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from joblib import parallel_config
 from known_problems import hidden_mode_problem, make_rbm_problem
+from marks import large
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from sklpf import AIS, BernoulliRBM, LatentDirichletAllocation, LeftToRight
@@ -18,19 +19,14 @@ from sklpf.datasets import make_bars_corpus
 from sklpf.testing import check_parallel
 
 RBM = BernoulliRBM.from_parameters(np.eye(3, 4), np.zeros(4), np.zeros(3))  # known to all workers
+LOCAL = {"host": "127.0.0.1", "dashboard_address": None}
 
 
 @pytest.fixture(scope="module")
 def dask_cluster():
     from distributed import Client, LocalCluster
 
-    options = {
-        "n_workers": 2,
-        "threads_per_worker": 1,
-        "host": "127.0.0.1",
-        "dashboard_address": None,
-    }
-    with LocalCluster(**options) as cluster, Client(cluster):
+    with LocalCluster(n_workers=2, threads_per_worker=1, **LOCAL) as cluster, Client(cluster):
         yield
 
 
@@ -59,16 +55,11 @@ def fit(path, n_jobs=None):
 
 @pytest.mark.filterwarnings("ignore")  # the back ends' own, and that 20 chains are few
 @pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(lambda: make_rbm_problem("digits"), marks=pytest.mark.large),
-        lambda: hidden_mode_problem(6, 0.8),
-    ],
+    "make", [large(lambda: make_rbm_problem("digits")), lambda: hidden_mode_problem(6, 0.8)]
 )
 def test_a_cluster_gives_the_bits_of_one_process(backend, make, monkeypatch):
-    monkeypatch.setattr(
-        "sklpf.models.rbm._path.RBMPath._work_per_segment", 0
-    )  # segments of 500 sweeps
+    # segments of 500 sweeps
+    monkeypatch.setattr("sklpf.models.rbm._path.RBMPath._work_per_segment", 0)
     path = make().path
     serial = fit(path)
     with parallel_config(backend=backend):
@@ -78,9 +69,8 @@ def test_a_cluster_gives_the_bits_of_one_process(backend, make, monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 def test_documents_on_a_cluster(backend):
     X, topics, _ = make_bars_corpus(12, size=3, n_tokens=20, background=0.1, random_state=0)
-    model = LatentDirichletAllocation.from_topics(
-        topics, 0.3, partition_estimator=LeftToRight(20), random_state=0, n_jobs=2
-    )
+    options = {"partition_estimator": LeftToRight(20), "random_state": 0}
+    model = LatentDirichletAllocation.from_topics(topics, 0.3, **options)
     serial = model.set_params(n_jobs=1).score_samples(X)
     with parallel_config(backend=backend):
         np.testing.assert_array_equal(model.set_params(n_jobs=2).score_samples(X), serial)
@@ -105,9 +95,8 @@ def test_workers_of_a_queue(tmp_path, monkeypatch):
         (tmp_path / name).write_text(script)
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    scheduler = {"host": "127.0.0.1", "dashboard_address": None}
     options = {"cores": 1, "processes": 1, "memory": "2GB", "walltime": "00:10:00"}
-    with jobqueue.SLURMCluster(**options, scheduler_options=scheduler) as cluster:
+    with jobqueue.SLURMCluster(**options, scheduler_options=LOCAL) as cluster:
         cluster.scale(jobs=2)
         with Client(cluster) as client:
             client.wait_for_workers(2, timeout=60)
@@ -140,9 +129,8 @@ def scored_texts():
     model = LatentDirichletAllocation(2, **options).fit(vectorizer.transform(texts))
 
     def score(frame):
-        return pd.Series(
-            model.score_samples(vectorizer.transform(frame["text"])), index=frame.index
-        )
+        scores = model.score_samples(vectorizer.transform(frame["text"]))
+        return pd.Series(scores, index=frame.index)
 
     return pd.DataFrame({"text": texts}), score
 

@@ -16,11 +16,8 @@ from pages import PAGES, ROOT, agree, check_outputs, text
 import sklpf
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-API = sorted(
-    module.name
-    for module in pkgutil.iter_modules(sklpf.__path__)
-    if module.name not in ("kernels", "_utils", "__main__")
-)
+MODULES = {module.name for module in pkgutil.iter_modules(sklpf.__path__)}
+API = sorted(MODULES - {"kernels", "_utils", "__main__"})
 
 
 @pytest.mark.parametrize(
@@ -71,11 +68,9 @@ def links(file):
 
 @pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md"])
 def test_links_that_a_package_index_shows_are_absolute_and_lead_to_files(file):
-    own = re.compile(
-        r"(?:https://raw\.githubusercontent\.com/sklpf/sklpf/|{}/(?:blob|tree)/)main/".format(
-            re.escape(PROJECT["urls"]["Source"])
-        )
-    )
+    source = re.escape(PROJECT["urls"]["Source"])
+    raw = r"https://raw\.githubusercontent\.com/sklpf/sklpf/"
+    own = re.compile(f"(?:{raw}|{source}/(?:blob|tree)/)main/")
     assert links(file)
     for link in links(file):
         assert link.startswith("https://"), f"{file} has the relative link {link}"
@@ -122,10 +117,8 @@ def test_the_reference_has_every_public_name_once():
             module = table.split("\n", 1)[0]
             listed += [f"{module}.{name}" for name in re.findall(r"^ {3}(\w+)$", table, re.M)]
     assert len(listed) == len(set(listed))
-    unknown, found = (
-        set(listed) - set(objects),
-        {id(objects[name]) for name in listed if name in objects},
-    )
+    unknown = set(listed) - set(objects)
+    found = {id(objects[name]) for name in listed if name in objects}
     missing = sorted(name for name, item in objects.items() if id(item) not in found)
     assert not unknown, f"doc/api lists {sorted(unknown)}, which are not public"
     assert not missing, f"add {missing} to a page of doc/api"

@@ -21,20 +21,13 @@ PUBLIC = [
     "sklpf",
     *(module.name for module in pkgutil.iter_modules(sklpf.__path__, "sklpf.") if public(module)),
 ]
-COMPLETE = {
-    "GL08",
-    "PR01",
-    "PR07",
-    "RT01",
-}  # a docstring, all parameters, each described, what is returned
+# a docstring, all parameters, each described, what is returned
+COMPLETE = {"GL08", "PR01", "PR07", "RT01"}
 
 
 def examples(module):
-    return [
-        test
-        for test in doctest.DocTestFinder().find(importlib.import_module(module))
-        if test.examples
-    ]
+    found = doctest.DocTestFinder().find(importlib.import_module(module))
+    return [test for test in found if test.examples]
 
 
 SLOW = [f"sklpf.{name}" for name in ("models.mcrbm._model", "models.bilinear._model")]
@@ -45,8 +38,7 @@ SLOW += ["sklpf.partition._adaptive"]
 
 
 @pytest.mark.parametrize(
-    "module",
-    [pytest.param(name, marks=[pytest.mark.large] * (name in SLOW)) for name in MODULES],
+    "module", [pytest.param(name, marks=[pytest.mark.large] * (name in SLOW)) for name in MODULES]
 )
 def test_examples_print_what_they_say(module):
     failed = [test.name for test in examples(module) if doctest.DocTestRunner().run(test).failed]
@@ -88,11 +80,8 @@ def own(cls):
     """
     for name in dir(cls):
         home = next(base for base in cls.__mro__ if name in vars(base))
-        if (
-            name.startswith("_")
-            or not home.__module__.startswith("sklpf")
-            or (home in OBJECTS and home is not cls)
-        ):
+        inherited = home in OBJECTS and home is not cls
+        if inherited or name.startswith("_") or not home.__module__.startswith("sklpf"):
             continue
         if inspect.isfunction(function(vars(home)[name])):
             yield name
@@ -107,14 +96,9 @@ def said_elsewhere(cls, name):
 
 
 def faults(name, codes):
-    numpydoc = pytest.importorskip(
-        "numpydoc.validate", reason="numpydoc is not installed (group doc)"
-    )
-    return [
-        f"{name}: {code} {text}"
-        for code, text in numpydoc.validate(name)["errors"]
-        if code in codes
-    ]
+    numpydoc = pytest.importorskip("numpydoc.validate", reason="numpydoc is not installed")
+    errors = numpydoc.validate(name)["errors"]
+    return [f"{name}: {code} {text}" for code, text in errors if code in codes]
 
 
 def class_faults(cls, name):
@@ -131,17 +115,13 @@ def class_faults(cls, name):
     return faults(name, COMPLETE | {"EX01"})
 
 
-@pytest.mark.parametrize(
-    "item", [item for item in OBJECTS if inspect.isfunction(item)], ids=OBJECTS.get
-)
+@pytest.mark.parametrize("item", [*filter(inspect.isfunction, OBJECTS)], ids=OBJECTS.get)
 def test_docstrings_of_functions_are_complete(item):
     found = faults(OBJECTS[item], COMPLETE)
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize(
-    "item", [item for item in OBJECTS if inspect.isclass(item)], ids=OBJECTS.get
-)
+@pytest.mark.parametrize("item", [*filter(inspect.isclass, OBJECTS)], ids=OBJECTS.get)
 def test_docstrings_of_classes_are_complete(item):
     """Methods of a protocol, the lines of a table, and those that a base has explained may have a
     sentence alone.

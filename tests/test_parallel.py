@@ -13,17 +13,12 @@ import tracemalloc
 import numpy as np
 import pytest
 from convergence import may_not_converge
-from interruption import saves
+from interruption import kept_files, saves
 from joblib import parallel_config
 from known_problems import HiddenModePath, hidden_mode_problem, make_rbm_problem
+from marks import large
 
-from sklpf._utils.parallel import (
-    Checkpoint,
-    fingerprint,
-    one_blas_thread,
-    parallel_map,
-    run_segments,
-)
+from sklpf._utils.parallel import Checkpoint, one_blas_thread, parallel_map, run_segments
 from sklpf.partition import AIS
 from sklpf.paths import Path
 
@@ -64,10 +59,7 @@ BACKENDS = pytest.mark.parametrize(
         "loky",
         pytest.param(
             "multiprocessing",
-            marks=[
-                pytest.mark.large,
-                pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork"),
-            ],
+            marks=[pytest.mark.large, pytest.mark.filterwarnings("ignore:.*use of fork")],
         ),
     ],
 )
@@ -99,47 +91,37 @@ def test_blas_uses_one_thread_in_every_back_end(backend):
         parallel = run_segments(_random_matrix, advance, 3, 4, n_jobs=2, stage="blas")
         mapped = parallel_map(functools.partial(advance, 0, 0), serial, n_jobs=2)
     np.testing.assert_array_equal(parallel, serial)
-    np.testing.assert_array_equal(
-        mapped, parallel_map(functools.partial(advance, 0, 0), serial, n_jobs=1)
-    )
+    alone = parallel_map(functools.partial(advance, 0, 0), serial, n_jobs=1)
+    np.testing.assert_array_equal(mapped, alone)
 
 
 # ---- checkpoints
 @pytest.fixture
-def files_stay(monkeypatch):
+def files_stay():
     """Finished runs keep their files, as if interrupted at the very end."""
-    monkeypatch.setattr(Checkpoint, "remove", lambda self: None)
+    with kept_files():
+        yield
 
 
-def test_a_finished_run_removes_its_own_files_and_runs_anew(tmp_path, monkeypatch):
-    path, options = (
-        hidden_mode_problem(6, 0.8).path,
-        {"n_temperatures": 30, "n_chains": 2, "checkpoint": tmp_path},
-    )
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "remove", lambda self: None)
+def test_a_finished_run_removes_its_own_files_and_runs_anew(tmp_path):
+    path = hidden_mode_problem(6, 0.8).path
+    options = {"n_temperatures": 30, "n_chains": 2, "checkpoint": tmp_path}
+    with kept_files():
         fit(path, random_state=7, **options)
     others = {tmp_path / "notes.txt", *tmp_path.iterdir()}
     (tmp_path / "notes.txt").touch()
     assert len(others) == 5
-    saved, save = [], Checkpoint.save
-    monkeypatch.setattr(
-        Checkpoint,
-        "save",
-        lambda self, *arguments: (saved.append(arguments), save(self, *arguments)),
-    )
-    for n_runs in (1, 2):
-        fit(path, random_state=8, **options)
-        assert len(saved) == 6 * n_runs  # 2 blocks, in one segment up and two down
+    for _ in range(2):
+        with saves() as saved:
+            fit(path, random_state=8, **options)
+        assert len(saved) == 6  # 2 blocks, in one segment up and two down
         assert set(tmp_path.iterdir()) == others
 
 
 @pytest.mark.usefixtures("files_stay")
 def test_runs_that_differ_do_not_share_files(tmp_path):
-    path, options = (
-        hidden_mode_problem(6, 0.8).path,
-        {"n_temperatures": 12, "n_chains": 2, "checkpoint": tmp_path},
-    )
+    path = hidden_mode_problem(6, 0.8).path
+    options = {"n_temperatures": 12, "n_chains": 2, "checkpoint": tmp_path}
     longer = hidden_mode_problem(6, 0.8).path
     longer.n_moves_per_segment = 5
     runs = [
@@ -151,13 +133,12 @@ def test_runs_that_differ_do_not_share_files(tmp_path):
         (path, {"ladder": "power"}),
         (path, {"n_chains": 3}),
     ]
-    for number, (other, changes) in enumerate(runs):
+    for other, changes in runs:
         before = len(set(tmp_path.iterdir()))
-        kept = fit(other, **{**options, **changes})
-        assert len(set(tmp_path.iterdir())) > before, number
-        np.testing.assert_array_equal(
-            kept, fit(other, **{**options, **changes, "checkpoint": None})
-        )
+        kept = fit(other, **(options | changes))
+        assert len(set(tmp_path.iterdir())) > before, changes
+        alone = fit(other, **(options | changes | {"checkpoint": None}))
+        np.testing.assert_array_equal(kept, alone)
 
 
 def coins(log_odds, share=0.5):
@@ -184,12 +165,8 @@ def coins(log_odds, share=0.5):
 
 
 @pytest.mark.usefixtures("files_stay")
-@pytest.mark.parametrize(
-    "changed", [coins(1.5), coins(1.0, 0.7)], ids=["another log f", "another move"]
-)
-def test_a_changed_class_of_paths_does_not_resume_the_run_of_the_one_before(
-    changed, tmp_path, monkeypatch
-):
+@pytest.mark.parametrize("changed", [coins(1.5), coins(1.0, 0.7)], ids=["log f", "move"])
+def test_a_changed_class_of_paths_does_not_resume_a_run(changed, tmp_path, monkeypatch):
     options = {"n_temperatures": 12, "n_chains": 2}
     monkeypatch.setattr(sys.modules[__name__], "Coins", coins(1.0), raising=False)
     before = fit(Coins(), checkpoint=tmp_path, **options)  # noqa: F821
@@ -208,27 +185,40 @@ def test_checkpoint_needs_an_int_seed(tmp_path, random_state):
         fit(hidden_mode_problem(4).path, checkpoint=tmp_path, random_state=random_state)
 
 
+def with_another_array(file, change):
+    with np.load(file) as kept:
+        arrays = dict(kept)
+    name = next(name for name, array in arrays.items() if array.dtype == float and array.size > 1)
+    np.savez(file, **(arrays | {name: change(arrays[name])}))
+
+
+def with_a_flipped_byte(file):
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 255
+    file.write_bytes(content)
+
+
+UNREADABLE, OTHER = "can't be read", "not those that were saved"
+
+
 @pytest.mark.usefixtures("files_stay")
-@pytest.mark.parametrize("damage", ["empty", "flipped", "other arrays"])
-def test_a_damaged_checkpoint_is_named(tmp_path, damage):
+@pytest.mark.parametrize(
+    ("damage", "seen"),
+    [
+        (lambda file: file.write_bytes(b""), UNREADABLE),
+        (with_a_flipped_byte, UNREADABLE),
+        (lambda file: np.savez(file, something=np.zeros(3)), UNREADABLE),
+        (lambda file: with_another_array(file, lambda array: array * np.nan), OTHER),
+        (lambda file: with_another_array(file, lambda array: array[:-1]), OTHER),
+    ],
+    ids=["empty", "flipped", "other arrays", "NaN", "shape"],
+)
+def test_a_damaged_checkpoint_is_named(tmp_path, damage, seen):
     path, options = hidden_mode_problem(6, 0.8).path, {"n_temperatures": 30, "checkpoint": tmp_path}
     fit(path, **options)
     file = sorted(tmp_path.iterdir())[3]
-    content = file.read_bytes()
-    if damage == "other arrays":
-        np.savez(file, something=np.zeros(3))
-    else:
-        middle = bytes([content[len(content) // 2] ^ 255])
-        file.write_bytes(
-            {
-                "empty": b"",
-                "flipped": content[: len(content) // 2] + middle + content[len(content) // 2 + 1 :],
-            }[damage]
-        )
-    with pytest.raises(
-        ValueError,
-        match=rf"checkpoint file .*{file.name} can't be read .*delete it to start afresh",
-    ):
+    damage(file)
+    with pytest.raises(ValueError, match=f"{file.name} .*{seen}.*delete it to start afresh"):
         fit(path, **options)
     file.unlink()
     assert len(fit(path, **options)) == 40 + 10
@@ -261,24 +251,6 @@ def test_checkpoint_must_name_a_directory(tmp_path, directory):
         fit(hidden_mode_problem(4).path, checkpoint=directory)
 
 
-def test_fingerprint_tells_things_apart():
-    rng = np.random.default_rng
-    paths = HiddenModePath(5, 0.9), HiddenModePath(5, 0.8), HiddenModePath
-    functions = np.sin, np.cos, functools.partial(np.sum, axis=0), functools.partial(np.sum, axis=1)
-    arrays = np.zeros(2), np.zeros((2, 1)), np.zeros(2, dtype=np.float32)
-    plain = 1, 1.5, "1", None, (1, 2), ((1,), 2), {"a": 1}, {"a": 2}, {"b": 1}
-    things = [*paths, *functions, *arrays, *plain, rng(0), rng(1)]
-    names = [fingerprint(thing) for thing in things]
-    assert len(set(names)) == len(names)
-    assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
-    assert fingerprint(HiddenModePath(5, 0.9)) == fingerprint(HiddenModePath(5, 0.9))
-    with pytest.raises(
-        ValueError, match="must be picklable.*define functions and classes"
-    ) as error:
-        fingerprint(lambda x: x, list(range(10_000)))
-    assert len(str(error.value)) < 400
-
-
 # ---- killed, interrupted, crashed
 RUN = """
 import os, signal, sys, time
@@ -309,13 +281,8 @@ def start_run(folder, backend, deed, n_jobs=2):
     arguments = folder / "kept", backend, deed, folder / "go", n_jobs
     command = [sys.executable, "-c", RUN, *map(str, arguments)]
     paths = os.pathsep.join(path for path in sys.path if path)
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": paths},
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": paths}, **pipes)
 
 
 def segments(folder):
@@ -334,9 +301,9 @@ def assert_goes_on(folder):
 @pytest.mark.parametrize(
     ("stop", "n_jobs"),
     [
-        pytest.param(signal.SIGKILL, 1, marks=pytest.mark.large),
-        pytest.param(signal.SIGTERM, 2, marks=pytest.mark.large),
-        pytest.param(signal.SIGUSR1, 2, marks=pytest.mark.large),
+        large(signal.SIGKILL, 1),
+        large(signal.SIGTERM, 2),
+        large(signal.SIGUSR1, 2),
         (signal.SIGINT, 2),
     ],
 )
@@ -395,11 +362,7 @@ def peak_memory(path, n_temperatures):
 
 
 @pytest.mark.parametrize(
-    ("path", "short", "long"),
-    [
-        (Gaussians(), 110, 410),
-        pytest.param(None, 1100, 11_000, marks=pytest.mark.large),
-    ],
+    ("path", "short", "long"), [(Gaussians(), 110, 410), large(None, 1100, 11_000)]
 )
 @pytest.mark.usefixtures("short_segments")
 def test_peak_memory_does_not_grow_with_the_number_of_sweeps(path, short, long):
@@ -409,27 +372,6 @@ def test_peak_memory_does_not_grow_with_the_number_of_sweeps(path, short, long):
     # a few arrays of the ladder's length; the levels of a whole run would take 20 chains * 8 bytes
     # a level and array
     assert growth < 6 * 8 * (long - short)
-
-
-@pytest.mark.usefixtures("files_stay")
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda array: np.full_like(array, np.nan),
-        lambda array: array[:-1],
-    ],
-    ids=["NaN", "shape"],
-)
-def test_a_file_that_another_program_wrote_is_refused(tmp_path, change):
-    path, options = hidden_mode_problem(6, 0.8).path, {"n_temperatures": 30, "checkpoint": tmp_path}
-    fit(path, **options)
-    file = sorted(tmp_path.iterdir())[3]
-    with np.load(file) as kept:
-        arrays = dict(kept)
-    name = next(name for name, array in arrays.items() if array.dtype == float and array.size > 1)
-    np.savez(file, **(arrays | {name: change(arrays[name])}))
-    with pytest.raises(ValueError, match="not those that were saved.*delete it to start afresh"):
-        fit(path, **options)
 
 
 def test_a_signal_within_a_compiled_call_is_an_interruption():

@@ -26,7 +26,6 @@ from sklpf import (
     ParallelTempering,
     ProductOfExperts,
 )
-from sklpf._utils import progress as _progress
 from sklpf.partition import BAR, SAMS
 
 RNG = np.random.default_rng(0)
@@ -99,10 +98,8 @@ def numbers(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=NAMES)
 def test_estimators_tell_callbacks_of_every_stage_and_change_no_number(estimator, recorder, capsys):
     quiet = numbers(estimator.fit(RBM))
-    estimator = type(estimator)(**{**estimator.get_params(deep=False), "verbose": 1}).set_callbacks(
-        recorder
-    )
-    assert numbers(estimator.fit(RBM)) == quiet
+    estimator = type(estimator)(**estimator.get_params(deep=False) | {"verbose": 1})
+    assert numbers(estimator.set_callbacks(recorder).fit(RBM)) == quiet
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].startswith(f"[{type(estimator).__name__}] log Z = ")
     name = type(estimator).__name__
@@ -127,11 +124,8 @@ def test_models_tell_callbacks_of_every_pass_and_change_no_number(model, X, n_pa
     assert recorder.heard[-1] == ("teardown", name)
     assert recorder.count("begin", "fit") == recorder.count("end", "fit") == 1
     tasks = "start" if name == "FactorialMixture" else "pass"
-    within = [
-        heard
-        for heard in recorder.heard
-        if heard[0] == "end" and heard[2] == tasks and heard[3] is None
-    ]
+    ended = [heard for heard in recorder.heard if heard[0] == "end" and heard[2] == tasks]
+    within = [heard for heard in ended if heard[3] is None]
     assert (len(within) if tasks == "start" else recorder.count("end", "pass")) == n_passes
 
 
@@ -165,9 +159,8 @@ def test_callbacks_are_given_the_model_after_a_pass(model, X, n_models, recorder
     np.testing.assert_array_equal(fitted.components_, quiet.components_)
     assert fitted.score(X[:4]) == quiet.score(X[:4])
     assert len(keeper.models) == n_models if n_models else len(keeper.models) > 2
-    for kept, score in zip(
-        keeper.models, keeper.scores
-    ):  # later passes don't change what an earlier one gave
+    # later passes don't change what an earlier one gave
+    for kept, score in zip(keeper.models, keeper.scores):
         assert kept.score(X[:4]) == score
     assert len({kept.components_.tobytes() for kept in keeper.models}) > 1
     np.testing.assert_array_equal(keeper.models[-1].components_, quiet.components_)
@@ -189,9 +182,8 @@ def test_callbacks_of_a_search_hear_of_all_its_fits(recorder):
 
 
 def test_a_fit_that_raises_tears_callbacks_down(recorder):
-    model = BernoulliRBM(3, learning_rate=1e300, batch_size=100, random_state=0).set_callbacks(
-        recorder
-    )
+    model = BernoulliRBM(3, learning_rate=1e300, batch_size=100, random_state=0)
+    model.set_callbacks(recorder)
     with pytest.raises(ValueError, match="diverged"):
         model.fit(BINARY)
     assert recorder.heard[-1] == ("teardown", "BernoulliRBM")
@@ -211,9 +203,8 @@ def test_rounds_say_value_error_and_time_left(capsys):
 
 
 def test_score_of_a_verbose_model_says_how_far_its_estimator_is(capsys):
-    model = BernoulliRBM(
-        4, n_iter=0, verbose=1, partition_estimator=AIS(20, 50), random_state=0
-    ).fit(BINARY)
+    options = {"verbose": 1, "partition_estimator": AIS(20, 50), "random_state": 0}
+    model = BernoulliRBM(4, n_iter=0, **options).fit(BINARY)
     model.score(BINARY)
     assert "[AIS] log Z = " in capsys.readouterr().out
     before = model.partition_estimator_
@@ -256,11 +247,8 @@ class Broken(io.StringIO):
 
 @pytest.mark.parametrize("kind", ["broken", "none", "ascii"])
 def test_a_stream_that_takes_no_line_ends_no_fit(kind, monkeypatch):
-    streams = {
-        "broken": Broken(),
-        "none": None,
-        "ascii": io.TextIOWrapper(io.BytesIO(), encoding="ascii"),
-    }
+    ascii_stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    streams = {"broken": Broken(), "none": None, "ascii": ascii_stream}
     monkeypatch.setattr(sys, "stdout", streams[kind])
     model = LinearGenerativeModel(max_iter=2, verbose=1, random_state=0).fit(REAL)
     assert model.n_iter_ == 2
@@ -282,7 +270,7 @@ def test_runs_say_what_log_z_is_on_the_way_at_most_once_a_second(monkeypatch, ca
         seconds[0] += 0.1
         return seconds[0]
 
-    monkeypatch.setattr(_progress, "clock", clock)
+    monkeypatch.setattr("sklpf._utils.progress.clock", clock)
     path = GeometricPath(lambda x: np.log(3) - np.sum(x**2, axis=1), base=Gaussian([0.0, 0.0], 1.0))
     path.n_moves_per_segment = 10
     estimator.fit(path)

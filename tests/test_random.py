@@ -55,9 +55,8 @@ def test_kernel_uniform_is_inside_the_open_interval_and_exact():
     bits = np.array([0, 1, 2**9, 2**31, 2**32 - 2**9, 2**32 - 1], dtype=np.uint32)
     values = np.array([uniform(b) for b in bits], dtype=np.float32)
     assert np.all((values > 0) & (values < 1))
-    np.testing.assert_array_equal(
-        values, (bits >> 9) * 2.0**-23 + 2.0**-24
-    )  # in float64: nothing is rounded
+    # in float64: nothing is rounded
+    np.testing.assert_array_equal(values, (bits >> 9) * 2.0**-23 + 2.0**-24)
     assert uniform(np.uint32(0)) + uniform(np.uint32(2**32 - 1)) == 1
 
 
@@ -71,9 +70,8 @@ def test_streams_of_blocks_steps_purposes_and_stages_share_no_number():
     keys = [stream_key(0), stream_key(1), stream_key(0, 0), stream_key(0, 1), stream_key(0, 1, 0)]
     assert len(set(keys)) == len(keys)
     streams = [Stream(key, chain, step) for key in keys for chain in (0, 16) for step in (0, 1, 2)]
-    numbers = np.concatenate(
-        [s.uniform(16, purpose) for s in streams for purpose in (FIRST, SECOND, SWAP)]
-    )
+    purposes = FIRST, SECOND, SWAP
+    numbers = np.concatenate([s.uniform(16, purpose) for s in streams for purpose in purposes])
     # 1440 draws of 2^23 values: Poisson(0.12) agree by chance, more than 3 with probability 9e-6
     assert len(np.unique(numbers)) >= len(numbers) - 3
     starts = {float(s.generator().random()) for s in streams}
@@ -87,11 +85,9 @@ def test_a_stream_aside_draws_other_numbers_for_the_same_chains():
     assert other == stream.aside("memory")
     assert other.key != stream.key
     n = 4000
-    pairs = [
-        (stream.uniform(n, FIRST), other.uniform(n, FIRST)),
-        (stream.generator().random(n), other.generator().random(n)),
-    ]
-    for first, second in pairs:
+    uniforms = (one.uniform(n, FIRST) for one in (stream, other))
+    drawn = (one.generator().random(n) for one in (stream, other))
+    for first, second in (uniforms, drawn):
         assert abs(np.corrcoef(first, second)[0, 1]) < 4.5 / np.sqrt(n)  # false alarm 7e-6
 
 

@@ -49,30 +49,19 @@ left_to_right = sklpf.LeftToRight(10).fit(topics.path(X))
 
 def run_mypy(folder, code):
     """Errors of mypy --strict in a file outside the package."""
-    file = (
-        folder / f"user{len(list(folder.iterdir()))}.py"
-    )  # a new name: the cache knows files by time and size
+    # a new name: the cache knows files by time and size
+    file = folder / f"user{len(list(folder.iterdir()))}.py"
     file.write_text(code)
     root = Path(sklpf.__file__).parents[1]
-    installed = (
-        root.name == "site-packages"
-    )  # where mypy looks anyway, and refuses to be pointed at
+    # where mypy looks anyway, and refuses to be pointed at
+    installed = root.name == "site-packages"
     # the package's own lines are checked by `mypy` as pyproject.toml says; here only the user's
     # file is
-    options = [
-        "--strict",
-        "--follow-imports=silent",
-        f"--cache-dir={folder}/cache",
-        "--config-file=",
-    ]
-    return subprocess.run(
-        [sys.executable, "-m", "mypy", *options, file.name],
-        cwd=folder,
-        env={**os.environ, "MYPYPATH": "" if installed else str(root)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    ).stdout
+    flags = ["--strict", "--follow-imports=silent", f"--cache-dir={folder}/cache", "--config-file="]
+    command = [sys.executable, "-m", "mypy", *flags, file.name]
+    environment = {**os.environ, "MYPYPATH": "" if installed else str(root)}
+    options = {"cwd": folder, "capture_output": True, "text": True, "timeout": 300}
+    return subprocess.run(command, env=environment, **options).stdout
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +95,7 @@ def test_mistakes_are_found(folder, line, message):
 
 def test_type_checkers_are_told_of_every_public_name(folder):
     names = [name for name in sklpf.__all__ if name != "__version__"]
-    output = run_mypy(
-        folder, "import sklpf\n" + "".join(f"reveal_type(sklpf.{name})\n" for name in names)
-    )
+    code = "import sklpf\n" + "".join(f"reveal_type(sklpf.{name})\n" for name in names)
+    output = run_mypy(folder, code)
     assert output.count("Revealed type is") == len(names), output
     assert 'is "Any"' not in output, output

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from scipy.special import expit, logsumexp
 
 import sklpf
@@ -49,26 +50,20 @@ class TwoBumps(Path):
 
     @staticmethod
     def log_normal(x, centre, scale):
-        return (
-            -0.5 * np.sum(((x - centre) / scale) ** 2, axis=1)
-            - 2 * np.log(scale)
-            - np.log(2 * np.pi)
-        )
+        squares = np.sum(((x - centre) / scale) ** 2, axis=1)
+        return -0.5 * squares - 2 * np.log(scale) - np.log(2 * np.pi)
 
     def log_f(self, state, levels):
         beta, base = self.ladder[levels], self.log_normal(state.x, 0.0, 2.0)
-        bumps = np.logaddexp(
-            self.log_normal(state.x, -1.0, 0.7), self.log_normal(state.x, 1.0, 0.7)
-        )
+        bumps = np.logaddexp(*(self.log_normal(state.x, centre, 0.7) for centre in (-1.0, 1.0)))
         return (1 - beta) * base + beta * (bumps - np.log(2) + np.log(5))
 
     def sample_base(self, n, stream):
         return Points(2.0 * stream.generator().standard_normal((n, 2)))
 
     def propose(self, state, levels, stream):
-        return Points(state.x + 1.5 * stream.generator().standard_normal(state.x.shape)), np.zeros(
-            len(levels)
-        )
+        step = 1.5 * stream.generator().standard_normal(state.x.shape)
+        return Points(state.x + step), np.zeros(len(levels))
 
 
 def ring_problem():
@@ -77,10 +72,8 @@ def ring_problem():
     return Problem("ring", path, float(logsumexp(path.energy(states))))
 
 
-PROBLEMS = {
-    "gibbs": (ring_problem(), Gibbs()),
-    "propose": (Problem("two bumps", TwoBumps(), np.log(5)), Metropolis()),
-}
+BUMPS = Problem("two bumps", TwoBumps(), np.log(5))
+PROBLEMS = {"gibbs": (ring_problem(), Gibbs()), "propose": (BUMPS, Metropolis())}
 BUDGETS = {
     "AIS": {"n_temperatures": 100},
     "RTS": {"n_temperatures": 6, "n_sweeps": 600},
@@ -132,10 +125,8 @@ def test_keeps_the_contract(capability):
 def test_an_undeclared_base_is_refused():
     path = Ring()
     path.base_log_partition = None
-    with pytest.raises(
-        ValueError,
-        match="AIS needs a base with a known normaliser: declare base_log_partition on Ring",
-    ):
+    message = "AIS needs a base with a known normaliser: declare base_log_partition on Ring"
+    with pytest.raises(ValueError, match=message):
         sklpf.AIS().fit(path)
 
 
@@ -151,15 +142,24 @@ class Broken(Ring):
         return values
 
 
-@pytest.mark.parametrize("ladder", ["linear", "adaptive"])
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_densities_that_are_not_finite_are_refused(value, ladder):
+LINEAR, ADAPTIVE = (sklpf.AIS(n_temperatures=50, ladder=name) for name in ("linear", "adaptive"))
+SHORT = {"n_temperatures": 5, "n_sweeps": 200}
+
+
+@pytest.mark.parametrize(
+    ("value", "estimator"),
+    [
+        *((value, ais) for value in (np.nan, np.inf, -np.inf) for ais in (LINEAR, ADAPTIVE)),
+        (np.nan, sklpf.RTS(**SHORT)),
+        (np.nan, sklpf.RTS(**SHORT, init="paper")),
+    ],
+    ids=str,
+)
+def test_densities_that_are_not_finite_are_refused(value, estimator):
     path = Broken()
     path.value = value
-    with pytest.raises(
-        ValueError, match="log_f gave values that are not finite; check the model's parameters"
-    ):
-        sklpf.AIS(n_temperatures=50, ladder=ladder, random_state=0).fit(path)
+    with pytest.raises(ValueError, match="values that are not finite; check the model's param"):
+        estimator.set_params(random_state=0).fit(path)
 
 
 def test_an_exception_in_a_users_method_comes_through_from_two_jobs():
@@ -169,3 +169,34 @@ def test_an_exception_in_a_users_method_comes_through_from_two_jobs():
 
     with pytest.raises(ZeroDivisionError, match="my own mistake"):
         sklpf.AIS(n_temperatures=50, n_jobs=2, random_state=0).fit(Fails())
+
+
+# ---- models stand for their paths
+class Own:
+    """A model of the user's whose path has no options; nothing of scikit-learn is in it."""
+
+    def path(self):
+        return Ring()
+
+
+def test_a_users_model_is_taken():
+    whole, of_path = (
+        sklpf.AIS(20, 100, random_state=0).fit(given).log_partition_ for given in (Own(), Ring())
+    )
+    assert whole == of_path
+
+
+@may_not_converge()
+def test_a_model_stands_for_its_default_path():
+    rng = np.random.default_rng(0)
+    parameters = rng.normal(size=(4, 6)), rng.normal(size=6), rng.normal(size=4)
+    model = sklpf.BernoulliRBM.from_parameters(*parameters, rng.uniform(0.2, 0.8, 6))
+
+    def log_partition(path):
+        return sklpf.AIS(8, 50, random_state=0).fit(path).log_partition_
+
+    plain = log_partition(model)
+    assert plain == log_partition(model.path())
+    assert plain == log_partition(model.path(weights="marginal", base="data"))
+    for options in ({"weights": "joint"}, {"base": "uniform"}, {"base": np.full(6, 0.3)}):
+        assert log_partition(model.path(**options)) != plain

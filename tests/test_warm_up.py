@@ -49,13 +49,9 @@ def signatures():
     """Names and argument types of all kernels that this process has compiled or read from numba's
     cache.
     """
-    kernels = [
-        value
-        for name, module in list(sys.modules.items())
-        if name.startswith("sklpf.")
-        for value in vars(module).values()
-        if isinstance(value, Dispatcher)
-    ]
+    modules = [sys.modules[name] for name in list(sys.modules) if name.startswith("sklpf.")]
+    values = (value for module in modules for value in vars(module).values())
+    kernels = [value for value in values if isinstance(value, Dispatcher)]
     return {
         (kernel.py_func.__name__, str(types)) for kernel in kernels for types in kernel.signatures
     }
@@ -78,14 +74,10 @@ def use_rbm(X):
 
 
 def use_topics(X):
-    for options in (
-        {},
-        {"learning_method": "online", "learn_doc_topic_prior": True},
-        {"tempering": "local"},
-    ):
-        model = LatentDirichletAllocation(
-            3, max_iter=2, evaluate_every=1, random_state=0, **options
-        ).fit(X)
+    online = {"learning_method": "online", "learn_doc_topic_prior": True}
+    for options in ({}, online, {"tempering": "local"}):
+        options = {"max_iter": 2, "evaluate_every": 1, "random_state": 0} | options
+        model = LatentDirichletAllocation(3, **options).fit(X)
         model.transform(X)
         model.perplexity(X)
         model.completion_score(X)
@@ -100,11 +92,8 @@ def use_topics(X):
 
 
 def use_mixture(X):
-    for options in (
-        {},
-        {"covariance": "diag", "tempering": "global"},
-        {"tempering": "local", "n_tempered": 3},
-    ):
+    diagonal = {"covariance": "diag", "tempering": "global"}
+    for options in ({}, diagonal, {"tempering": "local", "n_tempered": 3}):
         model = FactorialMixture(4, max_iter=3, n_moves=1, random_state=0, **options).fit(X)
         model.transform(X)
         model.score(X[:3])
@@ -119,12 +108,8 @@ def what_is_left_to_compile():
         sklpf.warm_up()
     before = signatures()
     warnings.simplefilter("ignore")
-    for X in (
-        BINARY,
-        BINARY > 0,
-        sp.csr_matrix(BINARY, dtype=np.float32),
-        np.asfortranarray(BINARY, dtype=np.float32),
-    ):
+    others = (kind(BINARY, dtype=np.float32) for kind in (sp.csr_matrix, np.asfortranarray))
+    for X in (BINARY, BINARY > 0, *others):
         use_rbm(X)
     for X in (COUNTS, sp.csr_matrix(COUNTS, dtype=np.float32), COUNTS.tolist()):
         use_topics(X)
@@ -137,9 +122,8 @@ def what_is_left_to_compile():
 @pytest.mark.large
 def test_nothing_is_left_to_compile():
     command = [sys.executable, "-c", "import test_warm_up; test_warm_up.what_is_left_to_compile()"]
-    result = subprocess.run(
-        command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=600
-    )
+    options = {"cwd": Path(__file__).parent, "capture_output": True, "text": True}
+    result = subprocess.run(command, timeout=600, **options)
     assert result.returncode == 0, result.stderr
     assert result.stdout == "[]\n"
 
@@ -164,21 +148,16 @@ def kernels():
     def twice(x):
         return inner(x) + inner(x)
 
-    double.__module__, twice.__module__ = (
-        "sklpf.models.other._kernels",
-        "sklpf.models.mine._kernels",
-    )
+    double.__module__ = "sklpf.models.other._kernels"
+    twice.__module__ = "sklpf.models.mine._kernels"
     inner = numba.njit(double)
     return inner, numba.njit(twice)
 
 
 @pytest.fixture
 def unannounced(monkeypatch):
-    (announcer,) = (
-        listener
-        for listener in event._registered["numba:compile"]
-        if type(listener).__name__ == "_Announcer"
-    )
+    listeners = event._registered["numba:compile"]
+    (announcer,) = (one for one in listeners if type(one).__name__ == "_Announcer")
     monkeypatch.setattr(announcer, "announced", set())
 
 
@@ -202,9 +181,7 @@ def test_a_person_at_a_terminal_is_told_once(process, terminal, capsys, monkeypa
 def test_a_cache_that_was_cut_off_is_made_anew(tmp_path, monkeypatch, suffix, share):
     """numba raises UnpicklingError or EOFError."""
     source = tmp_path / "mine_kernels.py"
-    source.write_text(
-        "from sklpf.kernels import njit\n\n\n@njit\ndef twice(x):\n    return 2 * x\n"
-    )
+    source.write_text("from sklpf.kernels import njit\n\n@njit\ndef twice(x):\n    return 2 * x\n")
 
     def fresh():
         spec = importlib.util.spec_from_file_location("mine_kernels", source)

@@ -14,16 +14,13 @@ COUNTS = np.array([[3, 1, 0], [0, 2, 2]])
 
 def rbm(estimator=None):
     weights = np.random.default_rng(1).normal(scale=3, size=(25, 30))
-    return BernoulliRBM.from_parameters(
-        weights, np.zeros(30), np.zeros(25), partition_estimator=estimator, random_state=0
-    )
+    layers = weights, np.zeros(30), np.zeros(25)
+    return BernoulliRBM.from_parameters(*layers, partition_estimator=estimator, random_state=0)
 
 
 def calls():
-    hasty, lda = (
-        AIS(40, 2, random_state=0),
-        LatentDirichletAllocation(2, random_state=0).fit(COUNTS),
-    )
+    hasty = AIS(40, 2, random_state=0)
+    lda = LatentDirichletAllocation(2, random_state=0).fit(COUNTS)
     untrusted, model = rbm(hasty), rbm()
     return {
         "estimator": (ConvergenceWarning, lambda: hasty.fit(model)),
@@ -40,10 +37,7 @@ def calls():
             lambda: FactorialMixture(2, max_iter=1, random_state=0).fit(BINARY),
         ),
         "verbose": (ConvergenceWarning, lambda: AIS(40, 2, verbose=1, random_state=0).fit(model)),
-        "rows": (
-            ConvergenceWarning,
-            lambda: hasty.fit(lda.path(COUNTS * 20)),
-        ),
+        "rows": (ConvergenceWarning, lambda: hasty.fit(lda.path(COUNTS * 20))),
         "row score": (
             ConvergenceWarning,
             lambda: lda.set_params(partition_estimator=hasty).score(COUNTS * 20),

@@ -35,7 +35,7 @@ _PILOT_PARTICLES = 16
 _FEWEST = 32
 _MOST = 1000
 _FILTERS_PER_BLOCK = 10
-_REVERSED = 4  # filters of a block through which chains go back
+_REVERSED = 2  # filters of a block through which chains go back
 _CHAINS_BACK = 16  # through each
 
 
@@ -86,7 +86,7 @@ class FilterRun(Run):
             estimate.log_mean,
             std_error,
             n - 1,
-            alarms=_alarms(self, spread, math.sqrt(from_target), std_error),
+            alarms=_alarms(self, spread, std_error),
             diagnostics={
                 **weight_diagnostics(self.log_estimates),
                 "delta_std_error": estimate.delta,
@@ -153,23 +153,23 @@ class LeftToRight(PartitionEstimator):
         delta method's, the jackknife's, and that of the log of a lognormal distribution's mean,
         sqrt(s^2 / G + s^4 / (2 (G - 1))). s^2 is the variance of the log estimates, or, if larger,
         log(1 + V): V is the relative variance of an estimate as reverse chains see it, which go
-        from the filters' last particles back through every move of four of the filters. A few
-        estimates rarely show their long tail; a filter that holds one more particle, whose topics
-        explain the whole document, does. To its square the square of 1 over the number of all
-        particles is added: events rarer than that are not seen, even if all filters agree. The
-        interval uses Student t with G - 1 degrees of freedom, and is extended upwards by half the
-        squared standard error, by which the log of a mean is too low. ``result_.diagnostics`` are
-        those of `AIS`, with a filter in place of a chain, and ``spread`` (of the log estimates),
+        from the filters' last particles back through every move of two filters. A few estimates
+        rarely show their long tail; a filter that holds one more particle, whose topics explain the
+        whole document, does. To its square the square of 1 over the number of all particles is
+        added: events rarer than that are not seen, even if all filters agree. The interval uses
+        Student t with G - 1 degrees of freedom, and is extended upwards by half the squared
+        standard error, by which the log of a mean is too low. ``result_.diagnostics`` are those of
+        `AIS`, with a filter in place of a chain, and ``spread`` (of the log estimates),
         ``spread_from_target`` (the root of log(1 + V)) and ``lognormal_std_error`` in nats.
 
     Notes
     -----
     Needs ``path.left_to_right(n, n_particles, n_sweeps, stream, guide=None, n_reverse=0)``, which
     returns `FilterEstimates`, and ``path.filters_are_exact``. Not converged if the filters' log
-    estimates have a standard deviation of more than 2 nats, by themselves or by reverse chains, or
-    if "auto" took its largest number of particles and the standard error is still above `tol`. With
-    fewer particles it may by chance be a little above `tol`, which raises no alarm. Topics that
-    explain the document and that no particle has found raise no alarm.
+    estimates have a standard deviation of more than 2 nats, or if "auto" took its largest number of
+    particles and the standard error is still above `tol`. With fewer particles it may by chance be
+    a little above `tol`, which raises no alarm. Topics that explain the document and that no
+    particle has found raise no alarm.
 
     Examples
     --------
@@ -232,15 +232,10 @@ class LeftToRight(PartitionEstimator):
         )
 
 
-def _alarms(run, spread: float, from_target: float, std_error: float) -> list[Alarm]:
+def _alarms(run, spread: float, std_error: float) -> list[Alarm]:
     alarms = []
-    largest = max(spread, from_target)
-    if largest > _MAX_SPREAD:
-        which = "the" if largest == spread else "by reverse chains the"
-        seen = (
-            f"{which} filters' log estimates spread by {largest:.1f} nats, more than"
-            f" {_MAX_SPREAD:g}"
-        )
+    if spread > _MAX_SPREAD:
+        seen = f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}"
         alarms.append(Alarm("filters-disagree", seen, "raise n_particles or lower tol"))
     most_particles = len(run.log_estimates) * _MOST
     if run.n_particles == "auto" and run.resolution <= 1 / most_particles:

@@ -9,10 +9,8 @@ from sklpf.partition import Alarm
 pytest.importorskip("matplotlib")
 from sklpf.display import ComparisonDisplay
 
-RESULTS = {
-    "line": PartitionResult("HAIS", -104.2, 0.05),
-    "sine": PartitionResult("HAIS", -106.0, 0.3, alarms=(Alarm("kind", "seen"),)),
-}
+DOUBTED = PartitionResult("HAIS", -106.0, 0.3, alarms=(Alarm("kind", "seen"),))
+RESULTS = {"line": PartitionResult("HAIS", -104.2, 0.05), "sine": DOUBTED}
 
 
 def test_both_panels():

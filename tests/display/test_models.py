@@ -6,22 +6,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.legend import Legend
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer
 
-from sklpf import (
-    BernoulliRBM,
-    LatentDirichletAllocation,
-    compare,
-    compare_evidence,
-    compare_fits,
-)
+from sklpf import BernoulliRBM, LatentDirichletAllocation, compare, compare_evidence, compare_fits
 from sklpf.datasets import make_bars_corpus
 from sklpf.display import (
     ComparisonDisplay,
     ComponentsDisplay,
     ConvergenceDisplay,
-    LogPartitionDisplay,
     RunDisplay,
     TopicsDisplay,
     TrainingDisplay,
@@ -38,10 +32,8 @@ def interval(mean, rows=1.0, log_z=0.5, converged=True):
 
 def drawn(axes):
     """Ends of the bars by line and label, and the points that are drawn."""
-    bars = {
-        (round(line.get_ydata()[0]), line.get_label()): tuple(line.get_xdata())
-        for line in axes.lines
-    }
+    places = ((round(line.get_ydata()[0]), line.get_label()) for line in axes.lines)
+    bars = {place: tuple(line.get_xdata()) for place, line in zip(places, axes.lines)}
     return {key: ends for key, ends in bars.items() if key[1].startswith(("all", "rows", "log Z"))}
 
 
@@ -74,11 +66,8 @@ def test_models_are_drawn_with_both_errors_and_beside_it_their_differences(rbm):
 
 
 def test_what_is_not_trusted_is_hollow_and_what_is_not_finite_is_written():
-    scores = {
-        "good": interval(-1.0),
-        "bad": interval(-2.0, converged=False),
-        "none": interval(-np.inf),
-    }
+    bad = interval(-2.0, converged=False)
+    scores = {"good": interval(-1.0), "bad": bad, "none": interval(-np.inf)}
     display = ComparisonDisplay.from_result(scores)
     points = [line for line in display.ax_.lines if line.get_marker() == "o"]
     assert [point.get_markerfacecolor() for point in points] == ["k", "none"]
@@ -88,14 +77,9 @@ def test_what_is_not_trusted_is_hollow_and_what_is_not_finite_is_written():
 
 @pytest.mark.parametrize("result", [{}, {"a": 1.0}, 3.0])
 def test_other_results_are_refused(result):
-    with pytest.raises(
-        TypeError,
-        match="result must be what compare, compare_fits or compare_evidence returned, or a",
-    ):
+    with pytest.raises(TypeError, match="result must be what compare"):
         ComparisonDisplay.from_result(result)
-    with pytest.raises(
-        ValueError, match="scores or differences must hold the interval of at least one model"
-    ):
+    with pytest.raises(ValueError, match="scores or differences must hold the interval"):
         ComparisonDisplay().plot()
 
 
@@ -109,12 +93,11 @@ def test_procedures_are_drawn_with_every_fit():
     left, right = display.axes_
     dots = [line for line in left.lines if line.get_label() == "one fit"]
     for line, name in zip(dots, names, strict=True):
-        np.testing.assert_array_equal(line.get_xdata(), comparison.means[name].ravel())
+        assert_array_equal(line.get_xdata(), comparison.means[name].ravel())
     dots = [line for line in right.lines if line.get_label() == "one fit"]
     assert len(dots) == 1
-    np.testing.assert_array_equal(
-        dots[0].get_xdata(), (comparison.means[names[1]] - comparison.means[names[0]]).ravel()
-    )
+    expected = comparison.means[names[1]] - comparison.means[names[0]]
+    assert_array_equal(dots[0].get_xdata(), expected.ravel())
     ends = [tuple(line.get_xdata()) for line in right.lines if line.get_label() == "fits"]
     assert ends == [comparison.differences[names[1]].fits]
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
@@ -129,14 +112,10 @@ def pixels(display):
 
 def test_components_are_images_side_by_side(rbm):
     display = ComponentsDisplay.from_estimator(rbm, n_columns=3)
-    np.testing.assert_array_equal(display.images, rbm.components_.reshape(4, 3, 3))
+    assert_array_equal(display.images, rbm.components_.reshape(4, 3, 3))
     mosaic, side = pixels(display), 18  # 3 pixels, each six times, and a gap of 1
-    np.testing.assert_array_equal(
-        mosaic[:side:6, 19 : 19 + side : 6], rbm.components_[1].reshape(3, 3)
-    )
-    np.testing.assert_array_equal(
-        mosaic[19 : 19 + side : 6, :side:6], rbm.components_[3].reshape(3, 3)
-    )
+    assert_array_equal(mosaic[:side:6, 19 : 19 + side : 6], rbm.components_[1].reshape(3, 3))
+    assert_array_equal(mosaic[19 : 19 + side : 6, :side:6], rbm.components_[3].reshape(3, 3))
     assert mosaic.mask[18].all()
     assert mosaic.mask[19:, 19:].all()  # two empty places
     assert mosaic.shape == (37, 56)
@@ -145,9 +124,7 @@ def test_components_are_images_side_by_side(rbm):
 
 
 def test_models_without_components_are_refused():
-    with pytest.raises(
-        ValueError, match="draws components_ of shape .* a FunctionTransformer has none"
-    ):
+    with pytest.raises(ValueError, match="components_ of shape .* a FunctionTransformer has none"):
         ComponentsDisplay.from_estimator(FunctionTransformer().fit([[0.0]]))
     with pytest.raises(NotFittedError):
         ComponentsDisplay.from_estimator(BernoulliRBM())
@@ -167,7 +144,7 @@ def test_topics_are_bars_of_their_most_probable_words(lda):
     for k, axes in enumerate(display.axes_[:6]):
         best = np.argsort(-p[k], kind="stable")[:4]
         assert [label.get_text() for label in axes.get_yticklabels()] == [words[i] for i in best]
-        np.testing.assert_allclose([bar.get_width() for bar in axes.patches], p[k, best])
+        assert_allclose([bar.get_width() for bar in axes.patches], p[k, best])
         assert axes.get_title() == f"topic {k}"
     assert not any(axes.axison for axes in display.axes_[6:])  # two rows of five
 
@@ -175,10 +152,7 @@ def test_topics_are_bars_of_their_most_probable_words(lda):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"feature_names": ["a", "b"]},
-            "feature_names must be 9 words, one for each feature of the model, got 2",
-        ),
+        ({"feature_names": ["a", "b"]}, "feature_names must be 9 words, one for each feature"),
         ({"n_words": 0}, "n_words must be an integer of at least 1, got 0"),
         ({"topics": [1.0, 2.0]}, "topics must be numbers of topics from 0 to 5"),
         ({"topics": [6]}, r"topics must be numbers of topics from 0 to 5, got \[6\]"),
@@ -197,13 +171,12 @@ def test_an_rbm_shows_validation_scores_and_the_tracked_log_partition():
     rbm = BernoulliRBM(3, n_iter=4, early_stopping=True, random_state=0).fit(X)
     display = TrainingDisplay.from_estimator(rbm)
     scores, log_z = display.axes_
-    np.testing.assert_array_equal(scores.lines[0].get_ydata(), rbm.validation_scores_)
-    np.testing.assert_array_equal(log_z.lines[0].get_ydata(), rbm.log_partition_curve_)
+    assert_array_equal(scores.lines[0].get_ydata(), rbm.validation_scores_)
+    assert_array_equal(log_z.lines[0].get_ydata(), rbm.log_partition_curve_)
     assert scores.lines[1].get_xdata()[0] == rbm.best_iteration_
     top = scores.collections[0].get_paths()[0].vertices[:, 1].max()
-    assert top == pytest.approx(
-        (rbm.validation_scores_ + 1.959964 * rbm.validation_score_std_errors_).max()
-    )
+    ends = rbm.validation_scores_ + 1.959964 * rbm.validation_score_std_errors_
+    assert top == pytest.approx(ends.max())
     tracked = BernoulliRBM(3, n_iter=2, track_log_partition="rts", random_state=0).fit(X)
     display = TrainingDisplay.from_estimator(tracked)
     assert len(display.axes_) == 1
@@ -218,31 +191,17 @@ def procedures():
     return compare_fits(candidates, X, cv=3, n_seeds=2, random_state=0)
 
 
-GRID = {
-    "log Z": lambda tempering, ax: LogPartitionDisplay.from_estimator(tempering, ax=ax),
-    "tempering": lambda tempering, ax: RunDisplay.from_estimator(tempering, ax=ax),
-    "shares": lambda tempering, ax: RunDisplay(
-        [0, 1], overlap=[0.5], shares=[0.4, 0.6], crossed=[1.0]
-    ).plot(ax),
-    "models": lambda tempering, ax: ComparisonDisplay(
-        {"a": interval(-12.3), "b": interval(-13.5)}, {"b": interval(-1.2)}
-    ).plot(ax),
-    "procedures": lambda tempering, ax: ComparisonDisplay.from_result(procedures(), ax=ax),
-    "training": lambda tempering, ax: TrainingDisplay(
-        [1, 2], label=LONG, log_partition=[3, 4]
-    ).plot(ax),
-    "topics": lambda tempering, ax: TopicsDisplay(
-        [["international"] * 9] * 3, np.full((3, 9), 0.1)
-    ).plot(ax),
-}
-LONG = "mean log-likelihood of validation rows"
-
-
+SCORES = {"a": interval(-12.3), "b": interval(-13.5)}
 NARROW = {
-    "tempering": (4, GRID["tempering"]),
-    "shares": (4, GRID["shares"]),
-    "models": (2, GRID["models"]),
-    "procedures": (2, GRID["procedures"]),
+    "tempering": (4, lambda tempering, ax: RunDisplay.from_estimator(tempering, ax=ax)),
+    "shares": (
+        4,
+        lambda tempering, ax: RunDisplay(
+            [0, 1], overlap=[0.5], shares=[0.4, 0.6], crossed=[1.0]
+        ).plot(ax),
+    ),
+    "models": (2, lambda tempering, ax: ComparisonDisplay(SCORES, {"b": interval(-1.2)}).plot(ax)),
+    "procedures": (2, lambda tempering, ax: ComparisonDisplay.from_result(procedures(), ax=ax)),
     "evidence": (
         2,
         lambda tempering, ax: ComparisonDisplay.from_result(

@@ -47,18 +47,25 @@ def test_populations_show_acceptance_effective_shares_and_regions(smc):
     np.testing.assert_array_equal(heights, [*display.region_masses, *display.region_shares])
 
 
+def test_tempering_shows_neighbours_and_round_trips(tempering):
+    display, found = RunDisplay.from_estimator(tempering), tempering.result_.diagnostics
+    swaps, overlap = display.axes_[1].patches
+    np.testing.assert_array_equal(swaps.get_data().values, 1 - found["rejection"])
+    np.testing.assert_array_equal(overlap.get_data().values, found["overlap"])
+    np.testing.assert_array_equal(overlap.get_data().edges, tempering.result_.ladder)
+    # few levels of an easy model
+    assert np.all((found["overlap"] > 0.3) & (found["overlap"] <= 1.05))
+    trips = [bar.get_height() for bar in display.axes_[2].patches]
+    np.testing.assert_array_equal(trips, found["round_trips"])
+
+
 @may_not_converge()
-def test_tempering_shows_swaps_and_annealing_a_histogram(path):
+def test_tempering_shows_regions_and_annealing_a_histogram(path):
     tempering = ParallelTempering(4, 6, 128, random_state=0).fit(path)
-    display = RunDisplay.from_estimator(tempering)
-    rejection = tempering.result_.diagnostics["rejection"]
-    np.testing.assert_array_equal(display.swaps, 1 - rejection)
-    assert "share of Z" in labels(display)
-    ais = AIS(n_temperatures=50, n_chains=40, random_state=0).fit(path)
-    display = RunDisplay.from_estimator(ais)
+    assert "share of Z" in labels(RunDisplay.from_estimator(tempering))
+    display = RunDisplay.from_estimator(AIS(40, 50, random_state=0).fit(path))
     place = labels(display).index("chains")
-    counted = sum(bar.get_height() for bar in display.axes_[place].patches)
-    assert counted == 40
+    assert sum(bar.get_height() for bar in display.axes_[place].patches) == 40
 
 
 def test_what_has_no_run_or_no_levels_is_refused(smc):

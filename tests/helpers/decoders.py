@@ -47,9 +47,8 @@ class Layers:
             given = X @ a.T - np.logaddexp(0, a).sum(axis=1)
         else:
             squares = np.sum(X**2, axis=1)[:, np.newaxis] - 2 * X @ a.T + np.sum(a**2, axis=1)
-            given = -0.5 * squares / noise_std**2 - X.shape[1] * np.log(
-                noise_std * np.sqrt(2 * np.pi)
-            )
+            log_norm = X.shape[1] * np.log(noise_std * np.sqrt(2 * np.pi))
+            given = -0.5 * squares / noise_std**2 - log_norm
         log_prior = -0.5 * np.sum(z**2, axis=1) - d / 2 * np.log(2 * np.pi)
         return logsumexp(given + log_prior, axis=1) + d * np.log(axis[1] - axis[0])
 
@@ -79,9 +78,8 @@ class Linear:
 
     def model(self, **parameters):
         options = {"likelihood": "gaussian", "noise_std": self.noise_std, "random_state": 0}
-        return from_decoder(
-            self.decoder, len(self.weights), pullback=self.pullback, **(options | parameters)
-        )
+        options = options | parameters
+        return from_decoder(self.decoder, len(self.weights), pullback=self.pullback, **options)
 
     def log_likelihood(self, X):
         n_features = len(self.bias)

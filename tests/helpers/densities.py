@@ -59,24 +59,17 @@ def from_density(density, low, high):
     return lambda x: np.interp(x, grid, np.r_[0, values / values[-1]])
 
 
+def on_ladder(log_density, grad, base, bounds=None):
+    return GeometricPath(log_density, grad=grad, base=base, bounds=bounds, ladder=LADDER)
+
+
+HALF_OPEN = [0, -np.inf], np.inf
 PATHS = {
-    "correlated": GeometricPath(
-        log_correlated, grad=grad_correlated, base=Gaussian([0.5, -0.5], 2.0), ladder=LADDER
-    ),
-    "Laplace": GeometricPath(
-        log_laplace, grad=grad_laplace, base=Gaussian([0.5, 0.0], 2.0), ladder=LADDER
-    ),
-    "box": GeometricPath(
-        log_box, grad=grad_box, base=Uniform([-1, -1], [1, 1]), bounds=(-1, 1), ladder=LADDER
-    ),
-    "half-open box": GeometricPath(
-        log_half_box,
-        grad=grad_half_box,
-        base=Gaussian([0.5, 0.0], 1.0),
-        bounds=([0, -np.inf], np.inf),
-        ladder=LADDER,
-    ),
-    "wall": GeometricPath(log_wall, grad=grad_wall, base=Gaussian([0.5, 0.5], 1.5), ladder=LADDER),
+    "correlated": on_ladder(log_correlated, grad_correlated, Gaussian([0.5, -0.5], 2.0)),
+    "Laplace": on_ladder(log_laplace, grad_laplace, Gaussian([0.5, 0.0], 2.0)),
+    "box": on_ladder(log_box, grad_box, Uniform([-1, -1], [1, 1]), (-1, 1)),
+    "half-open box": on_ladder(log_half_box, grad_half_box, Gaussian([0.5, 0.0], 1.0), HALF_OPEN),
+    "wall": on_ladder(log_wall, grad_wall, Gaussian([0.5, 0.5], 1.5)),
 }
 
 MARGINALS = {  # of each target: directions (2,) and distribution functions along them
@@ -97,14 +90,17 @@ MARGINALS = {  # of each target: directions (2,) and distribution functions alon
 }
 
 
+def towards_a_point(x, betas):
+    """A drift for random walks."""
+    return 0.3 * (np.array([1.0, -1.0]) - x) * (0.5 + betas[:, np.newaxis])
+
+
 def after_moves(path, move, n_chains, n_moves, seed):
     """Positions of independent chains from the base that have moved at the target."""
     stream, levels = Stream(stream_key(seed)), np.full(n_chains, len(path.ladder) - 1)
     state = path.sample_base(5 * n_chains, stream)
-    state = path.take(
-        state,
-        np.flatnonzero(path.log_f(state, np.full(5 * n_chains, levels[0])) > -np.inf)[:n_chains],
-    )
+    inside = path.log_f(state, np.full(5 * n_chains, levels[0])) > -np.inf
+    state = path.take(state, np.flatnonzero(inside)[:n_chains])
     memory = move.init(path, state, stream.aside("memory"))
     for t in range(n_moves):
         state, memory = move.move(path, state, memory, levels, stream.at(t + 1))
@@ -117,11 +113,8 @@ def smallest_p_value(name, move, n_moves, n_groups=10, n_chains=500):
     """
     x = after_moves(PATHS[name], move, n_groups * n_chains, n_moves, 0)
     samples = [x, *np.split(x, n_groups)]
-    return min(
-        stats.kstest(sample @ np.array(direction), cdf).pvalue
-        for sample in samples
-        for direction, cdf in MARGINALS[name]
-    )
+    laws = MARGINALS[name]
+    return min(stats.kstest(x @ np.array(line), cdf).pvalue for x in samples for line, cdf in laws)
 
 
 class Certain:

@@ -177,13 +177,8 @@ def _regression(x, design, y, constants):
     """Prior N(0, constants[0]), noise variance constants[1], log normaliser constants[2]; design
     (d, n).
     """
-    prior = constants[0]
-    noise = constants[1]
-    return (
-        constants[2]
-        - 0.5 * np.sum((y - x @ design) ** 2, axis=1) / noise
-        - 0.5 * np.sum(x**2, axis=1) / prior
-    )
+    squares = np.sum((y - x @ design) ** 2, axis=1) / constants[1]
+    return constants[2] - 0.5 * (squares + np.sum(x**2, axis=1) / constants[0])
 
 
 def _regression_grad(x, design, y, constants):
@@ -192,12 +187,8 @@ def _regression_grad(x, design, y, constants):
 
 def _beta(x, powers, log_norm):
     """p^powers[0] (1 - p)^powers[1]."""
-    p = x[:, 0]
-    return (
-        log_norm
-        + powers[0] * np.log(np.maximum(p, 1e-300))
-        + powers[1] * np.log(np.maximum(1 - p, 1e-300))
-    )
+    p, q = np.maximum(x[:, 0], 1e-300), np.maximum(1 - x[:, 0], 1e-300)
+    return log_norm + powers[0] * np.log(p) + powers[1] * np.log(q)
 
 
 def _beta_grad(x, powers, log_norm):
@@ -260,11 +251,9 @@ def _both(log_density, grad, *constants) -> tuple[_Function, _Function]:
 
 
 def _rotation(d, rng):
-    return (
-        np.ascontiguousarray(stats.ortho_group.rvs(d, random_state=rng))
-        if d > 1
-        else np.ones((1, 1))
-    )
+    if d == 1:
+        return np.ones((1, 1))
+    return np.ascontiguousarray(stats.ortho_group.rvs(d, random_state=rng))
 
 
 def _make_gaussian(d, condition, rng):
@@ -290,9 +279,7 @@ def _make_laplace(d, rng):
     W, inverse, log_det = _filters(np.full(d, np.sqrt(2)), rng)
     functions = _both(_laplace, _laplace_grad, np.ascontiguousarray(W.T))
     draw = functools.partial(_draw_laplace, inverse)
-    return _Target(*functions, d * np.log(2.0) - log_det, draw), {
-        "base": Gaussian(np.zeros(d), 1.0)
-    }
+    return _Target(*functions, d * np.log(2) - log_det, draw), {"base": Gaussian(np.zeros(d), 1.0)}
 
 
 def _make_student_t(d, heavy, rng):
@@ -301,11 +288,8 @@ def _make_student_t(d, heavy, rng):
     functions = _both(_student_t, _student_t_grad, np.ascontiguousarray(W.T), weights)
     logs = 0.5 * np.log(np.pi) + gammaln(weights - 0.5) - gammaln(weights)
     draw = functools.partial(_draw_student_t, inverse, 2 * weights - 1)
-    base = (
-        StudentT(np.zeros(d), 1.0, min(8.0, 2 * weights.min() - 1))
-        if heavy
-        else Gaussian(np.zeros(d), 1.0)
-    )
+    df = min(8.0, 2 * weights.min() - 1)
+    base = StudentT(np.zeros(d), 1.0, df) if heavy else Gaussian(np.zeros(d), 1.0)
     return _Target(*functions, float(logs.sum()) - log_det, draw), {"base": base}
 
 
@@ -322,9 +306,8 @@ def _make_box_exponential(rng):
     rates = rng.permutation(np.linspace(-20, 20, 10))
     functions = _both(_exponential, _exponential_grad, rates)
     log_partition = float(np.log(-np.expm1(-rates) / rates).sum())
-    return _Target(
-        *functions, log_partition, functools.partial(_draw_exponential, rates)
-    ), _unit_box(10)
+    draw = functools.partial(_draw_exponential, rates)
+    return _Target(*functions, log_partition, draw), _unit_box(10)
 
 
 def _make_box_gaussian(rng):
@@ -333,9 +316,8 @@ def _make_box_gaussian(rng):
     functions = _both(_independent, _independent_grad, mean, 1 / scale)
     mass = ndtr((1 - mean) / scale) - ndtr(-mean / scale)
     log_partition = 5 * _LOG_2PI + float(np.log(scale * mass).sum())
-    return _Target(
-        *functions, log_partition, functools.partial(_draw_independent, mean, scale)
-    ), _unit_box(10)
+    draw = functools.partial(_draw_independent, mean, scale)
+    return _Target(*functions, log_partition, draw), _unit_box(10)
 
 
 def _unit_box(d):
@@ -356,16 +338,13 @@ def _make_regression(rng):
     X = rng.standard_normal((n, d)) @ (0.5 * rng.standard_normal((d, d)) + 1)
     y = X @ rng.standard_normal(d) + np.sqrt(noise) * rng.standard_normal(n)
     covariance = np.linalg.inv(X.T @ X / noise + np.eye(d) / prior)
-    constants = np.array(
-        [prior, noise, -0.5 * n * np.log(2 * np.pi * noise) - 0.5 * d * np.log(2 * np.pi * prior)]
-    )
+    log_norms = n * np.log(2 * np.pi * noise) + d * np.log(2 * np.pi * prior)
+    constants = np.array([prior, noise, -0.5 * log_norms])
     functions = _both(_regression, _regression_grad, np.ascontiguousarray(X.T), y, constants)
-    log_evidence = stats.multivariate_normal(
-        np.zeros(n), noise * np.eye(n) + prior * X @ X.T
-    ).logpdf(y)
-    draw = functools.partial(
-        _draw_gaussian, covariance @ X.T @ y / noise, np.linalg.cholesky(covariance)
-    )
+    marginal = noise * np.eye(n) + prior * X @ X.T
+    log_evidence = stats.multivariate_normal(np.zeros(n), marginal).logpdf(y)
+    mean = covariance @ X.T @ y / noise
+    draw = functools.partial(_draw_gaussian, mean, np.linalg.cholesky(covariance))
     return _Target(*functions, float(log_evidence), draw), {"base": Gaussian(np.zeros(d), prior)}
 
 
@@ -374,11 +353,8 @@ def _make_beta(a, b, base, rng):
     k = 5
     log_norm = float(np.log(comb(n, k)) - betaln(a, b))
     functions = _both(_beta, _beta_grad, np.array([k + a - 1.0, n - k + b - 1.0]), log_norm)
-    target = _Target(
-        *functions,
-        log_norm + float(betaln(k + a, n - k + b)),
-        functools.partial(_draw_beta, k + a, n - k + b),
-    )
+    log_partition = log_norm + float(betaln(k + a, n - k + b))
+    target = _Target(*functions, log_partition, functools.partial(_draw_beta, k + a, n - k + b))
     if base == "uniform":
         return target, _unit_box(1)
     grad_base = _Function(_beta_grad, np.array([a - 1.0, b - 1.0]), 0.0)
@@ -392,9 +368,8 @@ def _make_logistic(rng):
     X = np.column_stack([np.ones(len(X)), (X - X.mean(axis=0)) / X.std(axis=0)])
     design = np.ascontiguousarray((X * (2 * y - 1)[:, np.newaxis]).T)
     functions = _both(_logistic, _logistic_grad, design, -0.5 * len(design) * _LOG_2PI)
-    return _Target(*functions, _LOGISTIC, std_error=_LOGISTIC_STD_ERROR), {
-        "base": Gaussian(np.zeros(len(design)), 1.0)
-    }
+    target = _Target(*functions, _LOGISTIC, std_error=_LOGISTIC_STD_ERROR)
+    return target, {"base": Gaussian(np.zeros(len(design)), 1.0)}
 
 
 # log Z, from tests/benchmarks/density_coverage.py --reference

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import numpy as np
 from scipy.special import expit, logit, logsumexp
@@ -50,6 +51,11 @@ def make_rbm_problem(
     return Problem(kind, path, Exact().fit(path).log_partition_)
 
 
+def all_rows(n):
+    """The 2^n rows of n binary units, (2^n, n) in float64."""
+    return np.array(list(itertools.product([0.0, 1.0], repeat=n)))
+
+
 def enumerate_log_partition(path, level):
     """Log normaliser at one level by full enumeration, in nats."""
     sums = [logsumexp(path.enumerate_block(b, level)) for b in range(path.n_enumeration_blocks)]
@@ -81,12 +87,8 @@ def _two_modes(seed, n_visible=60, n_hidden=5, weight=1.0, lean=0.6):
     patterns = [rng.permutation(np.repeat([0, 1], n_visible // 2)) for _ in range(2)]
     components = weight * np.repeat([2.0 * pattern - 1 for pattern in patterns], n_hidden, axis=0)
     hidden = np.full(2 * n_hidden, -weight * n_visible / 4)
-    return (
-        components,
-        rng.normal(scale=0.02, size=n_visible),
-        hidden,
-        0.5 + lean * (patterns[0] - 0.5),
-    )
+    visible = rng.normal(scale=0.02, size=n_visible)
+    return components, visible, hidden, 0.5 + lean * (patterns[0] - 0.5)
 
 
 def _far_mode(seed, n_visible=64, mean=0.99):
@@ -98,6 +100,21 @@ def _far_mode(seed, n_visible=64, mean=0.99):
     gain = np.logaddexp(0, 2 * components[0]).sum() - n_visible * np.log(2)
     visible = rng.normal(scale=0.02, size=n_visible)
     return components, visible, np.full(2, (12 - gain) / 2), np.full(n_visible, 0.5)
+
+
+def opening_biases(components, visible, mean, openings, log_odds):
+    """Biases of hidden units with the weights `openings`, of which each is on with these log odds
+    to none being on; and log Z of the RBM without them, whose hidden biases are 0.
+    """
+    from sklpf import Exact
+    from sklpf.models import RBMPath
+
+    def log_z(shift):
+        path = RBMPath(components, visible + shift, np.zeros(len(components)), mean)
+        return Exact().fit(path).log_partition_
+
+    plain = log_z(0.0)
+    return log_odds + plain - np.array([log_z(opening) for opening in openings]), plain
 
 
 def hidden_mode_problem(n_units: int = 64, mean: float = 0.98) -> Problem:

@@ -39,21 +39,16 @@ def make_rows_problem(
         mixing = np.linalg.qr(mixing)[0]
     path = LinearRowsPath(np.zeros((n_rows, n_latent)), mixing, noise, prior=kind, base=base)
     path.X = path.simulate(n_rows, rng)
-    log_partition = (_gaussian if kind == "gaussian" else _orthogonal_laplace)(
-        path.X, mixing, noise
-    )
-    return Problem(f"linear {kind} rows", path, log_partition)
+    exact = _gaussian if kind == "gaussian" else _orthogonal_laplace
+    return Problem(f"linear {kind} rows", path, exact(path.X, mixing, noise))
 
 
 def _gaussian(X, mixing, noise):
     """log N(x; 0, Phi Phi^T + sigma^2 I), shape (n_rows,)."""
     root = np.linalg.cholesky(mixing @ mixing.T + noise**2 * np.eye(len(mixing)))
     whitened = solve_triangular(root, X.T, lower=True)
-    return (
-        -0.5 * np.sum(whitened**2, axis=0)
-        - np.log(np.diag(root)).sum()
-        - len(mixing) / 2 * _LOG_TAU
-    )
+    log_norm = np.log(np.diag(root)).sum() + len(mixing) / 2 * _LOG_TAU
+    return -0.5 * np.sum(whitened**2, axis=0) - log_norm
 
 
 def _orthogonal_laplace(X, mixing, noise):
@@ -173,9 +168,8 @@ class LinearRowsPath(TemperedPath):
         else:
             gain = self.constant - np.sum(np.abs(latent), axis=1)
         if self.base == "posterior":
-            return RowState(
-                position, latent, log_base, gain + np.sum(latent**2, axis=1) / (2 * _WIDTH)
-            )
+            gain += np.sum(latent**2, axis=1) / (2 * _WIDTH)
+            return RowState(position, latent, log_base, gain)
         gain -= np.sum((self.X - latent @ self.mixing.T) ** 2, axis=1) / (2 * self.noise**2)
         return RowState(position, latent, log_base, gain - log_base)
 

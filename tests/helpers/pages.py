@@ -48,9 +48,8 @@ def agree(said, printed):
         return False
     for a, b in zip(re.findall(NUMBER, said), re.findall(NUMBER, printed)):
         decimals = len(a.partition(".")[2])
-        if decimals != len(b.partition(".")[2]) or abs(
-            float(a) - float(b)
-        ) > 2.01 * 10**-decimals * bool(decimals):
+        allowed = 2.01 * 10**-decimals * bool(decimals)
+        if decimals != len(b.partition(".")[2]) or abs(float(a) - float(b)) > allowed:
             return False
     return True
 

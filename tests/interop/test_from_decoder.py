@@ -25,9 +25,14 @@ def make(decoder=NETWORK.decoder, pullback=NETWORK.pullback, **parameters):
         ({"decoder": lambda z: z[:, 0]}, r"must give the shape \(256, n_features\)"),
         ({"decoder": lambda z: z * np.nan}, "decoder is NaN or infinite"),
         ({"decoder": lambda z: NETWORK.decoder(z) + 1j}, "decoder must give real numbers"),
-        ({"pullback": lambda z, g: 1e200 * z}, "the decoder's gradient is beyond 1e100"),
         ({"decoder": lambda z: z + RNG.normal(size=z.shape)}, "decoder is random"),
+        ({"decoder": lambda z: z @ np.ones((3, 4))}, "alone, such as vae.decode"),
+        ({"decoder": lambda z, y: z}, "decoder can't be called with an array of shape"),
+        ({"pullback": lambda z, g: 1e200 * z}, "the decoder's gradient is beyond 1e100"),
         ({"pullback": lambda z, g: g}, "gradient must have the shape"),
+        ({"pullback": "x"}, "pullback must be a function of latent variables z and of g"),
+        ({"pullback": lambda g: g}, r"as pullback\(z, g\), got pullback\(g\)"),
+        ({"encoder": "x"}, "encoder must be a function of rows"),
         ({"likelihood": "gaussian"}, "noise_std must be a number"),
         ({"likelihood": "poisson"}, "likelihood"),
         ({"outputs": "logit"}, "outputs"),
@@ -36,22 +41,7 @@ def make(decoder=NETWORK.decoder, pullback=NETWORK.pullback, **parameters):
     ],
 )
 def test_what_can_not_be_used_is_refused(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        make(**parameters)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"pullback": "x"}, "pullback must be a function of latent variables z and of g"),
-        ({"pullback": lambda g: g}, r"as pullback\(z, g\), got pullback\(g\)"),
-        ({"encoder": "x"}, "encoder must be a function of rows"),
-        ({"decoder": lambda z: z @ np.ones((3, 4))}, "alone, such as vae.decode"),
-        ({"decoder": lambda z, y: z}, "decoder can't be called with an array of shape"),
-    ],
-)
-def test_what_can_not_be_called_is_refused(parameters, message):
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         make(**parameters)
 
 

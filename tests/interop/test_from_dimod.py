@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from known_problems import all_rows
 from scipy.special import logsumexp
 
 from sklpf import ParallelTempering
 from sklpf.interop import from_dimod
-from sklpf.models._enumerable_path import bits
 
 
 def states(n, vartype):
-    x = bits(np.arange(2**n), n).astype(int)
+    x = all_rows(n).astype(int)
     return 2 * x - 1 if vartype == "SPIN" else x
 
 
@@ -32,12 +32,10 @@ def random_bqm(vartype, names="dcba", seed=0):
     """What has the attributes of dimod's."""
     rng = np.random.default_rng(seed)
     pairs = [(b, a) for i, a in enumerate(names) for b in names[:i] if rng.random() < 0.7]
-    return SimpleNamespace(
-        linear=dict(zip(names, rng.normal(size=len(names)))),
-        quadratic=dict(zip(pairs, rng.normal(size=len(pairs)))),
-        offset=float(rng.normal()),
-        vartype=vartype,
-    )
+    linear = dict(zip(names, rng.normal(size=len(names))))
+    quadratic = dict(zip(pairs, rng.normal(size=len(pairs))))
+    offset = float(rng.normal())
+    return SimpleNamespace(linear=linear, quadratic=quadratic, offset=offset, vartype=vartype)
 
 
 @pytest.mark.parametrize("vartype", ["SPIN", "BINARY"])
@@ -73,9 +71,8 @@ def test_a_large_lattice_of_spins():
     150,000.
     """
     ring = {(i, (i + 1) % 40): -1.0 for i in range(40)}
-    bqm = SimpleNamespace(
-        linear=dict.fromkeys(range(40), 0.0), quadratic=ring, offset=3.0, vartype="SPIN"
-    )
+    linear = dict.fromkeys(range(40), 0.0)
+    bqm = SimpleNamespace(linear=linear, quadratic=ring, offset=3.0, vartype="SPIN")
     beta = 0.4
     estimator = ParallelTempering(n_sweeps=1024)
     model = from_dimod(bqm, beta, partition_estimator=estimator, random_state=0)

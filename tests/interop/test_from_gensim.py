@@ -56,29 +56,21 @@ def test_topics_priors_and_the_way_of_inference_are_kept():
 
 
 def test_columns_in_another_order():
+    """By words in their order, a dict of their columns, and a dictionary of gensim."""
     order = np.random.default_rng(0).permutation(X.shape[1])
-    ours = from_gensim(stand_in(), vocabulary=map(str, order))
-    np.testing.assert_array_equal(ours.components_, own(stand_in()).components_[:, order])
 
+    class Dictionary:
+        token2id = {str(word): column for column, word in enumerate(order)}
 
-def test_a_dict_of_words_is_read_by_its_columns():
-    order = np.random.default_rng(0).permutation(X.shape[1])
-    columns = dict(sorted((str(word), column) for column, word in enumerate(order)))
-    ours = from_gensim(stand_in(), vocabulary=columns)
-    np.testing.assert_array_equal(ours.components_, own(stand_in()).components_[:, order])
+    columns = dict(sorted(Dictionary.token2id.items()))
+    for vocabulary in (map(str, order), columns, Dictionary()):
+        ours = from_gensim(stand_in(), vocabulary=vocabulary)
+        np.testing.assert_array_equal(ours.components_, own(stand_in()).components_[:, order])
 
 
 def test_columns_that_nobody_named_are_refused():
     with pytest.raises(TypeError, match=r"needs vocabulary.*get_feature_names_out.*model.id2word"):
         from_gensim(stand_in())
-
-
-def test_a_dictionary_of_gensim_is_read_by_its_ids():
-    class Dictionary:
-        token2id = {str(i): 8 - i for i in range(9)}
-
-    ours = from_gensim(stand_in(), vocabulary=Dictionary())
-    np.testing.assert_array_equal(ours.components_, own(stand_in()).components_[:, ::-1])
 
 
 def test_unequal_priors_count_in_the_likelihood():
@@ -87,26 +79,18 @@ def test_unequal_priors_count_in_the_likelihood():
     for model in (common, rare):
         shares = model.doc_topic_prior_ / model.doc_topic_prior_.sum()
         topics = model.components_.astype(float) / model.components_.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(
-            model.score_samples(row)[0], np.log(shares @ topics @ row[0]), rtol=1e-5
-        )
+        expected = np.log(shares @ topics @ row[0])
+        np.testing.assert_allclose(model.score_samples(row)[0], expected, rtol=1e-5)
 
 
 def test_untrained_and_foreign_models():
     untrained = stand_in()
     untrained.num_updates = 0
-    with pytest.raises(
-        NotFittedError,
-        match="from_gensim needs a fitted model, .*: call update with a corpus first",
-    ):
+    with pytest.raises(NotFittedError, match="a fitted model, .*: call update with a corpus first"):
         from_gensim(untrained)
-    with pytest.raises(
-        TypeError, match="takes a fitted gensim.models.LdaModel or gensim.models.LdaMulticore, got "
-    ):
+    with pytest.raises(TypeError, match="takes a fitted gensim.models.LdaModel or gensim.*, got "):
         from_gensim(LdaState(None))
-    with pytest.raises(
-        ValueError, match=r"doc_topic_prior must be a number or have the shape \(6,\)"
-    ):
+    with pytest.raises(ValueError, match=r"doc_topic_prior must be .* or have the shape \(6,\)"):
         own(stand_in([1.0, 2.0]))
 
 
@@ -121,18 +105,10 @@ def corpus():
     "priors", [{}, {"alpha": "asymmetric", "eta": 0.2}, {"alpha": "auto", "eta": "auto"}]
 )
 def test_gensim(corpus, priors):
-    gensim = pytest.importorskip(
-        "gensim", reason="gensim is not installed (dependency group interop)"
-    )
+    gensim = pytest.importorskip("gensim", reason="needs the dependency group interop")
     names = {i: str(i) for i in range(X.shape[1])}
-    options = {
-        "num_topics": 6,
-        "id2word": names,
-        "passes": 5,
-        "random_state": 0,
-        "dtype": np.float64,
-        **priors,
-    }
+    options = {"num_topics": 6, "id2word": names, "passes": 5, "random_state": 0} | priors
+    options["dtype"] = np.float64
     theirs = gensim.models.LdaModel(corpus, gamma_threshold=1e-9, iterations=3000, **options)
     rows = gensim.matutils.corpus2csc(corpus, theirs.num_terms).T
     np.testing.assert_array_equal(rows.toarray(), X)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from convergence import assert_right
 from scipy import stats
 from scipy.special import betaln, comb, ndtri
 
@@ -29,9 +30,8 @@ def log_likelihood_all(means):
     return stats.norm.logpdf(Y, means, SIGMA).sum(axis=1)
 
 
-EVIDENCE = stats.multivariate_normal(
-    np.zeros(5), SIGMA**2 * np.eye(5) + TAU**2 * np.ones((5, 5))
-).logpdf(Y)
+COVARIANCE = SIGMA**2 * np.eye(5) + TAU**2 * np.ones((5, 5))
+EVIDENCE = stats.multivariate_normal(np.zeros(5), COVARIANCE).logpdf(Y)
 
 
 def coin_transform(u):
@@ -78,8 +78,7 @@ def test_bridge_from_draws():
     means = rng.normal(Y.sum() / SIGMA**2 / precision, precision**-0.5, size=(4, 500, 1))
     path = from_prior_transform(log_likelihood_all, transform_all, 1, vectorized=True)
     bridge = BridgeSampling(random_state=0).fit(path, draws=means / TAU)
-    assert bridge.converged_
-    assert abs(bridge.log_partition_ - EVIDENCE) < 4 * bridge.log_partition_std_error_ + 1e-9
+    assert_right(bridge, EVIDENCE, 4)
 
 
 @pytest.mark.parametrize(
@@ -96,16 +95,8 @@ def test_bridge_from_draws():
         ({"log_likelihood": lambda x: None}, ValueError, "without return gives None"),
         ({"log_likelihood": lambda x: x[1]}, ValueError, "fails at 1 numbers a point, with n_dim"),
         ({"transform": lambda u: [u[0], u[1]]}, ValueError, "transform fails at 1 numbers"),
-        (
-            {"log_likelihood": lambda x: np.sum(x, axis=1)},
-            ValueError,
-            "log_likelihood takes points .* say vectorized=True",
-        ),
-        (
-            {"transform": lambda u: u[:, :1]},
-            ValueError,
-            "transform takes points .* vectorized=True",
-        ),
+        ({"log_likelihood": lambda x: np.sum(x, axis=1)}, ValueError, "takes points .* vectorized"),
+        ({"transform": lambda u: u[:, :1]}, ValueError, "transform takes points .* vectorized"),
         (
             {"n_dimensions": 3, "log_likelihood": lambda x: x[0] + x[2], "vectorized": True},
             ValueError,
@@ -121,9 +112,7 @@ def test_errors(options, error, sentence):
 
 def test_hais_is_sent_to_what_needs_no_gradient():
     path = from_prior_transform(log_likelihood, transform, 1)
-    with pytest.raises(
-        TypeError, match="give grad to from_prior_transform, or choose AdaptiveSMC, SMC"
-    ):
+    with pytest.raises(TypeError, match="give grad to from_prior_transform, or choose Adaptive"):
         HAIS().fit(path)
 
 

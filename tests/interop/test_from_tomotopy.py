@@ -19,11 +19,8 @@ class LDAModel:
 
     def __init__(self, components, alpha, eta, used_vocabs):
         self._components = np.asarray(components, np.float32)
-        self.k, self.alpha, self.eta = (
-            len(self._components),
-            np.asarray(alpha, np.float32),
-            float(eta),
-        )
+        self.k, self.eta = len(self._components), float(eta)
+        self.alpha = np.asarray(alpha, np.float32)
         self.used_vocabs, self.global_step = used_vocabs, 100
 
     def get_topic_word_dist(self, topic_id, normalize=True):
@@ -32,9 +29,8 @@ class LDAModel:
 
 
 def stand_in():
-    return LDAModel(
-        0.1 + 200 * TOPICS, [0.1, 0.2, 0.3, 0.1, 0.1, 0.1], 0.1, [str(i) for i in range(X.shape[1])]
-    )
+    words = [str(i) for i in range(X.shape[1])]
+    return LDAModel(0.1 + 200 * TOPICS, [0.1, 0.2, 0.3, 0.1, 0.1, 0.1], 0.1, words)
 
 
 def own(model):
@@ -61,9 +57,7 @@ def test_columns_in_another_order():
 def test_untrained_and_foreign_models():
     untrained = stand_in()
     untrained.global_step = 0
-    with pytest.raises(
-        NotFittedError, match="from_tomotopy needs a fitted model, .*: call add_doc and train first"
-    ):
+    with pytest.raises(NotFittedError, match="a fitted model, .*: call add_doc and train first"):
         from_tomotopy(untrained)
 
     class HDPModel(LDAModel):  # has LDAModel above it, as tomotopy's own
@@ -81,9 +75,7 @@ def texts():
 
 @pytest.mark.filterwarnings("ignore")  # tomotopy's own
 def test_tomotopy():
-    tomotopy = pytest.importorskip(
-        "tomotopy", reason="tomotopy is not installed (dependency group interop)"
-    )
+    tomotopy = pytest.importorskip("tomotopy", reason="needs the dependency group interop")
     theirs = tomotopy.LDAModel(k=6, alpha=0.3, eta=0.05, seed=0)
     with pytest.raises(NotFittedError):
         from_tomotopy(theirs)
@@ -96,9 +88,8 @@ def test_tomotopy():
     np.testing.assert_allclose(counts.sum(axis=1), theirs.get_count_by_topics(), atol=1e-2)
     rows = CountVectorizer(vocabulary=list(theirs.used_vocabs), analyzer=list).transform(texts())
     assert rows.sum() == X.sum()
-    shares = np.array(
-        theirs.infer([theirs.make_doc(words) for words in texts()], iterations=300)[0]
-    )
+    made = [theirs.make_doc(words) for words in texts()]
+    shares = np.array(theirs.infer(made, iterations=300)[0])
     # two approximations of one posterior, the sampler's noisy; topics in the other order would
     # differ by 0.2
     assert np.abs(ours.transform(rows) - shares).mean() < 0.06

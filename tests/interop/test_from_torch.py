@@ -2,7 +2,7 @@
 installed.
 """
 
-import types
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -45,9 +45,7 @@ class Tensor:
 
 
 def module(weights=WEIGHTS, visible=VISIBLE, hidden=HIDDEN, wrap=Tensor, **others):
-    return types.SimpleNamespace(
-        W=wrap(weights), v_bias=wrap(visible), h_bias=wrap(hidden), **others
-    )
+    return SimpleNamespace(W=wrap(weights), v_bias=wrap(visible), h_bias=wrap(hidden), **others)
 
 
 @pytest.mark.parametrize("weights", [WEIGHTS, WEIGHTS.T])
@@ -58,14 +56,11 @@ def test_either_layout_of_tensors_and_arrays(weights, wrap, expected):
 
 
 def test_names_of_arrays(expected):
-    inner = types.SimpleNamespace(weights=WEIGHTS, a=VISIBLE[np.newaxis], b=HIDDEN[np.newaxis])
-    outer = types.SimpleNamespace(rbm=inner, w=WEIGHTS)
+    inner = SimpleNamespace(weights=WEIGHTS, a=VISIBLE[np.newaxis], b=HIDDEN[np.newaxis])
+    outer = SimpleNamespace(rbm=inner, w=WEIGHTS)
     names = {"weight": "rbm.weights", "visible": "rbm.a", "hidden": "rbm.b"}
     np.testing.assert_allclose(from_torch(outer, **names).score_samples(ROWS), expected, atol=1e-12)
-    with pytest.raises(
-        ValueError,
-        match="the module has no array 'v_bias' but rbm, w: say by weight, visible and hid",
-    ):
+    with pytest.raises(ValueError, match="no array 'v_bias' but rbm, w: say by weight, visible"):
         from_torch(outer)
     for empty in ({}, None):
         with pytest.raises(ValueError, match="the module has no array 'v_bias' but none"):
@@ -75,14 +70,8 @@ def test_names_of_arrays(expected):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        (
-            {"weights": np.ones((3, 5))},
-            r"must have the shape \(3, 4\) or \(4, 3\) to fit the biases, got \(3, 5\)",
-        ),
-        (
-            {"visible": np.ones((2, 2))},
-            r"v_bias must be one bias for each unit, got the shape \(2, 2\)",
-        ),
+        ({"weights": np.ones((3, 5))}, r"shape \(3, 4\) or \(4, 3\) to fit .*, got \(3, 5\)"),
+        ({"visible": np.ones((2, 2))}, r"v_bias must be one bias .*, got the shape \(2, 2\)"),
         ({"weights": np.full((3, 4), np.inf)}, "components contains infinity"),
     ],
 )
@@ -94,22 +83,14 @@ def test_wrong_arrays(arrays, message):
 @pytest.mark.parametrize("name", ["T", "temperature"])
 def test_a_temperature_is_refused_until_it_is_said_what_it_means(name, expected):
     rbm = module(**{name: 0.5})
-    with pytest.raises(
-        ValueError, match=rf"the module has a temperature {name} = 0.5: give it as temperature"
-    ):
+    with pytest.raises(ValueError, match=f"has a temperature {name} = 0.5: give it as temperature"):
         from_torch(rbm)
-    np.testing.assert_allclose(
-        from_torch(rbm, temperature=1).score_samples(ROWS), expected, atol=1e-12
-    )
+    for cold in (from_torch(rbm, temperature=1), from_torch(module(**{name: 1.0}))):
+        np.testing.assert_allclose(cold.score_samples(ROWS), expected, atol=1e-12)
     folded = from_torch(rbm, temperature=0.5)
     np.testing.assert_allclose(folded.components_, 2 * WEIGHTS)
-    chances = 1 / (
-        1 + np.exp(-(ROWS @ WEIGHTS.T + HIDDEN) / 0.5)
-    )  # the units' own, at this temperature
+    chances = 1 / (1 + np.exp(-(ROWS @ WEIGHTS.T + HIDDEN) / 0.5))  # at this temperature
     np.testing.assert_allclose(folded.transform(ROWS), chances)
-    np.testing.assert_allclose(
-        from_torch(module(**{name: 1.0})).score_samples(ROWS), expected, atol=1e-12
-    )
 
 
 # ---- PyTorch itself

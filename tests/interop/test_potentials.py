@@ -50,11 +50,8 @@ def test_mbar_and_bar_are_those_of_the_arrays():
     starts = np.r_[0, np.cumsum(n_k)]
     ratios = []
     for k in range(3):
-        gains, losses = (
-            sign * (u_kn[k, starts[j] : starts[j + 1]] - u_kn[k + 1, starts[j] : starts[j + 1]])
-            for sign, j in ((1, k), (-1, k + 1))
-        )
-        ratios.append(bar(gains, losses))
+        differences = np.split(u_kn[k] - u_kn[k + 1], starts[1:-1])
+        ratios.append(bar(differences[k], -differences[k + 1]))
     assert BAR().fit(run).log_partition_ == pytest.approx(sum(ratios), abs=1e-9)
 
 
@@ -62,12 +59,8 @@ def test_every_method_is_right():
     n_k = [1000] * 4
     near = from_pymbar(harmonic(n_k, places=(0, 0.5, 1, 1.5)), n_k)
     comparison = compare_estimates(near)
-    assert [result.method for result in comparison.results] == [
-        "MBAR",
-        "BAR",
-        "SteppingStone",
-        "LevelProcess",
-    ]
+    methods = [result.method for result in comparison.results]
+    assert methods == ["MBAR", "BAR", "SteppingStone", "LevelProcess"]
     for result in comparison.results:
         if result.method == "SteppingStone":
             continue  # one of its directions has weights without a variance
@@ -168,11 +161,8 @@ def test_few_draws_and_drifts_are_refused():
     drift = np.tile(np.linspace(0.5, 0, 1000), 4)  # all states at first near the next one
     x = np.repeat(PLACES, n_k) + drift
     x += np.random.default_rng(0).normal(size=4000) / np.sqrt(np.repeat(STIFFNESS, n_k))
-    u_kn = (
-        0.5
-        * np.array(STIFFNESS)[:, np.newaxis]
-        * (x - np.array(PLACES, dtype=float)[:, np.newaxis]) ** 2
-    )
+    stiffness, places = (np.array(column)[:, np.newaxis] for column in (STIFFNESS, PLACES))
+    u_kn = 0.5 * stiffness * (x - places) ** 2
     drifting = from_pymbar(u_kn, n_k).read()
     assert any("first and the second half" in reason for reason in drifting.reasons)
 
@@ -187,11 +177,8 @@ def test_a_state_that_the_others_hardly_see_is_refused():
 
 def test_false_alarms_are_rare():
     """0.1 % of runs by the halves; the other bounds are far. 5 of 300: 1e-4 at a rate of 0.3 %."""
-    alarms = sum(
-        not from_pymbar(exponential([200] * 3, seed), [200] * 3).read().converged
-        for seed in range(300)
-    )
-    assert alarms <= 5
+    runs = (from_pymbar(exponential([200] * 3, seed), [200] * 3) for seed in range(300))
+    assert sum(not run.read().converged for run in runs) <= 5
 
 
 # ---- containers
@@ -214,10 +201,8 @@ def test_a_run_is_read_by_other_programs_and_after_pickling():
 
 def frame(u_kn, n_k, names):
     """alchemlyb's, with the draws of all states in turn."""
-    index = pd.MultiIndex.from_arrays(
-        [np.concatenate([np.arange(n) for n in n_k]), np.repeat(names, n_k)],
-        names=["time", "fep-lambda"],
-    )
+    times = np.concatenate([np.arange(n) for n in n_k])
+    index = pd.MultiIndex.from_arrays([times, np.repeat(names, n_k)], names=["time", "fep-lambda"])
     return pd.DataFrame(u_kn.T, index=index, columns=names)
 
 

@@ -26,19 +26,15 @@ FILES = [file for file in FILES if file.name != "__init__.py"]
 
 
 def module_of(file):
-    return importlib.import_module(
-        "sklpf." + ".".join(file.relative_to(ROOT).with_suffix("").parts)
-    )
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return importlib.import_module("sklpf." + ".".join(parts))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_cached_functions_carry_the_digest(file):
     digest, module = _compile._digest(file.parent), module_of(file)
-    own = [
-        f
-        for f in vars(module).values()
-        if isinstance(f, CPUDispatcher) and f.py_func.__module__ == module.__name__
-    ]
+    functions = (f for f in vars(module).values() if isinstance(f, CPUDispatcher))
+    own = [f for f in functions if f.py_func.__module__ == module.__name__]
     cached = [function for function in own if not isinstance(function._cache, NullCache)]
     assert all(function.py_func.__qualname__.endswith("_" + digest) for function in cached)
     if file.name.endswith("kernels.py"):
@@ -127,15 +123,11 @@ def package(tmp_path):
 
 def output(package, code):
     """What code prints in a fresh process with that copy."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(package.parent),
-        "NUMBA_CACHE_DIR": str(package.parent / "cache"),
-    }
+    folder = package.parent
+    paths = {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
     command = [sys.executable, "-c", code, str(package)]
-    result = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, env=environment, cwd=package.parent
-    )
+    options = {"capture_output": True, "text": True, "timeout": 300, "cwd": folder}
+    result = subprocess.run(command, env={**os.environ, **paths}, **options)
     assert result.returncode == 0, result.stderr
     return result.stdout
 
@@ -160,9 +152,8 @@ def test_a_change_of_a_shared_kernel_is_seen(package):
     assert edited != content
     shared.write_text(edited, encoding="utf-8")
     os.utime(shared, ns=times)  # not even the edited file's time and size show the change
-    shutil.rmtree(
-        package / "kernels" / "__pycache__", ignore_errors=True
-    )  # Python's own cache goes by these
+    # Python's own cache goes by these
+    shutil.rmtree(package / "kernels" / "__pycache__", ignore_errors=True)
     second, hits = run(package)
     assert (users.stat().st_mtime_ns, users.stat().st_size) == (before.st_mtime_ns, before.st_size)
     assert hits == 0

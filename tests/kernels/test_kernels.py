@@ -13,9 +13,8 @@ WIDTHS = (16, 32, 48, 64, 80, 128, 240, 256, 272, 496, 512, 528, 784, 800)
 
 
 exp32, exp64 = kernels.exp32, kernels.exp64
-compiled = numba.njit(
-    **OPTIONS
-)  # not cached: numba's cache does not see changes of called functions
+# not cached: numba's cache does not see changes of called functions
+compiled = numba.njit(**OPTIONS)
 
 
 @compiled
@@ -37,9 +36,7 @@ def mapped(kernel, x):
 
 
 def test_exp32_is_accurate_to_3e_7_over_its_range():
-    x = np.concatenate([np.linspace(-87, 87, 200_001), np.linspace(-1, 1, 20_001), [0.0]]).astype(
-        np.float32
-    )
+    x = np.r_[np.linspace(-87, 87, 200_001), np.linspace(-1, 1, 20_001), 0.0].astype(np.float32)
     exact = np.exp(x.astype(np.float64))
     assert np.max(np.abs(mapped(_map_exp32, x) / exact - 1)) < 3e-7
     assert mapped(_map_exp32, np.zeros(1, np.float32))[0] == 1
@@ -98,9 +95,8 @@ def test_add_rows_keeps_nan_and_inf():
     rows = np.ones((2, 16), dtype=np.float32)
     rows[1, 5], rows[1, 6] = np.nan, np.inf
     out = np.zeros((1, 16), dtype=np.float32)
-    kernels.add_rows(
-        out, rows, np.array([[1]], np.int32), np.ones((1, 1), np.float32), np.array([1])
-    )
+    one, weight = np.array([[1]], np.int32), np.ones((1, 1), np.float32)
+    kernels.add_rows(out, rows, one, weight, np.array([1]))
     assert np.isnan(out[0, 5])
     assert out[0, 6] == np.inf
     assert np.sum(out[0]) != np.sum(out[0, :5])

@@ -1,4 +1,4 @@
-"""compare: the paired difference of two models' held-out log-likelihoods."""
+"""compare: paired differences of models' held-out log-likelihoods, of two and of several."""
 
 import copy
 from dataclasses import replace
@@ -24,16 +24,15 @@ from sklpf import (
     ProductOfExperts,
     compare,
 )
-from sklpf.models import DecoderModel, ScoreInterval
+from sklpf.models import DecoderModel, ModelComparison, ScoreInterval
 
 BINARY = (load_digits().data > 7).astype(np.float64)
 TRAIN, TEST = BINARY[:1200], BINARY[1200:]
 
 
 def trained(n_components, **options):
-    return BernoulliRBM(n_components, batch_size=50, n_iter=15, random_state=0, **options).fit(
-        TRAIN
-    )
+    options |= {"batch_size": 50, "n_iter": 15, "random_state": 0}
+    return BernoulliRBM(n_components, **options).fit(TRAIN)
 
 
 def test_difference_is_paired():
@@ -76,9 +75,7 @@ def test_the_interval_covers():
     """The difference over a large sample lies in 95 % of the intervals of small ones."""
     rng = np.random.default_rng(0)
     a, b = (
-        BernoulliRBM.from_parameters(
-            rng.normal(size=(3, 6)), rng.normal(size=6), rng.normal(size=3)
-        )
+        BernoulliRBM.from_parameters(*(rng.normal(size=size) for size in ((3, 6), 6, 3)))
         for _ in range(2)
     )
     X = a.sample(15_000, random_state=0)
@@ -114,9 +111,8 @@ def two_stages(n_components=12, **options):
 
 
 def exact_difference(a, b):
-    return compare(
-        *(copy.deepcopy(model).set_params(partition_estimator=None) for model in (a, b)), TEST
-    )
+    exact = (copy.deepcopy(model).set_params(partition_estimator=None) for model in (a, b))
+    return compare(*exact, TEST)
 
 
 @pytest.mark.large
@@ -188,42 +184,22 @@ def test_pipelines_are_compared_by_what_their_last_steps_say():
     assert compare(make_pipeline(FunctionTransformer(), large[-1]), small[-1], TEST) == expected
     sparse = make_pipeline(FunctionTransformer(csr_matrix), large[-1])
     assert compare(sparse, small[-1], TEST) == expected
-    assert (
-        compare(sparse, make_pipeline(FunctionTransformer(csr_matrix), small[-1]), TEST) == expected
-    )
+    others = make_pipeline(FunctionTransformer(csr_matrix), small[-1])
+    assert compare(sparse, others, TEST) == expected
 
 
 def test_pipelines_with_other_preprocessing_are_refused():
     X = np.random.default_rng(0).normal(size=(100, 3)) * [1, 2, 3]
     bare = ProductOfExperts(algorithm="ml", random_state=0).fit(X)
-    scaled = make_pipeline(StandardScaler(), ProductOfExperts(algorithm="ml", random_state=0)).fit(
-        X
-    )
-    with pytest.raises(
-        ValueError, match="model_a and model_b score different rows, as their preprocessing differs"
-    ):
+    scaled = make_pipeline(StandardScaler(), ProductOfExperts(algorithm="ml", random_state=0))
+    scaled.fit(X)
+    with pytest.raises(ValueError, match="model_a and model_b score different rows, as their prep"):
         compare(bare, scaled, X)
     for other in (lambda X: 2 * X, lambda X: X[:50], lambda X: csr_matrix(2 * X)):
         with pytest.raises(ValueError, match="different rows"):
             compare(bare, make_pipeline(FunctionTransformer(other), bare), X)
-    with pytest.raises(
-        TypeError, match="model_b must be a model of sklpf.*got sklearn.preprocessing"
-    ):
+    with pytest.raises(TypeError, match="model_b must be a model of sklpf.*got sklearn.prepro"):
         compare(scaled, scaled[:-1], X)
-
-
-def test_bad_input():
-    model = trained(4)
-    with pytest.raises(ValueError, match='ratio must be "auto" or "difference"'):
-        compare(model, model, TEST, ratio="direct")
-    with pytest.raises(
-        TypeError, match="model_b must be a model of sklpf.*got sklearn.neighbors.*KernelDensity"
-    ):
-        compare(model, KernelDensity().fit(TRAIN), TEST)
-    with pytest.raises(ValueError, match="level must lie"):
-        compare(model, model, TEST, level=0)
-    with pytest.raises(ValueError, match="at least 2 rows"):
-        compare(model, model, TEST[:1])
 
 
 def test_densities_probabilities_and_documents_are_not_compared():
@@ -243,3 +219,64 @@ def test_densities_probabilities_and_documents_are_not_compared():
         for kind, noise in (("bernoulli", None), ("gaussian", 1.0))
     ]
     assert [decoder._discrete for decoder in decoders] == [True, False]
+
+
+# ---- several models: their table
+def test_models_are_paired_against_the_best():
+    models = {f"{n} units": trained(n) for n in (2, 12, 6)}
+    found = compare(models, X=TEST, level=0.9)
+    assert isinstance(found, ModelComparison)
+    assert list(found.scores) == ["12 units", "6 units", "2 units"]
+    assert found.best == "12 units"
+    assert found.scores["6 units"] == models["6 units"].score_interval(TEST, 0.9)
+    for name in ("6 units", "2 units"):
+        assert found.differences[name] == compare(models[name], models["12 units"], TEST, 0.9)
+        assert found.differences[name].mean < 0
+    assert "12 units" not in found.differences
+
+
+def test_summary_is_the_table_below_what_it_holds():
+    found = compare({"a": trained(2), "b": trained(6)}, X=TEST)
+    title, header, first, second = found.summary().splitlines()
+    assert title.startswith("log-likelihood per row of these fitted models (nats); of procedures: ")
+    assert header.strip().split("  ")[-1].strip() == "difference from the first"
+    assert first.startswith("  b ")
+    assert second.startswith("  a ")
+    lines = [line.strip() for line in repr(found).splitlines()]
+    assert lines == [line.strip() for line in (header, first, second)]
+
+
+def test_models_that_are_not_trusted_come_last_with_the_reason():
+    hasty = ParallelTempering(n_sweeps=512, tol=1e-9)
+    untrusted = trained(12, partition_estimator=hasty, on_nonconvergence="nan")
+    found = compare({"good": untrusted, "worse": trained(2)}, X=TEST)
+    assert found.best == "worse"
+    assert not found.scores["good"].converged
+    assert not found.differences["good"].converged
+    frame = found.to_frame()
+    assert list(frame["converged"]) == [True, False]
+    assert "above tol" in frame.loc["good", "reasons"]
+    assert "not converged: good: log Z is not to be trusted" in str(found)
+
+
+def test_what_can_not_be_compared_is_named():
+    model = trained(2)
+    both = {"one": model, "two": model}
+    for wrong in ((model, model), (model, None, TEST), ({"one": model}, model, TEST)):
+        with pytest.raises(TypeError, match="compare needs two models and rows, .* or models by"):
+            compare(*wrong)
+    for models in ({"one": model}, {"1": model, 1: model}):
+        with pytest.raises(ValueError, match="at least 2 models of different names"):
+            compare(models, X=TEST)
+    with pytest.raises(TypeError, match="model_b must be a model of sklpf.*got sklearn.neighbors"):
+        compare(model, KernelDensity().fit(TRAIN), TEST)
+    with pytest.raises(TypeError, match="two must be a model of sklpf"):
+        compare({"one": model, "two": 2}, X=TEST)
+    for ratio in ("direct", None):
+        with pytest.raises(ValueError, match='ratio must be "auto" or "difference"'):
+            compare(both, X=TEST, ratio=ratio)
+    for level in (0, 2):
+        with pytest.raises(ValueError, match="level must lie"):
+            compare(both, X=TEST, level=level)
+    with pytest.raises(ValueError, match="at least 2 rows"):
+        compare(model, model, TEST[:1])

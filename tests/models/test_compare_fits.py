@@ -20,18 +20,11 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer
 
-from sklpf import (
-    AIS,
-    BernoulliRBM,
-    GaussianRBM,
-    ParallelTempering,
-    compare_fits,
-)
+from sklpf import AIS, BernoulliRBM, GaussianRBM, ParallelTempering, compare_fits
 from sklpf.models import FitComparison, FitInterval
 
-TRUE = BernoulliRBM.from_parameters(
-    2 * np.random.default_rng(0).normal(size=(2, 6)), np.zeros(6), np.zeros(2)
-)
+WEIGHTS = 2 * np.random.default_rng(0).normal(size=(2, 6))
+TRUE = BernoulliRBM.from_parameters(WEIGHTS, np.zeros(6), np.zeros(2))
 X = TRUE.sample(60, random_state=0)
 
 
@@ -93,9 +86,8 @@ def test_means_are_those_of_the_held_out_rows():
     assert difference.mean == pytest.approx((found.means["a"] - found.means["b"]).mean())
     assert difference.n_fits == 3
     masks = [tuple(np.isin(np.arange(60), rows) for rows in fold) for fold in folds]
-    equal(
-        found, compare_fits({"a": Listening(2, n_iter=1), "b": rbm(1)}, X, cv=masks, random_state=0)
-    )
+    same = {"a": Listening(2, n_iter=1), "b": rbm(1)}
+    equal(found, compare_fits(same, X, cv=masks, random_state=0))
 
 
 def test_the_interval_is_the_wider_of_two_and_its_parts_add_up():
@@ -134,9 +126,8 @@ def test_rows_that_several_splits_hold_out_count_once(cv):
         splits = [(np.delete(train, k), test) for k in range(n_splits)]
         found = compare_fits(different, X, cv=splits, random_state=0)
         difference = found.difference("none", "1 unit")
-        std_errors.append(
-            half(difference.sampling) * difference.std_error / half(difference.combined)
-        )
+        share = half(difference.sampling) / half(difference.combined)
+        std_errors.append(share * difference.std_error)
     assert std_errors[1] == pytest.approx(std_errors[0], rel=0.1)
     assert compare_fits(two(), X, cv=cv, random_state=0).converged
 
@@ -146,23 +137,17 @@ def test_rows_of_a_group_count_as_one():
     groups = np.arange(60)
     found = {}
     for n_copies in (1, 10):
-        found[n_copies] = compare_fits(
-            {"none": rbm(1, n_iter=0), "again": rbm(3, n_iter=0)},
-            np.repeat(X, n_copies, axis=0),
-            groups=np.repeat(groups, n_copies),
-            cv=GroupKFold(3),
-            random_state=0,
-        ).difference("none", "again")
+        candidates = {"none": rbm(1, n_iter=0), "again": rbm(3, n_iter=0)}
+        options = {"groups": np.repeat(groups, n_copies), "cv": GroupKFold(3), "random_state": 0}
+        compared = compare_fits(candidates, np.repeat(X, n_copies, axis=0), **options)
+        found[n_copies] = compared.difference("none", "again")
     assert found[10].mean == pytest.approx(found[1].mean, rel=0.1)
     assert half(found[10].sampling) == pytest.approx(half(found[1].sampling), rel=0.1)
 
 
 def test_the_interval_covers():
     """The expected difference at the folds' training size lies in 95 % of the intervals."""
-    procedures = {
-        "a": rbm(1, learning_rate=0.3, n_jobs=1),
-        "b": rbm(3, learning_rate=0.3, n_jobs=1),
-    }
+    procedures = {name: rbm(n, learning_rate=0.3, n_jobs=1) for name, n in (("a", 1), ("b", 3))}
     independent = TRUE.sample(20 * 100, random_state=2).reshape(20, 100, 6)
     fresh = [(np.arange(30), np.arange(30 + k, 100)) for k in range(2)]
     truths = [
@@ -171,9 +156,8 @@ def test_the_interval_covers():
     ]
     truth, inside = np.mean(truths), 0
     for i, rows in enumerate(TRUE.sample(20 * 40, random_state=1).reshape(20, 40, 6)):
-        low, high = (
-            compare_fits(procedures, rows, cv=4, random_state=i).difference("a", "b").combined
-        )
+        found = compare_fits(procedures, rows, cv=4, random_state=i)
+        low, high = found.difference("a", "b").combined
         inside += low <= truth <= high
     # Binomial(20, 0.95): a false alarm is 1e-4 at most (but for the error of the truth)
     assert inside >= binom.ppf(1e-4, 20, 0.95)
@@ -198,11 +182,7 @@ def test_table_summary_and_frame():
     assert [line.split("  ")[0] for line in lines] == list(found.scores)
     assert sum(line.endswith("chosen") for line in lines) == 1
     title = found.summary().splitlines()[0]
-    assert (
-        title
-        == "expected log-likelihood per row of procedures (nats): 3 splits, 1 training seed each,"
-        " 40 training rows"
-    )
+    assert title.endswith("(nats): 3 splits, 1 training seed each, 40 training rows")
     assert "<table>" in found._repr_html_()
     frame = found.to_frame()
     assert list(frame.index) == list(found.scores)
@@ -234,10 +214,8 @@ def test_a_fit_that_fails_leaves_out_its_pair():
     assert 0 < n_missing <= 5
     assert len(found.missing) == n_missing
     split, seed = np.argwhere(np.isnan(found.means["failing"]))[0]
-    assert (
-        found.missing[0]
-        == f"failing, split {split}, seed {seed}: training diverged: lower learning_rate"
-    )
+    reason = "training diverged: lower learning_rate"
+    assert found.missing[0] == f"failing, split {split}, seed {seed}: {reason}"
     assert f"missing: {found.missing[0]}" in str(found)
     assert f"missing: {found.missing[0]}" in found.summary()
     difference = found.difference("good", "failing")
@@ -248,9 +226,8 @@ def test_a_fit_that_fails_leaves_out_its_pair():
     rows = found.means["good"]
     by_split = [fits[kept].mean() for fits, kept in zip(rows, there)]
     assert found.scores["good"].mean == pytest.approx(np.mean(by_split))
-    assert difference.mean == pytest.approx(
-        found.scores["good"].mean - found.scores["failing"].mean
-    )
+    means = [found.scores[name].mean for name in ("good", "failing")]
+    assert difference.mean == pytest.approx(means[0] - means[1])
     assert found.converged
 
 
@@ -265,10 +242,7 @@ def test_too_few_fits_are_not_converged():
     none = compare_fits({"good": rbm(), "failing": failing(8)}, X, cv=4, random_state=0)
     assert np.isnan(none.difference("good", "failing").mean)
     assert "0 of 4 fits are left, in fewer than 2 splits" in str(none)
-    with pytest.raises(
-        ValueError,
-        match="no fit of any candidate can be scored; a, split 0, seed 0: training diverged",
-    ):
+    with pytest.raises(ValueError, match="no fit of any .*; a, split 0, seed 0: training diverged"):
         compare_fits({"a": failing(8), "b": failing(8)}, X, cv=2, random_state=0)
 
 
@@ -306,21 +280,18 @@ def test_an_interrupted_comparison_goes_on(tmp_path):
 
 # ---- pipelines and rows
 def test_pipelines_must_arrive_at_the_same_rows():
-    same = {
-        "dense": make_pipeline(Binarizer(), rbm()),
-        "sparse": make_pipeline(FunctionTransformer(csr_array), rbm()),
-    }
+    steps = {"dense": Binarizer(), "sparse": FunctionTransformer(csr_array)}
+    same = {name: make_pipeline(step, rbm()) for name, step in steps.items()}
     assert compare_fits(same, X, cv=2, random_state=0).converged
-    other = {
-        "as they are": rbm(),
-        "turned": make_pipeline(FunctionTransformer(np.logical_not), rbm()),
-    }
+    turned = make_pipeline(FunctionTransformer(np.logical_not), rbm())
+    other = {"as they are": rbm(), "turned": turned}
     with pytest.raises(ValueError, match="as they are and turned score different rows"):
         compare_fits(other, X, cv=2, random_state=0)
 
 
 # ---- bad input
 HALVES = (np.arange(30), np.arange(30, 60))
+SEARCH = GridSearchCV(rbm(), {"n_components": [1, 2]}, cv=2).fit(X)
 NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
 
 
@@ -333,37 +304,20 @@ NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
         ({"one": rbm(), "two": 2}, {}, "candidates must be models of sklpf.*'two' is a int"),
         ({"one": rbm(), "two": make_pipeline(rbm(), PCA())}, {}, "'two' is a PCA"),
         (two(), {"X": None}, "X must be given"),
-        (
-            two(),
-            {"X": NAN},
-            "X holds NaN or infinity: remove these rows, or give pipelines that begin with an "
-            "imputer",
-        ),
+        (two(), {"X": NAN}, "X holds NaN or infinity: .* pipelines that begin with an imputer"),
         (two(), {"cv": 1}, "cv must be at least 2 folds, got 1"),
         (two(), {"cv": ShuffleSplit(1)}, "cv must give at least 2 splits, got 1"),
-        (
-            two(),
-            {"cv": LeaveOneOut()},
-            "cv must hold out at least 2 rows in every split, got 1: take fewer folds",
-        ),
+        (two(), {"cv": LeaveOneOut()}, "at least 2 rows in every split, got 1: take fewer folds"),
         (two(), {"cv": [(np.arange(60),) * 2] * 2}, "split 0 has 60 rows in both parts"),
         (two(), {"cv": [HALVES] * 2}, "cv must give different splits, and split 1 is split 0"),
         (two(), {"cv": [(HALVES[0] / 1, HALVES[1])] * 2}, "rows must be given by integers"),
         (two(), {"cv": [(HALVES[0], [30, 31, 31])] * 2}, "split 0 holds one out twice"),
-        (
-            two(),
-            {"groups": np.arange(60) // 30},
-            "cv must hold out at least 2 groups in every split, got 1",
-        ),
+        (two(), {"groups": np.arange(60) // 30}, "at least 2 groups in every split, got 1"),
         ({"one": rbm(), "two": GaussianRBM()}, {}, "one has probabilities of rows and two has"),
         (two(), {"n_seeds": 0}, "n_seeds must be an integer of at least 1, got 0"),
         (two(), {"level": 95}, "level must lie strictly between 0 and 1, got 95"),
         (two(), {"checkpoint": "here"}, "checkpoint needs random_state to be an int"),
-        (
-            GridSearchCV(rbm(), {"n_components": [1, 2]}, cv=2).fit(X),
-            {},
-            r"and not a finished search: fit its short list again, each as clone",
-        ),
+        (SEARCH, {}, r"and not a finished search: fit its short list again, each as clone"),
     ],
 )
 def test_bad_input(candidates, options, message):

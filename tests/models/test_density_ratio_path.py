@@ -4,6 +4,7 @@ makes of it.
 
 import numpy as np
 import pytest
+from marks import large
 from scipy.stats import t as student_t
 
 from sklpf import HAIS, MeanCovarianceRBM, ParallelTempering, ProductOfExperts, compare
@@ -20,18 +21,13 @@ def product(seed, heavy=False, n_components=D, **options):
     filters = np.eye(n_components, D) + 0.3 + 0.1 * rng.standard_normal((n_components, D))
     exponents = np.linspace(2, 3, n_components) if heavy else None
     options = {"partition_estimator": HAIS(n_temperatures=300), "random_state": seed} | options
-    return ProductOfExperts.from_parameters(
-        filters, exponents, 0.1 * rng.standard_normal(D), **options
-    )
+    return ProductOfExperts.from_parameters(filters, exponents, 0.1 * rng.normal(size=D), **options)
 
 
 def units(seed):
     rng = np.random.default_rng(seed)
-    arrays = (
-        rng.standard_normal((4, D)),
-        np.abs(rng.standard_normal((4, 2))),
-        0.5 * rng.standard_normal((2, D)),
-    )
+    factors, pooling, mean = (rng.standard_normal(shape) for shape in ((4, D), (4, 2), (2, D)))
+    arrays = factors, np.abs(pooling), 0.5 * mean
     mean, scale = 0.1 * rng.standard_normal(D), 1.5
     return MeanCovarianceRBM.from_parameters(*arrays, mean=mean, scale=scale, random_state=seed)
 
@@ -57,11 +53,7 @@ def test_moves_leave_every_level_invariant():
 
 
 @pytest.mark.parametrize(
-    ("make", "heavy"),
-    [
-        pytest.param(tempered, (False, False), marks=pytest.mark.large),
-        (lambda model: model, (True, False)),
-    ],
+    ("make", "heavy"), [large(tempered, (False, False)), (lambda model: model, (True, False))]
 )
 def test_ratio_of_complete_products(make, heavy):
     a, b = make(product(0, heavy[0])), make(product(1, heavy[1]))
@@ -80,10 +72,8 @@ def test_ratio_of_mean_covariance_models():
     points = np.stack(np.meshgrid(*D * [grid], indexing="ij"), axis=-1).reshape(-1, D)
     truth = [np.logaddexp.reduce(model._log_density(points)) for model in (a, b)]
     result = ratio_result(a, b)
-    assert (
-        abs(result.log_partition - (truth[1] - truth[0]))
-        < student_t.isf(5e-6, 9) * result.std_error
-    )
+    off = result.log_partition - (truth[1] - truth[0])
+    assert abs(off) < student_t.isf(5e-6, 9) * result.std_error
     assert result.std_error < 0.1
 
 
@@ -100,15 +90,11 @@ def test_the_error_is_that_between_groups():
     """
     a, b = product(0), product(1)
     path, rng = a._ratio_path(b), np.random.default_rng(0)
-    stuck = [
-        np.repeat(model.sample(10, random_state=rng.integers(99))[:, np.newaxis], 100, axis=1)
-        for model in (a, b)
-    ]
+    drawn = (model.sample(10, random_state=rng.integers(99)) for model in (a, b))
+    stuck = [np.repeat(rows[:, np.newaxis], 100, axis=1) for rows in drawn]
     same = type(path)(a.path(), b.path(), *stuck)
-    errors = [
-        p.default_estimator().set_params(random_state=0).fit(p).log_partition_std_error_
-        for p in (path, same)
-    ]
+    runs = [p.default_estimator().set_params(random_state=0).fit(p) for p in (path, same)]
+    errors = [run.log_partition_std_error_ for run in runs]
     assert errors[1] > 2 * errors[0]
     assert len(same.draw_alarms) == 2
     assert "draws of the second model differ between ladders" in same.draw_alarms[1]

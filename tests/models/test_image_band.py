@@ -8,6 +8,7 @@ doc/benchmarks/image_models.md.
 import numpy as np
 import pytest
 from continuous_models import log_integral
+from marks import large
 
 from sklpf import HAIS, MeanCovarianceRBM, ProductOfExperts
 from sklpf.models import LinearPath
@@ -63,7 +64,7 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("n_seeds", [2, pytest.param(12, marks=pytest.mark.large)])
+@pytest.mark.parametrize("n_seeds", [2, large(12)])
 def test_converged_intervals_cover(n_seeds):
     """Runs on each of five models; flagging everything is no way out."""
 

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from sklpf import (
+    HAIS,
     BernoulliRBM,
     BilinearGenerativeModel,
     BoltzmannMachine,
@@ -199,7 +200,29 @@ def test_bits_do_not_depend_on_the_threads_of_blas(model):
     assert found[0] == found[1]
 
 
-# ---- passes, and scikit-learn's configuration
+# ---- passes
+UNSETTLED = "training has not settled after {} passes: raise max_iter"
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "message"),
+    [
+        (LinearGenerativeModel(max_iter=5), REAL, UNSETTLED.format(5)),
+        (ProductOfExperts(max_iter=2), REAL, UNSETTLED.format(2)),
+        (MeanCovarianceRBM(max_iter=2, n_chains=20), REAL, UNSETTLED.format(2)),
+        (BoltzmannMachine(max_iter=1), BINARY, "pseudo-likelihood has not settled after 1 pass"),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_training_that_has_not_settled_says_so(model, X, message):
+    with pytest.warns(ConvergenceWarning, match=message):
+        model = copy.deepcopy(model).set_params(random_state=0).fit(X)
+    assert model.n_iter_ == model.max_iter
+    if hasattr(model, "loss_curve_"):
+        assert len(model.loss_curve_) == model.max_iter
+        assert not model.converged_
+
+
 @pytest.mark.parametrize("max_iter", [20, 30])
 def test_no_more_passes_are_made_than_were_asked_for(max_iter):
     model = LinearGenerativeModel(max_iter=max_iter, tol=100.0, random_state=0)
@@ -211,3 +234,24 @@ def test_no_more_passes_are_made_than_were_asked_for(max_iter):
     assert model.n_iter_ == 40
     assert model.converged_
     assert GaussianRBM(1, n_iter=3, random_state=0).fit(REAL).n_iter_ == 3
+
+
+# ---- units
+@pytest.mark.parametrize(
+    ("model", "scale", "tolerance"),
+    [
+        (ProductOfExperts(5, max_iter=3), np.array([1e-3, 1e4, 10.0]), 0.02),
+        (
+            MeanCovarianceRBM(max_iter=2, n_chains=20, partition_estimator=HAIS(20, 100)),
+            np.full(3, 1e3),
+            1e-4,
+        ),
+    ],
+    ids=["product", "mean and covariance"],
+)
+def test_rows_in_other_units_give_the_same_model(model, scale, tolerance):
+    X = np.tile(REAL, (5, 1)) + 5
+    first, second = (copy.deepcopy(model).set_params(random_state=0) for _ in range(2))
+    expected = first.fit(X).score_samples(X) - np.log(scale).sum()
+    found = second.fit(X * scale - 7).score_samples(X * scale - 7)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)

@@ -6,20 +6,19 @@ import pickle
 
 import numpy as np
 import pytest
+from marks import large
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, StandardScaler
 from sklearn.utils import estimator_checks as checks
+from small_models import MODELS, SHORT, rows
 
 from sklpf import (
     AIS,
     HAIS,
-    BernoulliRBM,
-    BilinearGenerativeModel,
     BoltzmannMachine,
-    CategoricalRBM,
     FactorialMixture,
     GaussianRBM,
     LatentDirichletAllocation,
@@ -30,20 +29,6 @@ from sklpf import (
 from sklpf.datasets import make_factorial_shapes
 from sklpf.transitions import HMC
 
-SHORT = HAIS(20, 30)
-MODELS = [
-    BernoulliRBM(5, n_iter=2, batch_size=7),
-    BoltzmannMachine(alpha=0.1),
-    CategoricalRBM(2, n_iter=2, batch_size=7),
-    GaussianRBM(2, n_iter=5),
-    LatentDirichletAllocation(3, max_iter=5),
-    FactorialMixture(3, max_iter=20, n_moves=1),
-    LinearGenerativeModel(2, max_iter=20, partition_estimator=SHORT),
-    BilinearGenerativeModel(2, 2, 1, max_iter=1, partition_estimator=SHORT),
-    ProductOfExperts(max_iter=2, tol=None, n_chains=20),
-    MeanCovarianceRBM(max_iter=1, tol=None, n_chains=20, partition_estimator=SHORT),
-]
-MODELS = [model.set_params(random_state=0) for model in MODELS]
 OF_ANOTHER_KIND = [  # which train by other code
     BoltzmannMachine("pcd", alpha=0.1, max_iter=2, n_chains=9),
     LatentDirichletAllocation(
@@ -61,7 +46,6 @@ OF_ANOTHER_KIND = [  # which train by other code
     MeanCovarianceRBM(algorithm="mpf", max_iter=2, n_mean=1, partition_estimator=SHORT),
 ]
 OF_ANOTHER_KIND = [model.set_params(random_state=0) for model in OF_ANOTHER_KIND]
-BINARY = BernoulliRBM, BoltzmannMachine, CategoricalRBM, LatentDirichletAllocation
 NAMES = {"ids": lambda given: type(given).__name__ if hasattr(given, "fit") else None}
 
 # Few passes and levels are for speed; the rows of the checks are neither binary nor counts, and
@@ -80,13 +64,6 @@ def rough_losses(monkeypatch):
     """log Z after every pass from 20 chains over 20 levels without a pilot, which is fast."""
     monitor = HAIS(20, 20, transition=HMC(0.3), random_state=0)
     monkeypatch.setattr(MeanCovarianceRBM, "_monitor", monitor)
-
-
-def rows(model):
-    rng = np.random.default_rng(0)
-    if isinstance(model, BINARY):
-        return (rng.random((60, 5)) < 0.4).astype(float)
-    return rng.laplace(size=(60, 3)) + 3 * rng.integers(2, size=(60, 1))
 
 
 # ---- scikit-learn's own checks
@@ -126,11 +103,7 @@ def test_checks_that_authors_of_estimators_call_themselves(check, model):
 
 
 # ---- bits
-@pytest.mark.parametrize(
-    "model",
-    MODELS + [pytest.param(model, marks=pytest.mark.large) for model in OF_ANOTHER_KIND],
-    **NAMES,
-)
+@pytest.mark.parametrize("model", MODELS + [large(model) for model in OF_ANOTHER_KIND], **NAMES)
 def test_a_seed_gives_the_same_bits_for_any_number_of_jobs_and_after_pickling(model):
     X = rows(model)
     first, second = clone(model).fit(X), clone(model).set_params(n_jobs=2).fit(X)
@@ -165,7 +138,7 @@ def groups():
     return rng.normal(size=(180, 3)) + 3 * rng.integers(2, size=(180, 1))
 
 
-def plane():
+def flat():
     rng = np.random.default_rng(0)
     return rng.normal(size=(300, 2)) @ rng.normal(size=(2, 4)) + 0.1 * rng.normal(size=(300, 4))
 
@@ -177,6 +150,10 @@ def sources():
     return rng.standard_t(4, size=(600, 4)) @ mixing.T + 5
 
 
+SHAPED = FactorialMixture(tempering="annealed", n_tempered=20, max_iter=100)
+FLOW = ProductOfExperts(algorithm="mpf")
+
+
 @pytest.mark.parametrize(
     ("step", "model", "name", "values", "X"),
     [
@@ -184,25 +161,13 @@ def sources():
         (StandardScaler(), GaussianRBM(1, n_iter=50), "learning_rate", [1e-6, 0.1], groups()),
         (
             StandardScaler(),
-            FactorialMixture(tempering="annealed", n_tempered=20, max_iter=100),
+            SHAPED,
             "n_components",
             [2, 8],
             make_factorial_shapes(400, random_state=0)[0],
         ),
-        (
-            StandardScaler(),
-            LinearGenerativeModel(prior="gaussian"),
-            "n_components",
-            [1, 2],
-            plane(),
-        ),
-        (
-            PCA(whiten=True),
-            ProductOfExperts(algorithm="mpf"),
-            "expert",
-            ["laplace", "student_t"],
-            sources(),
-        ),
+        (StandardScaler(), LinearGenerativeModel(prior="gaussian"), "n_components", [1, 2], flat()),
+        (PCA(whiten=True), FLOW, "expert", ["laplace", "student_t"], sources()),
     ],
     **NAMES,
 )

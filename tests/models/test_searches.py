@@ -23,13 +23,8 @@ def rbm(n_components=4, **options):
 
 
 def classifier_behind(model):
-    return Pipeline(
-        [
-            ("binary", Binarizer(threshold=7)),
-            ("rbm", model),
-            ("classifier", LogisticRegression(C=0.1)),
-        ]
-    )
+    last = "classifier", LogisticRegression(C=0.1)
+    return Pipeline([("binary", Binarizer(threshold=7)), ("rbm", model), last])
 
 
 def searched(estimator, **options):
@@ -70,9 +65,8 @@ def test_a_search_by_log_likelihood_finds_what_one_of_the_model_alone_finds():
     folds = sklearn.model_selection.KFold(3)
     whole = GridSearchCV(pipe, grid, scoring=log_likelihood, cv=folds).fit(DIGITS, LABELS)
     alone = GridSearchCV(pipe[:-1], grid, cv=folds).fit(DIGITS)
-    np.testing.assert_array_equal(
-        whole.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"]
-    )
+    found, expected = (search.cv_results_["mean_test_score"] for search in (whole, alone))
+    np.testing.assert_array_equal(found, expected)
     assert whole.best_params_ == alone.best_params_
     assert whole.score(DIGITS) == log_likelihood(whole, DIGITS)
     assert whole.predict(DIGITS).shape == LABELS.shape
@@ -81,17 +75,15 @@ def test_a_search_by_log_likelihood_finds_what_one_of_the_model_alone_finds():
 def test_what_is_not_trusted_does_as_the_model_says():
     scores = {}
     for what in ("nan", "raise"):
-        pipe = classifier_behind(rbm(partition_estimator=UNTRUSTED, on_nonconvergence=what)).fit(
-            DIGITS, LABELS
-        )
+        model = rbm(partition_estimator=UNTRUSTED, on_nonconvergence=what)
+        pipe = classifier_behind(model).fit(DIGITS, LABELS)
         scores[what] = pipe
     assert np.isnan(log_likelihood(scores["nan"], DIGITS))
     with pytest.raises(RuntimeError, match="log Z is not to be trusted"):
         log_likelihood(scores["raise"], DIGITS)
 
-    grid = {
-        "rbm__partition_estimator": [UNTRUSTED, None]
-    }  # one that is never trusted, and the exact one
+    # one that is never trusted, and the exact one
+    grid = {"rbm__partition_estimator": [UNTRUSTED, None]}
     search = GridSearchCV(scores["nan"], grid, scoring=log_likelihood, cv=2)
     with pytest.warns(UserWarning, match="One or more of the test scores are non-finite"):
         search.fit(DIGITS, LABELS)
@@ -106,14 +98,11 @@ def test_a_search_records_the_error_of_log_z_of_every_split():
     search = GridSearchCV(pipe, {"rbm__n_components": [2, 4]}, **options).fit(DIGITS, LABELS)
     for split in (0, 1):
         assert (search.cv_results_[f"split{split}_test_log_partition_std_error"] > 0).all()
-    np.testing.assert_array_equal(
-        search.cv_results_["split0_test_log_likelihood"],
-        GridSearchCV(pipe, {"rbm__n_components": [2, 4]}, cv=2, scoring=log_likelihood)
-        .fit(DIGITS, LABELS)
-        .cv_results_["split0_test_score"],
-    )
+    alone = GridSearchCV(pipe, {"rbm__n_components": [2, 4]}, cv=2, scoring=log_likelihood)
+    expected = alone.fit(DIGITS, LABELS).cv_results_["split0_test_score"]
+    found = search.cv_results_["split0_test_log_likelihood"]
+    np.testing.assert_array_equal(found, expected)
     model = search.best_estimator_["rbm"]
-    assert log_likelihood_with_error(search, DIGITS) == {
-        "log_likelihood": model.score(BINARY),
-        "log_partition_std_error": model.log_partition_std_error_,
-    }
+    found = log_likelihood_with_error(search, DIGITS)
+    error = model.log_partition_std_error_
+    assert found == {"log_likelihood": model.score(BINARY), "log_partition_std_error": error}

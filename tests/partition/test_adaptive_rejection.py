@@ -2,19 +2,15 @@
 
 import numpy as np
 import pytest
-from known_problems import make_rbm_problem
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import Gaussian, GeometricPath, Uniform
 from sklpf.partition import AdaptiveRejection
-from sklpf.testing import check_partition_estimator
 
 
 def path_of(log_density, base=None, bounds=None):
-    return GeometricPath(
-        lambda x: log_density(x[:, 0]), base=base or Gaussian(0.0, 1.0), bounds=bounds
-    )
+    return GeometricPath(lambda x: log_density(x[:, 0]), base=base or Gaussian(0, 1), bounds=bounds)
 
 
 def expon(x):
@@ -32,18 +28,10 @@ CASES = {  # a path, and the law of its target with log Z
     "a wall that nobody named": (path_of(expon, Gaussian(1.0, 1.0)), stats.expon(), 0.0),
     "gumbel": (path_of(stats.gumbel_r.logpdf), stats.gumbel_r(), 0.0),
     "large constant": (path_of(lambda x: stats.logistic.logpdf(x) + 1e4), stats.logistic(), 1e4),
-    "one side open": (
-        path_of(stats.gamma(3).logpdf, Gaussian(3.0, 4.0), (0, np.inf)),
-        stats.gamma(3),
-        0.0,
-    ),
+    "half open": (path_of(stats.gamma(3).logpdf, Gaussian(3, 4), (0, np.inf)), stats.gamma(3), 0.0),
     "box": (path_of(stats.beta(2, 3).logpdf, Uniform(0, 1), (0, 1)), stats.beta(2, 3), 0.0),
     "flat": (path_of(lambda x: 0 * x, Uniform(-1, 3), (-1, 3)), stats.uniform(-1, 4), np.log(4)),
-    "steep in a box": (
-        path_of(lambda x: 50 * x, Uniform(0, 1), (0, 1)),
-        None,
-        np.log(np.expm1(50) / 50),
-    ),
+    "steep": (path_of(lambda x: 50 * x, Uniform(0, 1), (0, 1)), None, np.log(np.expm1(50) / 50)),
 }
 
 
@@ -59,12 +47,6 @@ def test_the_bounds_enclose_log_z(case, tol):
     assert fitted.converged_
     assert fitted.result_.statement == "enclosed"
     assert fitted.result_.interval(0.5) == (low, high)
-
-
-def test_it_keeps_the_contract_of_an_estimator():
-    check_partition_estimator(
-        AdaptiveRejection(), ("normal", CASES["normal"][0], CASES["normal"][2])
-    )
 
 
 @pytest.mark.parametrize("case", [name for name, (_, law, _) in CASES.items() if law is not None])
@@ -86,10 +68,7 @@ def test_draws_are_from_the_target(case):
         (lambda x: np.where(np.abs(x) < 0.5, -np.inf, -(x**2)), "not log-concave: it is -inf at"),
         (lambda x: 0 * x, "not normalisable"),
         (lambda x: x, "not normalisable"),
-        (
-            lambda x: -((x - 1e6) ** 2) * 1e300,
-            "log_density is -inf within 8 scales|it must be a number",
-        ),
+        (lambda x: -((x - 1e6) ** 2) * 1e300, "is -inf within 8 scales|it must be a number"),
     ],
 )
 def test_other_shapes_are_refused_in_words(log_density, words):
@@ -105,14 +84,10 @@ def test_a_dent_is_refused_even_where_the_first_points_lie_on_a_line():
         AdaptiveRejection().fit(path_of(dented))
 
 
-def test_other_paths_are_refused():
-    with pytest.raises(TypeError, match="GeometricPath"):
-        AdaptiveRejection().fit(make_rbm_problem("easy").path)
+def test_two_dimensions_are_refused():
     plane = GeometricPath(lambda x: -np.sum(x**2, axis=1), base=Gaussian(np.zeros(2), 1.0))
     with pytest.raises(ValueError, match="one dimension, got 2"):
         AdaptiveRejection().fit(plane)
-    with pytest.raises(ValueError, match="tol"):
-        AdaptiveRejection(0.0).fit(plane)
 
 
 def test_a_tolerance_out_of_reach_is_not_converged():

@@ -2,16 +2,15 @@ import logging
 
 import numpy as np
 import pytest
-from convergence import quietly
-from scipy.special import gammaln, logsumexp, ndtri
-from scipy.stats import multivariate_normal
+from convergence import assert_right, quietly
+from scipy.special import gammaln, logsumexp
 
 from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Uniform
 from sklpf.interop import from_prior_transform
 from sklpf.paths._mixture_fit import fit_base
 from sklpf.programs._learning import Learned
 from sklpf.testing import check_coverage
-from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice
+from sklpf.transitions import HMC, RandomWalk, Slice
 
 LOG_2PI = np.log(2 * np.pi)
 
@@ -23,11 +22,11 @@ def narrow(d, width, seed=0):
     mean = rng.uniform(-0.5, 0.5, d)
     inverse = np.linalg.inv(root)
     log_norm = np.linalg.slogdet(root)[1] + d / 2 * LOG_2PI
-    return (
-        lambda x: -0.5 * np.sum(((x - mean) @ inverse.T) ** 2, axis=1) - log_norm,
-        lambda u: 2 * u - 1,
-        -d * np.log(2),
-    )
+
+    def log_likelihood(x):
+        return -0.5 * np.sum(((x - mean) @ inverse.T) ** 2, axis=1) - log_norm
+
+    return log_likelihood, lambda u: 2 * u - 1, -d * np.log(2)
 
 
 def modes(d, seed):
@@ -79,19 +78,14 @@ def test_any_move_with_and_without_gradient(transition):
     )
     smc = AdaptiveSMC(200, transition=transition, random_state=1).fit(path)
     truth = 0.5 * np.linalg.slogdet(2 * np.pi * covariance)[1]
-    assert smc.converged_
-    assert abs(smc.log_partition_ - truth) < 4.8 * smc.log_partition_std_error_  # 1e-3 each
+    assert_right(smc, truth)  # 1e-3 each
 
 
 def test_a_box():
-    path = GeometricPath(
-        lambda x: -np.sum(x, axis=1) / 0.01,
-        base=Uniform([0, 0], [1, 1]),
-        bounds=([0, 0], [1, 1]),
-    )
+    box = [0, 0], [1, 1]
+    path = GeometricPath(lambda x: -np.sum(x, axis=1) / 0.01, base=Uniform(*box), bounds=box)
     smc = AdaptiveSMC(random_state=0).fit(path)
-    assert smc.converged_
-    assert abs(smc.log_partition_ - 2 * np.log(0.01)) < 4.8 * smc.log_partition_std_error_  # 1e-3
+    assert_right(smc, 2 * np.log(0.01))  # 1e-3
 
 
 def ordered(u):
@@ -126,8 +120,7 @@ def test_a_mode_that_particles_have_lost_is_found_by_climbs():
     unchecked = quietly(AdaptiveSMC(checks=False, random_state=0), path)
     smc = AdaptiveSMC(random_state=0).fit(path)
     assert unchecked.log_partition_ < -d * np.log(20) - 1  # the heavier mode is missing
-    assert smc.converged_
-    assert abs(smc.log_partition_ + d * np.log(20)) < 4.8 * smc.log_partition_std_error_  # 1e-3
+    assert_right(smc, -(d * np.log(20)))  # 1e-3
 
 
 def test_modes_far_beyond_the_base_are_found_from_those_within_it():
@@ -194,19 +187,10 @@ def test_a_target_without_an_integral():
         AdaptiveSMC(random_state=0).fit(path)
 
 
-def test_what_is_refused():
-    path = GeometricPath(lambda x: -(x**2).sum(axis=1), base=Gaussian([0.0], 1.0))
-    with pytest.raises(TypeError, match="transition must be HMC, RandomWalk or Slice"):
-        AdaptiveSMC(transition=Gibbs()).fit(path)
-    with pytest.raises(ValueError, match="n_particles"):
-        AdaptiveSMC(n_particles=3).fit(path)
-    with pytest.raises(ValueError, match="tol"):
-        AdaptiveSMC(tol=0.0).fit(path)
-    nowhere = GeometricPath(
-        lambda x: np.where(x[:, 0] > 40, 0.0, -np.inf), base=Gaussian([0.0], 1.0)
-    )
+def test_a_base_that_hardly_draws_a_point_with_mass_is_refused():
+    path = GeometricPath(lambda x: np.where(x[:, 0] > 40, 0.0, -np.inf), base=Gaussian([0.0], 1.0))
     with pytest.raises(ValueError, match="base draws hardly any point where the target has mass"):
-        AdaptiveSMC(random_state=0).fit(nowhere)
+        AdaptiveSMC(random_state=0).fit(path)
 
 
 def test_a_fitted_base_has_a_part_for_each_mode():
@@ -215,24 +199,6 @@ def test_a_fitted_base_has_a_part_for_each_mode():
     base = fit_base(points, 800, None, rng)
     assert len(base.components) == 2
     assert sorted(np.round([part.mean[0] for part in base.components])) == [-5, 5]
-
-
-def test_a_prior_transform_of_a_linear_regression():
-    rng = np.random.default_rng(2)
-    design = rng.normal(size=(30, 4))
-    target = design @ rng.normal(size=4) + 0.5 * rng.normal(size=30)
-
-    def log_likelihood(weights):
-        return -np.sum((target - weights @ design.T) ** 2, axis=1) / 0.5 - 15 * np.log(
-            2 * np.pi * 0.25
-        )
-
-    path = from_prior_transform(log_likelihood, lambda u: 10 * ndtri(u), 4, vectorized=True)
-    covariance = 100 * design @ design.T + 0.25 * np.eye(30)
-    truth = multivariate_normal.logpdf(target, np.zeros(30), covariance)
-    smc = AdaptiveSMC(random_state=0).fit(path)
-    assert smc.converged_
-    assert abs(smc.log_partition_ - truth) < 4.8 * smc.log_partition_std_error_  # 1e-3
 
 
 def test_verbose_tells_how_far_particles_are(caplog):

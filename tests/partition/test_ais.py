@@ -1,32 +1,14 @@
 import numpy as np
 import pytest
 from convergence import may_not_converge
-from known_problems import hidden_mode_problem, make_rbm_problem
+from known_problems import make_rbm_problem
+from marks import large
 from reference_data import shared_data
 from scipy.special import logsumexp
 from scipy.stats import binom
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf.models import RBMPath
 from sklpf.partition import AIS
-from sklpf.paths import LADDERS
-
-
-@pytest.mark.parametrize(
-    ("ladder", "weights"),
-    [
-        ("linear", "joint"),
-        ("adaptive", "marginal"),
-        *(pytest.param(ladder, "marginal", marks=pytest.mark.large) for ladder in LADDERS),
-    ],
-)
-def test_weights_are_unbiased(ladder, weights):
-    problem = make_rbm_problem("easy", weights=weights)
-    ais = AIS(n_chains=2000, n_temperatures=60, ladder=ladder, random_state=0).fit(problem.path)
-    relative = np.exp(ais.result_.diagnostics["log_weights"] - problem.log_partition)
-    z = (relative.mean() - 1) / (relative.std(ddof=1) / np.sqrt(len(relative)))
-    assert abs(z) < 4.5  # false alarm 7e-6 each
-    assert ais.log_partition_ == pytest.approx(problem.log_partition + np.log(relative.mean()))
 
 
 @may_not_converge()
@@ -36,19 +18,10 @@ def test_the_one_sided_bound_holds_even_for_useless_runs():
     for seed in range(20):
         ais = AIS(8, 5, random_state=seed).fit(problem.path)
         above += ais.result_.diagnostics["lower_bound"] > problem.log_partition
-        assert ais.result_.diagnostics["lower_bound"] == pytest.approx(
-            ais.log_partition_ - np.log(20)
-        )
-    assert above <= binom.ppf(
-        1 - 1e-5, 20, 0.05
-    )  # at most 5 % by Markov's inequality; false alarm 1e-5
-
-
-def test_hidden_mode_is_missed_with_a_tiny_error_bar():
-    # what the guide warns of: forward runs can't see a mode that they never visit
-    ais = AIS(16, 20, random_state=0).fit(hidden_mode_problem(64).path)
-    assert ais.log_partition_ == pytest.approx(np.log(0.5), abs=1e-6)
-    assert ais.log_partition_std_error_ < 1e-6
+        bound = ais.log_partition_ - np.log(20)
+        assert ais.result_.diagnostics["lower_bound"] == pytest.approx(bound)
+    # at most 5 % by Markov's inequality; false alarm 1e-5
+    assert above <= binom.ppf(1 - 1e-5, 20, 0.05)
 
 
 @may_not_converge()
@@ -59,58 +32,39 @@ def test_standard_error_and_diagnostics_agree_with_their_definitions():
     delta = weights.std(ddof=1) / weights.mean() / np.sqrt(50)
     assert diagnostics["delta_std_error"] == pytest.approx(delta)
     without = np.log([np.delete(weights, i).mean() for i in range(50)])
-    assert diagnostics["jackknife_std_error"] == pytest.approx(
-        np.sqrt(49 / 50 * np.sum((without - without.mean()) ** 2))
-    )
-    assert diagnostics["effective_sample_size"] == pytest.approx(
-        weights.sum() ** 2 / np.sum(weights**2)
-    )
+    jackknife = np.sqrt(49 / 50 * np.sum((without - without.mean()) ** 2))
+    assert diagnostics["jackknife_std_error"] == pytest.approx(jackknife)
+    effective = weights.sum() ** 2 / np.sum(weights**2)
+    assert diagnostics["effective_sample_size"] == pytest.approx(effective)
     back = np.exp(-ais.run_.down.ravel())  # a quarter of the chains, as weights of the way up
     from_target = np.sqrt((back.mean() * (1 / back).mean() - 1) / 50)
     assert diagnostics["reverse_std_error"] == pytest.approx(from_target)
-    assert ais.log_partition_std_error_ == pytest.approx(
-        max(delta, np.sqrt((delta**2 + from_target**2) / 2))
-    )
+    error = max(delta, np.sqrt((delta**2 + from_target**2) / 2))
+    assert ais.log_partition_std_error_ == pytest.approx(error)
     mean_weight = np.exp(logsumexp(diagnostics["log_weights"])) / 50
-    assert diagnostics["effective_sample_size_from_target"] == pytest.approx(
-        50 * min(1, mean_weight / back.mean())
-    )
+    effective = 50 * min(1, mean_weight / back.mean())
+    assert diagnostics["effective_sample_size_from_target"] == pytest.approx(effective)
     assert ais.result_.degrees_of_freedom == 49
     assert ais.run_.down.shape == (12, 1)
     assert ais.result_.n_sweeps == (50 + 12) * 49 + 12 * 100
 
 
-def test_few_weights_that_count_are_an_alarm():
-    with pytest.warns(
-        ConvergenceWarning,
-        match="effective sample size .* needed.: raise n_temperatures or n_chains",
-    ):
-        ais = AIS(20, 3, random_state=0).fit(make_rbm_problem("hard").path)
-    assert not ais.converged_
-    assert ais.result_.reasons
-
-
-@pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning"
-)  # 5 of 8 weights must count
+@may_not_converge()  # 5 of 8 weights must count
 def test_ladders():
     path = make_rbm_problem("easy").path
     assert len(AIS(8, 30, random_state=0).fit(path).result_.ladder) == 30
     given = [0, 0.1, 0.2, 0.4, 0.6, 0.8, 1]
-    np.testing.assert_array_equal(
-        AIS(8, 30, ladder=given, random_state=0).fit(path).result_.ladder, given
-    )
+    found = AIS(8, 30, ladder=given, random_state=0).fit(path).result_.ladder
+    np.testing.assert_array_equal(found, given)
     adaptive = AIS(8, 200, ladder="adaptive", random_state=0).fit(path)
     assert len(adaptive.result_.ladder) == 200
-    assert adaptive.result_.n_sweeps == 8 * (
-        9 + 199 + 100 + 199
-    )  # a pilot of 10 levels; all go back down
+    # a pilot of 10 levels; all go back down
+    assert adaptive.result_.n_sweeps == 8 * (9 + 199 + 100 + 199)
 
 
 @pytest.mark.shared
 @pytest.mark.parametrize(
-    ("name", "n_temperatures"),
-    [pytest.param("mnist_toy15", 40_000, marks=pytest.mark.large), ("mnist_h10", 16_000)],
+    ("name", "n_temperatures"), [large("mnist_toy15", 40_000), ("mnist_h10", 16_000)]
 )
 def test_reference_models(name, n_temperatures):
     with shared_data(f"rbm/{name}.npz") as data, shared_data("binary/mnist.npz") as mnist:

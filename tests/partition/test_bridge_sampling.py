@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from known_densities import make_density_problem
+from marks import large
 from scipy.special import gammaln
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
@@ -52,9 +53,8 @@ def test_it_is_the_bridge_of_meng_and_wong():
     """Their iteration, as Gronau et al. (2017) write it, from the log weights of the run."""
     problem, draws = exact("laplace 6-D")
     bridge = fitted(problem.path, draws, "normal")
-    for log_partition, one in zip(
-        bridge.result_.diagnostics["half_log_partition"], bridge.run_.bridges
-    ):
+    halves = bridge.result_.diagnostics["half_log_partition"]
+    for log_partition, one in zip(halves, bridge.run_.bridges):
         l1, l2 = np.exp(one.at_target.ravel()), np.exp(one.at_proposal)
         n1, n2 = min(effective_draws(one.at_target), l1.size), l2.size
         s1, s2 = n1 / (n1 + n2), n2 / (n1 + n2)
@@ -64,9 +64,7 @@ def test_it_is_the_bridge_of_meng_and_wong():
         assert log_partition == pytest.approx(np.log(r), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("laplace", "n_sets"), [(False, 15), pytest.param(True, 300, marks=pytest.mark.large)]
-)
+@pytest.mark.parametrize(("laplace", "n_sets"), [(False, 15), large(True, 300)])
 def test_standard_errors_are_those_of_many_sets(laplace, n_sets):
     """The sum of squared z over n sets of draws is chi-square with n degrees of freedom: a
     false-alarm rate of 1e-4 each; seeds are fixed.
@@ -100,10 +98,8 @@ def test_heavy_tails_want_a_t():
 
 def test_modes_want_a_mixture():
     problem, draws = exact("two gaussians 10-D")
-    normal, mixture = (
-        fitted(problem.path, draws, name).log_partition_std_error_ for name in ("normal", "mixture")
-    )
-    assert mixture < 0.3 * normal
+    normal, mixture = (fitted(problem.path, draws, name) for name in ("normal", "mixture"))
+    assert mixture.log_partition_std_error_ < 0.3 * normal.log_partition_std_error_
 
 
 # -- draws of every origin
@@ -148,12 +144,8 @@ def test_names_of_one_chain_need_no_axis_for_it():
 def test_labelled_draws(origin):
     xr = pytest.importorskip("xarray")
     values = named_draws()
-    posterior = xr.Dataset(
-        {
-            "a": (("draw", "chain", "i"), np.swapaxes(values["a"], 0, 1)),
-            "b": (("chain", "draw"), values["b"]),
-        }
-    )
+    a = ("draw", "chain", "i"), np.swapaxes(values["a"], 0, 1)
+    posterior = xr.Dataset({"a": a, "b": (("chain", "draw"), values["b"])})
     diverging = np.zeros((4, 500), dtype=bool)
     diverging[1, 7] = True
     statistics = xr.Dataset({"diverging": (("chain", "draw"), diverging)})
@@ -174,21 +166,16 @@ def test_labelled_draws(origin):
             fitted(LogScale(), stacked)
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [HAIS(100, 200, random_state=0), pytest.param(SMC(random_state=0), marks=pytest.mark.large)],
-)
+@pytest.mark.parametrize("estimator", [HAIS(100, 200, random_state=0), large(SMC(random_state=0))])
 def test_draws_of_our_own_runs(estimator):
     """Weighted ones; 4 standard errors."""
     path = GeometricPath(
         lambda x: -np.sum(np.abs(x), axis=1), grad=lambda x: -np.sign(x), base=Gaussian([0, 0], 4.0)
     )
     estimator.fit(path)
-    found = [
-        fitted(target, given).log_partition_
-        for given in (estimator, estimator.run_, estimator.result_, estimator.result_.draws)
-        for target in (path, path.log_density)
-    ]
+    givens = estimator, estimator.run_, estimator.result_, estimator.result_.draws
+    pairs = ((target, given) for given in givens for target in (path, path.log_density))
+    found = [fitted(target, given).log_partition_ for target, given in pairs]
     assert len(set(found)) == 1
     error = fitted(path, estimator).log_partition_std_error_
     assert abs(found[0] - 2 * np.log(2)) < 4 * error < 0.3

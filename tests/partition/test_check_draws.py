@@ -8,6 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
+from marks import large
 from mode_problems import make_mode_problem
 
 from sklpf import SMC, BridgeSampling, Gaussian, GeometricPath
@@ -47,9 +48,7 @@ def by_check(report):
     return {each.check: each for each in report.findings}
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.large) for seed in range(8, 20))]
-)
+@pytest.mark.parametrize("seed", [*range(8), *(large(seed) for seed in range(8, 20))])
 def test_draws_that_miss_modes_are_refused_and_others_are_not(seed):
     problem = make_mode_problem(seed)
     whole = check_draws(problem.path, problem.draws, random_state=seed)
@@ -138,20 +137,13 @@ def test_shifted_draws_have_missed_no_region(shift):
 @pytest.mark.large
 def test_good_draws_are_rarely_refused():
     """0.1 to 1 % by chance for each of six tests: of 60 at most 5, 2e-4 at a rate of 1.5 %."""
-    refused = sum(
-        not check_draws(standard, normal(seed, d=3), random_state=seed).converged
-        for seed in range(60)
-    )
-    assert refused <= 5
+    reports = (check_draws(standard, normal(s, d=3), random_state=s) for s in range(60))
+    assert sum(not report.converged for report in reports) <= 5
 
 
 def test_containers_and_paths():
     path = from_prior_transform(
-        lambda x: -0.5 * np.sum((x - 1) ** 2 / 0.25, axis=1),
-        lambda u: 10 * u - 5,
-        2,
-        names=["x", "y"],
-        vectorized=True,
+        lambda x: -2 * np.sum((x - 1) ** 2, axis=1), lambda u: 10 * u - 5, 2, vectorized=True
     )
     smc = SMC(random_state=0).fit(path)
     assert check_draws(path, smc, random_state=0).converged

@@ -23,9 +23,8 @@ def test_two_models_are_exact():
     half = 1.959964 * 0.5
     assert found["b"].difference_interval == pytest.approx((-1 - half, -1 + half), rel=1e-6)
     assert found["a"].probability == pytest.approx(expit(1))
-    assert found["a"].probability_interval == pytest.approx(
-        (expit(1 - half), expit(1 + half)), rel=1e-6
-    )
+    interval = expit(1 - half), expit(1 + half)
+    assert found["a"].probability_interval == pytest.approx(interval, rel=1e-6)
     other = found["b"].probability_interval
     assert other == pytest.approx((expit(-1 - half), expit(-1 + half)), rel=1e-6)
 
@@ -69,10 +68,8 @@ def test_what_is_not_to_be_trusted():
     }
     comparison = compare_evidence(results)
     assert not comparison.converged
-    assert comparison.reasons == (
-        "alarmed: seen: remedy",
-        "bound: log Z is not estimated, but lower bound",
-    )
+    reasons = "alarmed: seen: remedy", "bound: log Z is not estimated, but lower bound"
+    assert comparison.reasons == reasons
     assert [model.converged for model in comparison.models.values()] == [True, False, False]
     assert comparison.models["fine"].probability_interval == (0.0, 1.0)
     assert comparison.summary().count("not converged") == 2
@@ -98,12 +95,7 @@ def test_fitted_estimators():
         ({"a": result(0.0)}, {}, ValueError, "at least two"),
         ({"a": result(0.0), "b": 3}, {}, TypeError, r"fitted\['b'\] must be a fitted"),
         ({"a": result(0.0), "b": result(1.0)}, {"prior": {"a": 1}}, ValueError, "must name"),
-        (
-            {"a": result(0.0), "b": result(1.0)},
-            {"prior": [1, 2]},
-            TypeError,
-            "prior must be a dict",
-        ),
+        ({"a": result(0.0), "b": result(1.0)}, {"prior": [1, 2]}, TypeError, "must be a dict"),
         ({"a": result(0.0), "b": result(1.0)}, {"prior": {"a": 1, "b": 0}}, ValueError, "positive"),
         ({"a": result(0.0), "b": result(1.0)}, {"level": 2}, ValueError, "between 0 and 1"),
     ],

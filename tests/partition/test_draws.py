@@ -21,9 +21,7 @@ from sklpf import (
 from sklpf.partition import MBAR, ImportanceSampling
 
 RNG = np.random.default_rng(0)
-RBM = BernoulliRBM.from_parameters(
-    RNG.normal(size=(8, 10)), RNG.normal(size=10), RNG.normal(size=8)
-)
+RBM = BernoulliRBM.from_parameters(*(RNG.normal(size=size) for size in ((8, 10), 10, 8)))
 NORMAL = GeometricPath(
     lambda x: -0.5 * np.sum((x - 1) ** 2, axis=1), grad=lambda x: 1 - x, base=Gaussian([0, 0], 4.0)
 )
@@ -59,14 +57,10 @@ def mean_and_error(draws, spread):
     independent draws.
     """
     weights = np.exp(draws.log_weights - draws.log_weights.max())
-    parts = (
-        np.minimum(draws.groups * 20 // (draws.groups.max() + 1), 19)
-        if draws.groups.max() >= 20
-        else draws.groups
-    )
-    sums = np.array(
-        [weights[parts == part] @ draws.points[parts == part] for part in np.unique(parts)]
-    )
+    parts, last = draws.groups, draws.groups.max()
+    if last >= 20:
+        parts = np.minimum(parts * 20 // (last + 1), 19)
+    sums = np.array([weights[parts == p] @ draws.points[parts == p] for p in np.unique(parts)])
     totals = np.array([weights[parts == part].sum() for part in np.unique(parts)])
     without = (sums.sum(axis=0) - sums) / (totals.sum() - totals)[:, np.newaxis]
     n = len(totals)

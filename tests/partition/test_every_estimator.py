@@ -1,5 +1,5 @@
-"""What holds for every estimator: its contract, intervals that cover, other seeds, runs that were
-interrupted, and modes that were missed.
+"""What holds for every estimator: its contract, unbiased weights, curves, intervals that cover,
+other seeds, runs that were interrupted, alarms, and modes that were missed.
 
 The tables of doc/benchmarks are of the same kind with many more runs.
 """
@@ -11,9 +11,11 @@ import pytest
 from convergence import quietly
 from interruption import bits, saves
 from known_densities import make_density_problem
-from known_problems import RBM_PROBLEMS, make_rbm_problem
+from known_problems import RBM_PROBLEMS, hidden_mode_problem, make_rbm_problem
+from marks import large
 from scipy.stats import binom
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, HAIS, RTS, SMC, AdaptiveSMC, Exact, LeftToRight, ParallelTempering
 from sklpf.models import LDAPath, RBMPath
@@ -22,13 +24,16 @@ from sklpf.partition import (
     MBAR,
     RAISE,
     SAMS,
+    AdaptiveRejection,
     ImportanceSampling,
     LevelProcess,
     MarkovMixture,
+    RejectionSampling,
     SteppingStone,
     ThermodynamicIntegration,
     WangLandau,
 )
+from sklpf.paths import LADDERS
 from sklpf.testing import Problem, check_partition_estimator
 from sklpf.transitions import HMC, RandomWalk
 
@@ -53,52 +58,34 @@ def problem(kind):
     ("estimator", "kind"),
     [
         (AIS(n_temperatures=400), "digits"),
-        pytest.param(
-            AIS(n_temperatures=200, ladder="adaptive"), "easy, joint", marks=pytest.mark.large
-        ),
+        large(AIS(n_temperatures=200, ladder="adaptive"), "easy, joint"),
         (AIS(n_temperatures=100, transition=RandomWalk()), "gaussian 2-D, condition 1"),
         (SMC(), "digits"),
         (SMC(n_temperatures=40), "laplace 6-D"),
         (AdaptiveSMC(), "gaussian 2-D, condition 1"),
         (SMC(400, 20, variant="waste-free"), "easy"),
         (ParallelTempering(n_sweeps=1024), "digits"),
-        pytest.param(
-            ParallelTempering(n_sweeps=1024, bridge="stepping-stone"),
-            "easy, joint",
-            marks=pytest.mark.large,
-        ),
+        large(ParallelTempering(n_sweeps=1024, bridge="stepping-stone"), "easy, joint"),
         (RTS(n_temperatures=20, n_sweeps=1500), "easy"),
-        pytest.param(
-            RTS(n_temperatures=20, n_sweeps=1500, rao_blackwell=False),
-            "easy, joint",
-            marks=pytest.mark.large,
-        ),
-        pytest.param(RTS(20, 10, 300, continuous=True), "laplace 6-D", marks=pytest.mark.large),
+        large(RTS(n_temperatures=20, n_sweeps=1500, rao_blackwell=False), "easy, joint"),
+        large(RTS(20, 10, 300, continuous=True), "laplace 6-D"),
         (BDMC(n_temperatures=300), "digits"),
-        pytest.param(BDMC(n_temperatures=300), "easy, joint", marks=pytest.mark.large),
+        large(BDMC(n_temperatures=300), "easy, joint"),
         (RAISE(), "digits"),
         (MarkovMixture(n_centres=200, n_sweeps=512), "easy"),
-        pytest.param(
-            MarkovMixture(n_centres=200, n_sweeps=512), "easy, joint", marks=pytest.mark.large
-        ),
+        large(MarkovMixture(n_centres=200, n_sweeps=512), "easy, joint"),
         (HAIS(50, 100), "laplace 6-D"),
-        pytest.param(
-            HAIS(50, 150, transition=HMC(metric="dense")),
-            "gaussian 20-D, condition 1",
-            marks=pytest.mark.large,
-        ),
+        large(HAIS(50, 150, transition=HMC(metric="dense")), "gaussian 20-D, condition 1"),
         (ImportanceSampling(1000), "gaussian 2-D, condition 1"),
+        (AdaptiveRejection(), "beta-binomial"),
+        (RejectionSampling(), "beta-binomial"),
         (LeftToRight(), "document"),
         (Exact(), "medium"),
         *[
             (kind(SAMPLER), "easy")
             for kind in (BAR, MBAR, SteppingStone, LevelProcess, ThermodynamicIntegration)
         ],
-        pytest.param(
-            ThermodynamicIntegration(CONTINUOUS, rule="continuous"),
-            "beta-binomial",
-            marks=pytest.mark.large,
-        ),
+        large(ThermodynamicIntegration(CONTINUOUS, rule="continuous"), "beta-binomial"),
     ],
     ids=str,
 )
@@ -107,8 +94,46 @@ def test_the_contract(estimator, kind):
     check_partition_estimator(estimator, problem(kind))
 
 
+@pytest.mark.parametrize(
+    ("ladder", "weights"),
+    [("linear", "joint"), ("adaptive", "marginal"), *(large(each, "marginal") for each in LADDERS)],
+)
+@pytest.mark.parametrize(
+    ("estimator", "name"),
+    [
+        (AIS(2000, 60), "log_weights"),
+        (SMC(20, 20, 50, resample_at=0.9), "log_partition_by_population"),
+    ],
+    ids=str,
+)
+def test_weights_are_unbiased_on_any_ladder(estimator, name, ladder, weights):
+    """t with 49 degrees of freedom at 4.5: a false alarm in 4e-5 of each."""
+    path, log_partition = make_rbm_problem("easy", weights=weights)[1:3]
+    fitted = quietly(clone(estimator).set_params(ladder=ladder, random_state=0), path)
+    relative = np.exp(fitted.result_.diagnostics[name] - log_partition)
+    assert abs(relative.mean() - 1) < 4.5 * relative.std(ddof=1) / np.sqrt(len(relative))
+    if name == "log_weights":
+        assert fitted.log_partition_ == pytest.approx(log_partition + np.log(relative.mean()))
+
+
+@pytest.mark.parametrize(
+    "estimator", [ParallelTempering(n_sweeps=2048), RTS(n_temperatures=20, n_sweeps=3000)], ids=str
+)
+def test_curves_match_enumeration_at_every_level(estimator):
+    path = problem("digits").path
+    result = clone(estimator).set_params(random_state=0).fit(path).result_
+    exact = [Exact().fit(path.with_ladder([0, beta])).log_partition_ for beta in result.ladder[1:]]
+    # the curve's error grows along the ladder to the reported one: 5 standard errors hold for all
+    # levels together
+    np.testing.assert_allclose(result.log_partition_curve[1:], exact, atol=5 * result.std_error)
+    assert result.log_partition_curve[0] == 0.0
+    assert result.log_partition_curve[-1] == pytest.approx(result.log_partition, abs=1e-12)
+
+
 # ---- coverage
 RBMS, DENSITIES = ("easy", "medium", "digits"), ("laplace 6-D", "beta-binomial")
+PLANES = "gaussian 2-D, condition 1", "two gaussians 2-D"
+GAUSSIANS = "gaussian 2-D, condition 100", "gaussian 20-D, condition 1"
 COVERAGE = {  # and the share of the runs that converge at least: to flag everything is no way out
     "AIS, few chains": (AIS(10, 10), (*RBMS, "hard"), 0.0),
     "AIS, short": (AIS(30, 100), (*RBMS, "hard"), 0.3),
@@ -124,22 +149,10 @@ COVERAGE = {  # and the share of the runs that converge at least: to flag everyt
     "SMC, waste-free": (WASTE_FREE, RBMS, 0.6),
     "BDMC": (BDMC(n_temperatures=50), RBMS, 0.9),
     "MarkovMixture": (MarkovMixture(n_centres=200, n_sweeps=256), RBMS, 0.6),
-    "ImportanceSampling": (
-        ImportanceSampling(400),
-        ("gaussian 2-D, condition 1", "two gaussians 2-D", "beta-binomial"),
-        0.6,
-    ),
-    "HAIS": (
-        HAIS(50, 200),
-        ("gaussian 2-D, condition 1", "student-t 6-D", "two gaussians 2-D", *DENSITIES),
-        0.7,
-    ),
+    "ImportanceSampling": (ImportanceSampling(400), (*PLANES, "beta-binomial"), 0.6),
+    "HAIS": (HAIS(50, 200), (*PLANES, "student-t 6-D", *DENSITIES), 0.7),
     "HAIS, diag": (HAIS(50, 200, transition=HMC(metric="diag")), DENSITIES, 0.7),
-    "HAIS, dense": (
-        HAIS(50, 200, transition=HMC(metric="dense")),
-        ("gaussian 2-D, condition 100", "gaussian 20-D, condition 1"),
-        0.7,
-    ),
+    "HAIS, dense": (HAIS(50, 200, transition=HMC(metric="dense")), GAUSSIANS, 0.7),
     "BAR": (BAR(SAMPLER), RBMS, 0.7),
     "MBAR": (MBAR(SAMPLER), RBMS, 0.7),
     "LevelProcess": (LevelProcess(SAMPLER), RBMS, 0.7),
@@ -201,9 +214,9 @@ def short_segments(kind):
     ("estimator", "kind"),
     [
         (AIS(20, 40), "easy"),
-        pytest.param(AIS(20, 40, ladder="adaptive"), "easy", marks=pytest.mark.large),
+        large(AIS(20, 40, ladder="adaptive"), "easy"),
         (HAIS(20, 40, transition=HMC(metric="diag", half_life=3.0)), "gaussian 2-D, condition 1"),
-        pytest.param(BDMC(10, 40), "easy, joint", marks=pytest.mark.large),
+        large(BDMC(10, 40), "easy, joint"),
         (RAISE(10, 10, 40), "easy, joint"),
         (SMC(10, 30, 4, resample_at=0.9), "easy"),
         (SMC(10, 30, 4, variant="waste-free", chain_length=5), "easy"),
@@ -212,7 +225,7 @@ def short_segments(kind):
         (RTS(20, 6, 100), "easy"),
         (RTS(20, 6, 100, continuous=True), "gaussian 2-D, condition 1"),
         (SAMS(20, 6, 100), "easy"),
-        pytest.param(WangLandau(20, 6, 100), "easy", marks=pytest.mark.large),
+        large(WangLandau(20, 6, 100), "easy"),
     ],
     ids=str,
 )
@@ -238,7 +251,45 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(estimator, kind, tmp_path
     assert other.log_partition_ != whole.log_partition_
 
 
+# ---- alarms
+ROUND_TRIPS = "visited both ends of the ladder"
+GROUPS = "groups of chains differ in their states at the target"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "kind", "sentence"),
+    [
+        (AIS(20, 3), "hard", "effective sample size .* needed.: raise n_temperatures or n_chains"),
+        (SMC(20, 10), "hard", "effective number of ancestors .* needed.: raise n_temperatures"),
+        (SMC(), "two gaussians 2-D, base on one", r"populations differ in .* target \(\d+% of"),
+        (ParallelTempering(n_sweeps=48), "sharp digits", "no round trip.*: raise n_sweeps"),
+        (RTS(n_sweeps=100), "sharp digits", f"{ROUND_TRIPS}.*: raise n_sweeps"),
+        (SAMS(n_sweeps=100), "sharp digits", ROUND_TRIPS),
+        (WangLandau(n_sweeps=100), "sharp digits", ROUND_TRIPS),
+        (RTS(10, 30, 1000), "sharp digits", GROUPS),
+        (RTS(10, 10, 300, continuous=True), "two gaussians 2-D", GROUPS),
+        (SAMS(n_sweeps=60), "hard", "weights had not settled when they were.*: raise n_sweeps"),
+        (WangLandau(n_sweeps=150, flatness=0.8), "hard", "weights had not settled when they were"),
+    ],
+    ids=str,
+)
+def test_a_run_that_is_not_to_be_trusted_says_so(estimator, kind, sentence):
+    with pytest.warns(ConvergenceWarning, match=sentence):
+        fitted = clone(estimator).set_params(random_state=0).fit(problem(kind).path)
+    assert not fitted.converged_
+
+
 # ---- modes that were missed
+@pytest.mark.parametrize(
+    "estimator", [AIS(16, 20), SMC(16, 20), ParallelTempering(4, 4, 64), RTS(20, 4, 300)], ids=str
+)
+def test_a_mode_that_no_chain_enters_is_missed_with_a_tiny_error_bar(estimator):
+    """What the guide warns of: forward runs can't see a mode that they never visit."""
+    fitted = clone(estimator).set_params(random_state=0).fit(hidden_mode_problem(64).path)
+    assert fitted.log_partition_ == pytest.approx(np.log(0.5), abs=1e-6)
+    assert fitted.log_partition_std_error_ < 1e-6
+
+
 @pytest.mark.parametrize(
     ("estimator", "kinds"),
     [

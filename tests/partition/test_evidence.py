@@ -21,13 +21,8 @@ def test_draws_for_the_bound_are_unbiased(kind, weights):
     problem = make_rbm_problem(kind)
     path = problem.path
     if weights == "joint":  # the same Z
-        path = RBMPath(
-            path.components,
-            path.intercept_visible,
-            path.intercept_hidden,
-            np.full(64, 0.5),
-            weights="joint",
-        )
+        layers = path.components, path.intercept_visible, path.intercept_hidden
+        path = RBMPath(*layers, np.full(64, 0.5), weights="joint")
     draws = np.array([path.bound_draws(Stream(stream_key(seed))) for seed in range(20)])
     means = np.exp(draws - problem.log_partition).mean(axis=(1, 2))  # one of each seed's centres
     assert draws.shape == (20, 10, 100)
@@ -71,10 +66,8 @@ def test_weights_seen_from_the_target():
 def test_rounding_that_matters_is_an_alarm_also_when_the_run_is_read_anew():
     path = make_rbm_problem("easy").path
     path.__class__ = type("Imprecise", (RBMPath,), {"log_f_rounding": 0.3})
-    for estimator in (
-        AIS(n_temperatures=100, random_state=0),
-        ParallelTempering(n_sweeps=512, random_state=0),
-    ):
+    for estimator in (AIS(n_temperatures=100), ParallelTempering(n_sweeps=512)):
+        estimator.set_params(random_state=0)
         for given in (path, None):
             with pytest.warns(ConvergenceWarning, match="log_f is rounded by 0.3 nats"):
                 estimator.fit(estimator.run_ if given is None else given)

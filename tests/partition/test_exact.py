@@ -18,9 +18,8 @@ from sklpf.partition import Exact
 def make_path(n_visible, n_hidden, scale=1.0, weights="marginal"):
     rng = np.random.default_rng(n_visible)
     shapes = (n_hidden, n_visible), n_visible, n_hidden
-    return RBMPath(
-        *(scale * rng.normal(size=s) for s in shapes), np.full(n_visible, 0.3), weights=weights
-    )
+    parameters = (scale * rng.normal(size=s) for s in shapes)
+    return RBMPath(*parameters, np.full(n_visible, 0.3), weights=weights)
 
 
 def brute_force(path):
@@ -35,8 +34,7 @@ def brute_force(path):
 
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
 @pytest.mark.parametrize(
-    ("n_visible", "n_hidden"),
-    [(1, 1), (1, 7), (7, 1), (4, 10), (600, 3), (16, 15)],
+    ("n_visible", "n_hidden"), [(1, 1), (1, 7), (7, 1), (4, 10), (600, 3), (16, 15)]
 )
 def test_equals_brute_force_over_either_layer(n_visible, n_hidden, weights):
     path = make_path(n_visible, n_hidden, weights=weights)
@@ -61,12 +59,10 @@ def test_blocks_give_the_same_bits_for_any_number_of_jobs():
     serial = Exact(n_jobs=1).fit(path).log_partition_
     with parallel_config(backend="threading"):
         assert Exact(n_jobs=2).fit(path).log_partition_ == serial
-    sums = [
-        np.logaddexp(0, path.intercept_hidden + v @ path.components.T).sum(axis=1)
-        + v @ path.intercept_visible
-        for v in np.array_split(states(17), 8)
-    ]
-    assert serial == pytest.approx(logsumexp(np.concatenate(sums)), rel=1e-13)
+    v = states(17)
+    fields = path.intercept_hidden + v @ path.components.T
+    log_f = v @ path.intercept_visible + np.logaddexp(0, fields).sum(axis=1)
+    assert serial == pytest.approx(logsumexp(log_f), rel=1e-13)
 
 
 def states(n):
@@ -75,16 +71,10 @@ def states(n):
 
 @pytest.mark.parametrize(("n_visible", "n_hidden"), [(26, 26), (30, 500)])
 def test_refuses_large_models_with_the_cost(n_visible, n_hidden):
-    path = RBMPath(
-        np.zeros((n_hidden, n_visible)),
-        np.zeros(n_visible),
-        np.zeros(n_hidden),
-        np.full(n_visible, 0.5),
-    )
-    message = (
-        rf"Exact would enumerate 2\*\*{n_visible} = .* states, about .* hours; at most 2\*\*25.*25"
-        r" units"
-    )
+    layers = np.zeros((n_hidden, n_visible)), np.zeros(n_visible), np.zeros(n_hidden)
+    path = RBMPath(*layers, np.full(n_visible, 0.5))
+    states = rf"2\*\*{n_visible} = .* states, about .* hours"
+    message = rf"Exact would enumerate {states}; at most 2\*\*25.*25 units"
     with pytest.raises(ValueError, match=message):
         Exact().fit(path)
     with pytest.raises(ValueError, match=message):
@@ -92,9 +82,7 @@ def test_refuses_large_models_with_the_cost(n_visible, n_hidden):
 
 
 def test_rejects_what_is_no_path_and_bad_parameters():
-    with pytest.raises(
-        TypeError, match=r"path must be a fitted model of sklpf or a path.*got numpy.ndarray$"
-    ):
+    with pytest.raises(TypeError, match=r"must be a fitted model of sklpf or a path.*ndarray$"):
         Exact().fit(np.zeros((3, 3)))
     with pytest.raises(ValueError, match="n_jobs"):
         Exact(n_jobs="two").fit(make_path(2, 2))
@@ -104,14 +92,8 @@ def test_rejects_what_is_no_path_and_bad_parameters():
     ("model", "advice"),
     [
         (neural_network.BernoulliRBM(), r"; sklpf.interop.from_sklearn\(model\) makes one of it$"),
-        (
-            make_pipeline(neural_network.BernoulliRBM()),
-            r"; take the last step, pipeline\[-1\], and transform rows by",
-        ),
-        (
-            type("LdaModel", (), {})(),
-            r"; of another library's topic model take sklpf.models.LDAPath\(",
-        ),
+        (make_pipeline(neural_network.BernoulliRBM()), r"; take the last step, pipeline\[-1\]"),
+        (type("LdaModel", (), {})(), r"another library's topic model take sklpf.models.LDAPath\("),
         (lambda x: -x @ x, r"; GeometricPath\(log_density, base=…\) makes a path of a function$"),
     ],
 )
@@ -129,9 +111,8 @@ def test_samples_have_the_exact_distribution(n_visible, n_hidden):
     np.testing.assert_array_equal(path.log_f(state, last), path.log_f(again, last))
     assert rows.dtype == np.uint8
     v = states(n_visible)
-    log_f = v @ path.intercept_visible + np.logaddexp(
-        0, path.intercept_hidden + v @ path.components.T
-    ).sum(axis=1)
+    fields = path.intercept_hidden + v @ path.components.T
+    log_f = v @ path.intercept_visible + np.logaddexp(0, fields).sum(axis=1)
     expected = n * np.exp(log_f - logsumexp(log_f))
     counts = np.bincount(rows @ (1 << np.arange(n_visible)), minlength=2**n_visible)
     common = expected >= 5

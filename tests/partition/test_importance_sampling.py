@@ -4,12 +4,12 @@ see.
 
 import numpy as np
 import pytest
-from convergence import may_not_converge
+from convergence import assert_right, may_not_converge
 from known_problems import make_rbm_problem
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import BernoulliRBM, Gaussian, GeometricPath, StudentT, Uniform
+from sklpf import Gaussian, GeometricPath, StudentT, Uniform
 from sklpf.partition import ImportanceSampling
 from sklpf.uncertainty import log_mean_exp
 
@@ -48,9 +48,8 @@ def test_light_proposals_are_flagged_by_chains_at_the_target(scale):
     their own.
     """
     for seed in range(4):
-        assert not fit(
-            PATH, seed, n_samples=1000, proposal=Gaussian(np.zeros(2), scale**2)
-        ).converged_
+        narrow = Gaussian(np.zeros(2), scale**2)
+        assert not fit(PATH, seed, n_samples=1000, proposal=narrow).converged_
 
 
 def test_proposals_whose_tails_fall_too_soon_are_flagged_before():
@@ -75,8 +74,7 @@ def test_proposals_stand_in_for_the_base(proposal):
     """5 proposals; |error| of 4.5 standard errors: a false alarm in 4e-5."""
     away = GeometricPath(normal, base=Gaussian(np.full(2, 50.0), 1.0))
     fitted = fit(away, n_samples=2000, proposal=proposal)
-    assert fitted.converged_
-    assert abs(fitted.log_partition_ - NORMAL) < 4.5 * fitted.log_partition_std_error_
+    assert_right(fitted, NORMAL, 4.5)
 
 
 def test_bad_proposals_are_refused():
@@ -87,19 +85,9 @@ def test_bad_proposals_are_refused():
         fit(PATH, proposal=Gaussian(0.0, 1.0))
     with pytest.raises(ValueError, match="bounds must be the box"):
         fit(PATH, proposal=Uniform([-1, -1], [1, 1]))
-    with pytest.raises(TypeError, match="proposal must be None for a RBMPath"):
-        fit(make_rbm_problem("easy").path, proposal=Gaussian(0.0, 1.0))
-    with pytest.raises(TypeError, match="proposal must be None for a RBMPath"):
-        fit(
-            BernoulliRBM.from_parameters(np.zeros((2, 3)), np.zeros(3), np.zeros(2)),
-            proposal=stats.norm(),
-        )
     narrow = [stats.expon(), stats.norm(0, 2)]
     with pytest.raises(ValueError, match="base has density 0 at"):
         fit(PATH, proposal=narrow)
-    for options in ({"n_samples": 1}, {"n_samples": 2.5}):
-        with pytest.raises(ValueError, match="n_samples"):
-            fit(PATH, **options)
 
 
 def test_a_base_that_misses_the_target_altogether():

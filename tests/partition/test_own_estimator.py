@@ -29,16 +29,12 @@ class DrawnRun(Run):
 
     def _read(self):
         value, error = jackknife(lambda keep: log_mean_exp(self.log_weights[keep]), 20)
+        numbers = self.base_log_partition + float(value), float(error), 19
+        diagnostics = {"largest": self.log_weights.max(axis=1), "every": self.log_weights}
         alarms = []
         if self.trim:
             alarms = [Alarm("trimmed", "the largest weight was dropped", "keep it")]
-        return self.conclude(
-            self.base_log_partition + float(value),
-            float(error),
-            19,
-            alarms=alarms,
-            diagnostics={"largest": self.log_weights.max(axis=1), "every": self.log_weights},
-        )
+        return self.conclude(*numbers, alarms=alarms, diagnostics=diagnostics)
 
 
 class Drawn(PartitionEstimator):
@@ -52,12 +48,10 @@ class Drawn(PartitionEstimator):
     _run_class = DrawnRun
 
     def _sample(self, path, seed):
-        base_log_partition = require_base(path, "Drawn")
+        base = require_base(path, "Drawn")
         vectors = path.log_f_ladder(path.sample_base(self.n_samples, Stream(stream_key(seed))))
         log_weights = (vectors[:, -1] - vectors[:, 0]).reshape(20, -1)
-        return DrawnRun(
-            ladder=path.ladder, base_log_partition=base_log_partition, log_weights=log_weights
-        )
+        return DrawnRun(ladder=path.ladder, base_log_partition=base, log_weights=log_weights)
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +77,8 @@ def test_its_runs_say_who_made_them_and_are_read_alike(fitted):
 def test_its_diagnostics_are_shown_labelled_and_dropped(fitted):
     pytest.importorskip("xarray")
     result = fitted.result_
-    (line,) = [
-        line for line in result.summary().splitlines() if "largest weight of a group" in line
-    ]
+    lines = result.summary().splitlines()
+    (line,) = (line for line in lines if "largest weight of a group" in line)
     assert line.split()[-1] == f"{result.diagnostics['largest'].max():.6g}"
     data = result.to_xarray()
     assert data["largest"].dims == ("group",)

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from convergence import may_not_converge
-from known_problems import hidden_mode_problem, make_rbm_problem
+from convergence import may_not_converge, z_score
+from known_problems import make_rbm_problem
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
@@ -18,48 +18,14 @@ from sklpf.paths import make_ladder
 from sklpf.transitions import RandomWalk
 
 
-def test_curve_matches_enumeration_at_every_level():
-    problem = make_rbm_problem("digits")
-    result = ParallelTempering(n_sweeps=2048, random_state=0).fit(problem.path).result_
-    exact = [
-        Exact().fit(problem.path.with_ladder([0, beta])).log_partition_
-        for beta in result.ladder[1:]
-    ]
-    # the curve's error grows along the ladder to the reported one: 5 standard errors hold for all
-    # levels together
-    np.testing.assert_allclose(result.log_partition_curve[1:], exact, atol=5 * result.std_error)
-    assert result.log_partition_curve[0] == 0.0
-    assert result.log_partition_curve[-1] == pytest.approx(result.log_partition, abs=1e-12)
-
-
-def test_sees_no_hidden_mode_as_its_documentation_says():
-    problem = hidden_mode_problem()
-    tempering = ParallelTempering(n_ladders=4, n_temperatures=4, n_sweeps=64, random_state=0).fit(
-        problem.path
-    )
-    assert tempering.log_partition_ == pytest.approx(problem.log_partition - np.log(2), abs=1e-6)
-
-
-def test_too_few_sweeps_are_reported_in_words():
-    problem = make_rbm_problem("sharp digits")
-    with pytest.warns(ConvergenceWarning, match="no round trip"):
-        tempering = ParallelTempering(n_sweeps=48, random_state=0).fit(problem.path)
-    assert not tempering.converged_
-    assert "raise n_sweeps" in tempering.result_.reasons[0]
-
-
 @pytest.mark.parametrize("n_temperatures", [2, 6])
 def test_levels_that_do_not_overlap_are_reported_and_leave_any_number_possible(n_temperatures):
     """A target of width 0.001, fifty standard deviations of the base away."""
-    path = GeometricPath(
-        lambda x: -0.5e6 * ((x - 50.0) ** 2).sum(axis=1), base=Gaussian(np.zeros(2), 1.0)
-    )
-    tempering = ParallelTempering(
-        n_temperatures=n_temperatures, n_sweeps=64, transition=RandomWalk(1.0), random_state=0
-    )
-    with pytest.warns(
-        ConvergenceWarning, match="neighbouring levels do not overlap at all: raise n_sweeps, or"
-    ):
+    base = Gaussian(np.zeros(2), 1.0)
+    path = GeometricPath(lambda x: -0.5e6 * ((x - 50.0) ** 2).sum(axis=1), base=base)
+    options = {"n_temperatures": n_temperatures, "n_sweeps": 64, "random_state": 0}
+    tempering = ParallelTempering(transition=RandomWalk(1.0), **options)
+    with pytest.warns(ConvergenceWarning, match="levels do not overlap at all: raise n_sweeps, or"):
         tempering.fit(path)
     assert not tempering.converged_
     assert tempering.log_partition_std_error_ == np.inf
@@ -76,9 +42,8 @@ def test_tolerance_stops_early_and_is_kept():
 
 def test_levels_end_at_equal_rejection():
     problem = make_rbm_problem("digits")
-    diagnostics = (
-        ParallelTempering(n_sweeps=2048, random_state=0).fit(problem.path).result_.diagnostics
-    )
+    tempering = ParallelTempering(n_sweeps=2048, random_state=0).fit(problem.path)
+    diagnostics = tempering.result_.diagnostics
     rejection = diagnostics["rejection"]
     assert rejection.std() / rejection.mean() < 0.25
     assert diagnostics["barrier"] == pytest.approx(rejection.sum())
@@ -86,14 +51,10 @@ def test_levels_end_at_equal_rejection():
 
 def test_fixed_ladder_stays():
     problem, ladder = make_rbm_problem("easy"), make_ladder("sigmoid", 7)
-    tempering = ParallelTempering(ladder=ladder, adapt=False, n_sweeps=256, random_state=0).fit(
-        problem.path
-    )
+    tempering = ParallelTempering(ladder=ladder, adapt=False, n_sweeps=256, random_state=0)
+    tempering.fit(problem.path)
     np.testing.assert_array_equal(tempering.result_.ladder, ladder)
-    assert (
-        abs(tempering.log_partition_ - problem.log_partition)
-        < 5 * tempering.log_partition_std_error_
-    )
+    assert abs(z_score(tempering, problem.log_partition)) < 5
 
 
 def test_samples_have_the_models_means():
@@ -105,9 +66,8 @@ def test_samples_have_the_models_means():
     state = ParallelTempering(n_sweeps=256).sample(problem.path, n, rng)
     exact = Exact().sample(problem.path, 200_000, rng).v.mean(axis=0)
     assert state.v.shape == (n, 64)
-    statistic = np.sum(
-        (state.v.mean(axis=0) - exact) ** 2 / (exact * (1 - exact) * (1 / n + 1 / 200_000))
-    )
+    variance = exact * (1 - exact) * (1 / n + 1 / 200_000)
+    statistic = np.sum((state.v.mean(axis=0) - exact) ** 2 / variance)
     assert statistic < chi2.isf(1e-4, 64)
     assert statistic > chi2.ppf(1e-4, 64)
 

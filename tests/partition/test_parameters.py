@@ -1,15 +1,49 @@
-"""Parameters of estimators that can't be used are named."""
+"""Parameters and paths that an estimator can't use are named."""
 
 import numpy as np
 import pytest
-from known_problems import make_rbm_problem
+from known_problems import hidden_mode_problem, make_rbm_problem
 
-from sklpf import AIS, RTS, SMC, ParallelTempering
-from sklpf.partition import SAMS, WangLandau
+from sklpf import (
+    AIS,
+    BDMC,
+    HAIS,
+    RTS,
+    SMC,
+    AdaptiveSMC,
+    BernoulliRBM,
+    Gaussian,
+    GeometricPath,
+    LeftToRight,
+    ParallelTempering,
+    UntilTrusted,
+)
+from sklpf.models import LDAPath
+from sklpf.partition import (
+    BAR,
+    SAMS,
+    AdaptiveRejection,
+    ImportanceSampling,
+    MarkovMixture,
+    RejectionSampling,
+    SteppingStone,
+    ThermodynamicIntegration,
+    WangLandau,
+)
+from sklpf.transitions import Gibbs
+
+RBM = make_rbm_problem("easy").path
+JOINT = make_rbm_problem("easy", weights="joint").path
+LINE = GeometricPath(lambda x: -(x[:, 0] ** 2), grad=lambda x: -2 * x, base=Gaussian([0.0], 1.0))
+TRACKED = BernoulliRBM(2, n_iter=3, track_trajectory=True, random_state=0).fit(np.eye(4))
+DOCUMENTS = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3]])
+HIDDEN_MODE = hidden_mode_problem(4).path
+PATHS = {AdaptiveRejection: LINE, AdaptiveSMC: LINE, LeftToRight: DOCUMENTS}
 
 IN_ORDER = "ladder must be strictly increasing"
 INSIDE = r"ladder must hold inverse temperatures in \[0, 1\]"
 WASTE_FREE = {"variant": "waste-free"}
+CONTINUOUS = {"continuous": True}
 
 
 @pytest.mark.parametrize(
@@ -33,6 +67,9 @@ WASTE_FREE = {"variant": "waste-free"}
         (SMC, WASTE_FREE | {"chain_length": 1}, "chain_length"),
         (SMC, WASTE_FREE | {"chain_length": 7}, "n_particles must be a multiple of chain_length"),
         (SMC, WASTE_FREE | {"n_particles": 10}, "at least twice as large, got 10 and 10"),
+        (AdaptiveSMC, {"transition": Gibbs()}, "transition must be HMC, RandomWalk or Slice"),
+        (AdaptiveSMC, {"n_particles": 3}, "n_particles"),
+        (AdaptiveSMC, {"tol": 0.0}, "tol"),
         (ParallelTempering, {"n_ladders": 1}, "n_ladders"),
         (ParallelTempering, {"tol": 0}, "tol"),
         (ParallelTempering, {"adapt": False}, "adapt=False"),
@@ -40,13 +77,67 @@ WASTE_FREE = {"variant": "waste-free"}
         (RTS, {"n_sweeps": 40, "sweeps_per_redraw": 4}, "n_sweeps must be at least 64"),
         (RTS, {"prior": np.inf}, "prior"),
         (RTS, {"prior": np.ones(7)}, "prior must hold 100 positive numbers"),
+        (RTS, CONTINUOUS | {"tol": 0.1}, "tol must be None"),
+        (RTS, CONTINUOUS | {"rao_blackwell": False}, "rao_blackwell must be True"),
+        (RTS, {"continuous": 2}, "'continuous' parameter"),
         (SAMS, {"exponent": 1.0}, "exponent"),
         (SAMS, {"update": "both"}, "update"),
         (SAMS, {"prior": np.array(["a", "b"])}, "prior must be real numbers"),
         (SAMS, {"prior": 1e300}, "prior must leave each level a share"),
         (WangLandau, {"flatness": 1.0}, "flatness"),
+        (SteppingStone, {"direction": "up"}, "'direction' parameter"),
+        (ThermodynamicIntegration, {"rule": "mid"}, "'rule' parameter"),
+        (BAR, {"sampler": AIS()}, "'sampler' parameter"),
+        (UntilTrusted, {"estimators": [AIS(), "HAIS"]}, "estimators must be estimators of log Z"),
+        (UntilTrusted, {"estimators": AIS()}, r"must be a list, such as \[AIS\(\)\], or None"),
+        (UntilTrusted, {"estimators": []}, "estimators must hold at least one"),
+        (MarkovMixture, {"n_centres": 5}, "n_centres"),
+        (MarkovMixture, {"n_ladders": 1}, "n_ladders"),
+        (MarkovMixture, {"n_sweeps": 3}, "n_sweeps"),
+        (ImportanceSampling, {"n_samples": 1}, "n_samples"),
+        (ImportanceSampling, {"n_samples": 2.5}, "n_samples"),
+        (RejectionSampling, {"log_bound": np.nan}, "log_bound"),
+        (RejectionSampling, {"log_bound": np.inf}, "log_bound"),
+        (RejectionSampling, {"log_bound": 1.0, "n_samples": 1}, "n_samples"),
+        (AdaptiveRejection, {"tol": 0.0}, "tol"),
+        (LeftToRight, {"n_particles": 0}, "n_particles"),
+        (LeftToRight, {"n_particles": 2.5}, "n_particles"),
+        (LeftToRight, {"n_filters": 1}, "n_filters"),
+        (LeftToRight, {"n_sweeps": -1}, "n_sweeps"),
+        (LeftToRight, {"n_sweeps": np.nan}, "n_sweeps"),
+        (LeftToRight, {"tol": 0}, "tol"),
     ],
 )
 def test_bad_parameters_are_named(kind, parameters, message):
+    estimator = kind(**parameters)
+    if "random_state" in estimator.get_params() and "random_state" not in parameters:
+        estimator.set_params(random_state=0)
     with pytest.raises((TypeError, ValueError), match=message):
-        kind(**{"random_state": 0} | parameters).fit(make_rbm_problem("easy").path)
+        estimator.fit(PATHS.get(kind, LINE if "continuous" in parameters else RBM))
+
+
+def without_base(path):
+    path = path.with_ladder(path.ladder)
+    path.base_log_partition = None
+    return path
+
+
+@pytest.mark.parametrize(
+    ("estimator", "path", "error", "message"),
+    [
+        (HAIS(transition=Gibbs()), LINE, TypeError, "Gibbs needs a path with the method gibbs"),
+        (BDMC(), without_base(RBM), ValueError, "BDMC needs a base with a known normaliser"),
+        (LeftToRight(), HIDDEN_MODE, TypeError, r"the method left_to_right\(n, n_particles"),
+        (MarkovMixture(), LINE, TypeError, "needs a path with the method draw_conditional"),
+        (MarkovMixture(), TRACKED, TypeError, r"take model\.path\(trajectory=False\)"),
+        (RTS(**CONTINUOUS), RBM, ValueError, r"no method ends\(state\)"),
+        (RTS(**CONTINUOUS), JOINT, ValueError, r"no method ends\(state\)"),
+        (AdaptiveRejection(), RBM, TypeError, "GeometricPath"),
+        (RejectionSampling(), HIDDEN_MODE, TypeError, "must be given for a HiddenModePath"),
+        (ImportanceSampling(proposal=3.0), RBM, TypeError, "must be None for a RBMPath"),
+    ],
+    ids=str,
+)
+def test_paths_that_can_not_be_used_are_named(estimator, path, error, message):
+    with pytest.raises(error, match=message):
+        estimator.fit(path)

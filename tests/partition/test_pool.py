@@ -59,9 +59,7 @@ def test_intervals_cover(n_runs, degrees):
 def test_runs_of_an_estimator_cover():
     """100 pools of 4, at least as many as occur with a probability of 1e-4 if 95 % cover."""
     rng = np.random.default_rng(0)
-    rbm = BernoulliRBM.from_parameters(
-        rng.normal(size=(5, 8)), rng.normal(size=8), rng.normal(size=5)
-    )
+    rbm = BernoulliRBM.from_parameters(*(rng.normal(size=size) for size in ((5, 8), 8, 5)))
     exact = Exact().fit(rbm).log_partition_
     covers = 0
     for study in range(100):

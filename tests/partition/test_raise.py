@@ -23,9 +23,8 @@ def tiny_path(weights, n_hidden=2, n_visible=3, seed=0):
     rng = np.random.default_rng(seed)
     shapes = (n_hidden, n_visible), n_visible, n_hidden
     parameters = (rng.normal(scale=2, size=shape) for shape in shapes)
-    return RBMPath(
-        *parameters, np.full(n_visible, 0.3), ladder=np.linspace(0, 1, 4), weights=weights
-    )
+    mean, ladder = np.full(n_visible, 0.3), np.linspace(0, 1, 4)
+    return RBMPath(*parameters, mean, ladder=ladder, weights=weights)
 
 
 @pytest.mark.parametrize("weights", ["joint", "marginal"])
@@ -56,9 +55,8 @@ def test_bound_is_above_in_the_mean(weights):
         by_start.append(np.log(10) - logsumexp(log_weights, axis=1).mean() - problem.log_partition)
     assert np.mean(errors) > -4 * np.std(errors) / np.sqrt(60)
     assert np.all(np.array(by_start) >= errors)
-    assert (
-        np.sum(np.array(errors) < -np.log(20)) <= 12
-    )  # at most 5 % each: more has probability 1e-5
+    # at most 5 % each: more has probability 1e-5
+    assert np.sum(np.array(errors) < -np.log(20)) <= 12
 
 
 def test_exact_starts_give_an_upper_bound():
@@ -72,17 +70,13 @@ def test_exact_starts_give_an_upper_bound():
     assert result.n_sweeps == 100 * 199
 
 
-@pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning"
-)  # neither a bound nor an estimate
+@may_not_converge()  # neither a bound nor an estimate
 def test_rows_of_data_are_labelled_conservative_in_any_container():
     problem = make_rbm_problem("digits")
     rows = Exact().sample(problem.path, 6, np.random.default_rng(0)).v.astype(float)
     kinds = rows, rows.tolist(), csr_array(rows), pd.DataFrame(rows), rows.astype(bool)
-    results = [
-        RAISE(starts=starts, n_temperatures=50, random_state=0).fit(problem.path).result_
-        for starts in kinds
-    ]
+    estimators = [RAISE(starts=starts, n_temperatures=50, random_state=0) for starts in kinds]
+    results = [estimator.fit(problem.path).result_ for estimator in estimators]
     first = results[0]
     assert first.statement == "conservative, not a bound"
     assert first.interval() == (-np.inf, np.inf)
@@ -100,17 +94,12 @@ class TooLarge(RBMPath):
     log2_states = 99
 
 
-@pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning"
-)  # neither a bound nor an estimate
+@may_not_converge()  # neither a bound nor an estimate
 def test_tempered_starts_are_labelled_approximate():
     problem = make_rbm_problem("easy")
-    path = TooLarge(
-        problem.path.components,
-        problem.path.intercept_visible,
-        problem.path.intercept_hidden,
-        np.full(64, 0.5),
-    )
+    path = problem.path
+    layers = path.components, path.intercept_visible, path.intercept_hidden
+    path = TooLarge(*layers, np.full(64, 0.5))
     results = [RAISE(n_temperatures=300, random_state=seed).fit(path).result_ for seed in range(3)]
     for result in results:
         assert (result.statement, result.diagnostics["starts"]) == ("approximate", "tempered")
@@ -119,9 +108,8 @@ def test_tempered_starts_are_labelled_approximate():
         assert not result.converged
     # Tempered starts are practically exact here. Three runs together: t with 27 degrees of freedom
     # exceeds 4.5 with a probability of 1e-4.
-    errors = [
-        result.diagnostics["log_partition_by_start"].std(ddof=1) / np.sqrt(10) for result in results
-    ]
+    by_start = (result.diagnostics["log_partition_by_start"] for result in results)
+    errors = [values.std(ddof=1) / np.sqrt(10) for values in by_start]
     off = sum(result.log_partition - problem.log_partition for result in results)
     assert abs(off) < 4.5 * np.linalg.norm(errors)
 
@@ -158,12 +146,9 @@ class Half(Path):
         return self.sample_base(len(state), stream)
 
 
-@pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning"
-)  # neither a bound nor an estimate
+@may_not_converge()  # neither a bound nor an estimate
 def test_starts_outside_the_support_are_named():
     with pytest.raises(ValueError, match="starts must be possible under the model: log f of row 1"):
         RAISE(starts=np.array([1.0, -1.0]), n_temperatures=5).fit(Half())
-    assert (
-        RAISE(starts=[1.0, 2.0], n_temperatures=5, random_state=0).fit(Half()).log_partition_ == 0.0
-    )
+    started = RAISE(starts=[1.0, 2.0], n_temperatures=5, random_state=0).fit(Half())
+    assert started.log_partition_ == 0.0

@@ -48,9 +48,7 @@ from sklpf.partition import (
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
-LINE = GeometricPath(
-    lambda x: -0.5 * np.sum(x**2, axis=1), grad=lambda x: -x, base=Gaussian([0.0], 2.0)
-)
+LINE = GeometricPath(lambda x: -0.5 * x[:, 0] ** 2, grad=lambda x: -x, base=Gaussian([0.0], 2.0))
 TOPICS = LatentDirichletAllocation.from_topics(RNG.dirichlet(np.ones(6), 2), 0.1)
 FAIR = BernoulliRBM.from_parameters(np.zeros((1, 6)), np.zeros(6), np.zeros(1))
 X = (RNG.random((20, 6)) < 0.5).astype(float)
@@ -70,10 +68,8 @@ def rows():
 def test_a_summary_says_what_a_reader_asks_first(tempering):
     result = tempering.result_
     text = result.summary()
-    lines = dict(
-        line.strip().split("  ", 1) for line in text.splitlines()[1:] if "  " in line.strip()
-    )
-    lines = {name: value.strip() for name, value in lines.items()}
+    rows = [line.strip().split("  ", 1) for line in text.splitlines()[1:]]
+    lines = {row[0]: row[1].strip() for row in rows if len(row) == 2}
     assert text.splitlines()[0] == "ParallelTempering"
     value, error, _ = re.fullmatch(r"(\S+) ± (\S+) (nats)", lines["log Z"]).groups()
     assert float(value) == pytest.approx(result.log_partition, abs=float(error) / 2)
@@ -83,9 +79,8 @@ def test_a_summary_says_what_a_reader_asks_first(tempering):
     assert lines["converged"] == "yes"
     assert lines["cost"].startswith(f"{result.n_sweeps:,} sweeps, ")
     assert lines["levels"] == str(len(result.ladder))
-    assert lines["round trips of a ladder"].split()[0] == str(
-        result.diagnostics["round_trips"].min()
-    )
+    trips = result.diagnostics["round_trips"].min()
+    assert lines["round trips of a ladder"].split()[0] == str(trips)
 
 
 def test_a_summary_says_what_checks_cost():
@@ -111,9 +106,8 @@ def test_reasons_are_in_the_summary_and_in_the_line():
 @pytest.mark.parametrize("value", [None, [], "many", [[1], [1, 2]], np.empty(0)])
 def test_diagnostics_that_are_no_numbers_are_left_out(value):
     described = {"mine": Diagnostic("my number"), "other": Diagnostic("another")}
-    result = PartitionResult(
-        "Mine", 1.0, 0.1, diagnostics={"mine": value, "other": 0.25}, described=described
-    )
+    found = {"mine": value, "other": 0.25}
+    result = PartitionResult("Mine", 1.0, 0.1, diagnostics=found, described=described)
     table = dict(result._table())
     assert table["another"] == "0.25"
     assert "my number" not in table
@@ -129,12 +123,10 @@ def test_a_repr_is_one_short_line(tempering, rows):
 def test_a_frame_has_a_row_for_each_log_partition(tempering, rows):
     pytest.importorskip("pandas")
     one, several = tempering.result_.to_frame(), rows.to_frame()
-    assert one.loc["ParallelTempering", "log_partition"] == tempering.log_partition_
-    assert (
-        one.loc["ParallelTempering", "low"],
-        one.loc["ParallelTempering", "high"],
-    ) == tempering.result_.interval()
-    assert one.loc["ParallelTempering", "converged"]
+    row = one.loc["ParallelTempering"]
+    assert row["log_partition"] == tempering.log_partition_
+    assert (row["low"], row["high"]) == tempering.result_.interval()
+    assert row["converged"]
     np.testing.assert_array_equal(several["log_partition"], rows.log_partition)
     assert several["converged"].all()
     score = RBM.score_interval(X)
@@ -157,9 +149,8 @@ def test_labelled_arrays(tempering, rows):
     assert kept["log_f"].dims == ("chain", "draw", "level")
     assert kept.sizes["chain"] == 4
     np.testing.assert_array_equal(kept["moved_at"], run.last.vector_levels)
-    np.testing.assert_array_equal(
-        kept["log_f"].values.reshape(-1, len(run.ladder)), run.samples.vectors
-    )
+    vectors = kept["log_f"].values.reshape(-1, len(run.ladder))
+    np.testing.assert_array_equal(vectors, run.samples.vectors)
 
 
 SHORT = {"n_temperatures": 8, "random_state": 0}
@@ -188,10 +179,7 @@ ELSEWHERE = {
     AdaptiveSMC: (AdaptiveSMC(50, random_state=0), LINE),
     UntilTrusted: (UntilTrusted([HAIS(20, 40)], random_state=0), LINE),
 }
-ELSEWHERE[LeftToRight] = (
-    LeftToRight(5, random_state=0),
-    TOPICS.path(np.arange(6).reshape(1, 6)).row(0),
-)
+ELSEWHERE[LeftToRight] = LeftToRight(5, random_state=0), TOPICS.path(np.arange(6)[None]).row(0)
 SIZES = {"pair": -1, "level": 0, "other_level": 0}  # how many more than levels
 
 
@@ -232,9 +220,8 @@ def far_path():
 
 def rounded_path(path):
     """A path of a model whose log f is rounded."""
-    path.__class__ = type(
-        "Rounded", (type(path),), {"log_f_rounding": 1.0, "enumeration_rounding": 1.0}
-    )
+    rounding = {"log_f_rounding": 1.0, "enumeration_rounding": 1.0}
+    path.__class__ = type("Rounded", (type(path),), rounding)
     return path
 
 
@@ -263,9 +250,8 @@ def test_every_estimator_says_that_log_f_is_rounded(estimator):
 def test_no_estimator_is_left_out_above():
     given = {type(estimator) for estimator in ESTIMATORS} | set(ELSEWHERE)
     public = [getattr(sklpf.partition, name) for name in sklpf.partition.__all__]
-    estimators = {
-        kind for kind in public if isinstance(kind, type) and issubclass(kind, PartitionEstimator)
-    }
+    kinds = [kind for kind in public if isinstance(kind, type)]
+    estimators = {kind for kind in kinds if issubclass(kind, PartitionEstimator)}
     assert given == estimators - {PartitionEstimator, sklpf.BridgeSampling}  # which wants draws
 
 
@@ -285,9 +271,7 @@ def test_few_draws_of_one_state_have_no_error(estimator):
 
 def test_a_nan_is_not_converged_and_statements_are_of_a_fixed_set():
     assert not PartitionResult("AIS", log_partition=np.nan, std_error=0.1).converged
-    assert not PartitionResult(
-        "AIS", log_partition=np.array([1.0, np.nan]), std_error=0.1
-    ).converged
+    assert not PartitionResult("AIS", np.array([1.0, np.nan]), 0.1).converged
     assert PartitionResult("AIS", np.nan, 0.1).reasons[0].startswith("log Z is NaN: look for")
     assert "not converged: log Z is NaN: look" in repr(PartitionResult("AIS", np.nan, 0.1))
     with pytest.raises(ValueError, match="statement must be one of 'exact', .*, got 'estimated'"):

@@ -5,12 +5,15 @@ import copy
 import joblib
 import numpy as np
 import pytest
-from convergence import may_not_converge
+from convergence import quietly
 from interruption import kept_files
+from known_rows import LinearRowsPath, make_rows_problem
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logsumexp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, BDMC, Exact, ParallelTempering
+from sklpf import AIS, BDMC, HAIS, RTS, Exact, ParallelTempering
 from sklpf.partition import Alarm, PartitionEstimator, PartitionResult
 from sklpf.paths import Path
 from sklpf.testing import check_path
@@ -72,24 +75,30 @@ class Coins(Path):
 
 
 X = np.random.default_rng(0).normal(size=5)
+PROBLEM = make_rows_problem("gaussian", 4, 3, 0.4, base="prior")
+HARD = PROBLEM.path
+
+
+def linear(rows):
+    """The linear generative model with other rows."""
+    return LinearRowsPath(rows, HARD.mixing, HARD.noise, prior=HARD.prior, base=HARD.base)
+
+
 SAMPLERS = {
-    "AIS": AIS(20, 10, random_state=3),
-    "adaptive AIS": AIS(20, 10, ladder="adaptive", random_state=3),
-    "PT": ParallelTempering(3, 3, 64, random_state=3),
-    "BDMC": BDMC(20, 20, random_state=3),
+    "AIS": (AIS(20, 10, random_state=3), Coins, X),
+    "adaptive AIS": (AIS(20, 10, ladder="adaptive", random_state=3), Coins, X),
+    "PT": (ParallelTempering(3, 3, 64, random_state=3), Coins, X),
+    "BDMC": (BDMC(20, 20, random_state=3), Coins, X),
+    "HAIS with tol": (HAIS(12, 100, tol=0.2, random_state=3), linear, HARD.X),
+    "PT on R^d": (ParallelTempering(2, 3, 32, random_state=3), linear, HARD.X),
+    "RTS on R^d": (RTS(10, 3, 48, random_state=3), linear, HARD.X),
 }
 
 
 def numbers(estimator, path):
-    with may_not_converge():
-        estimator.fit(path)
-    return np.array(
-        [
-            estimator.log_partition_,
-            estimator.log_partition_std_error_,
-            *estimator.log_partition_interval_,
-        ]
-    )
+    quietly(estimator, path)
+    ends = estimator.log_partition_interval_
+    return np.array([estimator.log_partition_, estimator.log_partition_std_error_, *ends])
 
 
 def test_one_row_keeps_the_contract_of_a_path():
@@ -100,12 +109,12 @@ def test_one_row_keeps_the_contract_of_a_path():
 def test_exact_gives_every_row():
     path = Coins(X)
     exact = Exact().fit(path)
-    np.testing.assert_allclose(exact.log_partition_, path.truth, rtol=1e-12)
+    assert_allclose(exact.log_partition_, path.truth, rtol=1e-12)
     assert exact.result_.statement == "exact"
     assert exact.converged_ is True
-    np.testing.assert_array_equal(exact.log_partition_std_error_, np.zeros(5))
+    assert_array_equal(exact.log_partition_std_error_, np.zeros(5))
     for bound in exact.log_partition_interval_:
-        np.testing.assert_array_equal(bound, exact.log_partition_)
+        assert_array_equal(bound, exact.log_partition_)
 
 
 def test_samplers_agree_with_enumeration_within_their_error():
@@ -134,7 +143,7 @@ def test_a_row_is_the_result_of_its_own_path():
 def test_rows_say_that_they_were_not_checked():
     looked = AIS(20, 20, random_state=0).fit(Coins(X)).result_
     blind = AIS(20, 20, checks=False, random_state=0).fit(Coins(X)).result_
-    np.testing.assert_array_equal(blind.log_partition, looked.log_partition)
+    assert_array_equal(blind.log_partition, looked.log_partition)
     assert looked.is_checked
     assert not blind.is_checked
     assert "left out" in blind.summary()
@@ -143,39 +152,36 @@ def test_rows_say_that_they_were_not_checked():
 
 # ---- the same bits
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_a_subset_another_order_and_one_row_give_the_same_bits(name):
-    estimator = SAMPLERS[name]
-    everything = numbers(estimator, Coins(X))
-    order = np.array([3, 1, 4, 1])
-    np.testing.assert_array_equal(numbers(estimator, Coins(X[order])), everything[:, order])
-    np.testing.assert_array_equal(numbers(estimator, Coins(X[2:3])), everything[:, 2:3])
+def test_other_rows_beside_them_their_order_and_jobs_leave_the_bits(name):
+    estimator, of, rows = SAMPLERS[name]
+    everything = numbers(estimator, of(rows))
+    order = np.array([3, 1, 0, 1])
+    assert_array_equal(numbers(estimator, of(rows[order])), everything[:, order])
+    assert_array_equal(numbers(estimator, of(rows[2:3])), everything[:, 2:3])
+    assert_array_equal(numbers(clone(estimator).set_params(n_jobs=2), of(rows)), everything)
     assert np.all(np.diff(np.sort(everything[0])) > 0)  # rows do differ
 
 
-def test_jobs_and_back_ends_give_the_same_bits():
+def test_a_back_end_of_processes_leaves_the_bits():
     path = Coins(X[:3])
     expected = numbers(AIS(20, 10, random_state=3), path)
     with joblib.parallel_config(backend="loky", n_jobs=2):
-        np.testing.assert_array_equal(numbers(AIS(20, 10, random_state=3), path), expected)
-    np.testing.assert_array_equal(numbers(AIS(20, 10, random_state=3, n_jobs=2), path), expected)
+        assert_array_equal(numbers(AIS(20, 10, random_state=3), path), expected)
 
 
 class Counting(PartitionEstimator):
     """Returns the number of calls so far, and complains about rows above 0."""
 
     def __init__(self, rows=None, checkpoint=None, random_state=0, n_jobs=None):
-        self.rows, self.checkpoint, self.random_state, self.n_jobs = (
-            rows,
-            checkpoint,
-            random_state,
-            n_jobs,
-        )
+        self.rows = rows
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def _estimate(self, path, seed):
         self.rows.append(float(path.x))
-        alarms = (
-            (Alarm("above-0", f"x is {path.x:.3f}, above 0", "shrink it"),) if path.x > 0 else ()
-        )
+        above = Alarm("above-0", f"x is {path.x:.3f}, above 0", "shrink it")
+        alarms = (above,) if path.x > 0 else ()
         return PartitionResult("Counting", float(path.x), 0.5, 9, alarms=alarms, n_sweeps=2)
 
 
@@ -183,35 +189,34 @@ def test_equal_rows_are_computed_once():
     x = np.array([-1.0, -2.0, -1.0, -1.0, -3.0, -2.0])
     estimator = Counting([]).fit(Coins(x))
     assert sorted(estimator.rows) == [-3, -2, -1]
-    np.testing.assert_array_equal(estimator.log_partition_, x)
+    assert_array_equal(estimator.log_partition_, x)
     assert estimator.result_.diagnostics["n_distinct"] == 3
     assert estimator.result_.n_sweeps == 6
     # three equal rows share one error, so their errors add up: sqrt(3^2 + 2^2 + 1) / 6 of 0.5
     assert estimator.result_.diagnostics["mean_std_error"] == pytest.approx(0.5 * np.sqrt(14) / 6)
-    np.testing.assert_array_equal(estimator.result_.bias, -0.125)
+    assert_array_equal(estimator.result_.bias, -0.125)
     assert estimator.result_.diagnostics["mean"] == pytest.approx(x.mean())
 
 
 def test_alarms_are_counted():
-    with pytest.warns(
-        ConvergenceWarning, match="in 4 of 5 rows: x is 0.250, above 0: shrink it"
-    ) as caught:
+    shown = "in 4 of 5 rows: x is 0.250, above 0: shrink it"
+    with pytest.warns(ConvergenceWarning, match=shown) as caught:
         estimator = Counting([]).fit(Coins([0.25, -1.0, 3e5, 0.25, 12.0]))
     assert len(caught) == 1
     assert estimator.converged_ is False
     assert estimator.result_.diagnostics["converged"].tolist() == [False, True, False, False, False]
-    assert estimator.result_.reasons == ("in 4 of 5 rows: x is 0.250, above 0: shrink it",)
+    assert estimator.result_.reasons == (shown,)
 
 
 def test_an_interrupted_run_goes_on(tmp_path):
     expected = numbers(AIS(20, 10, random_state=3), Coins(X))
     estimator = AIS(20, 10, random_state=3, checkpoint=tmp_path)
     with kept_files():
-        np.testing.assert_array_equal(numbers(estimator, Coins(X)), expected)
+        assert_array_equal(numbers(estimator, Coins(X)), expected)
     files = sorted(tmp_path.iterdir())
     assert len(files) == 5  # one for every block of rows, none of the rows' own
     files[0].unlink()
-    np.testing.assert_array_equal(numbers(estimator, Coins(X)), expected)
+    assert_array_equal(numbers(estimator, Coins(X)), expected)
     assert not list(tmp_path.iterdir())
 
 
@@ -222,9 +227,7 @@ def test_a_missing_method_is_named():
         def row_content(self):
             raise AttributeError
 
-    with pytest.raises(
-        TypeError, match=r"needs a path with the method row_content\(t\); NoContent has none"
-    ):
+    with pytest.raises(TypeError, match=r"the method row_content\(t\); NoContent has none"):
         Exact().fit(NoContent(X))
 
 
@@ -234,9 +237,62 @@ def test_a_bad_row_is_named():
 
 
 def test_bounds_give_one_sided_arrays():
-    result = PartitionResult(
-        "RAISE", np.array([1.0, 2.0]), np.array([0.1, 0.1]), statement="upper bound"
-    )
+    values, errors = np.array([1.0, 2.0]), np.array([0.1, 0.1])
+    result = PartitionResult("RAISE", values, errors, statement="upper bound")
     low, high = result.interval()
     assert low.tolist() == [-np.inf, -np.inf]
-    np.testing.assert_allclose(high, [1 - np.log(0.05), 2 - np.log(0.05)])
+    assert_allclose(high, [1 - np.log(0.05), 2 - np.log(0.05)])
+
+
+# ---- HAIS: levels chosen for the row, and moves that do not suit it
+# ---- a move that does not suit a row
+class OfAnotherModel(LinearRowsPath):
+    """Its simulated row has another noise."""
+
+    simulated_noise: float
+
+    def simulated_row(self, stream):
+        kind = {"prior": self.prior, "base": self.base}
+        other = LinearRowsPath(self.X, self.mixing, self.simulated_noise, **kind)
+        return other.simulated_row(stream)
+
+
+@pytest.mark.parametrize(
+    ("simulated", "noise", "probability"),
+    [(0.4, 0.05, "0.0"), (0.4, 0.4, None), (0.02, 4.0, "1.000")],
+)
+def test_an_acceptance_far_from_the_target_is_no_convergence(simulated, noise, probability):
+    path = OfAnotherModel(HARD.X[:3], HARD.mixing, noise, base="prior")
+    path.simulated_noise = simulated
+    hais = HAIS(20, 300, ladder="linear", random_state=0)
+    quietly(hais, path)
+    said = [reason for reason in hais.result_.reasons if "tuned on another row" in reason]
+    if probability is None:
+        assert not said
+        return
+    assert len(said) == 1
+    assert said[0].startswith("in 3 of 3 rows: moves that were tuned on another row")
+    assert f"probability of {probability}" in said[0]
+    assert not hais.result_.diagnostics["converged"].any()
+
+
+# ---- tol
+def test_more_precision_takes_more_levels():
+    row, n_levels = HARD.row(0), []
+    for tol in (0.3, 0.1, 0.04):
+        hais = HAIS(50, 5000, tol=tol, random_state=0).fit(row)
+        assert hais.converged_
+        assert hais.log_partition_std_error_ <= tol
+        assert abs(hais.log_partition_ - PROBLEM.log_partition[0]) < 5 * tol
+        n_levels.append(len(hais.result_.ladder))
+    assert 10 <= n_levels[0] < n_levels[1] < n_levels[2] < 2500
+
+
+def test_a_tol_that_is_missed_is_said():
+    hais = HAIS(20, 40, tol=0.01, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="with 40 levels is above tol: raise n_temp"):
+        hais.fit(HARD.row(0))
+    assert len(hais.result_.ladder) == 40
+    assert np.isfinite(hais.log_partition_)
+    with pytest.warns(ConvergenceWarning, match="in 4 of 4 rows: the standard error .* raise"):
+        hais.fit(HARD)

@@ -48,9 +48,7 @@ from sklpf.partition import (
 
 PROBLEM = make_rbm_problem("easy")
 DOCUMENT = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3]]).row(0)
-CURVE = GeometricPath(
-    lambda x: -np.sum(x**2, axis=1) / 2, grad=lambda x: -x, base=StudentT(0.0, 1.0, df=3)
-)
+CURVE = GeometricPath(lambda x: -0.5 * x[:, 0] ** 2, grad=lambda x: -x, base=StudentT(0, 1, df=3))
 SHORT = {"n_chains": 20, "n_temperatures": 12, "n_sweeps": 300, "random_state": 0}
 SAMPLERS = {
     "AIS": (AIS(50, 100, random_state=0), PROBLEM.path),
@@ -69,12 +67,10 @@ SAMPLERS = {
     "WangLandau": (WangLandau(**SHORT), PROBLEM.path),
     "LeftToRight": (LeftToRight(20, random_state=0), DOCUMENT),
 }
+STONES = ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", random_state=0)
 OF_THEIR_OWN = {
     "TS": (RTS(20, 12, n_sweeps=300, rao_blackwell=False, random_state=0), PROBLEM.path),
-    "stepping stones": (
-        ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", random_state=0),
-        PROBLEM.path,
-    ),
+    "stepping stones": (STONES, PROBLEM.path),
 }
 FITTED = OF_THEIR_OWN | {
     name: run for name, run in SAMPLERS.items() if name not in ("BridgeSampling", "HAIS")
@@ -127,9 +123,8 @@ def test_a_run_reads_itself_in_another_process(tmp_path):
     file = tmp_path / "run.pickle"
     file.write_bytes(pickle.dumps(tempering.run_))
     code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).read().log_partition)"
-    found = subprocess.run(
-        [sys.executable, "-c", code, file], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", code, file]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
     assert float(found.stdout) == tempering.log_partition_
 
 
@@ -151,11 +146,8 @@ def is_plain(value):
 def test_runs_are_plain_arrays_and_can_be_pickled(fitted, tmp_path):
     run = fitted.run_
     assert is_plain(run)
-    arrays = [
-        getattr(run, f.name)
-        for f in dataclasses.fields(run)
-        if isinstance(getattr(run, f.name), np.ndarray)
-    ]
+    values = (getattr(run, field.name) for field in dataclasses.fields(run))
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
     np.savez(tmp_path / "run.npz", *arrays)
     with np.load(tmp_path / "run.npz", allow_pickle=False) as kept:
         for array, name in zip(arrays, kept.files, strict=True):
@@ -207,10 +199,8 @@ def test_a_run_is_read_right_or_refused_by_whoever_did_not_make_it(made_by):
             if other_rule != (made_by == "continuous RTS"):
                 continue  # refused by its rule, not by the run
         elif not reader._reads(fitted.run_):
-            refusal = (
-                f"a run that {type(reader).__name__} can read, got a run of"
-                f" {type(fitted).__name__}: give it to "
-            )
+            names = type(reader).__name__, type(fitted).__name__
+            refusal = "a run that {} can read, got a run of {}: give it to ".format(*names)
             with pytest.raises(TypeError, match=refusal):
                 clone(reader).fit(fitted.run_)
             continue

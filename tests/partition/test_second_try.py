@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from marks import large
 from scipy.special import logsumexp, softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -53,11 +54,7 @@ def path(ours):
 
 
 QUICK = AIS(n_temperatures=100, random_state=0)
-ESTIMATORS = [
-    QUICK,
-    pytest.param(HAIS(n_temperatures=200, random_state=0), marks=pytest.mark.large),
-    pytest.param(SMC(random_state=0), marks=pytest.mark.large),
-]
+ESTIMATORS = [QUICK, large(HAIS(n_temperatures=200, random_state=0)), large(SMC(random_state=0))]
 
 
 @pytest.fixture(scope="module")
@@ -179,10 +176,7 @@ def test_a_second_run_that_does_not_converge_does_not_replace_a_smaller_error(fi
 # ---- tempering from a mixture of parts far apart
 @pytest.mark.parametrize(
     "estimator",
-    [
-        ParallelTempering(n_sweeps=512, random_state=1),
-        pytest.param(RTS(random_state=1), marks=pytest.mark.large),
-    ],
+    [ParallelTempering(n_sweeps=512, random_state=1), large(RTS(random_state=1))],
     ids=str,
 )
 def test_chains_at_a_base_of_several_parts_are_drawn_anew(estimator):

@@ -3,64 +3,20 @@ import pytest
 from convergence import pooled_z, quietly
 from known_densities import make_density_problem
 from known_problems import hidden_mode_problem, make_rbm_problem
+from marks import large
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import SMC
-from sklpf.paths import LADDERS
+from sklpf import SMC, Exact
 from sklpf.transitions import RandomWalk
 
 
-@pytest.mark.parametrize(
-    ("ladder", "weights"),
-    [
-        ("linear", "joint"),
-        ("adaptive", "marginal"),
-        *(pytest.param(ladder, "marginal", marks=pytest.mark.large) for ladder in LADDERS),
-    ],
-)
-def test_any_ladder_is_unbiased(ladder, weights):
-    problem = make_rbm_problem("easy", weights=weights)
-    smc = quietly(SMC(20, 20, 50, ladder=ladder, resample_at=0.9, random_state=0), problem.path)
-    relative = np.exp(
-        smc.result_.diagnostics["log_partition_by_population"] - problem.log_partition
-    )
-    assert abs(relative.mean() - 1) < 4.5 * relative.std(ddof=1) / np.sqrt(
-        50
-    )  # t with 49 df: false alarm 4e-5 each
-
-
-def test_few_families_are_an_alarm():
-    with pytest.warns(
-        ConvergenceWarning, match=r"effective number of ancestors .* needed.: raise n_temperatures"
-    ):
-        smc = SMC(20, 10, random_state=0).fit(make_rbm_problem("hard").path)
-    assert not smc.converged_
-
-
 def test_heavy_weights_that_no_particle_has_met_are_an_alarm():
-    smc = quietly(
-        SMC(n_temperatures=100, random_state=4), make_density_problem("student-t 36-D").path
-    )
-    assert (
-        smc.result_.diagnostics["effective_families"] > 100
-    )  # by itself the run looks well, and is 5 errors low
+    path = make_density_problem("student-t 36-D").path
+    smc = quietly(SMC(n_temperatures=100, random_state=4), path)
+    # by itself the run looks well, and is 5 errors low
+    assert smc.result_.diagnostics["effective_families"] > 100
     assert not smc.converged_
     assert "by the reverse chains the effective number of ancestors is" in smc.result_.reasons[0]
-
-
-def test_populations_in_different_modes_are_an_alarm():
-    with pytest.warns(
-        ConvergenceWarning, match=r"populations differ in their states at the target \(\d+% of"
-    ):
-        smc = SMC(random_state=0).fit(make_density_problem("two gaussians 2-D, base on one").path)
-    assert smc.result_.diagnostics["between_populations"] > 0.1
-
-
-def test_a_mode_that_no_population_enters_is_missed_with_a_tiny_error_bar():
-    # what the guide warns of: forward runs can't see a mode that they never visit
-    smc = SMC(16, 20, random_state=0).fit(hidden_mode_problem(64).path)
-    assert smc.log_partition_ == pytest.approx(np.log(0.5), abs=1e-6)
-    assert smc.converged_
 
 
 # ---- paths of other kinds
@@ -74,11 +30,7 @@ def test_waste_free_is_not_trusted_where_no_bound_shows_lost_modes():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"variant": "waste-free", "n_particles": 200},
-        pytest.param({"n_temperatures": 30}, marks=pytest.mark.large),
-    ],
+    "options", [{"variant": "waste-free", "n_particles": 200}, large({"n_temperatures": 30})]
 )
 def test_moves_that_are_tuned_are_right_and_show_their_acceptance(options):
     """Four runs together: t with 36 degrees of freedom exceeds 4.7 with a probability of 4e-5."""
@@ -99,9 +51,7 @@ def test_a_base_without_the_target_is_named():
     path = hidden_mode_problem(4).path
     path.has_walls = True
     path.log_f = lambda state, levels: np.where(levels > 0, -np.inf, 0.0)
-    with pytest.raises(
-        ValueError, match="every chain has weight 0: the base draws no point where f > 0"
-    ):
+    with pytest.raises(ValueError, match="every chain has weight 0: the base draws no point where"):
         SMC(5, 5, ladder="linear", random_state=0).fit(path)
 
 
@@ -110,11 +60,7 @@ def test_sample_gives_draws_from_the_target():
     problem = make_rbm_problem("easy")
     path, n = problem.path, 2000
     state = SMC(random_state=0).sample(path, n, np.random.default_rng(0))
-    sums = [
-        np.logaddexp.reduce(path.enumerate_block(block, 1))
-        for block in range(path.n_enumeration_blocks)
-    ]
-    exact = path.sample_enumerated(np.array(sums), n, np.random.default_rng(1))
+    exact = Exact().sample(path, n, np.random.default_rng(1))
     assert state.v.shape == (n, 64)
     difference = state.v.mean(axis=0) - exact.v.mean(axis=0)
     error = np.sqrt((state.v.var(axis=0) + exact.v.var(axis=0)) / n)

@@ -64,9 +64,8 @@ def matching(d, power, rotated):
 
 def funnel(x):
     v = x[:, 0]
-    return -0.5 * v**2 - 0.5 * np.sum(
-        x[:, 1:] ** 2 * np.exp(-v)[:, np.newaxis] + v[:, np.newaxis], axis=1
-    )
+    n_others = x.shape[1] - 1
+    return -0.5 * (v**2 + np.sum(x[:, 1:] ** 2, axis=1) * np.exp(-v) + n_others * v)
 
 
 RNG = np.random.default_rng(0)
@@ -102,9 +101,7 @@ LIGHT = {
     **{f"far {d}": Path(lambda x: -squares(x - 100), base=gauss(d)) for d in (1, 36)},
     **{f"Laplace {d}": Path(lambda x: -np.abs(x).sum(axis=1), base=gauss(d)) for d in (1, 100)},
     **{f"x^4 {d}": Path(lambda x: -(x**4).sum(axis=1), base=gauss(d, 1.0)) for d in (1, 36)},
-    "two normals": Path(
-        lambda x: np.logaddexp(-squares(x - 3), -squares(x + 3)), base=gauss(5, 9.0)
-    ),
+    "two normals": Path(lambda x: np.logaddexp(-squares(x - 3), -squares(x + 3)), base=gauss(5, 9)),
     "two normals, 0 far out": Path(
         lambda x: np.log(np.exp(-squares(x - 3)) + np.exp(-squares(x + 3))), base=gauss(2, 9.0)
     ),
@@ -140,11 +137,9 @@ LIGHT = {
 }
 FLAGGED = {
     **{
-        f"experts {d} {power}{' rotated' * rotated}": Path(
-            experts(d, power, rotated), base=gauss(d)
-        )
+        f"experts {d} {p}{' rotated' * rotated}": Path(experts(d, p, rotated), base=gauss(d))
         for d in (10, 36)
-        for power in (1.0, 2.0, 5.0)
+        for p in (1.0, 2.0, 5.0)
         for rotated in (False, True)
     },
     **{f"t {d} {df}": Path(student(d, df), base=gauss(d)) for d in (1, 2, 36) for df in (1, 3)},
@@ -153,9 +148,7 @@ FLAGGED = {
         f"t, lighter t {df}": Path(student(2, 1), base=StudentT(np.zeros(2), 1.0, df))
         for df in (1.5, 5)
     },
-    "one expert among normals": Path(
-        lambda x: -2 * np.log1p(x[:, 0] ** 2) - squares(x[:, 1:]), base=gauss(100)
-    ),
+    "one expert": Path(lambda x: -2 * np.log1p(x[:, 0] ** 2) - squares(x[:, 1:]), base=gauss(100)),
     "half Cauchy": Path(experts(10, 1.0), base=gauss(10), bounds=(0, np.inf)),
     "Lomax": Path(in_orthant(lambda x: -3 * np.log1p(x).sum(axis=1)), base=ORTHANT),
     "linear, t errors, flat prior": Path(
@@ -172,7 +165,7 @@ IMPROPER = {
     **{f"e^(x^2) {d}": Path(squares, base=gauss(d)) for d in (1, 2, 36)},
     "r^-d": Path(student(5, 0), base=StudentT(np.zeros(5), 1.0, 1)),
     "constant from 0 on": Path(
-        lambda x: 0 * x[:, 0], base=gauss(3), bounds=([0, 0, 0], [1, np.inf, np.inf])
+        lambda x: 0 * x[:, 0], base=gauss(3), bounds=(0, [1, np.inf, np.inf])
     ),
     "experts": Path(experts(10, 0.45, True), base=gauss(10)),
 }
@@ -241,7 +234,7 @@ def test_a_floor_with_mass_is_a_tail():
         (FLAGGED["experts 36 2.0"], r"falls only as r\^-4 .* at most 3 degrees"),  # along an axis
         (
             FLAGGED["experts 10 5.0 rotated"],
-            r"falls only as r\^-100 .* at most 8 degrees",
+            r"only as r\^-100 .* at most 8 degrees",
         ),  # 90 on no ridge
         (
             GeometricPath(lambda x: -(x[:, 0] ** 2) * (1 + x[:, 1] ** 2), base=gauss(2)),
@@ -256,10 +249,7 @@ def test_the_exponent_is_that_of_the_heaviest_ray(path, words):
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        (
-            IMPROPER["1 / (1 + r) 2"],
-            r"falls only as r\^-1 .* in 2 dimensions it must fall faster than r\^-2;",
-        ),
+        (IMPROPER["1 / (1 + r) 2"], r"r\^-1 .* in 2 dimensions it must fall faster than r\^-2;"),
         (IMPROPER["constant 1"], r"is flat .* in 1 dimension it must"),
         (IMPROPER["e^x 36"], r"grows .* in 36 dimensions"),
         (IMPROPER["constant from 0 on"], r"in 2 open dimensions it must fall faster than r\^-2;"),
@@ -294,9 +284,8 @@ def test_it_takes_few_evaluations(base):
     path, calls = recorded(normal(base.n_dimensions, 1e4), base=base)
     tails(path)
     assert len(calls) <= 150
-    assert max(len(points) for points in calls) <= base.n_dimensions + 32 + 32 * (
-        base.n_dimensions < 64
-    )
+    d = base.n_dimensions
+    assert max(len(points) for points in calls) <= d + 32 + 32 * (d < 64)
 
 
 def test_points_stay_within_bounds():
@@ -313,14 +302,11 @@ def test_points_stay_within_bounds():
 @pytest.mark.parametrize("radius", [30.0, 1e6])
 def test_values_that_are_no_numbers_far_out_are_left_out(far, radius):
     def of(log_density):
-        return GeometricPath(
-            lambda x: np.where(squares(x) > radius**2, far, log_density(x)), base=gauss(3)
-        )
+        return Path(lambda x: np.where(squares(x) > radius**2, far, log_density(x)), base=gauss(3))
 
     assert tails(of(lambda x: -squares(x))) == ()
-    heavy = (
-        radius > 1e3 and far != -np.inf
-    )  # a density that ends has no tail; up to 30 is too short for one
+    # a density that ends has no tail; up to 30 is too short for one
+    heavy = radius > 1e3 and far != -np.inf
     assert bool(tails(of(student(3, 1)))) == heavy
 
 
@@ -407,10 +393,7 @@ def test_every_estimator_says_so_also_of_a_run_read_anew(name):
         with pytest.warns(ConvergenceWarning, match=HEAVY):
             first.fit(run)
         assert not first.converged_
-        assert (
-            set(run.earlier_alarms) < set(first.result_.alarms)
-            or run.earlier_alarms == first.result_.alarms
-        )
+        assert set(run.earlier_alarms) <= set(first.result_.alarms)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

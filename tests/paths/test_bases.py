@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from continuous_models import slopes
+from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
 from sklpf import Gaussian, GeometricPath, Mixture, StudentT, Uniform
@@ -13,11 +15,8 @@ def as_base(base):
 MEAN = np.array([1.0, -2.0, 0.5])
 FULL = np.array([[2.0, 0.9, -0.3], [0.9, 1.0, 0.1], [-0.3, 0.1, 0.5]])
 VARIANCES = np.array([2.0, 1.0, 0.5])
-MATRICES = {
-    "number": (4.0, 4 * np.eye(3)),
-    "variances": (VARIANCES, np.diag(VARIANCES)),
-    "full": (FULL, FULL),
-}
+MATRICES = {"number": (4.0, 4 * np.eye(3)), "full": (FULL, FULL)}
+MATRICES["variances"] = VARIANCES, np.diag(VARIANCES)
 BASES = {
     "gaussian": Gaussian(MEAN, FULL),
     "diagonal": Gaussian(MEAN, VARIANCES),
@@ -54,22 +53,15 @@ def rng():
     return np.random.default_rng(0)
 
 
-def numerical_gradient(base, x, step=1e-5):
-    columns = [
-        base.log_density(x + step * e) - base.log_density(x - step * e) for e in np.eye(x.shape[1])
-    ]
-    return np.stack(columns, axis=1) / (2 * step)
-
-
 @pytest.mark.parametrize("given", MATRICES)
 def test_log_densities_are_those_of_scipy(given, rng):
     matrix, full = MATRICES[given]
     x = 5 * rng.standard_normal((50, 3))
     expected = stats.multivariate_normal(MEAN, full).logpdf(x)
-    np.testing.assert_allclose(Gaussian(MEAN, matrix).log_density(x), expected, rtol=1e-12)
+    assert_allclose(Gaussian(MEAN, matrix).log_density(x), expected, rtol=1e-12)
     for df in (0.3, 1, 7.5, 1e4):
         expected = stats.multivariate_t(MEAN, full, df).logpdf(x)
-        np.testing.assert_allclose(StudentT(MEAN, matrix, df).log_density(x), expected, rtol=1e-9)
+        assert_allclose(StudentT(MEAN, matrix, df).log_density(x), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["uniform", "truncated", "independent"])
@@ -80,7 +72,7 @@ def test_log_densities_of_independent_coordinates_are_those_of_scipy(name, rng):
     values = BASES[name].log_density(x)
     assert np.all(np.isfinite(values[100:]))
     assert np.any(np.isneginf(values))
-    np.testing.assert_allclose(values, expected, rtol=1e-10)
+    assert_allclose(values, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -90,9 +82,8 @@ def test_far_tails_have_mass_1(low, high):
     base = Gaussian(0, 1).truncated(low, high)
     near = min(abs(low), abs(high))  # the density falls off as exp(-near * distance) from there
     x = np.sign(low) * (near + np.linspace(0, min(high - low, 40 / near), 20001))
-    np.testing.assert_allclose(
-        integrate.simpson(np.exp(base.log_density(x[:, np.newaxis])), np.abs(x)), 1, rtol=1e-9
-    )
+    density = np.exp(base.log_density(x[:, np.newaxis]))
+    assert_allclose(integrate.simpson(density, np.abs(x)), 1, rtol=1e-9)
 
 
 @pytest.mark.parametrize("low", [-1, -1e-9, 0, 1e-3, 3, -8, 50])
@@ -103,18 +94,15 @@ def test_narrow_boxes_have_mass_1(low, width):
     base = Gaussian(0, 1).truncated(low, high)
     x = np.linspace(low, high, 20001)
     mass = integrate.simpson(np.exp(base.log_density(x[:, np.newaxis])), dx=(high - low) / 20000)
-    np.testing.assert_allclose(mass, 1, rtol=1e-11)
+    assert_allclose(mass, 1, rtol=1e-11)
 
 
-@pytest.mark.parametrize(
-    "name", ["gaussian", "diagonal", "t", "cauchy", "uniform", "truncated", "tails"]
-)
+@pytest.mark.parametrize("name", [name for name in BASES if name != "independent"])
 def test_gradients_are_those_of_the_log_densities(name, rng):
     base = BASES[name]
-    x = base.center + 0.3 * base.scale * rng.uniform(-1, 1, (20, 3))
-    np.testing.assert_allclose(
-        base.grad_log_density(x), numerical_gradient(base, x), rtol=1e-5, atol=1e-5
-    )
+    for x in base.center + 0.3 * base.scale * rng.uniform(-1, 1, (20, 3)):
+        expected = slopes(lambda point: base.log_density(point[np.newaxis])[0], x, 1e-5)
+        assert_allclose(base.grad_log_density(x[np.newaxis])[0], expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -140,18 +128,14 @@ def test_draws_have_the_right_correlations(df, seed):
 
 
 # fitted bases
-
-
 @pytest.mark.parametrize("n", [3, 4, 10, 20])
 def test_fit_works_with_few_points_in_any_units(n, rng):
     units = np.logspace(-6, 6, 20)
     points = rng.standard_normal((n, 20))
     base, scaled = Gaussian.fit(points), Gaussian.fit(points * units)
-    np.testing.assert_allclose(base.mean, points.mean(axis=0))
-    np.testing.assert_allclose(base.scale, points.std(axis=0))
-    np.testing.assert_allclose(
-        scaled.covariance, base.covariance * np.outer(units, units), rtol=1e-6
-    )
+    assert_allclose(base.mean, points.mean(axis=0))
+    assert_allclose(base.scale, points.std(axis=0))
+    assert_allclose(scaled.covariance, base.covariance * np.outer(units, units), rtol=1e-6)
 
 
 def correlated_gaussian(d, rng):
@@ -167,29 +151,25 @@ def correlated_gaussian(d, rng):
 def test_at_mode_finds_a_gaussian(d, with_grad, rng):
     mean, covariance, log_density, grad = correlated_gaussian(d, rng)
     base = Gaussian.at_mode(log_density, np.zeros(d), grad=grad if with_grad else None, factor=2)
-    np.testing.assert_allclose(base.mean, mean, atol=1e-4)
-    np.testing.assert_allclose(base.covariance, 2 * covariance, atol=1e-4 * np.max(covariance))
+    assert_allclose(base.mean, mean, atol=1e-4)
+    assert_allclose(base.covariance, 2 * covariance, atol=1e-4 * np.max(covariance))
 
 
 @pytest.mark.parametrize("with_grad", [True, False])
 def test_at_mode_does_not_depend_on_units(with_grad, rng):
     mean, covariance, log_density, grad = correlated_gaussian(3, rng)
     units = np.array([1e-4, 1, 1e4])
-    base = Gaussian.at_mode(
-        lambda x: log_density(x / units),
-        mean * units,
-        grad=(lambda x: grad(x / units) / units) if with_grad else None,
-    )
-    np.testing.assert_allclose(
-        base.covariance / np.outer(units, units), covariance, rtol=1e-4, atol=1e-4
-    )
+    scaled = (lambda x: grad(x / units) / units) if with_grad else None
+    base = Gaussian.at_mode(lambda x: log_density(x / units), mean * units, grad=scaled)
+    found = base.covariance / np.outer(units, units)
+    assert_allclose(found, covariance, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("start", [1e-3, 0.5, 30, 1000])
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_at_mode_where_the_log_density_is_nan_outside_its_support(start):
     base = Gaussian.at_mode(lambda x: 20 * np.log(x[:, 0]) - 10 * x[:, 0] ** 2, [start])
-    np.testing.assert_allclose([base.mean[0], base.covariance[0, 0]], [1, 1 / 40], rtol=1e-4)
+    assert_allclose([base.mean[0], base.covariance[0, 0]], [1, 1 / 40], rtol=1e-4)
 
 
 @pytest.mark.parametrize("scale", [30.0, 100.0])
@@ -210,21 +190,9 @@ INSTEAD = r"give another start, or the base itself as Gaussian\(mean, covariance
 @pytest.mark.parametrize(
     ("log_density", "start", "message"),
     [
-        (
-            lambda x: -(x[:, 0] ** 2),
-            [0, 0],
-            "no mode of log_density was found, as it has no maximum along column 1",
-        ),
-        (
-            lambda x: -np.sum(x**2, axis=1) + 3 * x[:, 0] * x[:, 1],
-            [0, 0],
-            "the negative Hessian of log_density must be",
-        ),
-        (
-            lambda x: -np.sum(x**2, axis=1) / 0.0,
-            [1, 0],
-            "log_density must be finite at start, got -inf",
-        ),
+        (lambda x: -(x[:, 0] ** 2), [0, 0], "no mode .* as it has no maximum along column 1"),
+        (lambda x: 3 * x[:, 0] * x[:, 1] - np.sum(x**2, axis=1), [0, 0], "the negative Hessian of"),
+        (lambda x: -np.sum(x**2, axis=1) / 0.0, [1, 0], "must be finite at start, got -inf"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")
@@ -234,26 +202,18 @@ def test_at_mode_says_when_there_is_none(log_density, start, message):
 
 
 def test_at_mode_notices_a_wrong_gradient():
-    with pytest.raises(
-        ValueError, match=f"no mode of log_density was found, as it still rises .*: {INSTEAD}"
-    ):
+    with pytest.raises(ValueError, match=f"no mode .* was found, as it still rises .*: {INSTEAD}"):
         Gaussian.at_mode(lambda x: -np.sum(x**2, axis=1), [3.0, 1.0], grad=lambda x: -2 * x - 5)
 
 
 def test_at_mode_checks_what_functions_return():
-    with pytest.raises(
-        ValueError, match=r"log_density must take points \(n, d\) and return .* function f of one"
-    ):
+    with pytest.raises(ValueError, match=r"log_density must take .* \(n, d\) and return .* one"):
         Gaussian.at_mode(lambda x: -np.sum(x**2), [0.0, 0.0])
-    with pytest.raises(
-        ValueError, match=r"grad must take points \(n, d\) and return \(n, d\), but returned \(2,\)"
-    ):
+    with pytest.raises(ValueError, match=r"grad must .* return \(n, d\), but returned \(2,\)"):
         Gaussian.at_mode(lambda x: -np.sum(x**2, axis=1), [0.0, 0.0], grad=lambda x: -2 * x[0])
 
 
 # conversions
-
-
 @pytest.mark.parametrize(
     ("frozen", "kind"),
     [
@@ -266,7 +226,7 @@ def test_at_mode_checks_what_functions_return():
 def test_frozen_multivariate_distributions_are_converted(frozen, kind, rng):
     base, x = as_base(frozen), rng.standard_normal((10, 3))
     assert type(base).__name__ == kind
-    np.testing.assert_allclose(base.log_density(x), frozen.logpdf(x), rtol=1e-12)
+    assert_allclose(base.log_density(x), frozen.logpdf(x), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -283,89 +243,44 @@ def test_frozen_univariate_distributions_are_converted(parts, kind, rng):
     several = parts if isinstance(parts, (list, tuple)) else [parts]
     assert (type(base).__name__, base.n_dimensions, base.normalised) == (kind, len(several), True)
     x = rng.uniform(1, 2, (10, len(several)))
-    np.testing.assert_allclose(
-        base.log_density(x), sum(p.logpdf(column) for p, column in zip(several, x.T))
-    )
+    assert_allclose(base.log_density(x), sum(p.logpdf(column) for p, column in zip(several, x.T)))
     assert hasattr(base, "grad_log_density") == (kind != "_Independent")
 
 
 # messages
+FINITE = "must be free of NaN and infinite numbers"
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "arguments", "message"),
     [
-        (
-            lambda: Gaussian([], 1),
-            r"mean must have shape \(d,\), one number per dimension, got \(0,\)",
-        ),
-        (
-            lambda: Gaussian([0, np.nan], 1),
-            "mean must be free of NaN and infinite numbers; replace them",
-        ),
-        (
-            lambda: Gaussian("zero", 1),
-            "mean must be a number or a rectangular array of numbers, got 'zero'",
-        ),
-        (
-            lambda: Gaussian([0, 0], np.eye(3)),
-            (
-                r"covariance must be a number or have shape \(2,\) or \(2, 2\), as mean has length"
-                r" 2, got \(3, 3\)"
-            ),
-        ),
-        (lambda: Gaussian(0, -1), "covariance must be positive: give variances above 0"),
-        (
-            lambda: Gaussian([0, 0], [[1, 0], [0, 0]]),
-            "covariance must be positive on its diagonal: give variances above 0",
-        ),
-        (
-            lambda: Gaussian([0, 0], [[1, 0.5], [0.4, 1]]),
-            "covariance must be symmetric; average it with its transpose",
-        ),
-        (
-            lambda: Gaussian([0, 0], [[1, 2], [2, 1]]),
-            "covariance must be positive definite; drop dimensions",
-        ),
-        (lambda: StudentT(0, 1, 0), "df must be a positive finite number, got 0"),
-        (
-            lambda: StudentT(0, 1, 0.01),
-            "df must be at least 0.1, as draws overflow with less, got 0.01",
-        ),
-        (
-            lambda: Uniform([0, 1], [1, 1]),
-            "low must be below high, but is 1 >= 1 in column 1; swap them?",
-        ),
-        (
-            lambda: Uniform(0, np.inf),
-            "low and high of Uniform must be finite; take Gaussian or StudentT",
-        ),
-        (
-            lambda: Gaussian([0, 0], FULL[:2, :2]).truncated(0, 1),
-            "truncated needs a diagonal covariance: give Gaussian",
-        ),
-        (
-            lambda: Gaussian(0, 1).truncated(1e6, np.inf),
-            "low and high must not cut off the whole Gaussian; move its mean",
-        ),
-        (lambda: Mixture(5), "components must be a sequence of bases, got 5"),
-        (lambda: Gaussian(np.array([1j, 1.0]), 1), "mean must be a number or a rectangular array"),
-        (lambda: Gaussian.fit(1e160 * np.eye(3)), "points must be finite; .* to be squared"),
-        (
-            lambda: Gaussian.fit([[0.0], [1.0]]),
-            r"points must have shape \(n, d\) with n >= 3 and d >= 1, got \(2, 1\)",
-        ),
-        (
-            lambda: Gaussian.fit([[0.0, 5], [1, 5], [2, 5]]),
-            "points must vary in every column, column 1 doesn't: drop it",
-        ),
-        (lambda: Gaussian.at_mode(abs, [np.inf]), "start must be free of NaN and infinite numbers"),
-        (
-            lambda: Gaussian.at_mode(abs, [0.0], factor=-1),
-            "factor must be a positive finite number, got -1",
-        ),
+        (Gaussian, ([], 1), r"mean must have shape \(d,\), one number per dimension, got \(0,\)"),
+        (Gaussian, ([0, np.nan], 1), f"mean {FINITE}; replace them"),
+        (Gaussian, ("zero", 1), "mean must be a number or a rectangular array of numbers, got"),
+        (Gaussian, (np.array([1j, 1.0]), 1), "mean must be a number or a rectangular array"),
+        (Gaussian, ([0, 0], np.eye(3)), r"covariance must be a .* \(2, 2\), as .*, got \(3, 3\)"),
+        (Gaussian, (0, -1), "covariance must be positive: give variances above 0"),
+        (Gaussian, ([0, 0], [[1, 0], [0, 0]]), "covariance must be positive on its diagonal: give"),
+        (Gaussian, ([0, 0], [[1, 0.5], [0.4, 1]]), "covariance must be symmetric; average it with"),
+        (Gaussian, ([0, 0], [[1, 2], [2, 1]]), "covariance must be positive definite; drop dimen"),
+        (StudentT, (0, 1, 0), "df must be a positive finite number, got 0"),
+        (StudentT, (0, 1, 0.01), "df must be at least 0.1, as draws overflow with less, got 0.01"),
+        (Uniform, ([0, 1], [1, 1]), "low must be below high, but is 1 >= 1 in column 1; swap them"),
+        (Uniform, (0, np.inf), "low and high of Uniform must be finite; take Gaussian or StudentT"),
+        (Gaussian([0, 0], FULL[:2, :2]).truncated, (0, 1), "truncated needs a diagonal covariance"),
+        (Gaussian(0, 1).truncated, (1e6, np.inf), "low and high must not cut off the whole Gauss"),
+        (Mixture, (5,), "components must be a sequence of bases, got 5"),
+        (Gaussian.fit, (1e160 * np.eye(3),), "points must be finite; .* to be squared"),
+        (Gaussian.fit, ([[0.0], [1.0]],), r"points must have shape \(n, d\) with n >= 3"),
+        (Gaussian.fit, ([[0.0, 5], [1, 5], [2, 5]],), "points must vary in every column, column 1"),
+        (Gaussian.at_mode, (abs, [np.inf]), f"start {FINITE}"),
     ],
 )
-def test_messages(make, message):
+def test_messages(make, arguments, message):
     with pytest.raises((TypeError, ValueError), match=f"^{message}"):
-        make()
+        make(*arguments)
+
+
+def test_the_factor_of_a_mode_is_checked():
+    with pytest.raises(ValueError, match="^factor must be a positive finite number, got -1"):
+        Gaussian.at_mode(abs, [0.0], factor=-1)

@@ -5,17 +5,12 @@ z-bounds: 4 standard errors is a false-alarm rate of 6e-5 a comparison; seeds ar
 
 import numpy as np
 import pytest
-from convergence import may_not_converge
+from convergence import quietly
 from known_densities import DENSITY_PROBLEMS, make_density_problem
+from marks import large
 from scipy.special import ndtri
 
-from sklpf import (
-    SMC,
-    Gaussian,
-    GeometricPath,
-    ProductOfExperts,
-    Uniform,
-)
+from sklpf import SMC, Gaussian, GeometricPath, ProductOfExperts, Uniform
 from sklpf.interop import from_prior_transform
 from sklpf.partition import Draws
 from sklpf.partition.checks._beside import region_alarms
@@ -68,11 +63,8 @@ def test_the_masses_of_ellipsoids_are_right(log_density, bounds):
 @pytest.mark.parametrize("grad", [True, False])
 def test_modes_far_from_each_other_are_found(grad):
     problem = make_density_problem("two gaussians 10-D, base on one")
-    path = GeometricPath(
-        problem.path.log_density,
-        grad=problem.path.grad if grad else None,
-        base=problem.path.base,
-    )
+    slope = problem.path.grad if grad else None
+    path = GeometricPath(problem.path.log_density, grad=slope, base=problem.path.base)
     regions = path.regions(stream())
     masses = np.exp(regions.log_masses.mean(axis=1) - problem.log_partition)
     np.testing.assert_allclose(np.sort(masses)[-2:], [0.285, 0.665], rtol=0.05)
@@ -135,7 +127,7 @@ def test_regions_of_a_model_are_in_the_coordinates_of_its_rows():
 @pytest.mark.parametrize(
     ("kind", "n_sets"),
     [("laplace 6-D", 3), ("two gaussians 10-D", 3), ("box gaussian", 3), ("funnel", 3)]
-    + [pytest.param(kind, 20, marks=pytest.mark.large) for kind in DENSITY_PROBLEMS],
+    + [large(kind, 20) for kind in DENSITY_PROBLEMS],
 )
 def test_right_draws_raise_no_alarm(kind, n_sets):
     """Sets of 1000 exact draws, with an error of .02 nats. At one false alarm in a hundred two of
@@ -212,8 +204,7 @@ def test_a_narrow_mode_in_a_box_raises_the_alarm():
 
     base = Uniform(np.full(5, -5.0), np.full(5, 5.0))
     path = GeometricPath(log_density, base=base, bounds=(-5.0, 5.0))
-    with may_not_converge():
-        smc = SMC(random_state=0).fit(path)
+    smc = quietly(SMC(random_state=0), path)
     assert smc.log_partition_ < -1
     assert not smc.converged_
     centre = smc.result_.diagnostics["missed_region"]

@@ -1,10 +1,13 @@
+"""Paths: their contract and what it must find, tempered ones, and ladders."""
+
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from known_problems import HiddenModePath, hidden_mode_problem
+from numpy.testing import assert_allclose, assert_array_equal
 
-from sklpf.paths import Path, TemperedPath
+from sklpf.paths import LADDERS, Path, TemperedPath, make_ladder
 from sklpf.testing import check_path
 
 
@@ -102,6 +105,10 @@ class LosesParameters(PairPath):
         (OneNumber, "log_f must have shape"),
         (GlobalRandomness, "the same draws for the same stream"),
         (WrongCount, "must return 7 chains, got 8"),
+        (OtherLadder, "log_f_ladder"),
+        (IgnoresBlock, "block"),
+        (WrongTake, "take"),
+        (LosesParameters, "pickle"),
         (Destructive, "must not change the state"),
     ],
 )
@@ -114,10 +121,10 @@ def test_hidden_mode_is_normalised_at_both_ends_and_holds_half_its_mass_in_the_m
     path = HiddenModePath(10, 0.98)
     states = ((np.arange(2**10)[:, np.newaxis] >> np.arange(10)) & 1).astype(np.uint8)
     f = np.exp(path.log_f_ladder(states))
-    np.testing.assert_allclose(f.sum(axis=0), 1)
-    np.testing.assert_allclose(f[:, 0], 2.0**-10)
+    assert_allclose(f.sum(axis=0), 1)
+    assert_allclose(f[:, 0], 2.0**-10)
     product = np.prod(np.where(states, 0.98, 0.02), axis=1)
-    np.testing.assert_allclose(f[:, 1], 0.5 * 2.0**-10 + 0.5 * product)
+    assert_allclose(f[:, 1], 0.5 * 2.0**-10 + 0.5 * product)
 
 
 # ---- tempered paths
@@ -136,14 +143,47 @@ def test_tempered_densities_follow_from_the_ends():
     state = Pair(rng.normal(size=(6, 3)), rng.normal(size=6))
     base, gain = path.ends(state)
     ladder = np.stack([base, base + 0.5 * gain, base + gain], axis=1)
-    np.testing.assert_array_equal(path.log_f_ladder(state), ladder)
+    assert_array_equal(path.log_f_ladder(state), ladder)
     levels = np.arange(6) % 3
-    np.testing.assert_array_equal(path.log_f(state, levels), ladder[np.arange(6), levels])
-    np.testing.assert_array_equal(
-        path.derivatives(state, levels), np.stack([gain, 0 * gain], axis=1)
-    )
+    assert_array_equal(path.log_f(state, levels), ladder[np.arange(6), levels])
+    assert_array_equal(path.derivatives(state, levels), np.stack([gain, 0 * gain], axis=1))
 
 
 def test_a_tempered_path_without_ends_says_so():
     with pytest.raises(NotImplementedError, match=r"TemperedPath must define ends\(state\)"):
         TemperedPath().log_f(np.zeros(2), np.zeros(2, dtype=int))
+
+
+# ---- ladders
+@pytest.mark.parametrize("kind", LADDERS)
+@pytest.mark.parametrize("n", [2, 3, 10, 1001])
+def test_ladders_go_from_0_to_1(kind, n):
+    ladder = make_ladder(kind, n)
+    assert len(ladder) == n
+    assert (ladder[0], ladder[-1]) == (0, 1)
+    assert np.all(np.diff(ladder) > 0)
+
+
+def test_shapes_of_the_ladders():
+    assert_allclose(make_ladder("linear", 5), [0, 0.25, 0.5, 0.75, 1])
+    assert_allclose(make_ladder("power", 5), [0, 0.0625, 0.25, 0.5625, 1])
+    sigmoid = make_ladder("sigmoid", 101)
+    assert_allclose(sigmoid, 1 - sigmoid[::-1], atol=1e-12)
+    assert sigmoid[1] < 0.005
+    # 500 levels to 0.5, 4000 to 0.9, 10000 to 1, as published
+    three_pieces = make_ladder("salakhutdinov-murray", 14501)
+    assert_allclose(three_pieces[[500, 4500]], [0.5, 0.9])
+    assert_allclose(np.diff(three_pieces)[[0, 1000, 10000]], [0.5 / 500, 0.4 / 4000, 0.1 / 10000])
+
+
+def test_an_array_is_taken_as_it_is():
+    assert_array_equal(make_ladder([0.1, 0.2, 1], 77), [0.1, 0.2, 1])
+
+
+def test_rejects_unknown_kinds_and_short_ladders():
+    with pytest.raises(ValueError, match="ladder must be one of"):
+        make_ladder("cubic", 10)
+    with pytest.raises(ValueError, match="n_temperatures must be an integer of at least 2"):
+        make_ladder("linear", 1)
+    with pytest.raises(ValueError, match="n_temperatures must be an integer of at least 2"):
+        make_ladder("linear", "ten")

@@ -6,9 +6,8 @@ import pytest
 from sklpf import HAIS, RTS, BernoulliRBM, Gaussian, GeometricPath, ParallelTempering
 from sklpf.partition import SAMS
 
-RBM = BernoulliRBM.from_parameters(
-    np.random.default_rng(0).normal(size=(5, 6)), np.zeros(6), np.zeros(5)
-)
+WEIGHTS = np.random.default_rng(0).normal(size=(5, 6))
+RBM = BernoulliRBM.from_parameters(WEIGHTS, np.zeros(6), np.zeros(5))
 QUARTIC = GeometricPath(
     lambda x: -np.sum(x**4, axis=1), grad=lambda x: -4 * x**3, base=Gaussian(np.zeros(3), 1.0)
 )
@@ -29,9 +28,8 @@ QUARTIC = GeometricPath(
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_the_last_round_is_the_result_and_earlier_ones_agree_with_it(estimator, target, fewest):
     result = estimator.fit(target).result_
-    values, errors, sweeps = (
-        result.diagnostics[f"round_{name}"] for name in ("log_partition", "std_error", "sweeps")
-    )
+    names = (f"round_{name}" for name in ("log_partition", "std_error", "sweeps"))
+    values, errors, sweeps = (result.diagnostics[name] for name in names)
     assert len(values) == len(errors) == len(sweeps) >= fewest
     assert values[-1] == result.log_partition
     assert errors[-1] == result.std_error

@@ -11,6 +11,7 @@ them. Seeds are fixed.
 
 import numpy as np
 import pytest
+from marks import large
 from scipy.stats import t as student_t
 
 from sklpf import RTS, Exact, ParallelTempering
@@ -27,10 +28,8 @@ def small_rbm(weights):
 
 
 def exact_derivatives(path, beta, step=1e-3):
-    below, here, above = (
-        Exact().fit(path.with_ladder([0, b])).log_partition_
-        for b in (beta - step, beta, beta + step)
-    )
+    paths = (path.with_ladder([0, b]) for b in (beta - step, beta, beta + step))
+    below, here, above = (Exact().fit(to_beta).log_partition_ for to_beta in paths)
     return (above - below) / (2 * step), (above - 2 * here + below) / step**2
 
 
@@ -42,14 +41,13 @@ def derivatives(sums):
 
 
 def runs(path):
-    tempering = ParallelTempering(
-        40, ladder=LADDER, adapt=False, n_sweeps=4096, random_state=0
-    ).fit(path)
+    tempering = ParallelTempering(40, ladder=LADDER, adapt=False, n_sweeps=4096, random_state=0)
+    tempering.fit(path)
     rts = RTS(ladder=LADDER, n_sweeps=4000, random_state=0).fit(path)
     return tempering.run_.last.level_sums.sum(axis=0), rts.run_.rounds[-1].level_sums.sum(axis=0)
 
 
-@pytest.mark.parametrize("weights", ["marginal", pytest.param("joint", marks=pytest.mark.large)])
+@pytest.mark.parametrize("weights", ["marginal", large("joint")])
 def test_level_sums_give_the_curvature_of_log_z(weights):
     path = small_rbm(weights)
     for sums, bound in zip(runs(path), (5.0, 6.6), strict=True):

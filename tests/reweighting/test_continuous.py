@@ -19,12 +19,8 @@ def density_by_quadrature(log_weights, gain):
     t = np.linspace(0, 3, 3 * 20_000 + 1)
     log_q = np.interp(t, np.arange(4), log_weights + LADDER * gain)
     log_q -= log_q.max()
-    log_q -= np.log(
-        sum(
-            simpson(np.exp(part), dx=t[1])
-            for part in (log_q[k * 20_000 :][:20_001] for k in range(3))
-        )
-    )
+    cells = [log_q[k * 20_000 :][:20_001] for k in range(3)]
+    log_q -= np.log(sum(simpson(np.exp(cell), dx=t[1]) for cell in cells))
     return t, np.interp(t, np.arange(4), LADDER), log_q
 
 
@@ -39,9 +35,8 @@ def test_density_is_normalised(gain):
 def test_draws_follow_the_density(gain):
     t, betas, log_q = density_by_quadrature(LOG_WEIGHTS, gain)
     cumulative = np.r_[0.0, cumulative_simpson(np.exp(log_q), x=t)]
-    drawn = draw_betas(
-        LOG_WEIGHTS, LADDER, np.full(20_000, gain), np.random.default_rng(0).random((2, 20_000))
-    )
+    uniforms = np.random.default_rng(0).random((2, 20_000))
+    drawn = draw_betas(LOG_WEIGHTS, LADDER, np.full(20_000, gain), uniforms)
     assert np.all((drawn >= 0) & (drawn <= 1))
     assert kstest(drawn, lambda beta: np.interp(beta, betas, cumulative)).pvalue > 1e-4
 

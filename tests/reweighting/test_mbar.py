@@ -53,9 +53,8 @@ def test_levels_without_samples_follow_from_the_others(empty):
     sampled = np.delete(np.arange(4), empty)
     estimate, without = mbar(vectors, counts), mbar(vectors[:, sampled], counts[sampled])
     np.testing.assert_allclose(estimate[sampled] - estimate[sampled[0]], without, atol=1e-9)
-    mixture = logsumexp(
-        vectors[:, sampled] + np.log(counts[sampled]) - estimate[sampled], axis=1, keepdims=True
-    )
+    terms = vectors[:, sampled] + np.log(counts[sampled]) - estimate[sampled]
+    mixture = logsumexp(terms, axis=1, keepdims=True)
     everything = logsumexp(vectors - mixture, axis=0)
     np.testing.assert_allclose(everything - everything[0], estimate, atol=1e-9)
 

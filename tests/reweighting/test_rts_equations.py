@@ -24,10 +24,8 @@ def test_equation_12_inverts_equation_8():
 
 
 def test_one_round_combined_is_equation_12():
-    log_weights, log_shares = (
-        random_weights(0),
-        np.log(softmax(np.random.default_rng(1).normal(size=5))),
-    )
+    log_weights = random_weights(0)
+    log_shares = np.log(softmax(np.random.default_rng(1).normal(size=5)))
     alone = combine_rounds(log_weights[np.newaxis], log_shares[np.newaxis], [1.0])
     np.testing.assert_allclose(alone, rts_curve(log_weights, log_shares), rtol=1e-12)
 
@@ -40,9 +38,8 @@ def test_rounds_with_equal_weights_are_pooled():
     shares, sizes = softmax(rng.normal(size=(3, 5)), axis=1), np.array([1.0, 2.0, 5.0])
     pooled = sizes @ shares / sizes.sum()
     combined = combine_rounds(np.tile(log_weights, (3, 1)), np.log(shares), sizes)
-    np.testing.assert_allclose(
-        combined, rts_curve(log_weights, np.log(pooled)), atol=1e-12, rtol=1e-12
-    )
+    expected = rts_curve(log_weights, np.log(pooled))
+    np.testing.assert_allclose(combined, expected, atol=1e-12, rtol=1e-12)
 
 
 def test_rounds_with_different_weights():
@@ -76,10 +73,8 @@ def test_influence_gives_equation_16():
 
 
 def test_influence_of_several_rounds_is_the_derivative():
-    shares, log_weights = (
-        np.array([chain_shares(50, s)[0] for s in range(2)]),
-        np.random.default_rng(3).normal(size=(2, 5)),
-    )
+    shares = np.array([chain_shares(50, s)[0] for s in range(2)])
+    log_weights = np.random.default_rng(3).normal(size=(2, 5))
     sizes = np.array([1.0, 4.0])
 
     def estimate(weights):
@@ -89,9 +84,8 @@ def test_influence_of_several_rounds_is_the_derivative():
     influences = influence(log_weights, shares, sizes / sizes.max(), estimate(equal), 3)
     for chain in (0, 17):
         tilted = (1 - step) * equal + step * (np.arange(50) == chain)
-        assert (estimate(tilted) - estimate(equal))[3] / step == pytest.approx(
-            influences[chain], abs=1e-4
-        )
+        slope = (estimate(tilted) - estimate(equal))[3] / step
+        assert slope == pytest.approx(influences[chain], abs=1e-4)
 
 
 def test_equation_15_is_the_bias_to_second_order():
@@ -99,10 +93,8 @@ def test_equation_15_is_the_bias_to_second_order():
     z-bound 4.
     """
     rng = np.random.default_rng(0)
-    shares = rng.gamma([0.3, 5.0], 1.0, size=(2000, 100, 2)) / [
-        0.3,
-        5.0,
-    ]  # means 1, variances 1 / 0.3 and 1 / 5
+    # means 1, variances 1 / 0.3 and 1 / 5
+    shares = rng.gamma([0.3, 5.0], 1.0, size=(2000, 100, 2)) / [0.3, 5.0]
     error = np.log(shares[..., 1].mean(axis=1)) - np.log(shares[..., 0].mean(axis=1))
     predicted = np.array([bias(experiment) for experiment in shares])
     assert predicted.mean() == pytest.approx((1 / 0.3 - 1 / 5) / 200, rel=0.1)
@@ -113,10 +105,8 @@ def test_rts_is_one_step_of_mbar_from_the_prior():
     """Appendix D of the paper: with n_j / N := r_j, one fixed-point step from the estimate gives
     equation 12.
     """
-    vectors, guess = (
-        np.random.default_rng(0).normal(size=(200, 4)) * 3,
-        np.array([0.0, 1.0, -2.0, 0.5]),
-    )
+    vectors = np.random.default_rng(0).normal(size=(200, 4)) * 3
+    guess = np.array([0.0, 1.0, -2.0, 0.5])
     log_prior = np.log([0.1, 0.2, 0.3, 0.4])
     log_mixture = logsumexp(vectors + log_prior - guess, axis=1, keepdims=True)
     step = logsumexp(vectors - log_mixture, axis=0)

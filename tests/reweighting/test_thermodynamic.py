@@ -66,6 +66,5 @@ def test_reweighted_slopes_integrate_to_the_estimate_of_rts():
     rts = rts_curve(log_pseudo_prior, logsumexp(log_q, axis=0))
     integral = integrate(ladder, moments_of(slopes, np.zeros(400), ladder), "trapezoid")
     np.testing.assert_allclose(integral, rts, atol=1e-4)
-    np.testing.assert_allclose(
-        reweighted_slopes(vectors, np.repeat(gains, 400, axis=1), log_pseudo_prior), slopes
-    )
+    repeated = np.repeat(gains, 400, axis=1)
+    np.testing.assert_allclose(reweighted_slopes(vectors, repeated, log_pseudo_prior), slopes)

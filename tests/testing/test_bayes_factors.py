@@ -69,9 +69,8 @@ def test_false_alarms_are_as_rare_as_said():
     alarms = 0
     for seed in range(100):
         try:
-            check_bayes_factors(
-                MODELS, exact, n_simulations=50, false_alarm=0.05, random_state=seed
-            )
+            size = {"n_simulations": 50, "false_alarm": 0.05}
+            check_bayes_factors(MODELS, exact, **size, random_state=seed)
         except AssertionError:
             alarms += 1
     assert alarms <= 14

@@ -29,14 +29,8 @@ class Drawn(PartitionEstimator):
         rng = np.random.default_rng(seed)
         error = np.sqrt(rng.chisquare(9) / 9)  # as estimated from ten groups
         alarms = (Alarm("few", "drawn", "none"),) if rng.random() < self.flagged else ()
-        return PartitionResult(
-            "Drawn",
-            self.bias + rng.normal(),
-            self.share * error,
-            9,
-            statement=self.statement,
-            alarms=alarms,
-        )
+        numbers = self.bias + rng.normal(), self.share * error, 9
+        return PartitionResult("Drawn", *numbers, statement=self.statement, alarms=alarms)
 
 
 def known(seed):

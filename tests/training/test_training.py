@@ -1,10 +1,17 @@
-"""Training of a density that sklpf does not know: a Gaussian by its Cholesky factor."""
+"""Training of densities that sklpf does not know, by likelihood and by EM; and log Z on the way."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import t as student_t
 
+from sklpf.paths import Gaussian, GeometricPath
 from sklpf.training import (
+    EM,
     Chains,
+    EarlyStopping,
+    LogPartitionTracker,
     MaximumLikelihood,
     MinimumProbabilityFlow,
     PersistentContrastiveDivergence,
@@ -37,9 +44,8 @@ class GaussianFamily:
 
     def log_partition(self, parameters):
         factor = self.factor(parameters)
-        return 1.5 * np.log(2 * np.pi) - np.linalg.slogdet(factor)[1], -np.linalg.inv(factor).T[
-            LOWER
-        ]
+        value = 1.5 * np.log(2 * np.pi) - np.linalg.slogdet(factor)[1]
+        return value, -np.linalg.inv(factor).T[LOWER]
 
 
 FAMILY, START = GaussianFamily(), np.eye(3)[LOWER]
@@ -79,12 +85,9 @@ def test_constraints_hold_after_every_step():
             return np.minimum(parameters, 1.05)
 
     rng = np.random.default_rng(0)
-    for trainer in (
-        PersistentContrastiveDivergence(
-            Narrow(), START, X, Chains(np.zeros((50, 3)), rng), 200, 0.05
-        ),
-        MinimumProbabilityFlow(Narrow(), START, X, rng),
-    ):
+    chains = Chains(np.zeros((50, 3)), rng)
+    flow = MinimumProbabilityFlow(Narrow(), START, X, rng)
+    for trainer in (PersistentContrastiveDivergence(Narrow(), START, X, chains, 200, 0.05), flow):
         for _ in range(3):
             trainer.run()
             assert trainer.parameters.max() <= 1.05
@@ -108,9 +111,8 @@ def test_the_rate_is_lowered_twice_before_training_ends():
     n_passes, ended = train(trainer, 100, callbacks=[settled])
     assert ended
     assert trainer.learning_rate == pytest.approx(0.09)
-    assert (
-        n_passes == 19 + 10 + 10
-    )  # 10 passes down, then two windows of 5 at the floor for each rate
+    # 10 passes down, then two windows of 5 at the floor for each rate
+    assert n_passes == 19 + 10 + 10
     np.testing.assert_array_equal(settled.curve[:11], [9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0])
 
 
@@ -140,3 +142,162 @@ def test_trajectories_that_run_away_are_rejected_and_shorten_the_steps():
     assert np.all(np.isfinite(chains.position))
     assert chains.acceptance < 0.5
     assert chains.step_size < 1.0
+
+
+# -- the loop
+class Trainer:
+    """Writes down what is done with it."""
+
+    def __init__(self):
+        self.done = []
+
+    def run(self):
+        self.done.append("run")
+
+    def quiet(self, trainer, iteration):
+        self.done.append(f"quiet {iteration}")
+
+    def end_at_two(self, trainer, iteration):
+        self.done.append(f"end {iteration}")
+        return iteration == 2
+
+
+def test_passes_are_made_and_nothing_is_printed_unless_asked_for(capsys):
+    trainer = Trainer()
+    assert train(trainer, 3) == (3, False)
+    assert trainer.done == ["run"] * 3
+    assert train(trainer, 0) == (0, False)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_callback_ends_training_after_all_are_called():
+    trainer = Trainer()
+    callbacks = [trainer.end_at_two, trainer.quiet]
+    assert train(trainer, 5, callbacks=callbacks) == (2, True)
+    assert trainer.done == ["run", "end 1", "quiet 1", "run", "end 2", "quiet 2"]
+
+
+def test_chains_that_are_rescaled_find_points_of_all_lengths():
+    """Two concentric Gaussians that trajectories hardly cross between: shares of 400 chains, 5
+    standard deviations.
+    """
+    widths, d = np.array([0.8, 3.0]), 20
+
+    def log_parts(x):
+        return -0.5 * np.sum(x**2, axis=1)[:, np.newaxis] / widths**2 - d * np.log(widths)
+
+    def grad(x):
+        parts = log_parts(x)
+        shares = np.exp(parts - np.logaddexp.reduce(parts, axis=1)[:, np.newaxis])
+        return -x * (shares @ widths**-2.0)[:, np.newaxis]
+
+    rng = np.random.default_rng(0)
+    chains = Chains(3.0 * rng.normal(size=(400, d)), rng, rescale=True)
+    for _ in range(300):
+        chains.move(lambda x: np.logaddexp.reduce(log_parts(x), axis=1), grad)
+    share = np.mean(np.linalg.norm(chains.position, axis=1) < 7)
+    assert abs(share - 0.5) < 5 * 0.5 / np.sqrt(400)
+
+
+# -- EM
+class Exponential:
+    """x = z + N(0, noise²) with z >= 0 exponential of mean `scale`, which is learned: its M-step is
+    the mean of z.
+    """
+
+    def __init__(self, x, noise, scale=1.0):
+        self.x, self.noise, self.scale = x, noise, scale
+
+    def log_density(self, position):
+        z = position[:, 0]
+        return -0.5 * ((self.x - z) / self.noise) ** 2 - z / self.scale
+
+    def grad(self, position):
+        return ((self.x - position[:, 0]) / self.noise**2 - 1 / self.scale)[:, np.newaxis]
+
+    def maximise(self, position, rate):
+        self.scale += rate * (position.mean() - self.scale)
+
+    def loss(self, position):
+        return np.log(self.scale) + position.mean() / self.scale
+
+
+def best_scale(x, noise):
+    """Of greatest likelihood, on a grid: p(x) is an exponentially modified Gaussian."""
+    from scipy.stats import exponnorm
+
+    scales = np.linspace(1.0, 4.0, 601)
+    return scales[np.argmax([exponnorm(s / noise, scale=noise).logpdf(x).sum() for s in scales])]
+
+
+@pytest.mark.parametrize("n_draws", [1, 4])
+def test_a_users_model_arrives_at_the_greatest_likelihood(n_draws):
+    rng = np.random.default_rng(0)
+    x = rng.exponential(2.0, size=1000) + rng.normal(size=1000)
+    model = Exponential(np.tile(x, n_draws), 1.0)
+    bounds = np.array([[0.0], [np.inf]])
+    em = EM(model, np.ones((len(model.x), 1)), rng, bounds=bounds, tol=0.005)
+    em.fit(200)
+    assert em.converged
+    assert len(em.losses) >= 40
+    assert em.chains.position.min() >= 0
+    # the posterior's spread of a mean over 1000 rows is 0.03 in a pass: 0.1 leaves out of account
+    # what averaging gains
+    assert model.scale == pytest.approx(best_scale(x, 1.0), abs=0.1)
+
+
+# -- log Z on the way
+def path_of(trainer):
+    precision = trainer.precision
+    base = Gaussian(np.zeros(2), np.eye(2))
+    return GeometricPath(lambda x: -0.5 * precision * np.sum(x**2, axis=1), base=base)
+
+
+class Sharper:
+    precision = 0.8
+
+    def run(self):
+        self.precision *= 1.2
+
+
+def test_a_path_of_the_users_own_is_followed():
+    tracker, trainer = LogPartitionTracker(path_of, 0), Sharper()
+    train(trainer, 4, callbacks=[tracker])
+    estimate = tracker.estimates[-1]
+    truth = np.log(2 * np.pi / trainer.precision)
+    # false alarm 1e-3
+    assert abs(estimate.log_partition - truth) < student_t.isf(5e-4, 9) * estimate.std_error
+    assert estimate.std_error < 0.1
+    assert [anchor.iteration for anchor in tracker.anchors] == [1, 2, 4]
+
+
+def run(scores, errors, **options):
+    rng = np.random.default_rng(0)
+    tracker = SimpleNamespace(estimates=[], path=None)
+    stopping = EarlyStopping(
+        tracker, lambda path: scores[len(tracker.estimates) - 1], lambda t: None, **options
+    )
+    for iteration, error in enumerate(errors, 1):
+        groups = error * rng.standard_normal(10) if error < 9 else np.zeros(10)
+        numbers = {"std_error": error, "groups": groups, "weights_error": error}
+        tracker.estimates.append(SimpleNamespace(log_partition=0.0, **numbers))
+        if stopping(None, iteration):
+            break
+    return iteration, stopping.best_iteration
+
+
+@pytest.mark.parametrize(
+    ("scores", "error", "expected"),
+    [
+        ([1, 2, 3, 2, 1, 0, 9], 0.0, (6, 3)),
+        (
+            [1, 2, 3, 3.05, 3.0, 3.0, 9],
+            0.0,
+            (6, 4),
+        ),  # a rise below tol is kept, and ends training all the same
+        ([3, 2.99, 2.98, 2.97, 2.96], 5.0, (5, 1)),  # within the error
+        ([3, 2, 2, 2, 2], np.inf, (5, 0)),
+    ],
+)
+def test_the_rule_that_ends_training(scores, error, expected):
+    assert run(scores, [error] * len(scores), tol=0.1, n_iter_no_change=3) == expected

@@ -12,7 +12,7 @@ from sklpf.transitions import Gibbs, Metropolis
 LADDER = np.linspace(0, 0.5, 6)
 VARIABLES = {
     "marginal": lambda state: state.v,
-    "joint": lambda state: np.concatenate([state.v, state.h], axis=1),
+    "joint": lambda state: np.hstack([state.v, state.h]),
 }
 
 
@@ -51,9 +51,8 @@ def test_metropolis_with_an_asymmetric_proposal_is_invariant():
 # ---- what the check must find
 class WrongLevel(Gibbs):
     def move(self, path, state, memory, levels, stream, reverse=False):
-        return super().move(
-            path, state, memory, np.minimum(levels + 1, len(path.ladder) - 1), stream, reverse
-        )
+        higher = np.minimum(levels + 1, len(path.ladder) - 1)
+        return super().move(path, state, memory, higher, stream, reverse)
 
 
 class NeverReversed(Gibbs):
@@ -90,9 +89,8 @@ class InPlace(Gibbs):
 
 class OwnRandomness(Gibbs):
     def move(self, path, state, memory, levels, stream, reverse=False):
-        return super().move(
-            path, state, memory, levels, stream.at(int(np.random.default_rng().integers(2**30)))
-        )
+        step = int(np.random.default_rng().integers(2**30))
+        return super().move(path, state, memory, levels, stream.at(step))
 
 
 @pytest.mark.parametrize(
@@ -112,12 +110,7 @@ def test_check_transition_finds_wrong_gibbs_moves(transition, message):
 
 def test_check_transition_finds_a_wrong_reversal():
     rng = np.random.default_rng(0)
-    parameters = (
-        2 * rng.normal(size=(2, 4)),
-        rng.normal(size=4),
-        rng.normal(size=2),
-        np.full(4, 0.5),
-    )
+    parameters = 2 * rng.normal(size=(2, 4)), rng.normal(size=4), rng.normal(size=2), [0.5] * 4
     path = RBMPath(*parameters, ladder=np.linspace(0, 1, 5), weights="joint")
     check_transition(path, Gibbs(), variables=VARIABLES["joint"])
     with pytest.raises(AssertionError, match="reversal is wrong"):
@@ -160,13 +153,9 @@ class Bare(Path):
 
 @pytest.mark.parametrize(("transition", "method"), [(Gibbs(), "gibbs"), (Metropolis(), "propose")])
 def test_a_missing_capability_names_both(transition, method):
-    with pytest.raises(
-        TypeError,
-        match=(
-            rf"{type(transition).__name__} needs a path with the method {method}\(state, levels,"
-            r" stream\)"
-        ),
-    ):
+    name = type(transition).__name__
+    message = rf"{name} needs a path with the method {method}\(state, levels, stream\)"
+    with pytest.raises(TypeError, match=message):
         transition.check(Bare())
     with pytest.raises(TypeError, match="Bare has none"):
         transition.check(Bare())

@@ -1,10 +1,16 @@
-"""BilinearGenerativeModel: what it explains, its samples, and bad parameters."""
+"""BilinearGenerativeModel: what it explains, its samples, and its path against quadrature."""
 
 import numpy as np
 import pytest
+from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
+from scipy.special import log_ndtr, logsumexp
+from scipy.stats import multivariate_normal
 from sklearn.base import clone
 
 from sklpf import HAIS, BilinearGenerativeModel, LinearGenerativeModel, compare
+from sklpf.models import BilinearPath
+from sklpf.paths import Stream, stream_key
+from sklpf.testing import check_path
 
 SMALL = BilinearGenerativeModel(
     2, 2, 1, max_iter=3, partition_estimator=HAIS(20, 20), random_state=0
@@ -12,18 +18,16 @@ SMALL = BilinearGenerativeModel(
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:training has not settled"),
-    pytest.mark.filterwarnings(
-        "ignore:likelihoods are not to be trusted"
-    ),  # so few levels are for speed
+    # so few levels are for speed
+    pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted"),
 ]
 
 
 def bilinear_rows(n, seed=0):
     """Independent causes whose scale varies from row to row."""
     rng = np.random.default_rng(seed)
-    return 2 * rng.laplace(size=(n, 3)) * rng.exponential(size=(n, 1)) + 0.3 * rng.normal(
-        size=(n, 3)
-    )
+    causes = 2 * rng.laplace(size=(n, 3)) * rng.exponential(size=(n, 1))
+    return causes + 0.3 * rng.normal(size=(n, 3))
 
 
 def test_rows_whose_scale_varies_are_explained_by_style():
@@ -42,11 +46,8 @@ def test_samples_have_the_moments_of_the_model():
     """E x² = E c² (sum of E d²) phi²: five standard errors of a sixth moment bounded by 100 times
     its square.
     """
-    model = (
-        clone(SMALL)
-        .set_params(n_components=1, n_content=1, n_style=1, noise_std=0.5)
-        .fit(np.eye(2))
-    )
+    sizes = {"n_components": 1, "n_content": 1, "n_style": 1}
+    model = clone(SMALL).set_params(**sizes, noise_std=0.5).fit(np.eye(2))
     model.components_, model.mean_ = np.array([[1.0, 2.0]]), np.zeros(2)
     model.content_weights_ = model.style_weights_ = np.ones((1, 1))
     X = model.sample(100_000, random_state=0)
@@ -54,10 +55,119 @@ def test_samples_have_the_moments_of_the_model():
     assert np.all(np.abs(np.mean(X**2, axis=0) - expected) < 5 * np.sqrt(100 / len(X)) * expected)
 
 
-def test_bad_parameters_are_refused():
-    with pytest.raises(ValueError, match="The 'noise_std' parameter"):
-        BilinearGenerativeModel(noise_std=0.0).fit(np.eye(3))
-    with pytest.raises(ValueError, match="The 'n_style' parameter"):
-        BilinearGenerativeModel(n_style=0).fit(np.eye(3))
-    with pytest.raises(ValueError, match="contains NaN"):
-        clone(SMALL).fit([[np.nan, 1.0]])
+# -- the path
+def model(sizes=(3, 2, 4), n_features=3, n_rows=3, noise_std=0.5, seed=0):
+    rng = np.random.default_rng(seed)
+    n_components, n_content, n_style = sizes
+    matrices = (
+        rng.normal(size=(n_components, n_features)) / np.sqrt(n_components),
+        rng.normal(size=(n_components, n_content)) / np.sqrt(n_content),
+        rng.normal(size=(n_components, n_style)) / np.sqrt(n_style),
+    )
+    simulated = BilinearPath(np.zeros((1, n_features)), *matrices, noise_std).simulate(n_rows, rng)
+    return BilinearPath(simulated, *matrices, noise_std)
+
+
+def log_joint(path, x, position):
+    """log p(x, c, d) at points (n, C + S), as the paper has it."""
+    c, d = position[:, : path.n_content], position[:, path.n_content :]
+    factors = (c @ path.content_weights.T) * (d @ path.style_weights.T)
+    means = factors @ path.components
+    log_likelihood = multivariate_normal(np.zeros(len(x)), path.noise_std**2).logpdf(x - means)
+    return log_likelihood - np.abs(c).sum(axis=1) - path.n_content * np.log(2) - d.sum(axis=1)
+
+
+def test_a_row_has_the_density_of_the_model():
+    path = model()
+    row = path.row(1)
+    check_path(row.with_ladder([0, 0.3, 1]))
+    state = row.sample_base(7, Stream(stream_key(0)))
+    expected = log_joint(path, path.X[1], state.position)
+    np.testing.assert_allclose(sum(row.ends(state)), expected, rtol=1e-10)
+    for j, step in enumerate(1e-6 * np.eye(6)):
+        up, down = (np.array(row.ends(row.at(state.position + sign * step))) for sign in (1, -1))
+        slopes = [gradient[:, j] for gradient in row.gradients(state)]
+        np.testing.assert_allclose((up - down) / 2e-6, slopes, rtol=1e-4, atol=1e-4)
+
+
+def test_kernels_do_what_the_plain_methods_say():
+    row = model().row(0)
+    assert_kernel_writes_all_values(row)
+    assert_programs_are_those_of_the_loops(row)
+
+
+@pytest.mark.parametrize("n_features", [1, 2])
+def test_one_content_and_one_style_agree_with_quadrature(n_features):
+    path = model((2, 1, 1), n_features, n_rows=2)
+    c, d = np.linspace(-16, 16, 1601), np.linspace(0, 16, 801)
+    weights = np.tile(np.where((d == 0) | (d == d[-1]), 0.5, 1.0), len(c))
+    points = np.stack(np.meshgrid(c, d, indexing="ij"), axis=-1).reshape(-1, 2)
+    hais = HAIS(random_state=0).fit(path)
+    for t, x in enumerate(path.X):
+        row = path.row(t)
+        expected = logsumexp(sum(row.ends(row.at(points))), b=weights)
+        expected += np.log((c[1] - c[0]) * (d[1] - d[0]))
+        some = points[::70_001]
+        np.testing.assert_allclose(sum(row.ends(row.at(some))), log_joint(path, x, some))
+        # 4.5 standard errors and the grid's own error: 4 rows, 3e-5 false alarms
+        error = hais.log_partition_std_error_[t]
+        assert abs(hais.log_partition_[t] - expected) < 4.5 * error + 3e-4
+
+
+def log_likelihood_by_quadrature(path, x, width=0.1):
+    """log p(x) of two content and two style variables: in closed form over the second content, by
+    the trapezoidal rule in the logs of the first one's size and of the styles.
+    """
+    s = path.noise_std
+    logs = np.arange(-11, 3.7, width)
+    size = np.exp(logs)
+    styles = np.stack(np.meshgrid(size, size, indexing="ij"), axis=-1).reshape(-1, 2)
+    factors = styles @ path.style_weights.T
+    log_volume = np.log(styles).sum(axis=1) - styles.sum(axis=1) + 2 * np.log(width)
+    one, two = ((factors * theta) @ path.components for theta in path.content_weights.T)
+    squares = np.sum(two**2, axis=1)
+    std = s / np.sqrt(squares)
+    total = []
+    for c, log_c in zip(np.concatenate([size, -size]), np.tile(logs, 2)):
+        rest = x - c * one
+        mean = np.sum(two * rest, axis=1) / squares
+        off = np.sum((rest - mean[:, np.newaxis] * two) ** 2, axis=1)
+        log_part = log_volume + log_c - abs(c) + np.log(width / 2) - off / (2 * s**2)
+        # of exp(-|c_2|) / 2 times a Gaussian of c_2
+        sides = [sign * mean + log_ndtr(-sign * mean / std - std) for sign in (1, -1)]
+        log_part += np.log(std * np.sqrt(2 * np.pi) / 2) + std**2 / 2 + np.logaddexp(*sides)
+        total.append(logsumexp(log_part))
+    return logsumexp(total) - len(x) * np.log(s * np.sqrt(2 * np.pi))
+
+
+@pytest.mark.parametrize("noise_std", [0.1, 0.5])
+def test_two_content_and_two_style_agree_with_quadrature(noise_std):
+    """4.5 standard errors of 4 rows in all: 3e-5 false alarms."""
+    path = model((2, 2, 2), 3, n_rows=2, noise_std=noise_std, seed=1)
+    hais = path.default_estimator().set_params(random_state=0).fit(path)
+    expected = [log_likelihood_by_quadrature(path, x) for x in path.X]
+    assert hais.converged_
+    assert np.all(hais.log_partition_std_error_ < 0.11)
+    errors = np.abs(hais.log_partition_ - expected)
+    assert np.all(errors < 4.5 * hais.log_partition_std_error_)
+
+
+def test_without_components_rows_are_noise():
+    """Eq. 41 of the paper."""
+    X = np.random.default_rng(0).normal(size=(3, 4))
+    path = BilinearPath(X, np.zeros((2, 4)), np.ones((2, 3)), np.ones((2, 2)), 0.7)
+    hais = HAIS(10, 20, random_state=0).fit(path)
+    expected = multivariate_normal(np.zeros(4), 0.49).logpdf(X)
+    np.testing.assert_allclose(hais.log_partition_, expected, rtol=1e-12)
+
+
+def test_signs_and_order_do_not_matter():
+    """4.5 standard errors of 3 rows: 2e-5 false alarms."""
+    path, rng = model(), np.random.default_rng(1)
+    order, signs = rng.permutation(3), rng.choice([-1, 1], size=(3, 1))
+    matrices = path.components * signs, path.content_weights * signs, path.style_weights
+    turned = BilinearPath(path.X, *(matrix[order] for matrix in matrices), 0.5)
+    one, two = (HAIS(random_state=0).fit(p) for p in (path, turned))
+    error = np.hypot(one.log_partition_std_error_, two.log_partition_std_error_)
+    assert np.all(np.abs(one.log_partition_ - two.log_partition_) < 4.5 * error)
+    assert np.all(error < 0.15)

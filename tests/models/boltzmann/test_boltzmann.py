@@ -1,12 +1,13 @@
 """BoltzmannMachine: its densities, moves and log Z against enumeration and closed forms."""
 
-import itertools
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from convergence import assert_right
+from known_problems import all_rows
 from lattices import CRITICAL_COUPLING, kaufman, lattice
 from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BoltzmannMachine, Exact, ParallelTempering
 from sklpf.models import BoltzmannPath
@@ -20,13 +21,8 @@ def random_model(n_features=8, seed=0, scale=1.0, **parameters):
     rng = np.random.default_rng(seed)
     couplings = np.triu(rng.normal(scale=scale, size=(n_features, n_features)), 1)
     intercept = rng.normal(size=n_features)
-    return BoltzmannMachine.from_parameters(
-        couplings + couplings.T, intercept, random_state=seed, **parameters
-    )
-
-
-def all_rows(n_features):
-    return np.array(list(itertools.product([0.0, 1.0], repeat=n_features)))
+    couplings += couplings.T
+    return BoltzmannMachine.from_parameters(couplings, intercept, random_state=seed, **parameters)
 
 
 def log_f_by_hand(model, X):
@@ -39,16 +35,11 @@ def test_enumeration_agrees_with_sums_by_hand():
     for n_features in (1, 2, 8, 16):  # of 16 units there are four blocks
         model = random_model(n_features)
         log_f = log_f_by_hand(model, all_rows(n_features))
-        assert model.estimate_log_partition().log_partition_ == pytest.approx(
-            logsumexp(log_f), abs=1e-9
-        )
-        rows = all_rows(n_features)[:: max(1, 2**n_features // 50)]
-        np.testing.assert_allclose(
-            model.score_samples(rows),
-            log_f[:: max(1, 2**n_features // 50)] - logsumexp(log_f),
-            rtol=0,
-            atol=1e-9,
-        )
+        found = model.estimate_log_partition().log_partition_
+        assert found == pytest.approx(logsumexp(log_f), abs=1e-9)
+        some = slice(None, None, max(1, 2**n_features // 50))
+        scores = model.score_samples(all_rows(n_features)[some])
+        np.testing.assert_allclose(scores, log_f[some] - logsumexp(log_f), rtol=0, atol=1e-9)
 
 
 def test_levels_between_are_enumerated_too():
@@ -105,8 +96,7 @@ def test_samplers_agree_with_enumeration(estimator):
     model = random_model(10, seed=3)
     exact = Exact().fit(model).log_partition_
     estimator.set_params(random_state=0).fit(model)
-    assert estimator.converged_
-    assert abs(estimator.log_partition_ - exact) < Z_BOUND * estimator.log_partition_std_error_
+    assert_right(estimator, exact, Z_BOUND)
 
 
 def test_entropy_of_few_and_of_many_units():
@@ -178,7 +168,25 @@ def test_penalised_pseudo_likelihood_is_at_its_maximum():
         np.testing.assert_allclose(residuals.mean(axis=0), 0, atol=1e-4)
 
 
-@pytest.mark.parametrize("value", [1e39, 1e99])
-def test_couplings_that_overflow_are_refused(value):
-    with pytest.raises(ValueError, match="couplings and intercept are so large"):
-        BoltzmannPath([[0, value], [value, 0]], [value, 0.0], [0.5, 0.5])
+# -- as a scikit-learn estimator
+BINARY = (np.random.default_rng(0).random((60, 5)) < 0.4).astype(float)
+
+
+def test_rows_of_other_values_have_no_likelihood():
+    model = BoltzmannMachine(random_state=0).fit(BINARY)
+    X = BINARY.copy()
+    X[3, 1] = 0.5
+    with pytest.warns(ConvergenceWarning, match="1 of 60 rows of X have no likelihood"):
+        model.score_samples(X)
+    values = model.set_params(on_nonconvergence="nan").score_samples(X)
+    assert np.flatnonzero(np.isnan(values)).tolist() == [3]
+    with pytest.warns(UserWarning, match=r"X holds values outside \[0, 1\]"):
+        BoltzmannMachine(alpha=1.0, max_iter=50).fit(2 * BINARY)
+
+
+def test_bad_bases_are_named():
+    model = BoltzmannMachine.from_parameters(sp.csr_array((2, 2)), mean=[0.5, 0.5])
+    with pytest.raises(ValueError, match='base must be "data", "uniform" or an array of means'):
+        model.path("prior")
+    with pytest.raises(ValueError, match="base_mean must lie strictly between 0 and 1"):
+        model.path([0.0, 0.5])

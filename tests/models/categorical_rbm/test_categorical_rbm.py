@@ -19,7 +19,6 @@ from sklpf import (
     ParallelTempering,
     log_likelihood,
 )
-from sklpf.models import CategoricalUnits, RBMPath
 from sklpf.paths import Stream, iterated_conditional_modes, stream_key
 from sklpf.testing import check_coverage, check_path, check_transition
 from sklpf.transitions import Gibbs
@@ -89,18 +88,6 @@ def test_many_blocks_are_one_sum():
     assert exact == pytest.approx(logsumexp(log_f), abs=1e-10)
 
 
-def test_it_is_a_bernoulli_rbm_on_the_simplex():
-    """Of a Bernoulli RBM of the same parameters, the rows with one unit on in each group, over
-    their sum.
-    """
-    model = random_model()
-    parameters = model.components_, model.intercept_visible_, model.intercept_hidden_
-    binary = BernoulliRBM.from_parameters(*parameters, random_state=0)
-    X = all_rows(N_CATEGORIES)
-    scores = binary.score_samples(indicators(X, N_CATEGORIES))
-    np.testing.assert_allclose(model.score_samples(X), scores - logsumexp(scores), atol=1e-12)
-
-
 def test_of_two_categories_it_is_a_bernoulli_rbm():
     model = random_model(n_categories=[2, 2, 2])
     off, on = model.components_[:, ::2], model.components_[:, 1::2]
@@ -133,26 +120,6 @@ def test_a_mixture_as_base_keeps_the_contract():
     assert Exact().fit(mixture).log_partition_ == pytest.approx(exact, abs=1e-12)
     ais = AIS(n_temperatures=100, random_state=0).fit(mixture)
     assert abs(ais.log_partition_ - exact) < Z_BOUND * ais.log_partition_std_error_
-
-
-def test_units_given_their_inputs():
-    """Shares of draws within 4.5 standard errors, 10 of them: a false alarm in 15,000."""
-    units = CategoricalUnits([3, 1, 2])
-    inputs = np.array([0.0, 1.0, -1.0, 3.0, 0.5, 0.5])
-    weights = np.exp(inputs)
-    expected = np.r_[weights[:3] / weights[:3].sum(), 1, 0.5, 0.5]
-    np.testing.assert_allclose(units.means(inputs), expected)
-    np.testing.assert_allclose(units.means(units.logits_of(expected)), expected)
-    assert units.log_norms(inputs) == pytest.approx(np.log(weights[:3].sum()) + 3.5 + np.log(2))
-    drawn = units.draw(np.tile(inputs, (10_000, 1)), np.random.default_rng(0))
-    assert np.all(units.largest_sums(drawn.astype(float)) == 3)
-    spread = np.sqrt(expected * (1 - expected) / 10_000)
-    assert np.all(np.abs(drawn.mean(axis=0) - expected) <= 4.5 * spread)
-    assert units.modes(inputs).tolist() == [False, True, False, True, True, False]
-    np.testing.assert_array_equal(units.codes(units.modes(inputs[np.newaxis])), [[1, 0, 0]])
-    clipped = units.clipped_means(np.array([0.0, 100.0, 0.0, 0.0, 0.0, 0.0]), 0.01)
-    assert clipped[:3].min() > 0.009
-    assert clipped[:3].sum() == pytest.approx(1)
 
 
 def test_climbs_end_at_modes():
@@ -293,55 +260,6 @@ def test_categories_that_training_has_not_seen_are_refused_unless_they_were_anno
     whole = CategoricalRBM(2, n_iter=2, random_state=0, min_categories=8).fit(X)
     assert whole.n_categories_.tolist() == [8] * 6
     assert np.isfinite(whole.score(new))
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        ([[0.5, 1.0]], "Fractions in data X, which must hold categories"),
-        ([[-1, 1]], "Negative values in data X, which must hold categories"),
-        ([[np.nan, 1]], "contains NaN"),
-        ([[70_000, 1]], "X has categories up to 70000, 70003 in all, more than 65536"),
-    ],
-)
-def test_rows_that_hold_no_categories_are_refused(X, message):
-    with pytest.raises(ValueError, match=message):
-        CategoricalRBM(2, n_iter=1, random_state=0).fit(X)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"components": [[np.nan, 1.0, 0.0]]}, "components contains NaN"),
-        ({"intercept_visible": [0.0]}, "intercept_visible must have shape"),
-        ({"n_categories": [2, 2]}, "components must have 4 columns, one for each category"),
-        ({"n_categories": [3.0]}, "n_categories must hold a positive integer"),
-        ({"n_categories": [0, 3]}, "n_categories"),
-        ({"visible_mean": [-0.1, 1.0, 1.0]}, "visible_mean must hold means"),
-    ],
-)
-def test_parameters_that_make_no_model_are_named(changed, message):
-    parameters = {
-        "components": [[1.0, 2.0, 0.0]],
-        "intercept_visible": [0.0, 0.0, 0.0],
-        "intercept_hidden": [0.0],
-        "n_categories": [1, 2],
-    }
-    with pytest.raises(ValueError, match=message):
-        CategoricalRBM.from_parameters(**parameters | changed)
-
-
-def test_units_of_a_path_must_fit():
-    parameters = np.ones((2, 4)), np.zeros(4), np.zeros(2), np.full(4, 0.5)
-    with pytest.raises(TypeError, match=r"visible_units must be CategoricalUnits.*got list"):
-        RBMPath(*parameters, visible_units=[4])
-    with pytest.raises(ValueError, match="components must have 3 columns"):
-        RBMPath(*parameters, visible_units=CategoricalUnits([3]))
-
-
-def test_min_categories_must_fit_the_rows():
-    with pytest.raises(ValueError, match="min_categories must be an integer, or 6 of them"):
-        CategoricalRBM(2, min_categories=[3, 3]).fit(two_kinds())
 
 
 # ---- errors

@@ -16,9 +16,8 @@ Z_BOUND = 4.5  # of one estimate: a false alarm in 150,000
 
 @pytest.fixture(scope="module")
 def tracked():
-    return CategoricalRBM(
-        3, n_iter=12, early_stopping=True, track_trajectory=True, random_state=0
-    ).fit(two_kinds())
+    options = {"early_stopping": True, "track_trajectory": True, "random_state": 0}
+    return CategoricalRBM(3, n_iter=12, **options).fit(two_kinds())
 
 
 def test_tracked_log_z_is_that_of_the_last_pass():
@@ -43,13 +42,10 @@ def test_early_stopping_keeps_the_best_pass(tracked):
 def test_the_scatter_is_that_of_exact_log_likelihoods():
     """Within a factor of three of the spread of exact scores around their trend."""
     X = two_kinds()
-    model = CategoricalRBM(3, learning_rate=0.5, average=False, n_iter=10, random_state=1).fit(X)
-    exact = [
-        CategoricalRBM(3, learning_rate=0.5, average=False, n_iter=n, random_state=1)
-        .fit(X)
-        .score(X[np.linspace(0, len(X) - 1, 200).astype(int)])
-        for n in range(6, 11)
-    ]
+    options = {"learning_rate": 0.5, "average": False, "random_state": 1}
+    *models, model = (CategoricalRBM(3, n_iter=n, **options).fit(X) for n in (*range(6, 11), 10))
+    some = X[np.linspace(0, len(X) - 1, 200).astype(int)]
+    exact = [one.score(some) for one in models]
     time = np.arange(5)
     residuals = exact - np.polyval(np.polyfit(time, exact, 1), time)
     spread = np.sqrt(np.sum(residuals**2) / 3)
@@ -105,17 +101,15 @@ def test_the_ratio_of_two_models_is_estimated_directly():
     tempering = ParallelTempering(n_sweeps=256, random_state=0)
     a = CategoricalRBM(4, n_iter=5, random_state=0, partition_estimator=tempering).fit(two_kinds())
     near = a.components_ + 0.02, a.intercept_visible_, a.intercept_hidden_ - 0.02
-    b = CategoricalRBM.from_parameters(
-        *near, a.n_categories_, partition_estimator=tempering, random_state=1
-    )
+    options = {"partition_estimator": tempering, "random_state": 1}
+    b = CategoricalRBM.from_parameters(*near, a.n_categories_, **options)
     check_path(a._ratio_path(b).with_ladder(np.linspace(0, 1, 5)))
     exact = [m.set_params(partition_estimator=None).score(X) for m in (a, b)]
     for model in (a, b):
         model.set_params(partition_estimator=tempering)
     difference = compare(a, b, X)
-    low, high = difference.partition
+    half = np.diff(difference.partition)[0] / 2
     apart = np.hypot(*(model.log_partition_std_error_ for model in (a, b)))
-    half = (high - low) / 2
     assert half < 1.96 * apart
     assert abs(difference.mean - (exact[0] - exact[1])) < Z_BOUND / 1.96 * half
 

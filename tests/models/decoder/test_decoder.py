@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from decoders import Layers, Linear
+from marks import large
 from scipy.special import expit, logsumexp
 from scipy.stats import norm
 
@@ -140,16 +141,6 @@ def test_an_encoder_changes_where_chains_start_and_not_what_is_estimated():
     check_path(path.row(0))
 
 
-@pytest.mark.large
-def test_probabilities_of_all_binary_rows_sum_to_one():
-    network = Layers([2, 8, 4], 3.0)
-    model = network.model(partition_estimator=HAIS(100, 100))
-    rows = (np.arange(16)[:, np.newaxis] >> np.arange(4) & 1).astype(float)
-    probabilities = np.exp(model.score_samples(rows))
-    errors = probabilities * model.partition_estimator_.result_.std_error
-    assert abs(probabilities.sum() - 1) < 4 * np.linalg.norm(errors)  # false alarms: 1e-4
-
-
 def test_samples_have_the_moments_of_the_model():
     linear = Linear(2, 3, 0.5)
     rows = linear.model().sample(20_000, random_state=0)
@@ -204,14 +195,10 @@ def numbers(rows, estimator=SHORT, **parameters):
     [
         SHORT,
         SMC(20, 20, n_populations=3, random_state=3),
-        pytest.param(
-            HAIS(20, 60, transition=HMC(metric="dense"), random_state=3), marks=pytest.mark.large
-        ),
-        pytest.param(
-            HAIS(20, 60, transition=RandomWalk(), random_state=3), marks=pytest.mark.large
-        ),
-        pytest.param(ParallelTempering(n_sweeps=128, random_state=3), marks=pytest.mark.large),
-        pytest.param(RTS(n_sweeps=200, random_state=3), marks=pytest.mark.large),
+        large(HAIS(20, 60, transition=HMC(metric="dense"), random_state=3)),
+        large(HAIS(20, 60, transition=RandomWalk(), random_state=3)),
+        large(ParallelTempering(n_sweeps=128, random_state=3)),
+        large(RTS(n_sweeps=200, random_state=3)),
     ],
     ids=["levels of their own", "populations", "dense", "random walk", "tempering", "levels"],
 )

@@ -16,23 +16,17 @@ def masks(n=600, n_components=6, n_features=16, noise=0.01, probability=0.3, see
     share pixels.
     """
     rng = np.random.default_rng(seed)
-    components = (rng.random((n_components, n_features)) < 0.4) * rng.uniform(
-        0.5, 1, (n_components, 1)
-    )
+    on = rng.random((n_components, n_features)) < 0.4
+    components = on * rng.uniform(0.5, 1, (n_components, 1))
     activations = (rng.random((n, n_components)) < probability).astype(float)
     X = activations @ components + np.sqrt(noise) * rng.normal(size=(n, n_features))
-    return (
-        X,
-        activations,
-        components,
-        (noise, float(np.mean(components**2)), np.full(n_components, probability)),
-    )
+    size, rates = float(np.mean(components**2)), np.full(n_components, probability)
+    return X, activations, components, (noise, size, rates)
 
 
 def truth_bound(X, activations, start, learned=()):
-    *_, last = sweeps(
-        FactorialPosterior(X, activations, *start, learned=learned), tol=1e-6 * len(X)
-    )
+    posterior = FactorialPosterior(X, activations, *start, learned=learned)
+    *_, last = sweeps(posterior, tol=1e-6 * len(X))
     return last.elbo
 
 
@@ -50,12 +44,8 @@ def test_moves_find_shapes_that_annealing_does_not(learned):
         distances = np.abs(model.components_[:, None] - components).max(axis=2)
         assert sorted(distances.argmin(axis=1)) == list(range(6))
         assert distances.min(axis=1).max() < 0.1
-        assert (
-            np.mean(
-                np.isclose(model.transform(X)[:, distances.argmin(axis=0)], activations, atol=0.5)
-            )
-            > 0.99
-        )
+        found = model.transform(X)[:, distances.argmin(axis=0)]
+        assert np.mean(np.isclose(found, activations, atol=0.5)) > 0.99
 
 
 @pytest.mark.parametrize(
@@ -88,29 +78,23 @@ def test_no_move_lowers_the_bound(parameters):
     assert np.all(np.diff(fits[1].elbo_curve_) >= -1e-9 * np.abs(fits[1].elbo_curve_[1:]))
     assert fits[1].elbo_ > fits[0].elbo_
     if parameters:
-        np.testing.assert_array_equal(
-            fits[1].activation_probability_, parameters["activation_probability"]
-        )
+        given = parameters["activation_probability"]
+        np.testing.assert_array_equal(fits[1].activation_probability_, given)
 
 
 # -- streams
 def test_batches_lead_to_the_model_of_all_rows():
     X, _, components = make_factorial_shapes(3000, random_state=0)
-    stream, first = (
-        FactorialMixture(8, random_state=0),
-        FactorialMixture(8, random_state=0).fit(X[:500]),
-    )
+    stream, first = (FactorialMixture(8, random_state=0) for _ in range(2))
+    first.fit(X[:500])
     for batch in np.split(X, 6):
         stream.partial_fit(batch)
     assert stream.n_iter_ == first.n_iter_ + 5
     assert not hasattr(stream, "elbo_")
-    errors = [
-        np.abs(model.components_[:, None] - components).max(axis=2).min(axis=0).max()
-        for model in (first, stream)
-    ]
+    distances = [np.abs(m.components_[:, None] - components) for m in (first, stream)]
+    errors = [distance.max(axis=2).min(axis=0).max() for distance in distances]
     # 128 means over about 900 rows, which err by 0.1 / sqrt(900): 7 standard deviations
     assert errors[1] < min(7 * 0.1 / np.sqrt(900), errors[0])
-    assert stream.noise_variance_ == pytest.approx(
-        0.01, rel=0.03
-    )  # 48,000 values: 5 standard deviations
+    # 48,000 values: 5 standard deviations
+    assert stream.noise_variance_ == pytest.approx(0.01, rel=0.03)
     np.testing.assert_allclose(np.sort(stream.activation_probability_), 0.3, atol=0.05)

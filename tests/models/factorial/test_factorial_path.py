@@ -2,18 +2,20 @@
 against Exact.
 """
 
-import itertools
 from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from convergence import may_not_converge
+from convergence import may_not_converge, quietly
 from fused_programs import (
     assert_annealing_equals_the_loop,
     assert_derivatives_equal_finite_differences,
     assert_exchange_equals_the_loop,
     log_f_at,
 )
+from known_problems import all_rows
+from marks import large
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
@@ -47,10 +49,6 @@ def make_path(n_components, n_features, n_rows=3, ladder=LADDER, **options):
     return FactorialPath(X, *parameters, ladder), X, parameters
 
 
-def all_states(n):
-    return np.array(list(itertools.product([0, 1], repeat=n)))
-
-
 def reference(x, z, means, covariance, noise, probability):
     """Log prior and log likelihood of every row of z, by the formulas of the class and SciPy's
     normal density.
@@ -58,13 +56,12 @@ def reference(x, z, means, covariance, noise, probability):
     prior = (z * np.log(probability) + (1 - z) * np.log(1 - probability)).sum(axis=1)
     variances = noise + np.einsum("ni,ij,nj->n", z, covariance, z)
     identity = np.eye(len(x))
-    return prior, np.array(
-        [multivariate_normal(z_n @ means, v * identity).logpdf(x) for z_n, v in zip(z, variances)]
-    )
+    terms = [multivariate_normal(z_n @ means, v * identity) for z_n, v in zip(z, variances)]
+    return prior, np.array([term.logpdf(x) for term in terms])
 
 
 def brute_force(X, *parameters):
-    states = all_states(len(parameters[0]))
+    states = all_rows(len(parameters[0]))
     return np.array([logsumexp(np.add(*reference(x, states, *parameters))) for x in X])
 
 
@@ -76,18 +73,18 @@ SHAPES = [(1, 1), (2, 1), (6, 30)]
 def test_enumeration_equals_brute_force(n_components, n_features):
     path, X, parameters = make_path(n_components, n_features, n_rows=7)
     expected = brute_force(X, *parameters)
-    np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-11)
+    assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-11)
     one_by_one = [Exact().fit(path.row(t)).log_partition_ for t in range(7)]
-    np.testing.assert_allclose(one_by_one, expected, rtol=1e-11)
+    assert_allclose(one_by_one, expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize("level", range(len(LADDER)))
 def test_every_level_equals_brute_force(level):
     path, X, parameters = make_path(5, 4)
-    states = all_states(5)[:, ::-1]  # bit k of a state's number is z_k
+    states = all_rows(5)[:, ::-1]  # bit k of a state's number is z_k
     prior, likelihood = reference(X[1], states, *parameters)
     enumerated = path.row(1).enumerate_block(0, level)
-    np.testing.assert_allclose(enumerated, prior + LADDER[level] * likelihood, rtol=1e-10)
+    assert_allclose(enumerated, prior + LADDER[level] * likelihood, rtol=1e-10)
 
 
 def test_blocks_of_many_components_equal_a_plain_sum():
@@ -99,11 +96,9 @@ def test_blocks_of_many_components_equal_a_plain_sum():
     prior = z @ np.log(probability) + (1 - z) @ np.log(1 - probability)
     distances = np.sum((X[:, np.newaxis] - z @ means) ** 2, axis=2)
     log_weights = prior - 1.5 * np.log(2 * np.pi * variances) - distances / (2 * variances)
-    np.testing.assert_allclose(
-        path.enumerate_rows(range(4)), logsumexp(log_weights, axis=1), rtol=1e-11
-    )
+    assert_allclose(path.enumerate_rows(range(4)), logsumexp(log_weights, axis=1), rtol=1e-11)
     blocks = [path.row(2).enumerate_block(block, 3) for block in range(4)]
-    np.testing.assert_allclose(np.concatenate(blocks), log_weights[2], rtol=1e-9)
+    assert_allclose(np.concatenate(blocks), log_weights[2], rtol=1e-9)
 
 
 def test_the_density_integrates_to_one_in_one_dimension():
@@ -133,12 +128,9 @@ def test_sweeps_keep_their_quadratic_forms(n_components, n_features):
     state = path.sample_base(50, STREAM)
     for t in range(3):
         state = path.gibbs(state, levels, STREAM.at(2 + t), reverse=t == 1)
-        np.testing.assert_allclose(
-            state.distance, np.sum((X[1] - state.z @ means) ** 2, axis=1), rtol=1e-10
-        )
-        np.testing.assert_allclose(
-            state.variance, noise + np.sum(state.z @ covariance * state.z, axis=1), rtol=1e-12
-        )
+        assert_allclose(state.distance, np.sum((X[1] - state.z @ means) ** 2, axis=1), rtol=1e-10)
+        quadratic = np.sum(state.z @ covariance * state.z, axis=1)
+        assert_allclose(state.variance, noise + quadratic, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
@@ -146,7 +138,7 @@ def test_derivatives_equal_finite_differences(n_components, n_features):
     path = make_path(n_components, n_features)[0].row(1)
     state = path.gibbs(path.sample_base(20, STREAM), np.arange(20) % 4, STREAM.at(2))
     assert_derivatives_equal_finite_differences(path, state, log_f_at(path, state), rtol=1e-8)
-    np.testing.assert_array_equal(path.derivatives(state, np.full(20, 2))[:, 1], 0)
+    assert_array_equal(path.derivatives(state, np.full(20, 2))[:, 1], 0)
 
 
 # ---- fused programs equal plain loops
@@ -169,13 +161,7 @@ ESTIMATORS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.large] * (name == "ParallelTempering"))
-        for name in ESTIMATORS
-    ],
-)
+@pytest.mark.parametrize("name", ["AIS", "BDMC", large("ParallelTempering")])
 def test_estimators_agree_with_enumeration(name):
     path, estimator = make_path(8, 5, n_rows=6)[0], ESTIMATORS[name]
     expected = Exact().fit(path).log_partition_
@@ -184,9 +170,8 @@ def test_estimators_agree_with_enumeration(name):
         estimator.fit(path)
     error = np.abs(estimator.log_partition_ - expected)
     if name == "BDMC":
-        assert np.all(
-            np.isnan(estimator.log_partition_std_error_)
-        )  # no estimate; tempered starts are nearly exact
+        # no estimate; tempered starts are nearly exact
+        assert np.all(np.isnan(estimator.log_partition_std_error_))
         assert np.all(error < 0.1)
         return
     # 6 rows, two-sided Student t with at least 9 degrees of freedom at 6.6: false alarms in 6e-4;
@@ -206,48 +191,6 @@ def test_extreme_values_stay_finite(noise, scale):
     path = FactorialPath(X, *parameters)
     with may_not_converge():  # squares of 1e21 are rounded by 100 nats, which is said
         exact = Exact().fit(path)
-    np.testing.assert_allclose(exact.log_partition_, brute_force(X, *parameters), rtol=1e-6)
-    with may_not_converge():
-        sampled = AIS(30, 30, random_state=0).fit(path)
+    assert_allclose(exact.log_partition_, brute_force(X, *parameters), rtol=1e-6)
+    sampled = quietly(AIS(30, 30, random_state=0), path)
     assert np.all(np.isfinite(sampled.log_partition_))
-
-
-# ---- what is wrong is said in one sentence
-GOOD = {
-    "X": np.zeros((2, 3)),
-    "components": np.ones((2, 3)),
-    "component_covariance": np.eye(2),
-    "noise_variance": 1.0,
-    "activation_probability": [0.5, 0.5],
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("X", np.zeros(3), r"X must have the shape \(n_rows, 3\)"),
-        ("X", np.full((2, 3), np.nan), "X must be finite"),
-        ("X", np.full((2, 3), 1e200), "X must be small enough"),
-        ("component_covariance", np.eye(3), r"component_covariance must have the shape \(2, 2\)"),
-        (
-            "component_covariance",
-            [[1.0, 0.5], [0.0, 1.0]],
-            "component_covariance must be symmetric",
-        ),
-        (
-            "component_covariance",
-            [[1.0, 2.0], [2.0, 1.0]],
-            "component_covariance must be positive semidefinite",
-        ),
-        ("noise_variance", 0.0, "noise_variance must be positive and finite"),
-        ("activation_probability", [0.5], r"activation_probability must have the shape \(2,\)"),
-        (
-            "activation_probability",
-            [0.5, 1.0],
-            "activation_probability must lie strictly between 0 and 1",
-        ),
-    ],
-)
-def test_bad_parameters_are_refused(name, value, message):
-    with pytest.raises(ValueError, match=message):
-        FactorialPath(**{**GOOD, name: value})

@@ -1,16 +1,16 @@
 """GaussianRBM: its densities, moves and log Z against sums and integrals by hand."""
 
-import itertools
-
 import numpy as np
 import pytest
-from continuous_models import (
-    assert_kernel_writes_all_values,
-    assert_programs_are_those_of_the_loops,
-    slopes,
-)
+from continuous_models import slopes
+from convergence import assert_right
+from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
+from known_problems import all_rows
+from marks import large
 from scipy.integrate import quad
 from scipy.special import expit, logsumexp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, HAIS, SMC, Exact, GaussianRBM, ParallelTempering
 from sklpf.paths import Stream, stream_key
@@ -36,10 +36,6 @@ def random_model(n_components=5, n_features=4, seed=0, scale=1.5, **parameters):
     )
 
 
-def all_hidden(n_components):
-    return np.array(list(itertools.product([0.0, 1.0], repeat=n_components)))
-
-
 def log_joint(model, v, h):
     """log f(v, h) of rows of both, term by term."""
     total = h @ model.intercept_hidden_
@@ -50,13 +46,13 @@ def log_joint(model, v, h):
 
 
 def log_f_by_hand(model, v):
-    hidden = all_hidden(len(model.components_))
+    hidden = all_rows(len(model.components_))
     return np.array([logsumexp(log_joint(model, np.tile(x, (len(hidden), 1)), hidden)) for x in v])
 
 
 def log_partition_by_hand(model):
     """The sum over h of the integral over v, a product of Gaussian integrals around b + h @ W."""
-    hidden = all_hidden(len(model.components_))
+    hidden = all_rows(len(model.components_))
     peaks = log_joint(model, model.intercept_visible_ + hidden @ model.components_, hidden)
     return logsumexp(peaks) + 0.5 * np.log(2 * np.pi * model.variances_).sum()
 
@@ -68,9 +64,8 @@ def test_enumeration_agrees_with_sums_by_hand():
         exact = model.estimate_log_partition().log_partition_
         assert exact == pytest.approx(log_partition_by_hand(model), abs=1e-9)
         v = np.random.default_rng(1).normal(scale=3, size=(5, n_features))
-        np.testing.assert_allclose(
-            model.score_samples(v), log_f_by_hand(model, v) - exact, rtol=0, atol=1e-9
-        )
+        expected = log_f_by_hand(model, v) - exact
+        np.testing.assert_allclose(model.score_samples(v), expected, rtol=0, atol=1e-9)
 
 
 def test_one_column_integrates_to_one():
@@ -93,7 +88,7 @@ def test_one_column_integrates_to_one():
 def test_hidden_units_are_those_of_the_joint_density():
     model = random_model(3, 4)
     v = np.random.default_rng(3).normal(scale=2, size=(6, 4))
-    hidden = all_hidden(3)
+    hidden = all_rows(3)
     columns = np.stack([log_joint(model, v, np.tile(h, (6, 1))) for h in hidden], axis=1)
     posterior = np.exp(columns - logsumexp(columns, axis=1, keepdims=True))
     np.testing.assert_allclose(model.transform(v), posterior @ hidden, rtol=0, atol=1e-12)
@@ -139,8 +134,7 @@ def test_samplers_agree_with_enumeration(estimator):
     model = random_model(10, 5, seed=3)
     exact = Exact().fit(model).log_partition_
     estimator.set_params(random_state=0).fit(model)
-    assert estimator.converged_
-    assert abs(estimator.log_partition_ - exact) < Z_BOUND * estimator.log_partition_std_error_
+    assert_right(estimator, exact, Z_BOUND)
 
 
 def test_more_than_twenty_hidden_units_are_tempered():
@@ -158,7 +152,7 @@ def test_draws_have_the_models_moments():
     numbers, a false alarm in 30,000. Tempered chains are not independent: twice the bound.
     """
     model = random_model(4, 4, seed=6)
-    hidden = all_hidden(4)
+    hidden = all_rows(4)
     means = model.intercept_visible_ + hidden @ model.components_
     log_weights = log_joint(model, means, hidden)
     mean = np.exp(log_weights - logsumexp(log_weights)) @ means
@@ -175,7 +169,7 @@ def test_draws_have_the_models_moments():
 
 
 # -- learning
-@pytest.mark.parametrize("schedule", ["linear", pytest.param("constant", marks=pytest.mark.large)])
+@pytest.mark.parametrize("schedule", ["linear", large("constant")])
 def test_fits_recover_the_likelihood_of_a_known_mixture(schedule):
     """The mean log-likelihood of the truth less that of a maximum likelihood fit is about 23 / (2
     n) = .012 nats on new rows, where 23 is the number of parameters; four times that is refused.
@@ -209,3 +203,51 @@ def test_well_separated_modes_are_learned():
     X, new = truth.sample(3000, random_state=0), truth.sample(5000, random_state=1)
     model = GaussianRBM(12, n_iter=40, random_state=0).fit(X)
     assert -0.02 < np.mean(truth.score_samples(new) - model.score_samples(new)) < 0.3
+
+
+# -- as a scikit-learn estimator
+SMALL = GaussianRBM(2, n_iter=5, random_state=0)
+rng = np.random.default_rng(0)
+REAL = rng.normal(size=(60, 3)) + 3 * rng.integers(2, size=(60, 1))
+
+
+def test_partial_fit_goes_on_and_keeps_no_rows():
+    model = GaussianRBM(2, random_state=0)
+    for start in range(0, 60, 20):
+        model.partial_fit(REAL[start : start + 20])
+    np.testing.assert_allclose(model.visible_mean_, REAL.mean(axis=0), atol=1e-12)
+    floor = np.maximum(REAL.var(axis=0), model.variances_)
+    np.testing.assert_allclose(model.visible_variance_, floor, atol=1e-12)
+    assert model._training.X.size == 0
+    before = model.score(REAL)
+    for _ in range(200):
+        model.partial_fit(REAL)
+    assert model.score(REAL) > before + 0.1
+    known = GaussianRBM.from_parameters(*model._parameters, random_state=0)
+    known.set_params(learning_rate=1e-9).partial_fit(REAL)
+    np.testing.assert_allclose(known.components_, model.components_, rtol=1e-6)
+    with pytest.raises(ValueError, match="partial_fit does not know after how many updates"):
+        known.set_params(learning_rate_schedule="linear").partial_fit(REAL)
+
+
+def test_variances_at_the_floor_raise_an_alarm():
+    """A unit learns two columns that hold one of two values, and both variances fall to 0."""
+    X = np.repeat(np.random.default_rng(3).integers(2, size=(300, 1)), 2, axis=1)
+    model = GaussianRBM(2, n_iter=100, variance_floor=0.05, average=False, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="variances of 2 of 2 visible units are at their"):
+        model.fit(X)
+    np.testing.assert_allclose(model.variances_, 0.05 * X.var(axis=0))
+
+
+def test_rows_that_are_too_far_away_have_no_likelihood():
+    model = clone(SMALL).fit(REAL)
+    with pytest.warns(ConvergenceWarning, match="1 of 2 rows of X have no likelihood"):
+        model.score_samples([[0.0, 0.0, 0.0], [1e200, 0.0, 0.0]])
+    values = model.set_params(on_nonconvergence="nan").score_samples([[0.0] * 3, [1e200, 0, 0]])
+    assert np.isnan(values).tolist() == [False, True]
+
+
+def test_rows_of_another_width_are_refused():
+    path = clone(SMALL).fit(REAL).path()
+    with pytest.raises(ValueError, match="visible rows must have the shape"):
+        path.state_from_rows(np.zeros((2, 5)))

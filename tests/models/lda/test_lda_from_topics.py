@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp, psi
+from scipy.special import psi
 
-from sklpf import Exact, LatentDirichletAllocation
+from sklpf import LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
 
 X, TOPICS, _ = make_bars_corpus(40, size=3, n_tokens=30, random_state=0)
@@ -41,46 +41,3 @@ def test_parameters_become_components(dtype):
     assert model.transform(X.astype(dtype)).dtype == dtype
     model.partial_fit(X)
     assert np.abs(model.components_ - components).max() > 1
-
-
-def test_likelihoods_with_a_prior_for_every_topic_are_those_of_all_assignments():
-    topics, alpha = PHI[:3], np.array([0.05, 1.5, 0.4])
-    topics = topics / topics.sum(axis=1, keepdims=True)
-    rows = np.array([[2, 1, 0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 3, 0, 0, 1, 0, 0]])
-    expected = []
-    for row in rows:
-        words = np.repeat(np.arange(9), row)
-        terms = []
-        for z in np.ndindex(*(3,) * len(words)):
-            urn, counts = 0.0, np.zeros(3)
-            for n, k in enumerate(z):
-                urn += np.log((alpha[k] + counts[k]) / (alpha.sum() + n))
-                counts[k] += 1
-            terms.append(urn + np.log(topics[z, words]).sum())
-        expected.append(logsumexp(terms))
-    np.testing.assert_allclose(
-        from_topics(topics, alpha, partition_estimator=Exact()).score_samples(rows), expected
-    )
-    sampled = from_topics(topics, alpha, random_state=0).score_interval(rows)
-    assert (
-        abs(sampled.mean - np.mean(expected)) < 4 * np.ptp(sampled.partition) / 3.92 + 1e-12
-    )  # 6e-5 of false alarm
-
-
-@pytest.mark.parametrize(
-    ("topics", "options", "message"),
-    [
-        (np.ones(3), {}, "Expected 2D array"),
-        (-np.ones((2, 3)), {}, "topics must be positive"),
-        (
-            np.ones((2, 3)),
-            {"doc_topic_prior": np.ones(3)},
-            r"doc_topic_prior must .* the shape \(2,\)",
-        ),
-        (np.ones((2, 3)), {"topic_word_prior": 1e-30}, "topic_word_prior must lie between"),
-        (np.ones((2, 3)), {"n_tempered": -1}, "'n_tempered' parameter"),
-    ],
-)
-def test_what_is_refused(topics, options, message):
-    with pytest.raises(ValueError, match=message):
-        from_topics(topics, **options)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from marks import large
 from sklearn.decomposition import LatentDirichletAllocation as Reference
 
 from sklpf import LatentDirichletAllocation
@@ -11,59 +12,43 @@ from sklpf.datasets import make_bars_corpus
 pytestmark = [
     pytest.mark.filterwarnings("ignore:X has fractional counts"),  # the checks pass random numbers
     pytest.mark.filterwarnings("ignore:.* rows of X have no likelihood"),
-    pytest.mark.filterwarnings(
-        "ignore:likelihoods are not to be trusted"
-    ),  # of documents of a thousand tokens
+    # of documents of a thousand tokens
+    pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted"),
 ]
 
 
 # ---- against scikit-learn's class
-def corpus(n=300, dtype=np.float64, random_state=0):
-    X, _, _ = make_bars_corpus(
-        n, size=6, doc_topic_prior=0.3, background=0.1, random_state=random_state
-    )
-    return X.astype(dtype)
+def corpus(n=300, seed=0):
+    X, _, _ = make_bars_corpus(n, size=6, doc_topic_prior=0.3, background=0.1, random_state=seed)
+    return X
 
 
 @pytest.mark.parametrize(
-    ("method", "make"),
-    [("batch", sp.csr_matrix), ("online", lambda X: X.toarray())],
+    ("method", "make"), [("batch", sp.csr_matrix), ("online", lambda X: X.toarray())]
 )
 def test_a_seed_gives_the_topics_of_scikit_learn(method, make):
     X = make(corpus())
-    options = {
-        "n_components": 12,
-        "learning_method": method,
-        "max_iter": 4,
-        "batch_size": 40,
-        "random_state": 3,
-    }
-    ours, theirs = LatentDirichletAllocation(**options).fit(X), Reference(**options).fit(X)
+    options = {"max_iter": 4, "batch_size": 40, "random_state": 3, "learning_method": method}
+    ours, theirs = (kind(12, **options).fit(X) for kind in (LatentDirichletAllocation, Reference))
     # documents settle to 1e-3, so that rounding decides at most some last steps
-    np.testing.assert_allclose(ours.components_, theirs.components_, rtol=1e-3)
-    np.testing.assert_allclose(
-        ours.exp_dirichlet_component_, theirs.exp_dirichlet_component_, rtol=1e-3
-    )
+    for name in ("components_", "exp_dirichlet_component_"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-3)
     assert ours.bound_ == pytest.approx(theirs.bound_, rel=1e-5)
     assert ours.elbo_ == pytest.approx(theirs.score(X), rel=1e-6)
     assert (ours.n_iter_, ours.n_batch_iter_) == (theirs.n_iter_, theirs.n_batch_iter_)
     assert (ours.doc_topic_prior_, ours.topic_word_prior_) == (1 / 12, 1 / 12)
 
 
-@pytest.mark.parametrize(
-    ("n_components", "prior"), [(3, 1.0), pytest.param(12, 0.01, marks=pytest.mark.large)]
-)
+@pytest.mark.parametrize(("n_components", "prior"), [(3, 1.0), large(12, 0.01)])
 def test_the_same_topics_give_documents_the_same_gamma(n_components, prior):
     X = corpus()
-    theirs = Reference(n_components, doc_topic_prior=prior, random_state=0).fit(X)
-    ours = LatentDirichletAllocation(
-        n_components, doc_topic_prior=prior, random_state=1, max_iter=1
-    ).fit(X)
+    options = {"doc_topic_prior": prior, "random_state": 0}
+    theirs = Reference(n_components, **options).fit(X)
+    ours = LatentDirichletAllocation(n_components, max_iter=1, **options).fit(X)
     ours.components_ = theirs.components_
-    new = corpus(200, random_state=1)
-    np.testing.assert_allclose(
-        ours.transform(new, normalize=False), theirs._unnormalized_transform(new), atol=1e-5
-    )
+    new = corpus(200, seed=1)
+    gamma = ours.transform(new, normalize=False)
+    np.testing.assert_allclose(gamma, theirs._unnormalized_transform(new), atol=1e-5)
     np.testing.assert_allclose(ours.transform(new), theirs.transform(new), atol=1e-6)
 
 
@@ -71,15 +56,12 @@ def test_words_that_were_never_seen_have_no_say_as_in_scikit_learn():
     X = corpus(100).tolil()
     X[:, 7] = 0
     options = {"n_components": 5, "topic_word_prior": 0.01, "random_state": 0}
-    ours, theirs = (
-        LatentDirichletAllocation(**options).fit(X.tocsr()),
-        Reference(**options).fit(X.tocsr()),
-    )
-    new = corpus(50, random_state=1)
+    kinds = LatentDirichletAllocation, Reference
+    ours, theirs = (kind(**options).fit(X.tocsr()) for kind in kinds)
+    new = corpus(50, seed=1)
     ours.components_ = theirs.components_
-    np.testing.assert_allclose(
-        ours.transform(new, normalize=False), theirs._unnormalized_transform(new), atol=1e-5
-    )
+    gamma = ours.transform(new, normalize=False)
+    np.testing.assert_allclose(gamma, theirs._unnormalized_transform(new), atol=1e-5)
 
 
 def test_a_stream_gives_the_topics_of_scikit_learn():
@@ -95,16 +77,8 @@ def test_a_stream_gives_the_topics_of_scikit_learn():
 
 def test_evaluations_end_fit_as_in_scikit_learn(capsys):
     X = corpus()
-    options = {
-        "n_components": 6,
-        "evaluate_every": 2,
-        "perp_tol": 0.3,
-        "max_iter": 60,
-        "random_state": 0,
-    }
-    ours, theirs = (
-        LatentDirichletAllocation(**options, verbose=1).fit(X),
-        Reference(**options).fit(X),
-    )
+    options = {"evaluate_every": 2, "perp_tol": 0.3, "max_iter": 60, "random_state": 0}
+    ours = LatentDirichletAllocation(6, **options, verbose=1).fit(X)
+    theirs = Reference(6, **options).fit(X)
     assert ours.n_iter_ == theirs.n_iter_ < 60
     assert "perplexity:" in capsys.readouterr().out

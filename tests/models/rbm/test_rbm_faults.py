@@ -3,41 +3,35 @@ processes.
 """
 
 import contextlib
-import pickle
 import warnings
 
 import numpy as np
 import pytest
-from convergence import may_not_converge
+from convergence import assert_right, may_not_converge
+from interruption import bits
+from known_problems import all_rows
 from scipy.special import logsumexp
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf import AIS, BernoulliRBM, ParallelTempering
-from sklpf.models import RBMPath
 
 BINARY = (load_digits().data > 7).astype(np.float64)
 
 
-def with_weight(value, **parameters):
+def with_weight(value, **options):
     rng = np.random.default_rng(0)
-    components = rng.normal(size=(6, 8))
-    components[2, 3] = value
-    return BernoulliRBM.from_parameters(
-        components, rng.normal(size=8), rng.normal(size=6), **parameters
-    )
-
-
-def states(n):
-    return (np.arange(2**n)[:, np.newaxis] >> np.arange(n) & 1).astype(float)
+    weights = rng.normal(size=(6, 8))
+    weights[2, 3] = value
+    return BernoulliRBM.from_parameters(weights, rng.normal(size=8), rng.normal(size=6), **options)
 
 
 @pytest.mark.parametrize("value", [1e4, -1e4, 1e30])
 def test_enormous_weights_give_the_right_numbers(value):
     """Beside 1e30 nothing else has a digit left: here that cancels, and an alarm is raised."""
     model = with_weight(value)
-    v = states(8)
+    v = all_rows(8)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with may_not_converge() if value == 1e30 else contextlib.nullcontext():
@@ -46,9 +40,8 @@ def test_enormous_weights_give_the_right_numbers(value):
         pseudo = model.pseudo_log_likelihood(v)
         hidden = model.transform(v)
         drawn = model.sample(50, random_state=0)
-    log_f = v @ model.intercept_visible_ + np.logaddexp(
-        0, v @ model.components_.T + model.intercept_hidden_
-    ).sum(axis=1)
+    fields = v @ model.components_.T + model.intercept_hidden_
+    log_f = v @ model.intercept_visible_ + np.logaddexp(0, fields).sum(axis=1)
     np.testing.assert_allclose(log_p, log_f - logsumexp(log_f), rtol=1e-12, atol=1e-9)
     assert np.all(np.isfinite(pseudo))
     assert np.all((hidden >= 0) & (hidden <= 1))
@@ -57,60 +50,25 @@ def test_enormous_weights_give_the_right_numbers(value):
 
 @pytest.mark.parametrize("value", [1e4, -1e4])
 @pytest.mark.parametrize("estimator", [AIS(), ParallelTempering(n_sweeps=1024)])
-def test_sampling_with_an_enormous_weight_is_right_or_says_that_it_is_not(value, estimator):
-    model = with_weight(
-        value, partition_estimator=estimator, random_state=0, on_nonconvergence="nan"
-    )
+def test_sampling_with_an_enormous_weight_is_right(value, estimator):
+    """5 standard errors with 9 degrees of freedom: false alarm 7e-4."""
     exact = with_weight(value).estimate_log_partition().log_partition_
-    model.estimate_log_partition()
-    assert np.isfinite(model.log_partition_)
-    if model.partition_estimator_.converged_:
-        # 5 standard errors with 9 degrees of freedom: false alarm 7e-4
-        assert abs(model.log_partition_ - exact) < 5 * model.log_partition_std_error_
-
-
-@pytest.mark.parametrize("name", ["components_", "intercept_visible_", "intercept_hidden_"])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_weights_that_are_not_finite_have_no_likelihood(name, value):
-    model = with_weight(1.0)
-    getattr(model, name).flat[0] = value
-    for call in (
-        model.estimate_log_partition,
-        model.sample,
-        model.path,
-        lambda: model.score(BINARY[:5, :8]),
-    ):
-        with pytest.raises(ValueError, match=f"{name} holds NaN or infinity"):
-            call()
-    assert not hasattr(model, "log_partition_")
+    model = with_weight(value, partition_estimator=estimator, random_state=0)
+    assert_right(model.estimate_log_partition().partition_estimator_, exact, 5)
 
 
 # ---- training that fails
-def diverges(**parameters):
-    return BernoulliRBM(3, learning_rate=1e300, batch_size=100, random_state=0, **parameters)
-
-
-def contents(model):
-    return {name: pickle.dumps(value) for name, value in vars(model).items()}
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize("verbose", [0, 1])
 def test_a_model_whose_training_diverged_is_not_fitted(method, verbose):
-    model = diverges(verbose=verbose)
-    before = contents(model)
+    options = {"learning_rate": 1e300, "batch_size": 100, "random_state": 0, "verbose": verbose}
+    model = BernoulliRBM(3, **options)
+    before = bits(model)
     with pytest.raises(ValueError, match="training diverged"):
         getattr(model, method)(BINARY)
-    assert contents(model) == before
+    assert bits(model) == before
     for use in (model.transform, model.score, model.gibbs, check_is_fitted):
         with pytest.raises(NotFittedError):
             use(model if use is check_is_fitted else BINARY)
-
-
-# ---- gibbs
-
-
-@pytest.mark.parametrize("value", [1e39, 1e99])
-def test_weights_that_overflow_float32_are_refused(value):
-    with pytest.raises(ValueError, match="components and intercepts are so large"):
-        RBMPath(np.full((2, 3), value), np.zeros(3), np.zeros(2), np.full(3, 0.5))

@@ -1,13 +1,14 @@
 """The path to an RBM from a mixture of independent units, and the second try that takes it."""
 
-import itertools
-
 import numpy as np
 import pytest
 from fused_programs import (
     assert_annealing_equals_the_loop,
     assert_derivatives_equal_finite_differences,
+    assert_levels_follow,
 )
+from known_problems import all_rows, opening_biases
+from marks import large
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
@@ -18,7 +19,7 @@ from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
 LADDER = np.linspace(0, 1, 11)
-V = np.array(list(itertools.product((0, 1), repeat=6)))
+V = all_rows(6)
 
 
 def make_path(weights="marginal", n_hidden=4):
@@ -45,15 +46,8 @@ def log_f(path, means):
 @pytest.mark.parametrize("n_hidden", [4, 8])
 def test_densities_are_what_the_docstring_says(n_hidden):
     path, means = make_path(n_hidden=n_hidden)
-    expected = log_f(path, means)
-    state = path.state_from_rows(V)
-    ladder = path.log_f_ladder(state)
-    for k, beta in enumerate(LADDER):
-        np.testing.assert_allclose(ladder[:, k], expected(beta), atol=2e-5)
-        at_level = path.log_f(state, np.full(len(V), k))
-        np.testing.assert_allclose(at_level, expected(beta), atol=2e-5)
-        blocks = [path.enumerate_block(b, k) for b in range(path.n_enumeration_blocks)]
-        assert logsumexp(blocks) == pytest.approx(logsumexp(expected(beta)), abs=1e-9)
+    expected, state = log_f(path, means), path.state_from_rows(V)
+    assert_levels_follow(path, state, expected, atol=2e-5)
     assert logsumexp(expected(0.0)) == pytest.approx(0.0, abs=1e-9)
     assert_derivatives_equal_finite_differences(path, state, expected, rtol=1e-4)
 
@@ -75,11 +69,7 @@ def test_annealing_does_what_the_plain_loop_does(reverse):
 
 @pytest.mark.parametrize(
     "estimator",
-    [
-        AIS(n_temperatures=200),
-        pytest.param(ParallelTempering(n_sweeps=512), marks=pytest.mark.large),
-        pytest.param(MarkovMixture(200), marks=pytest.mark.large),
-    ],
+    [AIS(n_temperatures=200), large(ParallelTempering(n_sweeps=512)), large(MarkovMixture(200))],
 )
 def test_estimators_agree_with_enumeration(estimator):
     # 4.5 standard errors: a false-alarm rate of 1e-5 for each, Student t with 9 degrees of freedom
@@ -95,21 +85,13 @@ def make_model():
     rng = np.random.default_rng(3)
     weights = rng.normal(scale=0.3, size=(6, 60))
     pattern = 4.0 * (2 * rng.integers(2, size=60) - 1)
-    hidden = np.zeros(6)
-    plain = BernoulliRBM.from_parameters(weights, np.zeros(60), hidden, visible_mean=[0.5] * 60)
-    tilted = BernoulliRBM.from_parameters(weights, pattern, hidden, visible_mean=[0.5] * 60)
-    z_plain, z_tilted = (Exact().fit(model).log_partition_ for model in (plain, tilted))
-    bias = np.log(0.3 / 0.7) + z_plain - z_tilted
-    model = BernoulliRBM.from_parameters(
-        np.vstack([weights, pattern]), np.zeros(60), np.r_[hidden, bias], visible_mean=[0.5] * 60
-    )
-    return model, z_plain - np.log(0.7)
+    visible, mean = np.zeros(60), [0.5] * 60
+    bias, plain = opening_biases(weights, visible, mean, [pattern], np.log(0.3 / 0.7))
+    layers = np.vstack([weights, pattern]), visible, np.r_[np.zeros(6), bias]
+    return BernoulliRBM.from_parameters(*layers, visible_mean=mean), plain - np.log(0.7)
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [AIS(), SMC(), pytest.param(ParallelTempering(n_sweeps=512), marks=pytest.mark.large)],
-)
+@pytest.mark.parametrize("estimator", [AIS(), SMC(), large(ParallelTempering(n_sweeps=512))])
 def test_a_missed_pattern_becomes_part_of_the_base(estimator):
     # 4 standard errors or .02 nats; fixed seeds
     model, truth = make_model()

@@ -3,7 +3,6 @@ the log ratio.
 """
 
 import copy
-import itertools
 
 import numpy as np
 import pytest
@@ -11,7 +10,10 @@ from fused_programs import (
     assert_annealing_equals_the_loop,
     assert_derivatives_equal_finite_differences,
     assert_exchange_equals_the_loop,
+    assert_levels_follow,
 )
+from known_problems import all_rows, opening_biases
+from marks import large
 from scipy.special import expit, logsumexp
 from scipy.stats import t as student_t
 
@@ -23,15 +25,12 @@ from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
 LADDER = (0.0, 0.25, 0.6, 1.0)
-V = np.array(list(itertools.product([0, 1], repeat=6)))
+V = all_rows(6)
 
 
 def random_parameters(rng, n_hidden, n_visible=6):
-    return Parameters(
-        rng.normal(size=(n_hidden, n_visible)),
-        rng.normal(size=n_visible),
-        rng.normal(size=n_hidden),
-    )
+    shapes = (n_hidden, n_visible), n_visible, n_hidden
+    return Parameters(*(rng.normal(size=shape) for shape in shapes))
 
 
 def log_f(model, v=V):
@@ -68,16 +67,11 @@ def states(path):
 
 def test_the_ends_are_the_models_and_levels_lie_between():
     a, b, path = make_path()
-    ladder = path.log_f_ladder(states(path))
-    np.testing.assert_allclose(ladder[:, 0], log_f(a), atol=1e-5)
-    np.testing.assert_allclose(ladder[:, -1], log_f(b), atol=1e-5)
+    between = log_f_between(path)
+    np.testing.assert_allclose(between(0.0), log_f(a), atol=1e-5)
+    np.testing.assert_allclose(between(1.0), log_f(b), atol=1e-5)
     assert 5 <= path.hidden.shape[1] <= 8
-    for k, beta in enumerate(LADDER):
-        expected = log_f_between(path)(beta)
-        np.testing.assert_allclose(ladder[:, k], expected, atol=1e-5)
-        np.testing.assert_allclose(
-            path.log_f(states(path), np.full(len(V), k)), expected, atol=1e-5
-        )
+    assert_levels_follow(path, states(path), between, atol=1e-5)
 
 
 def test_contracts():
@@ -111,9 +105,7 @@ def models(scale, n_a=4, n_b=6, seed=0):
     )
 
 
-@pytest.mark.parametrize(
-    ("scale", "tempered"), [(0.5, True), pytest.param(2.0, False, marks=pytest.mark.large)]
-)
+@pytest.mark.parametrize(("scale", "tempered"), [(0.5, True), large(2.0, False)])
 def test_ratio_of_enumerable_models(scale, tempered):
     a, b = models(scale)
     truth = b.estimate_log_partition().log_partition_ - a.estimate_log_partition().log_partition_
@@ -130,9 +122,8 @@ def test_ratio_of_enumerable_models(scale, tempered):
 
 def test_a_model_against_itself_has_no_error():
     a = models(1.0)[0]
-    result = (
-        ParallelTempering(n_sweeps=64, random_state=0).fit(a._ratio_path(copy.deepcopy(a))).result_
-    )
+    path = a._ratio_path(copy.deepcopy(a))
+    result = ParallelTempering(n_sweeps=64, random_state=0).fit(path).result_
     assert result.log_partition == pytest.approx(0, abs=1e-5)
     assert result.std_error == pytest.approx(0, abs=1e-5)
 
@@ -150,11 +141,7 @@ def test_draws_of_a_model_cover_a_region_that_their_first_run_has_missed(monkeyp
     mean = expit(visible)
     patterns = rng.integers(2, size=(2, 60))
     openings = 6.0 * patterns - 3
-    log_masses = [
-        Exact().fit(RBMPath(components, visible + shift, np.zeros(6), mean)).log_partition_
-        for shift in (0.0, *openings)
-    ]
-    biases = np.log(0.15 / 0.7) + log_masses[0] - np.array(log_masses[1:])
+    biases, _ = opening_biases(components, visible, mean, openings, np.log(0.15 / 0.7))
     tempering = ParallelTempering(n_sweeps=1024)
     smaller, larger = (
         BernoulliRBM.from_parameters(

@@ -2,9 +2,7 @@
 training keeps, and the coverage of log Z.
 """
 
-import itertools
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -12,12 +10,13 @@ from fused_programs import (
     assert_annealing_equals_the_loop,
     assert_derivatives_equal_finite_differences,
     assert_exchange_equals_the_loop,
+    assert_levels_follow,
     assert_tempering_equals_the_loop,
 )
-from scipy.stats import binom
+from known_problems import all_rows
+from marks import large
 from sklearn.base import clone
 from sklearn.datasets import load_digits
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import (
     AIS,
@@ -32,22 +31,19 @@ from sklpf import (
 from sklpf.models import RBMPath, RBMTrajectoryPath
 from sklpf.models.rbm._free_energy import Parameters
 from sklpf.partition import Alarm
-from sklpf.testing import check_path, check_transition
+from sklpf.testing import check_coverage, check_path, check_transition
 from sklpf.transitions import Gibbs
 
 LADDER = (0.0, 0.25, 0.6, 1.0)
-V = np.array(list(itertools.product([0, 1], repeat=6)))
+V = all_rows(6)
 BETAS = np.array([0.3, 0.5])
 
 
 def make_path(n_checkpoints=2, n_hidden=3, n_visible=6, scale=1.0, seed=0, ladder=LADDER):
     rng = np.random.default_rng(seed)
-    target = RBMPath(
-        scale * rng.normal(size=(n_hidden, n_visible)),
-        rng.normal(size=n_visible),
-        rng.normal(size=n_hidden),
-        rng.uniform(0.2, 0.8, size=n_visible),
-    )
+    weights = scale * rng.normal(size=(n_hidden, n_visible))
+    intercepts = rng.normal(size=n_visible), rng.normal(size=n_hidden)
+    target = RBMPath(weights, *intercepts, rng.uniform(0.2, 0.8, size=n_visible))
     checkpoints = scale * rng.normal(size=(n_checkpoints, n_hidden + 1, n_visible + 1))
     return RBMTrajectoryPath(target, checkpoints, BETAS[:n_checkpoints], ladder)
 
@@ -75,26 +71,15 @@ def formula(path):
 # ---- the path
 def test_levels_against_brute_force():
     path = make_path()
-    state = path.state_from_rows(V)
-    at_all = path.log_f_ladder(state)
-    for k, beta in enumerate(LADDER):
-        expected = formula(path)(beta)
-        np.testing.assert_allclose(at_all[:, k], expected, atol=1e-5)
-        np.testing.assert_allclose(path.log_f(state, np.full(len(V), k)), expected, atol=1e-5)
-        blocks = [path.enumerate_block(b, k) for b in range(path.n_enumeration_blocks)]
-        enumerated = np.logaddexp.reduce(np.concatenate(blocks))
-        assert enumerated == pytest.approx(np.logaddexp.reduce(expected), abs=1e-5)
+    assert_levels_follow(path, path.state_from_rows(V), formula(path), atol=1e-5)
     assert np.logaddexp.reduce(formula(path)(0.0)) == pytest.approx(0, abs=1e-6)
 
 
 def test_without_checkpoints_levels_are_inverse_temperatures():
     path = make_path(n_checkpoints=0)
     in_temperature = path.target.with_ladder(LADDER)
-    np.testing.assert_allclose(
-        path.log_f_ladder(path.state_from_rows(V)),
-        in_temperature.log_f_ladder(in_temperature.state_from_rows(V)),
-        atol=1e-5,
-    )
+    found, expected = (p.log_f_ladder(p.state_from_rows(V)) for p in (path, in_temperature))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_contracts():
@@ -220,11 +205,8 @@ def test_early_stopping_forgets_what_came_after_the_best_pass():
 def test_bits_for_any_number_of_jobs():
     path = trained().path()
     for estimator in (ParallelTempering(4, n_sweeps=256), AIS(40, 200)):
-        found = [
-            clone(estimator).set_params(random_state=0, n_jobs=n).fit(path).log_partition_
-            for n in (1, 2)
-        ]
-        assert found[0] == found[1]
+        runs = (clone(estimator).set_params(random_state=0, n_jobs=n) for n in (1, 2))
+        assert len({run.fit(path).log_partition_ for run in runs}) == 1
 
 
 def test_score_and_sample_use_it():
@@ -259,39 +241,20 @@ def test_until_trusted_tries_temperatures_before_training(kind, n_attempts):
 
 
 # ---- coverage
-def covers(estimator, seeds, build):
-    """How many of the runs converge, and how many intervals of these hold log Z."""
-    n_converged, n_covered = 0, 0
-    for seed in seeds:
-        path = build(seed)
-        truth = Exact().fit(path).log_partition_
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            fitted = clone(estimator).set_params(random_state=seed).fit(path)
-        low, high = fitted.log_partition_interval_
-        n_converged += fitted.converged_
-        n_covered += fitted.converged_ and low <= truth <= high
-    return n_converged, n_covered
-
-
-def assert_covers(n_converged, n_covered):
-    """A right program of 93 % coverage fails in less than 1e-3 of the cases."""
-    assert n_covered >= binom.ppf(1e-3, n_converged, 0.93)
 
 
 ESTIMATORS = [
     ParallelTempering(n_sweeps=512),
     AIS(n_temperatures=1000),
-    pytest.param(RTS(n_temperatures=20, n_sweeps=1000), marks=pytest.mark.large),
+    large(RTS(n_temperatures=20, n_sweeps=1000)),
 ]
+HONEST = {"least_coverage": 0.93, "false_alarm": 2e-3}
 each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: type(one).__name__)
 
 
 @each
 def test_coverage_on_models_trained_anew(estimator):
-    found = covers(estimator, range(24), lambda seed: trained(seed).path())
-    assert found[0] >= 16
-    assert_covers(*found)
+    check_coverage(lambda s: trained(s).path(), estimator, 24, **HONEST, least_converged=2 / 3)
 
 
 @each
@@ -299,9 +262,7 @@ def test_coverage_through_checkpoints_that_have_nothing_to_do_with_the_model(est
     def build(seed):
         return make_path(seed=seed, n_hidden=5, n_visible=12, scale=0.5)
 
-    found = covers(estimator, range(24), build)
-    assert found[0] >= 12
-    assert_covers(*found)
+    check_coverage(build, estimator, 24, **HONEST, least_converged=0.5)
 
 
 @pytest.mark.large
@@ -316,6 +277,4 @@ def test_coverage_on_digits(estimator):
         rbm = BernoulliRBM(16, learning_rate=0.05, n_iter=30, random_state=seed, **settings)
         return rbm.fit(some).path()
 
-    found = covers(clone(estimator), range(100, 150), build)
-    assert found[0] >= 40
-    assert_covers(*found)
+    check_coverage(build, estimator, 50, **HONEST, least_converged=0.8, random_state=100)

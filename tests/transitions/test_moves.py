@@ -1,0 +1,205 @@
+"""Moves on R^d: invariance, reversal and tuning. `check_transition` gives false alarms at a rate of
+1e-4; fixed seeds.
+"""
+
+import numpy as np
+import pytest
+from densities import LADDER, PATHS, Certain, smallest_p_value, towards_a_point
+
+from sklpf import AIS
+from sklpf.paths import stream_key
+from sklpf.testing import check_transition
+from sklpf.transitions import HMC, RandomWalk, Slice
+
+KEY = stream_key(1)
+MANY_STEPS = HMC(0.4, n_leapfrog=5, half_life=2.0)
+DIAGONAL = HMC(metric="diag", n_leapfrog=2)
+DRIFTING = RandomWalk(0.8, drift=towards_a_point)
+ON_THE_PLANE = [  # beside the default ones
+    HMC(0.3),
+    HMC(0.3, half_life=None),
+    MANY_STEPS,
+    HMC(0.8, half_life=5.0),  # many rejections
+    DIAGONAL,
+    HMC(metric="dense", n_leapfrog=3),
+    HMC(0.5, metric="dense"),
+    RandomWalk(0.8),
+    RandomWalk(metric="diag"),
+    RandomWalk(metric="dense"),
+    DRIFTING,
+    RandomWalk(drift=towards_a_point, target_acceptance=0.5),
+    RandomWalk(metric="diag", drift=towards_a_point),
+    RandomWalk(metric="dense", drift=towards_a_point),
+    Slice(1.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "move"),
+    [
+        *((name, move) for name in PATHS for move in (HMC(), RandomWalk(), Slice())),
+        *(("correlated", move) for move in ON_THE_PLANE),
+        ("half-open box", DIAGONAL),
+        ("box", MANY_STEPS),
+        ("Laplace", DRIFTING),
+        ("wall", DRIFTING),
+        ("box", Slice(0.3, max_steps=3)),
+        ("wall", Slice(0.5, max_steps=1)),
+    ],
+    ids=str,
+)
+def test_every_level_is_left_invariant(name, move):
+    path = PATHS[name]
+    check_transition(path, move.tune(path, KEY), variables=path.position)
+
+
+@pytest.mark.parametrize(
+    ("name", "move", "n_moves"),
+    [
+        ("correlated", HMC(0.3), 50),
+        ("Laplace", HMC(0.8, half_life=5.0), 50),
+        ("half-open box", DIAGONAL, 50),
+        ("wall", DIAGONAL, 50),
+        ("correlated", RandomWalk(0.8), 150),
+        ("half-open box", RandomWalk(0.8), 150),
+        ("wall", DRIFTING, 150),
+        ("correlated", Slice(1.0), 15),
+        ("half-open box", Slice(1.0), 15),
+        ("wall", Slice(1.0), 15),
+    ],
+    ids=str,
+)
+def test_chains_reach_the_target_and_stay(name, move, n_moves):
+    """10 groups of 500 chains and all together, 2 marginals, p > 1e-4: false alarms in 2e-3 of runs
+    at most.
+    """
+    assert smallest_p_value(name, move.tune(PATHS[name], KEY), n_moves) > 1e-4
+
+
+@pytest.mark.parametrize("kind", [HMC, RandomWalk])
+def test_bounds_want_a_metric_of_coordinates(kind):
+    with pytest.raises(ValueError, match='metric must be None or "diag" on a path with bounds'):
+        kind(metric="dense").check(PATHS["box"])
+
+
+# ---- what the check must find
+class NoTurn(HMC):
+    """A rejected chain goes on in its direction."""
+
+    def _trajectory(self, path, state, memory, *rest):
+        new, moved = super()._trajectory(path, state, memory, *rest)
+        stays = np.all(moved[0] == memory[0], axis=1, keepdims=True)
+        return new, (np.where(stays, -moved[0], moved[0]), *moved[1:])
+
+
+class AlwaysAccepts(HMC):
+    def _trajectory(self, path, state, memory, levels, step, root, stream):
+        return super()._trajectory(path, state, memory, levels, step, root, Certain(stream))
+
+
+class TooMuchNoise(HMC):
+    def _refresh(self, memory, step, stream):
+        velocity, *rest = super()._refresh(memory, step, stream)
+        return 1.1 * velocity, *rest
+
+
+class StepByPosition(HMC):
+    def _trajectory(self, path, state, memory, levels, step, root, stream):
+        step = step / (1 + np.abs(path.position(state)[:, :1]))
+        return super()._trajectory(path, state, memory, levels, step, root, stream)
+
+
+class Uncorrected(RandomWalk):
+    """Metropolis's rule for a proposal that is not symmetric."""
+
+    def _drifting(self, *arguments):
+        new, log_ratio = super()._drifting(*arguments)
+        return new, np.zeros_like(log_ratio)
+
+
+class StepsToTheRightToo(Slice):
+    """Steps are not shared out: as many to the right as were given to the left."""
+
+    def _interval(self, path, position, levels, j, threshold, rng):
+        left, right = super()._interval(path, position, levels, j, threshold, rng)
+        return left, np.minimum(right + (position[:, j] - left) * (position[:, j] > 0), np.inf)
+
+
+class BelowTheSlice(Slice):
+    @staticmethod
+    def _evaluate(path, position, levels, j, values, threshold):
+        return Slice._evaluate(path, position, levels, j, values, threshold - 0.3)
+
+
+def not_reversed(move):
+    """The same move whose reversal is the move itself."""
+
+    class NotReversed(type(move)):
+        def move(self, path, state, memory, levels, stream, reverse=False):
+            return super().move(path, state, memory, levels, stream)
+
+    return NotReversed(**move.get_params())
+
+
+@pytest.mark.parametrize(
+    ("move", "name"),
+    [
+        (NoTurn(1.1, half_life=20.0), "correlated"),
+        (not_reversed(HMC(0.5, half_life=2.0)), "correlated"),
+        (AlwaysAccepts(1.1), "correlated"),
+        (TooMuchNoise(0.5), "correlated"),
+        (StepByPosition(1.1, half_life=None), "correlated"),
+        (AlwaysAccepts(1.5), "Laplace"),
+        (Uncorrected(0.8, drift=towards_a_point), "correlated"),
+        (StepsToTheRightToo(0.5, max_steps=2), "correlated"),
+        (BelowTheSlice(1.0), "correlated"),
+        (not_reversed(Slice(1.0)), "correlated"),
+    ],
+    ids=str,
+)
+def test_the_check_finds_wrong_moves(move, name):
+    path = PATHS[name]
+    with pytest.raises(AssertionError, match="does not leave level|reversal is wrong"):
+        check_transition(path, move, variables=path.position, n=20_000)
+
+
+# ---- tuning
+@pytest.mark.parametrize(
+    ("name", "move", "target", "tolerance"),
+    [
+        *((name, HMC(), 0.8, 0.08) for name in ("Laplace", "half-open box")),
+        *((name, HMC(target_acceptance=0.6), 0.6, 0.08) for name in ("Laplace", "half-open box")),
+        ("Laplace", HMC(metric="dense"), 0.8, 0.08),
+        *(("wall", RandomWalk(metric=metric), 0.3, 0.1) for metric in (None, "diag", "dense")),
+    ],
+    ids=str,
+)
+def test_step_sizes_give_the_acceptance_that_was_asked_for(name, move, target, tolerance):
+    """At every level; a pilot of 64 chains and 12 moves a level knows it to the tolerance."""
+    path = PATHS[name].with_ladder(LADDER)
+    path.n_moves_per_segment = 10
+    ais = AIS(200, 100, ladder="adaptive", transition=move, random_state=0).fit(path)
+    acceptance = ais.result_.diagnostics["acceptance"]
+    assert np.isnan(acceptance[0])
+    assert np.abs(acceptance[1:] - target).max() < tolerance
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [
+        (HMC, {"step_size": 0}),
+        (HMC, {"step_size": "short"}),
+        (HMC, {"target_acceptance": 1.0}),
+        (HMC, {"n_leapfrog": 0}),
+        (HMC, {"half_life": 0.0}),
+        (HMC, {"metric": "full"}),
+        (RandomWalk, {"drift": 1.0}),
+        (Slice, {"width": 0}),
+        (Slice, {"width": "wide"}),
+        (Slice, {"max_steps": 0}),
+    ],
+)
+def test_parameters_are_checked(kind, parameters):
+    message = f"The '{next(iter(parameters))}' parameter of {kind.__name__}"
+    with pytest.raises(ValueError, match=message):
+        kind(**parameters).check(PATHS["correlated"])
