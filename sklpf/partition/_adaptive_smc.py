@@ -51,7 +51,8 @@ _LEAST_MASS = np.log(0.002)  # share of Z in a region, for the base to cover it
 _N_WEIGHED = 500  # draws of the base, for Z
 _MOST_SEARCHES = 20  # for modes, each around what the one before has found
 _QUIET_SEARCHES = 2  # one after the other, that find none
-_MOST_STARTS = 500  # of a search
+_N_STARTS = 60  # of a search after the first, doubled where one finds modes
+_MOST_STARTS = 500
 _SHARE_OF_SWEEPS = 0.5  # of the most, which searches may take
 _FEW_POINTS = 20  # in a region, below which the base has a part for it
 _FARTHER = 1.5  # differences of points, by which the next search begins away from modes
@@ -195,8 +196,10 @@ class AdaptiveSMC(SamplingEstimator):
     the drift is above 5: that of the particles, or between what the base was fitted to and the last
     populations. In the latter case another round follows, whose base is fitted to these.
 
-    Not seen are parts of the target that particles and climbs have both not found: a mode whose
-    basin holds less than a hundredth of the base.
+    Not seen are parts of the target that particles and climbs have both not found. Climbs begin at
+    400 base draws (without a gradient fewer in more than 12 dimensions, at least 100), so that a
+    mode whose basin holds a hundredth of the base is found, and one with a thousandth in one run of
+    three.
 
     References
     ----------
@@ -287,7 +290,7 @@ class AdaptiveSMC(SamplingEstimator):
         lost = []
         n_quiet = 0
         wanted = _QUIET_SEARCHES
-        n_starts = len(starts) // 2
+        n_starts = _N_STARTS
         for i in range(_MOST_SEARCHES):
             stream = Stream(stream_key(seed, _CLIMBS, i))
             regions = path.regions(stream)

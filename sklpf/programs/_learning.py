@@ -15,7 +15,9 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream
+from sklpf.paths import Gradients
 from sklpf.paths._base import choose, take
+from sklpf.paths._capabilities import has
 from sklpf.paths._mixture_fit import fit_base
 from sklpf.programs._exploring import MixtureWalk, explore
 from sklpf.sampling import systematic
@@ -33,7 +35,9 @@ _FORGOTTEN = 0.15
 _FORGOTTEN_GAIN = 0.3
 _FEWEST_AT_BASE = 0.1  # share of the particles that lie where the target has mass
 _MOST_CHUNKS = 200  # base draws for each particle, until so many do
-_N_AT_BASE = 100  # particles of the base that are noted
+_FEWEST_NOTED, _MOST_NOTED = 100, 400  # base draws, from which climbs begin
+_SHARE_OF_CLIMBS = 0.1  # of the most sweeps, for climbs from these
+_STEPS_OF_CLIMB = 30
 _N_PASSED = 2  # of every later level
 _N_TIMES = 8  # that they forget at the target, doubled until its second half is like the first one
 _MOST_STAGES = 8  # of exploring and forgetting there
@@ -208,7 +212,8 @@ def _start(path, n, stream, max_sweeps):
     Where the target has mass at few of them more are drawn, and those with mass are repeated.
     """
     state = path.sample_base(n, stream)
-    passed = path.position(state)[:_N_AT_BASE]
+    n_noted = _n_noted(path, max_sweeps)
+    passed = path.position(state)[:n_noted]
     is_alive = path.ends(state)[1] > -np.inf
     wanted = max(path.n_dimensions + 2, int(_FEWEST_AT_BASE * n))
     if is_alive.sum() >= wanted:
@@ -224,7 +229,14 @@ def _start(path, n, stream, max_sweeps):
     alive = np.concatenate(points)
     if len(alive) <= path.n_dimensions + 1:  # too few to begin with
         return state, passed, n_drawn
-    return path.at(np.resize(alive, (n, path.n_dimensions))), alive[:_N_AT_BASE], n_drawn
+    return path.at(np.resize(alive, (n, path.n_dimensions))), alive[:n_noted], n_drawn
+
+
+def _n_noted(path, max_sweeps):
+    """How many base draws climbs begin from: fewer where a slope takes many evaluations."""
+    n_evaluations = 2 if has(path, Gradients) else 2 * path.n_dimensions + 1
+    n = _SHARE_OF_CLIMBS * max_sweeps / (_STEPS_OF_CLIMB * n_evaluations)
+    return int(np.clip(n, _FEWEST_NOTED, _MOST_NOTED))
 
 
 def _late(carry, path):

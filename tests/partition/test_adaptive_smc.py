@@ -8,7 +8,7 @@ from scipy.special import gammaln, logsumexp
 from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Uniform
 from sklpf.interop import from_prior_transform
 from sklpf.paths._mixture_fit import fit_base
-from sklpf.programs._learning import Learned
+from sklpf.programs._learning import Learned, _n_noted
 from sklpf.testing import check_coverage
 from sklpf.transitions import HMC, RandomWalk, Slice
 
@@ -121,6 +121,19 @@ def test_a_mode_that_particles_have_lost_is_found_by_climbs():
     smc = AdaptiveSMC(random_state=0).fit(path)
     assert unchecked.log_partition_ < -d * np.log(20) - 1  # the heavier mode is missing
     assert_right(smc, -(d * np.log(20)))  # 1e-3
+
+
+@pytest.mark.parametrize(
+    ("d", "has_gradient", "expected"),
+    [(8, False, 400), (30, False, 163), (200, False, 100), (200, True, 400)],
+)
+def test_climbs_begin_at_more_base_draws_where_slopes_are_cheap(d, has_gradient, expected):
+    # a mode whose basin holds a hundredth of the base is missed by 400 climbs in 2 % of runs
+    grad = (lambda x: -x) if has_gradient else None
+    path = GeometricPath(
+        lambda x: -0.5 * np.sum(x**2, axis=1), base=Gaussian(np.zeros(d), 1.0), grad=grad
+    )
+    assert _n_noted(path, 3_000_000) == expected
 
 
 def test_modes_far_beyond_the_base_are_found_from_those_within_it():
