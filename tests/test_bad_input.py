@@ -20,7 +20,15 @@ from sklpf import (
     MeanCovarianceRBM,
     ProductOfExperts,
 )
-from sklpf.models import BilinearPath, BoltzmannPath, FactorialPath, LDAPath, LinearPath, RBMPath
+from sklpf.models import (
+    BilinearPath,
+    BoltzmannPath,
+    CategoricalUnits,
+    FactorialPath,
+    LDAPath,
+    LinearPath,
+    RBMPath,
+)
 from sklpf.reweighting import bar, mbar
 
 ROWS = (load_iris().data > 3).astype(float)
@@ -80,6 +88,11 @@ def test_what_is_no_number_is_refused_by_name(make, name, value):
         make(**GOOD[make] | {name: value})
 
 
+def test_units_of_another_type_are_refused():
+    with pytest.raises(TypeError, match=r"visible_units must be CategoricalUnits.*got list"):
+        RBMPath(**GOOD[RBMPath], visible_units=[3])
+
+
 @pytest.mark.parametrize(
     ("make", "changed", "message"),
     [
@@ -92,6 +105,7 @@ def test_what_is_no_number_is_refused_by_name(make, name, value):
         (RBMPath, {"base_mean": [0.5, 0.5]}, r"base_mean must have the shape \(3,\)"),
         (RBMPath, {"base_mean": [0, 0.5, 0.5]}, "base_mean must lie strictly between 0 and 1"),
         (RBMPath, {"weights": "both"}, "weights must be"),
+        (RBMPath, {"visible_units": CategoricalUnits([2])}, "components must have 2 columns"),
         (BoltzmannPath, {"couplings": 1e39 * (1 - np.eye(2))}, "couplings .* are so large"),
         (BoltzmannPath, {"intercept": [1e99, 0.0]}, "couplings and intercept are so large"),
         (FactorialPath, {"X": np.zeros(3)}, r"X must have the shape \(n_rows, 3\)"),

@@ -111,9 +111,10 @@ class TrainingDisplay(Display):
         if tracked["log_partition"] is None:
             raise ValueError(
                 f"{cls.__name__} draws what a model keeps of training, and this"
-                f" {type(model).__name__} kept nothing: BernoulliRBM does with early_stopping=True"
-                " or track_log_partition; after fit ProductOfExperts, MeanCovarianceRBM,"
-                " LinearGenerativeModel, BilinearGenerativeModel and FactorialMixture do"
+                f" {type(model).__name__} kept nothing: BernoulliRBM and CategoricalRBM do with"
+                " early_stopping=True or track_log_partition; after fit ProductOfExperts,"
+                " MeanCovarianceRBM, LinearGenerativeModel, BilinearGenerativeModel and"
+                " FactorialMixture do"
             )
         return cls(**tracked).plot(ax)
 

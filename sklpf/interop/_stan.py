@@ -74,6 +74,9 @@ def from_stan(model: Any, *, base: Any = "auto") -> ParameterPath:
     such as ``normal_lupdf`` do. PyStan's log density lacks them, and so does its evidence: write
     ``target += normal_lpdf(y | mu, 1)`` in place of each. BridgeStan's has them.
 
+    PyStan reads the data anew at every call, which for thousands of numbers takes far longer than
+    the density; BridgeStan keeps them.
+
     Draws by name, as for `BridgeSampling`, are those of the parameters block: leave out transformed
     parameters and generated quantities by ``[list(path.parameter_shapes)]``.
 

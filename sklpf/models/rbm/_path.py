@@ -116,6 +116,11 @@ class RBMPath(UnitsPath):
         starts: ArrayLike | None = None,
         visible_units: BinaryUnits = UnitsPath.visible_units,
     ):
+        if not isinstance(visible_units, BinaryUnits):
+            raise TypeError(
+                "visible_units must be CategoricalUnits(n_categories), or be left out for binary"
+                f" units, got {type(visible_units).__name__}"
+            )
         self.visible_units = visible_units
         self.components = as_float64(components, "components", copy=True)
         self.intercept_visible = as_float64(intercept_visible, "intercept_visible", copy=True)
