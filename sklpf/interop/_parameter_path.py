@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -19,6 +20,9 @@ Values = dict[str, Array]
 
 _WIDER = 1.5  # variances of a base, than those of what it is made of
 _N_PRIOR_DRAWS = 1000
+_N_FURTHER_CLIMBS = 5
+_FARTHEST_START = 2.0  # of a coordinate of these from 0, as Stan's chains begin
+_HIGHER = 1.0  # nats of mass by which their mode is taken instead of the first
 
 
 class Posterior(NamedTuple):
@@ -188,14 +192,12 @@ def given_base(base: Any, path: GeometricPath) -> tuple[Any, bool]:
 
 
 def _best_base(posterior: Posterior) -> tuple[Gaussian, str]:
-    """A Gaussian at the mode; where there is none, as wide as the prior; else N(0, I). And what it
-    is, for summaries.
+    """A Gaussian at the highest mode of a few; where there is none, as wide as the prior; else
+    N(0, I). And what it is, for summaries.
     """
     logger = logging.getLogger("sklpf")
     try:
-        base = Gaussian.at_mode(
-            posterior.log_density, posterior.start, grad=posterior.grad, factor=_WIDER
-        )
+        base = _at_highest_mode(posterior)
     except ValueError as error:
         reason = str(error)
     else:
@@ -213,3 +215,35 @@ def _best_base(posterior: Posterior) -> tuple[Gaussian, str]:
         UserWarning,
     )
     return Gaussian(np.zeros(len(posterior.start)), 1.0), "N(0, I)"
+
+
+def _at_highest_mode(posterior: Posterior) -> Gaussian:
+    """A Gaussian at the mode above the posterior's start, or at one above other starts that has
+    more mass.
+
+    Raises
+    ------
+    ValueError
+        If there is no mode above the posterior's start.
+    """
+    at_mode = functools.partial(
+        Gaussian.at_mode, posterior.log_density, grad=posterior.grad, factor=_WIDER
+    )
+    base = at_mode(posterior.start)
+    highest = _log_mass(posterior, base) + _HIGHER
+    further = (_N_FURTHER_CLIMBS, len(posterior.start))
+    for start in np.random.default_rng(0).uniform(-_FARTHEST_START, _FARTHEST_START, further):
+        try:
+            other = at_mode(start)
+        except ValueError:  # nothing is there to climb
+            continue
+        if _log_mass(posterior, other) > highest:
+            base = other
+            highest = _log_mass(posterior, other)
+    return base
+
+
+def _log_mass(posterior: Posterior, base: Gaussian) -> float:
+    """Log of the integral of the posterior around a mode by Laplace's method, up to a constant."""
+    mode = base.mean[np.newaxis]
+    return float(posterior.log_density(mode)[0] - base.log_density(mode)[0])

@@ -2,6 +2,8 @@
 1e-4; fixed seeds.
 """
 
+import re
+
 import numpy as np
 import pytest
 from densities import LADDER, PATHS, Certain, smallest_p_value, towards_a_point
@@ -15,6 +17,13 @@ KEY = stream_key(1)
 MANY_STEPS = HMC(0.4, n_leapfrog=5, half_life=2.0)
 DIAGONAL = HMC(metric="diag", n_leapfrog=2)
 DRIFTING = RandomWalk(0.8, drift=towards_a_point)
+
+
+def label(value):
+    """The text of a value without addresses, which differ between processes."""
+    return re.sub(r" at 0x\w+", "", str(value))
+
+
 ON_THE_PLANE = [  # beside the default ones
     HMC(0.3),
     HMC(0.3, half_life=None),
@@ -46,7 +55,7 @@ ON_THE_PLANE = [  # beside the default ones
         ("box", Slice(0.3, max_steps=3)),
         ("wall", Slice(0.5, max_steps=1)),
     ],
-    ids=str,
+    ids=label,
 )
 def test_every_level_is_left_invariant(name, move):
     path = PATHS[name]
@@ -67,7 +76,7 @@ def test_every_level_is_left_invariant(name, move):
         ("half-open box", Slice(1.0), 15),
         ("wall", Slice(1.0), 15),
     ],
-    ids=str,
+    ids=label,
 )
 def test_chains_reach_the_target_and_stay(name, move, n_moves):
     """10 groups of 500 chains and all together, 2 marginals, p > 1e-4: false alarms in 2e-3 of runs
@@ -155,7 +164,7 @@ def not_reversed(move):
         (BelowTheSlice(1.0), "correlated"),
         (not_reversed(Slice(1.0)), "correlated"),
     ],
-    ids=str,
+    ids=label,
 )
 def test_the_check_finds_wrong_moves(move, name):
     path = PATHS[name]
@@ -172,7 +181,7 @@ def test_the_check_finds_wrong_moves(move, name):
         ("Laplace", HMC(metric="dense"), 0.8, 0.08),
         *(("wall", RandomWalk(metric=metric), 0.3, 0.1) for metric in (None, "diag", "dense")),
     ],
-    ids=str,
+    ids=label,
 )
 def test_step_sizes_give_the_acceptance_that_was_asked_for(name, move, target, tolerance):
     """At every level; a pilot of 64 chains and 12 moves a level knows it to the tolerance."""
