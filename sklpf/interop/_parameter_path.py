@@ -22,7 +22,7 @@ _WIDER = 1.5  # variances of a base, than those of what it is made of
 _N_PRIOR_DRAWS = 1000
 _N_FURTHER_CLIMBS = 5
 _FARTHEST_START = 2.0  # of a coordinate of these from 0, as Stan's chains begin
-_HIGHER = 1.0  # nats of mass by which their mode is taken instead of the first
+_HEAVIER = 1.0  # nats of mass by which their mode is taken instead of the first
 
 
 class Posterior(NamedTuple):
@@ -192,12 +192,12 @@ def given_base(base: Any, path: GeometricPath) -> tuple[Any, bool]:
 
 
 def _best_base(posterior: Posterior) -> tuple[Gaussian, str]:
-    """A Gaussian at the highest mode of a few; where there is none, as wide as the prior; else
+    """A Gaussian at the heaviest mode of a few; where there is none, as wide as the prior; else
     N(0, I). And what it is, for summaries.
     """
     logger = logging.getLogger("sklpf")
     try:
-        base = _at_highest_mode(posterior)
+        base = _at_heaviest_mode(posterior)
     except ValueError as error:
         reason = str(error)
     else:
@@ -217,7 +217,7 @@ def _best_base(posterior: Posterior) -> tuple[Gaussian, str]:
     return Gaussian(np.zeros(len(posterior.start)), 1.0), "N(0, I)"
 
 
-def _at_highest_mode(posterior: Posterior) -> Gaussian:
+def _at_heaviest_mode(posterior: Posterior) -> Gaussian:
     """A Gaussian at the mode above the posterior's start, or at one above other starts that has
     more mass.
 
@@ -230,16 +230,17 @@ def _at_highest_mode(posterior: Posterior) -> Gaussian:
         Gaussian.at_mode, posterior.log_density, grad=posterior.grad, factor=_WIDER
     )
     base = at_mode(posterior.start)
-    highest = _log_mass(posterior, base) + _HIGHER
+    largest = _log_mass(posterior, base) + _HEAVIER
     further = (_N_FURTHER_CLIMBS, len(posterior.start))
     for start in np.random.default_rng(0).uniform(-_FARTHEST_START, _FARTHEST_START, further):
         try:
             other = at_mode(start)
         except ValueError:  # nothing is there to climb
             continue
-        if _log_mass(posterior, other) > highest:
+        log_mass = _log_mass(posterior, other)
+        if log_mass > largest:
             base = other
-            highest = _log_mass(posterior, other)
+            largest = log_mass
     return base
 
 

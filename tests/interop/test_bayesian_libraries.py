@@ -398,7 +398,7 @@ class TwoModes(BridgeStanStandIn):
         return np.array(theta)
 
 
-def test_the_base_is_at_the_highest_of_several_modes():
+def test_the_base_is_at_the_heaviest_of_several_modes():
     path = from_stan(TwoModes())
     np.testing.assert_allclose(path.base.mean, 1.5, atol=1e-3)
     hais = HAIS(random_state=0).fit(path)

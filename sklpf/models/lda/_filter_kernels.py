@@ -140,7 +140,8 @@ def _resample(particle_weights, u, z, n_tokens, counts, copies):
 @inlined
 def _shuffled(words, keys):
     """The tokens in a random order."""
-    words, n = words.copy(), words.shape[0]
+    words = words.copy()
+    n = words.shape[0]
     bits = np.empty(n + 4, np.uint32)
     random_bits(bits, n, keys.key0, keys.key1, np.int64(0), keys.chain, _ORDER)
     for i in range(n - 1, 0, -1):
