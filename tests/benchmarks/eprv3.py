@@ -45,6 +45,17 @@ LOOSE = 0.2  # standard error of runs whose draws alone are used
 
 
 @numba.njit(error_model="numpy")
+def turned(sine, cosine, angle):
+    """Sine and cosine of the sum of an angle and another one, of at most 1 (to 1e-9)."""
+    square = angle * angle
+    c = -1 / 720 + square * (1 / 40320 - square / 3628800)
+    c = 1 + square * (-1 / 2 + square * (1 / 24 + square * c))
+    s = -1 / 5040 + square * (1 / 362880 - square / 39916800)
+    s = angle * (1 + square * (-1 / 6 + square * (1 / 120 + square * s)))
+    return sine * c + cosine * s, cosine * c - sine * s
+
+
+@numba.njit(error_model="numpy")
 def orbit(mean_anomaly, eccentricity, w):
     """cos(true anomaly + w) + e cos w of mean anomalies (n, m), by Halley's method for Kepler's
     equation.
@@ -56,18 +67,23 @@ def orbit(mean_anomaly, eccentricity, w):
         sin_w = np.sqrt(1 - e * e) * np.sin(w[i])
         for j in range(mean_anomaly.shape[1]):
             mean = mean_anomaly[i, j]
-            mean -= 2 * np.pi * np.rint(mean / (2 * np.pi))
-            eccentric = mean + 0.85 * e * np.sign(mean)
-            sine = np.sin(eccentric)
-            cosine = np.cos(eccentric)
+            mean -= 2 * np.pi * np.floor(mean * (0.5 / np.pi) + 0.5)
+            sine = np.sin(mean)
+            cosine = np.cos(mean)
+            if e < 0.5:  # a series in e
+                step = e * sine * (1 + e * cosine + e * e * (1.5 * cosine * cosine - 0.5))
+            else:
+                step = 0.85 * e * np.sign(mean)
+            eccentric = mean + step
+            sine, cosine = turned(sine, cosine, step)
             for _ in range(30):
                 off = eccentric - e * sine - mean
                 slope = 1 - e * cosine
-                step = off / (slope - 0.5 * off * e * sine / slope)
-                eccentric -= min(max(step, -1.0), 1.0)
-                sine = np.sin(eccentric)
-                cosine = np.cos(eccentric)
-                if abs(step) < 1e-6:  # the next error is of its third power
+                step = -off / (slope - 0.5 * off * e * sine / slope)
+                step = min(max(step, -1.0), 1.0)
+                eccentric += step
+                sine, cosine = turned(sine, cosine, step)
+                if abs(step) < 1e-3:  # the next error is of its third power
                     break
             nearness = 1 - e * cosine
             velocity[i, j] = (cos_w * (cosine - e) - sin_w * sine) / nearness + e * cos_w
@@ -109,6 +125,24 @@ def is_labelled(periods, known):
     return costs[0] <= np.min(costs, axis=0)
 
 
+def nested_pairs(periods):
+    """Planets of which the periods of the first are also allowed for the second."""
+    pairs = itertools.permutations(range(len(periods)), 2)
+    return [
+        (i, j) for i, j in pairs if periods[j][0] <= periods[i][0] <= periods[i][1] <= periods[j][1]
+    ]
+
+
+def log_share_of_order(x, inner, outer, low, high):
+    """Log 2 where two planets could change places and the inner one has the larger height, log 0
+    where it has the smaller one.
+    """
+    period, height = x[:, 2 + 5 * outer], x[:, 3::5]
+    can_change = (period >= low) & (period <= high)
+    share = np.where(height[:, inner] >= height[:, outer], np.log(2), -np.inf)
+    return np.where(can_change, share, 0.0)
+
+
 def problem(folder, number, prior, plain, n_planets, known=None):
     """Log likelihood, prior transform, and its number of coordinates.
 
@@ -120,6 +154,7 @@ def problem(folder, number, prior, plain, n_planets, known=None):
     values, vectors = np.linalg.eigh(kernel + np.diag(error**2))
     periods = periods_of(folder, number, n_planets, prior)
     is_sorted = prior == "a" and not plain and known is None
+    nested = [] if prior == "a" or plain else nested_pairs(periods)
 
     def log_likelihood(x):
         model = np.repeat(x[:, :1], len(t), axis=1)
@@ -130,10 +165,12 @@ def problem(folder, number, prior, plain, n_planets, known=None):
         residuals = (v - model) @ vectors
         variances = values + x[:, 1:2] ** 2
         value = -0.5 * np.sum(residuals**2 / variances + np.log(variances) + LOG_2PI, axis=1)
-        if known is None:
-            return value
-        is_in = is_labelled(x[:, 2::5], known)
-        return np.where(is_in, value + gammaln(n_planets + 1), -np.inf)
+        for inner, outer in nested:
+            value += log_share_of_order(x, inner, outer, *periods[inner])
+        if known is not None:
+            is_in = is_labelled(x[:, 2::5], known)
+            value = np.where(is_in, value + gammaln(n_planets + 1), -np.inf)
+        return value
 
     def transform(u):
         columns = [2000 * u[:, 0] - 1000, 100 ** u[:, 1] - 1]
