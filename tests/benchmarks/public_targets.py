@@ -60,8 +60,8 @@ BROWNIAN = np.array(
 
 
 class Target(NamedTuple):
-    """A log density of points (n, d) with its gradient, quadrature's log Z where there is one, and
-    a Gaussian near it where one is known.
+    """A log density of points (n, d) with its gradient, and quadrature's log Z where there is
+    one.
     """
 
     n_dimensions: int
@@ -70,7 +70,7 @@ class Target(NamedTuple):
     grad: object
     scale: float = 1.0  # of the prior, N(0, scale^2 I), from which particles begin
     quadrature: object = None
-    gaussian: object = None  # its mean and precision
+    value_and_grad: object = None  # where both share work
 
 
 # ---- regressions
@@ -292,7 +292,13 @@ def brownian(folder):
 
 # ---- Cox processes
 def pines(n, folder):
-    """A log-Gaussian Cox process on n x n cells, in units of the prior's Cholesky factor."""
+    """A log-Gaussian Cox process on n x n cells, in coordinates that are N(0, 1) under the Gaussian
+    next to the posterior.
+
+    With log rates f, fields z = (f - prior mean) / Cholesky factor, this Gaussian's means f0 and
+    z0, and rates r that it expects: its precision is I + factor^T r factor, and z0 = factor^T
+    (counts - r). So |z|^2 = |y|^2 - r (f - f0)^2 + 2 (counts - r) (f - f0) + |z0|^2.
+    """
     points = np.genfromtxt(folder / "pines.csv", delimiter=",")[1:, 1:]
     cells = np.minimum(np.floor(points * n).astype(int), n - 1)
     counts = np.zeros((n, n))
@@ -301,48 +307,53 @@ def pines(n, folder):
     places = np.stack(np.meshgrid(np.arange(n), np.arange(n), indexing="ij"), axis=-1)
     places = places.reshape(-1, 2)
     distances = np.linalg.norm(places[:, np.newaxis] - places, axis=2)
-    factor = np.linalg.cholesky(1.91 * np.exp(-33 * distances / n))
-    mean = np.log(126) - 1.91 / 2
+    covariance = 1.91 * np.exp(-33 * distances / n)
     d = n * n
+    middle, rates = variational_gaussian(covariance, np.log(126) - 1.91 / 2, counts)
+    factor = np.linalg.cholesky(covariance)
+    root = np.linalg.cholesky(np.eye(d) + factor.T @ (rates[:, np.newaxis] * factor))
+    factor = np.linalg.solve(root, factor.T).T
+    constant = counts @ middle - 0.5 * (counts - rates) @ covariance @ (counts - rates)
+    constant -= np.sum(np.log(np.diag(root))) + d * LOG_2PI / 2
 
-    def log_density(z):
-        log_rate = z @ factor.T + mean
+    def value_and_grad(y):
+        off = y @ factor.T
         with np.errstate(over="ignore"):
-            log_likelihood = log_rate @ counts - np.exp(log_rate).sum(axis=1) / d
-        return log_likelihood - 0.5 * np.sum(z**2, axis=1) - d * LOG_2PI / 2
-
-    def grad(z):
-        with np.errstate(over="ignore"):
-            return (counts - np.exp(z @ factor.T + mean) / d) @ factor - z
+            now = np.exp(middle + off) / d
+        value = np.sum(rates * off + 0.5 * rates * off**2 - now, axis=1) + constant
+        slope = (rates + rates * off - now) @ factor
+        return value - 0.5 * np.sum(y**2, axis=1), slope - y
 
     text = (
         f"log-Gaussian Cox process of 126 pine saplings on {n} x {n} cells: covariance 1.91 exp(-33"
         f" distance / {n}) with distances in cells, mean log 126 - 1.91 / 2, log likelihood: sum of"
         f" count x log rate - exp(log rate) / {d}"
     )
-    gaussian = variational_gaussian(factor, mean, counts)
-    return Target(d, text, log_density, grad, gaussian=gaussian)
+    log_density, grad = (functools.partial(_part, value_and_grad, i) for i in (0, 1))
+    return Target(d, text, log_density, grad, value_and_grad=value_and_grad)
 
 
-def variational_gaussian(factor, prior_mean, counts):
-    """Mean and precision of the Gaussian with the least divergence from a Cox process's posterior,
-    in units of the prior's Cholesky factor; Newton's steps, of half their length.
+def _part(function, i, x):
+    return function(x)[i]
+
+
+def variational_gaussian(covariance, prior_mean, counts):
+    """Means of the log rates, and expected rates, under the Gaussian with the least divergence from
+    the posterior of a Cox process (steps half as long as Newton's).
     """
     d = len(counts)
-    covariance = factor @ factor.T
     mean, variance = np.full(d, prior_mean), np.ones(d)
     for _ in range(200):
-        rate = np.exp(mean + variance / 2) / d
-        posterior = np.linalg.solve(covariance + np.diag(1 / rate), covariance)
+        rates = np.exp(mean + variance / 2) / d
+        posterior = np.linalg.solve(covariance + np.diag(1 / rates), covariance)
         posterior = covariance - covariance @ posterior
-        target = prior_mean + posterior @ (rate * (mean - prior_mean) + counts - rate)
+        target = prior_mean + posterior @ (rates * (mean - prior_mean) + counts - rates)
         step = 0.5 * (target - mean)
         mean = mean + step
         variance = 0.5 * (variance + np.diag(posterior))
-        if np.abs(step).max() < 1e-8:
+        if np.abs(step).max() < 1e-10:
             break
-    precision = np.eye(d) + factor.T @ (rate[:, np.newaxis] * factor)
-    return np.linalg.solve(factor, mean - prior_mean), precision
+    return mean, rates
 
 
 TARGETS = {
@@ -369,6 +380,8 @@ def in_chunks(function, size=5000):
 
 def path_from(target, base):
     log_density = in_chunks(target.log_density)
+    if target.value_and_grad is not None:
+        return GeometricPath(log_density, value_and_grad=target.value_and_grad, base=base)
     return GeometricPath(log_density, grad=in_chunks(target.grad), base=base)
 
 
@@ -383,10 +396,15 @@ def hais(target, tol):
 
 
 def hais_from_gaussian(target, tol):
-    mean, precision = target.gaussian
-    covariance = np.linalg.inv(precision)
-    base = Gaussian(mean, (covariance + covariance.T) / 2)
+    base = Gaussian(np.zeros(target.n_dimensions), 1.0)
     return HAIS(n_temperatures=50_000, tol=tol, random_state=6).fit(path_from(target, base)).result_
+
+
+def tempering_from_gaussian(target, tol):
+    """From a base a little wider."""
+    base = Gaussian(np.zeros(target.n_dimensions), 1.1)
+    estimator = ParallelTempering(n_sweeps=65_536, tol=tol, random_state=7)
+    return estimator.fit(path_from(target, base)).result_
 
 
 def prior_of(target):
@@ -423,6 +441,7 @@ def tempering_from_draws(target, tol):
 METHODS = {
     "HAIS from the mode": hais,
     "HAIS from a variational Gaussian": hais_from_gaussian,
+    "ParallelTempering from a wider Gaussian": tempering_from_gaussian,
     "ParallelTempering": parallel_tempering,
     "ParallelTempering from the mode": parallel_tempering_from_mode,
     "AdaptiveSMC": adaptive_smc,
@@ -436,8 +455,8 @@ def methods_of(name, target):
         return ["quadrature", "ParallelTempering"]
     if name == "sparse German credit":
         return ["AdaptiveSMC", "ParallelTempering from fitted draws"]
-    if target.gaussian is not None:
-        return ["HAIS from a variational Gaussian", "HAIS from the mode"]
+    if target.value_and_grad is not None:
+        return ["HAIS from a variational Gaussian", "ParallelTempering from a wider Gaussian"]
     return ["HAIS from the mode", "AdaptiveSMC from the mode"]
 
 
