@@ -1,9 +1,9 @@
 """Coverage of the 95 % intervals of converged runs on densities with known log Z, one row per
 problem and estimator.
 
-    python tests/benchmarks/density_coverage.py [--seeds 200] [--jobs 2] [--problems NAME]
-    [--estimators NAME]
-        [--compiled] [--results density_coverage.jsonl] [--report]
+    python tests/benchmarks/density_coverage.py [--seeds 200] [--first 0] [--jobs 2]
+        [--problems NAME] [--estimators NAME] [--compiled] [--results density_coverage.jsonl]
+        [--report]
 
 Every run is appended to the results file as it ends: an interrupted benchmark goes on where it
 stopped, and --report prints the table of what is there without running. K is the number of levels,
@@ -141,7 +141,7 @@ def missing(rows: list[dict], args) -> list[tuple]:
     )
     jobs = [
         (problem, name, args.size or budget(problem, name), seed, args.compiled)
-        for batch in np.array_split(np.arange(args.seeds), max(1, args.seeds // 10))
+        for batch in np.array_split(args.first + np.arange(args.seeds), max(1, args.seeds // 10))
         for problem, name in cells
         for seed in batch.tolist()
         if name != "BDMC" or hasattr(_problem(problem, False).path, "sample_target")
@@ -369,6 +369,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument(
         "--problems",

@@ -1,7 +1,7 @@
 """Coverage of the 95 % intervals of converged runs on enumerable RBMs, one row for each problem and
 setting.
 
-    python tests/benchmarks/interval_coverage.py [--seeds 200] [--jobs 2] [--grid NAME]
+    python tests/benchmarks/interval_coverage.py [--seeds 200] [--first 0] [--jobs 2] [--grid NAME]
         [--problems PART OF A NAME] [--estimators PART OF A NAME]
         [--ledger FILE]
 
@@ -243,20 +243,21 @@ def read_by_all(path, sampler, seeds):
     return rows
 
 
-def measure(path, estimator, n_seeds, n_jobs, run=run):
-    batches = np.array_split(np.arange(n_seeds), 4 * n_jobs)
+def measure(path, estimator, seeds, n_jobs, run=run):
+    batches = np.array_split(seeds, 4 * n_jobs)
     results = Parallel(n_jobs=n_jobs)(
         delayed(run)(path, estimator, b.tolist()) for b in batches if len(b)
     )
     return np.array([row for batch in results for row in batch], dtype=float).T
 
 
-def measured(path, name, estimator, n_seeds, n_jobs, grid):
+def measured(path, name, estimator, seeds, n_jobs, grid):
     """Name and numbers (6, n_seeds) of every line of the table that an estimator makes."""
     if grid != "reweighting":
-        return {name: measure(path, estimator, n_seeds, n_jobs)}
-    values = measure(path, estimator, n_seeds, n_jobs, read_by_all)
-    return dict(zip([name, *(f"its {method}" for method in METHODS)], values.swapaxes(0, 1)))
+        return {name: measure(path, estimator, seeds, n_jobs)}
+    values = measure(path, estimator, seeds, n_jobs, read_by_all)
+    names = [name, *(f"{method}, from {name}" for method in METHODS)]
+    return dict(zip(names, values.swapaxes(0, 1)))
 
 
 def summarise(exact, exact_error, values):
@@ -278,6 +279,7 @@ def summarise(exact, exact_error, values):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--grid", default="defaults", choices=sorted(GRIDS))
     parser.add_argument("--problems", default="")
@@ -313,7 +315,8 @@ def main():
             if args.estimators not in name:
                 continue
             n_seeds = max(40, args.seeds // 4) if "400 x 1000" in name else args.seeds
-            lines = measured(path, name, estimator, n_seeds, args.jobs, args.grid)
+            seeds = np.arange(args.first, args.first + n_seeds)
+            lines = measured(path, name, estimator, seeds, args.jobs, args.grid)
             for line, values in lines.items():
                 off, error, converged, covered, wrong, pooled = summarise(
                     exact, exact_error, values
