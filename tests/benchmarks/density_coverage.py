@@ -32,7 +32,7 @@ from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, HAIS, RTS, ParallelTempering
-from sklpf.partition import _ais
+from sklpf.partition import ThermodynamicIntegration, _ais
 from sklpf.paths import Stream, stream_key
 from sklpf.transitions import HMC, RandomWalk
 
@@ -42,7 +42,16 @@ from known_densities import DENSITY_PROBLEMS, make_density_problem
 from known_rows import make_rows_problem
 
 _TINY = 1e-6  # nats: smaller standard errors are judged by the error itself
-ESTIMATORS = ("HAIS", "HAIS, dense", "AIS, random walk", "RTS", "ParallelTempering", "BDMC")
+CONTINUOUS = ("RTS, continuous", "TI, continuous")  # inverse temperatures
+ESTIMATORS = (
+    "HAIS",
+    "HAIS, dense",
+    "AIS, random walk",
+    "RTS",
+    "ParallelTempering",
+    "BDMC",
+    *CONTINUOUS,
+)
 BLIND = "base on one"  # not pooled: what no chain meets can't be known
 
 _DENSE_WALK = ("condition 100", "regression")  # random walks in the metric "dense", others in None
@@ -69,6 +78,8 @@ _BUDGETS = {
 
 
 def budget(problem: str, estimator: str) -> int:
+    if estimator in CONTINUOUS:
+        return 240
     return dict(zip(_ORDER, _BUDGETS.get(problem, _DEFAULT)))[estimator]
 
 
@@ -84,6 +95,10 @@ def make_estimator(problem: str, name: str, size: int, has_bounds: bool):
         "BDMC": lambda: BDMC(n_temperatures=size, ladder="adaptive"),
         "RTS": lambda: RTS(n_sweeps=size),
         "ParallelTempering": lambda: ParallelTempering(n_sweeps=size),
+        "RTS, continuous": lambda: RTS(50, 10, size, continuous=True),
+        "TI, continuous": lambda: ThermodynamicIntegration(
+            RTS(50, 10, size, continuous=True), rule="continuous"
+        ),
     }[name]()
 
 

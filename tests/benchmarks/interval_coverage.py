@@ -2,8 +2,9 @@
 setting.
 
     python tests/benchmarks/interval_coverage.py [--seeds 200] [--first 0] [--jobs 2] [--grid NAME]
-        [--problems PART OF A NAME] [--estimators PART OF A NAME]
-        [--ledger FILE]
+        [--problems PATTERN] [--estimators PATTERN] [--ledger FILE]
+
+PATTERN is a regular expression that is found in the names.
 
 "defaults" runs AIS, RTS and ParallelTempering on every problem, "ais" AIS with few and many chains
 and levels, "large" AIS on RBMs that can't be enumerated, where a long run of ParallelTempering is
@@ -23,6 +24,7 @@ import argparse
 import datetime
 import functools
 import itertools
+import re
 import sys
 import time
 import warnings
@@ -302,7 +304,7 @@ def main():
     print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     totals = np.zeros(2, dtype=int)
     for problem, make_path in problems.items():
-        if args.problems and args.problems not in problem:
+        if not re.search(args.problems, problem):
             continue
         try:
             path = make_path()
@@ -312,7 +314,7 @@ def main():
         exact, exact_error = reference.log_partition_, reference.log_partition_std_error_
         shown = f"{exact:.3f}" + (f" ± {exact_error:.3f}" if exact_error else "")
         for name, estimator in estimators.items():
-            if args.estimators not in name:
+            if not re.search(args.estimators, name):
                 continue
             n_seeds = max(40, args.seeds // 4) if "400 x 1000" in name else args.seeds
             seeds = np.arange(args.first, args.first + n_seeds)
