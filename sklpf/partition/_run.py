@@ -206,7 +206,7 @@ class LevelRun(Run):
 
     Attributes
     ----------
-    has_walls : bool
+    has_boundary : bool
         Whether states of level 0 may have f_1 = 0.
     """
 
@@ -214,7 +214,7 @@ class LevelRun(Run):
     more_states: ClassVar[str] = "raise n_sweeps"
     more_levels: ClassVar[str] = "raise n_temperatures"
 
-    has_walls: bool = False
+    has_boundary: bool = False
 
     if TYPE_CHECKING:  # a field or a property of the classes that extend it
 
@@ -353,7 +353,7 @@ def first_pair(run: LevelRun) -> int:
     the base's draws show them. Where an exchange run has no slopes, it is 1 for any path whose
     support has a boundary.
     """
-    unseen = run.has_walls and not run.last.slopes.shape[-1]
+    unseen = run.has_boundary and not run.last.slopes.shape[-1]
     return int(unseen or np.any(run.last.level_sums[:, :, 0, 1] == -np.inf))
 
 
