@@ -57,7 +57,7 @@ def put(line: str, stream: Any) -> None:
         stream.flush()
 
 
-def in_words(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """A duration: "12 ms", "0.4 s", "12 s", "3 min", "1.5 h"."""
     if seconds < 0.0995:
         return f"{1000 * seconds:.0f} ms"
@@ -271,7 +271,7 @@ class Progress:
         left = ""
         if self._last is not None and n_left > 0:
             seconds = n_left * (now - self._last[1]) / (n_sweeps - self._last[0])
-            left = f", about {in_words(seconds)} left"
+            left = f", about {duration_text(seconds)} left"
         self._last = n_sweeps, now
         self.say(
             f"{name}: log Z = {with_error(log_partition, std_error)} after {n_sweeps:,}"
@@ -320,6 +320,8 @@ class _Stage:
 
     def _how_far(self, seconds) -> str:
         if self.n_tasks is None:
-            return f"{self.n_done} done in {in_words(seconds)}"
+            return f"{self.n_done} done in {duration_text(seconds)}"
         share = self.n_done / self.n_tasks
-        return f"{100 * share:.0f} % done, about {in_words(seconds * (1 / share - 1))} left of it"
+        return (
+            f"{100 * share:.0f} % done, about {duration_text(seconds * (1 / share - 1))} left of it"
+        )

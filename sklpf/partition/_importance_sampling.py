@@ -159,7 +159,7 @@ def base_draws(path: Any, n: int, stream: Stream, who: str) -> BaseDraws:
     path = path.with_ladder([0.0, 1.0])
     state = path.sample_base(n, stream)
     vectors = path.log_f_ladder(state)
-    log_weights = check_finite(vectors[:, 1] - vectors[:, 0], allow_zero=path.has_walls)
+    log_weights = check_finite(vectors[:, 1] - vectors[:, 0], allow_zero=path.has_boundary)
     return BaseDraws(state, log_weights, base_log_partition)
 
 

@@ -224,7 +224,7 @@ class ParallelTempering(SamplingEstimator):
             run = self._signed(
                 ExchangeRun(
                     ladder=path.ladder,
-                    has_walls=path.has_walls,
+                    has_boundary=path.has_boundary,
                     draws=last.draws,
                     last=last,
                     n_sweeps=n_sweeps,

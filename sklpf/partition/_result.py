@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
 from sklpf._utils.numbers import Array, check_level
-from sklpf._utils.progress import in_words
+from sklpf._utils.progress import duration_text
 from sklpf._utils.tables import (
     Readable,
     Rows,
@@ -512,7 +512,7 @@ def _of_rows(result) -> str:
 
 
 def _cost(result) -> str:
-    seconds = in_words(result.seconds)
+    seconds = duration_text(result.seconds)
     return f"{result.n_sweeps:,} sweeps, {seconds}" if result.n_sweeps else seconds
 
 

@@ -72,6 +72,8 @@ class Run(Fields):
         At most a thousand draws from the target, where the estimator keeps them.
     regions : Regions or None
         Regions of the target whose mass is known, which its draws should have found.
+    region_remedy : str
+        What to do where they have not.
     first_try : float or None
         log Z of a run before, in nats, where this one is from a base that covers what that one has
         missed.
@@ -99,6 +101,7 @@ class Run(Fields):
     is_checked: bool = False
     draws: Draws | None = None
     regions: Regions | None = None
+    region_remedy: str = ""
     first_try: float | None = None
 
     def read(self) -> PartitionResult:
@@ -177,7 +180,7 @@ class Run(Fields):
         """
         earlier = [each.kind for each in self.earlier_alarms]
         if self.first_try is None and "second-try-failed" not in earlier:
-            return "fit path.with_regions(run_.regions), whose base covers it"
+            return self.region_remedy
         return "give a base that covers it"
 
     def _rounds(self, log_partition: float, std_error: float) -> dict[str, NDArray]:
@@ -203,7 +206,7 @@ class LevelRun(Run):
 
     Attributes
     ----------
-    has_walls : bool
+    has_boundary : bool
         Whether states of level 0 may have f_1 = 0.
     """
 
@@ -211,7 +214,7 @@ class LevelRun(Run):
     more_states: ClassVar[str] = "raise n_sweeps"
     more_levels: ClassVar[str] = "raise n_temperatures"
 
-    has_walls: bool = False
+    has_boundary: bool = False
 
     if TYPE_CHECKING:  # a field or a property of the classes that extend it
 
@@ -350,7 +353,7 @@ def first_pair(run: LevelRun) -> int:
     the base's draws show them. Where an exchange run has no slopes, it is 1 for any path whose
     support has a boundary.
     """
-    unseen = run.has_walls and not run.last.slopes.shape[-1]
+    unseen = run.has_boundary and not run.last.slopes.shape[-1]
     return int(unseen or np.any(run.last.level_sums[:, :, 0, 1] == -np.inf))
 
 

@@ -1,5 +1,5 @@
 """SimulatedTempering: what RTS, SAMS and WangLandau share. Chains walk up and down the ladder, and
-walls between levels show.
+barriers between levels show.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def first_ratio(
     key : tuple of int
         Key of the draws' random stream.
     """
-    if not path.has_walls:
+    if not path.has_boundary:
         return None
     stream = Stream(key)
     parts = [_log_weights(path, Stream(key))]

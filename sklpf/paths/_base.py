@@ -38,7 +38,7 @@ class Path:
     n_chains_per_block : int or None
         Chains of an annealing run that move together; None: at most 32, in at least 8 blocks.
         Densities in NumPy are several times faster with more at once.
-    has_walls : bool
+    has_boundary : bool
         log_f may be -inf: where the density is 0.
     renews_base : bool
         Tempering draws the chains at the base anew now and then: for a base whose parts moves may
@@ -51,6 +51,8 @@ class Path:
         A path to the same target whose sweeps take less time: `UntilTrusted` tries it first.
     ladder_cost : float
         Work of one `log_f_ladder` in sweeps; RTS spaces its redraws of levels by it.
+    region_remedy : str
+        What to do where a run has missed one of the path's `regions`.
     bound_cost, regions_cost : int
         Sweeps of all chains that `bound_draws` and `regions` take, and values of log f, where the
         path has these methods: results count them as evaluations by checks.
@@ -95,12 +97,13 @@ class Path:
     base_log_partition: float | None = None
     n_moves_per_segment: int = 100
     n_chains_per_block: int | None = None
-    has_walls: bool = False
+    has_boundary: bool = False
     renews_base: bool = False
     base_chosen: str = ""
     base_is_ours: bool = True
     cheaper_path: Any = None
     ladder_cost: float = 1.0
+    region_remedy: str = "fit path.with_regions(run_.regions), whose base covers it"
     bound_cost: int = 0
     regions_cost: int = 0
     n_rows: int | None = None
@@ -131,7 +134,7 @@ class Path:
         Returns
         -------
         ndarray of shape (n,)
-            log f in nats; -inf where the density is 0, if `has_walls`.
+            log f in nats; -inf where the density is 0, if `has_boundary`.
         """
         raise NotImplementedError(f"{type(self).__name__} must define log_f(state, levels)")
 
@@ -394,12 +397,12 @@ def n_chains(state: Any) -> int:
 
 
 def take(state: Any, index: ArrayLike) -> Any:
-    """The chains `index` of a state or of a transition's memory."""
+    """The chains `index` of a state or of auxiliary variables."""
     return map_state(lambda array: array[index], state)
 
 
 def put(state: Any, index: ArrayLike, new: Any) -> Any:
-    """A state, or a memory, with other chains at `index`."""
+    """A state, or auxiliary variables, with other chains at `index`."""
 
     def changed(old_array, new_array):
         array = old_array.copy()
@@ -410,7 +413,7 @@ def put(state: Any, index: ArrayLike, new: Any) -> Any:
 
 
 def concatenate(states: Sequence[Any]) -> Any:
-    """The chains of several states, or of several memories, as one."""
+    """The chains of several states, or of several sets of auxiliary variables, as one."""
     if len(states) == 1:
         return states[0]
     return map_state(lambda *parts: np.concatenate(parts), *states)
@@ -426,7 +429,7 @@ def map_state(function, *states: Any) -> Any:
 
 
 def choose(accept: NDArray[np.bool_], new: Any, old: Any) -> Any:
-    """The chains of a new state, or of a memory, where they are accepted, else those of the old."""
+    """The chains of a new state (or auxiliary variables) where accepted, else those of the old."""
 
     def chosen(new_array, old_array):
         return np.where(accept.reshape(-1, *[1] * (np.ndim(old_array) - 1)), new_array, old_array)

@@ -132,7 +132,7 @@ class GeometricPath(PointsPath):
     True
     """
 
-    has_walls = True
+    has_boundary = True
     n_chains_per_block = 64
     tail_alarms: tuple[Alarm, ...] | None = (
         None  # of a subclass that knows its tails; None: they are measured

@@ -170,12 +170,12 @@ class _Way(NamedTuple):
         return end - first, joined([self.plans[t] for t in rows], streams, end - first)
 
     def begin(self, start: Callable[..., Any], block: int) -> tuple:
-        """State, memory, log weights and summed acceptance of every row."""
+        """State, auxiliary variables, log weights and summed acceptance of every row."""
         n, (path, transition, stream, _) = self.joint(block, range(len(self.plans)), 0)
         state = start(path, stream, n * len(self.plans))
-        memory = transition.init(path, state, stream.aside("memory"))
+        auxiliary = transition.init(path, state, stream.aside("memory"))
         return tuple(
-            (take(state, own), take(memory, own), np.zeros(n), np.zeros(1))
+            (take(state, own), take(auxiliary, own), np.zeros(n), np.zeros(1))
             for _, own in stream.rows()
         )
 
@@ -188,19 +188,19 @@ class _Way(NamedTuple):
         n, (path, transition, stream, first_levels) = self.joint(block, moving, begin + 1)
         passed = np.stack([self.orders[t][begin : end + 1] for t in moving], axis=1)
         levels = np.repeat(first_levels + passed, n, axis=1)
-        state, memory, log_weights, _ = map(concatenate, zip(*(carry[t] for t in moving)))
+        state, auxiliary, log_weights, _ = map(concatenate, zip(*(carry[t] for t in moving)))
         with np.errstate(invalid="ignore"):  # inf - inf: reported here, after this segment
-            state, memory, log_weights = programs.anneal(
-                path, transition, state, memory, levels, stream, self.reverse, log_weights
+            state, auxiliary, log_weights = programs.anneal(
+                path, transition, state, auxiliary, levels, stream, self.reverse, log_weights
             )
-        check_finite(log_weights, allow_zero=path.has_walls)
-        accepted = transition.accepted(memory)
+        check_finite(log_weights, allow_zero=path.has_boundary)
+        accepted = transition.accepted(auxiliary)
         rows = list(carry)
         for t, (_, own) in zip(moving, stream.rows()):
             sums = carry[t][3]
             if end in self.ends[t]:
                 sums = np.append(sums, np.nan if accepted is None else np.sum(accepted[own]))
-            rows[t] = take(state, own), take(memory, own), log_weights[own], sums
+            rows[t] = take(state, own), take(auxiliary, own), log_weights[own], sums
         return tuple(rows)
 
 

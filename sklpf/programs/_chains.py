@@ -24,18 +24,18 @@ class Chains(NamedTuple):
     ----------
     state : object
         State of the chains, into which only the path looks.
-    memory : tuple
+    auxiliary : tuple
         Auxiliary variables of the move, such as velocities.
     levels : ndarray of shape (n,)
     """
 
     state: Any
-    memory: tuple
+    auxiliary: tuple
     levels: Integers
 
     def take(self, path: Any, index: Integers) -> Chains:
         """Return the chains with some indices."""
-        return Chains(path.take(self.state, index), take(self.memory, index), self.levels[index])
+        return Chains(path.take(self.state, index), take(self.auxiliary, index), self.levels[index])
 
 
 def together(groups: Sequence[Chains]) -> Chains:
@@ -54,11 +54,11 @@ def with_base_renewed(path: Any, transition: Any, chains: Chains, stream: Any) -
     if len(at_base) == 0:
         return chains
     fresh = path.sample_base(len(at_base), stream)
-    memory = transition.init(path, fresh, stream.aside("memory"))
+    auxiliary = transition.init(path, fresh, stream.aside("memory"))
     n = len(chains.levels)
     index = np.arange(n)
     index[at_base] = n + np.arange(len(at_base))
-    return together([chains, Chains(fresh, memory, chains.levels[at_base])]).take(path, index)
+    return together([chains, Chains(fresh, auxiliary, chains.levels[at_base])]).take(path, index)
 
 
 class LevelSums(NamedTuple):

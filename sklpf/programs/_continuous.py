@@ -56,10 +56,17 @@ def temper_continuously(
     bounds = segments(n_redraws, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw))
 
     def begin(group):
-        state, memory, levels = chains[group]
+        state, auxiliary, levels = chains[group]
         none = np.empty((0, len(levels)))
         summary = setup.path.summary(setup.path.take(state, [0]))
-        return state, memory, setup.path.ladder[levels], none, none, np.zeros((2, summary.shape[1]))
+        return (
+            state,
+            auxiliary,
+            setup.path.ladder[levels],
+            none,
+            none,
+            np.zeros((2, summary.shape[1])),
+        )
 
     carries = run_segments(
         begin,
@@ -79,7 +86,7 @@ def temper_continuously(
 
 def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):
     """Move every chain at its own beta, on a ladder of all these, and draw new ones."""
-    state, memory, betas, *kept, summaries = carry
+    state, auxiliary, betas, *kept, summaries = carry
     records = []
     for redraw in range(bounds[segment], bounds[segment + 1]):
         stream = setup.stream(CONTINUOUS, group, redraw * setup.sweeps_per_redraw + 1)
@@ -87,8 +94,8 @@ def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):
         levels = np.broadcast_to(
             np.searchsorted(path.ladder, betas), (setup.sweeps_per_redraw + 1, len(betas))
         )
-        state, memory, _ = programs.anneal(
-            path, setup.transition, state, memory, levels.copy(), stream
+        state, auxiliary, _ = programs.anneal(
+            path, setup.transition, state, auxiliary, levels.copy(), stream
         )
         gains = _check_gains(path.ends(state)[1])
         records.append((betas, gains))
@@ -97,7 +104,7 @@ def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):
         uniforms = stream.aside("betas").generator().random((2, len(betas)))
         betas = draw_betas(log_pseudo_prior, setup.path.ladder, gains, uniforms)
     kept = [np.concatenate([old, new]) for old, new in zip(kept, map(np.array, zip(*records)))]
-    return state, memory, betas, *kept, summaries
+    return state, auxiliary, betas, *kept, summaries
 
 
 def _check_gains(gains):

@@ -83,8 +83,8 @@ def start_ladders(path: Any, transition: Any, n_ladders: int, key: tuple[int, in
     for ladder in range(n_ladders):
         stream = Stream(key, ladder * n_levels)
         state = draw_alive(path, n_levels, stream)
-        memory = transition.init(path, state, stream.aside("memory"))
-        ladders.append(Chains(state, memory, np.arange(n_levels)))
+        auxiliary = transition.init(path, state, stream.aside("memory"))
+        ladders.append(Chains(state, auxiliary, np.arange(n_levels)))
     return ladders
 
 
@@ -96,7 +96,7 @@ def move_ladders(ladders: list[Chains], old_path: Any, path: Any) -> list[Chains
     if n_levels == len(old_path.ladder):
         return ladders
     nearest = np.abs(path.ladder[:, np.newaxis] - old_path.ladder).argmin(axis=1)
-    if path.has_walls:  # the base's chain may be where all other levels are 0
+    if path.has_boundary:  # the base's chain may be where all other levels are 0
         nearest[1:] = np.maximum(nearest[1:], 1)
     return [
         each.take(path, np.argsort(each.levels)[nearest])._replace(levels=np.arange(n_levels))

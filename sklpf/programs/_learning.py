@@ -80,7 +80,7 @@ class _Carry(NamedTuple):
     """Particles that stand at an inverse temperature."""
 
     state: Any
-    memory: tuple
+    auxiliary: tuple
     beta: Array  # ()
     log_step: Array  # ()
     n_sweeps: NDArray[np.int64]  # ()
@@ -137,12 +137,12 @@ def learn(
     """
     stream = Stream(key)
     state, passed, n_drawn = _start(path, n_particles, stream, max_sweeps)
-    memory = transition.init(path, state, stream.aside("memory"))
+    auxiliary = transition.init(path, state, stream.aside("memory"))
     log_step = np.asarray(np.log(transition.first_step(path.n_dimensions)))
     none = np.empty((0, path.n_dimensions))
     carry = _Carry(
         state=state,
-        memory=memory,
+        auxiliary=auxiliary,
         beta=np.zeros(()),
         log_step=log_step,
         n_sweeps=np.asarray(n_drawn),
@@ -281,7 +281,7 @@ def _rise(path, transition, carry, stream) -> _Carry:
     chosen = systematic((beta - carry.beta) * gain, len(gain), uniform)
     carry = carry._replace(
         state=path.take(carry.state, chosen),
-        memory=take(carry.memory, chosen),
+        auxiliary=take(carry.auxiliary, chosen),
         beta=np.asarray(beta),
     )
     path = path.with_ladder([0.0, 1.0] if beta == 1 else [0.0, beta, 1.0])
@@ -294,7 +294,7 @@ def _forget(path, transition, carry, stream, proposal=None) -> _Carry:
     Without a proposal one is fitted to them.
     """
     state = carry.state
-    memory = carry.memory
+    auxiliary = carry.auxiliary
     start = path.position(state)
     n = len(start)
     levels = np.ones(n, dtype=np.int64)
@@ -310,12 +310,12 @@ def _forget(path, transition, carry, stream, proposal=None) -> _Carry:
     while n_moves < _MOST_MOVES:
         for _ in range(_N_LOCAL):
             move = transition.with_pilot(fixed_pilot(log_step, root))
-            before = transition.accepted(memory)
+            before = transition.accepted(auxiliary)
             own = stream.aside(f"move {n_moves}")
-            state, memory = move.move(path, state, memory, levels, own)
+            state, auxiliary = move.move(path, state, auxiliary, levels, own)
             n_moves += 1
             if before is not None:
-                rate = float(np.mean(transition.accepted(memory) - before))
+                rate = float(np.mean(transition.accepted(auxiliary) - before))
                 log_step += _LARGEST_STEP * (rate - transition.target_acceptance) * n_moves**-0.5
         if walk is not None:
             state = walk.move(path, state, levels, rng)
@@ -329,7 +329,7 @@ def _forget(path, transition, carry, stream, proposal=None) -> _Carry:
     chosen = rng.permutation(n)[:_N_PASSED]
     return carry._replace(
         state=state,
-        memory=memory,
+        auxiliary=auxiliary,
         log_step=np.asarray(log_step),
         n_sweeps=carry.n_sweeps + n * n_moves,
         passed=np.concatenate([carry.passed, path.position(state)[chosen]]),

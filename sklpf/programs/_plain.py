@@ -38,7 +38,7 @@ class Tempered(NamedTuple):
     sums: LevelSums
 
 
-def anneal(path, transition, state, memory, levels, stream, reverse=False, log_weights=0.0):
+def anneal(path, transition, state, auxiliary, levels, stream, reverse=False, log_weights=0.0):
     """Move through levels (n_sweeps + 1, n) and sum the increments of log f (Neal 2001).
 
     Forward: the increment from levels[t] to levels[t + 1], then a move at levels[t + 1].
@@ -46,7 +46,7 @@ def anneal(path, transition, state, memory, levels, stream, reverse=False, log_w
 
     Returns
     -------
-    state, memory
+    state, auxiliary
     log_weights : ndarray of shape (n,)
         Added to those that are given.
     """
@@ -54,13 +54,13 @@ def anneal(path, transition, state, memory, levels, stream, reverse=False, log_w
     for t in range(len(levels) - 1):
         now = stream.at(stream.step + t)
         if reverse:
-            state, memory = transition.move(path, state, memory, levels[t], now, reverse=True)
+            state, auxiliary = transition.move(path, state, auxiliary, levels[t], now, reverse=True)
         old, new = path.log_f(state, levels[t]), path.log_f(state, levels[t + 1])
         # also of a chain whose weight is 0 already
         log_weights += np.where(new == -np.inf, new, new - old)
         if not reverse:
-            state, memory = transition.move(path, state, memory, levels[t + 1], now)
-    return state, memory, log_weights
+            state, auxiliary = transition.move(path, state, auxiliary, levels[t + 1], now)
+    return state, auxiliary, log_weights
 
 
 def exchange(path, transition, chains, ends, shift, n_scans, stream, stride=0) -> Exchanged:
@@ -80,7 +80,7 @@ def exchange(path, transition, chains, ends, shift, n_scans, stream, stride=0) -
         The scans at steps that it divides are recorded; 0 records none.
     """
     n_levels = len(path.ladder)
-    state, memory, levels = chains
+    state, auxiliary, levels = chains
     levels = levels.reshape(-1, n_levels).copy()
     ends = ends.reshape(-1, n_levels).copy()
     rows = np.arange(len(levels))[:, np.newaxis]
@@ -93,7 +93,7 @@ def exchange(path, transition, chains, ends, shift, n_scans, stream, stride=0) -
     pairs = np.arange(n_levels - 1)
     for t in range(n_scans):
         now = stream.at(stream.step + t)
-        state, memory = transition.move(path, state, memory, levels.ravel(), now)
+        state, auxiliary = transition.move(path, state, auxiliary, levels.ravel(), now)
         summary = path.summary(path.take(state, np.flatnonzero(levels.ravel() == n_levels - 1)))
         summaries[:, 0] += summary
         summaries[:, 1] += summary**2
@@ -119,7 +119,7 @@ def exchange(path, transition, chains, ends, shift, n_scans, stream, stride=0) -
         ends[(levels == n_levels - 1) & (ends == -1)] = 1
         ends[levels == 0] = -1
     sums = records.with_sums(pair_sums, level_sums, summaries)
-    return Exchanged(Chains(state, memory, levels.ravel()), ends.ravel(), trips, sums)
+    return Exchanged(Chains(state, auxiliary, levels.ravel()), ends.ravel(), trips, sums)
 
 
 def _to_neighbours(path, state, levels):
@@ -156,7 +156,7 @@ def temper(
     first : ndarray of shape (G + 1,) or None, default=None
         First chain of every group, and the end; None is one group.
     """
-    state, memory, levels = chains
+    state, auxiliary, levels = chains
     levels = levels.copy()
     n = len(levels)
     every = np.arange(n)
@@ -172,7 +172,7 @@ def temper(
     for t in range(n_redraws):
         for s in range(sweeps_per_redraw):
             now = stream.at(stream.step + t * sweeps_per_redraw + s)
-            state, memory = transition.move(path, state, memory, levels, now)
+            state, auxiliary = transition.move(path, state, auxiliary, levels, now)
         add_derivatives(path, state, levels, level_sums, group_of)
         log_densities = path.log_f_ladder(state)
         if t % stride == 0:
@@ -191,7 +191,7 @@ def temper(
             weighted_sums(weights[start:end], summary[start:end]) for start, end in groups
         ]
     sums = records.with_sums(pair_sums, level_sums, summaries)
-    return Tempered(Chains(state, memory, levels), log_q_sums, counts, sums)
+    return Tempered(Chains(state, auxiliary, levels), log_q_sums, counts, sums)
 
 
 def weighted_sums(weights, summary):

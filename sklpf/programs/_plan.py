@@ -108,7 +108,7 @@ def draw_alive(path, n, stream):
     """Base draws; those at which the target is 0 are drawn anew."""
     state = path.sample_base(n, stream)
     again = stream.aside("base draws anew")
-    if not path.has_walls:
+    if not path.has_boundary:
         return state
     for attempt in range(1, _MOST_DRAWS):
         dead = path.log_f(state, np.full(n, len(path.ladder) - 1)) == -np.inf
@@ -198,15 +198,15 @@ def _measured_spread(path, transition, n_chains, key):
     """
     stream = Stream(key)
     state = path.sample_base(n_chains, stream)
-    memory = transition.init(path, state, stream.aside("memory"))
+    auxiliary = transition.init(path, state, stream.aside("memory"))
     spread = np.empty(len(path.ladder) - 1)
     for k in range(len(spread)):
         levels = np.full((2, n_chains), [[k], [k + 1]])
         with np.errstate(invalid="ignore"):
-            state, memory, increments = programs.anneal(
-                path, transition, state, memory, levels, stream.at(k + 1)
+            state, auxiliary, increments = programs.anneal(
+                path, transition, state, auxiliary, levels, stream.at(k + 1)
             )
-        increments = check_finite(increments, allow_zero=path.has_walls)
+        increments = check_finite(increments, allow_zero=path.has_boundary)
         check_alive(increments)
         spread[k] = increments[increments > -np.inf].std()
     return spread

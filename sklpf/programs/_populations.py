@@ -34,7 +34,7 @@ class Populations(NamedTuple):
     """
 
     state: Any
-    memory: tuple
+    auxiliary: tuple
     # (G, N), with a mean of 1 on the way, since the last resampling
     log_weights: Array
     # (G,): log of the product of the mean weights at earlier resamplings
@@ -72,14 +72,14 @@ def ascend(
         populations = np.arange(*first[block : block + 2])
         streams = [Stream(key, int(population) * n) for population in populations]
         states = [path.sample_base(n, stream) for stream in streams]
-        memories = [
+        auxiliaries = [
             transition.init(path, state, stream.aside("memory"))
             for state, stream in zip(states, streams)
         ]
         shape = len(populations), n
         return Populations(
             state=concatenate(states),
-            memory=concatenate(memories),
+            auxiliary=concatenate(auxiliaries),
             log_weights=np.zeros(shape),
             log_mean=np.zeros(len(populations)),
             ancestors=np.tile(np.arange(n), (len(populations), 1)),
@@ -131,12 +131,12 @@ def _step(path, transition, resample_at, streams, level, populations) -> tuple:
     """One level up, and the columns of its record. Particles that are then resampled have moved in
     vain: they move anew, from where they were.
     """
-    state, memory, log_weights, log_mean, ancestors, _ = populations
+    state, auxiliary, log_weights, log_mean, ancestors, _ = populations
     n = log_weights.shape[1]
-    moved_state, moved_memory, rises, accepted = _moved(
-        path, transition, state, memory, (level, level + 1), streams
+    moved_state, moved_auxiliary, rises, accepted = _moved(
+        path, transition, state, auxiliary, (level, level + 1), streams
     )
-    log_weights = log_weights + check_finite(rises, allow_zero=path.has_walls)
+    log_weights = log_weights + check_finite(rises, allow_zero=path.has_boundary)
     effective = effective_sample_size(log_weights, axis=1)
     total = log_mean + log_mean_exp(log_weights, axis=1)
     resample = (effective > 0) & (effective < resample_at * n)
@@ -145,25 +145,25 @@ def _step(path, transition, resample_at, streams, level, populations) -> tuple:
         uniforms = [float(streams[g].aside("resampling").uniform(1, REDRAW)[0]) for g in again]
         chosen = [systematic(log_weights[g], n, uniform) for g, uniform in zip(again, uniforms)]
         index = (again[:, np.newaxis] * n + chosen).ravel()
-        new_state, new_memory, _, accepted[again] = _moved(
+        new_state, new_auxiliary, _, accepted[again] = _moved(
             path,
             transition,
             path.take(state, index),
-            take(memory, index),
+            take(auxiliary, index),
             (level + 1, level + 1),
             [streams[g].aside("moves after resampling") for g in again],
         )
         place = np.arange(log_weights.size).reshape(log_weights.shape)
         place[again] = log_weights.size + np.arange(len(index)).reshape(-1, n)
         moved_state = path.take(concatenate([moved_state, new_state]), place.ravel())
-        moved_memory = take(concatenate([moved_memory, new_memory]), place.ravel())
+        moved_auxiliary = take(concatenate([moved_auxiliary, new_auxiliary]), place.ravel())
         ancestors = ancestors.copy()
         ancestors[again] = np.take_along_axis(ancestors[again], np.array(chosen), axis=1)
         log_weights[again] = 0
         log_mean = np.where(resample, total, log_mean)
     populations = populations._replace(
         state=moved_state,
-        memory=moved_memory,
+        auxiliary=moved_auxiliary,
         log_weights=log_weights,
         log_mean=log_mean,
         ancestors=ancestors,
@@ -171,22 +171,22 @@ def _step(path, transition, resample_at, streams, level, populations) -> tuple:
     return populations, total, effective, resample, accepted
 
 
-def _moved(path, transition, state, memory, passed, streams) -> tuple:
-    """State and memory of populations after a move from one level to the other in `passed`, the
-    increments of log f (G, N), and the mean acceptance probabilities (G,).
+def _moved(path, transition, state, auxiliary, passed, streams) -> tuple:
+    """State and auxiliary variables of populations after a move from one level to the other in
+    `passed`, the increments of log f (G, N), and the mean acceptance probabilities (G,).
     """
     n_all = n_chains(state)
     n = n_all // len(streams)
     levels = np.full((2, n_all), np.reshape(passed, (2, 1)))
-    before = transition.accepted(memory)
+    before = transition.accepted(auxiliary)
     with np.errstate(invalid="ignore"):  # inf - inf: reported by those who use it
-        state, memory, rises = programs.anneal(
-            path, transition, state, memory, levels, joined_streams(streams, n)
+        state, auxiliary, rises = programs.anneal(
+            path, transition, state, auxiliary, levels, joined_streams(streams, n)
         )
     rates = np.full(len(streams), np.nan)
     if before is not None:
-        rates = np.sum((transition.accepted(memory) - before).reshape(-1, n), axis=1) / n
-    return state, memory, rises.reshape(-1, n), rates
+        rates = np.sum((transition.accepted(auxiliary) - before).reshape(-1, n), axis=1) / n
+    return state, auxiliary, rises.reshape(-1, n), rates
 
 
 def descend(
@@ -199,8 +199,8 @@ def descend(
 
     def begin(block):
         state = path.take(starts, np.arange(first[block], first[block + 1]))
-        memory = transition.init(path, state, Stream(key, int(first[block])).aside("memory"))
-        return state, memory, np.empty((blocks[block], 0))
+        auxiliary = transition.init(path, state, Stream(key, int(first[block])).aside("memory"))
+        return state, auxiliary, np.empty((blocks[block], 0))
 
     carries = run_segments(
         begin,
@@ -215,31 +215,31 @@ def descend(
 
 
 def _advance_down(path, transition, key, chain_length, first, bounds, block, segment, carry):
-    state, memory, rises = carry
+    state, auxiliary, rises = carry
     columns = [rises]
     start = int(first[block])
     for step in range(bounds[segment], bounds[segment + 1]):
         if chain_length is None:
-            state, memory, rise = _fall(
-                path, transition, Stream(key, start, step + 1), step, state, memory
+            state, auxiliary, rise = _fall(
+                path, transition, Stream(key, start, step + 1), step, state, auxiliary
             )
         else:
-            state, memory, rise = waste_free_fall(
-                path, transition, chain_length, key, start, step, state, memory
+            state, auxiliary, rise = waste_free_fall(
+                path, transition, chain_length, key, start, step, state, auxiliary
             )
         columns.append(rise[:, np.newaxis])
-    return state, memory, np.concatenate(columns, axis=1)
+    return state, auxiliary, np.concatenate(columns, axis=1)
 
 
-def _fall(path, transition, stream, step, state, memory):
+def _fall(path, transition, stream, step, state, auxiliary):
     """One level down."""
     level = len(path.ladder) - 1 - step
     levels = np.full((2, n_chains(state)), [[level], [level - 1]])
     with np.errstate(invalid="ignore"):
-        state, memory, fall = programs.anneal(
-            path, transition, state, memory, levels, stream, reverse=True
+        state, auxiliary, fall = programs.anneal(
+            path, transition, state, auxiliary, levels, stream, reverse=True
         )
-    return state, memory, -check_finite(fall, allow_zero=path.has_walls)
+    return state, auxiliary, -check_finite(fall, allow_zero=path.has_boundary)
 
 
 def family_weights(populations: Populations) -> Array:
@@ -283,7 +283,7 @@ def waste_free_step(path, transition, chain_length, streams, level, populations)
         uniform = float(streams[g].aside("resampling").uniform(1, REDRAW)[0])
         starts[g] = systematic(rises[g], n_starts, uniform)
     index = (np.arange(len(streams))[:, np.newaxis] * shape[1] + starts).ravel()
-    first = path.take(populations.state, index), take(populations.memory, index)
+    first = path.take(populations.state, index), take(populations.auxiliary, index)
     stream = joined_streams(streams, n_starts)
     chain = [first, *_walk(path, transition, first, level + 1, chain_length - 1, stream)]
     rates = np.full(len(streams), np.nan)
@@ -293,11 +293,11 @@ def waste_free_step(path, transition, chain_length, streams, level, populations)
         rates = np.sum(gained, axis=1) / (shape[1] - n_starts)
     # Particles are sorted by population, by the place in the chain, and by the start.
     order = np.arange(rises.size).reshape(chain_length, -1, n_starts).swapaxes(0, 1).ravel()
-    states, memories = zip(*chain)
+    states, auxiliaries = zip(*chain)
     log_weights = np.where(log_mean > -np.inf, 0.0, -np.inf)
     populations = populations._replace(
         state=path.take(concatenate(states), order),
-        memory=take(concatenate(memories), order),
+        auxiliary=take(concatenate(auxiliaries), order),
         log_weights=np.repeat(log_weights[:, np.newaxis], shape[1], axis=1),
         log_mean=log_mean,
         ancestors=np.tile(
@@ -307,7 +307,7 @@ def waste_free_step(path, transition, chain_length, streams, level, populations)
     return populations, log_mean, effective, effective > 0, rates
 
 
-def waste_free_fall(path, transition, chain_length, key, first, step, state, memory):
+def waste_free_fall(path, transition, chain_length, key, first, step, state, auxiliary):
     """One level down: the starts at the level below, and the log of the mean of f_(k+1) / f_k over
     their chains.
 
@@ -317,7 +317,7 @@ def waste_free_fall(path, transition, chain_length, key, first, step, state, mem
     level = len(path.ladder) - 2 - step
     stream = Stream(key, first, 1 + step * chain_length)
     n_back = int(stream.aside("place").uniform(1, REDRAW)[0] * chain_length)
-    here = state, memory
+    here = state, auxiliary
     back = _walk(path, transition, here, level, n_back, stream, reverse=True)
     ahead = _walk(
         path, transition, here, level, chain_length - 1 - n_back, stream.at(stream.step + n_back)
@@ -327,17 +327,17 @@ def waste_free_fall(path, transition, chain_length, key, first, step, state, mem
 
 
 def _walk(path, transition, start, level, n_moves, stream, reverse=False) -> list[tuple]:
-    """State and memory after each of some moves at a level."""
-    state, memory = start
+    """State and auxiliary variables after each of some moves at a level."""
+    state, auxiliary = start
     passed = []
     levels = np.full((2, n_chains(state)), level)
     for move in range(n_moves):
         now = stream.at(stream.step + move)
         with np.errstate(invalid="ignore"):  # inf - inf of particles without weight
-            state, memory, _ = programs.anneal(
-                path, transition, state, memory, levels, now, reverse=reverse
+            state, auxiliary, _ = programs.anneal(
+                path, transition, state, auxiliary, levels, now, reverse=reverse
             )
-        passed.append((state, memory))
+        passed.append((state, auxiliary))
     return passed
 
 
@@ -345,4 +345,4 @@ def log_rises(path, state, level) -> Array:
     """log f_(level + 1) - log f_level of every chain, (n,); -inf where the density ends."""
     old, new = (path.log_f(state, np.full(n_chains(state), k)) for k in (level, level + 1))
     with np.errstate(invalid="ignore"):
-        return check_finite(np.where(new == -np.inf, new, new - old), allow_zero=path.has_walls)
+        return check_finite(np.where(new == -np.inf, new, new - old), allow_zero=path.has_boundary)

@@ -36,17 +36,17 @@ def _faster(plain):
 
 
 @_faster(_plain.anneal)
-def anneal(path, model, state, memory, levels, stream, reverse=False, log_weights=0.0):
-    moving = _copies(state, memory)
+def anneal(path, model, state, auxiliary, levels, stream, reverse=False, log_weights=0.0):
+    moving = _copies(state, auxiliary)
     sums = np.zeros(n_chains(state)) + log_weights
     path.kernel("anneal")(model, moving, path.ladder[levels], reverse, stream.keys, sums)
-    return *_parts(moving, memory), sums
+    return *_parts(moving, auxiliary), sums
 
 
 @_faster(_plain.exchange)
 def exchange(path, model, chains, ends, shift, n_scans, stream, stride=0):
-    state, memory, levels = chains
-    moving = _copies(state, memory)
+    state, auxiliary, levels = chains
+    moving = _copies(state, auxiliary)
     levels = np.array(levels)
     ends = np.array(ends)
     n_ladders = len(levels) // len(path.ladder)
@@ -55,7 +55,7 @@ def exchange(path, model, chains, ends, shift, n_scans, stream, stride=0):
     sums = _no_sums(path, len(levels), n_ladders, 5, n_records)
     order = path.ladder, shift, n_scans, stride, stream.keys
     path.kernel("exchange")(model, moving, levels, ends, trips, *order, sums)
-    return Exchanged(_chains(moving, memory, levels), ends, trips, sums)
+    return Exchanged(_chains(moving, auxiliary, levels), ends, trips, sums)
 
 
 @_faster(_plain.temper)
@@ -72,8 +72,8 @@ def temper(
 ):
     from sklpf.kernels._programs import Q_OFFSET
 
-    state, memory, levels = chains
-    moving = _copies(state, memory)
+    state, auxiliary, levels = chains
+    moving = _copies(state, auxiliary)
     levels = np.array(levels)
     n = len(levels)
     q = np.zeros((n, len(path.ladder)))
@@ -83,7 +83,7 @@ def temper(
     path.kernel("temper")(model, moving, levels, *order, q, counts, sums)
     with np.errstate(divide="ignore"):
         log_q_sums = np.log(q) - Q_OFFSET
-    return Tempered(_chains(moving, memory, levels), log_q_sums, counts, sums)
+    return Tempered(_chains(moving, auxiliary, levels), log_q_sums, counts, sums)
 
 
 def _no_sums(path, n_chains, n_groups, n_pair_sums, n_records) -> LevelSums:
@@ -99,20 +99,20 @@ def _no_sums(path, n_chains, n_groups, n_pair_sums, n_records) -> LevelSums:
     )
 
 
-def _copies(state, memory):
-    """What a compiled program changes in place: the state, with the move's memory where
-    it has one.
+def _copies(state, auxiliary):
+    """What a compiled program changes in place: the state, with the move's auxiliary variables if
+    it has any.
     """
     state = map_state(np.array, state)
-    return (state, map_state(np.array, memory)) if memory else state
+    return (state, map_state(np.array, auxiliary)) if auxiliary else state
 
 
-def _parts(moving, memory):
-    """State and memory after a compiled program."""
-    return moving if memory else (moving, memory)
+def _parts(moving, auxiliary):
+    """State and auxiliary variables after a compiled program."""
+    return moving if auxiliary else (moving, auxiliary)
 
 
-def _chains(moving, memory, levels) -> Chains:
+def _chains(moving, auxiliary, levels) -> Chains:
     """Likewise, with the levels."""
-    state, memory = _parts(moving, memory)
-    return Chains(state, memory, levels)
+    state, auxiliary = _parts(moving, auxiliary)
+    return Chains(state, auxiliary, levels)

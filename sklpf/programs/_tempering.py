@@ -165,8 +165,8 @@ class Setup(NamedTuple):
             if self.first_ratio is None
             else draw_alive(self.path, n, stream)
         )
-        memory = self.transition.init(self.path, state, stream.aside("memory"))
-        return Chains(state, memory, np.zeros(n, dtype=np.int64))
+        auxiliary = self.transition.init(self.path, state, stream.aside("memory"))
+        return Chains(state, auxiliary, np.zeros(n, dtype=np.int64))
 
     def with_fresh_levels(self, chains: list[Chains], name: int) -> list[Chains]:
         """The same chains at uniformly drawn levels."""
@@ -384,7 +384,7 @@ def _levels_passed(sweeps, n_sweeps, n_levels):
 
 def _begin(setup, blocks, log_prior, n_sweeps, block):
     groups = blocks[block][:-1]
-    state, memory, levels = together([setup.base_chains(FIRST_PASS, group) for group in groups])
+    state, auxiliary, levels = together([setup.base_chains(FIRST_PASS, group) for group in groups])
     quantiles = np.concatenate([_quantiles(setup, group) for group in groups])
     n_levels = len(log_prior)
     levels = np.minimum(np.searchsorted(np.cumsum(np.exp(log_prior)), quantiles), n_levels - 1)
@@ -392,10 +392,10 @@ def _begin(setup, blocks, log_prior, n_sweeps, block):
     visited = _levels_passed(np.arange(n_stops + 1), n_stops, n_levels)
     starts = (
         map_state(np.copy, state),
-        map_state(np.copy, memory),
+        map_state(np.copy, auxiliary),
         visited[np.searchsorted(visited, levels)],
     )
-    return state, memory, np.zeros((len(levels), n_levels)), *starts
+    return state, auxiliary, np.zeros((len(levels), n_levels)), *starts
 
 
 def _quantiles(setup, group):
@@ -408,7 +408,7 @@ def _advance(setup, blocks, bounds, block, segment, carry):
     """Weigh the chains at each next level and move them there. Chains of production that
     begin at this level start from states that are resampled by weight.
     """
-    state, memory, log_weights, first_state, first_memory, levels = carry
+    state, auxiliary, log_weights, first_state, first_auxiliary, levels = carry
     log_weights = log_weights.copy()
     begin = bounds[segment]
     end = bounds[segment + 1]
@@ -428,8 +428,8 @@ def _advance(setup, blocks, bounds, block, segment, carry):
             stay = np.full((stop - t + 1, len(levels)), new)
             stream = setup.stream(FIRST_PASS, groups[0], t + 1)
             with np.errstate(invalid="ignore"):  # of chains where all densities are 0
-                state, memory, _ = programs.anneal(
-                    setup.path, setup.transition, state, memory, stay, stream
+                state, auxiliary, _ = programs.anneal(
+                    setup.path, setup.transition, state, auxiliary, stay, stream
                 )
         leaving = stop == bounds[-1] or at[stop + 1 - begin] != new
         for group in groups if leaving else ():
@@ -440,8 +440,8 @@ def _advance(setup, blocks, bounds, block, segment, carry):
             rng = setup.stream(RESAMPLE, group, stop).generator()
             chosen = own[_resample(log_weights[own, new], len(here), rng)]
             first_state = put(first_state, here, setup.path.take(state, chosen))
-            first_memory = put(first_memory, here, take(memory, chosen))
-    return state, memory, log_weights, first_state, first_memory, levels
+            first_auxiliary = put(first_auxiliary, here, take(auxiliary, chosen))
+    return state, auxiliary, log_weights, first_state, first_auxiliary, levels
 
 
 def _resample(log_weights, n, rng):

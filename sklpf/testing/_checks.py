@@ -109,7 +109,7 @@ def _check_densities(path, state, rtol):
         f"log_f_ladder must have shape {(n, n_levels)}, got {np.shape(matrix)}",
     )
     finite = np.isfinite(matrix)
-    if path.has_walls:
+    if path.has_boundary:
         finite[:, 1:] |= matrix[:, 1:] == -np.inf
     _require(np.all(finite), "log_f must be finite for every base draw at every level")
     levels = np.arange(n) % n_levels
@@ -151,10 +151,10 @@ def check_transition(
 
     at every level if the transition T leaves it invariant and R is the reversal of T. Both are
     z-tested for ranks of log f and of random projections of the first, second, third and last
-    quarter of the variables, and of the memory that the transition keeps: at each level, and summed
-    over the levels so far. A wrong move soon brings the chains to its own distribution, which it
-    leaves invariant, so that little is left to see at any one level; the sums see what it has done
-    on all of the ladder.
+    quarter of the variables, and of the auxiliary variables: at each level, and summed over the
+    levels so far. A wrong move soon brings the chains to its own distribution, which it leaves
+    invariant, so that little is left to see at any one level; the sums see what it has done on all
+    of the ladder.
 
     No alarm of a run can see a move that is wrong and irreducible, since all of its chains agree.
     Run this check before you estimate anything with a move or a `gibbs` of your own, on a system as
@@ -211,11 +211,11 @@ def check_transition(
     n_levels = len(path.ladder)
     state = path.sample_base(n, stream)
     log_weights = np.zeros(n)
-    memory = transition.init(path, state, stream.aside("memory"))
-    _check_purity(path, transition, state, memory, stream.at(1))
+    auxiliary = transition.init(path, state, stream.aside("memory"))
+    _check_purity(path, transition, state, auxiliary, stream.at(1))
     flat = functools.partial(_flat, variables, transition)
-    n_all = flat(state, memory).shape[1]
-    n_auxiliary = _n_values(transition.auxiliary(memory), n)
+    n_all = flat(state, auxiliary).shape[1]
+    n_auxiliary = _n_values(transition.random_auxiliary(auxiliary), n)
     n_variables = n_all - n_auxiliary, n_auxiliary
     directions = _directions(*n_variables, np.random.default_rng(random_state))
     so_far: Any = 0.0  # sums over the levels, a row for each chain
@@ -226,9 +226,15 @@ def check_transition(
             with np.errstate(invalid="ignore"):
                 # 0 of a density stays 0
                 log_weights = log_weights + np.where(new == -np.inf, new, new - old)
-        moved, new_memory = transition.move(path, state, memory, levels, stream.at(2 * level + 1))
-        back = transition.move(path, state, memory, levels, stream.at(2 * level + 2), reverse=True)
-        features = _features(path, flat, directions, (state, memory), (moved, new_memory), back)
+        moved, new_auxiliary = transition.move(
+            path, state, auxiliary, levels, stream.at(2 * level + 1)
+        )
+        back = transition.move(
+            path, state, auxiliary, levels, stream.at(2 * level + 2), reverse=True
+        )
+        features = _features(
+            path, flat, directions, (state, auxiliary), (moved, new_auxiliary), back
+        )
         here = _weights(log_weights, level)[:, np.newaxis] * _differences(*features)
         so_far = so_far + here
         z = np.abs(_z_scores(np.column_stack([here, so_far])))
@@ -240,7 +246,7 @@ def check_transition(
             f" |z| = {z.max():.1f} exceeds {bound:.1f}",
         )
         state = moved
-        memory = new_memory
+        auxiliary = new_auxiliary
 
 
 def _require_path(path, who):
@@ -252,17 +258,20 @@ def _require_path(path, who):
         )
 
 
-def _check_purity(path, transition, state, memory, stream):
+def _check_purity(path, transition, state, auxiliary, stream):
     before = map_state(np.copy, state)
-    remembered = map_state(np.copy, memory)
+    remembered = map_state(np.copy, auxiliary)
     levels = np.zeros(n_chains(state), dtype=int)
-    moved, new_memory = transition.move(path, state, memory, levels, stream)
+    moved, new_auxiliary = transition.move(path, state, auxiliary, levels, stream)
     _require(_equal(state, before), "move must not change the state that it is given")
-    _require(_equal(memory, remembered), "move must not change the memory that it is given")
-    _require(not _equal(state, moved), "move changed no chain at level 0")
-    again, same_memory = transition.move(path, state, memory, levels, stream)
     _require(
-        _equal(moved, again) and _equal(new_memory, same_memory),
+        _equal(auxiliary, remembered),
+        "move must not change the auxiliary variables that it is given",
+    )
+    _require(not _equal(state, moved), "move changed no chain at level 0")
+    again, same_auxiliary = transition.move(path, state, auxiliary, levels, stream)
+    _require(
+        _equal(moved, again) and _equal(new_auxiliary, same_auxiliary),
         "move must depend on its stream alone",
     )
 
@@ -283,30 +292,33 @@ def _n_values(arrays, n) -> int:
     return sum(array.size for array in arrays) // n
 
 
-def _flat(variables, transition, state, memory) -> NDArray:
-    """The variables of every chain, and the auxiliary ones of its memory, as a row of float64."""
+def _flat(variables, transition, state, auxiliary) -> NDArray:
+    """The variables of every chain, and its auxiliary variables, as a row of float64."""
     values = variables(state) if variables is not None else state
-    arrays = (*(values if isinstance(values, tuple) else (values,)), *transition.auxiliary(memory))
+    arrays = (
+        *(values if isinstance(values, tuple) else (values,)),
+        *transition.random_auxiliary(auxiliary),
+    )
     return np.concatenate(
         [np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1
     )
 
 
-def _directions(n_variables: int, n_memory: int, rng) -> NDArray:
+def _directions(n_variables: int, n_auxiliary: int, rng) -> NDArray:
     """One random direction (a column) for each of up to four groups of successive variables, and
-    for the memory.
+    for the auxiliary variables.
     """
     groups = np.array_split(np.arange(n_variables), min(4, n_variables))
-    if n_memory > 0:
-        groups.append(n_variables + np.arange(n_memory))
-    directions = np.zeros((n_variables + n_memory, len(groups)))
+    if n_auxiliary > 0:
+        groups.append(n_variables + np.arange(n_auxiliary))
+    directions = np.zeros((n_variables + n_auxiliary, len(groups)))
     for column, group in enumerate(groups):
         directions[group, column] = rng.normal(size=len(group))
     return directions
 
 
 def _features(path, flat, directions, *chains) -> list[NDArray]:
-    """Functions of (state, memory) with values in (-1, 1), (n, at most 6): pooled ranks of log f
+    """Functions of (state, auxiliary) with values in (-1, 1), (n, at most 6): pooled ranks of log f
     and of projections.
     """
     last = np.full(n_chains(chains[0][0]), len(path.ladder) - 1)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf._utils.progress import clock, in_words, passes
+from sklpf._utils.progress import clock, duration_text, passes
 from sklpf._utils.random import stream_key
 from sklpf._utils.warnings import warn
 from sklpf.paths import Interpolation
@@ -163,9 +163,9 @@ def check_not_diverged(*parameters: Any) -> None:
 
 def _line(iteration, n_passes, words, seconds) -> str:
     """A pass, what it has arrived at, its time, and how long all that are left may take."""
-    parts = [f"pass {iteration} of {n_passes}", words, in_words(seconds)]
+    parts = [f"pass {iteration} of {n_passes}", words, duration_text(seconds)]
     if iteration < n_passes:
-        parts.append(f"at most {in_words(seconds * (n_passes - iteration))} left")
+        parts.append(f"at most {duration_text(seconds * (n_passes - iteration))} left")
     return ", ".join(part for part in parts if part)
 
 

@@ -93,7 +93,7 @@ class Particles:
         self.ancestors = np.arange(n)
         stream = Stream(stream_key(self.seed, _ANNEAL))
         self.state = self.path.sample_base(n, stream)
-        self.memory = self.transition.init(self.path, self.state, stream.aside("memory"))
+        self.auxiliary = self.transition.init(self.path, self.state, stream.aside("memory"))
         last = len(self.path.ladder) - 1
         for k in range(0, last, _LEVELS_AT_ONCE):
             self._move(np.arange(k, min(k + _LEVELS_AT_ONCE, last) + 1), stream.at(k + 1))
@@ -111,7 +111,7 @@ class Particles:
         self.state = state
         self._weigh(gain)
         stream = Stream(stream_key(self.seed, _FOLLOW), 0, self.n_updates)
-        self.memory = self.transition.init(path, state, stream.aside("memory"))
+        self.auxiliary = self.transition.init(path, state, stream.aside("memory"))
         self._move(np.full(2, len(path.ladder) - 1), stream)
         self.n_updates += 1
 
@@ -140,22 +140,22 @@ class Particles:
         state = carried(self.path, path, self.state)
         last = np.full(self.n_chains, len(path.ladder) - 1)
         gain = path.log_f(state, last) - self.path.log_f(self.state, last)
-        return check_finite(gain, allow_zero=path.has_walls), state
+        return check_finite(gain, allow_zero=path.has_boundary), state
 
     def _move(self, levels, stream) -> None:
         """Resample where that is needed, then weigh and move at all levels but the first."""
         self._resample(stream.aside("resampling"))
         levels = np.repeat(levels[:, np.newaxis], self.n_chains, axis=1)
         with np.errstate(invalid="ignore"):
-            self.state, self.memory, gain = programs.anneal(
-                self.path, self.transition, self.state, self.memory, levels, stream
+            self.state, self.auxiliary, gain = programs.anneal(
+                self.path, self.transition, self.state, self.auxiliary, levels, stream
             )
         self._weigh(gain)
         self.n_moves += gain.size * (len(levels) - 1)
 
     def _weigh(self, gain) -> None:
         """Multiply the weights, and note the effective share of particles of this step alone."""
-        self.log_weights = check_finite(self.log_weights + gain, allow_zero=self.path.has_walls)
+        self.log_weights = check_finite(self.log_weights + gain, allow_zero=self.path.has_boundary)
         self.fewest = min(self.fewest, effective_sample_size(gain) / len(gain))
 
     def _resample(self, stream) -> None:
@@ -177,7 +177,7 @@ class Particles:
         self.log_weights = by_group.ravel()
         chosen = index.ravel()
         self.state = self.path.take(self.state, chosen)
-        self.memory = take(self.memory, chosen)
+        self.auxiliary = take(self.auxiliary, chosen)
         self.ancestors = self.ancestors[chosen]
 
 

@@ -23,7 +23,7 @@ class Transition(Parameters, BaseEstimator):
     """A move on the states of a path. Subclasses define `move` and name the groups of capabilities
     that they need.
 
-    Beside the path's state a move may keep a memory of its own (a direction, a momentum): a tuple
+    Beside the path's state a move may keep auxiliary variables (a direction, a momentum): a tuple
     of arrays with one entry a chain, which `init` makes and `move` hands on.
 
     Examples
@@ -31,10 +31,10 @@ class Transition(Parameters, BaseEstimator):
     >>> from sklpf import AIS, BernoulliRBM
     >>> from sklpf.transitions import Transition
     >>> class Twice(Transition):
-    ...     def move(self, path, state, memory, levels, stream, reverse=False):
+    ...     def move(self, path, state, auxiliary, levels, stream, reverse=False):
     ...         for part in (stream, stream.aside("second sweep")):
     ...             state = path.gibbs(state, levels, part)
-    ...         return state, memory
+    ...         return state, auxiliary
     >>> rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
     >>> AIS(n_temperatures=20, transition=Twice(), random_state=0).fit(rbm).converged_
     True
@@ -60,7 +60,7 @@ class Transition(Parameters, BaseEstimator):
             require(path, group, type(self).__name__)
 
     def init(self, path: Path, state: Any, stream: Stream) -> tuple:
-        """Return the memory of chains that start, drawn from its stationary distribution.
+        """Return auxiliary variables of chains that start, from their stationary distribution.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class Transition(Parameters, BaseEstimator):
         self,
         path: Path,
         state: Any,
-        memory: tuple,
+        auxiliary: tuple,
         levels: Integers,
         stream: Stream,
         reverse: bool = False,
@@ -125,7 +125,7 @@ class Transition(Parameters, BaseEstimator):
             What is moved on.
         state : array or tuple of arrays
             The chains, along the first axis of each array.
-        memory : tuple of arrays
+        auxiliary : tuple of arrays
             As `init` or the last move left it.
         levels : ndarray of shape (n,)
             The level of each chain.
@@ -138,33 +138,33 @@ class Transition(Parameters, BaseEstimator):
         -------
         state : array or tuple of arrays
             After the move; the one given is not changed.
-        memory : tuple of arrays
+        auxiliary : tuple of arrays
             After the move.
         """
         raise NotImplementedError(f"{type(self).__name__} must define move")
 
-    def auxiliary(self, memory: tuple) -> tuple:
-        """Return the part of the memory that has a stationary distribution of its own, independent
-        of the state.
+    def random_auxiliary(self, auxiliary: tuple) -> tuple:
+        """Return the auxiliary variables that are random, with a stationary distribution
+        independent of the state.
 
         Parameters
         ----------
-        memory : tuple of arrays
+        auxiliary : tuple of arrays
             As `init` or the last move left it.
 
         Returns
         -------
         tuple of arrays
-            All of the memory, unless a move says otherwise.
+            All auxiliary variables, unless a move says otherwise.
         """
-        return memory
+        return auxiliary
 
-    def accepted(self, memory: tuple) -> Array | None:
+    def accepted(self, auxiliary: tuple) -> Array | None:
         """Return the sum of the acceptance probabilities of every chain's moves so far.
 
         Parameters
         ----------
-        memory : tuple of arrays
+        auxiliary : tuple of arrays
             As `init` or the last move left it.
 
         Returns

@@ -14,7 +14,7 @@ from sklpf.kernels import implements, inlined, njit
 
 
 class MovedDensity(NamedTuple):
-    """A density and its move. A state is (points, memory), as the plain loops have them."""
+    """A density and its move. A state is (points, auxiliary), as the plain loops have them."""
 
     density: Any
     move: Any

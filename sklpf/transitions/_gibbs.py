@@ -30,10 +30,10 @@ class Gibbs(Transition):
 
     requires = (GibbsMove,)
 
-    def move(self, path, state, memory, levels, stream, reverse=False):
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
         if reverse and not path.gibbs_is_reversible:
-            return path.gibbs(state, levels, stream, reverse=True), memory
-        return path.gibbs(state, levels, stream), memory
+            return path.gibbs(state, levels, stream, reverse=True), auxiliary
+        return path.gibbs(state, levels, stream), auxiliary
 
     def compiled(self, path):
         return path.packed if has(path, Compiled) else None
@@ -57,8 +57,8 @@ class Metropolis(Transition):
 
     requires = (Proposal,)
 
-    def move(self, path, state, memory, levels, stream, reverse=False):
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
         proposal, log_ratio = path.propose(state, levels, stream)
         log_accept = path.log_f(proposal, levels) - path.log_f(state, levels) + log_ratio
         accept = np.log(stream.uniform(len(levels), ACCEPT)) < log_accept
-        return choose(accept, proposal, state), memory
+        return choose(accept, proposal, state), auxiliary

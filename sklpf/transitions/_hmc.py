@@ -100,17 +100,17 @@ class HMC(TunedTransition):
         """Where tuning begins, in scales of the density."""
         return n_dimensions**-0.25
 
-    def slopes(self, memory, beta):
+    def slopes(self, auxiliary, beta):
         """The gradients of log f_beta."""
-        return [memory[1] + beta * memory[2]]
+        return [auxiliary[1] + beta * auxiliary[2]]
 
-    def auxiliary(self, memory):
+    def random_auxiliary(self, auxiliary):
         """The velocity."""
-        return memory[:1]
+        return auxiliary[:1]
 
-    def accepted(self, memory):
+    def accepted(self, auxiliary):
         """Sum of the acceptance probabilities of every chain."""
-        return memory[3]
+        return auxiliary[3]
 
     def compiled(self, path):
         """Return the move for compiled programs, where the path has compiled functions."""
@@ -119,18 +119,18 @@ class HMC(TunedTransition):
         half_life = 0.0 if self.half_life is None else float(self.half_life)
         return moved_density(path, self, HMCMove, int(self.n_leapfrog), half_life)
 
-    def move(self, path, state, memory, levels, stream, reverse=False):
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
         steps = self.steps_at(path.ladder)
         step = steps.step_sizes[levels]
         root = steps.root(levels)
         if reverse:
-            memory = self._refresh(memory, step, stream)
-        state, memory = self._trajectory(path, state, memory, levels, step, root, stream)
-        return state, memory if reverse else self._refresh(memory, step, stream)
+            auxiliary = self._refresh(auxiliary, step, stream)
+        state, auxiliary = self._trajectory(path, state, auxiliary, levels, step, root, stream)
+        return state, auxiliary if reverse else self._refresh(auxiliary, step, stream)
 
-    def _trajectory(self, path, state, memory, levels, step, root, stream):
+    def _trajectory(self, path, state, auxiliary, levels, step, root, stream):
         """Follow the dynamics, turn around, and accept or stay; it is its own reversal."""
-        velocity, base, gain, accepted = memory
+        velocity, base, gain, accepted = auxiliary
         here = state
         pace = velocity
         slopes = (base, gain)
@@ -152,15 +152,15 @@ class HMC(TunedTransition):
         kept = choose(accept, (-pace, *slopes), (velocity, base, gain))
         return choose(accept, here, state), (*kept, accepted + rate)
 
-    def _refresh(self, memory, step, stream):
+    def _refresh(self, auxiliary, step, stream):
         """Turn the velocity around and renew a part of it."""
         share = (
             1.0
             if self.half_life is None
             else -np.expm1(-step * self.n_leapfrog / self.half_life * np.log(2))
         )
-        normals = stream_normals(stream, np.empty_like(memory[0]))
-        return -np.sqrt(1 - share) * memory[0] + np.sqrt(share) * normals, *memory[1:]
+        normals = stream_normals(stream, np.empty_like(auxiliary[0]))
+        return -np.sqrt(1 - share) * auxiliary[0] + np.sqrt(share) * normals, *auxiliary[1:]
 
 
 def _kick(kick):

@@ -154,10 +154,10 @@ def _not_finite(numbers):
 
 
 @inlined
-def _decide(points, memory, betas, keys, work):
+def _decide(points, auxiliary, betas, keys, work):
     """Accept the end of every trajectory, its velocity turned around, or stay."""
     position, log_base, gain = points
-    velocity, base_slope, gain_slope, accepted = memory
+    velocity, base_slope, gain_slope, accepted = auxiliary
     new_log_base, new_gain, new_base_slope, new_gain_slope = work.values
     end = work.position
     pace = work.pace
@@ -186,22 +186,22 @@ def _decide(points, memory, betas, keys, work):
 
 @implements(move_chains, HMCMove)
 def _move_chains(move, density, state, betas, reverse, keys, work):
-    points, memory = state
+    points, auxiliary = state
     values = work.values
     set_steps(move.steps, betas, work.steps)
     if reverse:
-        _refresh(move, memory[0], keys, work)
+        _refresh(move, auxiliary[0], keys, work)
     work.lost[:] = False
     _copy_all(points.position.reshape(-1), work.position.reshape(-1))
-    _copy_all(memory[0].reshape(-1), work.pace.reshape(-1))
+    _copy_all(auxiliary[0].reshape(-1), work.pace.reshape(-1))
     for step in range(move.n_leapfrog):
         if step == 0:
-            _kick(move, betas, memory[1], memory[2], work)
+            _kick(move, betas, auxiliary[1], auxiliary[2], work)
         else:
             _kick(move, betas, values.base_slope, values.gain_slope, work)
         _drift(move, points.position, work)
         evaluate(density, work.position, values)
         _kick(move, betas, values.base_slope, values.gain_slope, work)
-    _decide(points, memory, betas, keys, work)
+    _decide(points, auxiliary, betas, keys, work)
     if not reverse:
-        _refresh(move, memory[0], keys, work)
+        _refresh(move, auxiliary[0], keys, work)

@@ -223,25 +223,25 @@ def run_pilots(
     ]
     joint = joined(rows, [row.stream for row in rows], n)
     state = joint.path.sample_base(n * len(rows), joint.stream)
-    memory = transition.init(joint.path, state, joint.stream.aside("memory"))
+    auxiliary = transition.init(joint.path, state, joint.stream.aside("memory"))
     for row, (_, own) in zip(rows, joint.stream.rows()):
         row.root = root_of([joint.path.position(state)[own]], [], transition.metric, None)
     rising = rows
     n_moves = _N_FIRST_MOVES
     n_done = 0
     while rising:
-        state, memory = _tune_level(rising, state, memory, n_moves, 1 + n_done)
+        state, auxiliary = _tune_level(rising, state, auxiliary, n_moves, 1 + n_done)
         gains = np.split(joint.path.ends(state)[1], len(rising))
         chosen = [row.rise(gain, n_moves) for row, gain in zip(rising, gains)]
         index = np.concatenate([n * t + own for t, own in enumerate(chosen)])
-        state, memory = joint.path.take(state, index), take(memory, index)
+        state, auxiliary = joint.path.take(state, index), take(auxiliary, index)
         rising = [row for row, own in zip(rising, chosen) if len(own)]
         n_done += n_moves
         n_moves = max(_N_MOVES // n, _FEWEST_MOVES)
     return [row.pilot(n) for row in rows]
 
 
-def _tune_level(rows, state, memory, n_moves, first_sweep):
+def _tune_level(rows, state, auxiliary, n_moves, first_sweep):
     """Move chains at each row's level: half of the time for its scales, and half for the step size
     with them.
     """
@@ -260,21 +260,21 @@ def _tune_level(rows, state, memory, n_moves, first_sweep):
                 row.root = root_of([p[own] for p in points], forces, untuned.metric, bounds)
         path, move, stream, first_levels = joined(rows, streams, n)
         levels = np.repeat(first_levels + [row.level for row in rows], n)
-        before = untuned.accepted(memory)
-        state, memory = move.move(path, state, memory, levels, stream.at(first_sweep + i))
+        before = untuned.accepted(auxiliary)
+        state, auxiliary = move.move(path, state, auxiliary, levels, stream.at(first_sweep + i))
         if before is not None:
-            rates = (untuned.accepted(memory) - before).reshape(-1, n).mean(axis=1)
+            rates = (untuned.accepted(auxiliary) - before).reshape(-1, n).mean(axis=1)
             for row, rate in zip(rows, rates.tolist()):
                 row.log_step += (
                     (rate - untuned.target_acceptance) * 2 * (1 + i % (n_moves // 2)) ** -0.6
                 )
                 row.log_step = min(row.log_step, np.log(_LARGEST_STEP))
         points.append(path.position(state))
-        slopes += untuned.slopes(memory, path.ladder[levels][:, np.newaxis])
+        slopes += untuned.slopes(auxiliary, path.ladder[levels][:, np.newaxis])
         tried.append([row.log_step for row in rows])
     for row, steps in zip(rows, zip(*tried)):
         row.log_step = np.mean(steps[-(n_moves // 4) :])
-    return state, memory
+    return state, auxiliary
 
 
 def next_beta(gain: Array, beta: float, share: float) -> float:
@@ -363,12 +363,12 @@ class TunedTransition(Transition):
                 " coordinates"
             )
 
-    def slopes(self, memory: tuple, beta: Any) -> list[NDArray]:
+    def slopes(self, auxiliary: tuple, beta: Any) -> list[NDArray]:
         """Return the gradients of log f_beta at the chains.
 
         Parameters
         ----------
-        memory : tuple of arrays
+        auxiliary : tuple of arrays
             As `init` or the last move left it.
         beta : float or ndarray of shape (n, 1)
             Inverse temperatures of the chains.

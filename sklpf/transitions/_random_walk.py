@@ -104,13 +104,13 @@ class RandomWalk(TunedTransition):
         """Return the summed acceptance probabilities of every chain."""
         return (np.zeros(len(path.position(state))),)
 
-    def auxiliary(self, memory):
+    def random_auxiliary(self, auxiliary):
         """Nothing."""
         return ()
 
-    def accepted(self, memory):
+    def accepted(self, auxiliary):
         """Sum of the acceptance probabilities of every chain."""
-        return memory[0]
+        return auxiliary[0]
 
     def compiled(self, path):
         """Return the move for compiled programs, where the path has a compiled density."""
@@ -120,7 +120,7 @@ class RandomWalk(TunedTransition):
 
         return moved_density(path, self, RandomWalkMove)
 
-    def move(self, path, state, memory, levels, stream, reverse=False):
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
         steps = self.steps_at(path.ladder)
         old = path.position(state)
         normals = stream_normals(stream, np.empty_like(old))
@@ -135,7 +135,7 @@ class RandomWalk(TunedTransition):
             log_accept = path.log_f(proposal, levels) - path.log_f(state, levels) + log_ratio
         rate = np.where(np.isnan(log_accept), 0.0, np.exp(np.minimum(log_accept, 0)))
         accept = stream.uniform(len(levels), ACCEPT) < rate
-        return choose(accept, proposal, state), (memory[0] + rate,)
+        return choose(accept, proposal, state), (auxiliary[0] + rate,)
 
     def _drifting(self, old, step, normals, steps, ladder, levels):
         """Points x' = x + drift(x) + step, and log q(x | x') - log q(x' | x) of each, (n,).

@@ -69,12 +69,12 @@ class Slice(TunedTransition):
         """Return the move with widths from a pilot, frozen as functions of beta."""
         return super().tune(path, key) if self.width == "auto" else self
 
-    def move(self, path, state, memory, levels, stream, reverse=False):
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
         order = range(path.n_dimensions)
         rng = stream.generator()
         for j in reversed(order) if reverse else order:
             state = self._coordinate(path, state, levels, j, rng)
-        return state, memory
+        return state, auxiliary
 
     def _coordinate(self, path, state, levels, j, rng):
         position = path.position(state)

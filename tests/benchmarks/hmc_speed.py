@@ -111,8 +111,8 @@ def annealing(path, move, n):
     """A function that takes chains, made once, up the ladder."""
     stream = Stream(KEY)
     state = path.sample_base(n, stream)
-    memory = move.init(path, state, stream.aside("memory"))
-    moving = map_state(np.array, state), map_state(np.array, memory)
+    auxiliary = move.init(path, state, stream.aside("memory"))
+    moving = map_state(np.array, state), map_state(np.array, auxiliary)
     betas = np.repeat(np.linspace(0, 1, LEVELS)[:, np.newaxis], n, axis=1)
     model, log_weights = move.compiled(path), np.zeros(n)
     return lambda: path.kernel("anneal")(
@@ -124,9 +124,9 @@ def in_numpy(path, move, n):
     stream = Stream(KEY)
     state = path.sample_base(n, stream)
     levels = np.repeat(np.arange(LEVELS)[:, np.newaxis], n, axis=1)
-    memory = move.init(path, state, stream.aside("memory"))
+    auxiliary = move.init(path, state, stream.aside("memory"))
     return lambda: _plain.anneal(
-        path.with_ladder(np.linspace(0, 1, LEVELS)), move, state, memory, levels, stream.at(1)
+        path.with_ladder(np.linspace(0, 1, LEVELS)), move, state, auxiliary, levels, stream.at(1)
     )
 
 

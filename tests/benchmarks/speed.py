@@ -397,7 +397,7 @@ with open("/proc/self/status") as status:
 """
 
 
-def memory():
+def auxiliary():
     print("\n## Peak resident memory of a process that makes one run, 64 x 64 RBM")
     runs = {
         "AIS": ("n_temperatures", 10_000),
@@ -415,7 +415,7 @@ def memory():
 
 SECTIONS = {
     f.__name__: f
-    for f in (sweep, limits, threads, programs, training, time_to_error, start, memory)
+    for f in (sweep, limits, threads, programs, training, time_to_error, start, auxiliary)
 }
 
 

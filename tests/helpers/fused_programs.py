@@ -26,10 +26,10 @@ def assert_annealing_equals_the_loop(path, reverse, tol=1e-10):
     levels[:, 4] = [0, 1, 2, 3, 3]
     assert Gibbs().compiled(path) is not None
     arguments = path, Gibbs(), state, (), levels, STREAM.at(3), reverse
-    fused, memory, fused_weights = _programs.anneal(*arguments)
+    fused, auxiliary, fused_weights = _programs.anneal(*arguments)
     plain, _, plain_weights = _plain.anneal(*arguments)
     same_state(fused, plain)
-    assert memory == ()
+    assert auxiliary == ()
     assert_allclose(fused_weights, plain_weights, rtol=tol, atol=tol)
 
 
@@ -43,7 +43,7 @@ def assert_exchange_equals_the_loop(path, rtol=1e-9):
     plain = _plain.exchange(path, Gibbs(), *arguments, stride=3)
     same_state(state, before)
     same_state(fused.chains.state, plain.chains.state)
-    assert fused.chains.memory == ()
+    assert fused.chains.auxiliary == ()
     assert_array_equal(fused.chains.levels, plain.chains.levels)
     assert_array_equal(fused.ends, plain.ends)
     assert_allclose(fused.sums.pairs, plain.sums.pairs, rtol=rtol)
@@ -67,7 +67,7 @@ def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride, rtol=1e-9)
     fused = _programs.temper(path, Gibbs(), *arguments)
     plain = _plain.temper(path, Gibbs(), *arguments)
     same_state(fused.chains.state, plain.chains.state)
-    assert fused.chains.memory == ()
+    assert fused.chains.auxiliary == ()
     assert_array_equal(fused.chains.levels, plain.chains.levels)
     assert_array_equal(fused.counts, plain.counts)
     assert_array_equal(fused.sums.vector_levels, plain.sums.vector_levels)
@@ -141,9 +141,9 @@ def assert_programs_are_those_of_the_loops(path, rtol=1e-9):
     path, stream = path.with_ladder(np.linspace(0, 1, 8)), Stream((1, 2), 5)
     move, n_levels = HMC().tune(path, (3, 4)), len(path.ladder)
     state = path.sample_base(n_levels, stream)
-    memory = move.init(path, state, stream.aside("memory"))
+    auxiliary = move.init(path, state, stream.aside("memory"))
     order = np.repeat(np.arange(n_levels)[:, np.newaxis], n_levels, axis=1), stream
-    looped = _plain.anneal(path, move, state, memory, *order)
-    fused = _programs.anneal(path, move, state, memory, *order)
+    looped = _plain.anneal(path, move, state, auxiliary, *order)
+    fused = _programs.anneal(path, move, state, auxiliary, *order)
     for old, new in zip((*looped[0], *looped[1], *looped[2:]), (*fused[0], *fused[1], *fused[2:])):
         assert_allclose(new, old, rtol=rtol, atol=rtol)

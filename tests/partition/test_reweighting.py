@@ -255,7 +255,7 @@ class HalfLine(Path):
     """N(0, 1) on x > 0 from N(0, 1): a density with a wall, in NumPy, without slopes."""
 
     base_log_partition = 0.0
-    has_walls = True
+    has_boundary = True
 
     def sample_base(self, n, stream):
         return stream.generator().normal(size=n)

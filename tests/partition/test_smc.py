@@ -49,7 +49,7 @@ def test_moves_that_are_tuned_are_right_and_show_their_acceptance(options):
 
 def test_a_base_without_the_target_is_named():
     path = hidden_mode_problem(4).path
-    path.has_walls = True
+    path.has_boundary = True
     path.log_f = lambda state, levels: np.where(levels > 0, -np.inf, 0.0)
     with pytest.raises(ValueError, match="every chain has weight 0: the base draws no point where"):
         SMC(5, 5, ladder="linear", random_state=0).fit(path)

@@ -87,11 +87,11 @@ def assert_annealing_is_that_of_the_loops(compiled, path, move):
     assert move.compiled(compiled) is not None
     assert move.compiled(path) is None
     state = path.sample_base(N, stream)
-    memory = move.init(path, state, stream.aside("memory"))
+    auxiliary = move.init(path, state, stream.aside("memory"))
     levels = np.repeat(np.arange(len(LADDER))[:, np.newaxis], N, axis=1)
     for reverse, order in ((False, levels), (True, levels[::-1])):
-        looped = _plain.anneal(path, move, state, memory, order, stream.at(1), reverse)
-        fused = _programs.anneal(compiled, move, state, memory, order, stream.at(1), reverse)
+        looped = _plain.anneal(path, move, state, auxiliary, order, stream.at(1), reverse)
+        fused = _programs.anneal(compiled, move, state, auxiliary, order, stream.at(1), reverse)
         for old, new in zip((*looped[0], *looped[1], looped[2]), (*fused[0], *fused[1], fused[2])):
             np.testing.assert_allclose(new, old, rtol=1e-10, atol=1e-10)
         assert np.any(looped[0].position != state.position)
@@ -116,9 +116,9 @@ def test_a_density_without_gradient_is_compiled_too():
 class CompiledWalk(RandomWalk):
     """Every move is made by the compiled program."""
 
-    def move(self, path, state, memory, levels, stream, reverse=False):
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
         order = np.stack([levels, levels])
-        return _programs.anneal(path, self, state, memory, order, stream, reverse)[:2]
+        return _programs.anneal(path, self, state, auxiliary, order, stream, reverse)[:2]
 
 
 @pytest.mark.large
@@ -137,9 +137,9 @@ def test_exchange_and_temper_are_those_of_the_plain_loops():
     compiled = GeometricPath(log_density, grad=grad, base=base, ladder=LADDER)
     move, stream, n_levels = HMC(metric="dense").tune(path, (3, 4)), Stream((1, 2), 5), len(LADDER)
     state = path.sample_base(n_levels, stream)
-    memory = move.init(path, state, stream.aside("memory"))
+    auxiliary = move.init(path, state, stream.aside("memory"))
     levels, ends = np.arange(n_levels), np.zeros(n_levels, dtype=int)
-    chains = Chains(state, memory, levels)
+    chains = Chains(state, auxiliary, levels)
     order = chains, ends, np.zeros(n_levels - 1), 9, stream.at(1), 2
     looped = _plain.exchange(path, move, *order)
     fused = _programs.exchange(compiled, move, *order)

@@ -21,9 +21,9 @@ class Recorder(Transition):
     def __init__(self):
         self.calls = []
 
-    def move(self, path, state, memory, levels, stream, reverse=False):
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
         self.calls.append((stream.step, int(levels[0]), reverse))
-        return state + 1, memory
+        return state + 1, auxiliary
 
 
 class Linear(Path):
@@ -109,4 +109,4 @@ def test_pilot_knows_every_level_and_starts_at_all(n_sweeps):
     levels = np.concatenate([levels for _, _, levels in starts])
     reached = {4: [0, 3, 5, 8, 10]}.get(n_sweeps, np.arange(11))
     np.testing.assert_array_equal(np.unique(levels), reached)
-    assert all(len(state.v) == 10 and memory == () for state, memory, _ in starts)
+    assert all(len(state.v) == 10 and auxiliary == () for state, auxiliary, _ in starts)

@@ -109,7 +109,7 @@ class Shrinking(Path):
     """
 
     base_log_partition = 0.0
-    has_walls = True
+    has_boundary = True
     ladder = np.linspace(0, 1, 4)
 
     def ends_at(self, levels):

@@ -23,11 +23,11 @@ def trajectory(path, move, state, velocity, level=3):
     n = len(velocity)
     levels = np.full(n, level)
     steps = move.steps_at(path.ladder)
-    memory = velocity, *path.gradients(state), np.zeros(n)
+    auxiliary = velocity, *path.gradients(state), np.zeros(n)
     certain = Certain(Stream(KEY))
     sizes, roots = steps.step_sizes[levels], steps.root(levels)
-    state, memory = move._trajectory(path, state, memory, levels, sizes, roots, certain)
-    return state, memory[0]
+    state, auxiliary = move._trajectory(path, state, auxiliary, levels, sizes, roots, certain)
+    return state, auxiliary[0]
 
 
 def started(path, n=200):
@@ -110,9 +110,9 @@ def test_chains_leave_a_wall_where_the_force_has_no_bound():
     path = GeometricPath(log_beta, grad=grad_beta, base=Uniform([0.0], [1.0]), bounds=(0.0, 1.0))
     move, stream, n = HMC().tune(path, (0, 1)), Stream((1, 2)), 400
     state = path.at(np.full((n, 1), 1e-6))
-    memory, levels = move.init(path, state, stream.aside("memory")), np.ones(n, dtype=int)
+    auxiliary, levels = move.init(path, state, stream.aside("memory")), np.ones(n, dtype=int)
     for step in range(200):
-        state, memory = move.move(path, state, memory, levels, stream.at(step))
+        state, auxiliary = move.move(path, state, auxiliary, levels, stream.at(step))
     x = state.position[:, 0]
     assert x.min() > 1e-3
     assert abs(x.mean() - 6 / 22) < 4.5 * np.sqrt(6 * 16 / 22**2 / 23 / n)  # false alarm 7e-6

@@ -95,27 +95,27 @@ def test_bounds_want_a_metric_of_coordinates(kind):
 class NoTurn(HMC):
     """A rejected chain goes on in its direction."""
 
-    def _trajectory(self, path, state, memory, *rest):
-        new, moved = super()._trajectory(path, state, memory, *rest)
-        stays = np.all(moved[0] == memory[0], axis=1, keepdims=True)
+    def _trajectory(self, path, state, auxiliary, *rest):
+        new, moved = super()._trajectory(path, state, auxiliary, *rest)
+        stays = np.all(moved[0] == auxiliary[0], axis=1, keepdims=True)
         return new, (np.where(stays, -moved[0], moved[0]), *moved[1:])
 
 
 class AlwaysAccepts(HMC):
-    def _trajectory(self, path, state, memory, levels, step, root, stream):
-        return super()._trajectory(path, state, memory, levels, step, root, Certain(stream))
+    def _trajectory(self, path, state, auxiliary, levels, step, root, stream):
+        return super()._trajectory(path, state, auxiliary, levels, step, root, Certain(stream))
 
 
 class TooMuchNoise(HMC):
-    def _refresh(self, memory, step, stream):
-        velocity, *rest = super()._refresh(memory, step, stream)
+    def _refresh(self, auxiliary, step, stream):
+        velocity, *rest = super()._refresh(auxiliary, step, stream)
         return 1.1 * velocity, *rest
 
 
 class StepByPosition(HMC):
-    def _trajectory(self, path, state, memory, levels, step, root, stream):
+    def _trajectory(self, path, state, auxiliary, levels, step, root, stream):
         step = step / (1 + np.abs(path.position(state)[:, :1]))
-        return super()._trajectory(path, state, memory, levels, step, root, stream)
+        return super()._trajectory(path, state, auxiliary, levels, step, root, stream)
 
 
 class Uncorrected(RandomWalk):
@@ -144,8 +144,8 @@ def not_reversed(move):
     """The same move whose reversal is the move itself."""
 
     class NotReversed(type(move)):
-        def move(self, path, state, memory, levels, stream, reverse=False):
-            return super().move(path, state, memory, levels, stream)
+        def move(self, path, state, auxiliary, levels, stream, reverse=False):
+            return super().move(path, state, auxiliary, levels, stream)
 
     return NotReversed(**move.get_params())
 

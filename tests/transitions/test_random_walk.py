@@ -40,8 +40,8 @@ def test_an_autoregressive_walk_of_a_normal_density_is_never_rejected():
     for move in walks:
         stream, levels = Stream(KEY), np.zeros(20, dtype=int)
         state = path.sample_base(20, stream)
-        _, memory = move.move(path, state, move.init(path, state, stream), levels, stream.at(1))
-        rates.append(move.accepted(memory))
+        _, auxiliary = move.move(path, state, move.init(path, state, stream), levels, stream.at(1))
+        rates.append(move.accepted(auxiliary))
     np.testing.assert_allclose(rates[0], 1.0, rtol=1e-9)
     assert rates[1].max() < 0.1
 

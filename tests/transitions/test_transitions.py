@@ -50,20 +50,20 @@ def test_metropolis_with_an_asymmetric_proposal_is_invariant():
 
 # ---- what the check must find
 class WrongLevel(Gibbs):
-    def move(self, path, state, memory, levels, stream, reverse=False):
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
         higher = np.minimum(levels + 1, len(path.ladder) - 1)
-        return super().move(path, state, memory, higher, stream, reverse)
+        return super().move(path, state, auxiliary, higher, stream, reverse)
 
 
 class NeverReversed(Gibbs):
-    def move(self, path, state, memory, levels, stream, reverse=False):
-        return super().move(path, state, memory, levels, stream)
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
+        return super().move(path, state, auxiliary, levels, stream)
 
 
 class NoCorrection(Metropolis):
-    def move(self, path, state, memory, levels, stream, reverse=False):
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
         uncorrected = type("Uncorrected", (type(path),), {"propose": self.propose})()
-        return super().move(uncorrected, state, memory, levels, stream)
+        return super().move(uncorrected, state, auxiliary, levels, stream)
 
     @staticmethod
     def propose(path, state, levels, stream):
@@ -72,25 +72,25 @@ class NoCorrection(Metropolis):
 
 
 class AlwaysAccepts(Metropolis):
-    def move(self, path, state, memory, levels, stream, reverse=False):
-        return path.propose(state, levels, stream)[0], memory
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
+        return path.propose(state, levels, stream)[0], auxiliary
 
 
 class Stays(Gibbs):
-    def move(self, path, state, memory, levels, stream, reverse=False):
-        return state, memory
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
+        return state, auxiliary
 
 
 class InPlace(Gibbs):
-    def move(self, path, state, memory, levels, stream, reverse=False):
-        state.v[:] = super().move(path, state, memory, levels, stream)[0].v
-        return state, memory
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
+        state.v[:] = super().move(path, state, auxiliary, levels, stream)[0].v
+        return state, auxiliary
 
 
 class OwnRandomness(Gibbs):
-    def move(self, path, state, memory, levels, stream, reverse=False):
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
         step = int(np.random.default_rng().integers(2**30))
-        return super().move(path, state, memory, levels, stream.at(step))
+        return super().move(path, state, auxiliary, levels, stream.at(step))
 
 
 @pytest.mark.parametrize(

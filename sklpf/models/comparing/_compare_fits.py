@@ -270,7 +270,7 @@ def _progress_line(task, outcome, n_done, n_all, left) -> str:
     said = f"{outcome.values.mean():.2f} nats"
     if outcome.reason:
         said = f"missing: {outcome.reason}"
-    time = f", about {_progress.in_words(left)} left" if n_done < n_all else ""
+    time = f", about {_progress.duration_text(left)} left" if n_done < n_all else ""
     return f"{n_done} of {n_all} fits ({task.label}): {said}{time}"
 
 

@@ -1,4 +1,4 @@
-"""Transitions with a memory of their own: through the checks, every estimator, jobs and segments.
+"""Transitions with auxiliary variables: through the checks, every estimator, jobs and segments.
 
 Student t with at least 9 degrees of freedom: 4.8 standard errors are false alarms in 1e-3 of
 comparisons; fixed seeds.
@@ -55,8 +55,8 @@ class GuidedWalk(Transition):
     def init(self, path, state, stream):
         return (1 - 2 * stream.generator().integers(2, size=len(state)),)
 
-    def move(self, path, state, memory, levels, stream, reverse=False):
-        (direction,) = memory
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
+        (direction,) = auxiliary
         if reverse:
             direction = -direction
         proposal = (state + direction) % N_STATES
@@ -114,28 +114,28 @@ def test_a_guided_walk_passes_the_check():
 
 
 class NeverTurns(GuidedWalk):
-    def move(self, path, state, memory, levels, stream, reverse=False):
-        return super().move(path, state, memory, levels, stream, reverse)[0], memory
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
+        return super().move(path, state, auxiliary, levels, stream, reverse)[0], auxiliary
 
 
 class NotReversed(GuidedWalk):
-    def move(self, path, state, memory, levels, stream, reverse=False):
-        return super().move(path, state, memory, levels, stream)
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
+        return super().move(path, state, auxiliary, levels, stream)
 
 
 class ForgetsToTurnBack(GuidedWalk):
-    def move(self, path, state, memory, levels, stream, reverse=False):
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
         if not reverse:
-            return super().move(path, state, memory, levels, stream)
-        state, (direction,) = super().move(path, state, memory, levels, stream, reverse)
+            return super().move(path, state, auxiliary, levels, stream)
+        state, (direction,) = super().move(path, state, auxiliary, levels, stream, reverse)
         return state, (-direction,)
 
 
 class InPlace(GuidedWalk):
-    def move(self, path, state, memory, levels, stream, reverse=False):
-        state, (direction,) = super().move(path, state, memory, levels, stream, reverse)
-        memory[0][:] = direction + 1
-        return state, memory
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
+        state, (direction,) = super().move(path, state, auxiliary, levels, stream, reverse)
+        auxiliary[0][:] = direction + 1
+        return state, auxiliary
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ class InPlace(GuidedWalk):
         (NeverTurns(), "does not leave level"),
         (NotReversed(), "reversal is wrong"),
         (ForgetsToTurnBack(), "reversal is wrong"),
-        (InPlace(), "must not change the memory"),
+        (InPlace(), "must not change the auxiliary variables"),
     ],
 )
 def test_the_check_finds_wrong_memories(transition, message):
@@ -190,14 +190,14 @@ def test_jobs_and_segments_do_not_show(name):
         see that.
         """
 
-        def move(self, path, state, memory, levels, stream, reverse=False):
-            memory = self.init(path, state, stream) if stream.step % 7 == 1 else memory
-            return super().move(path, state, memory, levels, stream, reverse)
+        def move(self, path, state, auxiliary, levels, stream, reverse=False):
+            auxiliary = self.init(path, state, stream) if stream.step % 7 == 1 else auxiliary
+            return super().move(path, state, auxiliary, levels, stream, reverse)
 
     assert not np.allclose(sums(fit(name, transition=Forgets())), whole, rtol=1e-10, atol=1e-10)
 
 
-# ---- memory stays with its chain
+# ---- auxiliary variables stay with their chain
 class Gaussians(TemperedPath):
     """Normal densities of precision 1 + 3 beta."""
 
@@ -221,8 +221,8 @@ class Twin(Transition):
     def init(self, path, state, stream):
         return state.copy(), np.zeros((len(state), 2), dtype=int)
 
-    def move(self, path, state, memory, levels, stream, reverse=False):
-        remembered, counts = memory
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
+        remembered, counts = auxiliary
         np.testing.assert_array_equal(remembered, state)
         noise = stream.generator().standard_normal(len(state))
         state = noise / np.sqrt(1 + 3 * path.ladder[levels])
@@ -230,7 +230,7 @@ class Twin(Transition):
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_memory_stays_with_its_chain(name):
+def test_auxiliary_variables_stay_with_their_chain(name):
     estimator = fit(name, Gaussians(), transition=Twin())
     error = estimator.log_partition_ - (Gaussians.base_log_partition - np.log(2))
     assert abs(error) < 4.8 * estimator.log_partition_std_error_ + (0.3 if name == "RAISE" else 0)
@@ -247,10 +247,10 @@ class Tuned(GuidedWalk):
         assert self.tuned_on is None
         return Tuned(path.ladder)
 
-    def move(self, path, state, memory, levels, stream, reverse=False):
+    def move(self, path, state, auxiliary, levels, stream, reverse=False):
         if self.tuned_on is None:
             raise RuntimeError("an untuned move")
-        return super().move(path, state, memory, levels, stream, reverse)
+        return super().move(path, state, auxiliary, levels, stream, reverse)
 
 
 @pytest.mark.parametrize("name", SOME)
