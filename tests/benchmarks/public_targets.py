@@ -405,7 +405,7 @@ def smc_from_gaussian(target, tol):
     """From a base a little wider."""
     base = Gaussian(np.zeros(target.n_dimensions), 1.1)
     return (
-        SMC(n_temperatures=50, transition=HMC(), random_state=7)
+        SMC(n_temperatures=150, transition=HMC(), random_state=7)
         .fit(path_from(target, base))
         .result_
     )
