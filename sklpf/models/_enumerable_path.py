@@ -228,6 +228,21 @@ def binary_units(rows, n: int, name: str = "rows") -> NDArray[np.uint8]:
     return np.array(rows, dtype=np.uint8, order="C")
 
 
+def check_layers(components: Array, visible: dict[str, Array], hidden: dict[str, Array]) -> int:
+    """Return the number of visible units of an RBM; ValueError unless its weights are a matrix of
+    finite numbers that vectors of both layers fit.
+    """
+    if components.ndim != 2 or 0 in components.shape:
+        raise ValueError(
+            f"components must have the shape (n_hidden, n_visible), got {components.shape}"
+        )
+    check_finite(components, "components")
+    n_hidden, n_visible = components.shape
+    check_vectors(visible, n_visible, "components")
+    check_vectors(hidden, n_hidden, "components")
+    return n_visible
+
+
 def check_vectors(vectors: dict[str, Array], n: int, what: str) -> None:
     """Raise ValueError unless all have n entries, finite ones."""
     for name, vector in vectors.items():

@@ -22,8 +22,7 @@ from sklpf._utils.sklearn import (
     at_least,
 )
 from sklpf.models._learning import check_goes_on, drawing_all_or_nothing
-from sklpf.models.scoring._likelihood import LogLikelihoodMixin
-from sklpf.models.scoring._scored import SCORING
+from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

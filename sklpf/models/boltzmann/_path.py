@@ -17,7 +17,7 @@ from sklpf.models._enumerable_path import (
     check_vectors,
     logits_of,
 )
-from sklpf.paths._base import read_only
+from sklpf.paths._base import check_ladder, read_only
 
 
 class BoltzmannState(NamedTuple):
@@ -84,15 +84,16 @@ class BoltzmannPath(UnitsPath):
         self.intercept = as_float64(intercept, "intercept", copy=True)
         self.offset = check_number(offset, "offset")
         mean = as_float64(base_mean, "base_mean")
-        n_units = self.n_visible = self.couplings.shape[0]
-        check_vectors({"intercept": self.intercept, "base_mean": mean}, n_units, "couplings")
+        self.n_visible = self.couplings.shape[0]
+        vectors = {"intercept": self.intercept, "base_mean": mean}
+        check_vectors(vectors, self.n_visible, "couplings")
         self.base_logit = logits_of(mean)
         if not self._sum_of_terms <= np.finfo(np.float32).max:
             raise ValueError(
                 "couplings and intercept are so large that log f overflows: their absolute values"
                 " must sum to less than 3e38"
             )
-        self.ladder = self.with_ladder(ladder).ladder
+        self.ladder = check_ladder(ladder)
 
     # -- the kernels' arguments
     def _pack(self):

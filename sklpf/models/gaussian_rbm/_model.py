@@ -162,7 +162,7 @@ class GaussianRBM(RBM):
         """
         self._validate_params()
         X = validate_data(self, X, dtype=np.float64)
-        trainer = self._begin(X, check_random_state(self.random_state), self.n_iter)
+        trainer = self._begin(X, check_random_state(self.random_state), n_passes=self.n_iter)
         self.n_iter_, _ = train(
             trainer,
             self.n_iter,
@@ -244,8 +244,7 @@ class GaussianRBM(RBM):
 
     def _store(self, trainer) -> None:
         self._set_parameters(trainer.parameters)
-        _, mean, variance = self._moments
-        self.visible_mean_ = mean
+        _, self.visible_mean_, variance = self._moments
         self.visible_variance_ = np.maximum(variance, self.variances_)
 
     @classmethod
@@ -303,12 +302,12 @@ class GaussianRBM(RBM):
         model.visible_variance_ = weights.variances
         model.path()  # whose checks the short runs need
         mean, variance = _short_run_moments(weights)
-        if visible_mean is not None:
-            mean = check_vector(visible_mean, n_features, "visible_mean")
-        if visible_variance is not None:
-            variance = check_vector(visible_variance, n_features, "visible_variance")
-        model.visible_mean_ = mean
-        model.visible_variance_ = variance
+        if visible_mean is None:
+            visible_mean = mean
+        if visible_variance is None:
+            visible_variance = variance
+        model.visible_mean_ = check_vector(visible_mean, n_features, "visible_mean")
+        model.visible_variance_ = check_vector(visible_variance, n_features, "visible_variance")
         model.path()
         return model
 
@@ -356,9 +355,8 @@ class GaussianRBM(RBM):
         )
 
     def _set_parameters(self, parameters: Parameters) -> None:
-        self.components_, self.intercept_visible_, self.intercept_hidden_, self.variances_ = (
-            parameters
-        )
+        for name, value in zip(self._fitted_shapes, parameters):
+            setattr(self, name, value)
         self._n_features_out = len(parameters.components)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from sklpf._utils.numbers import Array, as_float64, check_finite, check_positive
+from sklpf._utils.numbers import Array, as_float64, check_positive
 from sklpf._utils.random import Stream
-from sklpf.models._enumerable_path import N_CENTRES, UnitsPath, check_vectors
+from sklpf.models._enumerable_path import N_CENTRES, UnitsPath, check_layers
 from sklpf.models.boltzmann._path import BoltzmannPath
 from sklpf.paths import Gaussian, GeometricPath
 from sklpf.paths._base import CompiledPrograms, Points, check_ladder, density_at, read_only
@@ -95,21 +95,10 @@ class GaussianRBMPath(UnitsPath):
         self.variances = as_float64(variances, "variances", copy=True)
         self.base_mean = as_float64(base_mean, "base_mean", copy=True)
         self.base_variance = as_float64(base_variance, "base_variance", copy=True)
-        self._check()
-        self.ladder = check_ladder(ladder)
-
-    def _check(self):
-        """Raise ValueError if a shape does not fit, or a number is out of its range."""
-        if self.components.ndim != 2 or 0 in self.components.shape:
-            raise ValueError(
-                f"components must have the shape (n_hidden, n_visible), got {self.components.shape}"
-            )
-        check_finite(self.components, "components")
-        n_hidden, self.n_visible = self.components.shape
         names = "intercept_visible", "variances", "base_mean", "base_variance"
         visible = {name: getattr(self, name) for name in names}
-        check_vectors(visible, self.n_visible, "components")
-        check_vectors({"intercept_hidden": self.intercept_hidden}, n_hidden, "components")
+        hidden = {"intercept_hidden": self.intercept_hidden}
+        self.n_visible = check_layers(self.components, visible, hidden)
         for name in ("variances", "base_variance"):
             check_positive(getattr(self, name), name)
         if not np.isfinite(self._sum_of_terms):
@@ -117,6 +106,7 @@ class GaussianRBMPath(UnitsPath):
                 "log f overflows: components, or differences of the means, are too large beside"
                 " variances or base_variance"
             )
+        self.ladder = check_ladder(ladder)
 
     # -- in units of u = (v - b) / s
     @property

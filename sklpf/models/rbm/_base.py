@@ -33,7 +33,7 @@ from sklpf.models._validation import (
 )
 from sklpf.models.rbm._checkpoints_path import RBMTrajectoryPath
 from sklpf.models.rbm._free_energy import binary_rows, log_f, short_run_mean
-from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_curve
+from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_tracker
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 from sklpf.training import train
@@ -117,7 +117,7 @@ class DiscreteRBM(RBM):
             trainer,
             self.n_iter,
             report=self._report,
-            callbacks=monitor.callbacks,
+            callbacks=[monitor],
             store=trainer.store,
         )
         monitor.store(self, trainer)
@@ -205,8 +205,7 @@ class DiscreteRBM(RBM):
         """Estimate log Z after a step of `partial_fit`."""
         tracker = make_tracker(self, trainer.X.shape[0], before=self.__dict__.get("_tracker"))
         tracker(trainer, 1)
-        self._tracker = tracker
-        store_curve(self, tracker)
+        store_tracker(self, tracker)
 
     def _forget_tracking(self) -> None:
         """Drop what following log Z has left."""

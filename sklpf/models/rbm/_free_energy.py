@@ -31,6 +31,14 @@ class Parameters(NamedTuple):
         """Those of a fitted model."""
         return cls(model.components_, model.intercept_visible_, model.intercept_hidden_)
 
+    def copy(self) -> Parameters:
+        """Copies of all arrays."""
+        return Parameters(*(part.copy() for part in self))
+
+    def astype(self, dtype) -> Parameters:
+        """All arrays, C-contiguous, of a type."""
+        return Parameters(*(np.array(part, dtype=dtype, order="C") for part in self))
+
     def hidden_means(self, v) -> NDArray:
         """Probabilities of the hidden units given visible ones, (n, J)."""
         return expit(v @ self.components.T + self.intercept_hidden)

@@ -33,13 +33,12 @@ class Layouts(NamedTuple):
     @classmethod
     def of(cls, parameters: Parameters) -> Layouts:
         """Lay out the parameters."""
-        n_hidden, n_visible = parameters.components.shape
+        weights, visible, hidden = parameters
+        n_hidden, n_visible = weights.shape
         by_visible = zeros(n_visible + 1, n_hidden)
-        by_visible[:-1, :n_hidden] = parameters.components.T
-        by_visible[-1, :n_hidden] = parameters.intercept_hidden
+        by_visible[:, :n_hidden] = np.vstack([weights.T, hidden])
         by_hidden = zeros(n_hidden + 1, n_visible)
-        by_hidden[:-1, :n_visible] = parameters.components
-        by_hidden[-1, :n_visible] = parameters.intercept_visible
+        by_hidden[:, :n_visible] = np.vstack([weights, visible])
         return cls(by_visible, by_hidden)
 
     @property
@@ -118,18 +117,18 @@ class Trainer:
 
         at_once = max(1, _VALUES_AT_ONCE // (self.batch_size * n_features)) * self.batch_size
         self.chunks = list(gen_batches(X.shape[0], at_once))
-        self.lists: tuple | None = None
+        self.lists: tuple[NDArray, ...] = ()
 
     def run(self) -> None:
         """Make one pass over the data."""
         for rows in self.chunks:
-            if self.lists is None or len(self.chunks) > 1:
+            if not self.lists or len(self.chunks) > 1:
                 self.lists = _lists(self.X[rows])
             updates = self._updates(rows.stop - rows.start)
             while len(updates.rates):
-                updates = self._make(self.lists, updates)
+                updates = self._make(updates)
 
-    def _make(self, lists, updates):
+    def _make(self, updates):
         """Make updates until the trajectory is to be looked at; returns those that are left."""
         from sklpf.models.rbm.learning._training_kernels import train
 
@@ -142,7 +141,7 @@ class Trainer:
             self.h,
             *self.scratch,
             self.starts,
-            *lists,
+            *self.lists,
             now,
             *self.averaged,
             *self.key,
@@ -191,18 +190,15 @@ class Trainer:
         diverged.
         """
         dtype = model.components_.dtype
-        parameters = (np.array(part, dtype=dtype, order="C") for part in self.parameters)
+        parameters = self.parameters.astype(dtype)
         model.components_, model.intercept_visible_, model.intercept_hidden_ = parameters
         model.h_samples_ = self.h.astype(dtype)
         model._trajectory = self.trajectory
         model._training = Training(self.average.n_rows)
         if self.average.n_averaged:
-            model._training = Training(
-                self.average.n_rows,
-                self.average.n_averaged,
-                Parameters(*(part.copy() for part in Parameters.of(model))),
-                Parameters(*(part.copy() for part in self.weights.parameters)),
-            )
+            shown = Parameters.of(model).copy()
+            last = self.weights.parameters.copy()
+            model._training = Training(self.average.n_rows, self.average.n_averaged, shown, last)
 
 
 def _lists(X):

@@ -105,21 +105,16 @@ class Trajectory:
         h = self.h
         for _ in range(_N_SWEEPS):
             v, h = parameters.gibbs(h, rng, self.units)
-        here = Point(Parameters(*(part.astype(np.float32) for part in parameters)), v > 0)
+        here = Point(parameters.astype(np.float32), v > 0)
         now = replace(self, latest=here, h=h)
         distance = _divergence(self.kept[0], here)
         if 0 < distance < self.distance:  # negative where chains lag far behind
             return replace(now, kept=self.kept[:1], rejections=(), distance=distance)
-        if acceptance(self.kept[-1], here) >= _LEAST_ACCEPTANCE:
+        last = self.kept[-1]
+        if self.latest is last or acceptance(last, here) >= _LEAST_ACCEPTANCE:
             return now
-        return now._keeping(self.latest)
-
-    def _keeping(self, point: Point) -> Trajectory:
-        """The trajectory with one more checkpoint, unless it is kept already."""
-        if point is self.kept[-1]:
-            return self
-        rejection = 1 - acceptance(self.kept[-1], point)
-        return replace(self, kept=(*self.kept, point), rejections=(*self.rejections, rejection))
+        rejections = *self.rejections, 1 - acceptance(last, self.latest)
+        return replace(now, kept=(*self.kept, self.latest), rejections=rejections)
 
     def to_path(self) -> tuple[NDArray[np.float32], Array]:
         """Return the checkpoints (C, J + 1, M + 1), weights with biases below and beside them, and
@@ -127,9 +122,8 @@ class Trajectory:
         """
         rejections = *self.rejections, 1 - acceptance(self.kept[-1], self.latest)
         lengths = np.cumsum(np.maximum(rejections, _SMALLEST_PIECE))
-        checkpoints = [point.parameters.as_one() for point in self.kept[1:]]
-        shape = np.add(self.kept[0].parameters.components.shape, 1)
-        return np.reshape(checkpoints, (-1, *shape)).astype(np.float32), lengths[:-1] / lengths[-1]
+        parameters = np.stack([point.parameters.as_one() for point in self.kept])
+        return parameters[1:].astype(np.float32), lengths[:-1] / lengths[-1]
 
 
 def acceptance(first: Point, second: Point) -> float:
