@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Booleans
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
@@ -37,6 +37,7 @@ from sklpf.models._validation import named_by_model, validate_data
 from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin, report
 from sklpf.models.scoring._scored import Scored
 from sklpf.partition import HAIS, PartitionEstimator
+from sklpf.paths._base import density_at
 from sklpf.training import (
     Chains,
     MaximumLikelihood,
@@ -50,6 +51,20 @@ from sklpf.training._loop import Lowered, check_not_diverged, warn_unsettled
 # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
 _FEW_PASSES = 5
 _MANY_PASSES = 15
+
+
+class CompiledFamily:
+    """A `Family` of compiled densities: a subclass defines ``packed`` and ``grad_parameters``."""
+
+    packed: Callable[[Array], Any]
+
+    def log_density(self, parameters: Array, x: Array) -> Array:
+        """Return log f at points (n, d), shape (n,), in nats."""
+        return density_at(self.packed(parameters), x)[0]
+
+    def grad(self, parameters: Array, x: Array) -> Array:
+        """Return the gradient of log f by the points, shape (n, d)."""
+        return density_at(self.packed(parameters), x)[1]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -271,6 +286,6 @@ class EnergyBasedModel(
         value = np.nan if self.on_nonconvergence == "nan" else -np.inf
         return Scored(np.full(n_rows, value), below=0.0, above=0.0, reasons=(reason,))
 
-    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
+    def _log_f(self, X) -> tuple[Array, Booleans]:
         X = self._validate(X)
         return self._log_density(X), np.ones(len(X), dtype=bool)

@@ -9,11 +9,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import entr, expit
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import Array, check_level, check_number
+from sklpf._utils.numbers import Array, Booleans, check_level, check_number
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import Stream, draw_seed, stream_key
 from sklpf._utils.sklearn import (
@@ -427,7 +427,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         " and 1 take (X + 1) / 2"
     )
 
-    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
+    def _log_f(self, X) -> tuple[Array, Booleans]:
         X = self._validate(X)
         values = log_f(X, self.couplings_, self.intercept_, self.offset_)
         return values, np.all((X == 0) | (X == 1), axis=1)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sklpf._utils.numbers import Array, as_float64, check_finite, check_number
+from sklpf._utils.numbers import Array, Bits, as_float64, check_finite, check_number
 from sklpf.models._enumerable_path import (
     N_CENTRES,
     UnitsPath,
@@ -23,7 +23,7 @@ from sklpf.paths._base import check_ladder, read_only
 class BoltzmannState(NamedTuple):
     """Chains of a Boltzmann machine: units, and the two ends of their log densities in nats."""
 
-    x: NDArray[np.uint8]
+    x: Bits
     log_base: Array
     gain: Array
 
@@ -145,7 +145,7 @@ class BoltzmannPath(UnitsPath):
     def _log_f_of_rows(self, x):
         return log_f(x, self.couplings, self.intercept, self.offset)
 
-    def rows(self, state: BoltzmannState) -> NDArray[np.uint8]:
+    def rows(self, state: BoltzmannState) -> Bits:
         """Return the units of all chains.
 
         Parameters

@@ -6,21 +6,20 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Booleans
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import INSIDE_0_1
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
-from sklpf.models._rbm import RBM
 from sklpf.models._validation import check_fitted, check_parameter, check_vector, validate_data
 from sklpf.models.gaussian_rbm._learning import Parameters, Trainer
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
+from sklpf.models.rbm._base import RBM
 from sklpf.training import train
 
 
@@ -341,7 +340,7 @@ class GaussianRBM(RBM):
     _discrete = False
     _impossible = "they lie so far from the model that log f is no finite number"
 
-    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
+    def _log_f(self, X) -> tuple[Array, Booleans]:
         X = self._validate(X)
         with np.errstate(all="ignore"):
             values = self._parameters.log_f(X)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import Array, Integers, as_float64, check_finite
+from sklpf._utils.numbers import Array, Array32, Bits, Integers, as_float64, check_finite
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BinaryUnits, binary_units
-from sklpf.models.rbm._free_energy import Parameters
+from sklpf.models.rbm._learning import Parameters
 from sklpf.models.rbm._path import RBMPath
 from sklpf.paths._base import KernelPath, check_ladder, read_only
 
@@ -28,8 +28,8 @@ class CheckpointState(NamedTuple):
     ladder that each belongs to.
     """
 
-    v: NDArray[np.uint8]
-    inputs: NDArray[np.float32]
+    v: Bits
+    inputs: Array32
     linear: Array
     piece: Integers
     ladder: Integers
@@ -84,7 +84,7 @@ class CheckpointsPath(KernelPath):
         ladder = np.full(len(v), ladder, dtype=np.int64)
         return CheckpointState(v, inputs, linear, piece, ladder)
 
-    def rows(self, state: CheckpointState) -> NDArray[np.uint8]:
+    def rows(self, state: CheckpointState) -> Bits:
         """Return the visible rows of all chains, zeros and ones (n, M)."""
         return state.v
 

@@ -15,9 +15,8 @@ from sklearn.model_selection import train_test_split
 
 from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.warnings import warn
-from sklpf.models.rbm._free_energy import Parameters
+from sklpf.models.rbm._learning import Parameters, Trainer
 from sklpf.models.rbm._path import RBMPath
-from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 from sklpf.training import EarlyStopping, LogPartitionTracker
 
 _N_PASSES = 5  # that are compared
@@ -201,7 +200,10 @@ def _warn_of_lost_passes(std_errors) -> None:
 
 def path_of(visible_mean, visible_units, trainer) -> RBMPath:
     """The path from units with these means to the model that a trainer has arrived at."""
-    return RBMPath(*trainer.parameters, visible_mean, visible_units=visible_units)
+    components, intercept_visible, intercept_hidden = trainer.parameters
+    return RBMPath(
+        components, intercept_visible, intercept_hidden, visible_mean, visible_units=visible_units
+    )
 
 
 def _mean_log_f(X, path) -> float:

@@ -9,11 +9,11 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
 
 from sklpf._utils.layout import aligned_zeros
-from sklpf._utils.numbers import Array, as_float64, check_option
+from sklpf._utils.numbers import Array, Array32, Bits, as_float64, check_option
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import (
     BOUND_GROUPS,
@@ -48,10 +48,10 @@ _LEAST_SHARE = 0.05
 class RBMState(NamedTuple):
     """Chains of an RBM: units (uint8) and the cached inputs of both layers (float32, padded)."""
 
-    v: NDArray[np.uint8]
-    h: NDArray[np.uint8]
-    hidden_field: NDArray[np.float32]
-    visible_field: NDArray[np.float32]
+    v: Bits
+    h: Bits
+    hidden_field: Array32
+    visible_field: Array32
 
 
 class RBMPath(UnitsPath):
@@ -220,7 +220,7 @@ class RBMPath(UnitsPath):
         refresh_fields(packed, *state)
         return state
 
-    def rows(self, state: RBMState) -> NDArray[np.uint8]:
+    def rows(self, state: RBMState) -> Bits:
         """Return the visible rows of all chains.
 
         Parameters

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-from sklpf._utils.numbers import Integers
+from sklpf._utils.numbers import Bits, Integers
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models.comparing._density_ratio_path import N_GROUPS, draw_alarms, tempered_rows
 from sklpf.models.rbm._checkpoints_path import CheckpointsPath, CheckpointState
-from sklpf.models.rbm._free_energy import Parameters
+from sklpf.models.rbm._learning import Parameters
 from sklpf.models.scoring._likelihood import default_estimator
 from sklpf.partition import ParallelTempering
 from sklpf.paths._base import check_ladder
@@ -142,11 +142,11 @@ def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath | None:
     draws_b = _draws(model_b, np.random.default_rng([*seeds, 1]))
     if draws_a is None or draws_b is None:
         return None
-    ends = (Parameters.of(model).astype(np.float64) for model in (model_a, model_b))
-    return RBMRatioPath(*ends, draws_a, draws_b, visible_units=model_a._visible_units)
+    a, b = (Parameters.of(model).astype(np.float64) for model in (model_a, model_b))
+    return RBMRatioPath(a, b, draws_a, draws_b, visible_units=model_a._visible_units)
 
 
-def _draws(model, rng) -> NDArray[np.uint8] | None:
+def _draws(model, rng) -> Bits | None:
     """Draws of a model for every ladder, (G, N, M): exact, or of as many independent tempered
     ladders if their run converged.
     """

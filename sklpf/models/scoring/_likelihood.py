@@ -83,7 +83,10 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
     _discrete: ClassVar[bool | None] = None
     _states_are_points = True  # of R^d
     _unit = "row"  # what a row is, for results
-    _positive: ClassVar[tuple[str, ...]] = ()  # fitted attributes that are divided by
+    # Fitted attributes that are divided by, that may also be 0, and that lie between 0 and 1.
+    _positive: ClassVar[tuple[str, ...]] = ()
+    _not_negative: ClassVar[tuple[str, ...]] = ()
+    _shares: ClassVar[tuple[str, ...]] = ()
     _impossible = ""
 
     @named_by_model

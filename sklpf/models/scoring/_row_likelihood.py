@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import Array, Integers
+from sklpf._utils.numbers import Array, Booleans, Integers
 from sklpf._utils.parallel import fingerprint
 from sklpf.models.scoring._likelihood import (
     ScoredModel,
@@ -90,7 +89,7 @@ class RowLikelihoodMixin(ScoredModel):
                 usable = possible & trusted
         return Scored(np.where(usable, values, np.nan), below, above, reasons, self._unit)
 
-    def _targets(self, X) -> tuple[Any, NDArray[np.bool_]]:
+    def _targets(self, X) -> tuple[Any, Booleans]:
         """The path of rows, and which of them have a likelihood at all, (n,)."""
         path = self.path(X)
         return path, np.ones(path.n_rows, dtype=bool)
@@ -119,7 +118,7 @@ class RowLikelihoodMixin(ScoredModel):
         """What tells rows with their model apart from others."""
         return path
 
-    def _trust(self, path, result: PartitionResult) -> tuple[NDArray[np.bool_], str | None]:
+    def _trust(self, path, result: PartitionResult) -> tuple[Booleans, str | None]:
         """Which rows are trusted, and why the others are not."""
         trusted = result.diagnostics["converged"]
         reason = distrust(result)
@@ -141,7 +140,7 @@ class RowLikelihoodMixin(ScoredModel):
         return None
 
 
-def _largest_effect(result: PartitionResult, trusted: NDArray[np.bool_]) -> float:
+def _largest_effect(result: PartitionResult, trusted: Booleans) -> float:
     """How far rows that are not trusted may move the mean over all rows, in nats."""
     if trusted.all() or not trusted.any():
         return 0.0
@@ -153,7 +152,7 @@ def _largest_effect(result: PartitionResult, trusted: NDArray[np.bool_]) -> floa
     return float(np.sum(off[~trusted])) / len(trusted)
 
 
-def _is_negligible(effect: float, values: Array, trusted: NDArray[np.bool_]) -> bool:
+def _is_negligible(effect: float, values: Array, trusted: Booleans) -> bool:
     """Whether an effect on the mean over all rows is small beside its sampling error."""
     if trusted.sum() < 2 or not np.all(np.isfinite(values)):
         return False
