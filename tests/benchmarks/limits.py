@@ -30,7 +30,7 @@ def _draw(n_repeats, field, offset, betas, bits, drawn):
             beta = np.float32(betas[c])
             for j in range(drawn.shape[0]):
                 inputs[j] = beta * field[c, j] + (np.float32(1.0) - beta) * offset[j]
-            draw_units(inputs, no_groups, bits, drawn)
+            draw_units(inputs, no_groups, bits, drawn.shape[0], drawn)
 
 
 @njit
