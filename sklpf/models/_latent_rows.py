@@ -5,6 +5,7 @@ on R^d.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
@@ -29,6 +30,7 @@ class LatentRowsPath(CompiledPrograms, PointsPath):
     n_chains_per_block = 64
     n_dimensions: int
     n_features: int
+    simulate: Callable[[int, np.random.Generator], Array]
 
     def __init__(self, X: ArrayLike, ladder: ArrayLike):
         self.X = _check_rows(X, self.n_features)
@@ -57,10 +59,6 @@ class LatentRowsPath(CompiledPrograms, PointsPath):
 
     def _at_row(self) -> None:
         """Compute what all chains of a row share, of a path whose X is that row."""
-
-    def simulate(self, n: int, rng: np.random.Generator) -> Array:
-        """Return n rows drawn from the model, shape (n, n_features)."""
-        raise NotImplementedError(f"{type(self).__name__} must define simulate(n, rng)")
 
     # -- states
     def at(self, position: Array) -> Points:
