@@ -411,10 +411,9 @@ class LogLikelihoodMixin(ScoredModel):
             return self._as_data(path.rows(state))
         estimators = (self.partition_estimator, default_estimator(path), ParallelTempering())
         sampler: Any = next(estimator for estimator in estimators if has(estimator, StateSampler))
-        if sampler is self.partition_estimator:
-            path = sampler._as_path(path)
-        else:
+        if self.partition_estimator is not sampler:
             sampler.set_params(n_jobs=self.n_jobs)
+        path = sampler._as_path(path)
         state = sampler.sample(path, n_samples, np.random.default_rng(seed))
         return self._as_data(path.rows(state))
 
