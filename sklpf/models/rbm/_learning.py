@@ -153,7 +153,7 @@ class Trainer:
         chains = np.resize(model.h_samples_ != 0, (model._n_chains, n_components))
         self.h = chains.astype(np.uint8)
         self.X = X
-        self.batch_size = min(batch_size, X.shape[0])
+        self.batch_size = min(int(batch_size), X.shape[0])
         self.scratch = (
             zeros(len(self.h), n_features),
             zeros(self.batch_size + len(self.h), n_components),
