@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.tables import Fields
-from sklpf.paths._base import concatenate, take
+from sklpf.paths import Derivatives
+from sklpf.paths._base import concatenate, n_chains, take
+from sklpf.paths._capabilities import has
 from sklpf.programs._draws import Draws
 
 
@@ -86,6 +88,24 @@ class LevelSums(NamedTuple):
     vectors: Array
     vector_levels: Integers
     slopes: Array
+
+    @classmethod
+    def zeros(
+        cls, path: Any, state: Any, n_groups: int, n_pair_sums: int, n_records: int = 0
+    ) -> LevelSums:
+        """Return sums over no state yet, and room for records, of the chains of a state."""
+        n = n_chains(state)
+        n_levels = len(path.ladder)
+        n_summaries = path.summary(path.take(state, [0])).shape[1]
+        n_slopes = n_levels if has(path, Derivatives) else 0
+        return cls(
+            pairs=np.zeros((n_groups, n_levels - 1, n_pair_sums)),
+            levels=np.zeros((n_groups, n_levels, 4)),
+            summaries=np.zeros((n_groups, 2, n_summaries)),
+            vectors=np.empty((n_records, n, n_levels)),
+            vector_levels=np.empty((n_records, n), dtype=np.int64),
+            slopes=np.empty((n_records, n, n_slopes)),
+        )
 
 
 class Samples(NamedTuple):

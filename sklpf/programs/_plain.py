@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_softmax
 
 from sklpf._utils.limits import MAX_EXPONENT, RECORD_EVERY
@@ -85,22 +84,21 @@ def exchange(path, transition, chains, ends, shift, n_scans, stream, stride=0) -
     ends = ends.reshape(-1, n_levels).copy()
     rows = np.arange(len(levels))[:, np.newaxis]
     ladder_of = np.repeat(np.arange(len(levels)), n_levels)
-    pair_sums = np.zeros((len(levels), n_levels - 1, 5))
-    level_sums = np.zeros((len(levels), n_levels, 4))
-    summaries = np.zeros((len(levels), 2, path.summary(path.take(state, [0])).shape[1]))
+    sums = no_scans(path, state, n_scans, stream, stride)
     trips = np.zeros(len(levels), dtype=np.int64)
-    records = Records(path, state)
+    record = 0
     pairs = np.arange(n_levels - 1)
     for t in range(n_scans):
         now = stream.at(stream.step + t)
         state, auxiliary = transition.move(path, state, auxiliary, levels.ravel(), now)
         summary = path.summary(path.take(state, np.flatnonzero(levels.ravel() == n_levels - 1)))
-        summaries[:, 0] += summary
-        summaries[:, 1] += summary**2
+        sums.summaries[:, 0] += summary
+        sums.summaries[:, 1] += summary**2
         if now.step % RECORD_EVERY == 0:
-            add_derivatives(path, state, levels.ravel(), level_sums, ladder_of)
+            add_derivatives(path, state, levels.ravel(), sums.levels, ladder_of)
         if stride and now.step % stride == 0:
-            records.add(path.log_f_ladder(state), slopes(path, state), levels.ravel())
+            write_record(path, state, path.log_f_ladder(state), levels.ravel(), sums, record)
+            record += 1
         up, down = _to_neighbours(path, state, levels.ravel())
         chain_at = np.argsort(levels, axis=1)
         u = up.reshape(levels.shape)[rows, chain_at[:, :-1]]
@@ -109,7 +107,7 @@ def exchange(path, transition, chains, ends, shift, n_scans, stream, stride=0) -
         forward, reverse = np.minimum(u - shift, MAX_EXPONENT), np.minimum(r + shift, MAX_EXPONENT)
         terms = expit(forward), expit(reverse), np.exp(forward), np.exp(reverse), 1 - accept
         for i, term in enumerate(terms):
-            pair_sums[:, :, i] += term
+            sums.pairs[:, :, i] += term
         uniforms = now.uniform(levels.size, SWAP).reshape(levels.shape)[rows, chain_at[:, :-1]]
         odd = (pairs + now.step) % 2 == 1
         ladder, k = np.nonzero((uniforms < accept) & ~odd)
@@ -118,7 +116,6 @@ def exchange(path, transition, chains, ends, shift, n_scans, stream, stride=0) -
         trips += np.sum((levels == 0) & (ends == 1), axis=1)
         ends[(levels == n_levels - 1) & (ends == -1)] = 1
         ends[levels == 0] = -1
-    sums = records.with_sums(pair_sums, level_sums, summaries)
     return Exchanged(Chains(state, auxiliary, levels.ravel()), ends.ravel(), trips, sums)
 
 
@@ -161,23 +158,20 @@ def temper(
     n = len(levels)
     every = np.arange(n)
     first = [0, n] if first is None else first
-    groups = list(zip(first, first[1:]))
-    group_of = np.repeat(np.arange(len(groups)), np.diff(first))
+    n_groups = len(first) - 1
+    group_of = np.repeat(np.arange(n_groups), np.diff(first))
     log_q_sums = np.full((n, len(path.ladder)), -np.inf)
     counts = np.zeros(log_q_sums.shape, dtype=np.int64)
-    level_sums = np.zeros((len(groups), len(path.ladder), 4))
-    pair_sums = np.zeros((len(groups), len(path.ladder) - 1, 4))
-    records = Records(path, state)
-    summaries = np.zeros((len(groups), 2, path.summary(path.take(state, [0])).shape[1]))
+    sums = no_redraws(path, state, n_groups, n_redraws, stride)
     for t in range(n_redraws):
         for s in range(sweeps_per_redraw):
             now = stream.at(stream.step + t * sweeps_per_redraw + s)
             state, auxiliary = transition.move(path, state, auxiliary, levels, now)
-        add_derivatives(path, state, levels, level_sums, group_of)
+        add_derivatives(path, state, levels, sums.levels, group_of)
         log_densities = path.log_f_ladder(state)
         if t % stride == 0:
-            records.add(log_densities, slopes(path, state), levels)
-        add_bridges(log_densities + log_pseudo_prior, levels, pair_sums, group_of)
+            write_record(path, state, log_densities, levels, sums, t // stride)
+        add_bridges(log_densities + log_pseudo_prior, levels, sums.pairs, group_of)
         log_q = log_softmax(log_densities + log_pseudo_prior, axis=1)
         with np.errstate(invalid="ignore"):  # a log_f that is not a number stays one in the sums
             log_q_sums = np.logaddexp(log_q_sums, log_q)
@@ -187,10 +181,8 @@ def temper(
         counts[every, levels] += 1
         summary = path.summary(state)
         weights = np.exp(log_q[:, -1])
-        summaries += [
-            weighted_sums(weights[start:end], summary[start:end]) for start, end in groups
-        ]
-    sums = records.with_sums(pair_sums, level_sums, summaries)
+        for own_sums, start, end in zip(sums.summaries, first, first[1:]):
+            own_sums += weighted_sums(weights[start:end], summary[start:end])
     return Tempered(Chains(state, auxiliary, levels), log_q_sums, counts, sums)
 
 
@@ -244,26 +236,19 @@ def slopes(path, state):
     return np.stack([found[:, 0] for found in (ends[0], *inner, ends[1])], axis=1)
 
 
-class Records:
-    """States that a program keeps a record of: log f and its slope at every level, and the level of
-    the move.
-    """
+def write_record(path, state, vectors, levels, sums, record):
+    """Keep log f (n, K) and its slopes at every level, and the levels (n,), as one record."""
+    sums.vectors[record] = vectors
+    sums.vector_levels[record] = levels
+    sums.slopes[record] = slopes(path, state)
 
-    def __init__(self, path, state):
-        n = n_chains(state)
-        n_levels = len(path.ladder)
-        n_slopes = n_levels if has(path, Derivatives) else 0
-        vectors = np.empty((0, n, n_levels))
-        slopes = np.empty((0, n, n_slopes))
-        levels = np.empty((0, n), np.int64)
-        self._parts: list[list[NDArray]] = [[vectors], [slopes], [levels]]
 
-    def add(self, *arrays):
-        """Keep vectors (n, K), slopes (n, K) and levels (n,)."""
-        for parts, array in zip(self._parts, arrays):
-            parts.append(array[np.newaxis].copy())
+def no_scans(path, state, n_scans, stream, stride) -> LevelSums:
+    """Room for the sums of `exchange`."""
+    n_records = len(range(-stream.step % stride, n_scans, stride)) if stride else 0
+    return LevelSums.zeros(path, state, n_chains(state) // len(path.ladder), 5, n_records)
 
-    def with_sums(self, pairs, levels, summaries) -> LevelSums:
-        """The records beside sums over all states."""
-        vectors, slopes, vector_levels = (np.concatenate(parts) for parts in self._parts)
-        return LevelSums(pairs, levels, summaries, vectors, vector_levels, slopes)
+
+def no_redraws(path, state, n_groups, n_redraws, stride) -> LevelSums:
+    """Room for the sums of `temper`."""
+    return LevelSums.zeros(path, state, n_groups, 4, -(-n_redraws // stride))

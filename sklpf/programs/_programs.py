@@ -12,7 +12,7 @@ import numpy as np
 from sklpf._utils.limits import BadValue
 from sklpf.paths._base import map_state, n_chains
 from sklpf.programs import _plain
-from sklpf.programs._chains import Chains, LevelSums
+from sklpf.programs._chains import Chains
 from sklpf.programs._plain import Exchanged, Tempered
 
 
@@ -49,10 +49,8 @@ def exchange(path, model, chains, ends, shift, n_scans, stream, stride=0):
     moving = _copies(state, auxiliary)
     levels = np.array(levels)
     ends = np.array(ends)
-    n_ladders = len(levels) // len(path.ladder)
-    n_records = len(range(-stream.step % stride, n_scans, stride)) if stride else 0
-    trips = np.zeros(n_ladders, dtype=np.int64)
-    sums = _no_sums(path, len(levels), n_ladders, 5, n_records)
+    sums = _plain.no_scans(path, state, n_scans, stream, stride)
+    trips = np.zeros(len(sums.pairs), dtype=np.int64)
     order = path.ladder, shift, n_scans, stride, stream.keys
     path.kernel("exchange")(model, moving, levels, ends, trips, *order, sums)
     return Exchanged(_chains(moving, auxiliary, levels), ends, trips, sums)
@@ -75,28 +73,14 @@ def temper(
     state, auxiliary, levels = chains
     moving = _copies(state, auxiliary)
     levels = np.array(levels)
-    n = len(levels)
-    q = np.zeros((n, len(path.ladder)))
+    q = np.zeros((len(levels), len(path.ladder)))
     counts = np.zeros(q.shape, dtype=np.int64)
-    sums = _no_sums(path, n, 1, 4, -(-n_redraws // stride))
+    sums = _plain.no_redraws(path, state, 1, n_redraws, stride)
     order = path.ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream.keys
     path.kernel("temper")(model, moving, levels, *order, q, counts, sums)
     with np.errstate(divide="ignore"):
         log_q_sums = np.log(q) - Q_OFFSET
     return Tempered(_chains(moving, auxiliary, levels), log_q_sums, counts, sums)
-
-
-def _no_sums(path, n_chains, n_groups, n_pair_sums, n_records) -> LevelSums:
-    """Room for what a program leaves."""
-    n_levels = len(path.ladder)
-    return LevelSums(
-        pairs=np.zeros((n_groups, n_levels - 1, n_pair_sums)),
-        levels=np.zeros((n_groups, n_levels, 4)),
-        summaries=np.zeros((n_groups, 2, path.n_summaries)),
-        vectors=np.empty((n_records, n_chains, n_levels)),
-        vector_levels=np.empty((n_records, n_chains), dtype=np.int64),
-        slopes=np.empty((n_records, n_chains, n_levels)),
-    )
 
 
 def _copies(state, auxiliary):
