@@ -173,7 +173,7 @@ class _Way(NamedTuple):
         """State, auxiliary variables, log weights and summed acceptance of every row."""
         n, (path, transition, stream, _) = self.joint(block, range(len(self.plans)), 0)
         state = start(path, stream, n * len(self.plans))
-        auxiliary = transition.init(path, state, stream.aside("memory"))
+        auxiliary = transition.start(path, state, stream)
         return tuple(
             (take(state, own), take(auxiliary, own), np.zeros(n), np.zeros(1))
             for _, own in stream.rows()
@@ -189,10 +189,9 @@ class _Way(NamedTuple):
         passed = np.stack([self.orders[t][begin : end + 1] for t in moving], axis=1)
         levels = np.repeat(first_levels + passed, n, axis=1)
         state, auxiliary, log_weights, _ = map(concatenate, zip(*(carry[t] for t in moving)))
-        with np.errstate(invalid="ignore"):  # inf - inf: reported here, after this segment
-            state, auxiliary, log_weights = programs.anneal(
-                path, transition, state, auxiliary, levels, stream, self.reverse, log_weights
-            )
+        state, auxiliary, log_weights = programs.anneal(
+            path, transition, state, auxiliary, levels, stream, self.reverse, log_weights
+        )
         check_finite(log_weights, allow_zero=path.has_boundary)
         accepted = transition.accepted(auxiliary)
         rows = list(carry)

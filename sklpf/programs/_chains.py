@@ -56,7 +56,7 @@ def with_base_renewed(path: Any, transition: Any, chains: Chains, stream: Any) -
     if len(at_base) == 0:
         return chains
     fresh = path.sample_base(len(at_base), stream)
-    auxiliary = transition.init(path, fresh, stream.aside("memory"))
+    auxiliary = transition.start(path, fresh, stream)
     n = len(chains.levels)
     index = np.arange(n)
     index[at_base] = n + np.arange(len(at_base))

@@ -12,6 +12,7 @@ from sklpf._utils.numbers import Array
 from sklpf.paths import Mixture
 from sklpf.paths._base import choose
 from sklpf.paths._mixture_fit import fit_base
+from sklpf.transitions._base import acceptance
 
 _MOST_FITTED = 2000  # points, and half as many of those that walks have found
 _N_OUTERMOST = 50  # by weight, and by coordinates
@@ -175,7 +176,7 @@ class MixtureWalk:
             log_accept = path.log_f(new_state, levels) - path.log_f(state, levels)
         log_accept += self._log_scale(there) - self._log_scale(here)
         log_accept += 0.5 * np.sum(z**2 - back**2, axis=1)
-        rate = np.where(np.isnan(log_accept), 0.0, np.exp(np.minimum(log_accept, 0.0)))
+        rate = acceptance(log_accept)
         rate[outside] = 0.0
 
         self.n_moves += 1

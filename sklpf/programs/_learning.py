@@ -21,6 +21,7 @@ from sklpf.paths._capabilities import has
 from sklpf.paths._mixture_fit import fit_base
 from sklpf.programs._exploring import MixtureWalk, explore
 from sklpf.sampling import systematic
+from sklpf.transitions._base import acceptance
 from sklpf.transitions._pilot import fixed_pilot, next_beta, root_of
 
 _EFFECTIVE = 0.5  # share of the particles after a step up
@@ -137,7 +138,7 @@ def learn(
     """
     stream = Stream(key)
     state, passed, n_drawn = _start(path, n_particles, stream, max_sweeps)
-    auxiliary = transition.init(path, state, stream.aside("memory"))
+    auxiliary = transition.start(path, state, stream)
     log_step = np.asarray(np.log(transition.first_step(path.n_dimensions)))
     none = np.empty((0, path.n_dimensions))
     carry = _Carry(
@@ -346,7 +347,7 @@ def _propose(path, state, levels, proposal, rng):
     with np.errstate(invalid="ignore"):
         log_accept = path.log_f(new_state, levels) - path.log_f(state, levels)
         log_accept += proposal.log_density(old) - proposal.log_density(new)
-    rate = np.where(np.isnan(log_accept), 0.0, np.exp(np.minimum(log_accept, 0.0)))
+    rate = acceptance(log_accept)
     return choose(rng.random(len(old)) < rate, new_state, state), float(rate.mean())
 
 

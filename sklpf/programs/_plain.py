@@ -37,6 +37,7 @@ class Tempered(NamedTuple):
     sums: LevelSums
 
 
+@np.errstate(invalid="ignore")  # inf - inf, which those who use the weights report
 def anneal(path, transition, state, auxiliary, levels, stream, reverse=False, log_weights=0.0):
     """Move through levels (n_sweeps + 1, n) and sum the increments of log f (Neal 2001).
 

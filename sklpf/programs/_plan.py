@@ -198,14 +198,13 @@ def _measured_spread(path, transition, n_chains, key):
     """
     stream = Stream(key)
     state = path.sample_base(n_chains, stream)
-    auxiliary = transition.init(path, state, stream.aside("memory"))
+    auxiliary = transition.start(path, state, stream)
     spread = np.empty(len(path.ladder) - 1)
     for k in range(len(spread)):
         levels = np.full((2, n_chains), [[k], [k + 1]])
-        with np.errstate(invalid="ignore"):
-            state, auxiliary, increments = programs.anneal(
-                path, transition, state, auxiliary, levels, stream.at(k + 1)
-            )
+        state, auxiliary, increments = programs.anneal(
+            path, transition, state, auxiliary, levels, stream.at(k + 1)
+        )
         increments = check_finite(increments, allow_zero=path.has_boundary)
         check_alive(increments)
         spread[k] = increments[increments > -np.inf].std()

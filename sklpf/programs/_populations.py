@@ -73,8 +73,7 @@ def ascend(
         streams = [Stream(key, int(population) * n) for population in populations]
         states = [path.sample_base(n, stream) for stream in streams]
         auxiliaries = [
-            transition.init(path, state, stream.aside("memory"))
-            for state, stream in zip(states, streams)
+            transition.start(path, state, stream) for state, stream in zip(states, streams)
         ]
         shape = len(populations), n
         return Populations(
@@ -179,10 +178,9 @@ def _moved(path, transition, state, auxiliary, passed, streams) -> tuple:
     n = n_all // len(streams)
     levels = np.full((2, n_all), np.reshape(passed, (2, 1)))
     before = transition.accepted(auxiliary)
-    with np.errstate(invalid="ignore"):  # inf - inf: reported by those who use it
-        state, auxiliary, rises = programs.anneal(
-            path, transition, state, auxiliary, levels, joined_streams(streams, n)
-        )
+    state, auxiliary, rises = programs.anneal(
+        path, transition, state, auxiliary, levels, joined_streams(streams, n)
+    )
     rates = np.full(len(streams), np.nan)
     if before is not None:
         rates = np.sum((transition.accepted(auxiliary) - before).reshape(-1, n), axis=1) / n
@@ -199,7 +197,7 @@ def descend(
 
     def begin(block):
         state = path.take(starts, np.arange(first[block], first[block + 1]))
-        auxiliary = transition.init(path, state, Stream(key, int(first[block])).aside("memory"))
+        auxiliary = transition.start(path, state, Stream(key, int(first[block])))
         return state, auxiliary, np.empty((blocks[block], 0))
 
     carries = run_segments(
@@ -235,10 +233,9 @@ def _fall(path, transition, stream, step, state, auxiliary):
     """One level down."""
     level = len(path.ladder) - 1 - step
     levels = np.full((2, n_chains(state)), [[level], [level - 1]])
-    with np.errstate(invalid="ignore"):
-        state, auxiliary, fall = programs.anneal(
-            path, transition, state, auxiliary, levels, stream, reverse=True
-        )
+    state, auxiliary, fall = programs.anneal(
+        path, transition, state, auxiliary, levels, stream, reverse=True
+    )
     return state, auxiliary, -check_finite(fall, allow_zero=path.has_boundary)
 
 
@@ -333,10 +330,9 @@ def _walk(path, transition, start, level, n_moves, stream, reverse=False) -> lis
     levels = np.full((2, n_chains(state)), level)
     for move in range(n_moves):
         now = stream.at(stream.step + move)
-        with np.errstate(invalid="ignore"):  # inf - inf of particles without weight
-            state, auxiliary, _ = programs.anneal(
-                path, transition, state, auxiliary, levels, now, reverse=reverse
-            )
+        state, auxiliary, _ = programs.anneal(
+            path, transition, state, auxiliary, levels, now, reverse=reverse
+        )
         passed.append((state, auxiliary))
     return passed
 

@@ -165,7 +165,7 @@ class Setup(NamedTuple):
             if self.first_ratio is None
             else draw_alive(self.path, n, stream)
         )
-        auxiliary = self.transition.init(self.path, state, stream.aside("memory"))
+        auxiliary = self.transition.start(self.path, state, stream)
         return Chains(state, auxiliary, np.zeros(n, dtype=np.int64))
 
     def with_fresh_levels(self, chains: list[Chains], name: int) -> list[Chains]:
@@ -427,10 +427,9 @@ def _advance(setup, blocks, bounds, block, segment, carry):
         if new > 0 or setup.first_ratio is None:  # base draws stay where the target has mass
             stay = np.full((stop - t + 1, len(levels)), new)
             stream = setup.stream(FIRST_PASS, groups[0], t + 1)
-            with np.errstate(invalid="ignore"):  # of chains where all densities are 0
-                state, auxiliary, _ = programs.anneal(
-                    setup.path, setup.transition, state, auxiliary, stay, stream
-                )
+            state, auxiliary, _ = programs.anneal(
+                setup.path, setup.transition, state, auxiliary, stay, stream
+            )
         leaving = stop == bounds[-1] or at[stop + 1 - begin] != new
         for group in groups if leaving else ():
             own = np.flatnonzero(group_of == group)

@@ -223,7 +223,7 @@ def run_pilots(
     ]
     joint = joined(rows, [row.stream for row in rows], n)
     state = joint.path.sample_base(n * len(rows), joint.stream)
-    auxiliary = transition.init(joint.path, state, joint.stream.aside("memory"))
+    auxiliary = transition.start(joint.path, state, joint.stream)
     for row, (_, own) in zip(rows, joint.stream.rows()):
         row.root = root_of([joint.path.position(state)[own]], [], transition.metric, None)
     rising = rows

@@ -13,7 +13,7 @@ from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
 from sklpf.paths import Continuous
 from sklpf.paths._base import choose
 from sklpf.paths._functions import gradients_of, values_of_shape
-from sklpf.transitions._base import moved_density
+from sklpf.transitions._base import acceptance, moved_density
 from sklpf.transitions._pilot import TunedTransition, reflect, stream_normals
 
 
@@ -133,7 +133,7 @@ class RandomWalk(TunedTransition):
         proposal = path.at(position)
         with np.errstate(invalid="ignore"):
             log_accept = path.log_f(proposal, levels) - path.log_f(state, levels) + log_ratio
-        rate = np.where(np.isnan(log_accept), 0.0, np.exp(np.minimum(log_accept, 0)))
+        rate = acceptance(log_accept)
         accept = stream.uniform(len(levels), ACCEPT) < rate
         return choose(accept, proposal, state), (auxiliary[0] + rate,)
 
