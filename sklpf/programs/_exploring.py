@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Integers
 from sklpf.paths import Mixture
 from sklpf.paths._base import choose
 from sklpf.paths._mixture_fit import fit_base
@@ -155,9 +154,7 @@ class MixtureWalk:
         self.log_steps = np.full(len(roots), np.log(_FIRST_STEP / np.sqrt(d)))
         self.n_moves = 0
 
-    def move(
-        self, path: Any, state: Any, levels: NDArray[np.int64], rng: np.random.Generator
-    ) -> Any:
+    def move(self, path: Any, state: Any, levels: Integers, rng: np.random.Generator) -> Any:
         """Return the state after one step of each particle at its level."""
         old = path.position(state)
         here = self._part_of(old)
