@@ -35,6 +35,12 @@ class Chains(NamedTuple):
     auxiliary: tuple
     levels: Integers
 
+    @classmethod
+    def start(cls, path: Any, transition: Any, state: Any, stream: Any) -> Chains:
+        """Return chains at level 0, of which a stream has drawn the state."""
+        levels = np.zeros(n_chains(state), dtype=np.int64)
+        return cls(state, transition.start(path, state, stream), levels)
+
     def take(self, path: Any, index: Integers) -> Chains:
         """Return the chains with some indices."""
         return Chains(path.take(self.state, index), take(self.auxiliary, index), self.levels[index])
@@ -55,12 +61,11 @@ def with_base_renewed(path: Any, transition: Any, chains: Chains, stream: Any) -
     at_base = np.flatnonzero(chains.levels == 0)
     if len(at_base) == 0:
         return chains
-    fresh = path.sample_base(len(at_base), stream)
-    auxiliary = transition.start(path, fresh, stream)
+    fresh = Chains.start(path, transition, path.sample_base(len(at_base), stream), stream)
     n = len(chains.levels)
     index = np.arange(n)
     index[at_base] = n + np.arange(len(at_base))
-    return together([chains, Chains(fresh, auxiliary, chains.levels[at_base])]).take(path, index)
+    return together([chains, fresh]).take(path, index)
 
 
 class LevelSums(NamedTuple):

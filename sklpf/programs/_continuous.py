@@ -56,17 +56,11 @@ def temper_continuously(
     bounds = segments(n_redraws, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw))
 
     def begin(group):
-        state, auxiliary, levels = chains[group]
-        none = np.empty((0, len(levels)))
-        summary = setup.path.summary(setup.path.take(state, [0]))
-        return (
-            state,
-            auxiliary,
-            setup.path.ladder[levels],
-            none,
-            none,
-            np.zeros((2, summary.shape[1])),
-        )
+        own = chains[group]
+        none = np.empty((0, len(own.levels)))
+        summary = setup.path.summary(setup.path.take(own.state, [0]))
+        sums = np.zeros((2, summary.shape[1]))
+        return own, setup.path.ladder[own.levels], none, none, sums
 
     carries = run_segments(
         begin,
@@ -76,7 +70,7 @@ def temper_continuously(
         stage="continuous",
         **setup.options,
     )
-    _, _, _, betas, gains, summaries = zip(*carries)
+    _, _, betas, gains, summaries = zip(*carries)
     return ContinuousRound(
         betas=np.concatenate(betas, axis=1).T.copy(),
         gains=np.concatenate(gains, axis=1).T.copy(),
@@ -86,7 +80,7 @@ def temper_continuously(
 
 def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):
     """Move every chain at its own beta, on a ladder of all these, and draw new ones."""
-    state, auxiliary, betas, *kept, summaries = carry
+    chains, betas, *kept, summaries = carry
     records = []
     for redraw in range(bounds[segment], bounds[segment + 1]):
         stream = setup.stream(CONTINUOUS, group, redraw * setup.sweeps_per_redraw + 1)
@@ -94,17 +88,15 @@ def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):
         levels = np.broadcast_to(
             np.searchsorted(path.ladder, betas), (setup.sweeps_per_redraw + 1, len(betas))
         )
-        state, auxiliary, _ = programs.anneal(
-            path, setup.transition, state, auxiliary, levels.copy(), stream
-        )
-        gains = _check_gains(path.ends(state)[1])
+        chains, _ = programs.anneal(path, setup.transition, chains, levels.copy(), stream)
+        gains = _check_gains(path.ends(chains.state)[1])
         records.append((betas, gains))
         at_target = np.exp(log_densities(log_pseudo_prior, setup.path.ladder, gains)[:, -1])
-        summaries = summaries + weighted_sums(at_target, setup.path.summary(state))
+        summaries = summaries + weighted_sums(at_target, setup.path.summary(chains.state))
         uniforms = stream.aside("betas").generator().random((2, len(betas)))
         betas = draw_betas(log_pseudo_prior, setup.path.ladder, gains, uniforms)
     kept = [np.concatenate([old, new]) for old, new in zip(kept, map(np.array, zip(*records)))]
-    return state, auxiliary, betas, *kept, summaries
+    return chains, betas, *kept, summaries
 
 
 def _check_gains(gains):

@@ -38,7 +38,7 @@ class Tempered(NamedTuple):
 
 
 @np.errstate(invalid="ignore")  # inf - inf, which those who use the weights report
-def anneal(path, transition, state, auxiliary, levels, stream, reverse=False, log_weights=0.0):
+def anneal(path, transition, chains, levels, stream, reverse=False, log_weights=0.0):
     """Move through levels (n_sweeps + 1, n) and sum the increments of log f (Neal 2001).
 
     Forward: the increment from levels[t] to levels[t + 1], then a move at levels[t + 1].
@@ -46,10 +46,11 @@ def anneal(path, transition, state, auxiliary, levels, stream, reverse=False, lo
 
     Returns
     -------
-    state, auxiliary
+    chains : Chains
     log_weights : ndarray of shape (n,)
         Added to those that are given.
     """
+    state, auxiliary, _ = chains
     log_weights = np.zeros(n_chains(state)) + log_weights
     for t in range(len(levels) - 1):
         now = stream.at(stream.step + t)
@@ -60,7 +61,7 @@ def anneal(path, transition, state, auxiliary, levels, stream, reverse=False, lo
         log_weights += np.where(new == -np.inf, new, new - old)
         if not reverse:
             state, auxiliary = transition.move(path, state, auxiliary, levels[t + 1], now)
-    return state, auxiliary, log_weights
+    return Chains(state, auxiliary, levels[-1]), log_weights
 
 
 def exchange(path, transition, chains, ends, shift, n_scans, stream, stride=0) -> Exchanged:

@@ -36,24 +36,23 @@ def _faster(plain):
 
 
 @_faster(_plain.anneal)
-def anneal(path, model, state, auxiliary, levels, stream, reverse=False, log_weights=0.0):
-    moving = _copies(state, auxiliary)
-    sums = np.zeros(n_chains(state)) + log_weights
+def anneal(path, model, chains, levels, stream, reverse=False, log_weights=0.0):
+    moving = _copies(chains)
+    sums = np.zeros(n_chains(chains.state)) + log_weights
     path.kernel("anneal")(model, moving, path.ladder[levels], reverse, stream.keys, sums)
-    return *_parts(moving, auxiliary), sums
+    return _moved(moving, chains, levels[-1]), sums
 
 
 @_faster(_plain.exchange)
 def exchange(path, model, chains, ends, shift, n_scans, stream, stride=0):
-    state, auxiliary, levels = chains
-    moving = _copies(state, auxiliary)
-    levels = np.array(levels)
+    moving = _copies(chains)
+    levels = np.array(chains.levels)
     ends = np.array(ends)
-    sums = _plain.no_scans(path, state, n_scans, stream, stride)
+    sums = _plain.no_scans(path, chains.state, n_scans, stream, stride)
     trips = np.zeros(len(sums.pairs), dtype=np.int64)
     order = path.ladder, shift, n_scans, stride, stream.keys
     path.kernel("exchange")(model, moving, levels, ends, trips, *order, sums)
-    return Exchanged(_chains(moving, auxiliary, levels), ends, trips, sums)
+    return Exchanged(_moved(moving, chains, levels), ends, trips, sums)
 
 
 @_faster(_plain.temper)
@@ -70,33 +69,27 @@ def temper(
 ):
     from sklpf.kernels._programs import Q_OFFSET
 
-    state, auxiliary, levels = chains
-    moving = _copies(state, auxiliary)
-    levels = np.array(levels)
+    moving = _copies(chains)
+    levels = np.array(chains.levels)
     q = np.zeros((len(levels), len(path.ladder)))
     counts = np.zeros(q.shape, dtype=np.int64)
-    sums = _plain.no_redraws(path, state, 1, n_redraws, stride)
+    sums = _plain.no_redraws(path, chains.state, 1, n_redraws, stride)
     order = path.ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream.keys
     path.kernel("temper")(model, moving, levels, *order, q, counts, sums)
     with np.errstate(divide="ignore"):
         log_q_sums = np.log(q) - Q_OFFSET
-    return Tempered(_chains(moving, auxiliary, levels), log_q_sums, counts, sums)
+    return Tempered(_moved(moving, chains, levels), log_q_sums, counts, sums)
 
 
-def _copies(state, auxiliary):
+def _copies(chains):
     """What a compiled program changes in place: the state, with the move's auxiliary variables if
     it has any.
     """
-    state = map_state(np.array, state)
-    return (state, map_state(np.array, auxiliary)) if auxiliary else state
+    state = map_state(np.array, chains.state)
+    return (state, map_state(np.array, chains.auxiliary)) if chains.auxiliary else state
 
 
-def _parts(moving, auxiliary):
-    """State and auxiliary variables after a compiled program."""
-    return moving if auxiliary else (moving, auxiliary)
-
-
-def _chains(moving, auxiliary, levels) -> Chains:
-    """Likewise, with the levels."""
-    state, auxiliary = _parts(moving, auxiliary)
+def _moved(moving, chains, levels) -> Chains:
+    """The chains after a compiled program."""
+    state, auxiliary = moving if chains.auxiliary else (moving, ())
     return Chains(state, auxiliary, levels)

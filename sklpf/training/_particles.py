@@ -15,6 +15,7 @@ from sklpf.paths import Continuous
 from sklpf.paths._base import take
 from sklpf.paths._capabilities import has, require_base
 from sklpf.programs import _programs as programs
+from sklpf.programs._chains import Chains
 from sklpf.programs._plan import check_finite, plan_runs
 from sklpf.programs._tempering import Setup, first_pass, run_round
 from sklpf.reweighting import mean_weight
@@ -146,9 +147,9 @@ class Particles:
         """Resample where that is needed, then weigh and move at all levels but the first."""
         self._resample(stream.aside("resampling"))
         levels = np.repeat(levels[:, np.newaxis], self.n_chains, axis=1)
-        self.state, self.auxiliary, gain = programs.anneal(
-            self.path, self.transition, self.state, self.auxiliary, levels, stream
-        )
+        chains = Chains(self.state, self.auxiliary, levels[0])
+        chains, gain = programs.anneal(self.path, self.transition, chains, levels, stream)
+        self.state, self.auxiliary, _ = chains
         self._weigh(gain)
         self.n_moves += gain.size * (len(levels) - 1)
 

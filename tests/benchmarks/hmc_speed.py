@@ -33,6 +33,7 @@ from sklpf._utils.random import Stream
 from sklpf.models import LinearPath
 from sklpf.paths._base import map_state
 from sklpf.programs import _plain
+from sklpf.programs._chains import Chains
 from sklpf.transitions import HMC
 
 LEVELS, ROUNDS, KEY = 100, 15, (1, 2)
@@ -126,7 +127,11 @@ def in_numpy(path, move, n):
     levels = np.repeat(np.arange(LEVELS)[:, np.newaxis], n, axis=1)
     auxiliary = move.init(path, state, stream.aside("memory"))
     return lambda: _plain.anneal(
-        path.with_ladder(np.linspace(0, 1, LEVELS)), move, state, auxiliary, levels, stream.at(1)
+        path.with_ladder(np.linspace(0, 1, LEVELS)),
+        move,
+        Chains(state, auxiliary, levels[0]),
+        levels,
+        stream.at(1),
     )
 
 

@@ -25,11 +25,12 @@ def assert_annealing_equals_the_loop(path, reverse, tol=1e-10):
     levels = np.repeat([[0], [0], [1], [3], [2]], 9, axis=1)
     levels[:, 4] = [0, 1, 2, 3, 3]
     assert Gibbs().compiled(path) is not None
-    arguments = path, Gibbs(), state, (), levels, STREAM.at(3), reverse
-    fused, auxiliary, fused_weights = _programs.anneal(*arguments)
-    plain, _, plain_weights = _plain.anneal(*arguments)
-    same_state(fused, plain)
-    assert auxiliary == ()
+    chains = Chains(state, (), levels[0])
+    arguments = path, Gibbs(), chains, levels, STREAM.at(3), reverse
+    fused, fused_weights = _programs.anneal(*arguments)
+    plain, plain_weights = _plain.anneal(*arguments)
+    same_state(fused.state, plain.state)
+    assert fused.auxiliary == ()
     assert_allclose(fused_weights, plain_weights, rtol=tol, atol=tol)
 
 
@@ -142,8 +143,12 @@ def assert_programs_are_those_of_the_loops(path, rtol=1e-9):
     move, n_levels = HMC().tune(path, (3, 4)), len(path.ladder)
     state = path.sample_base(n_levels, stream)
     auxiliary = move.init(path, state, stream.aside("memory"))
-    order = np.repeat(np.arange(n_levels)[:, np.newaxis], n_levels, axis=1), stream
-    looped = _plain.anneal(path, move, state, auxiliary, *order)
-    fused = _programs.anneal(path, move, state, auxiliary, *order)
-    for old, new in zip((*looped[0], *looped[1], *looped[2:]), (*fused[0], *fused[1], *fused[2:])):
+    levels = np.repeat(np.arange(n_levels)[:, np.newaxis], n_levels, axis=1)
+    order = Chains(state, auxiliary, levels[0]), levels, stream
+    (looped, old_weights), (fused, new_weights) = (
+        program.anneal(path, move, *order) for program in (_plain, _programs)
+    )
+    assert_allclose(new_weights, old_weights, rtol=rtol, atol=rtol)
+    olds = (*looped.state, *looped.auxiliary)
+    for old, new in zip(olds, (*fused.state, *fused.auxiliary)):
         assert_allclose(new, old, rtol=rtol, atol=rtol)

@@ -39,14 +39,15 @@ def test_annealing_weighs_before_it_moves_and_reverse_annealing_after():
     levels = np.repeat(np.arange(4)[:, np.newaxis], 2, axis=1)
     start, stream = np.array([1.0, 10.0]), Stream((1, 2), step=7)
     forward = Recorder()
-    state, _, log_weights = _plain.anneal(Linear(), forward, start, (), levels, stream)
+    chains = Chains(start, (), levels[0])
+    (state, *_), log_weights = _plain.anneal(Linear(), forward, chains, levels, stream)
     # x at levels 0, 1, 2: x, x + 1, x + 2; each step adds it once
     np.testing.assert_array_equal(log_weights, 3 * start + 3)
     np.testing.assert_array_equal(state, start + 3)
     assert forward.calls == [(7, 1, False), (8, 2, False), (9, 3, False)]
     backward = Recorder()
     order = levels[::-1], stream, True
-    state, _, log_weights = _plain.anneal(Linear(), backward, start, (), *order)
+    (state, *_), log_weights = _plain.anneal(Linear(), backward, chains, *order)
     np.testing.assert_array_equal(log_weights, -(3 * start + 6))
     np.testing.assert_array_equal(state, start + 3)
     assert backward.calls == [(7, 3, True), (8, 2, True), (9, 1, True)]

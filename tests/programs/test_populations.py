@@ -74,7 +74,7 @@ def test_weights_of_families_add_up_to_the_estimate():
     families = family_weights(populations)
     estimates = logsumexp(families, axis=1) - np.log(12)
     np.testing.assert_allclose(estimates, populations.records[:, -1, 0], atol=1e-10)
-    summaries = path.summary(populations.state).reshape(5, 12, -1)
+    summaries = path.summary(populations.chains.state).reshape(5, 12, -1)
     for g, found in enumerate(target_summaries(path, populations)):
         ancestors = populations.ancestors[g]
         assert np.sum(families[g] > -np.inf) == len(np.unique(ancestors)) < 12

@@ -170,8 +170,8 @@ def test_cached_fields_do_not_drift(weights):
     path = make_path(100, 64, weights)
     levels = np.full((5000, 4), 1)
     state = path.sample_base(4, STREAM.at(0))
-    state, *_ = _programs.anneal(path, Gibbs(), state, (), levels, STREAM)
-    for cached, exact in fields(path, state):
+    chains, _ = _programs.anneal(path, Gibbs(), Chains(state, (), levels[0]), levels, STREAM)
+    for cached, exact in fields(path, chains.state):
         np.testing.assert_allclose(cached, exact, rtol=0, atol=2e-4)
 
 
@@ -226,9 +226,10 @@ def test_fused_annealing_equals_the_loop(n_visible, n_hidden, weights, reverse):
     levels = np.repeat(order[:, np.newaxis], n, axis=1)
     levels[:, 1] = 300  # a chain whose level stays
     stream = STREAM.at(100)  # passes the refresh at 256
-    fused, _, log_weights = _programs.anneal(path, Gibbs(), state, (), levels, stream, reverse)
-    looped, _, expected = _plain.anneal(path, Gibbs(), state, (), levels, stream, reverse)
-    same_state(fused, looped)
+    order = Chains(state, (), levels[0]), levels, stream, reverse
+    fused, log_weights = _programs.anneal(path, Gibbs(), *order)
+    looped, expected = _plain.anneal(path, Gibbs(), *order)
+    same_state(fused.state, looped.state)
     # every unit's factor has a float32 error of at most 4.4e-7 (1e-7 rms), independent from step to
     # step
     np.testing.assert_allclose(log_weights, expected, rtol=0, atol=5e-7 * np.sqrt(302 * n_hidden))
