@@ -361,24 +361,20 @@ def _emit_lowest_bit(context, builder, signature, arguments):
     return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
 
-def _bitcast(name, source, target):
+def _bitcast(source, target):
     """An instruction that takes the bits of a number for those of another type."""
 
     def cast(number):
         return number.view(np.dtype(target.name))
 
-    cast.__name__ = name
-    _instruction(
-        cast,
-        lambda number: target,
-        lambda context, builder, signature, arguments: builder.bitcast(
-            context.cast(builder, arguments[0], signature.args[0], source),
-            context.get_value_type(target),
-        ),
-    )
+    @_instruction(cast, lambda number: target)
+    def emit(context, builder, signature, arguments):
+        number = context.cast(builder, arguments[0], signature.args[0], source)
+        return builder.bitcast(number, context.get_value_type(target))
+
     return cast
 
 
-bits_to_float32 = _bitcast("bits_to_float32", types.int32, types.float32)
-bits_to_float64 = _bitcast("bits_to_float64", types.int64, types.float64)
-float64_to_bits = _bitcast("float64_to_bits", types.float64, types.int64)
+bits_to_float32 = _bitcast(types.int32, types.float32)
+bits_to_float64 = _bitcast(types.int64, types.float64)
+float64_to_bits = _bitcast(types.float64, types.int64)
