@@ -112,8 +112,8 @@ def _anneal(plans, start, orders, n, stage, n_jobs, checkpoint, reverse=False) -
     start(path, stream, n) returns the state of a block's chains; sweep 0 of a stream is its own.
     """
     path = plans[0].path
-    together = path.n_chains_per_block
-    blocks = equal_blocks(n, _LARGEST_BLOCK) if together is None else equal_blocks(n, together, 1)
+    largest = path.n_chains_per_block
+    blocks = equal_blocks(n, _LARGEST_BLOCK) if largest is None else equal_blocks(n, largest, 1)
     ends = [segments(len(order) - 1, path.n_moves_per_segment) for order in orders]
     way = _Way(
         plans=plans,
