@@ -122,18 +122,17 @@ def _anneal(plans, start, orders, n, stage, n_jobs, checkpoint, reverse=False) -
         reverse=reverse,
         first=np.concatenate([[0], np.cumsum(blocks)]).tolist(),
         ends=ends,
-        bounds=sorted(set().union(*ends)),
     )
     tells = len(plans) == 1 and orders[0][0] == 0 and path.base_log_partition is not None
     carries = run_segments(
         functools.partial(way.begin, start),
         way.advance,
         len(blocks),
-        len(way.bounds) - 1,
+        sorted(set().union(*ends)),
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage="reverse" if reverse else "anneal",
-        so_far=functools.partial(_so_far, path, orders[0], way.bounds) if tells else None,
+        so_far=functools.partial(_so_far, path, orders[0]) if tells else None,
     )
     arrivals = []
     for own_ends, own_blocks in zip(ends, zip(*carries)):
@@ -146,10 +145,10 @@ def _anneal(plans, start, orders, n, stage, n_jobs, checkpoint, reverse=False) -
     return arrivals
 
 
-def _so_far(path, order, bounds, segment, carries) -> str:
+def _so_far(path, order, end, carries) -> str:
     """log Z of the level that forward chains have reached, with its standard error."""
     log_weights = np.concatenate([rows[0][1] for rows in carries])
-    return running_log_partition(path, int(order[bounds[segment + 1]]), log_weights)
+    return running_log_partition(path, int(order[end]), log_weights)
 
 
 class _Way(NamedTuple):
@@ -163,7 +162,6 @@ class _Way(NamedTuple):
     reverse: bool
     first: list[int]  # first chain of every block, and the end
     ends: Sequence[list[int]]  # moves after which each row's segments end, 0 included
-    bounds: list[int]  # those of all rows
 
     def joint(self, block: int, rows: Sequence[int], step: int) -> tuple[int, Joint]:
         """Number of chains of each row in a block, and what those of some rows move on."""
@@ -178,11 +176,10 @@ class _Way(NamedTuple):
         chains = Chains.start(path, transition, state, stream)
         return tuple((_those_of(chains, own), np.zeros(n), np.zeros(1)) for _, own in stream.rows())
 
-    def advance(self, block: int, segment: int, carry: tuple) -> tuple:
+    def advance(self, block: int, begin: int, end: int, carry: tuple) -> tuple:
         """Likewise after a segment. Acceptance is noted at the ends of the row's own segments, so
         that no other row matters.
         """
-        begin, end = self.bounds[segment], self.bounds[segment + 1]
         moving = [t for t, order in enumerate(self.orders) if len(order) > end]
         n, (path, transition, stream, first_levels) = self.joint(block, moving, begin + 1)
         passed = np.stack([self.orders[t][begin : end + 1] for t in moving], axis=1)

@@ -53,7 +53,7 @@ def temper_continuously(
     setup: Setup, chains: list[Chains], log_pseudo_prior: NDArray, n_redraws: int
 ) -> ContinuousRound:
     """Temper all groups, whose chains begin at levels."""
-    bounds = segments(n_redraws, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw))
+    longest = max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw)
 
     def begin(group):
         own = chains[group]
@@ -64,9 +64,9 @@ def temper_continuously(
 
     carries = run_segments(
         begin,
-        functools.partial(_advance, setup, log_pseudo_prior, bounds),
+        functools.partial(_advance, setup, log_pseudo_prior),
         setup.n_groups,
-        len(bounds) - 1,
+        segments(n_redraws, longest),
         stage="continuous",
         **setup.options,
     )
@@ -78,11 +78,11 @@ def temper_continuously(
     )
 
 
-def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):
+def _advance(setup, log_pseudo_prior, group, begin, end, carry):
     """Move every chain at its own beta, on a ladder of all these, and draw new ones."""
     chains, betas, *kept, summaries = carry
     records = []
-    for redraw in range(bounds[segment], bounds[segment + 1]):
+    for redraw in range(begin, end):
         stream = setup.stream(CONTINUOUS, group, redraw * setup.sweeps_per_redraw + 1)
         path = setup.path.with_ladder(np.unique(np.r_[0.0, betas, 1.0]))
         levels = np.broadcast_to(

@@ -91,30 +91,30 @@ def ascend(
     tells = path.base_log_partition is not None and n_populations > 1  # not of a pilot
     blocks = run_segments(
         begin,
-        functools.partial(_advance, step, key, chain_length or 1, first, bounds),
+        functools.partial(_advance, step, key, chain_length or 1, first),
         len(first) - 1,
-        len(bounds) - 1,
+        bounds,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage="populations",
-        so_far=functools.partial(_so_far, path, bounds) if tells else None,
+        so_far=functools.partial(_so_far, path) if tells else None,
     )
     chains, *parts = zip(*blocks)
     return Populations(together(chains), *map(np.concatenate, parts))
 
 
-def _so_far(path, bounds, segment, blocks) -> str:
+def _so_far(path, level, blocks) -> str:
     """log Z of the level that populations have reached, with its standard error."""
     log_means = [each.log_mean + log_mean_exp(each.log_weights, axis=1) for each in blocks]
-    return running_log_partition(path, int(bounds[segment + 1]), np.concatenate(log_means))
+    return running_log_partition(path, level, np.concatenate(log_means))
 
 
-def _advance(step, key, n_moves, first, bounds, block, segment, populations) -> Populations:
+def _advance(step, key, n_moves, first, block, begin, end, populations) -> Populations:
     """Populations after some levels, with so many moves of every chain at each."""
     n = populations.log_weights.shape[1]
     chains = [int(population) * n for population in range(*first[block : block + 2])]
     records = [populations.records]
-    for level in range(bounds[segment], bounds[segment + 1]):
+    for level in range(begin, end):
         streams = [Stream(key, chain, 1 + level * n_moves) for chain in chains]
         populations, *record = step(streams, level, populations)
         records.append(np.stack(record, axis=1, dtype=float)[:, np.newaxis])
@@ -199,9 +199,9 @@ def descend(
 
     carries = run_segments(
         begin,
-        functools.partial(_advance_down, fall, key, chain_length or 1, first, bounds),
+        functools.partial(_advance_down, fall, key, chain_length or 1, first),
         len(blocks),
-        len(bounds) - 1,
+        bounds,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage="down",
@@ -209,10 +209,10 @@ def descend(
     return np.concatenate([rises for _, rises in carries])[:, ::-1].copy()
 
 
-def _advance_down(fall, key, n_moves, first, bounds, block, segment, carry):
+def _advance_down(fall, key, n_moves, first, block, begin, end, carry):
     chains, rises = carry
     columns = [rises]
-    for step in range(bounds[segment], bounds[segment + 1]):
+    for step in range(begin, end):
         stream = Stream(key, int(first[block]), 1 + step * n_moves)
         chains, rise = fall(stream, step, chains)
         columns.append(rise[:, np.newaxis])

@@ -136,7 +136,7 @@ class RoundProgram:
             functools.partial(self._begin, groups, blocks),
             functools.partial(self._advance, blocks, bounds),
             len(blocks) - 1,
-            len(bounds) - 1,
+            bounds,
             stage=stage,
             **options,
         )
@@ -186,9 +186,9 @@ class RoundProgram:
             draws=no_draws(self.path, chains.state),
         )
 
-    def _advance(self, blocks, bounds, block, segment, carry) -> _Carry:
+    def _advance(self, blocks, bounds, block, begin, end, carry) -> _Carry:
         """The groups of a block after one segment of steps."""
-        half = int(bounds[segment] >= bounds[-1] // 2)
+        half = int(begin >= bounds[-1] // 2)
         first = self._first_here(blocks, block)
         chains, own, sums, draws = carry
         pairs = sums.pairs.copy()
@@ -197,13 +197,13 @@ class RoundProgram:
         records = []
         seen = []
         # A base that is renewed sets the pace of the draws too.
-        for start, end in pieces(bounds[segment], bounds[segment + 1], self.renewal or self.pause):
+        for start, stop in pieces(begin, end, self.renewal or self.pause):
             stream = Stream(
                 self.key,
                 int(self.first[blocks[block]]),
                 self.first_sweep + start * self.sweeps_per_step,
             )
-            chains, own, left = self.steps(chains, own, half, end - start, stream, first)
+            chains, own, left = self.steps(chains, own, half, stop - start, stream, first)
             pairs[half] += left.pairs
             levels[half] += left.levels
             summaries += left.summaries
@@ -218,7 +218,7 @@ class RoundProgram:
                 chains = with_base_renewed(self.path, self.transition, chains, renewing)
 
         sums = sums._replace(pairs=pairs, levels=levels, summaries=summaries)
-        if records and self.keeps_every and segment % self.keeps_every == 0:
+        if records and self.keeps_every and bounds.index(begin) % self.keeps_every == 0:
             vectors, vector_levels, slopes = (np.concatenate(parts) for parts in zip(*records))
             log_q = log_softmax(vectors + self.log_pseudo_prior, axis=-1).astype(np.float32)
             sums = sums._replace(

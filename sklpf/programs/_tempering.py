@@ -357,13 +357,12 @@ def first_pass(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list[Ch
         log f_k / f_0 accumulated by every chain on its way: the mean of its exponential over chains
         is Z_k / Z_0.
     """
-    bounds = segments(n_sweeps, setup.path.n_moves_per_segment)
     blocks = setup.blocks
     carries = run_segments(
         functools.partial(_begin, setup, blocks, log_prior, n_sweeps),
-        functools.partial(_advance, setup, blocks, bounds),
+        functools.partial(_advance, setup, blocks, n_sweeps),
         len(blocks),
-        len(bounds) - 1,
+        segments(n_sweeps, setup.path.n_moves_per_segment),
         stage="pilot",
         **setup.options,
     )
@@ -399,18 +398,16 @@ def _quantiles(setup, group):
     return (np.arange(n) + setup.stream(LEVELS, group).generator().random()) / n
 
 
-def _advance(setup, blocks, bounds, block, segment, carry):
+def _advance(setup, blocks, n_sweeps, block, begin, end, carry):
     """Weigh the chains at each next level and move them there. Chains of production that
     begin at this level start from states that are resampled by weight.
     """
     chains, log_weights, starts = carry
     log_weights = log_weights.copy()
-    begin = bounds[segment]
-    end = bounds[segment + 1]
     groups = blocks[block][:-1]
     group_of = np.repeat(groups, np.diff(setup.first)[groups])
     # before sweep begin, begin + 1, …
-    at = _levels_passed(np.arange(begin, end + 2), bounds[-1], log_weights.shape[1])
+    at = _levels_passed(np.arange(begin, end + 2), n_sweeps, log_weights.shape[1])
     rises = begin + 1 + np.flatnonzero(np.diff(at[1:-1]))
     for t, stop in zip([begin, *rises], [*rises, end]):
         old, new = at[t - begin], at[t + 1 - begin]
@@ -423,7 +420,7 @@ def _advance(setup, blocks, bounds, block, segment, carry):
             stay = np.full((stop - t + 1, len(log_weights)), new)
             stream = setup.stream(FIRST_PASS, groups[0], t + 1)
             chains, _ = programs.anneal(setup.path, setup.transition, chains, stay, stream)
-        leaving = stop == bounds[-1] or at[stop + 1 - begin] != new
+        leaving = stop == n_sweeps or at[stop + 1 - begin] != new
         for group in groups if leaving else ():
             own = np.flatnonzero(group_of == group)
             here = np.flatnonzero((group_of == group) & (starts.levels == new))
