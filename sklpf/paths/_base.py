@@ -511,23 +511,17 @@ class KernelPath(CompiledPrograms, Path):
 
     def log_f(self, state: Any, levels: Integers) -> Array:
         """Return log f_k of every chain at its own level, in nats."""
-        out = np.empty(n_chains(state))
-        self.kernel("log_f")(self.packed, state, self.ladder[levels], out)
-        return out
+        return self._evaluate("log_f", state, (), self.ladder[levels])
 
     def log_f_ladder(self, state: Any) -> Array:
         """Return log f_k of every chain at every level, shape (n, K), in nats."""
-        out = np.empty((n_chains(state), len(self.ladder)))
-        self.kernel("log_f_ladder")(self.packed, state, self.ladder, out)
-        return out
+        return self._evaluate("log_f_ladder", state, (len(self.ladder),), self.ladder)
 
     def derivatives(self, state: Any, levels: Integers) -> Array:
         """Return U = d log f / d beta and dU / dbeta of every chain at its own level,
         shape (n, 2).
         """
-        out = np.empty((n_chains(state), 2))
-        self.kernel("log_f_derivatives")(self.packed, state, self.ladder[levels], out)
-        return out
+        return self._evaluate("log_f_derivatives", state, (2,), self.ladder[levels])
 
     @property
     def n_summaries(self) -> int:
@@ -538,8 +532,12 @@ class KernelPath(CompiledPrograms, Path):
         """Return what tells the modes of the target apart, of every chain, shape (n,
         n_summaries).
         """
-        out = np.empty((n_chains(state), self.n_summaries))
-        self.kernel("summaries")(self.packed, state, out)
+        return self._evaluate("summaries", state, (self.n_summaries,))
+
+    def _evaluate(self, program: str, state: Any, shape: tuple[int, ...], *betas: Array) -> Array:
+        """What a compiled program writes for every chain, (n, *shape)."""
+        out = np.empty((n_chains(state), *shape))
+        self.kernel(program)(self.packed, state, *betas, out)
         return out
 
     def gibbs(self, state: Any, levels: Integers, stream: Stream, reverse: bool = False) -> Any:
@@ -564,8 +562,7 @@ def values_at(density: Any, position: Array) -> Any:
 
     n, d = position.shape
     values = Values(np.empty(n), np.empty(n), np.empty((n, d)), np.empty((n, d)))
-    write = compiled(write_values, type(density).__module__)
-    write(density, read_only(position), values)
+    compiled(write_values, type(density).__module__)(density, read_only(position), values)
     return values
 
 
