@@ -3,7 +3,7 @@
 A hook is a stub; `implements` gives it a body for the models that are instances of one NamedTuple.
 `compiled` gives a program for the models of one module of kernels.
 
-`programs/_plain.py` has the same programs as plain loops, which specify what they do.
+`programs/_programs.py` has the same programs as plain loops, which specify what they do.
 """
 
 import functools

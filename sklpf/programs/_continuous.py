@@ -12,7 +12,6 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import run_segments
 from sklpf.programs import _programs as programs
 from sklpf.programs._chains import Chains
-from sklpf.programs._plain import weighted_sums
 from sklpf.programs._plan import check_finite, segments
 from sklpf.programs._tempering import Setup
 from sklpf.reweighting import draw_betas, log_densities
@@ -92,7 +91,7 @@ def _advance(setup, log_pseudo_prior, group, begin, end, carry):
         gains = _check_gains(path.ends(chains.state)[1])
         records.append((betas, gains))
         at_target = np.exp(log_densities(log_pseudo_prior, setup.path.ladder, gains)[:, -1])
-        summaries = summaries + weighted_sums(at_target, setup.path.summary(chains.state))
+        summaries = summaries + programs.weighted_sums(at_target, setup.path.summary(chains.state))
         uniforms = stream.aside("betas").generator().random((2, len(betas)))
         betas = draw_betas(log_pseudo_prior, setup.path.ladder, gains, uniforms)
     kept = [np.concatenate([old, new]) for old, new in zip(kept, map(np.array, zip(*records)))]

@@ -15,7 +15,6 @@ from sklpf._utils.random import REDRAW, Stream, joined_streams
 from sklpf.paths._base import n_chains
 from sklpf.programs import _programs as programs
 from sklpf.programs._chains import Chains, together
-from sklpf.programs._plain import weighted_sums
 from sklpf.programs._plan import (
     check_finite,
     equal_blocks,
@@ -249,7 +248,7 @@ def target_summaries(path, populations: Populations) -> Array:
         weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     summaries = path.summary(populations.chains.state).reshape(*weights.shape, -1)
-    return np.array([weighted_sums(*each) for each in zip(weights, summaries)])
+    return np.array([programs.weighted_sums(*each) for each in zip(weights, summaries)])
 
 
 def _waste_free_step(path, transition, chain_length, streams, level, populations) -> tuple:
