@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
@@ -468,20 +469,15 @@ class CompiledPrograms:
         """
         raise NotImplementedError(f"{type(self).__name__} must define _pack()")
 
-    @property
+    @functools.cached_property
     def packed(self) -> Any:
         """The model as the kernels want it."""
-        cached = self.__dict__.get("_pack_kept")
-        if cached is None:
-            if self.n_rows is not None:
-                raise ValueError(
-                    "this path has one log Z for each row of X: choose one with row(t)"
-                )
-            cached = self.__dict__["_pack_kept"] = self._pack()
-        return cached
+        if self.n_rows is not None:
+            raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
+        return self._pack()
 
     def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name != "_pack_kept"}
+        return {name: value for name, value in self.__dict__.items() if name != "packed"}
 
     def __setstate__(self, state):
         self.__dict__.update(state)
@@ -505,9 +501,7 @@ class KernelPath(CompiledPrograms, Path):
         stream : Stream
             Random numbers.
         """
-        n = n_chains(state)
-        betas = np.ones((n_sweeps + 1, n))
-        self.kernel("anneal")(self.packed, state, betas, False, stream.keys, np.zeros(n))
+        self._move(state, np.ones((n_sweeps + 1, n_chains(state))), stream)
 
     def log_f(self, state: Any, levels: Integers) -> Array:
         """Return log f_k of every chain at its own level, in nats."""
@@ -546,11 +540,13 @@ class KernelPath(CompiledPrograms, Path):
 
     def _sweep(self, state, betas, stream, reverse=False):
         state = map_state(np.array, state)
-        unweighted = np.stack([betas, betas])
-        self.kernel("anneal")(
-            self.packed, state, unweighted, reverse, stream.keys, np.zeros(len(betas))
-        )
+        self._move(state, np.stack([betas, betas]), stream, reverse)
         return state
+
+    def _move(self, state, betas, stream, reverse=False) -> None:
+        """Take chains through betas (n_sweeps + 1, n), in place."""
+        unused = np.zeros(betas.shape[1])
+        self.kernel("anneal")(self.packed, state, betas, reverse, stream.keys, unused)
 
 
 def values_at(density: Any, position: Array) -> Any:

@@ -10,6 +10,7 @@ from scipy import linalg
 from sklpf._utils.numbers import Array, Integers
 from sklpf.paths import Mixture
 from sklpf.paths._base import choose
+from sklpf.paths._bases import full_roots
 from sklpf.paths._mixture_fit import fit_base
 from sklpf.transitions._base import acceptance
 
@@ -148,10 +149,9 @@ class MixtureWalk:
     def __init__(self, mixture: Mixture):
         self.mixture = mixture
         d = mixture.n_dimensions
-        roots = mixture.packed.roots  # inverse square roots of covariances
-        self.roots = roots if roots.shape[1] == d else roots * np.eye(d)
+        self.roots = full_roots(mixture.packed.roots)  # inverse square roots of covariances
         self.log_det_roots = np.log(np.diagonal(self.roots, axis1=1, axis2=2)).sum(axis=1)
-        self.log_steps = np.full(len(roots), np.log(_FIRST_STEP / np.sqrt(d)))
+        self.log_steps = np.full(len(self.roots), np.log(_FIRST_STEP / np.sqrt(d)))
         self.n_moves = 0
 
     def move(self, path: Any, state: Any, levels: Integers, rng: np.random.Generator) -> Any:

@@ -274,10 +274,9 @@ def _thinning(stride, longest):
     return longest, longest, -(-stride // longest)
 
 
-def pool_groups(first: Integers, log_terms: NDArray, axis: int) -> NDArray:
-    """Add up, in logs, the chains of every group along `axis`."""
-    parts = np.split(log_terms, first[1:-1], axis=axis)
-    return np.stack([logsumexp(part, axis=axis) for part in parts], axis=axis)
+def pool_groups(first: Integers, log_terms: NDArray) -> NDArray:
+    """Add up, in logs, the chains of every group, along the first axis."""
+    return np.stack([logsumexp(part, axis=0) for part in np.split(log_terms, first[1:-1])])
 
 
 class GainRule(Protocol):

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.progress import hand_on
 from sklpf._utils.sklearn import N_JOBS, FittedAttributes, Instance, StrOptions
-from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas
+from sklpf._utils.tables import Readable, Rows, decimals, from_to, imported
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition import (
     HAIS,
@@ -207,7 +207,7 @@ class ScoreInterval(IntervalOfMean):
         ImportError
             If pandas is not installed.
         """
-        pd = import_pandas()
+        pd = imported("pandas", "to_frame")
 
         row: dict[str, Any] = {"mean": self.mean, **dict(zip(("low", "high"), self.combined))}
         for name in ("sampling", "partition"):
