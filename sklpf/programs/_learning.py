@@ -280,7 +280,7 @@ def _rise(path, transition, carry, stream) -> _Carry:
         auxiliary=take(carry.auxiliary, chosen),
         beta=beta,
     )
-    path = path.with_ladder([0.0, 1.0] if beta == 1 else [0.0, beta, 1.0])
+    path = path.with_ladder(np.unique([0.0, beta, 1.0]))
     return _forget(path, transition, carry, stream)
 
 

@@ -168,11 +168,9 @@ class _Row:
         self.records.append((self.beta, self.log_step, self.root, spread, n_moves))
         if self.beta == 1:
             return np.empty(0, dtype=np.int64)
-        new = (
-            1.0
-            if len(self.records) >= _MOST_LEVELS
-            else next_beta(gain, self.beta, _FEWEST_EFFECTIVE)
-        )
+        new = 1.0
+        if len(self.records) < _MOST_LEVELS:
+            new = next_beta(gain, self.beta, _FEWEST_EFFECTIVE)
         if new < _SMALLEST_BETA:
             raise ValueError(
                 "log f_1 - log f_0 is too large to be tempered: rescale the data, or give another"
@@ -180,7 +178,7 @@ class _Row:
             )
         log_weights = (new - self.beta) * gain
         self.beta = new
-        self.path = self.path.with_ladder([0.0, 1.0] if new == 1 else [0.0, new, 1.0])
+        self.path = self.path.with_ladder(np.unique([0.0, new, 1.0]))
         return self.rng.choice(len(gain), size=len(gain), p=shares(log_weights))
 
     def pilot(self, n_chains: int) -> Pilot:
@@ -199,11 +197,9 @@ def run_pilots(
     there; then its step size follows the mean acceptance probability (Robbins & Monro 1951).
     """
     d = paths[0].n_dimensions
-    n = (
-        _FEWEST_CHAINS
-        if transition.metric is None
-        else int(np.clip(2 * d, _FEWEST_CHAINS, _MOST_CHAINS))
-    )
+    n = _FEWEST_CHAINS
+    if transition.metric is not None:
+        n = int(np.clip(2 * d, _FEWEST_CHAINS, _MOST_CHAINS))
     step = np.log(transition.first_step(d))
     rows = [
         _Row(
