@@ -352,11 +352,6 @@ class PointsPath(TemperedPath):
         """Return the points."""
         return state.position
 
-    @property
-    def n_summaries(self) -> int:
-        """Length of a state's summary."""
-        return self.n_dimensions
-
 
 def _between(base, gain, betas):
     """log f at inverse temperatures: log f_0 at the base also where log f_1 is -inf."""
