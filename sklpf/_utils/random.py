@@ -5,6 +5,7 @@ segmentation.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -131,10 +132,10 @@ class Stream:
         ndarray of shape (n,)
             In (0, 1), exact in float32.
         """
-        from sklpf.kernels._random import uniforms
-
+        # Kernels import this module, and numba is loaded where it is needed first.
+        kernels = importlib.import_module("sklpf.kernels._random")
         out = np.empty(n)
-        uniforms(self.keys, purpose, out)
+        kernels.uniforms(self.keys, purpose, out)
         return out
 
 

@@ -99,7 +99,9 @@ def test_populations_in_one_array_have_the_numbers_of_each_alone(chain_length):
     assert 0 < together.records[:, :, 2].mean() < 1 or chain_length
     for name in ("log_weights", "log_mean", "ancestors", "records"):
         np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
-    np.testing.assert_array_equal(path.summary(together.state), path.summary(alone.state))
+    np.testing.assert_array_equal(
+        path.summary(together.chains.state), path.summary(alone.chains.state)
+    )
 
 
 # ---- walls
