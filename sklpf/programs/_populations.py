@@ -133,8 +133,7 @@ def _step(path, transition, resample_at, streams, level, populations) -> tuple:
     resample = (effective > 0) & (effective < resample_at * n)
     again = np.flatnonzero(resample)
     if len(again):
-        uniforms = [float(streams[g].aside("resampling").uniform(1, REDRAW)[0]) for g in again]
-        chosen = [systematic(log_weights[g], n, uniform) for g, uniform in zip(again, uniforms)]
+        chosen = [_resampled(log_weights[g], n, streams[g]) for g in again]
         index = (again[:, np.newaxis] * n + chosen).ravel()
         asides = [streams[g].aside("moves after resampling") for g in again]
         anew, _, accepted[again] = _moved(
@@ -154,6 +153,11 @@ def _step(path, transition, resample_at, streams, level, populations) -> tuple:
         ancestors=ancestors,
     )
     return populations, total, effective, resample, accepted
+
+
+def _resampled(log_weights, n, stream) -> Integers:
+    """Indices (n,) of the particles of a population that are drawn by weight."""
+    return systematic(log_weights, n, float(stream.aside("resampling").uniform(1, REDRAW)[0]))
 
 
 def _moved(path, transition, chains, passed, streams) -> tuple:
@@ -264,8 +268,7 @@ def _waste_free_step(path, transition, chain_length, streams, level, populations
     log_mean = populations.log_mean + log_mean_exp(rises, axis=1)
     starts = np.tile(np.arange(n_starts), (len(streams), 1))
     for g in np.flatnonzero(effective > 0):
-        uniform = float(streams[g].aside("resampling").uniform(1, REDRAW)[0])
-        starts[g] = systematic(rises[g], n_starts, uniform)
+        starts[g] = _resampled(rises[g], n_starts, streams[g])
     index = (np.arange(len(streams))[:, np.newaxis] * shape[1] + starts).ravel()
     start = populations.chains.take(path, index)
     stream = joined_streams(streams, n_starts)

@@ -97,7 +97,7 @@ def _moved(moving, chains, levels) -> Chains:
     return Chains(state, auxiliary, levels)
 
 
-def _compiled_where_known(compiled):
+def _with_compiled_form(compiled):
     """Decorator of a plain loop, of which there is a compiled form."""
 
     def decorate(plain):
@@ -115,7 +115,7 @@ def _compiled_where_known(compiled):
 
 
 # ---- programs
-@_compiled_where_known(_compiled_anneal)
+@_with_compiled_form(_compiled_anneal)
 @np.errstate(invalid="ignore")  # inf - inf, which those who use the weights report
 def anneal(path, transition, chains, levels, stream, reverse=False, log_weights=0.0):
     """Move through levels (n_sweeps + 1, n) and sum the increments of log f (Neal 2001).
@@ -143,7 +143,7 @@ def anneal(path, transition, chains, levels, stream, reverse=False, log_weights=
     return Chains(state, auxiliary, levels[-1]), log_weights
 
 
-@_compiled_where_known(_compiled_exchange)
+@_with_compiled_form(_compiled_exchange)
 def exchange(path, transition, chains, ends, shift, n_scans, stream, stride=0) -> Exchanged:
     """Replica exchange of K consecutive chains a ladder, even and odd pairs in turn (Syed et al.
     2022).
@@ -212,7 +212,7 @@ def _to_neighbours(path, state, levels):
     return up - here, down - here
 
 
-@_compiled_where_known(_compiled_temper)
+@_with_compiled_form(_compiled_temper)
 def temper(
     path,
     transition,

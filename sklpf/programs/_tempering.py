@@ -152,9 +152,9 @@ class Setup(NamedTuple):
 
     @property
     def blocks(self) -> list[Integers]:
-        """The groups that move side by side, and the one after them: one array a block."""
+        """The groups that move side by side: one array a block."""
         bounds = side_by_side(self.path, self.transition, self.n_groups, int(self.first[-1]))
-        return [np.arange(start, end + 1) for start, end in zip(bounds, bounds[1:])]
+        return np.split(np.arange(self.n_groups), bounds[1:-1])
 
     def base_chains(self, stage: int, group: int) -> Chains:
         """Base draws of a group, at level 0; only where the target has mass."""
@@ -368,9 +368,9 @@ def first_pass(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list[Ch
     log_weights = np.concatenate([carry[1] for carry in carries])
     check_alive(log_weights[:, -1])
     stand = []
-    for block, (_, _, starts) in zip(blocks, carries):
-        first = setup.first[block] - setup.first[block[0]]
-        stand += apart(setup.path, starts, first)
+    for groups, (_, _, starts) in zip(blocks, carries):
+        sizes = np.diff(setup.first)[groups]
+        stand += apart(setup.path, starts, np.cumsum([0, *sizes]))
     return stand, check_finite(log_weights, allow_zero=True)
 
 
@@ -380,7 +380,7 @@ def _levels_passed(sweeps, n_sweeps, n_levels):
 
 
 def _begin(setup, blocks, log_prior, n_sweeps, block):
-    groups = blocks[block][:-1]
+    groups = blocks[block]
     chains = together([setup.base_chains(FIRST_PASS, group) for group in groups])
     quantiles = np.concatenate([_quantiles(setup, group) for group in groups])
     n_levels = len(log_prior)
@@ -403,7 +403,7 @@ def _advance(setup, blocks, n_sweeps, block, begin, end, carry):
     """
     chains, log_weights, starts = carry
     log_weights = log_weights.copy()
-    groups = blocks[block][:-1]
+    groups = blocks[block]
     group_of = np.repeat(groups, np.diff(setup.first)[groups])
     # before sweep begin, begin + 1, …
     at = _levels_passed(np.arange(begin, end + 2), n_sweeps, log_weights.shape[1])

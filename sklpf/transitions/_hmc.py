@@ -136,14 +136,19 @@ class HMC(TunedTransition):
         slopes = (base, gain)
         lost = np.zeros(len(levels), dtype=bool)
         betas = path.ladder[levels][:, np.newaxis]
+
+        def kicked(pace, slopes):
+            force = slopes[0] + betas * slopes[1]
+            return pace + _kick(step / 2 * root(force, transpose=True))
+
         for _ in range(self.n_leapfrog):
-            pace = pace + _kick(step / 2 * root(slopes[0] + betas * slopes[1], transpose=True))
+            pace = kicked(pace, slopes)
             old = path.position(here)
             position, pace = reflect(path.bounds, old + step * root(pace), pace)
             lost |= ~np.isfinite(position).all(axis=1)
             here = path.at(np.where(lost[:, np.newaxis], old, position))
             slopes = path.gradients(here)
-            pace = pace + _kick(step / 2 * root(slopes[0] + betas * slopes[1], transpose=True))
+            pace = kicked(pace, slopes)
         with np.errstate(invalid="ignore", over="ignore"):
             log_accept = path.log_f(here, levels) - path.log_f(state, levels)
             log_accept += (np.sum(velocity**2, axis=1) - np.sum(pace**2, axis=1)) / 2

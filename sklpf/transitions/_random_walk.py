@@ -142,15 +142,12 @@ class RandomWalk(TunedTransition):
 
         The step back from x' is -step - drift(x) - drift(x').
         """
+        drift: Any = self.drift
         betas = ladder[levels]
-        there = gradients_of("drift", self._drift_at(old, betas), old)
+        there = gradients_of("drift", drift(old.copy(), betas.copy()), old)
         new = old + there + step
-        back = values_of_shape("drift", self._drift_at(new, betas), new.shape)
+        back = values_of_shape("drift", drift(new.copy(), betas.copy()), new.shape)
         with np.errstate(invalid="ignore", over="ignore"):
             whitened = steps.whiten(levels, there + back) / steps.step_sizes[levels]
             log_ratio = (np.sum(normals**2, axis=1) - np.sum((normals + whitened) ** 2, axis=1)) / 2
         return new, log_ratio
-
-    def _drift_at(self, position, betas) -> Any:
-        assert self.drift is not None  # said by the caller
-        return self.drift(position.copy(), betas.copy())
