@@ -83,10 +83,7 @@ class BilinearPath(LatentRowsPath):
         self.n_features = self.components.shape[1]
         self.n_content = self.content_weights.shape[1]
         self.n_dimensions = self.n_content + self.style_weights.shape[1]
-        self.bounds = np.stack(
-            [np.full(self.n_dimensions, -np.inf), np.full(self.n_dimensions, np.inf)]
-        )
-        self.bounds[0, self.n_content :] = 0.0
+        self.bounds = bounds_of(self.n_content, self.style_weights.shape[1])
         super().__init__(X, ladder)
         self.log_norm = -self.n_features * (np.log(self.noise_std) + _LOG_TAU / 2)
 
@@ -143,6 +140,12 @@ class BilinearPath(LatentRowsPath):
     def _pack(self):
         parameters = self.components, self.content_weights, self.style_weights
         return pack_row(self.X[np.newaxis], parameters, self.noise_std, self.log_norm)
+
+
+def bounds_of(n_content: int, n_style: int) -> Array:
+    """Return the box of content and style, shape (2, n_content + n_style)."""
+    low = np.repeat([-np.inf, 0.0], [n_content, n_style])
+    return np.stack([low, np.full(len(low), np.inf)])
 
 
 def pack_row(X: NDArray, parameters: tuple, noise_std: float, log_norm: float) -> Any:

@@ -20,6 +20,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import StrOptions, at_least
 from sklpf.models._generative import GenerativeModel, check_latent
+from sklpf.models._latent_rows import LatentDensity
 from sklpf.models._validation import check_fitted
 from sklpf.models.linear._path import WIDTH, GaussianPosterior, LinearPath, pack_causes
 from sklpf.paths._base import values_at
@@ -260,7 +261,7 @@ def sparse_causes(X: NDArray, components: NDArray, noise_std: float) -> Array:
     return causes
 
 
-class LaplaceCauses:
+class LaplaceCauses(LatentDensity):
     """Causes of every row as `sklpf.training.EM` draws them, in the coordinates of `LinearPath`.
 
     The M-step follows the natural gradient of the likelihood (Lewicki & Sejnowski 2000): with
@@ -290,16 +291,6 @@ class LaplaceCauses:
 
     def _causes(self, position):
         return self._center + position @ self._posterior.root
-
-    def log_density(self, position: Array) -> Array:
-        """Return log p(x, a) of every chain up to a constant, shape (n,)."""
-        values = values_at(self._density, position)
-        return values.log_base + values.gain
-
-    def grad(self, position: Array) -> Array:
-        """Return its gradient, shape (n, n_components)."""
-        values = values_at(self._density, position)
-        return values.base_slope + values.gain_slope
 
     def maximise(self, position: Array, rate: float) -> None:
         """Move the components along the natural gradient."""
