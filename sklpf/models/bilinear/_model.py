@@ -165,9 +165,9 @@ class BilinearGenerativeModel(GenerativeModel):
 
     # -- log-likelihood
     def _path(self, X):
-        return BilinearPath(X, *self._parameters(), noise_std=self.noise_std)
+        return BilinearPath(X, *self._parameters(), self.noise_std)
 
-    def _parameters(self):
+    def _parameters(self) -> Parameters:
         return Parameters(self.components_, self.content_weights_, self.style_weights_)
 
 

@@ -179,7 +179,8 @@ class DecoderPath(PointsPath):
 
     def at(self, position: Array) -> SlopedPoints:
         """Return the state of chains at some points (n, n_latents)."""
-        self._check_is_row()
+        if self.n_rows is not None:
+            raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
         latents = self.latents(position)
         X = np.broadcast_to(self.X, (len(latents), self.X.shape[1]))
         log_likelihood, slope = self.network.log_likelihood(latents, X)
@@ -189,10 +190,6 @@ class DecoderPath(PointsPath):
         return SlopedPoints(
             position, log_base, log_target - log_base, self.scale * (slope - latents)
         )
-
-    def _check_is_row(self):
-        if self.n_rows is not None:
-            raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
 
     def gradients(self, state: SlopedPoints) -> tuple[Array, Array]:
         """Return the gradients of log f_0 and of log f_1 - log f_0, both (n, n_latents)."""
