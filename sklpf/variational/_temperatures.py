@@ -4,7 +4,8 @@ distribution a datum.
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +20,15 @@ from sklpf._utils.numbers import (
     check_number,
     check_option,
 )
+from sklpf._utils.sklearn import Interval, StrOptions, at_least
 
+TEMPERING: dict[str, Any] = {  # rules for the parameters that tempered models share
+    "tempering": [StrOptions({"annealed", "global", "local"}), None],
+    "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
+    "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
+    "n_temperatures": [at_least(2), "array-like"],
+    "monotone_temperature": ["boolean"],
+}
 _DATA_AT_ONCE = 4096  # whose distributions over the temperatures are held at a time
 
 

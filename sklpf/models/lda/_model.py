@@ -50,6 +50,7 @@ from sklpf.models.lda.learning._variational_bayes import (
 )
 from sklpf.models.scoring._likelihood import RowLikelihoodMixin
 from sklpf.models.scoring._scored import SCORING, Scored, ScoreInterval, interval_of
+from sklpf.variational._temperatures import TEMPERING
 
 _LARGEST_PRIOR = 1e10  # above which digamma functions and sums lose all digits
 _ROUNDING = 1e-5  # of sums of probabilities, as in the path
@@ -259,6 +260,7 @@ class LatentDirichletAllocation(
 
     _parameter_constraints = {
         **SCORING,
+        **TEMPERING,
         "n_components": [at_least(1)],
         "doc_topic_prior": [POSITIVE, "array-like", None],
         "topic_word_prior": [POSITIVE, None],
@@ -272,12 +274,7 @@ class LatentDirichletAllocation(
         "perp_tol": [NOT_NEGATIVE],
         "mean_change_tol": [NOT_NEGATIVE],
         "max_doc_update_iter": [at_least(0)],
-        "tempering": [StrOptions({"annealed", "global", "local"}), None],
-        "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
-        "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
         "n_tempered": [NOT_NEGATIVE],
-        "n_temperatures": [at_least(2), "array-like"],
-        "monotone_temperature": ["boolean"],
         "tempered_partition": [StrOptions({"joint", "marginal"})],
         "learn_doc_topic_prior": ["boolean"],
         "learn_topic_word_prior": ["boolean"],

@@ -84,21 +84,13 @@ class Cooling:
         self.n_left -= 1
         if self.n_left == 0:
             return None
-        if isinstance(self.tempering, GlobalTempering):
-            self.tempering.advance(
-                self._corpus_joint(documents.joints.sum(), X.data.sum(dtype=np.float64))
-            )
-        elif isinstance(self.tempering, Annealed):
-            self.tempering.advance(None)
-        return self
-
-    def _corpus_joint(self, joint: float, n_tokens: float) -> float:
-        """U of the corpus, after a batch with this U and number of tokens."""
+        n_tokens = X.data.sum(dtype=np.float64)
         if n_tokens > 0:
-            new = joint / n_tokens
+            new = documents.joints.sum() / n_tokens
             last = new if self.joint is None else self.joint
             self.joint = last + self.smoothing * (new - last)
-        return self.n_tokens * (self.joint or 0.0)
+        self.tempering.advance(self.n_tokens * (self.joint or 0.0))
+        return self
 
 
 class DocumentTempering(Tempering):
@@ -127,6 +119,9 @@ class DocumentTempering(Tempering):
         self._matrix = interpolation(temperatures)
         self._age = 0
         self._log_sums = None
+
+    def advance(self, expected_log_joint) -> None:
+        """Do nothing: the temperatures follow from the documents of a batch."""
 
     def prepare(self, topics) -> None:
         """Compute the moments of the topics where they are out of date; once before every
