@@ -416,15 +416,12 @@ def compare_held_out(held_out: HeldOutRows, missing: Sequence[str], level: float
     Scores are means over the same fits: those that no candidate with a score lacks. A candidate
     that lacks too many of them has no score, only a difference that is not trusted.
     """
-    there = {name: np.isfinite(means) for name, means in _all_means(held_out).items()}
+    means = {name: held_out.means(name) for name in held_out.names}
+    there = {name: np.isfinite(of_fits) for name, of_fits in means.items()}
     comparable = _comparable(there)
     common = np.all([there[name] for name in comparable], axis=0)
-    alike = held_out._replace(
-        fits={
-            name: _only(held_out.fits[name], common) if name in comparable else held_out.fits[name]
-            for name in held_out.names
-        }
-    )
+    fits = {name: _only(held_out.fits[name], common) for name in comparable}
+    alike = held_out._replace(fits={**held_out.fits, **fits})
     scores = {name: alike.interval(name, None, level) for name in held_out.names}
     for name in set(held_out.names) - set(comparable):
         n_left = int(np.sum(there[name]))
@@ -435,15 +432,11 @@ def compare_held_out(held_out: HeldOutRows, missing: Sequence[str], level: float
         names=held_out.names,
         scores={name: scores[name] for name in ranked},
         differences={name: alike.interval(name, ranked[0], level) for name in ranked[1:]},
-        means=_all_means(held_out),
+        means=means,
         missing=tuple(missing),
         held_out=held_out,
         level=level,
     )
-
-
-def _all_means(held_out: HeldOutRows) -> dict[str, Array]:
-    return {name: held_out.means(name) for name in held_out.names}
 
 
 def _comparable(there: Mapping[str, NDArray[np.bool_]]) -> list[str]:
