@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+LOG_TAU = np.log(2 * np.pi)
+
 # Of parameters, so that products of three are finite. A float64 also beside arrays of float32.
 LARGEST = np.float64(1e100)
 

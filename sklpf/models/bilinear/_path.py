@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import Array, check_scale
+from sklpf._utils.numbers import LOG_TAU, Array, check_scale
 from sklpf._utils.random import Stream
 from sklpf.models._latent_rows import LatentRowsPath, check_components
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths._base import Points, read_only
 
-_LOG_TAU = np.log(2 * np.pi)
 _N_TEMPERATURES = 30_000
 _TOL = 0.1
 # With 98 latent variables a quarter of the rows would need more levels for that.
@@ -85,7 +84,7 @@ class BilinearPath(LatentRowsPath):
         self.n_dimensions = self.n_content + self.style_weights.shape[1]
         self.bounds = bounds_of(self.n_content, self.style_weights.shape[1])
         super().__init__(X, ladder)
-        self.log_norm = -self.n_features * (np.log(self.noise_std) + _LOG_TAU / 2)
+        self.log_norm = -self.n_features * (np.log(self.noise_std) + LOG_TAU / 2)
 
     def _prior(self, n, rng):
         shapes = (n, self.n_content), (n, self.n_dimensions - self.n_content)

@@ -10,11 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from sklpf._utils.numbers import LARGEST, Array
+from sklpf._utils.numbers import LARGEST, LOG_TAU, Array
 from sklpf.paths._functions import values_of
-
-_LOG_TAU = np.log(2 * np.pi)
-
 
 # of a log probability, as in PyTorch's binary cross entropy: an output of 0 or 1 may be rounded
 _LEAST = np.exp(-100.0)
@@ -108,7 +105,7 @@ class GaussianNoise(Likelihood):
     def log_density(self, X, outputs):
         """Return log N(x; output, noise_std² I), and its gradient by the output."""
         errors = (X - outputs) / self._noise_std
-        log_norm = X.shape[1] * (np.log(self._noise_std) + 0.5 * _LOG_TAU)
+        log_norm = X.shape[1] * (np.log(self._noise_std) + 0.5 * LOG_TAU)
         return -0.5 * np.sum(errors**2, axis=1) - log_norm, errors / self._noise_std
 
     def draw(self, outputs, rng):

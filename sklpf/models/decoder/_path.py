@@ -10,13 +10,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import Array, as_float64
+from sklpf._utils.numbers import LOG_TAU, Array, as_float64
 from sklpf._utils.random import Stream
 from sklpf.models.decoder._network import Network
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths._base import PointsPath, SlopedPoints, check_ladder
 
-_LOG_TAU = np.log(2 * np.pi)
 _FEWEST_PROBED = 64  # points at which a decoder is evaluated, to be recognised
 # of rows (n, n_features): means and standard deviations of their bases, both (n, n_latents)
 Encode = Callable[[NDArray], tuple[NDArray, NDArray]]
@@ -184,8 +183,8 @@ class DecoderPath(PointsPath):
         latents = self.latents(position)
         X = np.broadcast_to(self.X, (len(latents), self.X.shape[1]))
         log_likelihood, slope = self.network.log_likelihood(latents, X)
-        log_base = -0.5 * (np.sum(position**2, axis=1) + self.n_dimensions * _LOG_TAU)
-        log_prior = -0.5 * (np.sum(latents**2, axis=1) + self.n_dimensions * _LOG_TAU)
+        log_base = -0.5 * (np.sum(position**2, axis=1) + self.n_dimensions * LOG_TAU)
+        log_prior = -0.5 * (np.sum(latents**2, axis=1) + self.n_dimensions * LOG_TAU)
         log_target = log_prior + np.log(self.scale).sum(axis=1) + log_likelihood
         return SlopedPoints(
             position, log_base, log_target - log_base, self.scale * (slope - latents)
