@@ -369,24 +369,20 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
     return interval_of(scored, level, "difference" if direct is None else "direct")
 
 
-def _last_step(name, model, X):
-    """The model itself and the rows that it scores."""
-    _check_ends_in_model(name, model)
-    while isinstance(model, Pipeline):
-        X = model[:-1].transform(X) if len(model) > 1 else X
-        model = model[-1]
-    return model, X
-
-
-def _check_ends_in_model(name, estimator) -> None:
-    last = last_step(estimator)
-    if not is_model(last):
-        where = " at the end of a pipeline" if last is not estimator else ""
+def _last_step(name, estimator, X):
+    """The model that an estimator ends in, and the rows that it scores."""
+    model = last_step(estimator)
+    if not is_model(model):
+        where = " at the end of a pipeline" if model is not estimator else ""
         raise TypeError(
             f"{name} must be a model of sklpf with score_samples and score_interval, or a pipeline"
             " that ends in one, got"
-            f" {type(last).__module__}.{type(last).__name__}{where}{_instead(estimator, last)}"
+            f" {type(model).__module__}.{type(model).__name__}{where}{_instead(estimator, model)}"
         )
+    while isinstance(estimator, Pipeline):
+        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+        estimator = estimator[-1]
+    return model, X
 
 
 def _instead(estimator, last) -> str:
