@@ -460,7 +460,7 @@ def _check_splits(cv, X, y, groups, seed: int) -> list[tuple[NDArray[np.intp], N
             (_positions(train, n_rows), _positions(test, n_rows))
             for train, test in check_cv(cv).split(X, y, groups)
         ]
-    except (TypeError, ValueError) as error:
+    except (IndexError, TypeError, ValueError) as error:
         raise ValueError(
             f"cv must be a number of folds, a splitter, or pairs (train, test): {error}"
         ) from error
@@ -502,18 +502,9 @@ def _check_held_out(place: int, train, test, groups) -> None:
 def _positions(rows, n_rows: int) -> NDArray[np.intp]:
     """Positions of the rows that a split gives as positions or as a mask."""
     rows = np.asarray(rows)
-    if rows.dtype == bool:
-        if rows.shape != (n_rows,):
-            raise ValueError(
-                f"a mask must have one entry for each of the {n_rows} rows of X, got the shape"
-                f" {rows.shape}"
-            )
-        return np.flatnonzero(rows)
-    if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu"):
+    if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iub"):
         raise ValueError(
             f"rows must be given by integers or by a mask of bool, got {rows.dtype} of the shape"
             f" {rows.shape}"
         )
-    if len(rows) and not -n_rows <= rows.min() <= rows.max() < n_rows:
-        raise ValueError(f"rows must be integers below {n_rows}, the number of rows of X")
-    return rows.astype(np.intp) % n_rows
+    return np.arange(n_rows)[rows if len(rows) else rows.astype(np.intp)]

@@ -193,7 +193,7 @@ def gaussian_components(X: NDArray, n_components: int, noise_std: float) -> Arra
     X is centred. Directions whose variance is below the noise's have none (Tipping & Bishop 1999,
     eq. 15).
     """
-    _, values, right = _svd(X)
+    values, right = _svd(X)
     variances = np.maximum((values / np.sqrt(len(X))) ** 2 - noise_std**2, 0)
     components = np.zeros((n_components, X.shape[1]))
     n = min(n_components, len(values))
@@ -207,7 +207,7 @@ def independent_components(X: NDArray, n_components: int, rng: np.random.RandomS
 
     X is centred. Its covariance is that of the model but for the noise.
     """
-    _, values, right = _svd(X)
+    values, right = _svd(X)
     rank = min(n_components, int(np.sum(values > 1e-10 * values.max(initial=0.0))))
     components = np.zeros((n_components, X.shape[1]))
     if rank == 0:
@@ -224,8 +224,8 @@ def independent_components(X: NDArray, n_components: int, rng: np.random.RandomS
 
 
 def _svd(X):
-    left, values, right = np.linalg.svd(X, full_matrices=False)
-    return left, values, svd_flip(None, right, u_based_decision=False)[1]
+    _, values, right = np.linalg.svd(X, full_matrices=False)
+    return values, svd_flip(None, right, u_based_decision=False)[1]
 
 
 def _rotation(Z, rng):

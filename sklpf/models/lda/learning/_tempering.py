@@ -10,7 +10,7 @@ otherwise. s = 1 / T throughout.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 
 from sklpf._utils.numbers import Array
 from sklpf.models.lda._counts import lengths
-from sklpf.models.lda.learning._posterior import Posterior
+from sklpf.models.lda.learning._posterior import Documents, Posterior
 from sklpf.variational import (
     Annealed,
     GlobalTempering,
@@ -28,9 +28,6 @@ from sklpf.variational import (
     temperature_posterior,
     temperature_schedule,
 )
-
-if TYPE_CHECKING:
-    from sklpf.models.lda.learning._document_kernels import Documents
 
 _REFRESH = 50  # updates after which the moments of the topics are computed anew
 _SMOOTHING = 0.1  # weight of a new batch in the running mean of U
