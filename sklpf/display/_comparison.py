@@ -175,7 +175,7 @@ class ComparisonDisplay(Display):
 
 
 def _drawn(result: Any, name: str | None) -> dict[str, Any]:
-    """What the display of a result is made of."""
+    """Parameters of the display of a result."""
     if isinstance(result, ModelComparison):
         return {"scores": result.scores, "differences": result.differences}
     if isinstance(result, FitComparison):
@@ -208,7 +208,7 @@ def _drawn(result: Any, name: str | None) -> dict[str, Any]:
 
 
 def _unit(intervals: Mapping[str, Any] | None) -> str:
-    """What the means are taken over; ValueError if they can't stand on one axis."""
+    """The unit of the means, such as "row"; ValueError if units differ."""
     units = list(dict.fromkeys(interval.unit for interval in (intervals or {}).values()))
     if len(units) > 1:
         raise ValueError(f"scores must be per row, document or word all, got {' and '.join(units)}")

@@ -1,4 +1,4 @@
-"""What the Displays share: the axes that they draw on, and whose result is drawn."""
+"""Base classes of the Displays: the axes that they draw on, and the result that is drawn."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def fitted_model(model: Any) -> Any:
 
 
 def result_of(estimator: Any) -> PartitionResult:
-    """What a fitted partition estimator found, or that of a model's log Z.
+    """The result of a fitted partition estimator, or of a model's log Z.
 
     Raises
     ------
@@ -277,7 +277,7 @@ def legend_above(axes: Any) -> None:
 
 
 def half_width_of(result: PartitionResult, level: float) -> float | None:
-    """How far the interval reaches to either side; None if it does not, or not to both alike."""
+    """Half-width of the interval; None if one of its ends is not finite."""
     low, high = result.interval(level)
     if not np.isfinite([low, high]).all():
         return None

@@ -285,7 +285,7 @@ class RunDisplay(ResultDisplay):
 
 
 def _of_result(result: PartitionResult) -> dict[str, Any]:
-    """What a result has for the panels."""
+    """Parameters of the display from the diagnostics of a result."""
     found = result.diagnostics
     names = ("acceptance", "overlap", "shares", "round_trips", "crossed", "log_weights")
     drawn: dict[str, Any] = {name: found.get(name) for name in names}

@@ -126,7 +126,7 @@ class PriorTransformPath(GeometricPath):
 
     @property
     def gradients(self) -> Callable[[Any], tuple[NDArray, NDArray]]:
-        """As those of `GeometricPath`; AttributeError without `grad`."""
+        """The gradients of `GeometricPath`; AttributeError without `grad`."""
         if self.grad is None:
             raise AttributeError(
                 "give grad to from_prior_transform, or choose AdaptiveSMC, SMC or"

@@ -327,7 +327,7 @@ def _features(path, flat, directions, *chains) -> list[NDArray]:
 
 
 def _differences(here, moved, back) -> NDArray:
-    """What has mean zero if the move is right, a row for each chain."""
+    """Terms with mean zero if the move is right, a row for each chain."""
     differences = list((moved - here).T)
     for a, b in permutations(range(here.shape[1]), 2):
         differences.append(here[:, a] * moved[:, b] - here[:, b] * back[:, a])

@@ -212,7 +212,7 @@ class Annealed(Tempering):
 
 
 class _Learned(Tempering):
-    """What learned temperatures start from: a uniform distribution over those that may be."""
+    """Base class of learned temperatures: all of them have the same probability at first."""
 
     stops_early = True
 

@@ -98,7 +98,7 @@ class Comparison(Readable):
         return []
 
     def _remarks(self, name: str) -> list[str]:
-        """What else should be known of a name's numbers."""
+        """Remarks on a name's numbers, such as why they are not trusted."""
         reasons = self._shown(name).reasons
         return [f"not converged: {'; '.join(reasons)}"] if reasons else []
 
@@ -408,7 +408,7 @@ def check_same_rows(first: str, second: str, are_same: bool) -> None:
 
 
 def rows_digest(rows) -> str:
-    """The same for the same numbers, dense or sparse, of any dtype."""
+    """Digest of rows, the same for equal numbers, dense or sparse, of any dtype."""
     rows = sp.csr_array(rows if sp.issparse(rows) else np.asarray(rows), dtype=np.float64)
     rows.sum_duplicates()
     rows.eliminate_zeros()

@@ -688,7 +688,7 @@ class LatentDirichletAllocation(
         return super()._scored(X, level, tolerates)
 
     def _words_scored(self, X, level: float) -> Scored:
-        """What documents score per word; those without words have no say."""
+        """Log-likelihoods per word; documents without words do not count."""
         return _per_word(super()._scored(X, level), self._n_tokens(X))
 
     def _n_tokens(self, X) -> Array:
@@ -722,7 +722,7 @@ class LatentDirichletAllocation(
 
 
 def _per_word(documents: Scored, n_tokens: Array) -> Scored:
-    """What documents score per word.
+    """Log-likelihoods per word, from those of documents.
 
     The mean of the values is the ratio R = sum l_d / sum n_d. Their spread is that of l_d - R n_d,
     which gives the error of a ratio of two means to first order.

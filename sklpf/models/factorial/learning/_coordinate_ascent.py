@@ -33,7 +33,7 @@ _TOO_LARGE = "X holds values too large to be squared; rescale X"
 
 
 class Training(NamedTuple):
-    """What `partial_fit` goes on from."""
+    """The state of training, from which `partial_fit` goes on."""
 
     statistics: Statistics
     shown: tuple[NDArray, ...]  # the fitted attributes that they led to
@@ -172,7 +172,7 @@ def update(model, X, activations) -> FactorialPosterior:
 
 
 def _options(model) -> dict:
-    """What the model's parameters say about posteriors."""
+    """Options of `FactorialPosterior` from the model's parameters."""
     learned = tuple(name for name in _HYPERPARAMETERS if getattr(model, name) is None)
     return {"diagonal": model.covariance == "diag", "learned": learned, "n_jobs": model.n_jobs}
 

@@ -23,7 +23,7 @@ _REGISTER = 8  # gamma and the like go eight at a time
 _NARROW = 32
 _SMALL = 0.002  # sums of gamma whose exp(digamma) is nearly out of range
 _NOTHING = 1e-100  # gamma and alpha in the padding, where theta must be finite
-# Words that a document's topics explain with less than this have no say, as in scikit-learn
+# added to the probabilities of words under a document's topics, as in scikit-learn
 _EPSILON = 2.0**-52
 # Tokens, or their share of a document of less than one, below which a topic is dropped
 _NEGLIGIBLE = 1e-6

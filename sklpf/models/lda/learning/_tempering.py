@@ -193,7 +193,7 @@ def start_cooling(model, X, n_documents: float, batch_size: int, n_passes: float
 
 # ---- the normaliser
 class CorpusSize(NamedTuple):
-    """What log C(T) depends on.
+    """Sizes and priors that log C(T) depends on.
 
     Attributes
     ----------
