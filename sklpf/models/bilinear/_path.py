@@ -111,13 +111,9 @@ class BilinearPath(LatentRowsPath):
         ndarray of shape (n, n_features)
             Of the rows, less the model's mean.
         """
-        content, style = self._factors(position)
+        content = position[:, : self.n_content] @ self.content_weights.T
+        style = position[:, self.n_content :] @ self.style_weights.T
         return (content * style) @ self.components
-
-    def _factors(self, position):
-        c = position[:, : self.n_content]
-        d = position[:, self.n_content :]
-        return c @ self.content_weights.T, d @ self.style_weights.T
 
     def default_estimator(self) -> PartitionEstimator:
         """Return `HAIS` with a standard error of 0.1 nats, of 0.2 nats with more than 40 latent

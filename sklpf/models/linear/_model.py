@@ -124,18 +124,12 @@ class LinearGenerativeModel(GenerativeModel):
     def _learn(self, X, rng):
         self._n_features_out = X.shape[1] if self.n_components is None else self.n_components
         if self.prior == "gaussian":
-            self._fit_gaussian(X)
-        else:
-            self._fit_laplace(X, rng)
-
-    def _fit_gaussian(self, X):
-        self.components_ = gaussian_components(X, self._n_features_out, self.noise_std)
-        log_likelihood = GaussianPosterior(self.components_, self.noise_std, 1.0).log_likelihood(X)
-        self.loss_curve_ = np.array([-log_likelihood.mean()])
-        self.n_iter_ = 1
-        self.converged_ = True
-
-    def _fit_laplace(self, X, rng):
+            self.components_ = gaussian_components(X, self._n_features_out, self.noise_std)
+            posterior = GaussianPosterior(self.components_, self.noise_std, 1.0)
+            self.loss_curve_ = np.array([-posterior.log_likelihood(X).mean()])
+            self.n_iter_ = 1
+            self.converged_ = True
+            return
         start = independent_components(X, self._n_features_out, rng)
         rows = self._repeated(X)
         causes = LaplaceCauses(rows, start, self.noise_std)
@@ -289,12 +283,9 @@ class LaplaceCauses(LatentDensity):
         self._center = self._posterior.center(self.X)
         self._density = pack_causes(self._posterior, self._center, 0.0, is_laplace=True)
 
-    def _causes(self, position):
-        return self._center + position @ self._posterior.root
-
     def maximise(self, position: Array, rate: float) -> None:
         """Move the components along the natural gradient."""
-        causes = self._causes(position)
+        causes = self._center + position @ self._posterior.root
         slope = causes.T @ np.sign(causes) / len(causes) - np.eye(len(self.components))
         # far from the optimum a slope may be large
         step = _STEP / max(1.0, float(np.linalg.norm(slope, 2)))
