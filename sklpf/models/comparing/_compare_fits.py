@@ -303,7 +303,7 @@ def _held_out(named, splits, groups, tasks, outcomes) -> HeldOutRows:
             fits[name].append(Fits(groups[test], *map(np.array, zip(*of_split))))
     n_train = min(len(train) for train, _ in splits)
     test_over_train = float(np.mean([len(test) / len(train) for train, test in splits]))
-    return HeldOutRows(tuple(named), n_train, test_over_train, fits, common_unit(named.values()))
+    return HeldOutRows(n_train, test_over_train, fits, common_unit(named.values()))
 
 
 # -- checkpoints

@@ -289,12 +289,12 @@ def _dirichlet(rng, concentration, n):
 
 def _log_tokens(powers, topics, proportions, marginal):
     """Log c(theta, beta) for every power and theta, (M, n)."""
-    if not marginal:
+    if marginal:
+        starts = range(0, len(proportions), _ROWS_AT_ONCE)
+        parts = [proportions[i : i + _ROWS_AT_ONCE] @ topics for i in starts]
+        tokens = [np.concatenate([np.sum(p**power, axis=1) for p in parts]) for power in powers]
+    else:
         tokens = [proportions**power @ np.sum(topics**power, axis=1) for power in powers]
-        return np.array([np.log(each) for each in tokens])
-    starts = range(0, len(proportions), _ROWS_AT_ONCE)
-    parts = [proportions[i : i + _ROWS_AT_ONCE] @ topics for i in starts]
-    tokens = [np.concatenate([np.sum(part**power, axis=1) for part in parts]) for power in powers]
     return np.array([np.log(each) for each in tokens])
 
 
