@@ -8,8 +8,9 @@ from scipy.optimize import check_grad
 from sklpf import MeanCovarianceRBM
 from sklpf.models.bilinear._model import BilinearLatents, starting_parameters
 from sklpf.models.gaussian_rbm._learning import Parameters, gradient
-from sklpf.models.mcrbm._units import UnitsFamily
-from sklpf.models.products._experts import Experts, ProductFamily
+from sklpf.models.mcrbm._model import UnitsFamily
+from sklpf.models.products._experts import Experts
+from sklpf.models.products._model import ProductFamily
 
 RNG = np.random.default_rng(0)
 

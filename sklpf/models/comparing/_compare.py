@@ -16,7 +16,8 @@ from sklpf._utils.numbers import check_option
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.tables import Readable, Rows, decimals, import_pandas, text_table
 from sklpf.models.comparing._density_ratio_path import direct_ratio, disagreement
-from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of, report
+from sklpf.models.scoring._likelihood import report
+from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of
 from sklpf.models.scoring._searches import (
     check_same_kind,
     holds_model,
