@@ -186,10 +186,7 @@ class Path:
         ndarray of shape (n, S)
             All that the state holds, unless a path says better.
         """
-        arrays = state if isinstance(state, tuple) else (state,)
-        return np.concatenate(
-            [np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1
-        )
+        return flat_rows(state)
 
     def row_cost(self, rows: Integers) -> Array:
         """Return the relative work of rows: blocks of rows that run in parallel are cut by it.
@@ -390,6 +387,14 @@ def check_ladder(ladder: ArrayLike) -> Array:
 def n_chains(state: Any) -> int:
     """Number of chains in a state."""
     return len(state[0]) if isinstance(state, tuple) else len(state)
+
+
+def flat_rows(state: Any) -> Array:
+    """Return all that the state of each chain holds as a row of float64."""
+    arrays = state if isinstance(state, tuple) else (state,)
+    return np.concatenate(
+        [np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1
+    )
 
 
 def take(state: Any, index: ArrayLike) -> Any:
