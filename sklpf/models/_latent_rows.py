@@ -5,7 +5,6 @@ on R^d.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -30,7 +29,6 @@ class LatentRowsPath(CompiledPrograms, PointsPath):
     n_chains_per_block = 64
     n_dimensions: int
     n_features: int
-    simulate: Callable[[int, np.random.Generator], Array]
 
     def __init__(self, X: ArrayLike, ladder: ArrayLike):
         self.X = _check_rows(X, self.n_features)
@@ -59,6 +57,10 @@ class LatentRowsPath(CompiledPrograms, PointsPath):
 
     def _at_row(self) -> None:
         """Compute what all chains of a row share, of a path whose X is that row."""
+
+    def simulate(self, n: int, rng: np.random.Generator) -> Array:
+        """Return n rows drawn from the model, shape (n, n_features)."""
+        raise NotImplementedError
 
     # -- states
     def at(self, position: Array) -> Points:
