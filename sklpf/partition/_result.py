@@ -20,8 +20,7 @@ from sklpf._utils.tables import (
     Readable,
     Rows,
     from_to,
-    import_pandas,
-    import_xarray,
+    imported,
     short,
     with_error,
 )
@@ -209,7 +208,7 @@ class PartitionResult(Readable):
         ImportError
             If pandas is not installed.
         """
-        pd = import_pandas()
+        pd = imported("pandas", "to_frame")
 
         low, high = self.interval()
         columns = {
@@ -528,7 +527,7 @@ def _number(value) -> str:
 
 def as_dataset(result: Any) -> Any:
     """A result as an xarray.Dataset."""
-    xarray = import_xarray()
+    xarray = imported("xarray", "to_xarray")
     rows = ("row",) if np.ndim(result.log_partition) else ()
     low, high = result.interval()
     numbers = {

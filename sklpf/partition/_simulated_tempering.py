@@ -147,7 +147,7 @@ class SimulatedTempering(SamplingEstimator):
         """The groups' chains, the estimate of the curve and a chain's sweeps."""
         used = self.n_sweeps // 4
         chains, log_weights = first_pass(setup, log_prior, used)
-        sums = pool_groups(setup.first, log_weights, axis=0)
+        sums = pool_groups(setup.first, log_weights)
         estimate = Pooled(
             np.zeros((1, len(log_prior))), sums[np.newaxis], first_ratio=setup.first_ratio
         )

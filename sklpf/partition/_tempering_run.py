@@ -245,7 +245,7 @@ def judge(rounds: Sequence[TemperingRound], old: Pooled, rao_blackwell: bool) ->
     )
     crossed = np.array([group.mean() for group in np.split(last.crossed, last.first[1:-1])])
     by_place = between_target_states(
-        last.summaries, pool_groups(last.first, last.log_sums(True), axis=0)[:, -1]
+        last.summaries, pool_groups(last.first, last.log_sums(True))[:, -1]
     )
     between = np.maximum(by_place, between_by_slope(last.level_sums))
     diagnostics = {
@@ -297,7 +297,7 @@ def pool_rounds(
     first_ratio=None,
 ) -> Pooled:
     """The estimate of rounds as a function of the groups to use."""
-    sums = [pool_groups(r.first, r.log_sums(rao_blackwell, halves), axis=0) for r in rounds]
+    sums = [pool_groups(r.first, r.log_sums(rao_blackwell, halves)) for r in rounds]
     log_extra = -np.inf if rao_blackwell else _LOG_EXTRA_COUNT
     priors = np.array([r.log_pseudo_prior for r in rounds])
     return Pooled(priors, np.array(sums), np.array(sizes), log_extra, first_ratio)
