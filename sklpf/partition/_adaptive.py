@@ -68,6 +68,10 @@ class AdaptiveTempering(SimulatedTempering):
             adaptation=Adaptation(adapted.curve, **adapted.history, settled=rule.settled),
         )
 
+    def _produce(self, setup, log_prior, start):
+        run, used, history = super()._produce(setup, log_prior, start)
+        return AdaptedRun(**vars(run), adaptation=start.adaptation), used, history
+
     @classmethod
     def _reads(cls, run) -> bool:
         """Only runs whose weights this rule has found can be read."""

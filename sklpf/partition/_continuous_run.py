@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf.partition._result import PartitionResult
@@ -16,17 +15,12 @@ from sklpf.partition._tempering_run import (
     ALL,
     N_GROUPS,
     TEMPERING,
-    Verdict,
     between_target_states,
     concluded,
-    largest_move,
-    tempering_alarms,
-    wider,
 )
-from sklpf.partition.checks._beside import modes_alarms
 from sklpf.programs._tempering import END_SHARE
 from sklpf.reweighting import Places, Pooled, between_nodes, node_sums, standard_error
-from sklpf.uncertainty import Difference, difference, jackknife, log_mean_exp, t_bound
+from sklpf.uncertainty import Difference, difference, log_mean_exp
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -48,7 +42,7 @@ class ContinuousRun(Run):
         log f_1 - log f_0 after these moves.
     summaries : ndarray of shape (G, 2, S)
         As in `LevelRound`; the weights are the densities of beta = 1 given x.
-    previous : tuple
+    previous : Pooled
         As in `TemperingRun`.
     sweeps_per_redraw : int
     tol : None
@@ -64,7 +58,7 @@ class ContinuousRun(Run):
     betas: Array
     gains: Array
     summaries: Array
-    previous: tuple[NDArray, NDArray, NDArray]
+    previous: Pooled
     sweeps_per_redraw: int
     rao_blackwell: bool = True
     tol: float | None = None
@@ -86,43 +80,35 @@ class ContinuousRun(Run):
         return _pooled(self, _sums(self))
 
     def _read(self) -> PartitionResult:
+        """log Z by equation 12, with densities at the nodes instead of shares."""
         if not self.rao_blackwell:
             raise ValueError(
                 "rao_blackwell must be True for a run with continuous beta: no beta is drawn twice"
             )
-        return concluded(self, judge_continuous(self))
-
-
-def judge_continuous(run: ContinuousRun) -> Verdict:
-    """The verdict on a run, by equation 12 with densities at the nodes instead of shares."""
-    chains = node_sums(run.log_pseudo_prior, run.ladder, run.gains)
-    sums = chains.grouped(run.first)
-    pooled = _pooled(run, sums)
-    curve, jackknifed = jackknife(pooled, N_GROUPS)
-    chain = _chain_error(chains.log_sums[:, [0, -1]])
-    error, degrees = wider((float(jackknifed[-1]), N_GROUPS - 1), (chain, len(run.gains) - 1))
-    halves = [_pooled(run, _sums(run, gains)) for gains in np.array_split(run.gains, 2, axis=1)]
-    drift = difference(lambda keep: halves[1](keep)[-1] - halves[0](keep)[-1], N_GROUPS)
-    local = local_difference(run, sums)
-    move = largest_move(pooled, Pooled(*run.previous), t_bound(N_GROUPS, len(curve)))
-    visits = _crossed(run)
-    crossed = np.array([group.mean() for group in np.split(visits, run.first[1:-1])])
-    diagnostics = {
-        "curve_std_error": jackknifed,
-        "chain_std_error": chain,
-        "jackknife_std_error": float(jackknifed[-1]),
-        "shares": np.exp(_log_shares(run, sums, ALL)[0]),
-        "log_pseudo_prior": run.log_pseudo_prior,
-        "crossed": crossed,
-        "local_t": local.t,
-        "drift_t": drift.t,
-        "largest_move": move,
-        "between_groups": between_target_states(run.summaries, sums.log_sums[:, -1]),
-    }
-    says = "log f_1 - log f_0 averaged at each beta gives"
-    found = tempering_alarms(crossed, visits.mean(), move, drift, local, says)
-    found += modes_alarms("groups of chains", diagnostics["between_groups"], "raise n_sweeps")
-    return Verdict(curve, error, degrees, found, diagnostics, pooled)
+        chains = node_sums(self.log_pseudo_prior, self.ladder, self.gains)
+        sums = chains.grouped(self.first)
+        pooled = _pooled(self, sums)
+        halves = [
+            _pooled(self, _sums(self, gains)) for gains in np.array_split(self.gains, 2, axis=1)
+        ]
+        local = local_difference(self, sums)
+        return concluded(
+            self,
+            pooled,
+            pooled,
+            chain_error=_chain_error(chains.log_sums[:, [0, -1]]),
+            first=self.first,
+            crossed=_crossed(self),
+            between=between_target_states(self.summaries, sums.log_sums[:, -1]),
+            drift=difference(lambda keep: halves[1](keep)[-1] - halves[0](keep)[-1], N_GROUPS),
+            other=local,
+            says="log f_1 - log f_0 averaged at each beta gives",
+            alarms=[],
+            diagnostics={
+                "shares": np.exp(_log_shares(self, sums, ALL)[0]),
+                "local_t": local.t,
+            },
+        )
 
 
 def continuous_integral(run: ContinuousRun):

@@ -12,7 +12,7 @@ from sklpf._utils.sklearn import StrOptions
 from sklpf.partition._continuous_run import ContinuousRun
 from sklpf.partition._options import PRIOR, log_prior_of
 from sklpf.partition._run import Run
-from sklpf.partition._simulated_tempering import SimulatedTempering, Start
+from sklpf.partition._simulated_tempering import FirstRatio, SimulatedTempering, Start
 from sklpf.partition._tempering_run import (
     ALL,
     CROSSED,
@@ -23,7 +23,7 @@ from sklpf.partition._tempering_run import (
     value_and_error,
 )
 from sklpf.paths import Endpoints
-from sklpf.paths._capabilities import has, require_base
+from sklpf.paths._capabilities import has
 from sklpf.programs._continuous import check_mass, temper_continuously
 from sklpf.programs._plan import NO_ROUNDS, doubling
 from sklpf.programs._tempering import START, run_round
@@ -199,10 +199,15 @@ class RTS(SimulatedTempering):
 
     def _sample(self, path, seed) -> Run:
         if self.continuous:
-            return self._temper_continuously(path, seed)
+            _check_continuous(path, self.rao_blackwell, self.tol)
         return super()._sample(path, seed)
 
+    def _first_ratio(self, path, key):
+        return FirstRatio() if self.continuous else super()._first_ratio(path, key)
+
     def _initialise(self, setup, log_prior) -> Start:
+        if self.continuous:
+            check_mass(setup)
         if self.init == "paper":
             return self._paper_rounds(setup, log_prior)
         return self._pilot_and_burn_in(setup, log_prior)
@@ -248,30 +253,21 @@ class RTS(SimulatedTempering):
                 break
         return Start(chains, estimate(ALL), estimate, used, history)
 
-    def _temper_continuously(self, path, seed) -> ContinuousRun:
-        """Production is one round, whose inverse temperatures are drawn from [0, 1]."""
-        _check_continuous(path, self.rao_blackwell, self.tol)
-        base_log_partition = require_base(path, type(self).__name__)
-        checkpoint = self._checkpoint(path, seed)
-        path, transition, _, n_moves, _ = self._plan(path, seed, self.n_chains)
-        setup = self._setup(path, transition, seed, checkpoint)
-        log_prior = self._log_prior(path.ladder)
-        check_mass(setup)
-        chains, curve, estimate, used, history, _ = self._initialise(setup, log_prior)
-        n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
-        left = temper_continuously(setup, chains, log_prior - curve, n_redraws)
-        used += n_redraws * setup.sweeps_per_redraw
-        return ContinuousRun(
-            ladder=path.ladder,
-            base_log_partition=base_log_partition,
-            n_sweeps=n_moves + used * self.n_chains,
-            history=history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves],
+    def _produce(self, setup, log_prior, start):
+        if not self.continuous:
+            return super()._produce(setup, log_prior, start)
+        log_pseudo_prior = log_prior - start.curve
+        n_redraws = (self.n_sweeps - start.used) // setup.sweeps_per_redraw
+        left = temper_continuously(setup, start.chains, log_pseudo_prior, n_redraws)
+        run = ContinuousRun(
+            ladder=setup.path.ladder,
             first=setup.first,
-            log_pseudo_prior=log_prior - curve,
+            log_pseudo_prior=log_pseudo_prior,
             **left._asdict(),
-            previous=(estimate.log_pseudo_prior, estimate.log_sums, estimate.sizes),
+            previous=start.estimate,
             sweeps_per_redraw=setup.sweeps_per_redraw,
         )
+        return run, start.used + n_redraws * setup.sweeps_per_redraw, start.history
 
 
 def _check_continuous(path, rao_blackwell: bool, tol: float | None) -> None:

@@ -4,7 +4,7 @@ barriers between levels show.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +21,7 @@ from sklpf.partition._tempering_run import (
     ALL,
     N_GROUPS,
     Adaptation,
-    AdaptedRun,
     TemperingRun,
-    judge,
     pool_rounds,
 )
 from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
@@ -99,38 +97,26 @@ class SimulatedTempering(SamplingEstimator):
 
     def _sample(self, path, seed):
         base_log_partition = require_base(path, type(self).__name__)
-        checkpoint = self._checkpoint(path, seed)
+        options = {"n_jobs": self.n_jobs, "checkpoint": self._checkpoint(path, seed)}
         path, transition, _, n_moves, _ = self._plan(path, seed, self.n_chains)
-        ratio, n_draws, alarms = first_ratio(
-            path, self.n_chains * self.n_sweeps, self.tol, stream_key(seed, WALLS)
-        ) or (None, 0, ())
-        setup = self._setup(path, transition, seed, checkpoint, ratio)
+        ratio, n_draws, alarms = self._first_ratio(path, stream_key(seed, WALLS))
+        first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
+        redraws = self._sweeps_per_redraw(path)
+        setup = Setup(path, transition, first, seed, redraws, options, ratio)
         log_prior = self._log_prior(path.ladder)
         start = self._initialise(setup, log_prior)
-        rounds, previous, n_sweeps, history = self._produce(setup, log_prior, start)
+        run, used, history = self._produce(setup, log_prior, start)
         n_before = n_moves + n_draws
-        fields = {
-            "ladder": path.ladder,
-            "base_log_partition": base_log_partition,
-            "n_sweeps": n_before + n_sweeps * self.n_chains,
-            "history": history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_before],
-            "earlier_alarms": alarms,
-            "first_ratio": ratio,
-            "draws": rounds[-1].draws,
-            "rounds": rounds,
-            "previous": previous,
-            "sweeps_per_redraw": setup.sweeps_per_redraw,
-        }
-        if start.adaptation is None:
-            return TemperingRun(**fields)
-        return AdaptedRun(**fields, adaptation=start.adaptation)
+        return replace(
+            run,
+            base_log_partition=base_log_partition,
+            n_sweeps=n_before + used * self.n_chains,
+            history=history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_before],
+            earlier_alarms=alarms,
+        )
 
-    def _setup(self, path, transition, seed, checkpoint, ratio=None) -> Setup:
-        """What all stages share: the groups of chains and how they are run."""
-        first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
-        options = {"n_jobs": self.n_jobs, "checkpoint": checkpoint}
-        redraws = self._sweeps_per_redraw(path)
-        return Setup(path, transition, first, seed, redraws, options, ratio)
+    def _first_ratio(self, path, key) -> FirstRatio:
+        return first_ratio(path, self.n_chains * self.n_sweeps, self.tol, key)
 
     def _sweeps_per_redraw(self, path) -> int:
         n = self.sweeps_per_redraw
@@ -166,60 +152,60 @@ class SimulatedTempering(SamplingEstimator):
         return pool_rounds([last], self._averages, first_ratio=setup.first_ratio)
 
     def _produce(self, setup, log_prior, start):
-        """One round, or with `tol` as many as it takes; returns them, the last one's estimate,
-        sweeps and history.
+        """A run of one round, or with `tol` of as many as it takes, a chain's sweeps, and the
+        history.
         """
-        most = max(
-            self.n_sweeps, 50 * self.n_sweeps if self.max_sweeps is None else self.max_sweeps
-        )
+        max_sweeps = 50 * self.n_sweeps if self.max_sweeps is None else self.max_sweeps
+        most = max(self.n_sweeps, max_sweeps)
         chains, curve, estimate, used, history, _ = start
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
         rounds: list[TemperingRound] = []
         while True:
             n_kept = _MAX_VECTORS // 2 if rounds else _MAX_VECTORS
+            name = 1, len(rounds)
             chains, last = run_round(
-                setup,
-                (1, len(rounds)),
-                chains,
-                log_prior - curve,
-                n_redraws,
-                n_kept,
-                self._keeps_draws,
+                setup, name, chains, log_prior - curve, n_redraws, n_kept, self._keeps_draws
             )
             rounds = [*(earlier.thinned() for earlier in rounds), last]
-            previous = estimate
             used += n_redraws * setup.sweeps_per_redraw
+            run = TemperingRun(
+                ladder=setup.path.ladder,
+                first_ratio=setup.first_ratio,
+                rounds=tuple(rounds),
+                previous=estimate,
+                sweeps_per_redraw=setup.sweeps_per_redraw,
+                rao_blackwell=self._averages,
+                tol=self.tol,
+            )
             if self.tol is None:
                 break
-            verdict = judge(rounds, previous, self._averages)
-            estimate = verdict.pooled
-            curve = verdict.pooled(ALL)
+            result = run._read()
+            estimate = run.curve()
+            curve = estimate(ALL)
             n_redraws = min(
                 sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw
             )
-            if (verdict.std_error <= self.tol and not verdict.alarms) or n_redraws < 2:
+            if (result.std_error <= self.tol and not result.alarms) or n_redraws < 2:
                 break
-            value = float(curve[-1]), verdict.std_error
+            value = float(curve[-1]), result.std_error
             history = self._with_round(
                 history, setup, f"round {len(rounds)}", value, used, n_redraws
             )
-        parts = previous.log_pseudo_prior, previous.log_sums, previous.sizes, previous.log_extra
-        return tuple(rounds), parts, used, history
+        return replace(run, draws=last.draws), used, history
 
 
 class FirstRatio(NamedTuple):
-    """log Z_1 / Z_0 and its errors, how many draws it took, and what speaks against it."""
+    """log Z_1 / Z_0 and its errors, where it is needed, how many draws it took, and what speaks
+    against it.
+    """
 
-    mean: MeanWeight
-    n_draws: int
-    alarms: tuple[Alarm, ...]
+    mean: MeanWeight | None = None
+    n_draws: int = 0
+    alarms: tuple[Alarm, ...] = ()
 
 
-def first_ratio(
-    path: Any, n_sweeps: int, tol: float | None, key: tuple[int, int]
-) -> FirstRatio | None:
-    """The mean of f_1 / f_0 over independent base draws; None where these don't fall on points with
-    f_1 = 0.
+def first_ratio(path: Any, n_sweeps: int, tol: float | None, key: tuple[int, int]) -> FirstRatio:
+    """The mean of f_1 / f_0 over independent base draws, where these fall on points with f_1 = 0.
 
     Such points are seen from level 0 alone. Chains that have left them seldom return, so that what
     their visits say of Z_1 / Z_0 is noise that does not show how large it is.
@@ -235,11 +221,11 @@ def first_ratio(
         Key of the draws' random stream.
     """
     if not path.has_boundary:
-        return None
+        return FirstRatio()
     stream = Stream(key)
     parts = [_log_weights(path, Stream(key))]
     if np.mean(parts[0] == -np.inf) < _MATERIAL:
-        return None
+        return FirstRatio()
     check_alive(parts[0])
     n = max(_LOOK, n_sweeps // _COST)
     if tol is not None:
