@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -20,7 +20,7 @@ from sklpf._utils.sklearn import BaseEstimator, CallbackSupportMixin, FittedAttr
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._options import SAMPLING, TUNE
 from sklpf.partition._path_rows import each_row, estimate_rows
-from sklpf.partition._result import PartitionResult, in_a_line
+from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition.checks._beside import Checks, regions_to_cover
 from sklpf.paths import Continuous, MarginalDensity, Parameters, Path
@@ -32,13 +32,6 @@ NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no numbe
 # random streams; those of checks are 8, 9 and 11, and TUNE is 6
 WALLS = 10  # the first ratio of levels
 SECOND_TRY = 12  # all of a second try, where the first one missed a region
-
-
-class StateSampler(Protocol):
-    """An estimator that can also draw from the target of a path."""
-
-    def sample(self, path: Path, n: int, rng: np.random.Generator) -> Any:
-        """Return the state of n chains at the target."""
 
 
 class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, BaseEstimator):
@@ -127,7 +120,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 with path.unchanged():
                     result = self._estimate_path(path)
         self._keep(replace(result, seconds=time.perf_counter() - started))
-        _progress.said(lambda: in_a_line(self.result_))
+        _progress.said(lambda: self.result_._line())
         if not result.converged:
             warn(
                 f"{result.method} did not converge: " + "; ".join(result.reasons),
@@ -150,7 +143,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     # -- what a subclass defines: _sample, or _estimate alone
     # of the runs that it makes or can read
-    _run_class: ClassVar[type[Run] | tuple[type[Run], ...] | None] = None
+    _run_class: ClassVar[type[Run] | tuple[type[Run], ...]] = ()
     _keeps_draws = True  # where it can: not of many rows
 
     def _sample(self, path: Path, seed: int) -> Run:
@@ -165,12 +158,12 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     def _described_names(cls) -> set[str]:
         """Names of the diagnostics that its results describe."""
         kinds = cls._run_class if isinstance(cls._run_class, tuple) else (cls._run_class,)
-        return {name for kind in kinds if kind is not None for name in kind.described}
+        return {name for kind in kinds for name in kind.described}
 
     @classmethod
     def _reads(cls, run: Run) -> bool:
         """Whether a run is of a kind that it can read."""
-        return cls._run_class is not None and isinstance(run, cls._run_class)
+        return isinstance(run, cls._run_class)
 
     def _check_reads(self, run: Run) -> None:
         """Raise TypeError, which names who can, unless this estimator can read a run."""
@@ -215,13 +208,13 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                     " drawn for it"
                 )
             return estimate_rows(self, path, seed)
-        if self._run_class is None:
+        if not self._run_class:
             return self._estimate(path, seed)
         run = self._run(path, seed)
         result = self._read(run)
         attempts = regions_to_cover(path, run, result)
         if attempts:
-            _progress.said(lambda: f"{in_a_line(result)}; a second try, from a base that covers it")
+            _progress.said(lambda: f"{result._line()}; a second try, from a base that covers it")
             run = self._second_try(path, seed, run, result, attempts)
             result = self._read(run)
         self.run_ = run

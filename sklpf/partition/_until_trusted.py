@@ -27,7 +27,7 @@ from sklpf.partition._bridge_sampling import BridgeSampling
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import Diagnostic, PartitionResult, in_a_line
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._smc import SMC
 from sklpf.partition.checks._beside import tol_alarms
 from sklpf.paths import DataRows, GeometricPath, Gradients
@@ -200,8 +200,9 @@ class UntilTrusted(PartitionEstimator):
                 errors.append(error)
                 said(functools.partial("{} failed: {}".format, type(estimator).__name__, error))
                 continue
-            said(functools.partial(_of_attempt, attempts[-1]))
-            if self._is_enough(attempts[-1]):
+            last = attempts[-1]
+            said(functools.partial("{}: {}".format, last.method, last._line()))
+            if self._is_enough(last):
                 break
         if not attempts:
             raise errors[0]
@@ -295,7 +296,3 @@ class UntilTrusted(PartitionEstimator):
             | {name: np.array(column) for name, column in columns.items()},
             described=best.described | dict.fromkeys(columns, Diagnostic(dimensions=_DIMENSIONS)),
         )
-
-
-def _of_attempt(result: PartitionResult) -> str:
-    return f"{result.method}: {in_a_line(result)}"

@@ -8,7 +8,8 @@ underflow in the first rounds.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -160,7 +161,8 @@ def bias(shares: NDArray, origin: int = 0) -> float:
     return float(variances[0] - variances[1]) / 2
 
 
-class Pooled(NamedTuple):
+@dataclass(frozen=True)
+class Pooled:
     """log Z_k - log Z_0 as a function of the groups of chains to use.
 
     Attributes

@@ -35,7 +35,6 @@ from sklpf.models.scoring._scored import (
     report,
 )
 from sklpf.partition import ParallelTempering, PartitionEstimator, PartitionResult
-from sklpf.partition._base import StateSampler
 from sklpf.paths import Stream, TargetDraws, stream_key
 from sklpf.paths._capabilities import has
 
@@ -367,7 +366,7 @@ class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
         if has(path, TargetDraws):
             return path, path.sample_target(n_samples, Stream(stream_key(seed)))
         estimators = (self.partition_estimator, default_estimator(path), ParallelTempering())
-        sampler: Any = next(estimator for estimator in estimators if has(estimator, StateSampler))
+        sampler: Any = next(each for each in estimators if hasattr(each, "sample"))
         if sampler is not self.partition_estimator:
             sampler.set_params(n_jobs=self.n_jobs)
         elif isinstance(sampler, PartitionEstimator):
