@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf.partition._options import PRIOR, log_prior_of
-from sklpf.partition._simulated_tempering import SimulatedTempering, Start
+from sklpf.partition._simulated_tempering import PRIOR, SimulatedTempering, Start, log_prior_of
 from sklpf.partition._tempering_run import (
     ALL,
     N_GROUPS,

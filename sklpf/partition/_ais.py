@@ -15,8 +15,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import SamplingEstimator
-from sklpf.partition._options import ANNEALING
+from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import (
     LOWER_BOUND,
     MOVES,
@@ -213,9 +212,6 @@ class AIS(SamplingEstimator):
     _parameter_constraints = {**ANNEALING, "n_chains": [at_least(2)]}
 
     _run_class = AnnealingRun
-
-    def _sample(self, path, seed) -> AnnealingRun:
-        return self._sample_rows([path], [seed])[0]
 
     def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
         return annealing_runs(self, paths, self.n_chains, seeds)

@@ -16,19 +16,40 @@ import sklpf
 from sklpf._utils import progress as _progress
 from sklpf._utils.parallel import Checkpoint, fingerprint, own_arithmetic, removing_checkpoints
 from sklpf._utils.random import draw_seed, stream_key
-from sklpf._utils.sklearn import BaseEstimator, CallbackSupportMixin, FittedAttributes, Versioned
+from sklpf._utils.sklearn import (
+    N_JOBS,
+    BaseEstimator,
+    CallbackSupportMixin,
+    FittedAttributes,
+    Instance,
+    StrOptions,
+    Versioned,
+    at_least,
+)
 from sklpf._utils.warnings import Alarm, warn
-from sklpf.partition._options import SAMPLING, TUNE
-from sklpf.partition._path_rows import each_row, estimate_rows
+from sklpf.partition._path_rows import TUNE, each_row, estimate_rows
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition.checks._beside import Checks, regions_to_cover
 from sklpf.paths import Continuous, MarginalDensity, Parameters, Path
 from sklpf.paths._capabilities import has
-from sklpf.programs._plan import Plan, plan_runs
+from sklpf.programs._plan import ADAPTIVE_LADDERS, Plan, plan_runs
 from sklpf.transitions import Transition, default_move
 
 NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
+SAMPLING: dict[str, Any] = {
+    "transition": [Instance(Transition, "a move (such as HMC())"), None],
+    "checkpoint": [str, os.PathLike, None],
+    "checks": ["boolean"],
+    "random_state": ["random_state"],
+    "n_jobs": N_JOBS,
+    "verbose": ["verbose"],
+}
+ANNEALING: dict[str, Any] = {
+    **SAMPLING,
+    "n_temperatures": [at_least(2)],
+    "ladder": [StrOptions(set(ADAPTIVE_LADDERS)), "array-like"],
+}
 # random streams; those of checks are 8, 9 and 11, and TUNE is 6
 WALLS = 10  # the first ratio of levels
 SECOND_TRY = 12  # all of a second try, where the first one missed a region
@@ -128,6 +149,16 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             )
         return self
 
+    _given_draws: Any = None
+
+    def _fit_with(self, path: Any, draws: Any) -> Self:
+        """`fit` of an estimator that uses draws of the target, which it does not keep."""
+        self._given_draws = draws
+        try:
+            return PartitionEstimator.fit(self, path)
+        finally:
+            del self._given_draws
+
     def _forget(self) -> None:
         """Drop what an earlier fit has set, so that none of it is left if this one fails."""
         for name in list(self.__dict__):
@@ -148,7 +179,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _sample(self, path: Path, seed: int) -> Run:
         """Run chains on the path and return what they leave."""
-        raise NotImplementedError(f"{type(self).__name__} must define _estimate or _sample")
+        if not hasattr(self, "_sample_rows"):
+            raise NotImplementedError(f"{type(self).__name__} must define _estimate or _sample")
+        return self._sample_rows([path], [seed])[0]
 
     def _estimate(self, path: Path, seed: int) -> PartitionResult:
         return self._read(self._run(path, seed))

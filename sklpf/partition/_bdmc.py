@@ -13,8 +13,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.sklearn import at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._ais import anneal_both_ways
-from sklpf.partition._base import SamplingEstimator
-from sklpf.partition._options import ANNEALING
+from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._raise import RAISE, find_starts
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
@@ -189,9 +188,6 @@ class BDMC(SamplingEstimator):
     }
 
     _run_class = BidirectionalRun
-
-    def _sample(self, path, seed) -> BidirectionalRun:
-        return self._sample_rows([path], [seed])[0]
 
     def _sample_rows(self, paths, seeds) -> list[BidirectionalRun]:
         known = self.starts is None and has(paths[0], ExactStart)

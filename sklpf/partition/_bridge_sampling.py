@@ -254,11 +254,7 @@ class BridgeSampling(PartitionEstimator):
         ConvergenceWarning
             If the result should not be trusted.
         """
-        self._given_draws = draws
-        try:
-            return super().fit(path)
-        finally:
-            del self._given_draws
+        return self._fit_with(path, draws)
 
     def _as_path(self, path):
         if self._given_draws is None:

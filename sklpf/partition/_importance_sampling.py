@@ -11,8 +11,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import at_least
 from sklpf.partition._ais import AnnealingRun, annealing_runs
-from sklpf.partition._base import SamplingEstimator
-from sklpf.partition._options import SAMPLING, TUNE
+from sklpf.partition._base import SAMPLING, TUNE, SamplingEstimator
 from sklpf.partition._result import PartitionResult
 from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths import Continuous, DataRows, GeometricPath, GibbsMove

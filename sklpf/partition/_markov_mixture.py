@@ -13,9 +13,8 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import at_least
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import SamplingEstimator
+from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._exchange_run import ExchangeRun
-from sklpf.partition._options import SAMPLING
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run

@@ -14,7 +14,7 @@ from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.progress import round_done, stage
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
-from sklpf.partition._base import SamplingEstimator
+from sklpf.partition._base import SAMPLING, TUNE, SamplingEstimator
 from sklpf.partition._exchange_run import (
     MOST_SHIFTED,
     ExchangeRun,
@@ -23,7 +23,6 @@ from sklpf.partition._exchange_run import (
     pair_ratios,
     value_and_error,
 )
-from sklpf.partition._options import SAMPLING, TUNE
 from sklpf.partition.checks._beside import plain_bound
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate

@@ -24,12 +24,12 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._options import TUNE
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.paths import JointRows, Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
 from sklpf.programs._plan import n_tuning_moves
 
+TUNE = 6  # random stream of a move's tuning
 _ROWS_PER_BLOCK = 64
 _NUMBERS = "log_partition", "std_error", "degrees_of_freedom", "converged", "n_sweeps"
 # the same whatever is scored

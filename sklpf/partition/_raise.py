@@ -13,9 +13,8 @@ from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import at_least
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import SamplingEstimator
+from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
-from sklpf.partition._options import ANNEALING
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import WEIGHTS, Diagnostic, PartitionResult
 from sklpf.partition._run import Run

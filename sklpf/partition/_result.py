@@ -408,7 +408,7 @@ class PartitionResult(Readable):
         if self.ladder is not None:
             rows.append(("levels", str(len(self.ladder))))
         for name, described in self.described.items():
-            value = self.diagnostics.get(name)
+            value: Any = self.diagnostics.get(name)
             if described.meaning and _numeric(value) and np.isfinite(value).any():
                 rows.append((described.meaning, _shown(value, described.good)))
         return rows

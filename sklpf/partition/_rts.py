@@ -10,9 +10,14 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import StrOptions
 from sklpf.partition._continuous_run import ContinuousRun
-from sklpf.partition._options import PRIOR, log_prior_of
 from sklpf.partition._run import Run
-from sklpf.partition._simulated_tempering import FirstRatio, SimulatedTempering, Start
+from sklpf.partition._simulated_tempering import (
+    PRIOR,
+    FirstRatio,
+    SimulatedTempering,
+    Start,
+    log_prior_of,
+)
 from sklpf.partition._tempering_run import (
     ALL,
     CROSSED,

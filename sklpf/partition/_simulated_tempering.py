@@ -5,18 +5,19 @@ barriers between levels show.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import log_softmax
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.progress import round_done
 from sklpf._utils.random import Stream, stream_key
-from sklpf._utils.sklearn import POSITIVE, at_least
+from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import WALLS, SamplingEstimator
-from sklpf.partition._options import ANNEALING, log_prior_of
+from sklpf.partition._base import ANNEALING, WALLS, SamplingEstimator
 from sklpf.partition._tempering_run import (
     ALL,
     N_GROUPS,
@@ -32,6 +33,11 @@ from sklpf.programs._plan import check_alive, check_finite, with_round
 from sklpf.programs._tempering import Setup, first_pass, pool_groups, run_round
 from sklpf.reweighting import MeanWeight, Pooled, mean_weight
 
+PRIOR: list[Any] = [
+    StrOptions({"uniform"}),
+    Interval(Real, None, None, closed="neither"),
+    "array-like",
+]
 _MOST_SWEEPS_PER_REDRAW = 3
 _MAX_VECTORS = 5_000
 _LOOK = 1000  # base draws that show whether it has such points
@@ -246,3 +252,23 @@ def _log_weights(path, stream) -> Array:
     state = path.sample_base(_LOOK, stream)
     log_base, log_first = (path.log_f(state, np.full(_LOOK, k)) for k in (0, 1))
     return check_finite(log_first - log_base, allow_zero=True)
+
+
+def log_prior_of(prior, ladder):
+    """log r_k, normalised."""
+    shares = as_float64(0.0 if isinstance(prior, str) else prior, "prior")
+    if shares.ndim == 0:
+        log_prior = log_softmax(shares * ladder)
+    elif shares.shape != ladder.shape or not np.all((shares > 0) & np.isfinite(shares)):
+        raise ValueError(
+            f"prior must hold {len(ladder)} positive numbers, one for each level, or be a single"
+            " number"
+        )
+    else:
+        log_prior = log_softmax(np.log(shares))
+    if not np.exp(log_prior).all():
+        raise ValueError(
+            "prior must leave each level a share that is a positive float64: take a smaller number,"
+            " or shares that differ less"
+        )
+    return log_prior

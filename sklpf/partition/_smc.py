@@ -16,8 +16,7 @@ from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import SamplingEstimator
-from sklpf.partition._options import ANNEALING
+from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import CURVE, LOWER_BOUND, MOVES, Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition.checks._beside import modes_alarms, move_diagnostics

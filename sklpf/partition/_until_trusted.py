@@ -7,9 +7,9 @@ import os
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import product
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -18,13 +18,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.progress import said
 from sklpf._utils.random import stream_key
-from sklpf._utils.sklearn import N_JOBS, Interval
+from sklpf._utils.sklearn import POSITIVE
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._adaptive_smc import AdaptiveSMC
 from sklpf.partition._ais import AIS, HAIS
-from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._bridge_sampling import BridgeSampling
-from sklpf.partition._options import SAMPLING
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import Diagnostic, PartitionResult
@@ -41,6 +40,7 @@ _MATERIAL = 0.05  # nats
 _DIMENSIONS = ("attempt",)
 
 
+@dataclass(eq=False, repr=False)
 class UntilTrusted(PartitionEstimator):
     """Estimators in turn, each more expensive than the one before, until one can be trusted.
 
@@ -112,34 +112,21 @@ class UntilTrusted(PartitionEstimator):
     True
     """
 
+    estimators: Sequence[PartitionEstimator] | None = None
+    tol: float = 0.1
+    max_seconds: float | None = None
+    _: KW_ONLY
+    checkpoint: str | os.PathLike[str] | None = None
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _parameter_constraints = {
         "estimators": "no_validation",
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_seconds": [Interval(Real, 0, None, closed="neither"), None],
-        "checkpoint": SAMPLING["checkpoint"],
-        "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
-        "verbose": ["verbose"],
+        "tol": [POSITIVE],
+        "max_seconds": [POSITIVE, None],
+        **{name: SAMPLING[name] for name in ("checkpoint", "random_state", "n_jobs", "verbose")},
     }
-
-    def __init__(
-        self,
-        estimators: Sequence[PartitionEstimator] | None = None,
-        tol: float = 0.1,
-        max_seconds: float | None = None,
-        *,
-        checkpoint: str | os.PathLike[str] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.estimators = estimators
-        self.tol = tol
-        self.max_seconds = max_seconds
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def fit(self, path, y=None, *, draws: Any = None) -> Self:
         """Estimate the log partition function of a path's target or of a fitted model.
@@ -168,11 +155,7 @@ class UntilTrusted(PartitionEstimator):
         ConvergenceWarning
             If no estimator could be trusted, or `tol` is missed.
         """
-        self._given_draws = draws
-        try:
-            return super().fit(path)
-        finally:
-            del self._given_draws
+        return self._fit_with(path, draws)
 
     def _estimate_path(self, path) -> PartitionResult:
         result = super()._estimate_path(path)
@@ -225,7 +208,7 @@ class UntilTrusted(PartitionEstimator):
                 raise ValueError("estimators must hold at least one, got none; None chooses them")
             return list(self.estimators)
         bridges: list[PartitionEstimator] = []
-        if getattr(self, "_given_draws", None) is not None:
+        if self._given_draws is not None:
             bridges = [BridgeSampling(), BridgeSampling(proposal="mixture")]
         tempering = [ParallelTempering(n_sweeps=n, tol=self.tol) for n in (16_384, 65_536)]
         if not isinstance(path, GeometricPath) or has(path, DataRows):
@@ -239,10 +222,9 @@ class UntilTrusted(PartitionEstimator):
 
     def _start(self, path, seed) -> Any:
         """Where all estimators but bridges begin: with the draws, if there are any."""
-        draws = getattr(self, "_given_draws", None)
-        if draws is None or not isinstance(path, GeometricPath):
+        if self._given_draws is None or not isinstance(path, GeometricPath):
             return path
-        points = posterior_draws(draws, path).points.reshape(-1, path.n_dimensions)
+        points = posterior_draws(self._given_draws, path).points.reshape(-1, path.n_dimensions)
         fitted = fit_base(points, len(points) / 2, path.bounds, np.random.default_rng(seed))
         base = defensive(fitted, path.base, path.bounds)
         return path.from_mixture(base, "a mixture fitted to the draws")
@@ -258,8 +240,7 @@ class UntilTrusted(PartitionEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             if isinstance(estimator, BridgeSampling):
-                draws = getattr(self, "_given_draws", None)
-                return estimator.fit(path, draws=draws).result_
+                return estimator.fit(path, draws=self._given_draws).result_
             return estimator.fit(start()).result_
 
     def _is_enough(self, result: PartitionResult) -> bool:
