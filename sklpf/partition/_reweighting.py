@@ -191,7 +191,8 @@ class ReweightingEstimator(PartitionEstimator):
         alarms = [*own.alarms, *self._alarms(run, curve_of, diagnostics, std_error)]
         # The error of a quadrature is the same in all groups, so that the jackknife can't see it.
         quadrature = diagnostics.get("quadrature_error", 0.0)
-        if np.isfinite(quadrature) and "approximate" not in diagnostics:
+        is_estimate = all(alarm.kind != "quadrature-error" for alarm in alarms)
+        if np.isfinite(quadrature) and is_estimate:
             std_error = float(np.hypot(std_error, quadrature))
         if not np.isfinite([log_partition, std_error]).all():
             alarms.append(_missing_states(run))
@@ -203,7 +204,6 @@ class ReweightingEstimator(PartitionEstimator):
             remedy = f"{run.more_states}, or {run.more_levels}"
             alarms.append(Alarm("readings-differ", seen, remedy))
 
-        is_estimate = not diagnostics.pop("approximate", False)
         result = run.conclude(
             log_partition,
             std_error,
@@ -307,8 +307,7 @@ class MBAR(ReweightingEstimator):
             return replace(own, method="MBAR")  # which it is
         return super()._beside(run, own)
 
-    def _curve(self, run):
-        return mbar_curve(run)
+    _curve = staticmethod(mbar_curve)
 
     def _alarms(self, run, curve, diagnostics, std_error):
         samples = run.samples
@@ -383,8 +382,7 @@ class BAR(ReweightingEstimator):
     True
     """
 
-    def _curve(self, run):
-        return bar_curve(run)
+    _curve = staticmethod(bar_curve)
 
     def _alarms(self, run, curve, diagnostics, std_error):
         return run.pair_alarms()
@@ -431,8 +429,7 @@ class LevelProcess(ReweightingEstimator):
     True
     """
 
-    def _curve(self, run):
-        return level_process_curve(run)
+    _curve = staticmethod(level_process_curve)
 
     def _alarms(self, run, curve, diagnostics, std_error):
         fewest = int(run.samples.counts.min())

@@ -189,7 +189,6 @@ class ThermodynamicIntegration(ReweightingEstimator):
             return [Alarm("unknown-quadrature-error", seen, run.more_states)]
         if not abs(error) > max(_LARGEST_SHARE * std_error, _NOISE * noise, 1e-9):
             return []
-        diagnostics["approximate"] = True
         advice = "" if self.rule == "corrected" else 'take rule="corrected", or '
         seen = (
             f"the integral over {len(run.ladder)} levels is {error:+.2g} nats off for its standard"
