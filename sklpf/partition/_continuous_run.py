@@ -19,7 +19,7 @@ from sklpf.partition._tempering_run import (
     concluded,
 )
 from sklpf.programs._tempering import END_SHARE
-from sklpf.reweighting import Places, Pooled, between_nodes, node_sums, standard_error
+from sklpf.reweighting import Pooled, between_nodes, node_sums, standard_error
 from sklpf.uncertainty import Difference, difference, log_mean_exp
 
 
@@ -120,18 +120,12 @@ def continuous_integral(run: ContinuousRun):
     """
     sums = _sums(run)
     widths = np.diff(run.ladder)
-    group_of = np.repeat(np.arange(run.n_groups), np.diff(run.first) * run.betas.shape[1])
-    places = Places.on(run.ladder, run.betas.ravel())
-    gains = run.gains.ravel()
     known = -np.diff(run.log_pseudo_prior)
 
     def curve(keep):
-        log_shares, slopes = _log_shares(run, sums, keep)
-        chosen = np.isin(group_of, keep)
-        here = Places(places.cell[chosen], places.share[chosen])
-        log_p, _ = between_nodes(run.log_pseudo_prior, run.ladder, log_shares, slopes, here)
-        terms = (widths[here.cell] * gains[chosen] - known[here.cell]) * np.exp(-log_p)
-        cells = np.bincount(here.cell, terms, len(widths)) / len(terms)
+        cell, gains, log_p, _ = _between(run, sums, keep)
+        terms = (widths[cell] * gains - known[cell]) * np.exp(-log_p)
+        cells = np.bincount(cell, terms, len(widths)) / len(terms)
         return np.r_[0.0, np.cumsum(known + cells)]
 
     return curve
@@ -142,24 +136,25 @@ def local_difference(run: ContinuousRun, sums) -> Difference:
     spread over beta.
     """
     widths = np.diff(run.ladder)
-    n = len(run.ladder) - 1
-    places = [
-        Places.on(run.ladder, run.betas[a:b].ravel()) for a, b in zip(run.first, run.first[1:])
-    ]
-    gains = [run.gains[a:b].ravel() for a, b in zip(run.first, run.first[1:])]
-    counts = np.array([np.bincount(group.cell, minlength=n) for group in places])
 
     def off(keep):
-        log_shares, slopes = _log_shares(run, sums, keep)
-        total = np.zeros(n)
-        for g in keep:
-            _, expected = between_nodes(
-                run.log_pseudo_prior, run.ladder, log_shares, slopes, places[g]
-            )
-            total += np.bincount(places[g].cell, expected - gains[g], n)
-        return widths @ (total / np.maximum(counts[keep].sum(axis=0), 1))
+        cell, gains, _, expected = _between(run, sums, keep)
+        total = np.bincount(cell, expected - gains, len(widths))
+        return widths @ (total / np.maximum(np.bincount(cell, minlength=len(widths)), 1))
 
     return difference(off, N_GROUPS)
+
+
+def _between(run, sums, keep):
+    """Of the states of some groups the node below, the gain, and by interpolation between nodes the
+    log density of the ladder's coordinate and d log Z / dbeta, (n,) each.
+    """
+    chains = np.isin(np.repeat(np.arange(run.n_groups), np.diff(run.first)), keep)
+    betas = run.betas[chains].ravel()
+    cell = np.clip(np.searchsorted(run.ladder, betas, side="right") - 1, 0, len(run.ladder) - 2)
+    log_shares, slopes = _log_shares(run, sums, keep)
+    log_p, expected = between_nodes(run.log_pseudo_prior, run.ladder, log_shares, slopes, betas)
+    return cell, run.gains[chains].ravel(), log_p, expected
 
 
 def _chain_error(log_sums):
