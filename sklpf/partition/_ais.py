@@ -95,8 +95,8 @@ class AnnealingRun(Run):
         down = np.ravel(self.down)  # type: ignore[arg-type]  # it is there
         seen = seen_from_target(-down, estimate.log_mean, alive)
         log_partition = self.base_log_partition + estimate.log_mean
-        reverse = float(np.sqrt(seen.variance / n))
-        std_error = max(estimate.delta, float(np.sqrt((estimate.delta**2 + seen.variance / n) / 2)))
+        reverse = np.sqrt(seen.variance / n)
+        std_error = max(estimate.delta, np.sqrt((estimate.delta**2 + seen.variance / n) / 2))
         diagnostics = {
             **weight_diagnostics(self.up),
             "effective_sample_size_from_target": n * seen.share,

@@ -82,8 +82,8 @@ class BidirectionalRun(Run):
         n = min(len(up), len(down))
         degrees = min(n, self.most_groups) - 1
         gap = -reverse.log_mean - forward.log_mean
-        gap_std_error = float(np.hypot(forward.std_error, reverse.std_error))
-        shared = overlap(up, down, float(log_ratio))
+        gap_std_error = np.hypot(forward.std_error, reverse.std_error)
+        shared = overlap(up, down, log_ratio)
         alarms = _gap_alarms(gap, gap_std_error, degrees, self.starts == "exact")
         needed = min(_MIN_OVERLAP, n / 2)
         if shared * n < needed:
@@ -94,8 +94,8 @@ class BidirectionalRun(Run):
             alarms.append(Alarm("few-overlapping-chains", seen, "raise n_temperatures or n_chains"))
 
         result = self.conclude(
-            self.base_log_partition + float(log_ratio),
-            float(np.hypot(error_up, error_down)),
+            self.base_log_partition + log_ratio,
+            np.hypot(error_up, error_down),
             degrees,
             alarms=alarms,
             diagnostics={

@@ -120,9 +120,9 @@ class BridgeRun(Run):
         )
         diagnostics: dict[str, Any] = {
             "half_log_partition": by_half,
-            "check_log_partition": float(np.mean([other.log_ratio for other in others])),
-            "r_hat": float(self.r_hat.max()),
-            "effective_draws": float(self.effective_draws.min()),
+            "check_log_partition": np.mean([other.log_ratio for other in others]),
+            "r_hat": self.r_hat.max(),
+            "effective_draws": self.effective_draws.min(),
             "effective_terms": min(half.n_effective for half in halves),
             "overlap": min(half.overlap for half in halves),
             "target_pareto_shape": max(half.target_shape for half in halves),
@@ -135,8 +135,8 @@ class BridgeRun(Run):
             *_difference_alarms(self, halves, others),
         ]
         return self.conclude(
-            float(by_half.mean()),
-            float(np.sqrt(variance)),
+            by_half.mean(),
+            np.sqrt(variance),
             diagnostics["effective_terms"],
             alarms=alarms,
             diagnostics=diagnostics,
@@ -358,7 +358,7 @@ def _halves(points: NDArray, log_f: NDArray) -> list[_Half]:
 def _bridge(fit, fitted_to: _Half, met: _Half, density, rng: np.random.Generator) -> Bridge:
     """The bridge of a half of the draws with what was fitted to the other."""
     n_effective = min(
-        float(effective_draws(fitted_to.log_f)),
+        effective_draws(fitted_to.log_f),
         most_effective(fitted_to.points),
         fitted_to.log_f.size,
     )
@@ -433,7 +433,7 @@ def _bridge_estimate(bridge: Bridge, tilt: float = 0.0) -> _Estimate:
     log_of_target = log_expit(at_proposal - log_ratio + log_odds)
     log_of_proposal = log_expit(log_ratio - log_odds - bridge.at_target)
     log_mean_of_target = float(log_mean_exp(log_of_target))
-    log_mean_of_proposal = float(log_mean_exp(log_of_proposal.ravel()))
+    log_mean_of_proposal = float(log_mean_exp(log_of_proposal))
     target_terms = np.exp(log_of_proposal - log_mean_of_proposal)
     at_fitted = log_expit(log_ratio - log_odds - bridge.at_fitted)
     shared = overlap(at_proposal, -at_target, log_ratio)
@@ -441,7 +441,7 @@ def _bridge_estimate(bridge: Bridge, tilt: float = 0.0) -> _Estimate:
         log_ratio=log_ratio,
         proposal_terms=np.exp(log_of_target - log_mean_of_target),
         target_terms=target_terms,
-        fitted_terms=np.exp(at_fitted - float(log_mean_exp(at_fitted.ravel()))),
+        fitted_terms=np.exp(at_fitted - log_mean_exp(at_fitted)),
         n_effective=min(float(effective_draws(target_terms)), most),
         most_effective=most,
         overlap=shared,
@@ -457,7 +457,7 @@ def _variances(proposal_terms: NDArray, target_terms: NDArray, most: float) -> A
     """Return the variances of mean terms over the proposal's independent draws, and over the
     target's correlated ones, of which at most so many are effective (Frühwirth-Schnatter 2004).
     """
-    of_target = target_terms.var() / min(effective_draws(target_terms), most)
+    of_target = target_terms.var() / min(float(effective_draws(target_terms)), most)
     return np.array([proposal_terms.var() / proposal_terms.size, of_target])
 
 

@@ -68,8 +68,8 @@ class ExchangeRun(LevelRun):
         ratios = pair_ratios(self)
         curve, errors = jackknife(self.curve(), self.n_groups)
         curve = self.base_log_partition + curve
-        log_partition = float(curve[-1])
-        std_error = float(errors[-1])
+        log_partition = curve[-1]
+        std_error = errors[-1]
         if np.isnan(std_error):  # levels that don't overlap: anything may be
             std_error = np.inf
         own_error = std_error
@@ -82,7 +82,7 @@ class ExchangeRun(LevelRun):
             "curve_std_error": errors,
             "rejection": last.rejection,
             "overlap": neighbour_overlap(*last.pairs()),
-            "barrier": float(last.rejection.sum()),
+            "barrier": last.rejection.sum(),
             "round_trips": last.round_trips,
             "ladder_log_partitions": _by_ladder(self, ratios),
             "between_ladders": between,

@@ -4,7 +4,6 @@ acceptance ratio.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -59,16 +58,16 @@ class MixtureRun(Run):
             lambda keep: bar(drawn[keep].ravel(), -others[keep].ravel()), n_groups
         )
         # Centres that agree say nothing of the mass that fewer than one of them stands for.
-        error = math.hypot(float(std_error), 1 / drawn.size)
+        error = np.hypot(std_error, 1 / drawn.size)
         before = self.tempering.read()
         diagnostics = {
             "effective_share": effective_sample_size(drawn.ravel()) / drawn.size,
             "overlap": overlap(drawn.ravel(), -others.ravel(), float(log_partition)),
-            "one_sided": float(log_mean_exp(drawn)),
+            "one_sided": log_mean_exp(drawn),
             "tempering": before.log_partition,
         }
         return self.conclude(
-            float(log_partition),
+            log_partition,
             error,
             n_groups - 1,
             alarms=_alarms(diagnostics)

@@ -182,8 +182,8 @@ class PotentialRun(LevelRun):
             "n_groups": self.n_groups,
         }
         return self.conclude(
-            float(values[-1]),
-            float(errors[-1]),
+            values[-1],
+            errors[-1],
             self.n_groups - 1,
             alarms=[
                 *self._effective_alarms(),
@@ -261,14 +261,14 @@ class PotentialRun(LevelRun):
             effective[k] = min(effective_draws(series, split=False).min(), len(series[0]))
             squares[rows] = (projected[rows, 0] - projected[rows, 0].mean()) ** 2
         total = squares.sum()
-        share = float(squares.max() / total) if total > 0 else 0.0
+        share = squares.max() / total if total > 0 else 0.0
         n = np.maximum(self.counts, 1)
         by_state = np.bincount(self.levels, squares, len(n)) * n / np.maximum(effective, 1.0)
         # The shares of states in the variance; blocks of 1 / G of a state's draws are so correlated
         # that the error lacks a share of G / 2 / (effective draws), by its share in the variance.
         shares = by_state / by_state.sum() if total > 0 else np.full(len(n), 1 / len(n))
         fewest = 1 / np.sum(shares / np.maximum(effective, 1.0))
-        return _DrawNumbers(effective, projected[:, 1], log_mixture, share, float(fewest))
+        return _DrawNumbers(effective, projected[:, 1], log_mixture, share, fewest)
 
     @property
     def _effective_draws(self) -> Array:
@@ -297,11 +297,11 @@ class PotentialRun(LevelRun):
         chances = self._draw_numbers.of_farthest
         both = np.bincount(self.levels, chances * (1 - chances), len(self.counts))
         n = np.maximum(self.counts, 1)
-        shared = float(np.sum(both * self._effective_draws / n))
+        shared = np.sum(both * self._effective_draws / n)
         sizes = self.counts[inside].sum(), self.counts[~inside].sum()
         if not min(sizes) > 0:  # one state alone has draws
             return _Cut(self._farthest, np.inf, 1.0)
-        overlap = float(both.sum() * (1 / sizes[0] + 1 / sizes[1]))
+        overlap = both.sum() * (1 / sizes[0] + 1 / sizes[1])
         return _Cut(self._farthest, shared, overlap)
 
     @cached_property

@@ -77,8 +77,8 @@ class ReverseRun(Run):
             "log_partition_by_start": self.base_log_partition - by_start,
         }
         result = self.conclude(
-            float(log_partition),
-            float(std_error),
+            log_partition,
+            std_error,
             len(self.down) - 1,
             alarms=weight_alarms(self.down.size, diagnostics, _REMEDY),
             diagnostics=diagnostics,

@@ -86,7 +86,7 @@ class RejectionRun(Run):
             alarms.append(
                 Alarm("few-accepted", seen, "raise n_samples, or lower log_bound if you can")
             )
-        log_partition = log_bound + float(np.log(k / n))
+        log_partition = log_bound + np.log(k / n)
         return self.conclude(
             log_partition,
             _std_error(k, n),

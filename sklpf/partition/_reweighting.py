@@ -179,21 +179,21 @@ class ReweightingEstimator(PartitionEstimator):
         curve = values[:-1]
         curve_error = with_first_error(errors[:-1], run.first_ratio)
         between = Difference(values[-1], t_ratio(values[-1], errors[-1]))
-        log_partition = float(run.base_log_partition + curve[-1])
-        std_error = float(curve_error[-1])
+        log_partition = run.base_log_partition + curve[-1]
+        std_error = curve_error[-1]
 
         diagnostics = {
             "curve_std_error": curve_error,
             "sampler_log_partition": own.log_partition,
-            "difference": float(between.value),
-            "difference_std_error": float(errors[-1]),
+            "difference": between.value,
+            "difference_std_error": errors[-1],
         }
         alarms = [*own.alarms, *self._alarms(run, curve_of, diagnostics, std_error)]
         # The error of a quadrature is the same in all groups, so that the jackknife can't see it.
         quadrature = diagnostics.get("quadrature_error", 0.0)
         is_estimate = all(alarm.kind != "quadrature-error" for alarm in alarms)
         if np.isfinite(quadrature) and is_estimate:
-            std_error = float(np.hypot(std_error, quadrature))
+            std_error = np.hypot(std_error, quadrature)
         if not np.isfinite([log_partition, std_error]).all():
             alarms.append(_missing_states(run))
         elif between.alarms(run.n_groups):
@@ -314,7 +314,7 @@ class MBAR(ReweightingEstimator):
         zeta = curve(np.arange(run.n_groups))
         matrix = overlap_matrix(samples.vectors, samples.counts, zeta)
         pairs = np.array([_pair_overlap(samples, zeta, k) for k in range(len(zeta) - 1)])
-        second = float(np.linalg.eigvalsh(matrix)[-2]) if len(matrix) > 1 else np.nan
+        second = np.linalg.eigvalsh(matrix)[-2] if len(matrix) > 1 else np.nan
         diagnostics.update(
             overlap_matrix=matrix,
             second_eigenvalue=second,

@@ -118,8 +118,8 @@ class Run(Fields):
 
     def conclude(
         self,
-        log_partition: float,
-        std_error: float,
+        log_partition: Any,
+        std_error: Any,
         degrees_of_freedom: float = math.inf,
         *,
         alarms: list[Alarm],
@@ -153,15 +153,15 @@ class Run(Fields):
             alarms = [*alarms, Alarm("no-usable-estimate", seen, self.better_start)]
         return PartitionResult(
             method=self.method if method is None else method,
-            log_partition=log_partition,
-            std_error=std_error,
+            log_partition=float(log_partition),
+            std_error=float(std_error),
             degrees_of_freedom=degrees_of_freedom,
             statement=statement,
             alarms=(*alarms, *single_state_alarms(self.draws, std_error)),
             n_sweeps=self.n_sweeps,
             ladder=self.ladder,
             log_partition_curve=levels,
-            diagnostics=diagnostics,
+            diagnostics={name: _plain(value) for name, value in diagnostics.items()},
             bias=bias,
             draws=self.draws,
             described=self.described | PLAIN_BOUND | FIRST_TRY,
@@ -191,6 +191,12 @@ class Run(Fields):
             "round_std_error": errors,
             "round_sweeps": sweeps.astype(np.int64),
         }
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy as Python's; all else as it is."""
+    is_number = isinstance(value, (np.generic, np.ndarray)) and not value.ndim
+    return value.item() if is_number else value
 
 
 Curve = Callable[[NDArray], NDArray]  # log Z_k - log Z_0 (K,) of the independent groups to use

@@ -115,8 +115,8 @@ class PopulationRun(Run):
         variance = population_seen_from_target(
             self.down, self.resampled[alive], self.log_means[alive], self.n_starts
         )
-        from_target = float(np.sqrt(variance / n_populations))
-        std_error = max(std_error, float(np.sqrt((std_error**2 + from_target**2) / 2)))
+        from_target = np.sqrt(variance / n_populations)
+        std_error = max(std_error, np.sqrt((std_error**2 + from_target**2) / 2))
         curve, curve_error = jackknife(
             lambda keep: log_mean_exp(self.log_means[keep], axis=0), n_populations
         )

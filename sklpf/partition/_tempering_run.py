@@ -161,7 +161,7 @@ class TemperingRun(LevelRun):
                 "effective_draws": _effective_draws(last, shares[-1], origin),
                 "mbar_log_partition": mbar_value,
                 "mbar_t": from_mbar.t,
-                "bar_log_partition": float(bar_value),
+                "bar_log_partition": bar_value,
                 "bar_std_error": _with_first(bar_error, self.first_ratio),
                 "n_rounds": len(self.rounds),
             },
@@ -237,7 +237,7 @@ class AdaptedRun(TemperingRun):
             )
             alarms.append(Alarm("weights-unsettled", seen, "raise n_sweeps"))
         curve = np.asarray(result.log_partition_curve) - self.base_log_partition
-        off = float(np.abs(curve - adaptation.curve).max())
+        off = np.abs(curve - adaptation.curve).max()
         if off > _LARGEST_OFF:
             seen = f"the frozen weights were off by {off:.1f} nats"
             alarms.append(Alarm("weights-off", seen, "raise n_sweeps"))
@@ -295,7 +295,7 @@ def concluded(
         Further ones.
     """
     curve, jackknifed = jackknife(estimate, N_GROUPS)
-    jackknife_error = float(jackknifed[-1])
+    jackknife_error = jackknifed[-1]
     error, degrees = max(
         (jackknife_error, N_GROUPS - 1),
         (chain_error, len(crossed) - 1),
@@ -304,7 +304,7 @@ def concluded(
     error = _with_first(error, run.first_ratio)
     move = largest_move(newest, run.previous, t_bound(N_GROUPS, len(curve)))
     by_group = np.array([group.mean() for group in np.split(crossed, first[1:-1])])
-    log_partition = float(run.base_log_partition + curve[-1])
+    log_partition = run.base_log_partition + curve[-1]
     return run.conclude(
         log_partition,
         error,
@@ -401,7 +401,7 @@ def _cross_check(rounds, pooled):
     value, error = jackknife(
         lambda keep: pooled(keep)[-1] - estimate(keep, everything)[-1], N_GROUPS
     )
-    return float(everything[-1]), Difference(float(value), t_ratio(value, error))
+    return everything[-1], Difference(float(value), t_ratio(value, error))
 
 
 def _own_influence(r, shares, origin):
@@ -426,7 +426,7 @@ def _effective_draws(r, shares, origin) -> float:
     mean = _mean_shares(r, shares)
     single = q[..., -1] / mean[-1] - q[..., origin] / mean[origin]
     variance = _own_influence(r, shares, origin).var(ddof=1)
-    return float(single.var() / variance) if variance > 0 else np.inf
+    return single.var() / variance if variance > 0 else np.inf
 
 
 def _tempering_alarms(

@@ -178,12 +178,12 @@ class ThermodynamicIntegration(ReweightingEstimator):
         everything = np.arange(run.n_groups)
         for side in ("left", "right"):
             value = run.base_log_partition + integrate(run.ladder, moments(everything), side)[-1]
-            diagnostics[f"{side}_log_partition"] = float(value)
+            diagnostics[f"{side}_log_partition"] = value
         closest = [bar_curve(run), level_process_curve(run)]
         if self.rule != "corrected":
             closest.append(lambda keep: integrate(run.ladder, moments(keep), "corrected"))
         error, noise = _quadrature_error(curve, closest, run.n_groups)
-        diagnostics["quadrature_error"] = float(error)
+        diagnostics["quadrature_error"] = error
         if not np.isfinite([error, noise]).all():
             seen = "nothing tells the error of the integral, as levels have too few states"
             return [Alarm("unknown-quadrature-error", seen, run.more_states)]
