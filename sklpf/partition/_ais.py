@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf._utils.sklearn import POSITIVE, at_least
-from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import (
     LOWER_BOUND,
@@ -108,25 +107,19 @@ class AnnealingRun(Run):
         }
         if len(self.history):
             diagnostics |= self._rounds(log_partition, std_error)
+        n_levels = len(self.ladder)
+        # With fewer levels than it may have the pilot asked for no more.
+        more = "n_temperatures" if n_levels >= (self.n_temperatures or 0) else "n_chains"
         return self.conclude(
             log_partition,
             std_error,
             n - 1,
             alarms=[
-                *self._tol_alarms(std_error),
+                *tol_alarms(std_error, self.tol, f"raise {more}", f" with {n_levels} levels"),
                 *weight_alarms(n, diagnostics, self.remedy),
             ],
             diagnostics=diagnostics,
         )
-
-    def _tol_alarms(self, std_error) -> list[Alarm]:
-        if self.tol is None:
-            return []
-        n_levels = len(self.ladder)
-        # With fewer levels than it may have the pilot asked for no more.
-        most = self.n_temperatures or 0
-        more = "n_temperatures" if n_levels >= most else "n_chains"
-        return tol_alarms(std_error, self.tol, f"raise {more}", f" with {n_levels} levels")
 
 
 @dataclass(eq=False, repr=False)

@@ -290,50 +290,45 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _as_path(self, path) -> Path:
         """The path that is meant, of points of R^d where moves need these."""
-        path = self._path_of(path)
+        if not isinstance(path, Path):
+            path = self._path_of(path)
         if has(path, MarginalDensity) and Continuous in self._move(path).requires:
             return path.as_density()
         return path
 
-    def _path_of(self, path) -> Any:
-        if isinstance(path, Path):
-            return path
-        if isinstance(path, PartitionEstimator):
+    def _path_of(self, model) -> Any:
+        """The path of a model, which need not be an estimator of scikit-learn."""
+        kind = type(model)
+        if isinstance(model, PartitionEstimator):
             raise TypeError(
-                f"path must be a model, a path or a run, got a fitted {type(path).__name__}: give"
-                " its run_"
+                f"path must be a model, a path or a run, got a fitted {kind.__name__}: give its"
+                " run_"
             )
-        if not callable(getattr(path, "path", None)):
+        if not callable(getattr(model, "path", None)):
             raise TypeError(
                 "path must be a fitted model of sklpf or a path, such as model.path(X), got "
-                f"{type(path).__module__}.{type(path).__name__}{_instead(type(path))}"
+                f"{kind.__module__}.{kind.__name__}{_instead(kind)}"
             )
-        # a model of the user's need not be an estimator of scikit-learn
-        if hasattr(path, "__sklearn_tags__"):
-            check_is_fitted(path)
-        if getattr(path, "path_takes_rows", False):
-            name = type(path).__name__
+        if hasattr(model, "__sklearn_tags__"):
+            check_is_fitted(model)
+        if getattr(model, "path_takes_rows", False):
             raise TypeError(
-                f"path must be model.path(X), the rows whose likelihoods are wanted: a {name} has"
-                " one for each row"
+                "path must be model.path(X), the rows whose likelihoods are wanted: a"
+                f" {kind.__name__} has one for each row"
             )
-        return path.path()
+        return model.path()
 
     def _seed(self) -> int:
-        parameters = self.get_params(deep=False)
-        if "random_state" not in parameters:
+        if not hasattr(self, "random_state"):
             return 0  # nothing is sampled, and the global generator is left alone
-        random_state = parameters["random_state"]
-        if getattr(self, "checkpoint", None) is not None and not isinstance(
-            random_state, (int, np.integer)
-        ):
+        if isinstance(self.random_state, (int, np.integer)):
+            return int(self.random_state)
+        if getattr(self, "checkpoint", None) is not None:
             raise ValueError(
                 "checkpoint needs random_state to be an int, else an interrupted run can't be"
                 " resumed"
             )
-        if isinstance(random_state, (int, np.integer)):
-            return int(random_state)
-        return draw_seed(random_state)
+        return draw_seed(self.random_state)
 
     def _move(self, path: Path) -> Transition:
         """The move that was chosen, or the default one, which may not suit the path."""
@@ -369,13 +364,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         parameters = self._number_parameters()
         parameters.pop("random_state", None)
         versions = (sklpf.__version__, np.__version__, numba.__version__)
-        parts = (
-            type(self),
-            path,
-            path.ladder,
-            path.n_moves_per_segment,  # these two may belong to the class
-            path.probe(),
-        )
+        # the number of moves may belong to the path's class
+        parts = (type(self), path, path.ladder, path.n_moves_per_segment, path.probe())
         return Checkpoint(directory, fingerprint(parts, parameters, seed, versions))
 
 
@@ -400,14 +390,12 @@ def _number(result: PartitionResult) -> str:
 def _instead(kind: type) -> str:
     """What to do with a model of another library, where its name says what it is."""
     name = kind.__name__
+    of_sklearn = kind.__module__.startswith("sklearn.")
     if "function" in name:
         return "; GeometricPath(log_density, base=…) makes a path of a function"
-    if kind.__module__.startswith("sklearn.") and name in (
-        "BernoulliRBM",
-        "LatentDirichletAllocation",
-    ):
+    if of_sklearn and name in ("BernoulliRBM", "LatentDirichletAllocation"):
         return "; sklpf.interop.from_sklearn(model) makes one of it"
-    if kind.__module__.startswith("sklearn.") and name == "Pipeline":
+    if of_sklearn and name == "Pipeline":
         return "; take the last step, pipeline[-1], and transform rows by the others"
     if name.endswith("SearchCV"):
         return "; take the model that the search found, its best_estimator_"

@@ -25,10 +25,12 @@ from sklpf.partition._tempering_run import (
     TOLERANCE,
     TemperingRun,
     largest_move,
+    pool_rounds,
     value_and_error,
 )
 from sklpf.paths import Endpoints
 from sklpf.paths._capabilities import has
+from sklpf.programs import TemperingRound
 from sklpf.programs._continuous import check_mass, temper_continuously
 from sklpf.programs._plan import NO_ROUNDS, doubling
 from sklpf.programs._tempering import START, run_round
@@ -219,44 +221,43 @@ class RTS(SimulatedTempering):
 
     def _pilot_and_burn_in(self, setup, log_prior) -> Start:
         """Annealed chains give the first weights; rounds of doubling length improve them."""
-        chains, estimate, used = self._first_pass(setup, log_prior)
-        history = self._with_round(NO_ROUNDS, setup, "pilot", value_and_error(estimate), used)
-        for i, n_redraws in enumerate(
-            doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)
-        ):
-            chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
-            old = estimate
-            estimate = self._pool(setup, last)
-            used += n_redraws * setup.sweeps_per_redraw
-            history = self._with_round(
-                history, setup, f"burn-in {i + 1}", value_and_error(estimate), used
-            )
-            if largest_move(estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
+        start = self._first_pass(setup, log_prior)
+        lengths = doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)
+        for i, n_redraws in enumerate(lengths):
+            old = start.estimate
+            start, last = self._burn_in(setup, log_prior, start, i, n_redraws)
+            if largest_move(start.estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
                 break
-        return Start(chains, estimate(ALL), estimate, used, history)
+        return start
 
     def _paper_rounds(self, setup, log_prior) -> Start:
         """Short rounds from base draws until visits are even, as Carlson et al. do."""
         n_levels = len(log_prior)
-        used = 0
-        history = NO_ROUNDS
         chains = [setup.base_chains(START, group) for group in range(setup.n_groups)]
         sums = np.zeros((1, N_GROUPS, n_levels))
         estimate = Pooled(np.zeros((1, n_levels)), sums, first_ratio=setup.first_ratio)
+        start = Start(chains, estimate(ALL), estimate, 0, NO_ROUNDS)
         n_redraws = max(1, min(_PAPER_SWEEPS, self.n_sweeps // 4) // setup.sweeps_per_redraw)
-        length = n_redraws * setup.sweeps_per_redraw
-        for i in range(min(_PAPER_ROUNDS, self.n_sweeps // (2 * length))):
-            chains = setup.with_fresh_levels(chains, i)
-            chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
-            estimate = self._pool(setup, last)
-            used = used + length
-            history = self._with_round(
-                history, setup, f"burn-in {i + 1}", value_and_error(estimate), used
-            )
-            shares = np.exp(estimate.log_shares(ALL)[0])
+        n_rounds = min(_PAPER_ROUNDS, self.n_sweeps // (2 * n_redraws * setup.sweeps_per_redraw))
+        for i in range(n_rounds):
+            fresh = setup.with_fresh_levels(start.chains, i)
+            start, _ = self._burn_in(setup, log_prior, start._replace(chains=fresh), i, n_redraws)
+            shares = np.exp(start.estimate.log_shares(ALL)[0])
             if np.abs(np.exp(log_prior) - shares).max() < TOLERANCE / n_levels:
                 break
-        return Start(chains, estimate(ALL), estimate, used, history)
+        return start
+
+    def _burn_in(
+        self, setup, log_prior, start: Start, i: int, n_redraws: int
+    ) -> tuple[Start, TemperingRound]:
+        """What production would begin with after one more round, and the round."""
+        log_pseudo_prior = log_prior - start.curve
+        chains, last = run_round(setup, (0, i), start.chains, log_pseudo_prior, n_redraws)
+        estimate = pool_rounds([last], self.rao_blackwell, first_ratio=setup.first_ratio)
+        used = start.used + n_redraws * setup.sweeps_per_redraw
+        value = value_and_error(estimate)
+        history = self._with_round(start.history, setup, f"burn-in {i + 1}", value, used)
+        return Start(chains, estimate(ALL), estimate, used, history), last
 
     def _produce(self, setup, log_prior, start):
         if not self.continuous:

@@ -23,13 +23,13 @@ from sklpf.partition._tempering_run import (
     N_GROUPS,
     Adaptation,
     TemperingRun,
-    pool_rounds,
+    value_and_error,
 )
 from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import TemperingRound
 from sklpf.programs._chains import Chains
-from sklpf.programs._plan import check_alive, check_finite, with_round
+from sklpf.programs._plan import NO_ROUNDS, check_alive, check_finite, with_round
 from sklpf.programs._tempering import Setup, first_pass, pool_groups, run_round
 from sklpf.reweighting import MeanWeight, Pooled, mean_weight
 
@@ -135,15 +135,14 @@ class SimulatedTempering(SamplingEstimator):
             )
         return int(n)
 
-    def _first_pass(self, setup, log_prior):
-        """The groups' chains, the estimate of the curve and a chain's sweeps."""
+    def _first_pass(self, setup, log_prior) -> Start:
+        """Annealed chains, which take a quarter of the sweeps, and what they say."""
         used = self.n_sweeps // 4
         chains, log_weights = first_pass(setup, log_prior, used)
-        sums = pool_groups(setup.first, log_weights, axis=0)
-        estimate = Pooled(
-            np.zeros((1, len(log_prior))), sums[np.newaxis], first_ratio=setup.first_ratio
-        )
-        return chains, estimate, used
+        sums = pool_groups(setup.first, log_weights, axis=0)[np.newaxis]
+        estimate = Pooled(np.zeros((1, len(log_prior))), sums, first_ratio=setup.first_ratio)
+        history = self._with_round(NO_ROUNDS, setup, "pilot", value_and_error(estimate), used)
+        return Start(chains, estimate(ALL), estimate, used, history)
 
     def _with_round(self, history, setup, name, value, used, n_redraws=None):
         """The history with one more round, said where somebody listens; production goes on for so
@@ -153,9 +152,6 @@ class SimulatedTempering(SamplingEstimator):
         log_partition = setup.path.base_log_partition + value[0]
         round_done(name, log_partition, value[1], used * self.n_chains, n_left * self.n_chains)
         return with_round(history, value[0], value[1], used)
-
-    def _pool(self, setup, last) -> Pooled:
-        return pool_rounds([last], self._averages, first_ratio=setup.first_ratio)
 
     def _produce(self, setup, log_prior, start):
         """A run of one round, or with `tol` of as many as it takes, a chain's sweeps, and the

@@ -57,6 +57,8 @@ _LARGEST_OFF = (
     1.0  # nats that a frozen log Z_k may differ from the result: levels are then visited unevenly
 )
 
+_UPDATES = ("n_draws", "gain", "evenness", "log_partition")  # numbers of each
+
 TEMPERING = {
     **CURVE,
     "between_groups": Diagnostic("share of the variance between groups of chains", "low"),
@@ -220,8 +222,7 @@ class AdaptedRun(TemperingRun):
     """
 
     described = TEMPERING | {
-        f"adaptive_{name}": Diagnostic(dimensions=("update",))
-        for name in ("n_draws", "gain", "evenness", "log_partition")
+        f"adaptive_{name}": Diagnostic(dimensions=("update",)) for name in _UPDATES
     }
 
     adaptation: Adaptation
@@ -241,12 +242,8 @@ class AdaptedRun(TemperingRun):
         if off > _LARGEST_OFF:
             seen = f"the frozen weights were off by {off:.1f} nats"
             alarms.append(Alarm("weights-off", seen, "raise n_sweeps"))
-        updates = {
-            "adaptive_n_draws": adaptation.n_draws,
-            "adaptive_gain": adaptation.gain,
-            "adaptive_evenness": adaptation.evenness,
-            "adaptive_log_partition": self.base_log_partition + adaptation.log_partition,
-        }
+        updates = {f"adaptive_{name}": getattr(adaptation, name) for name in _UPDATES}
+        updates["adaptive_log_partition"] = self.base_log_partition + adaptation.log_partition
         return replace(
             result,
             alarms=(*alarms, *result.alarms),
