@@ -26,6 +26,7 @@ from sklpf.partition._result import (
 from sklpf.partition._run import Curve, LevelRun, bar_curve, between_by_slope
 from sklpf.partition.checks._beside import halves_alarms, modes_alarms, tol_alarms
 from sklpf.programs import TemperingRound
+from sklpf.programs._chains import Samples
 from sklpf.programs._tempering import pool_groups
 from sklpf.reweighting import (
     Pooled,
@@ -41,6 +42,7 @@ from sklpf.reweighting import (
 from sklpf.uncertainty import (
     Difference,
     between_groups,
+    difference,
     effective_sample_size,
     jackknife,
     t_bound,
@@ -134,7 +136,7 @@ class TemperingRun(LevelRun):
         chain_error = standard_error(
             influence(pooled.log_pseudo_prior, shares, pooled.sizes, pooled(ALL), -1, origin)
         )
-        mbar_value, from_mbar = _cross_check(used, pooled)
+        mbar_value, from_mbar = _cross_check([r.samples(self.ladder) for r in used], pooled)
         by_bar = bar_curve(self)
         bar_value, bar_error = jackknife(lambda keep: by_bar(keep)[-1], N_GROUPS)
         by_place = between_target_states(
@@ -380,25 +382,18 @@ def _difference(new, old):
     return jackknife(lambda keep: new(keep) - old(keep), N_GROUPS)
 
 
-def _cross_check(rounds, pooled):
-    """MBAR's log Z_target - log Z_base from the kept vectors, and RTS minus it."""
-    vectors = np.concatenate([r.vectors for r in rounds], axis=1)
-    levels = np.concatenate([r.vector_levels for r in rounds], axis=1)
-    n_levels = vectors.shape[2]
-    first = rounds[-1].first
+def _cross_check(samples: Sequence[Samples], pooled: Pooled) -> tuple[float, Difference]:
+    """MBAR's log Z_target - log Z_base from the kept states, and RTS minus it."""
 
     def estimate(keep, start):
-        chains = np.concatenate([np.arange(first[g], first[g + 1]) for g in keep])
-        counts = np.bincount(levels[chains].ravel(), minlength=n_levels)
-        return with_first_ratio(
-            mbar(vectors[chains].reshape(-1, n_levels), counts, start), pooled.first_ratio
-        )
+        chosen = [each.of(keep) for each in samples]
+        vectors = np.concatenate([each.vectors for each in chosen])
+        curve = mbar(vectors, np.sum([each.counts for each in chosen], axis=0), start)
+        return with_first_ratio(curve, pooled.first_ratio)
 
     everything = estimate(ALL, pooled(ALL))
-    value, error = jackknife(
-        lambda keep: pooled(keep)[-1] - estimate(keep, everything)[-1], N_GROUPS
-    )
-    return everything[-1], Difference(float(value), t_ratio(value, error))
+    off = difference(lambda keep: pooled(keep)[-1] - estimate(keep, everything)[-1], N_GROUPS)
+    return everything[-1], off
 
 
 def _own_influence(r, shares, origin):

@@ -59,11 +59,6 @@ class TemperingRound(LevelRound):
     counts: Integers
     origin: int = 0
 
-    @property
-    def vectors(self) -> Array:
-        """log f_k(x) of the kept states but for a constant of every x, shape (M, n_kept, K)."""
-        return self.log_q - self.log_pseudo_prior  # type: ignore[operator]  # it keeps log_q
-
     def log_sums(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> Array:
         """Log of every chain's sum of q(k | x), or of its counts.
 
