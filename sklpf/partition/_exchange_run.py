@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,14 @@ from numpy.typing import NDArray
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import CURVE, PAIR, ROUNDS, Diagnostic, PartitionResult
-from sklpf.partition._run import Curve, LevelRun, between_by_slope, first_pair
+from sklpf.partition._run import (
+    Curve,
+    LevelRun,
+    between_by_slope,
+    chained,
+    first_pair,
+    stepping_ratios,
+)
 from sklpf.partition.checks._beside import halves_alarms, modes_alarms, tol_alarms
 from sklpf.programs import ExchangeRound
 from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
@@ -23,8 +29,6 @@ from sklpf.uncertainty import (
     jackknife,
 )
 
-# log Z_(k+1) / Z_k (K - 1,) of the independent ladders to use
-Ratios = Callable[[NDArray], NDArray]
 # nats by which a ratio may differ from its reference; sums of exp are cut off beyond 600
 MOST_SHIFTED = 300.0
 
@@ -60,8 +64,7 @@ class ExchangeRun(LevelRun):
 
     def curve(self) -> Curve:
         """Return log Z_k - log Z_0 by the bridges between neighbouring levels."""
-        ratios = pair_ratios(self)
-        return lambda keep: np.r_[0.0, np.cumsum(ratios(keep))]
+        return chained(self, pair_ratios(self))
 
     def _read(self) -> PartitionResult:
         last = self.last
@@ -125,14 +128,12 @@ class ExchangeRun(LevelRun):
         )
 
 
-def pair_ratios(run: ExchangeRun, half: int | None = None) -> Ratios:
+def pair_ratios(run: ExchangeRun, half: int | None = None) -> Curve:
     """log Z_(k+1) / Z_k (K - 1,) by the run's bridge, as a function of the ladders to use."""
+    if run.bridge == "stepping-stone":
+        return stepping_ratios(run, half)
     pair_sums, counts = run.last.pairs(half)
-    if run.bridge == "bar":
-        return bar_ratios(pair_sums, run.last.shift, counts)
-    both = stepping_stones(pair_sums, run.last.shift, counts)
-    first = first_pair(run)
-    return lambda keep: np.r_[both(keep)[0, :first], both(keep)[:, first:].sum(axis=0) / 2]
+    return bar_ratios(pair_sums, run.last.shift, counts)
 
 
 def value_and_error(run: ExchangeRun) -> tuple[float, float]:
@@ -146,7 +147,7 @@ def cut_off(run: ExchangeRun, log_ratios: NDArray) -> NDArray[np.bool_]:
     return ~(np.abs(log_ratios - run.last.shift) <= MOST_SHIFTED)
 
 
-def differences(run: ExchangeRun, ratios: Ratios) -> tuple[Difference, Difference]:
+def differences(run: ExchangeRun, ratios: Curve) -> tuple[Difference, Difference]:
     """First less second half of a round, and forward less reverse ratios.
 
     Bennett's ratio may be right where one of the two stepping stones is not, as the variance of one
@@ -182,7 +183,7 @@ def _typical_error(run: ExchangeRun, own_error: float) -> float:
     return float(np.median(scaled)) if np.all(np.isfinite(scaled)) else 0.0
 
 
-def _by_ladder(run: ExchangeRun, ratios: Ratios) -> Array:
+def _by_ladder(run: ExchangeRun, ratios: Curve) -> Array:
     """log Z_K / Z_1 of every ladder (G,)."""
     return np.array([ratios(np.array([g])).sum() for g in range(run.n_groups)])
 

@@ -20,11 +20,11 @@ from sklpf.partition._run import (
     Curve,
     LevelRun,
     bar_curve,
+    chained,
     check_run,
-    first_pair,
-    known_ratio,
     level_process_curve,
     mbar_curve,
+    stepping_ratios,
 )
 from sklpf.partition._simulated_tempering import SimulatedTempering
 from sklpf.partition.checks._beside import checked
@@ -32,7 +32,6 @@ from sklpf.programs._chains import Samples
 from sklpf.reweighting import (
     overlap,
     overlap_matrix,
-    stepping_stones,
     with_first_error,
     with_first_ratio,
 )
@@ -221,7 +220,7 @@ def _missing_states(run) -> Alarm:
     """Why a number can't be had."""
     few = 0
     if isinstance(run, LevelRun):
-        seen = np.count_nonzero(run.last.pairs()[1][:, len(known_ratio(run)) :], axis=0)
+        seen = np.count_nonzero(run.last.pairs()[1][:, int(run.first_ratio is not None) :], axis=0)
         few = int(np.sum(seen < 2))
     if not few:
         return Alarm(
@@ -488,18 +487,8 @@ class SteppingStone(ReweightingEstimator):
     }
 
     def _curve(self, run):
-        pair_sums, counts = run.last.pairs()
-        both = stepping_stones(pair_sums, run.last.shift, counts)
-        known = known_ratio(run)
-        first = max(first_pair(run), len(known))
         weights = {"forward": (1.0, 0.0), "reverse": (0.0, 1.0), "both": (0.5, 0.5)}[self.direction]
-
-        def curve(keep):
-            forward, reverse = both(keep)
-            mean = weights[0] * forward[first:] + weights[1] * reverse[first:]
-            return np.r_[0.0, np.cumsum(np.r_[known or forward[:first], mean])]
-
-        return curve
+        return chained(run, stepping_ratios(run, weights=weights))
 
     def _alarms(self, run, curve, diagnostics, std_error):
         return run.pair_alarms()
