@@ -30,15 +30,11 @@ _EVEN = 0.8
 class AdaptiveTempering(SimulatedTempering):
     """Simulated tempering whose weights follow the visits of the chains until they are frozen.
 
-    A subclass says how far (`_rule`), and whether visits are probabilities or drawn levels
-    (`_visits_are_probabilities`).
+    A subclass says how far (`_rule`). Visits are drawn levels, unless its parameter `update` is
+    "rao-blackwell": then probabilities.
     """
 
     _run_class = AdaptedRun
-
-    @property
-    def _visits_are_probabilities(self) -> bool:
-        return False
 
     def _rule(self, log_prior, pilot_error: float) -> GainRule:
         """The rule for a ladder, and for estimates of which the worst has this standard error."""
@@ -56,7 +52,7 @@ class AdaptiveTempering(SimulatedTempering):
             pilot.curve,
             n_redraws,
             rule,
-            self._visits_are_probabilities,
+            getattr(self, "update", "binary") == "rao-blackwell",
         )
         sizes = [float(r.n_redraws) for r in adapted.recent]
         estimate = pool_rounds(adapted.recent, True, sizes, first_ratio=setup.first_ratio)
@@ -194,10 +190,6 @@ class SAMS(AdaptiveTempering):
         "update": [StrOptions({"rao-blackwell", "binary"})],
         "exponent": [Interval(Real, 0.5, 1, closed="neither")],
     }
-
-    @property
-    def _visits_are_probabilities(self):
-        return self.update == "rao-blackwell"
 
     def _log_prior(self, ladder):
         return log_prior_of(self.prior, ladder)

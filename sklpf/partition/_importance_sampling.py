@@ -11,14 +11,14 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import at_least
 from sklpf.partition._ais import AnnealingRun, annealing_runs
-from sklpf.partition._base import SAMPLING, TUNE, SamplingEstimator
+from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._result import PartitionResult
 from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths import Continuous, DataRows, GeometricPath, GibbsMove
 from sklpf.paths._as_base import as_base
 from sklpf.paths._capabilities import has, require_base
 from sklpf.programs._draws import draws_of
-from sklpf.programs._plan import Plan, check_finite, plan_runs
+from sklpf.programs._plan import check_finite
 from sklpf.reweighting import mean_weight
 from sklpf.transitions._pilot import reflect
 
@@ -122,13 +122,11 @@ class ImportanceSampling(SamplingEstimator):
     }
 
     _run_class = ImportanceRun
+    ladder = _TWO_LEVELS
+    n_temperatures = 2
 
     def _as_path(self, path):
         return proposing(super()._as_path(path), self.proposal)
-
-    def _plans(self, paths, seeds, n_chains) -> list[Plan]:
-        move = self._transition(paths[0])
-        return plan_runs(paths, move, _TWO_LEVELS, 2, n_chains, seeds, TUNE)
 
     def _sample(self, path, seed) -> AnnealingRun:
         if self.transition is not None or has(path, GibbsMove) or has(path, Continuous):

@@ -60,9 +60,23 @@ class MixtureRun(Run):
         # Centres that agree say nothing of the mass that fewer than one of them stands for.
         error = np.hypot(std_error, 1 / drawn.size)
         before = self.tempering.read()
+        share = effective_sample_size(drawn.ravel()) / drawn.size
+        shared = overlap(drawn.ravel(), -others.ravel(), float(log_partition))
+        alarms = []
+        if min(share, shared) < _FEWEST:
+            seen = (
+                f"the centres don't cover the model: the effective sample size is {share:.1%} of"
+                f" the mixture's draws, and they overlap with the model's by {shared:.1%} (at least"
+                f" {_FEWEST:.0%} of each needed)"
+            )
+            remedy = "raise n_centres, or take another estimator"
+            alarms.append(Alarm("centres-miss-the-model", seen, remedy))
+        alarms += [
+            replace(alarm, seen=f"the tempering run: {alarm.seen}") for alarm in before.alarms
+        ]
         diagnostics = {
-            "effective_share": effective_sample_size(drawn.ravel()) / drawn.size,
-            "overlap": overlap(drawn.ravel(), -others.ravel(), float(log_partition)),
+            "effective_share": share,
+            "overlap": shared,
             "one_sided": log_mean_exp(drawn),
             "tempering": before.log_partition,
         }
@@ -70,8 +84,7 @@ class MixtureRun(Run):
             log_partition,
             error,
             n_groups - 1,
-            alarms=_alarms(diagnostics)
-            + [replace(alarm, seen=f"the tempering run: {alarm.seen}") for alarm in before.alarms],
+            alarms=alarms,
             diagnostics=diagnostics,
         )
 
@@ -176,17 +189,3 @@ class MarkovMixture(SamplingEstimator):
             model_draws=others.reshape(-1, n_groups).T,
             tempering=run,
         )
-
-
-def _alarms(diagnostics) -> list[Alarm]:
-    """An alarm if the centres don't cover the model."""
-    share = diagnostics["effective_share"]
-    shared = diagnostics["overlap"]
-    if min(share, shared) >= _FEWEST:
-        return []
-    seen = (
-        f"the centres don't cover the model: the effective sample size is {share:.1%} of the"
-        f" mixture's draws, and they overlap with the model's by {shared:.1%} (at least"
-        f" {_FEWEST:.0%} of each needed)"
-    )
-    return [Alarm("centres-miss-the-model", seen, "raise n_centres, or take another estimator")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -141,7 +141,7 @@ class ParallelTempering(SamplingEstimator):
     _run_class = ExchangeRun
 
     def _sample(self, path, seed) -> ExchangeRun:
-        return self._run_rounds(path, seed).run
+        return self._run_rounds(path, seed)[-1]
 
     @removing_checkpoints()
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
@@ -163,9 +163,7 @@ class ParallelTempering(SamplingEstimator):
         drawn: list[Any] = []
         key = stream_key(int(rng.integers(2**31)))
         with stage("draws", None) as draws_done:
-            for first in range(0, gap * n, gap):
-                if len(drawn) >= n:
-                    break
+            while len(drawn) < n:
                 ladders, _ = run_scans(
                     path,
                     transition,
@@ -174,7 +172,7 @@ class ParallelTempering(SamplingEstimator):
                     gap,
                     key,
                     "sample",
-                    first_scan=first,
+                    first_scan=gap * (len(drawn) // len(ladders)),
                     n_jobs=self.n_jobs,
                 )
                 drawn += [
@@ -185,8 +183,10 @@ class ParallelTempering(SamplingEstimator):
         return concatenate(drawn[:n]), replace(run, n_sweeps=n_sweeps)
 
     # -- rounds
-    def _run_rounds(self, path, seed) -> _Stand:
-        """Where the ladders stand after the last round, and what it left."""
+    def _run_rounds(self, path, seed) -> tuple[Any, Transition, list[Chains], ExchangeRun]:
+        """The path with its levels, the tuned move, the ladders after the last round, and what it
+        left.
+        """
         base_log_partition = require_base(path, "ParallelTempering")
         checkpoint = self._checkpoint(path, seed)
         path = self._first_ladder(path)
@@ -237,10 +237,11 @@ class ParallelTempering(SamplingEstimator):
                 precise = precise + 1 if result.converged and result.std_error < self.tol else 0
                 if precise == 2:
                     break
-            if i + 1 == len(lengths) and not repeated and _disagrees(run):
-                # a second try, from where the ladders stand
-                lengths = [*lengths, n_scans]
-                repeated = True
+            if i + 1 == len(lengths) and not repeated:
+                pairs = differences(run, pair_ratios(run))
+                repeated = any(each.alarms(n_ladders) for each in pairs)
+                if repeated:  # a second try, from where the ladders stand
+                    lengths.append(n_scans)
             if i + 1 < len(lengths):
                 value = value_and_error(run)
                 history = with_round(history, *value, n_sweeps)
@@ -252,7 +253,7 @@ class ParallelTempering(SamplingEstimator):
                 ladders = move_ladders(ladders, path, moved)
                 path = moved
             i += 1
-        return _Stand(path, transition, ladders, run)
+        return path, transition, ladders, run
 
     def _first_ladder(self, path):
         if not self.adapt and isinstance(self.ladder, str):
@@ -280,22 +281,6 @@ class ParallelTempering(SamplingEstimator):
             n_levels = int(np.clip(np.ceil(2 * rejection.sum()) + 1, _FEWEST, _MOST))
         moved = path.with_ladder(respace(path.ladder, rejection, n_levels))
         return moved, -PchipInterpolator(path.ladder, curve)(moved.ladder)
-
-
-class _Stand(NamedTuple):
-    """Where ladders stand after a round: the path with its levels, the tuned move, the chains, and
-    what the round left.
-    """
-
-    path: Any
-    transition: Transition
-    ladders: list[Chains]
-    run: ExchangeRun
-
-
-def _disagrees(run: ExchangeRun) -> bool:
-    """Whether the halves of a round, or forward and reverse ratios, differ by more than chance."""
-    return any(each.alarms(run.n_groups) for each in differences(run, pair_ratios(run)))
 
 
 def _rough_ratios(path, ladders, run, ratios) -> Array:

@@ -84,9 +84,8 @@ class ReverseRun(Run):
             diagnostics=diagnostics,
             statement=STATEMENTS[self.starts],
         )
-        if self.starts == "exact":
-            return result
-        return result.no_estimate(STATEMENTS[self.starts], _NO_ESTIMATE)
+        is_bound = self.starts == "exact"
+        return result if is_bound else result.no_estimate(result.statement, _NO_ESTIMATE)
 
 
 @dataclass(eq=False, repr=False)

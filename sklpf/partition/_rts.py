@@ -197,10 +197,6 @@ class RTS(SimulatedTempering):
 
     _run_class = (TemperingRun, ContinuousRun)
 
-    @property
-    def _averages(self):
-        return self.rao_blackwell
-
     def _log_prior(self, ladder):
         return log_prior_of(self.prior, ladder)
 

@@ -66,8 +66,8 @@ class Start(NamedTuple):
 class SimulatedTempering(SamplingEstimator):
     """Simulated tempering: burn-in finds weights of the levels, production runs with these fixed.
 
-    A subclass says how burn-in goes (`_initialise`); it may choose the levels' prior (`_log_prior`)
-    and how visits of levels are counted (`_averages`).
+    A subclass says how burn-in goes (`_initialise`); it may choose the levels' prior
+    (`_log_prior`), and have a parameter `rao_blackwell`: how visits of levels are counted.
     """
 
     n_chains: int = 100
@@ -91,11 +91,6 @@ class SimulatedTempering(SamplingEstimator):
     def _initialise(self, setup: Setup, log_prior: Array) -> Start:
         """Burn-in."""
         raise NotImplementedError
-
-    @property
-    def _averages(self) -> bool:
-        """Whether visits of levels are counted as their probabilities, not as drawn."""
-        return True
 
     def _log_prior(self, ladder) -> Array:
         """log r_k, the share of draws that each level should have, normalised."""
@@ -176,7 +171,7 @@ class SimulatedTempering(SamplingEstimator):
                 rounds=tuple(rounds),
                 previous=estimate,
                 sweeps_per_redraw=setup.sweeps_per_redraw,
-                rao_blackwell=self._averages,
+                rao_blackwell=getattr(self, "rao_blackwell", True),
                 tol=self.tol,
             )
             if self.tol is None:
