@@ -103,12 +103,6 @@ class ReweightingEstimator(PartitionEstimator):
     _run_class: ClassVar[Any] = LevelRun
     _reads_continuous = False
 
-    def fit(self, path, y=None):
-        self.__dict__.pop("sampler_", None)
-        return super().fit(path, y)
-
-    fit.__doc__ = PartitionEstimator.fit.__doc__
-
     @classmethod
     def _described_names(cls) -> set[str]:
         return set(cls._described)

@@ -157,12 +157,6 @@ class UntilTrusted(PartitionEstimator):
         """
         return self._fit_with(path, draws)
 
-    def _estimate_path(self, path) -> PartitionResult:
-        result = super()._estimate_path(path)
-        if path.n_rows is not None:
-            self.__dict__.pop("attempts_", None)  # of one of the rows
-        return result
-
     def _estimate(self, path, seed) -> PartitionResult:
         started = time.perf_counter()
         self._checkpoint(path, seed)  # what it can't use is no error of an attempt
