@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +26,8 @@ _FARTHEST_START = 2.0  # of a coordinate of these from 0, as Stan's chains begin
 _HEAVIER = 1.0  # nats of mass by which their mode is taken instead of the first
 
 
-class Posterior(NamedTuple):
+@dataclass(eq=False, repr=False)
+class Posterior:
     """What a library says of its model, in unconstrained coordinates x (n, d)."""
 
     log_density: Callable[[NDArray], NDArray]  # (n,), with the Jacobian

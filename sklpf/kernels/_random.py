@@ -83,6 +83,19 @@ def draw_categories(logits, starts, bits, units):
 
 
 @inlined
+def draw_units(inputs, starts, bits, n, units):
+    """Draw n units given their inputs (float32), each on with probability sigmoid(input), or with
+    more than one start as `draw_categories` does.
+    """
+    if starts.shape[0] > 1:
+        draw_categories(inputs, starts, bits, units)
+        return
+    one = np.float32(1.0)
+    for i in range(n):
+        units[i] = np.uint8(uniform(bits[i]) * (one + exp32(-inputs[i])) < one)
+
+
+@inlined
 def _cos_sin(bits):
     """Cosine and sine of 2 pi bits / 2^32; 1e-15 absolute, vectorises (series up to an eighth of a
     turn).

@@ -25,7 +25,7 @@ from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import Diagnostic, PartitionResult
-from sklpf.paths import JointRows, Rows, SimulatedRows
+from sklpf.paths import JointRows, LocalMasses, Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
 from sklpf.programs._plan import n_tuning_moves
 
@@ -160,11 +160,11 @@ def _distinct(path, seed):
 
 
 def _for_rows(estimator, path):
-    """A copy that runs in the task that calls it, without checkpoints of its own, and keeps no
-    draws; with a move that is tuned for the model, and how many moves that took.
+    """A copy that runs in the task that calls it, without checkpoints of its own, and keeps draws
+    only for checks; with a move that is tuned for the model, and how many moves that took.
     """
     alone = copy.copy(estimator)
-    alone._keeps_draws = False
+    alone._keeps_draws = has(path, LocalMasses)
     alone.n_jobs = 1
     alone.checkpoint = None
     if not has(path, SimulatedRows) or not hasattr(estimator, "transition"):

@@ -72,6 +72,8 @@ class Run(Fields):
         At most a thousand draws from the target, where the estimator keeps them.
     regions : Regions or None
         Regions of the target whose mass is known, which its draws should have found.
+    region_remedy : str
+        What to do where they have not.
     first_try : float or None
         log Z of a run before, in nats, where this one is from a base that covers what that one has
         missed.
@@ -99,6 +101,7 @@ class Run(Fields):
     is_checked: bool = False
     draws: Draws | None = None
     regions: Regions | None = None
+    region_remedy: str = ""
     first_try: float | None = None
 
     def read(self) -> PartitionResult:
@@ -177,7 +180,7 @@ class Run(Fields):
         """
         earlier = [each.kind for each in self.earlier_alarms]
         if self.first_try is None and "second-try-failed" not in earlier:
-            return "fit path.with_regions(run_.regions), whose base covers it"
+            return self.region_remedy
         return "give a base that covers it"
 
     def _rounds(self, log_partition: float, std_error: float) -> dict[str, NDArray]:

@@ -51,6 +51,8 @@ class Path:
         A path to the same target whose sweeps take less time: `UntilTrusted` tries it first.
     ladder_cost : float
         Work of one `log_f_ladder` in sweeps; RTS spaces its redraws of levels by it.
+    region_remedy : str
+        What to do where a run has missed one of the path's `regions`.
     bound_cost, regions_cost : int
         Sweeps of all chains that `bound_draws` and `regions` take, and values of log f, where the
         path has these methods: results count them as evaluations by checks.
@@ -101,6 +103,7 @@ class Path:
     base_is_ours: bool = True
     cheaper_path: Any = None
     ladder_cost: float = 1.0
+    region_remedy: str = "fit path.with_regions(run_.regions), whose base covers it"
     bound_cost: int = 0
     regions_cost: int = 0
     n_rows: int | None = None
@@ -182,10 +185,7 @@ class Path:
         ndarray of shape (n, S)
             All that the state holds, unless a path says better.
         """
-        arrays = state if isinstance(state, tuple) else (state,)
-        return np.concatenate(
-            [np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1
-        )
+        return flat_rows(state)
 
     def row_cost(self, rows: Integers) -> Array:
         """Return the relative work of rows: blocks of rows that run in parallel are cut by it.
@@ -391,6 +391,14 @@ def check_ladder(ladder: ArrayLike) -> Array:
 def n_chains(state: Any) -> int:
     """Number of chains in a state."""
     return len(state[0]) if isinstance(state, tuple) else len(state)
+
+
+def flat_rows(state: Any) -> Array:
+    """Return all that the state of each chain holds as a row of float64."""
+    arrays = state if isinstance(state, tuple) else (state,)
+    return np.concatenate(
+        [np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1
+    )
 
 
 def take(state: Any, index: ArrayLike) -> Any:

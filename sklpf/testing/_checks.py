@@ -23,7 +23,7 @@ from sklpf._utils.numbers import check_count, check_scale
 from sklpf._utils.random import Stream, stream_key
 from sklpf.partition import PartitionEstimator, PartitionResult
 from sklpf.paths import Path
-from sklpf.paths._base import check_ladder, map_state, n_chains
+from sklpf.paths._base import check_ladder, flat_rows, map_state, n_chains
 from sklpf.reweighting import effective_sample_size
 from sklpf.transitions import Transition
 
@@ -215,7 +215,7 @@ def check_transition(
     _check_purity(path, transition, state, auxiliary, stream.at(1))
     flat = functools.partial(_flat, variables, transition)
     n_all = flat(state, auxiliary).shape[1]
-    n_auxiliary = _n_values(transition.random_auxiliary(auxiliary), n)
+    n_auxiliary = sum(array.size for array in transition.random_auxiliary(auxiliary)) // n
     n_variables = n_all - n_auxiliary, n_auxiliary
     directions = _directions(*n_variables, np.random.default_rng(random_state))
     so_far: Any = 0.0  # sums over the levels, a row for each chain
@@ -288,20 +288,11 @@ def _weights(log_weights: NDArray, level: int) -> NDArray:
     return weights / weights.sum()
 
 
-def _n_values(arrays, n) -> int:
-    return sum(array.size for array in arrays) // n
-
-
 def _flat(variables, transition, state, auxiliary) -> NDArray:
     """The variables of every chain, and its auxiliary variables, as a row of float64."""
     values = variables(state) if variables is not None else state
-    arrays = (
-        *(values if isinstance(values, tuple) else (values,)),
-        *transition.random_auxiliary(auxiliary),
-    )
-    return np.concatenate(
-        [np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1
-    )
+    values = values if isinstance(values, tuple) else (values,)
+    return flat_rows((*values, *transition.random_auxiliary(auxiliary)))
 
 
 def _directions(n_variables: int, n_auxiliary: int, rng) -> NDArray:
@@ -336,7 +327,7 @@ def _features(path, flat, directions, *chains) -> list[NDArray]:
 
 
 def _differences(here, moved, back) -> NDArray:
-    """What has mean zero if the move is right, a row for each chain."""
+    """Terms with mean zero if the move is right, a row for each chain."""
     differences = list((moved - here).T)
     for a, b in permutations(range(here.shape[1]), 2):
         differences.append(here[:, a] * moved[:, b] - here[:, b] * back[:, a])

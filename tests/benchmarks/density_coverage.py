@@ -1,9 +1,9 @@
 """Coverage of the 95 % intervals of converged runs on densities with known log Z, one row per
 problem and estimator.
 
-    python tests/benchmarks/density_coverage.py [--seeds 200] [--jobs 2] [--problems NAME]
-    [--estimators NAME]
-        [--compiled] [--results density_coverage.jsonl] [--report]
+    python tests/benchmarks/density_coverage.py [--seeds 200] [--first 0] [--jobs 2]
+        [--problems NAME] [--estimators NAME] [--compiled] [--results density_coverage.jsonl]
+        [--report]
 
 Every run is appended to the results file as it ends: an interrupted benchmark goes on where it
 stopped, and --report prints the table of what is there without running. K is the number of levels,
@@ -32,7 +32,7 @@ from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, HAIS, RTS, ParallelTempering
-from sklpf.partition import _ais
+from sklpf.partition import ThermodynamicIntegration, _ais
 from sklpf.paths import Stream, stream_key
 from sklpf.transitions import HMC, RandomWalk
 
@@ -42,7 +42,16 @@ from known_densities import DENSITY_PROBLEMS, make_density_problem
 from known_rows import make_rows_problem
 
 _TINY = 1e-6  # nats: smaller standard errors are judged by the error itself
-ESTIMATORS = ("HAIS", "HAIS, dense", "AIS, random walk", "RTS", "ParallelTempering", "BDMC")
+CONTINUOUS = ("RTS, continuous", "TI, continuous")  # inverse temperatures
+ESTIMATORS = (
+    "HAIS",
+    "HAIS, dense",
+    "AIS, random walk",
+    "RTS",
+    "ParallelTempering",
+    "BDMC",
+    *CONTINUOUS,
+)
 BLIND = "base on one"  # not pooled: what no chain meets can't be known
 
 _DENSE_WALK = ("condition 100", "regression")  # random walks in the metric "dense", others in None
@@ -69,6 +78,8 @@ _BUDGETS = {
 
 
 def budget(problem: str, estimator: str) -> int:
+    if estimator in CONTINUOUS:
+        return 240
     return dict(zip(_ORDER, _BUDGETS.get(problem, _DEFAULT)))[estimator]
 
 
@@ -84,6 +95,10 @@ def make_estimator(problem: str, name: str, size: int, has_bounds: bool):
         "BDMC": lambda: BDMC(n_temperatures=size, ladder="adaptive"),
         "RTS": lambda: RTS(n_sweeps=size),
         "ParallelTempering": lambda: ParallelTempering(n_sweeps=size),
+        "RTS, continuous": lambda: RTS(50, 10, size, continuous=True),
+        "TI, continuous": lambda: ThermodynamicIntegration(
+            RTS(50, 10, size, continuous=True), rule="continuous"
+        ),
     }[name]()
 
 
@@ -141,7 +156,7 @@ def missing(rows: list[dict], args) -> list[tuple]:
     )
     jobs = [
         (problem, name, args.size or budget(problem, name), seed, args.compiled)
-        for batch in np.array_split(np.arange(args.seeds), max(1, args.seeds // 10))
+        for batch in np.array_split(args.first + np.arange(args.seeds), max(1, args.seeds // 10))
         for problem, name in cells
         for seed in batch.tolist()
         if name != "BDMC" or hasattr(_problem(problem, False).path, "sample_target")
@@ -369,6 +384,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument(
         "--problems",

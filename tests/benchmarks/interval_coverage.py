@@ -1,9 +1,10 @@
 """Coverage of the 95 % intervals of converged runs on enumerable RBMs, one row for each problem and
 setting.
 
-    python tests/benchmarks/interval_coverage.py [--seeds 200] [--jobs 2] [--grid NAME]
-        [--problems PART OF A NAME] [--estimators PART OF A NAME]
-        [--ledger FILE]
+    python tests/benchmarks/interval_coverage.py [--seeds 200] [--first 0] [--jobs 2] [--grid NAME]
+        [--problems PATTERN] [--estimators PATTERN] [--ledger FILE]
+
+PATTERN is a regular expression that is found in the names.
 
 "defaults" runs AIS, RTS and ParallelTempering on every problem, "ais" AIS with few and many chains
 and levels, "large" AIS on RBMs that can't be enumerated, where a long run of ParallelTempering is
@@ -23,6 +24,7 @@ import argparse
 import datetime
 import functools
 import itertools
+import re
 import sys
 import time
 import warnings
@@ -243,20 +245,21 @@ def read_by_all(path, sampler, seeds):
     return rows
 
 
-def measure(path, estimator, n_seeds, n_jobs, run=run):
-    batches = np.array_split(np.arange(n_seeds), 4 * n_jobs)
+def measure(path, estimator, seeds, n_jobs, run=run):
+    batches = np.array_split(seeds, 4 * n_jobs)
     results = Parallel(n_jobs=n_jobs)(
         delayed(run)(path, estimator, b.tolist()) for b in batches if len(b)
     )
     return np.array([row for batch in results for row in batch], dtype=float).T
 
 
-def measured(path, name, estimator, n_seeds, n_jobs, grid):
+def measured(path, name, estimator, seeds, n_jobs, grid):
     """Name and numbers (6, n_seeds) of every line of the table that an estimator makes."""
     if grid != "reweighting":
-        return {name: measure(path, estimator, n_seeds, n_jobs)}
-    values = measure(path, estimator, n_seeds, n_jobs, read_by_all)
-    return dict(zip([name, *(f"its {method}" for method in METHODS)], values.swapaxes(0, 1)))
+        return {name: measure(path, estimator, seeds, n_jobs)}
+    values = measure(path, estimator, seeds, n_jobs, read_by_all)
+    names = [name, *(f"{method}, from {name}" for method in METHODS)]
+    return dict(zip(names, values.swapaxes(0, 1)))
 
 
 def summarise(exact, exact_error, values):
@@ -278,6 +281,7 @@ def summarise(exact, exact_error, values):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--grid", default="defaults", choices=sorted(GRIDS))
     parser.add_argument("--problems", default="")
@@ -300,7 +304,7 @@ def main():
     print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     totals = np.zeros(2, dtype=int)
     for problem, make_path in problems.items():
-        if args.problems and args.problems not in problem:
+        if not re.search(args.problems, problem):
             continue
         try:
             path = make_path()
@@ -310,10 +314,11 @@ def main():
         exact, exact_error = reference.log_partition_, reference.log_partition_std_error_
         shown = f"{exact:.3f}" + (f" ± {exact_error:.3f}" if exact_error else "")
         for name, estimator in estimators.items():
-            if args.estimators not in name:
+            if not re.search(args.estimators, name):
                 continue
             n_seeds = max(40, args.seeds // 4) if "400 x 1000" in name else args.seeds
-            lines = measured(path, name, estimator, n_seeds, args.jobs, args.grid)
+            seeds = np.arange(args.first, args.first + n_seeds)
+            lines = measured(path, name, estimator, seeds, args.jobs, args.grid)
             for line, values in lines.items():
                 off, error, converged, covered, wrong, pooled = summarise(
                     exact, exact_error, values

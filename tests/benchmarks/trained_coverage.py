@@ -1,9 +1,8 @@
 """Coverage of the 95 % intervals of log Z for image models that are trained anew here, one row per
 model and setting.
 
-    python tests/benchmarks/trained_coverage.py [--seeds 200] [--jobs 2] [--models NAME] [--folder
-    trained_coverage]
-        [--report]
+    python tests/benchmarks/trained_coverage.py [--seeds 200] [--first 0] [--jobs 2]
+        [--models NAME] [--settings NAME] [--folder trained_coverage] [--report]
 
 Models are trained by their defaults on whitened patches of scikit-learn's two photographs, on its
 digits, and on generated sources, with a seed of their own. The truth is a closed form, or 4000
@@ -185,6 +184,7 @@ def report(rows: list[dict]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--models", default="")
     parser.add_argument("--settings", default="")
@@ -204,11 +204,11 @@ def main() -> None:
         path = trained(name)
         known = truth(name, path, args.folder, args.jobs)
         todo = [
-            (setting, seed)
+            (setting, args.first + seed)
             for setting in SETTINGS
             if args.settings in setting
             for seed in range(min(args.seeds, FEWER.get(setting, args.seeds)))
-            if (name, setting, seed) not in done
+            if (name, setting, args.first + seed) not in done
         ]
         tasks = (delayed(run)(name, path, *known, *task) for task in todo)
         with open(file, "a") as lines:

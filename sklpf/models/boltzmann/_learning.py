@@ -88,13 +88,12 @@ class PseudoLikelihood:
 
     def run(self) -> None:
         """Make some iterations of L-BFGS."""
-        n_units = self.pairs.n_units
-        couplings = self.parameters.couplings
-        parts = [self.parameters.intercept, couplings]
+        intercept, couplings = self.parameters
+        parts = [intercept, couplings]
         bounds = None
         if self.penalty.l1 > 0:
             parts[1:] = [np.maximum(couplings, 0), np.maximum(-couplings, 0)]
-            bounds = [(None, None)] * n_units + [(0, None)] * (2 * len(couplings))
+            bounds = [(None, None)] * len(intercept) + [(0, None)] * (2 * len(couplings))
         options = {"maxiter": _ITERATIONS, "maxcor": 20, "ftol": 1e-14, "gtol": 1e-9}
         found = minimize(
             self._loss,
@@ -115,10 +114,9 @@ class PseudoLikelihood:
         return Parameters(intercept, rest)
 
     def _loss(self, values):
-        parameters = self._unpack(values)
         X = self.X
-        couplings = parameters.couplings
-        fields = X @ self.pairs.matrix(couplings) + parameters.intercept
+        intercept, couplings = self._unpack(values)
+        fields = X @ self.pairs.matrix(couplings) + intercept
         loss = -log_expit(np.where(X > 0, fields, -fields)).sum() / len(X)
         residuals = (expit(fields) - X) / len(X)
         slopes = X.T @ residuals
@@ -186,29 +184,24 @@ class PersistentChains:
         betas = np.ones(len(self.state.x))
         self.state = self._path()._sweep(self.state, betas, self.stream.at(self.step))
         mean, products = self._moments(self.state.x.astype(np.float64))
-        couplings = self.current.couplings
+        intercept, couplings = self.current
+        intercept = intercept + rate * (self.mean - mean)
         couplings = couplings + rate * (self.products - products - self.penalty.l2 * couplings)
         shrunk = np.maximum(np.abs(couplings) - rate * self.penalty.l1, 0)
-        self.current = Parameters(
-            self.current.intercept + rate * (self.mean - mean), np.copysign(shrunk, couplings)
-        )
+        self.current = Parameters(intercept, np.copysign(shrunk, couplings))
 
     def _include_in_average(self):
         self.n_averaged += 1
-        self.average = Parameters(
-            *(
-                average + (current - average) / self.n_averaged
-                for average, current in zip(self.average, self.current)
-            )
-        )
+        ends = zip(self.average, self.current)
+        self.average = Parameters(*(a + (b - a) / self.n_averaged for a, b in ends))
 
     def _moments(self, X):
         return X.mean(axis=0), self.pairs.of(X.T @ X) / len(X)
 
     def _path(self):
-        if not all(np.all(np.abs(part) < _LARGEST) for part in self.current):
+        intercept, couplings = self.current
+        if not np.all(np.abs(np.concatenate(self.current)) < _LARGEST):
             raise ValueError(
                 "training diverged: the parameters are no longer finite; lower learning_rate"
             )
-        matrix = self.pairs.matrix(self.current.couplings)
-        return BoltzmannPath(matrix, self.current.intercept, self.base_mean)
+        return BoltzmannPath(self.pairs.matrix(couplings), intercept, self.base_mean)

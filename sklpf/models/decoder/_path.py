@@ -10,13 +10,19 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import Array, as_float64
+from sklpf._utils.numbers import LOG_TAU, Array, as_float64
 from sklpf._utils.random import Stream
 from sklpf.models.decoder._network import Network
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths._base import PointsPath, SlopedPoints, check_ladder
+from sklpf.paths._bases import Gaussian
+from sklpf.paths._climbs import Evaluations, functions_for_climbs
+from sklpf.paths._regions import Regions, find_regions
 
-_LOG_TAU = np.log(2 * np.pi)
+# Climbs begin at draws of the prior: at the most likely of many, and at some others.
+_N_SCREENED = 1000
+_N_HIGHEST = 16
+_N_OTHERS = 16
 _FEWEST_PROBED = 64  # points at which a decoder is evaluated, to be recognised
 # of rows (n, n_features): means and standard deviations of their bases, both (n, n_latents)
 Encode = Callable[[NDArray], tuple[NDArray, NDArray]]
@@ -73,6 +79,8 @@ class DecoderPath(PointsPath):
     base_log_partition = 0.0
     bounds: Array | None = None
     n_chains_per_block = 1000  # all chains of a row move together
+    region_remedy = "score without the encoder, whose density misses it"
+    evaluations: Evaluations | None = None  # by checks, where they are counted
 
     def __init__(
         self,
@@ -179,20 +187,45 @@ class DecoderPath(PointsPath):
 
     def at(self, position: Array) -> SlopedPoints:
         """Return the state of chains at some points (n, n_latents)."""
-        self._check_is_row()
+        if self.n_rows is not None:
+            raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
         latents = self.latents(position)
         X = np.broadcast_to(self.X, (len(latents), self.X.shape[1]))
         log_likelihood, slope = self.network.log_likelihood(latents, X)
-        log_base = -0.5 * (np.sum(position**2, axis=1) + self.n_dimensions * _LOG_TAU)
-        log_prior = -0.5 * (np.sum(latents**2, axis=1) + self.n_dimensions * _LOG_TAU)
+        log_base = -0.5 * (np.sum(position**2, axis=1) + self.n_dimensions * LOG_TAU)
+        log_prior = -0.5 * (np.sum(latents**2, axis=1) + self.n_dimensions * LOG_TAU)
         log_target = log_prior + np.log(self.scale).sum(axis=1) + log_likelihood
         return SlopedPoints(
             position, log_base, log_target - log_base, self.scale * (slope - latents)
         )
 
-    def _check_is_row(self):
-        if self.n_rows is not None:
-            raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
+    @property
+    def regions(self) -> Callable[[Stream], Regions]:
+        """A function of a stream: ellipsoids around the modes to which climbs from the prior lead,
+        in coordinates y, with estimates of their masses.
+
+        Only where an encoder gives the base, which may know one of several modes.
+        """
+        if self.encode is None:
+            raise AttributeError("the prior, where chains start, covers all modes")
+        return self._regions
+
+    def _regions(self, stream: Stream) -> Regions:
+        rng = stream.generator()
+        evaluations = self.evaluations or Evaluations()
+        log_target, slopes = functions_for_climbs(
+            lambda y: self._target_and_slope(y)[0], None, self._target_and_slope, evaluations
+        )
+        prior = Gaussian(-self.center[0] / self.scale[0], self.scale[0] ** -2.0)
+        draws = prior.sample(_N_SCREENED, rng)
+        gain = log_target(draws) - prior.log_density(draws)
+        highest = np.argsort(gain)[-_N_HIGHEST:]
+        starts = np.concatenate([draws[highest], draws[:_N_OTHERS]])
+        return find_regions(log_target, slopes, True, prior, None, rng, starts)
+
+    def _target_and_slope(self, position):
+        state = self.at(position)
+        return state.log_base + state.gain, state.slope
 
     def gradients(self, state: SlopedPoints) -> tuple[Array, Array]:
         """Return the gradients of log f_0 and of log f_1 - log f_0, both (n, n_latents)."""

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import digamma
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import StrOptions, at_least
 from sklpf._utils.warnings import warn
-from sklpf.models._energy_based import EnergyBasedModel
+from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
 from sklpf.models._validation import check_fitted, check_parameter, check_vector
-from sklpf.models.products._experts import Experts, ProductFamily, closed_log_partition
+from sklpf.models.products._experts import (
+    SMALLEST_TRUSTED_INDEX,
+    Experts,
+    closed_log_partition,
+    dependent_flats,
+    index_of_bases,
+)
 from sklpf.models.products._path import ProductPath
+from sklpf.paths._base import density_at
 
+_SMALLEST_CLOSED_INDEX = 0.5  # of tails, that training allows where log Z is closed
+_LARGEST_LOG_EXPONENT = 20.0  # such an expert is a Gaussian
 _STRENGTH = 1.5  # sum of the exponents to start from, in n_features
 _SMALLEST_VARIANCE = 1e-6  # of a direction, of standardised columns
 _SMALLEST_SPREAD = 1e-90  # of a column of X: of its inverse even products are numbers
@@ -298,7 +309,94 @@ class ProductOfExperts(EnergyBasedModel):
         return Experts(self.components_, self.exponents_ if self._heavy else None)
 
     def _log_density(self, X):
-        return self._experts().log_density(X - self.mean_)
+        return density_at(self._experts().packed, X - self.mean_)[0]
+
+
+@dataclass(eq=False, repr=False)
+class ProductFamily(CompiledFamily):
+    """Products of K experts on R^d with parameters [filters, log exponents] in one vector, to be
+    trained.
+
+    Parameters
+    ----------
+    n_components, n_features : int
+        K and d.
+    heavy : bool
+        Student-t experts, which have exponents, instead of Laplace ones.
+    """
+
+    n_components: int
+    n_features: int
+    heavy: bool
+
+    def pack(self, experts: Experts) -> Array:
+        """Return the vector of some experts."""
+        parts = [experts.filters.ravel()]
+        if experts.exponents is not None:
+            parts.append(np.log(experts.exponents))
+        return np.concatenate(parts)
+
+    def unpack(self, parameters: Array) -> Experts:
+        """Return the experts of a vector."""
+        n_weights = self.n_components * self.n_features
+        filters = parameters[:n_weights].reshape(self.n_components, self.n_features)
+        rest = parameters[n_weights:]
+        exponents = np.exp(np.minimum(rest, _LARGEST_LOG_EXPONENT)) if self.heavy else None
+        return Experts(filters, exponents)
+
+    def packed(self, parameters: Array) -> Any:
+        """Return the product as a compiled density."""
+        return self.unpack(parameters).packed
+
+    def grad_parameters(self, parameters: Array, x: Array, weights: Array) -> Array:
+        """Return the gradient of weights @ log f by the parameters, shape (P,)."""
+        experts = self.unpack(parameters)
+        u = x @ experts.filters.T
+        parts = [-((experts.forces(u) * weights[:, np.newaxis]).T @ x).ravel()]
+        if experts.exponents is not None:
+            parts.append(-experts.exponents * (weights @ np.log1p(u**2)))
+        return np.concatenate(parts)
+
+    def project(self, parameters: Array) -> Array:
+        """Return parameters of a product with a normaliser: exponents that are too small are raised
+        to a common one. Filters must span R^d, else none has.
+        """
+        if not self.heavy or not np.all(np.isfinite(parameters)):
+            return parameters
+        experts = self.unpack(parameters)
+        assert experts.exponents is not None  # said by heavy
+        smallest = (
+            _SMALLEST_CLOSED_INDEX
+            if self.n_components == self.n_features
+            else SMALLEST_TRUSTED_INDEX
+        )
+        exponents = experts.exponents
+        if index_of_bases(experts.filters, exponents) >= smallest:
+            return parameters
+        flats = dependent_flats(experts.filters, exponents)
+
+        def excess(log_floor):
+            return flats.smallest_index(np.maximum(exponents, np.exp(log_floor))) - smallest
+
+        if excess(-np.inf) >= 0 or excess(_LARGEST_LOG_EXPONENT) < 0:
+            return parameters
+        floor = brentq(excess, -_LARGEST_LOG_EXPONENT, _LARGEST_LOG_EXPONENT)
+        raised = np.maximum(parameters[experts.filters.size :], floor + 1e-9)
+        return np.concatenate([parameters[: experts.filters.size], raised])
+
+    def log_partition(self, parameters: Array) -> tuple[float, Array]:
+        """Return log Z of a complete product and its gradient (P,); infinite where there is no
+        normaliser.
+        """
+        experts = self.unpack(parameters)
+        if experts.exponents is not None and experts.exponents.min() <= 0.5:
+            return np.inf, np.zeros_like(parameters)
+        parts = [-np.linalg.inv(experts.filters).T.ravel()]
+        if experts.exponents is not None:
+            parts.append(
+                experts.exponents * (digamma(experts.exponents - 0.5) - digamma(experts.exponents))
+            )
+        return closed_log_partition(experts), np.concatenate(parts)
 
 
 def _whitening(X, n: int) -> Array:

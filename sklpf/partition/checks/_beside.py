@@ -85,9 +85,10 @@ class Checks:
         self._wanted = wanted
         self.evaluations = Evaluations()
         self._tails: tuple[Alarm, ...] = ()
-        if wanted and isinstance(path, GeometricPath):
+        if wanted and hasattr(path, "evaluations"):
             self._path = copy.copy(path)
             self._path.evaluations = self.evaluations
+        if wanted and isinstance(path, GeometricPath):
             known = path.tail_alarms
             if known is not None and path.may_be_nan:
                 known = (*known, *nan_alarms(self._path, stream_key(seed, TAILS)))
@@ -107,7 +108,12 @@ class Checks:
         -------
         Run
         """
-        run = replace(run, log_f_rounding=self._path.log_f_rounding, base=self._path.base_chosen)
+        run = replace(
+            run,
+            log_f_rounding=self._path.log_f_rounding,
+            base=self._path.base_chosen,
+            region_remedy=self._path.region_remedy,
+        )
         if not self._wanted:
             return run
         bound = run.plain_bound

@@ -141,6 +141,64 @@ def test_an_encoder_changes_where_chains_start_and_not_what_is_estimated():
     check_path(path.row(0))
 
 
+class Square:
+    """x = z^2 w + noise, so that log p(z, x) has two modes; the encoder knows one of them."""
+
+    weights = np.array([[1.0, -0.5, 2.0]])
+    noise_std = 0.2
+
+    def decoder(self, z):
+        return z**2 @ self.weights
+
+    def pullback(self, z, g):
+        return 2 * z * (g @ self.weights.T)
+
+    def encoder(self, X):
+        length = np.sum(self.weights**2)
+        square = np.maximum(X @ self.weights.T / length, 0.1)
+        return np.sqrt(square), np.log(self.noise_std**2 / length / (4 * square))
+
+    def model(self, **parameters):
+        options = {"likelihood": "gaussian", "noise_std": self.noise_std, "random_state": 0}
+        return from_decoder(self.decoder, 1, pullback=self.pullback, **options | parameters)
+
+    def log_likelihood(self, X):
+        z = np.linspace(-8, 8, 20_001)[:, np.newaxis]
+        given = norm.logpdf(X[:, np.newaxis], self.decoder(z), self.noise_std).sum(axis=2)
+        return logsumexp(given + norm.logpdf(z[:, 0]), axis=1) + np.log(z[1, 0] - z[0, 0])
+
+
+def test_a_mode_that_the_encoder_does_not_know_raises_an_alarm():
+    """Half of p(x) is missed: log 2. From the prior all is found."""
+    square = Square()
+    rows = square.model().sample(40, random_state=2)
+    rows = rows[rows @ square.weights[0] > np.sum(square.weights**2)]  # z beyond 1: modes are apart
+    assert len(rows) > 8
+    exact = square.log_likelihood(rows)
+    path = square.model(encoder=square.encoder).path(rows)
+    for estimator in (HAIS(random_state=0), SMC(random_state=0)):
+        with may_not_converge():
+            result = estimator.fit(path).result_
+        np.testing.assert_allclose(result.log_partition - exact, -np.log(2), atol=0.1)
+        assert not result.diagnostics["converged"].any()
+        assert "missed-region" in [alarm.kind for alarm in result.alarms]
+        assert "score without the encoder" in " ".join(result.reasons)
+    assert_right(square.model(), rows, exact)
+
+
+@pytest.mark.parametrize("estimator", [None, large(SMC(random_state=0))])
+def test_an_encoder_that_knows_the_only_mode_raises_no_alarm(estimator):
+    """Each row has false alarms at a rate of at most .01; more than 3 of 40 at one of 1e-3."""
+    linear = Linear(3, 8, 0.2)
+    rows = linear.model().sample(40, random_state=4)
+    model = linear.model(encoder=linear.encoder, partition_estimator=estimator)
+    with may_not_converge():
+        model.score_samples(rows)
+    result = model.partition_estimator_.result_
+    counts = [alarm.seen for alarm in result.alarms if alarm.kind == "missed-region"]
+    assert sum(int(seen.split()[1]) for seen in counts) <= 3
+
+
 def test_samples_have_the_moments_of_the_model():
     linear = Linear(2, 3, 0.5)
     rows = linear.model().sample(20_000, random_state=0)
