@@ -13,8 +13,7 @@ from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, SamplingEstimator
-from sklpf.partition._exchange_run import ExchangeRun
-from sklpf.partition._parallel_tempering import ParallelTempering
+from sklpf.partition._parallel_tempering import ExchangeRun, ParallelTempering
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.paths import ConditionalDraws

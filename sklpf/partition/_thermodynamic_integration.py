@@ -9,12 +9,11 @@ import numpy as np
 
 from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._continuous_run import ContinuousRun, continuous_integral
-from sklpf.partition._exchange_run import ExchangeRun
+from sklpf.partition._parallel_tempering import ExchangeRun
 from sklpf.partition._potential_run import PotentialRun
 from sklpf.partition._result import Diagnostic
 from sklpf.partition._reweighting import ReweightingEstimator
-from sklpf.partition._rts import RTS
+from sklpf.partition._rts import RTS, ContinuousRun, continuous_integral
 from sklpf.partition._run import (
     LevelRun,
     bar_curve,
