@@ -234,11 +234,11 @@ class PotentialRun(LevelRun):
         """What each draw adds to the estimate, and how correlated draws are."""
         direction = self._influence[-1] - self._influence[0]
         columns = np.column_stack([direction, self._is_farthest])
-        projected = np.empty((len(self.levels), 2))
-        log_mixture = np.empty(len(self.levels))
-        for rows, weights, mixture in mixture_weights(self.vectors, self.counts, self._zeta):
-            projected[rows] = weights @ columns
-            log_mixture[rows] = mixture[:, 0]
+        parts = [
+            (weights @ columns, mixture[:, 0])
+            for _, weights, mixture in mixture_weights(self.vectors, self.counts, self._zeta)
+        ]
+        projected, log_mixture = (np.concatenate(part) for part in zip(*parts))
         every = np.arange(len(self.levels))
         log_own = self.vectors[every, self.levels] - log_mixture - self._zeta[self.levels]
         effective = np.zeros(len(direction))

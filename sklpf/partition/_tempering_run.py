@@ -137,8 +137,7 @@ class TemperingRun(LevelRun):
             influence(pooled.log_pseudo_prior, shares, pooled.sizes, pooled(ALL), -1, origin)
         )
         mbar_value, from_mbar = _cross_check([r.samples(self.ladder) for r in used], pooled)
-        by_bar = bar_curve(self)
-        bar_value, bar_error = jackknife(lambda keep: by_bar(keep)[-1], N_GROUPS)
+        by_bar, bar_errors = jackknife(bar_curve(self), N_GROUPS)
         by_place = between_target_states(
             last.summaries, pool_groups(last.first, last.log_sums(True), axis=0)[:, -1]
         )
@@ -165,8 +164,8 @@ class TemperingRun(LevelRun):
                 "effective_draws": _effective_draws(last, shares[-1], origin),
                 "mbar_log_partition": mbar_value,
                 "mbar_t": from_mbar.t,
-                "bar_log_partition": bar_value,
-                "bar_std_error": _with_first(bar_error, self.first_ratio),
+                "bar_log_partition": by_bar[-1],
+                "bar_std_error": with_first_error(bar_errors, self.first_ratio)[-1],
                 "n_rounds": len(self.rounds),
             },
         )
@@ -300,7 +299,8 @@ def concluded(
         (chain_error, len(crossed) - 1),
         key=lambda pair: pair[0] * student_t.ppf(0.975, pair[1]),  # the wider interval
     )
-    error = _with_first(error, run.first_ratio)
+    if run.first_ratio is not None:
+        error = np.hypot(error, run.first_ratio.std_error)
     move = largest_move(newest, run.previous, t_bound(N_GROUPS, len(curve)))
     by_group = np.array([group.mean() for group in np.split(crossed, first[1:-1])])
     log_partition = run.base_log_partition + curve[-1]
@@ -349,12 +349,7 @@ def pool_rounds(
 def value_and_error(pooled: Pooled) -> tuple[float, float]:
     """log Z_target - log Z_base of an estimate and its standard error by the jackknife."""
     curve, jackknifed = jackknife(pooled, N_GROUPS)
-    return float(curve[-1]), _with_first(jackknifed[-1], pooled.first_ratio)
-
-
-def _with_first(std_error, first_ratio) -> float:
-    """The target's standard error with that of log Z_1 / Z_0, where it comes from base draws."""
-    return float(with_first_error(np.array([0.0, std_error]), first_ratio)[-1])
+    return float(curve[-1]), float(with_first_error(jackknifed, pooled.first_ratio)[-1])
 
 
 def between_target_states(summaries: NDArray, log_weights: NDArray) -> float:
