@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from sklpf._utils.random import Keys
 from sklpf.kernels._compile import inlined, njit
 from sklpf.kernels._exponentials import exp32, log64
 
@@ -57,6 +58,19 @@ def uniform(bits):
     is exact.
     """
     return np.float32(bits >> np.uint32(9)) * np.float32(2.0**-23) + np.float32(2.0**-24)
+
+
+@inlined
+def chain_uniform(keys, chain, purpose, bits):
+    """A uniform float32 of one chain of a block; bits (4,) is work space."""
+    random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + chain, purpose)
+    return uniform(bits[0])
+
+
+@inlined
+def at_sweep(keys, t):
+    """The same random stream t sweeps later."""
+    return Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
 
 
 @inlined

@@ -349,7 +349,7 @@ class AdaptiveSMC(SamplingEstimator):
             effective = learned_run.read().diagnostics["effective_families"]
             if effective >= _ENOUGH_TO_FIT:
                 chosen = systematic(log_weights_of(populations), _N_FITTED, rng.random())
-                new = rebased.position(rebased.take(populations.state, chosen))
+                new = rebased.position(rebased.take(populations.chains.state, chosen))
                 effective = min(effective, float(len(new)))
                 moved = drift_between(points[np.newaxis], new[np.newaxis], n_effective, effective)
                 learned_run = replace(learned_run, drift=max(learned.drift, moved))

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.tables import Readable, Rows, import_pandas
+from sklpf._utils.tables import Readable, Rows, imported
 from sklpf.partition._bridge_sampling import BridgeRun, BridgeSampling
 from sklpf.partition._result import PartitionResult
 
@@ -116,7 +116,7 @@ class DrawsReport(Readable):
         ImportError
             If pandas is not installed.
         """
-        pd = import_pandas()
+        pd = imported("pandas", "to_frame")
 
         rows = [
             {"mass": mode.mass, "mass_error": mode.mass_error, "share": mode.share}

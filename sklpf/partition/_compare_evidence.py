@@ -12,7 +12,7 @@ from scipy.special import expit, log_softmax
 from scipy.stats import t as student_t
 
 from sklpf._utils.numbers import as_float64, check_level
-from sklpf._utils.tables import Readable, Rows, from_to, import_pandas, text_table, with_error
+from sklpf._utils.tables import Readable, Rows, from_to, imported, text_table, with_error
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._reweighting import BAR, MBAR, LevelProcess, SteppingStone
 from sklpf.partition._run import check_run
@@ -103,7 +103,7 @@ class EvidenceComparison(Readable):
         ImportError
             If pandas is not installed.
         """
-        pd = import_pandas()
+        pd = imported("pandas", "to_frame")
 
         rows = []
         for model in self.models.values():
@@ -322,7 +322,7 @@ class EstimateComparison(Readable):
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each method."""
-        pd = import_pandas()
+        pd = imported("pandas", "to_frame")
 
         return pd.DataFrame(map(self._row, self.results)).set_index("method")
 

@@ -221,13 +221,13 @@ class LeftToRight(PartitionEstimator):
         keys = [stream_key(seed, stage) for stage in range(3)]
         variance = _variance_for(self.tol, self.n_filters) if self.n_particles == "auto" else None
         pilot = functools.partial(_run_pilot, path, self.n_sweeps, variance, keys[1:])
-        ((n_needed, n_drawn, *guide),) = run(lambda block: none, pilot, 1, 1, stage="pilot")
+        ((n_needed, n_drawn, *guide),) = run(lambda block: none, pilot, 1, [0, 1], stage="pilot")
         n_particles = int(n_needed) if self.n_particles == "auto" else self.n_particles
         n_reversed = 0 if path.filters_are_exact else _REVERSED
         many = self.n_filters, n_particles, self.n_sweeps, n_reversed
         main = functools.partial(_run_filters, path, *many, keys[0], np.array(guide))
         n_blocks = -(-self.n_filters // _FILTERS_PER_BLOCK)
-        blocks = run(lambda block: (none, np.zeros(())), main, n_blocks, 1, stage="filters")
+        blocks = run(lambda block: (none, np.zeros(())), main, n_blocks, [0, 1], stage="filters")
         log_estimates, variances = zip(*blocks)
         n_back = min(self.n_filters, n_blocks * n_reversed) * _CHAINS_BACK
         n_chains = self.n_filters * n_particles + n_back
@@ -254,7 +254,7 @@ def _variance_for(std_error: float, n: int) -> float:
     return twice / (1 / n + math.sqrt(n**-2 + twice / (n - 1)))
 
 
-def _run_pilot(path, n_sweeps, variance, keys, block, segment, carry):
+def _run_pilot(path, n_sweeps, variance, keys, block, begin, end, carry):
     """How many particles it takes for this variance of a log estimate, how many the pilot drew, and
     the guide.
     """
@@ -268,7 +268,7 @@ def _run_pilot(path, n_sweeps, variance, keys, block, segment, carry):
 
 
 def _run_filters(
-    path, n_filters, n_particles, n_sweeps, n_reversed, key, guide, block, segment, carry
+    path, n_filters, n_particles, n_sweeps, n_reversed, key, guide, block, begin, end, carry
 ):
     """Log estimates of the filters of a block, and their variance as reverse chains see it."""
     first = block * _FILTERS_PER_BLOCK

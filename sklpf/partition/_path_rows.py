@@ -62,7 +62,7 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
         lambda block: np.empty(0, dtype="U1"),
         functools.partial(_advance, alone, path, rows, seeds, bounds),
         len(bounds) - 1,
-        1,
+        [0, 1],
         n_jobs=getattr(estimator, "n_jobs", None),
         checkpoint=checkpoint,
         stage="rows",
@@ -199,7 +199,7 @@ def _judge_move(result, transition):
     return replace(result, alarms=(*result.alarms, alarm))
 
 
-def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
+def _advance(estimator, path, rows, seeds, bounds, block, begin, end, carry):
     chosen = slice(bounds[block], bounds[block + 1])
     results = estimator._estimate_rows(path, rows[chosen].tolist(), seeds[chosen])
     transition = getattr(estimator, "transition", None)

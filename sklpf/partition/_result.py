@@ -20,8 +20,7 @@ from sklpf._utils.tables import (
     Readable,
     Rows,
     from_to,
-    import_pandas,
-    import_xarray,
+    imported,
     short,
     with_error,
 )
@@ -209,7 +208,7 @@ class PartitionResult(Readable):
         ImportError
             If pandas is not installed.
         """
-        pd = import_pandas()
+        pd = imported("pandas", "to_frame")
 
         columns = self._numbers()
         if np.ndim(self.log_partition):
@@ -243,7 +242,7 @@ class PartitionResult(Readable):
         ImportError
             If xarray is not installed.
         """
-        xarray = import_xarray()
+        xarray = imported("xarray", "to_xarray")
         rows = ("row",) if np.ndim(self.log_partition) else ()
         variables: dict[str, Any] = {name: (rows, value) for name, value in self._numbers().items()}
         if self.log_partition_curve is not None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.tables import Fields, import_xarray
+from sklpf._utils.tables import Fields, imported
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import FIRST_TRY, PLAIN_BOUND, Diagnostic, PartitionResult
 from sklpf.partition.checks._beside import checked, single_state_alarms
@@ -280,7 +280,7 @@ class LevelRun(Run):
         ImportError
             If xarray is not installed.
         """
-        xarray = import_xarray()
+        xarray = imported("xarray", "to_xarray")
         samples = self.samples
         levels = self.last.vector_levels
         variables: dict[str, Any] = {

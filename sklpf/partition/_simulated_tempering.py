@@ -134,7 +134,7 @@ class SimulatedTempering(SamplingEstimator):
         """Annealed chains, which take a quarter of the sweeps, and what they say."""
         used = self.n_sweeps // 4
         chains, log_weights = first_pass(setup, log_prior, used)
-        sums = pool_groups(setup.first, log_weights, axis=0)[np.newaxis]
+        sums = pool_groups(setup.first, log_weights)[np.newaxis]
         estimate = Pooled(np.zeros((1, len(log_prior))), sums, first_ratio=setup.first_ratio)
         history = self._with_round(NO_ROUNDS, setup, "pilot", value_and_error(estimate), used)
         return Start(chains, estimate(ALL), estimate, used, history)

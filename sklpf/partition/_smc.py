@@ -287,14 +287,14 @@ class SMC(SamplingEstimator):
     def _settled(self, plan, populations, n, rng, stage, checkpoint=None):
         """Particles of all populations, drawn by weight, that have moved on at the target."""
         chosen = rng.permutation(systematic(log_weights_of(populations), n, rng.random()))
-        starts = plan.path.take(populations.state, chosen)
+        starts = plan.path.take(populations.chains.state, chosen)
         return settle(plan, starts, SETTLING, (stage,), self.n_jobs, checkpoint)
 
     def _draws(self, path, populations) -> Draws | None:
         if not self._keeps_draws:
             return None
         groups = np.repeat(np.arange(self.n_populations), self.n_particles)
-        return draws_of(path, populations.state, log_weights_of(populations), groups)
+        return draws_of(path, populations.chains.state, log_weights_of(populations), groups)
 
     def _rise(self, path, seed):
         base_log_partition = require_base(path, "SMC")

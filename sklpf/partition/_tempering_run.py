@@ -139,7 +139,7 @@ class TemperingRun(LevelRun):
         mbar_value, from_mbar = _cross_check([r.samples(self.ladder) for r in used], pooled)
         by_bar, bar_errors = jackknife(bar_curve(self), N_GROUPS)
         by_place = between_target_states(
-            last.summaries, pool_groups(last.first, last.log_sums(True), axis=0)[:, -1]
+            last.summaries, pool_groups(last.first, last.log_sums(True))[:, -1]
         )
         alarms = []
         if not shares[:, :, [origin, -1]].any(axis=(0, 1)).all():
@@ -340,7 +340,7 @@ def pool_rounds(
     first_ratio=None,
 ) -> Pooled:
     """The estimate of rounds as a function of the groups to use."""
-    sums = [pool_groups(r.first, r.log_sums(rao_blackwell, halves), axis=0) for r in rounds]
+    sums = [pool_groups(r.first, r.log_sums(rao_blackwell, halves)) for r in rounds]
     log_extra = -np.inf if rao_blackwell else _LOG_EXTRA_COUNT
     priors = np.array([r.log_pseudo_prior for r in rounds])
     return Pooled(priors, np.array(sums), np.array(sizes), log_extra, first_ratio)

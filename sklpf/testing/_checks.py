@@ -211,7 +211,7 @@ def check_transition(
     n_levels = len(path.ladder)
     state = path.sample_base(n, stream)
     log_weights = np.zeros(n)
-    auxiliary = transition.init(path, state, stream.aside("memory"))
+    auxiliary = transition.start(path, state, stream)
     _check_purity(path, transition, state, auxiliary, stream.at(1))
     flat = functools.partial(_flat, variables, transition)
     n_all = flat(state, auxiliary).shape[1]

@@ -15,6 +15,7 @@ from sklpf.paths import Continuous
 from sklpf.paths._base import take
 from sklpf.paths._capabilities import has, require_base
 from sklpf.programs import _programs as programs
+from sklpf.programs._chains import Chains
 from sklpf.programs._plan import check_finite, plan_runs
 from sklpf.programs._tempering import Setup, first_pass, run_round
 from sklpf.reweighting import mean_weight
@@ -91,7 +92,7 @@ class Particles:
         self.ancestors = np.arange(n)
         stream = Stream(stream_key(self.seed, _ANNEAL))
         self.state = self.path.sample_base(n, stream)
-        self.auxiliary = self.transition.init(self.path, self.state, stream.aside("memory"))
+        self.auxiliary = self.transition.start(self.path, self.state, stream)
         last = len(self.path.ladder) - 1
         for k in range(0, last, _LEVELS_AT_ONCE):
             self._move(np.arange(k, min(k + _LEVELS_AT_ONCE, last) + 1), stream.at(k + 1))
@@ -109,7 +110,7 @@ class Particles:
         self.state = state
         self._weigh(gain)
         stream = Stream(stream_key(self.seed, _FOLLOW), 0, self.n_updates)
-        self.auxiliary = self.transition.init(path, state, stream.aside("memory"))
+        self.auxiliary = self.transition.start(path, state, stream)
         self._move(np.full(2, len(path.ladder) - 1), stream)
         self.n_updates += 1
 
@@ -142,10 +143,9 @@ class Particles:
         """Resample where that is needed, then weigh and move at all levels but the first."""
         self._resample(stream.aside("resampling"))
         levels = np.repeat(levels[:, np.newaxis], self.n_chains, axis=1)
-        with np.errstate(invalid="ignore"):
-            self.state, self.auxiliary, gain = programs.anneal(
-                self.path, self.transition, self.state, self.auxiliary, levels, stream
-            )
+        chains = Chains(self.state, self.auxiliary, levels[0])
+        chains, gain = programs.anneal(self.path, self.transition, chains, levels, stream)
+        self.state, self.auxiliary, _ = chains
         self._weigh(gain)
         self.n_moves += gain.size * (len(levels) - 1)
 

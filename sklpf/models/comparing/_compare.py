@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from sklpf._utils.numbers import check_option
 from sklpf._utils.parallel import fingerprint
-from sklpf._utils.tables import Readable, Rows, decimals, import_pandas, text_table
+from sklpf._utils.tables import Readable, Rows, decimals, imported, text_table
 from sklpf.models.comparing._density_ratio_path import direct_ratio, disagreement
 from sklpf.models.scoring._likelihood import report
 from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of
@@ -64,7 +64,7 @@ class Comparison(Readable):
         ImportError
             If pandas is not installed.
         """
-        pd = import_pandas()
+        pd = imported("pandas", "to_frame")
 
         rows = [self._row(name) for name in self.scores]
         return pd.DataFrame(rows, index=pd.Index(self.scores, name=self._index))

@@ -196,7 +196,7 @@ class RBMPath(UnitsPath):
         path.components = mixed["by_hidden"][:, : self.n_visible]
         path.intercept_visible = mixed["visible_bias"][0, : self.n_visible]
         path.intercept_hidden = mixed["hidden_bias"][0, : len(self.intercept_hidden)]
-        path.__dict__["_pack_kept"] = other.packed._replace(**mixed)
+        path.__dict__["packed"] = other.packed._replace(**mixed)
         return path
 
     # -- states

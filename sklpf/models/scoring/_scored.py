@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from sklpf._utils.numbers import Array, check_level
-from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas
+from sklpf._utils.tables import Readable, Rows, decimals, from_to, imported
 
 
 class IntervalOfMean(Readable):
@@ -170,7 +170,7 @@ class ScoreInterval(IntervalOfMean):
         ImportError
             If pandas is not installed.
         """
-        pd = import_pandas()
+        pd = imported("pandas", "to_frame")
         row: dict[str, Any] = {"mean": self.mean}
         parts = {"": self.combined, "sampling_": self.sampling, "partition_": self.partition}
         for name, (low, high) in parts.items():
