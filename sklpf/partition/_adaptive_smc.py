@@ -294,8 +294,9 @@ class AdaptiveSMC(SamplingEstimator):
             log_masses = log_mean_exp(regions.log_masses, axis=1)
             new = np.flatnonzero((log_masses > least) & ~regions.contain(known).any(axis=0))
             found.append(regions)
-            n_quiet = 0 if len(new) else n_quiet + 1
+            n_quiet += 1
             if len(new):
+                n_quiet = 0
                 lost.append(regions.take(new.tolist()))
                 wanted = 2 * _QUIET_SEARCHES
                 n_starts = min(2 * n_starts, _MOST_STARTS)

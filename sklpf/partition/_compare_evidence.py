@@ -110,10 +110,9 @@ class EvidenceComparison(Readable):
             row = model._asdict()
             for name in ("difference", "probability"):
                 row[f"{name}_low"], row[f"{name}_high"] = row.pop(f"{name}_interval")
+            row["converged"] = row.pop("converged")  # as the last column
             rows.append(row)
-        frame = pd.DataFrame(rows, index=pd.Index(list(self.models), name="model"))
-        last = ["converged"]
-        return frame[[name for name in frame if name not in last] + last]
+        return pd.DataFrame(rows, index=pd.Index(list(self.models), name="model"))
 
     @property
     def _header(self) -> tuple[str, ...]:  # type: ignore[override]

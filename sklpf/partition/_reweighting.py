@@ -166,9 +166,12 @@ class ReweightingEstimator(PartitionEstimator):
             sampler_curve = run.curve()
             from_run = self._curve(run)
             curve_of = _remembered(lambda keep: with_first_ratio(from_run(keep), run.first_ratio))
-            values, errors = jackknife(
-                lambda keep: _with_difference(curve_of(keep), sampler_curve(keep)), run.n_groups
-            )
+
+            def with_difference(keep):
+                curve = curve_of(keep)
+                return np.r_[curve, curve[-1] - sampler_curve(keep)[-1]]
+
+            values, errors = jackknife(with_difference, run.n_groups)
         curve = values[:-1]
         curve_error = with_first_error(errors[:-1], run.first_ratio)
         between = Difference(values[-1], t_ratio(values[-1], errors[-1]))
@@ -237,10 +240,6 @@ def _remembered(curve: Curve) -> Curve:
         return known[key]
 
     return remembered
-
-
-def _with_difference(curve, own):
-    return np.r_[curve, curve[-1] - own[-1]]
 
 
 class MBAR(ReweightingEstimator):
