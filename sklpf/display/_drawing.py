@@ -210,18 +210,20 @@ def result_of(estimator: Any) -> PartitionResult:
         except AttributeError as error:
             raise NotFittedError(str(error)) from error
     result = getattr(estimator, "result_", None)
-    return check_result(result, "estimator", type(estimator))
+    if not isinstance(result, PartitionResult):
+        raise TypeError(
+            "estimator must be a fitted partition estimator or model of sklpf, got"
+            f" {type(estimator).__name__}"
+        )
+    return result
 
 
-def check_result(result: Any, name: str = "result", given: type | None = None) -> PartitionResult:
+def check_result(result: Any) -> PartitionResult:
     """Raise TypeError unless it is the result of a partition estimator."""
     if not isinstance(result, PartitionResult):
-        wanted = (
-            "a fitted partition estimator or model of sklpf"
-            if given
-            else "a PartitionResult, such as result_"
+        raise TypeError(
+            f"result must be a PartitionResult, such as result_, got {type(result).__name__}"
         )
-        raise TypeError(f"{name} must be {wanted}, got {(given or type(result)).__name__}")
     return result
 
 

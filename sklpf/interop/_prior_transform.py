@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from sklpf._utils.numbers import LOG_TAU, Array, check_bool, check_count
-from sklpf.interop._parameter_path import given_base
+from sklpf.interop._parameter_path import from_given_base
 from sklpf.paths import Gaussian, GeometricPath
 from sklpf.paths._functions import shape_given, values_of, values_of_shape
 
@@ -246,10 +246,7 @@ def from_prior_transform(
     path.base_chosen = "the prior"
     if isinstance(base, str) and base == "auto":
         return path
-    base, is_ours = given_base(base, path)
-    path = path.with_base(base)
-    path.base_is_ours = is_ours
-    return path
+    return from_given_base(path, base)
 
 
 def _uniform(z: Array) -> Array:

@@ -34,8 +34,7 @@ from sklpf.models._learning import (
     same_values,
 )
 from sklpf.models._validation import named_by_model, validate_data
-from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin, report
-from sklpf.models.scoring._scored import Scored
+from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths._base import density_at
 from sklpf.training import (
@@ -83,7 +82,6 @@ class EnergyBasedModel(
       coordinates;
     - ``_store(family, parameters)``: sets the fitted attributes;
     - ``_fitted_shapes``: dimensions of the fitted attributes;
-    - ``_improper()``: why the model has no normaliser, where it may have none;
     - ``_log_density(X)``: log f of the rows, (n,), whose integral is the path's Z;
     - ``transform(X)`` and ``_n_features_out``, the number of its columns;
     - ``path()`` as `LogLikelihoodMixin` says; the path's ``rows(state)``
@@ -272,19 +270,6 @@ class EnergyBasedModel(
         if not isinstance(other, EnergyBasedModel) or other.n_features_in_ != self.n_features_in_:
             return None
         return energy_ratio_path(self, other)
-
-    def _improper(self) -> str | None:
-        return None
-
-    def _scored(self, X, level=None, tolerates=True):
-        reason = self._improper()
-        if reason is None:
-            return super()._scored(X, level)
-        n_rows = len(self._validate(X))
-        reason = f"rows have no likelihood: {reason}"
-        report(self, reason)
-        value = np.nan if self.on_nonconvergence == "nan" else -np.inf
-        return Scored(np.full(n_rows, value), below=0.0, above=0.0, reasons=(reason,))
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
         X = self._validate(X)

@@ -17,6 +17,10 @@ from sklpf.paths._base import KernelPath
 from sklpf.uncertainty import log_mean_exp
 
 MAX_EXACT = 20  # 2^20 states take about a second
+NOT_BINARY = (  # why rows have no likelihood
+    "they hold values other than 0 and 1, of which the model has none; binarise X, of spins -1 and"
+    " 1 take (X + 1) / 2"
+)
 _UNITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
 
 # The mixture that bounds log Z from below: its parts, the sweeps of the chains that find them, and
@@ -77,7 +81,11 @@ class BinaryUnits:
 
     def logits_of(self, means: Array) -> Array:
         """Return the inputs that give these means (..., n), or raise ValueError."""
-        return logits_of(means)
+        if not np.all((means > 0) & (means < 1)):
+            raise ValueError(
+                "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"
+            )
+        return np.log(means) - np.log1p(-means)
 
     def means(self, inputs: Array) -> Array:
         """Return the probabilities of units with these inputs, (..., n)."""
@@ -351,15 +359,6 @@ def check_vectors(vectors: dict[str, Array], n: int, what: str) -> None:
                 f"{name} must have the shape ({n},) to match {what}, got {vector.shape}"
             )
         check_finite(vector, name)
-
-
-def logits_of(means: Array) -> Array:
-    """Return the logits of means, or raise ValueError."""
-    if not np.all((means > 0) & (means < 1)):
-        raise ValueError(
-            "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"
-        )
-    return np.log(means) - np.log1p(-means)
 
 
 def bits(codes: NDArray, n: int) -> Bits:

@@ -60,7 +60,7 @@ class LatentRowsPath(CompiledPrograms, PointsPath):
 
     def simulate(self, n: int, rng: np.random.Generator) -> Array:
         """Return n rows drawn from the model, shape (n, n_features)."""
-        raise NotImplementedError(f"{type(self).__name__} must define simulate(n, rng)")
+        raise NotImplementedError
 
     # -- states
     def at(self, position: Array) -> Points:

@@ -219,6 +219,11 @@ def check_indices(X) -> None:
     )
 
 
+def evenly_spaced(X, n: int):
+    """At most n rows, at equal distances."""
+    return X[np.linspace(0, X.shape[0] - 1, min(n, X.shape[0])).astype(int)]
+
+
 def rows_without(X: sp.csr_matrix, entries: Booleans) -> Booleans:
     """Which rows hold none of some entries, shape (n,), given which of the stored ones they are."""
     rows = np.ones(X.shape[0], dtype=bool)

@@ -374,13 +374,14 @@ def check_partition_estimator(
         raise TypeError(
             f"check_partition_estimator takes an estimator first, then a problem, got {estimator!r}"
         )
-    name = f"{type(estimator).__name__} on {problem[0]}"
-    fitted = _fit(estimator, problem[1], random_state)
+    problem_name, path, truth = problem[:3]
+    name = f"{type(estimator).__name__} on {problem_name}"
+    fitted = _fit(estimator, path, random_state)
     result = fitted.result_
     _require(isinstance(result, PartitionResult), f"{name}: result_ must be a PartitionResult")
     _require(fitted.converged_ == result.converged, f"{name}: converged_ must be result_.converged")
     _require(result.converged, f"{name} did not converge: {'; '.join(result.reasons)}")
-    error = fitted.log_partition_ - problem[2]
+    error = fitted.log_partition_ - truth
     if result.statement == "estimate":
         bound = student_t.isf(false_alarm / 2, result.degrees_of_freedom) * result.std_error
         message = (
@@ -388,13 +389,16 @@ def check_partition_estimator(
         )
         _require(abs(error) <= bound, message)
     elif result.statement == "exact":
-        _require(abs(error) <= 1e-8 * max(1, abs(problem[2])), f"{name}: off by {error:.3g}")
+        _require(abs(error) <= 1e-8 * max(1, abs(truth)), f"{name}: off by {error:.3g}")
     else:
         low, high = result.interval(1 - false_alarm)
         _require(
-            low <= problem[2] <= high, f"{name}: log Z is outside its {result.statement}'s interval"
+            low <= truth <= high, f"{name}: log Z is outside its {result.statement}'s interval"
         )
-    _check_bits(fitted, problem[1], random_state, name)
+    numbers = fitted.log_partition_, fitted.log_partition_std_error_
+    again = _fit(fitted, path, random_state, n_jobs=2)
+    same = (again.log_partition_, again.log_partition_std_error_) == numbers
+    _require(same, f"{name}: the same random_state must give the same bits, on two jobs as well")
 
 
 def check_parallel(estimator: PartitionEstimator, path: Any, *, random_state: int = 0) -> None:
@@ -445,13 +449,6 @@ def check_parallel(estimator: PartitionEstimator, path: Any, *, random_state: in
             found.draws is not None and _equal(found.draws, alone.draws),
             f"{type(estimator).__name__}: draws by this back end must have the bits of one job",
         )
-
-
-def _check_bits(fitted, path, random_state, name):
-    numbers = fitted.log_partition_, fitted.log_partition_std_error_
-    again = _fit(fitted, path, random_state, n_jobs=2)
-    same = (again.log_partition_, again.log_partition_std_error_) == numbers
-    _require(same, f"{name}: the same random_state must give the same bits, on two jobs as well")
 
 
 def _fit(estimator, path, random_state, n_jobs=1) -> Any:

@@ -42,17 +42,14 @@ class Family(Protocol):
 
     def log_density(self, parameters: Array, x: Array) -> Array:
         """Return log f at points (n, d), shape (n,), in nats."""
-        ...
 
     def grad(self, parameters: Array, x: Array) -> Array:
         """Return the gradient of log f by the points (n, d), shape (n, d)."""
-        ...
 
     def grad_parameters(self, parameters: Array, x: Array, weights: Array) -> Array:
         """Return the gradient of weights @ log f by the parameters, shape (P,); weights has shape
         (n,).
         """
-        ...
 
 
 def projected(family: Family, parameters: Array) -> Array:

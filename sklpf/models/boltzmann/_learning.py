@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 from sklpf._utils.numbers import Array, Integers
+from sklpf._utils.random import Stream
 from sklpf.models.boltzmann._path import BoltzmannPath
 
 _ITERATIONS = 50  # of L-BFGS in a pass
@@ -136,36 +137,27 @@ class PersistentChains:
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_units)
-        Rows of 0 and 1.
-    pairs : Pairs
-        The pairs of units that may be coupled.
-    penalty : Penalty
-    start : Parameters
-    base_mean : ndarray of shape (n_units,)
-    n_chains : int
-    learning_rate : float
-    n_passes : int
-        After which the learning rate is 0.
+    model : BoltzmannMachine
+        Its parameters say how to train, its `mean_` where chains start.
+    begun : PseudoLikelihood
+        What has climbed the pseudo-likelihood of the same rows.
     stream : Stream
         Where all random numbers come from.
     """
 
-    def __init__(
-        self, X, pairs, penalty, start, base_mean, n_chains, learning_rate, n_passes, stream
-    ):
-        self.pairs = pairs
-        self.penalty = penalty
-        self.base_mean = base_mean
-        self.current = start
-        self.average = start
+    def __init__(self, model, begun: PseudoLikelihood, stream: Stream):
+        self.pairs = begun.pairs
+        self.penalty = begun.penalty
+        self.current = begun.parameters
+        self.average = begun.parameters
         self.n_averaged = 0
-        self.learning_rate = learning_rate
-        self.n_updates = n_passes * _STEPS
+        self.learning_rate = model.learning_rate
+        self.n_updates = model.max_iter * _STEPS
         self.step = 0
         self.stream = stream
-        self.mean, self.products = self._moments(X)
-        self.state = self._path().sample_base(n_chains, stream.aside("starts"))
+        self.base_mean = model.mean_
+        self.mean, self.products = self._moments(begun.X)
+        self.state = self._path().sample_base(model.n_chains, stream.aside("starts"))
 
     @property
     def parameters(self) -> Parameters:

@@ -25,7 +25,7 @@ from sklpf._utils.sklearn import (
     at_least,
 )
 from sklpf._utils.warnings import warn
-from sklpf.models._enumerable_path import BinaryUnits
+from sklpf.models._enumerable_path import NOT_BINARY, BinaryUnits
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import base_means, check_fitted, check_vector, validate_data
 from sklpf.models.boltzmann._learning import (
@@ -196,17 +196,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         if not self._train(trainer, X, [self._has_settled]):
             warn_unsettled(self.n_iter_, "the pseudo-likelihood", "max_iter, tol or alpha")
         if self.algorithm == "pcd":
-            trainer = PersistentChains(
-                X,
-                trainer.pairs,
-                penalty,
-                trainer.parameters,
-                self.mean_,
-                self.n_chains,
-                self.learning_rate,
-                self.max_iter,
-                Stream(stream_key(draw_seed(rng))),
-            )
+            trainer = PersistentChains(self, trainer, Stream(stream_key(draw_seed(rng))))
             self._train(trainer, X)
         self._store(trainer)
         return self
@@ -289,12 +279,10 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         couplings = as_couplings(couplings)
         n_features = couplings.shape[0]
         model = cls(**parameters)
-        model._validate_params()
+        model._be_known(n_features)
         model.couplings_ = couplings.toarray()
         model.intercept_ = check_vector(intercept, n_features, "intercept", default=0.0)
         model.offset_ = check_number(offset, "offset")
-        model.n_features_in_ = n_features
-        model._partition_seed = draw_seed(model.random_state)
         if mean is None:
             mean = _mean_field_means(couplings, model.intercept_)
         model.mean_ = check_vector(mean, n_features, "mean")
@@ -422,10 +410,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     }
     _discrete = True
     _states_are_points = False
-    _impossible = (
-        "they hold values other than 0 and 1, of which the model has none; binarise X, of spins -1"
-        " and 1 take (X + 1) / 2"
-    )
+    _impossible = NOT_BINARY
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
         X = self._validate(X)

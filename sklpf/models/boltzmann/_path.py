@@ -15,7 +15,6 @@ from sklpf.models._enumerable_path import (
     binary_units,
     bits,
     check_vectors,
-    logits_of,
 )
 from sklpf.paths._base import check_ladder, read_only
 
@@ -87,7 +86,7 @@ class BoltzmannPath(UnitsPath):
         self.n_visible = self.couplings.shape[0]
         vectors = {"intercept": self.intercept, "base_mean": mean}
         check_vectors(vectors, self.n_visible, "couplings")
-        self.base_logit = logits_of(mean)
+        self.base_logit = self.visible_units.logits_of(mean)
         if not self._sum_of_terms <= np.finfo(np.float32).max:
             raise ValueError(
                 "couplings and intercept are so large that log f overflows: their absolute values"

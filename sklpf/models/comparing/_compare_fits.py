@@ -291,16 +291,15 @@ def _check_same_rows(
 def _held_out(named, splits, groups, tasks, outcomes) -> HeldOutRows:
     if groups is None:
         groups = np.arange(1 + max(test.max() for _, test in splits))
-    found = {
-        (task.name, task.split, task.number): outcome for task, outcome in zip(tasks, outcomes)
-    }
-    n_seeds = 1 + max(task.number for task in tasks)
-    fits: dict[str, list[Fits]] = {}
-    for name in named:
-        fits[name] = []
-        for split, (_, test) in enumerate(splits):
-            of_split = [found[name, split, k][:3] for k in range(n_seeds)]
-            fits[name].append(Fits(groups[test], *map(np.array, zip(*of_split))))
+    fits: dict[str, list[Fits]] = {name: [] for name in named}
+    for split, (_, test) in enumerate(splits):
+        for name, of_splits in fits.items():
+            seeds = [
+                outcome[:3]
+                for task, outcome in zip(tasks, outcomes)
+                if (task.name, task.split) == (name, split)
+            ]
+            of_splits.append(Fits(groups[test], *map(np.array, zip(*seeds))))
     n_train = min(len(train) for train, _ in splits)
     test_over_train = float(np.mean([len(test) / len(train) for train, test in splits]))
     return HeldOutRows(n_train, test_over_train, fits, common_unit(named.values()))

@@ -287,7 +287,7 @@ class GaussianRBM(RBM):
         components = check_parameter(components, "components", dtype=np.float64, copy=True)
         n_components, n_features = components.shape
         model = cls(n_components=n_components, **parameters)
-        model._validate_params()
+        model._be_known(n_features)
         weights = Parameters(
             components,
             check_vector(intercept_visible, n_features, "intercept_visible"),
@@ -295,8 +295,6 @@ class GaussianRBM(RBM):
             check_vector(variances, n_features, "variances"),
         )
         model._set_parameters(weights)
-        model.n_features_in_ = n_features
-        model._partition_seed = draw_seed(model.random_state)
         model.visible_mean_ = weights.intercept_visible
         model.visible_variance_ = weights.variances
         model.path()  # whose checks the short runs need

@@ -176,12 +176,7 @@ class LDAPath(KernelPath):
     @property
     def base_log_partition(self) -> float:  # type: ignore[override]  # derived from the document here
         """Log-likelihood of the document if its tokens were independent, in nats."""
-        document = self.packed
-        return (
-            float(np.sum(logsumexp(document.log_base, axis=1) * self.counts))
-            if len(document.word)
-            else 0.0
-        )
+        return float(np.sum(logsumexp(self.packed.log_base, axis=1) * self.counts))
 
     @property
     def ladder_cost(self) -> float:  # type: ignore[override]  # derived from the document's size here

@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 
 from sklpf._utils.numbers import Array, check_scale
-from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import at_least
 from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
 from sklpf.models._validation import check_fitted, check_parameter, check_vector
@@ -215,16 +214,19 @@ class MeanCovarianceRBM(EnergyBasedModel):
         n_factors, n_features = factors.shape
         n_covariance = pooling.shape[1]
         n_mean = len(filters)
-        _check_shape("pooling", pooling, (n_factors, n_covariance))
-        _check_shape("mean_components", filters, (n_mean, n_features))
+        shapes = {"pooling": (n_factors, n_covariance), "mean_components": (n_mean, n_features)}
+        for name, array in zip(shapes, (pooling, filters)):
+            if array.shape != shapes[name]:
+                raise ValueError(
+                    f"{name} must have shape {shapes[name]} to fit the others, got {array.shape}"
+                )
         if not np.all(pooling >= 0):
             raise ValueError("pooling must not be negative: it adds squares of factor outputs up")
         for name, value in {"noise_std": noise_std, "scale": scale}.items():
             check_scale(value, name)
-        model = cls(
-            **{"n_factors": n_factors, "n_covariance": n_covariance, "n_mean": n_mean, **parameters}
-        )
-        model._validate_params()
+        sizes = {"n_factors": n_factors, "n_covariance": n_covariance, "n_mean": n_mean}
+        model = cls(**{**sizes, **parameters})
+        model._be_known(n_features)
         units = Units(
             factors,
             pooling,
@@ -234,21 +236,17 @@ class MeanCovarianceRBM(EnergyBasedModel):
             check_vector(intercept_visible, n_features, "intercept_visible", default=0.0),
             float(noise_std),
         )
-        model.n_features_in_ = n_features
         model._n_features_out = n_covariance + n_mean
         model.mean_ = check_vector(mean, n_features, "mean", default=0.0)
         model.scale_ = float(scale)
         model._keep(units)
-        model._partition_seed = draw_seed(model.random_state)
         return model
 
     # -- training
     def _begin(self, X, rng):
         n_features = X.shape[1]
-        sizes = (
-            n_features if n is None else n for n in (self.n_factors, self.n_covariance, self.n_mean)
-        )
-        n_factors, n_covariance, n_mean = sizes
+        sizes = (self.n_factors, self.n_covariance, self.n_mean)
+        n_factors, n_covariance, n_mean = (n_features if n is None else n for n in sizes)
         self.mean_ = X.mean(axis=0)
         self.scale_ = _spread(X)
         self._log_volume = -n_features * float(np.log(self.scale_))
@@ -259,8 +257,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
     def _shown(self):
         units = self._units()
         self._log_volume = -self.n_features_in_ * float(np.log(self.scale_))
-        sizes = *units.pooling.shape, *units.filters.shape
-        family = UnitsFamily(*sizes)
+        family = UnitsFamily(*units.pooling.shape, *units.filters.shape)
         return family, family.pack(units)
 
     def _coordinates(self, X):
@@ -420,8 +417,3 @@ def _spread(X) -> float:
             "X must be small enough for the squares of its values to be finite: rescale it"
         )
     return spread if spread > 0 else 1.0
-
-
-def _check_shape(name, array, shape) -> None:
-    if array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape} to fit the others, got {array.shape}")

@@ -164,11 +164,11 @@ def dependent_flats(filters: Array, exponents: Array, width: float = 0.0) -> Fla
         rng = np.random.default_rng(0)
         weights = exponents
         for _ in range(_N_BASES):
-            _add_dependencies(found, filters, _basis(filters, weights, width), width)
+            basis = _basis(filters, weights, width)
+            if len(basis) == d:
+                _add_dependencies(found, filters, basis, width)
             weights = exponents * rng.exponential(size=n_groups)
-    members = np.zeros((len(found), n_groups), bool)
-    for row, flat in zip(members, found):
-        row[list(flat)] = True
+    members = np.array([np.isin(np.arange(n_groups), flat) for flat in found])
     ranks = np.array(list(found.values()))
     # Where no basis shows a dependency there is none: filters are in general position.
     return Flats(groups, members, ranks, d, few or len(found) == 1)
@@ -222,17 +222,12 @@ def _add_dependencies(found: dict, filters: Array, basis: NDArray, width: float)
     A filter that is a combination of some basis filters spans a flat with these; so do the filters
     in the span of all basis filters but one.
     """
-    if len(basis) < filters.shape[1]:
-        return
     normals = np.linalg.inv(filters[basis])
     apart = np.abs(filters @ normals) / np.linalg.norm(normals, axis=0)
     slack = np.maximum(width, _ROUNDING * np.linalg.norm(filters, axis=1))
     depends = apart > slack[:, np.newaxis]  # (K, d), on each of the basis
-    others = np.ones(len(filters), bool)
-    others[basis] = False
-    supports = [*depends[others]]
-    for b in range(len(basis)):
-        supports.append(depends[others & ~depends[:, b]].any(axis=0))
+    others = np.delete(depends, basis, axis=0)
+    supports = [*others, *(others[~others[:, b]].any(axis=0) for b in range(len(basis)))]
     spans = np.unique([support for support in supports if not support.all()], axis=0)
     for span in spans.reshape(-1, len(basis)):
         flat = np.flatnonzero(~depends[:, ~span].any(axis=1))

@@ -10,7 +10,6 @@ from scipy.optimize import brentq
 from scipy.special import digamma
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import StrOptions, at_least
 from sklpf._utils.warnings import warn
 from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
@@ -23,6 +22,8 @@ from sklpf.models.products._experts import (
     index_of_bases,
 )
 from sklpf.models.products._path import ProductPath
+from sklpf.models.scoring._likelihood import report
+from sklpf.models.scoring._scored import Scored
 from sklpf.paths._base import density_at
 
 _SMALLEST_CLOSED_INDEX = 0.5  # of tails, that training allows where log Z is closed
@@ -178,15 +179,13 @@ class ProductOfExperts(EnergyBasedModel):
         n_components, n_features = components.shape
         expert = "laplace" if exponents is None else "student_t"
         model = cls(**{"n_components": n_components, "expert": expert, **parameters})
-        model._validate_params()
+        model._be_known(n_features)
         model.components_ = components
-        model.n_features_in_ = n_features
         model._n_features_out = n_components
         model.exponents_ = check_vector(exponents, n_components, "exponents", default=1.0)
         if not np.all(model.exponents_ > 0):
             raise ValueError("exponents must be above 0: raise the smallest ones")
         model.mean_ = check_vector(mean, n_features, "mean", default=0.0)
-        model._partition_seed = draw_seed(model.random_state)
         model._heavy = exponents is not None
         model.path()
         return model
@@ -205,8 +204,9 @@ class ProductOfExperts(EnergyBasedModel):
         self._log_volume = 0.5 * float(np.linalg.slogdet(self._whitening.T @ self._whitening)[1])
         self._n_features_out = n_components
         self._heavy = self.expert == "student_t"
-        if n_components < n_features:
-            warn(self._improper_reason(n_components, n_features))
+        improper = _why_improper(n_components, n_features)
+        if improper:
+            warn(improper)
         d = self._whitening.shape[1]
         filters = rng.standard_normal((n_components, d))
         filters /= np.linalg.norm(filters, axis=1, keepdims=True)
@@ -252,21 +252,6 @@ class ProductOfExperts(EnergyBasedModel):
             np.ones(len(experts.filters)) if experts.exponents is None else experts.exponents
         )
 
-    def _improper(self):
-        check_fitted(self)
-        n_components, n_features = self.components_.shape
-        return (
-            self._improper_reason(n_components, n_features) if n_components < n_features else None
-        )
-
-    @staticmethod
-    def _improper_reason(n_components, n_features):
-        return (
-            f"n_components={n_components} is below n_features={n_features}, so that the density is"
-            " constant along some direction and has no normaliser; raise it, or project X onto"
-            " fewer features before"
-        )
-
     _positive = ("exponents_",)
     _fitted_shapes = {
         "components_": ("n_components", "n_features"),
@@ -305,11 +290,33 @@ class ProductOfExperts(EnergyBasedModel):
         check_fitted(self)
         return ProductPath(self._experts(), self.mean_)
 
+    def _scored(self, X, level=None, tolerates=True):
+        check_fitted(self)
+        improper = _why_improper(*self.components_.shape)
+        if not improper:
+            return super()._scored(X, level)
+        n_rows = len(self._validate(X))
+        reason = f"rows have no likelihood: {improper}"
+        report(self, reason)
+        value = np.nan if self.on_nonconvergence == "nan" else -np.inf
+        return Scored(np.full(n_rows, value), below=0.0, above=0.0, reasons=(reason,))
+
     def _experts(self):
         return Experts(self.components_, self.exponents_ if self._heavy else None)
 
     def _log_density(self, X):
         return density_at(self._experts().packed, X - self.mean_)[0]
+
+
+def _why_improper(n_components: int, n_features: int) -> str:
+    """Why a product has no normaliser, where it has too few experts; else empty."""
+    if n_components >= n_features:
+        return ""
+    return (
+        f"n_components={n_components} is below n_features={n_features}, so that the density is"
+        " constant along some direction and has no normaliser; raise it, or project X onto"
+        " fewer features before"
+    )
 
 
 @dataclass(eq=False, repr=False)

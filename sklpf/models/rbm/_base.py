@@ -38,6 +38,7 @@ from sklpf.models._validation import (
     check_fitted,
     check_parameter,
     check_vector,
+    evenly_spaced,
     named_by_model,
     rows_without,
 )
@@ -71,7 +72,6 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
     batch_size: int = 10
     n_iter: int = 10
     verbose: int = 0
-    random_state: Any = None
     average: bool | int = True
     learning_rate_schedule: Literal["constant", "linear"] = "constant"
     n_chains: int | None = None
@@ -300,8 +300,7 @@ class DiscreteRBM(RBM):
 
     def _count(self, X) -> None:
         """Add rows to the means of the visible units, and keep some of them."""
-        some = np.linspace(0, X.shape[0] - 1, min(_MOST_STARTS, X.shape[0])).astype(int)
-        rows = X[some]
+        rows = evenly_spaced(X, _MOST_STARTS)
         self._some_rows = (rows.toarray() if sp.issparse(rows) else rows) > 0.5
         self._n_seen += X.shape[0]
         self._visible_sum = self._visible_sum + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
@@ -329,11 +328,10 @@ class DiscreteRBM(RBM):
         hidden = check_vector(intercept_hidden, n_components, "intercept_hidden")
         means = check_vector(visible_mean, n_units, "visible_mean", default=0.5)
         model = cls(n_components=n_components, **parameters)
-        model._validate_params()
-        vars(model).update({"n_features_in_": n_units, **fitted})
+        model._be_known(n_units)
+        vars(model).update(fitted)
         dtype = components.dtype
         model._set_weights(components, visible.astype(dtype), hidden.astype(dtype))
-        model._partition_seed = draw_seed(check_random_state(model.random_state))
         model.visible_mean_ = _given_means(means, "visible_mean")
         model.path()
         if visible_mean is None:

@@ -149,23 +149,23 @@ class Trainer:
         # without averages nothing is written to their layouts
         self.averaged = Layouts.of(shown) if model.average else self.weights
         self.average = RunningAverage(model.average, kept.n_rows, kept.n_averaged)
-        chains = np.resize(model.h_samples_ != 0, (model._n_chains, model.h_samples_.shape[1]))
-        self.h = np.array(chains, dtype=np.uint8, order="C")
+        n_components, n_features = shown.components.shape
+        chains = np.resize(model.h_samples_ != 0, (model._n_chains, n_components))
+        self.h = chains.astype(np.uint8)
         self.X = X
         self.batch_size = min(int(batch_size), X.shape[0])
-        n_components, n_features = shown.components.shape
         self.scratch = (
             zeros(len(self.h), n_features),
             zeros(self.batch_size + len(self.h), n_components),
         )
 
-        self.learning_rate = float(model.learning_rate)
-        self.weight_decay = float(model.weight_decay)
+        self.learning_rate = model.learning_rate
+        self.weight_decay = model.weight_decay
         linear = model.learning_rate_schedule == "linear"
         self.n_updates = n_passes * -(-X.shape[0] // self.batch_size) if linear else np.inf
         self.step = 0
         self.key = stream_key(draw_seed(rng))
-        self.starts = np.array(model._visible_units.starts, dtype=np.int64)
+        self.starts = model._visible_units.starts
         self.trajectory = Trajectory.of(model) if model.track_trajectory else None
 
         at_once = max(1, _VALUES_AT_ONCE // (self.batch_size * n_features)) * self.batch_size
@@ -257,9 +257,6 @@ class Trainer:
 def _lists(X):
     """Non-zero values of X by row: indptr (int64), indices (int32), values (float32)."""
     if sp.issparse(X):
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
         with np.errstate(over="ignore"):  # infinite values make training diverge, which is reported
             return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32)
     from sklpf.models.rbm._learning_kernels import compress

@@ -12,7 +12,8 @@ from scipy.special import expit
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import warn
-from sklpf.models._validation import SparseInput
+from sklpf.models._enumerable_path import NOT_BINARY
+from sklpf.models._validation import SparseInput, evenly_spaced
 from sklpf.models.rbm._base import DiscreteRBM, binary_rows, hidden_fields
 
 _LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite
@@ -208,10 +209,7 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
         "intercept_hidden_": ("n_components",),
         "visible_mean_": ("n_features",),
     }
-    _impossible = (
-        "they hold values other than 0 and 1, of which the model has none; binarise X, of spins -1"
-        " and 1 take (X + 1) / 2"
-    )
+    _impossible = NOT_BINARY
 
     def _as_data(self, units) -> NDArray:
         return units.astype(self.components_.dtype)
@@ -232,8 +230,8 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
         """The line that `verbose` prints after a pass: the pseudo-likelihood of some rows."""
         trainer.store(self)
         X = trainer.X
-        n_rows = int(np.clip(_VERBOSE_WORK / (self.components_.size * X.shape[1]), 10, X.shape[0]))
-        some = X[np.linspace(0, X.shape[0] - 1, min(n_rows, X.shape[0])).astype(int)]
+        n_rows = max(10, int(_VERBOSE_WORK / (self.components_.size * X.shape[1])))
+        some = evenly_spaced(X, n_rows)
         return f"pseudo-likelihood = {pseudo_log_likelihood(self, some).mean():.2f}"
 
 

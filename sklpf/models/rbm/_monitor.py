@@ -15,6 +15,7 @@ from sklearn.model_selection import train_test_split
 
 from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.warnings import warn
+from sklpf.models._validation import evenly_spaced
 from sklpf.models.rbm._learning import Parameters, Trainer
 from sklpf.models.rbm._path import RBMPath
 from sklpf.training import EarlyStopping, LogPartitionTracker
@@ -59,8 +60,7 @@ def log_likelihood_scatter(passes: Sequence[Parameters], model, trainer) -> floa
     if len(passes) < 3:
         return np.nan
     rng = np.random.default_rng(model._partition_seed)
-    X = trainer.X
-    rows = X[np.linspace(0, X.shape[0] - 1, min(_N_ROWS, X.shape[0])).astype(int)]
+    rows = evenly_spaced(trainer.X, _N_ROWS)
     rows = rows.toarray() if sp.issparse(rows) else rows
     rows = np.asarray(rows, dtype=np.float32)
     h = np.resize(trainer.h, (_N_ROWS, trainer.h.shape[1])).astype(np.float32)

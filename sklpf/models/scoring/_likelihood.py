@@ -304,6 +304,12 @@ class LogLikelihoodMixin(ScoredModel):
     _fitted_shapes: dict[str, tuple[str, ...]]
     _impossible = "the model's density is 0 there"
 
+    def _be_known(self, n_features: int) -> None:
+        """Check the parameters of a model that is made from known weights, and draw its seed."""
+        self._validate_params()
+        self.n_features_in_ = n_features
+        self._partition_seed = draw_seed(self.random_state)
+
     # -- log Z
     def estimate_log_partition(self) -> Self:
         """Estimate log Z now (again, if it has been before) and keep it.
@@ -379,23 +385,6 @@ class LogLikelihoodMixin(ScoredModel):
         return fingerprint(parts), *(zlib.crc32(array) for array in arrays)
 
     # -- draws
-    def _draw(self, n_samples: int, random_state) -> tuple[Any, Any]:
-        """The path, and the state of chains at its target: exact draws where there are any, else
-        by the model's own estimator if it can draw, or by the default one.
-        """
-        path = self.path()
-        check_count(n_samples, "n_samples")
-        seed = draw_seed(random_state)
-        if has(path, TargetDraws):
-            return path, path.sample_target(n_samples, Stream(stream_key(seed)))
-        estimators = (self.partition_estimator, default_estimator(path), ParallelTempering())
-        sampler: Any = next(estimator for estimator in estimators if has(estimator, StateSampler))
-        if sampler is not self.partition_estimator:
-            sampler.set_params(n_jobs=self.n_jobs)
-        elif isinstance(sampler, PartitionEstimator):
-            path = sampler._as_path(path)
-        return path, sampler.sample(path, n_samples, np.random.default_rng(seed))
-
     @named_by_model
     def sample(self, n_samples=1, random_state=None) -> NDArray:
         """Draw rows from the model.
@@ -414,7 +403,18 @@ class LogLikelihoodMixin(ScoredModel):
         X : ndarray of shape (n_samples, n_features)
             As rows of training.
         """
-        path, state = self._draw(n_samples, random_state)
+        path = self.path()
+        check_count(n_samples, "n_samples")
+        seed = draw_seed(random_state)
+        if has(path, TargetDraws):
+            state = path.sample_target(n_samples, Stream(stream_key(seed)))
+            return self._as_data(path.rows(state))
+        estimators = (self.partition_estimator, default_estimator(path), ParallelTempering())
+        sampler: Any = next(estimator for estimator in estimators if has(estimator, StateSampler))
+        if self.partition_estimator is not sampler:
+            sampler.set_params(n_jobs=self.n_jobs)
+        path = sampler._as_path(path)
+        state = sampler.sample(path, n_samples, np.random.default_rng(seed))
         return self._as_data(path.rows(state))
 
     def _as_data(self, rows) -> NDArray:

@@ -100,19 +100,15 @@ class RowLikelihoodMixin(ScoredModel):
         """
         self._validate_params()
         estimator = configured_estimator(self, path)
-        digest = self._digest(path, estimator)
-        kept = self.__dict__.get("_kept_partition")
+        parameters = estimator._number_parameters()
+        try:
+            digest = fingerprint(type(estimator), parameters, self._identity(path))
+        except ValueError:  # a part can't be pickled
+            digest = None
+        kept = vars(self).get("_kept_partition")
         if digest is None or kept is None or kept[0] != digest:
             self._kept_partition = digest, fit_quietly(estimator, path)
         return self._kept_partition[1]
-
-    def _digest(self, path, estimator: PartitionEstimator) -> str | None:
-        """Digest of all that an estimate of these rows depends on; None if that is not known."""
-        parameters = estimator._number_parameters()
-        try:
-            return fingerprint(type(estimator), parameters, self._identity(path))
-        except ValueError:  # a part can't be pickled
-            return None
 
     def _identity(self, path) -> Any:
         """What tells rows with their model apart from others."""
