@@ -137,7 +137,7 @@ class Samples(NamedTuple):
     def of(self, keep: Integers) -> Samples:
         """Return the samples of some groups."""
         chosen = np.isin(self.groups, keep)
-        return Samples(*(array[chosen] for array in self))
+        return Samples._make(array[chosen] for array in self)
 
     @property
     def counts(self) -> Integers:
