@@ -1,4 +1,6 @@
-"""What paths of binary units share: enumeration of their states, and a lower bound of log Z."""
+"""What paths of binary and categorical units share: the units, enumeration of their states, and a
+lower bound of log Z.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax, logsumexp, softmax
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
@@ -23,7 +23,6 @@ from sklpf.programs._draws import has_points
 from sklpf.programs._plan import check_alive, check_finite, draw_alive, segments, side_by_side
 from sklpf.programs._rounds import RoundProgram
 from sklpf.reweighting import MeanWeight
-from sklpf.sampling import shares
 
 START, LEVELS, FIRST_PASS, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
 _LOOKED_AT = 2000  # states of a round that may become draws
@@ -58,11 +57,6 @@ class TemperingRound(LevelRound):
     log_q_sums: Array
     counts: Integers
     origin: int = 0
-
-    @property
-    def vectors(self) -> Array:
-        """log f_k(x) of the kept states but for a constant of every x, shape (M, n_kept, K)."""
-        return self.log_q - self.log_pseudo_prior  # type: ignore[operator]  # it keeps log_q
 
     def log_sums(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> Array:
         """Log of every chain's sum of q(k | x), or of its counts.
@@ -438,4 +432,4 @@ def _resample(log_weights, n, rng):
     check_finite(log_weights, allow_zero=True)
     if not np.any(log_weights > -np.inf):  # they leave for the base at their first redraw
         log_weights = np.zeros(len(log_weights))
-    return rng.choice(len(log_weights), size=n, p=shares(log_weights))
+    return rng.choice(len(log_weights), size=n, p=softmax(log_weights))

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
 from sklpf.paths._base import n_chains, take
-from sklpf.sampling import shares
 from sklpf.transitions._base import Transition, joined
 
 _FEWEST_CHAINS = 64
@@ -180,7 +180,7 @@ class _Row:
         log_weights = (new - self.beta) * gain
         self.beta = new
         self.path = self.path.with_ladder(np.unique([0.0, new, 1.0]))
-        return self.rng.choice(len(gain), size=len(gain), p=shares(log_weights))
+        return self.rng.choice(len(gain), size=len(gain), p=softmax(log_weights))
 
     def pilot(self, n_chains: int) -> Pilot:
         """What was found on the way."""

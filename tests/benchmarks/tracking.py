@@ -69,7 +69,7 @@ def watched(learning_rate, seed, average):
         path = monitor.tracker.path
         truth.append(enumerate_log_partition(path, len(path.ladder) - 1))
 
-    train(trainer, N_PASSES, callbacks=[*monitor.callbacks, enumerate_it])
+    train(trainer, N_PASSES, callbacks=[monitor, enumerate_it])
     tracker, stopping = monitor.tracker, monitor.stopping
     fulls = {anchor.full.log_partition for anchor in tracker.anchors}
     values = np.array(

@@ -21,6 +21,7 @@ from sklpf.partition import LeftToRight, PartitionEstimator
 from sklpf.paths import FilterEstimates
 from sklpf.paths._base import KernelPath, check_ladder, read_only
 from sklpf.reweighting import population_seen_from_target
+from sklpf.uncertainty import log_mean_exp
 
 _SMALLEST_PRIOR = 1e-20
 _LARGEST_PRIOR = 1e20
@@ -241,7 +242,8 @@ class LDAPath(KernelPath):
         if n_reverse:
             down = log_steps.transpose(0, 2, 1)
             seen = resampled[:n_reverse], log_means[:n_reverse], n_particles
-            variance = population_seen_from_target(down, *seen, by_estimate=True)
+            log_weights = log_estimates[:n_reverse] - log_mean_exp(log_estimates[:n_reverse])
+            variance = population_seen_from_target(down, *seen, log_weights)
         return FilterEstimates(log_estimates, shares, variance)
 
     @property

@@ -1,4 +1,4 @@
-"""The path from a mixture of Gaussians to the density of mean and covariance units."""
+"""Mean and covariance units, and the path from a mixture of Gaussians to their density."""
 
 from __future__ import annotations
 

@@ -410,9 +410,16 @@ class DiscreteRBM(RBM):
         return self._validate(X)
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
-        """log f of every row, and which are binary."""
+        """log f of every row, the hidden units summed out, and which rows are binary."""
+        from sklpf.models.rbm._free_energy_kernels import softplus_sums
+
         X = self._scorable(X)
-        return log_f(self, X), binary_rows(X)
+        bias = self.intercept_visible_.astype(np.float64)
+        values = np.empty(X.shape[0])
+        for rows, x, fields in hidden_fields(self, X):
+            softplus_sums(fields, values[rows])
+            values[rows] += safe_sparse_dot(x, bias)
+        return values, binary_rows(X)
 
     def _ratio_path(self, other):
         """The path to another model of the same visible units, None for models of other kinds."""
@@ -436,19 +443,7 @@ def _given_means(values: Array, name: str) -> Array:
     return values.clip(_SMALLEST_MEAN, 1 - _SMALLEST_MEAN)
 
 
-# ---- log f of rows
-def log_f(model, X) -> Array:
-    """Log of the unnormalised probability of every row, the hidden units summed out, (n,)."""
-    from sklpf.models.rbm._free_energy_kernels import softplus_sums
-
-    bias = model.intercept_visible_.astype(np.float64)
-    out = np.empty(X.shape[0])
-    for rows, x, fields in hidden_fields(model, X):
-        softplus_sums(fields, out[rows])
-        out[rows] += safe_sparse_dot(x, bias)
-    return out
-
-
+# ---- rows
 def hidden_fields(model, X):
     """Blocks of rows: (slice, rows as float64, input of the hidden units (n, n_components))."""
     weights = model.components_.T.astype(np.float64)

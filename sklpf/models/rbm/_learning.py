@@ -1,5 +1,5 @@
-"""Training of the Bernoulli RBM: its weights in the layouts of the kernel, and what lies between
-these and the model's attributes.
+"""Training of RBMs of discrete units: the weights in the layouts of the kernel, what lies between
+these and the model's attributes, and the checkpoints that training leaves.
 """
 
 from __future__ import annotations

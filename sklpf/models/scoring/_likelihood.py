@@ -43,7 +43,6 @@ from sklpf.partition import (
     PartitionEstimator,
     PartitionResult,
 )
-from sklpf.partition._base import StateSampler
 from sklpf.paths import Continuous, DefaultEstimator, Stream, TargetDraws, stream_key
 from sklpf.paths._capabilities import has
 
@@ -410,7 +409,7 @@ class LogLikelihoodMixin(ScoredModel):
             state = path.sample_target(n_samples, Stream(stream_key(seed)))
             return self._as_data(path.rows(state))
         estimators = (self.partition_estimator, default_estimator(path), ParallelTempering())
-        sampler: Any = next(estimator for estimator in estimators if has(estimator, StateSampler))
+        sampler: Any = next(each for each in estimators if hasattr(each, "sample"))
         if self.partition_estimator is not sampler:
             sampler.set_params(n_jobs=self.n_jobs)
         path = sampler._as_path(path)
