@@ -69,7 +69,7 @@ class BoltzmannPath(PathWithRegions):
     """
 
     gibbs_is_reversible = False
-    region_remedy = "raise n_sweeps or n_temperatures, or give a base_mean nearer to it"
+    region_remedy = "raise n_sweeps or n_temperatures, or give a base nearer to it"
     _work_per_segment = 2e9  # couplings
     _kernels = "sklpf.models.boltzmann._path_kernels"
 
