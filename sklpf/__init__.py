@@ -6,43 +6,53 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING
 
+# ruff: noqa: I001  # isort would write an import for each name
+
 if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
-    from sklpf.models import BernoulliRBM as BernoulliRBM
-    from sklpf.models import BilinearGenerativeModel as BilinearGenerativeModel
-    from sklpf.models import BoltzmannMachine as BoltzmannMachine
-    from sklpf.models import CategoricalRBM as CategoricalRBM
-    from sklpf.models import FactorialMixture as FactorialMixture
-    from sklpf.models import GaussianRBM as GaussianRBM
-    from sklpf.models import LatentDirichletAllocation as LatentDirichletAllocation
-    from sklpf.models import LinearGenerativeModel as LinearGenerativeModel
-    from sklpf.models import MeanCovarianceRBM as MeanCovarianceRBM
-    from sklpf.models import ProductOfExperts as ProductOfExperts
-    from sklpf.models import compare as compare
-    from sklpf.models import compare_fits as compare_fits
-    from sklpf.models import log_likelihood as log_likelihood
-    from sklpf.models import score_interval as score_interval
-    from sklpf.models._warm_up import warm_up as warm_up
-    from sklpf.partition import AIS as AIS
-    from sklpf.partition import BDMC as BDMC
-    from sklpf.partition import HAIS as HAIS
-    from sklpf.partition import RTS as RTS
-    from sklpf.partition import SMC as SMC
-    from sklpf.partition import AdaptiveSMC as AdaptiveSMC
-    from sklpf.partition import BridgeSampling as BridgeSampling
-    from sklpf.partition import Exact as Exact
-    from sklpf.partition import LeftToRight as LeftToRight
-    from sklpf.partition import ParallelTempering as ParallelTempering
-    from sklpf.partition import PartitionEstimator as PartitionEstimator
-    from sklpf.partition import PartitionResult as PartitionResult
-    from sklpf.partition import UntilTrusted as UntilTrusted
-    from sklpf.partition import check_draws as check_draws
-    from sklpf.partition import compare_evidence as compare_evidence
-    from sklpf.paths import Gaussian as Gaussian
-    from sklpf.paths import GeometricPath as GeometricPath
-    from sklpf.paths import Mixture as Mixture
-    from sklpf.paths import Path as Path
-    from sklpf.paths import StudentT as StudentT
-    from sklpf.paths import Uniform as Uniform
+    from sklpf.models import (
+        BernoulliRBM as BernoulliRBM,
+        BilinearGenerativeModel as BilinearGenerativeModel,
+        BoltzmannMachine as BoltzmannMachine,
+        CategoricalRBM as CategoricalRBM,
+        FactorialMixture as FactorialMixture,
+        GaussianRBM as GaussianRBM,
+        LatentDirichletAllocation as LatentDirichletAllocation,
+        LinearGenerativeModel as LinearGenerativeModel,
+        MeanCovarianceRBM as MeanCovarianceRBM,
+        ProductOfExperts as ProductOfExperts,
+        compare as compare,
+        compare_fits as compare_fits,
+        log_likelihood as log_likelihood,
+        score_interval as score_interval,
+    )
+    from sklpf.models._warm_up import (
+        warm_up as warm_up,
+    )
+    from sklpf.partition import (
+        AIS as AIS,
+        BDMC as BDMC,
+        HAIS as HAIS,
+        RTS as RTS,
+        SMC as SMC,
+        AdaptiveSMC as AdaptiveSMC,
+        BridgeSampling as BridgeSampling,
+        Exact as Exact,
+        LeftToRight as LeftToRight,
+        ParallelTempering as ParallelTempering,
+        PartitionEstimator as PartitionEstimator,
+        PartitionResult as PartitionResult,
+        UntilTrusted as UntilTrusted,
+        check_draws as check_draws,
+        compare_evidence as compare_evidence,
+    )
+    from sklpf.paths import (
+        Gaussian as Gaussian,
+        GeometricPath as GeometricPath,
+        Mixture as Mixture,
+        Path as Path,
+        StudentT as StudentT,
+        Uniform as Uniform,
+    )
 
 __version__ = "0.1.0"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
+from scipy.special import softmax
 
 from sklpf._utils.numbers import Array, Integers, as_float64, check_count
 from sklpf._utils.random import generator_of
@@ -15,7 +15,6 @@ from sklpf._utils.random import generator_of
 __all__ = ["importance_resample", "inverse_cdf_sample"]
 
 
-_ROUNDING = 1e-9  # of the sum of weights; `choice` takes 1e-8
 RandomState = int | np.random.RandomState | None
 
 
@@ -131,18 +130,7 @@ def importance_resample(
         )
     n = check_count(n, "n")
     rng = generator_of(random_state)
-    return samples[rng.choice(len(samples), size=n, p=shares(log_weights))]
-
-
-def shares(log_weights: Array) -> Array:
-    """Weights that add up to 1 as closely as NumPy's `choice` asks, from their logs (n,), of which
-    one at least is finite.
-    """
-    weights = np.exp(log_weights - logsumexp(log_weights))
-    if abs(weights.sum() - 1) > _ROUNDING:  # logs of 1e8 and more cost logsumexp its digits
-        weights = np.exp(log_weights - log_weights.max())
-        weights /= weights.sum()
-    return weights
+    return samples[rng.choice(len(samples), size=n, p=softmax(log_weights))]
 
 
 def systematic(log_weights: Array, n: int, uniform: float) -> Integers:

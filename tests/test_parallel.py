@@ -75,7 +75,7 @@ def test_a_numpy_path_on_two_jobs_gives_the_bits_of_one(backend):
         np.testing.assert_array_equal(fit(path, n_jobs=2, **options), serial)
 
 
-def _matrix_power(path, block, segment, carry):
+def _matrix_power(path, block, begin, end, carry):
     return carry @ carry / np.linalg.norm(carry)
 
 
@@ -86,12 +86,12 @@ def _random_matrix(block):
 @BACKENDS
 def test_blas_uses_one_thread_in_every_back_end(backend):
     advance = functools.partial(_matrix_power, None)
-    serial = run_segments(_random_matrix, advance, 3, 4, n_jobs=1, stage="blas")
+    serial = run_segments(_random_matrix, advance, 3, range(5), n_jobs=1, stage="blas")
     with parallel_config(backend=backend):
-        parallel = run_segments(_random_matrix, advance, 3, 4, n_jobs=2, stage="blas")
-        mapped = parallel_map(functools.partial(advance, 0, 0), serial, n_jobs=2)
+        parallel = run_segments(_random_matrix, advance, 3, range(5), n_jobs=2, stage="blas")
+        mapped = parallel_map(functools.partial(advance, 0, 0, 1), serial, n_jobs=2)
     np.testing.assert_array_equal(parallel, serial)
-    alone = parallel_map(functools.partial(advance, 0, 0), serial, n_jobs=1)
+    alone = parallel_map(functools.partial(advance, 0, 0, 1), serial, n_jobs=1)
     np.testing.assert_array_equal(mapped, alone)
 
 

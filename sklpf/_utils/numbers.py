@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+Array32 = NDArray[np.float32]
 Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+Bits = NDArray[np.uint8]  # 0 and 1
+
+LOG_TAU = np.log(2 * np.pi)
 
 # Of parameters, so that products of three are finite. A float64 also beside arrays of float32.
 LARGEST = np.float64(1e100)

@@ -158,17 +158,17 @@ def _dropping_quietly(results):
 
 def run_segments(
     start: Callable[[int], Any],
-    advance: Callable[[int, int, Any], Any],
+    advance: Callable[[int, int, int, Any], Any],
     n_blocks: int,
-    n_segments: int,
+    bounds: Sequence[int],
     *,
     n_jobs: int | None,
     checkpoint: Checkpoint | None = None,
     stage: str,
     so_far: Callable[[int, list[Any]], str] | None = None,
 ) -> list[Any]:
-    """Return carry_b = advance(b, s, carry_b) over all segments s, from carry_b = start(b), for
-    every block b.
+    """Return carry_b = advance(b, begin, end, carry_b) over all segments, from carry_b = start(b),
+    for every block b.
 
     Parameters
     ----------
@@ -176,7 +176,9 @@ def run_segments(
         Called here, in the parent. A carry is an array or a (nested) tuple of arrays.
     advance : callable
         Picklable and pure.
-    n_blocks, n_segments : int
+    n_blocks : int
+    bounds : sequence of int
+        First step of every segment, and the end.
     n_jobs : int or None
         As in joblib; threads unless the caller chose a back end with ``joblib.parallel_config``.
     checkpoint : Checkpoint or None
@@ -184,7 +186,7 @@ def run_segments(
     stage : str
         Name of this part of the run, distinct within a run.
     so_far : callable or None, default=None
-        so_far(s, carries) is what the run arrived at after segment s, for its lines of progress.
+        so_far(end, carries) is what the run arrived at after some steps, for its lines of progress.
     """
     parent = _process()
     done = [0] * n_blocks
@@ -193,11 +195,11 @@ def run_segments(
         if checkpoint is not None:
             for block in range(n_blocks):
                 done[block], carries[block] = checkpoint.load(f"{stage}-{block}", carries[block])
-        n_tasks = n_blocks * n_segments - sum(done)
+        n_tasks = n_blocks * (len(bounds) - 1) - sum(done)
         with _progress.stage(stage, n_tasks) as task_done, _workers(n_jobs, n_blocks) as parallel:
-            for segment in range(n_segments):
+            for segment, (begin, end) in enumerate(zip(bounds, bounds[1:])):
                 tasks = (
-                    delayed(_task)(parent, block, advance, block, segment, carries[block])
+                    delayed(_task)(parent, block, advance, block, begin, end, carries[block])
                     for block in range(n_blocks)
                     if done[block] <= segment
                 )
@@ -207,7 +209,7 @@ def run_segments(
                     if checkpoint is not None:
                         checkpoint.save(f"{stage}-{block}", segment + 1, carry)
                 if so_far is not None and max(done) <= segment + 1:
-                    task_done(0, functools.partial(so_far, segment, carries))
+                    task_done(0, functools.partial(so_far, end, carries))
     return carries
 
 

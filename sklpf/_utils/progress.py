@@ -29,8 +29,7 @@ _SILENCE_WITH_NEWS = 1.0
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
-# fits that say lines, of all threads: workers that compile belong to none
-_VERBOSE: list[Progress] = []
+_FITS: list[Progress] = []  # of all threads: workers that compile belong to none
 _COMPILER = {"seconds": 0.0}  # that it has worked in this process
 
 
@@ -75,10 +74,10 @@ def compiler_begins(line: str) -> bool:
     """Let the fit with `verbose` that began last say that it waits for the compiler; returns
     whether there is one.
     """
-    if not _VERBOSE:
-        return False
-    _VERBOSE[-1].say_once(line)
-    return True
+    verbose = [fit for fit in _FITS if fit.verbose]
+    for fit in verbose[-1:]:
+        fit.say_once(line)
+    return bool(verbose)
 
 
 def compiler_worked(seconds: float) -> None:
@@ -105,22 +104,14 @@ def reporting(fit: _Method) -> _Method:
 @with_callbacks
 def _reported(estimator, fit, args, kwargs):
     progress = Progress(estimator, *args, **kwargs)
-    with _as_current(progress), _as_verbose(progress):
-        fitted = fit(estimator, *args, **kwargs)
-        progress.close()
-    return fitted
-
-
-@contextlib.contextmanager
-def _as_verbose(progress: Progress) -> Iterator[None]:
-    if not progress.verbose:
-        yield
-        return
-    _VERBOSE.append(progress)
+    _FITS.append(progress)
     try:
-        yield
+        with _as_current(progress):
+            fitted = fit(estimator, *args, **kwargs)
+            progress.close()
     finally:
-        _VERBOSE.remove(progress)
+        _FITS.remove(progress)
+    return fitted
 
 
 @contextlib.contextmanager
@@ -172,11 +163,20 @@ def round_done(
     name: str, log_partition: float, std_error: float, n_sweeps: float, n_left: float
 ) -> None:
     """Say what the estimate is after a round of the current fit, and how long so many more sweeps
-    may take.
+    may take. The first round tells no speed: what goes before it takes time as well.
     """
     progress = _CURRENT.get()
-    if progress is not None:
-        progress.round_done(name, log_partition, std_error, n_sweeps, n_left)
+    if progress is None:
+        return
+    now = clock()
+    left = ""
+    if progress.last_round is not None and n_left > 0:
+        sweeps_before, then = progress.last_round
+        seconds = n_left * (now - then) / (n_sweeps - sweeps_before)
+        left = f", about {duration_text(seconds)} left"
+    progress.last_round = n_sweeps, now
+    estimate = with_error(log_partition, std_error)
+    progress.say(f"{name}: log Z = {estimate} after {n_sweeps:,} sweeps{left}")
 
 
 def hand_on(model: Any, estimator: Any) -> None:
@@ -211,7 +211,7 @@ class Progress:
         self._arguments = {"estimator": estimator, "X": X, "y": y}
         self._has_callbacks = bool(getattr(estimator, "_skl_callbacks", None))
         self._open: list[Any] = []  # contexts of scikit-learn, the whole fit's first
-        self._last: tuple[float, float] | None = None  # sweeps and time of the last round
+        self.last_round: tuple[float, float] | None = None  # its sweeps and time
         self._said_once: set[str] = set()
 
     # -- tasks
@@ -262,21 +262,6 @@ class Progress:
         if text not in self._said_once:
             self._said_once.add(text)
             self.say(text)
-
-    def round_done(self, name, log_partition, std_error, n_sweeps, n_left) -> None:
-        """As the function of that name. The first round tells no speed: what goes before it takes
-        time as well.
-        """
-        now = clock()
-        left = ""
-        if self._last is not None and n_left > 0:
-            seconds = n_left * (now - self._last[1]) / (n_sweeps - self._last[0])
-            left = f", about {duration_text(seconds)} left"
-        self._last = n_sweeps, now
-        self.say(
-            f"{name}: log Z = {with_error(log_partition, std_error)} after {n_sweeps:,}"
-            f" sweeps{left}"
-        )
 
 
 def _learned(estimator: Any, store: Callable[[Any], Any]) -> dict[str, Any]:

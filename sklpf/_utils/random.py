@@ -5,14 +5,13 @@ segmentation.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import struct
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
 
@@ -133,17 +132,11 @@ class Stream:
         ndarray of shape (n,)
             In (0, 1), exact in float32.
         """
-        kernels = sys.modules.get("sklpf.kernels._random")
-        # loaded anyway: the same bits, much sooner
-        if kernels is not None and hasattr(kernels, "uniforms"):
-            out = np.empty(n)
-            kernels.uniforms(self.keys, purpose, out)
-            return out
-        counter = np.empty((n, 4), dtype=np.uint64)
-        counter[:] = [0, self.step, 0, purpose]
-        counter[:, 2] = self.chain + np.arange(n)
-        upper = (philox(counter, self.key)[:, 0] >> np.uint64(9)).astype(np.float64)
-        return upper * 2.0**-23 + 2.0**-24  # exact in float32, never 0 or 1
+        # Kernels import this module, and numba is loaded where it is needed first.
+        kernels = importlib.import_module("sklpf.kernels._random")
+        out = np.empty(n)
+        kernels.uniforms(self.keys, purpose, out)
+        return out
 
 
 class RowStreams(NamedTuple):
@@ -179,27 +172,6 @@ class RowStreams(NamedTuple):
 def joined_streams(streams: Sequence[Stream], n_chains: int) -> Stream | RowStreams:
     """Return the random numbers of n chains of each stream, one after the other."""
     return streams[0] if len(streams) == 1 else RowStreams(streams, n_chains)
-
-
-def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:
-    """Philox4x32-10 (Salmon et al. 2011) of the counters (n, 4): 4 words of 32 bits each, as
-    uint64.
-    """
-    mask = np.uint64(0xFFFFFFFF)
-    shift = np.uint64(32)
-    x0, x1, x2, x3 = (np.asarray(counter, dtype=np.uint64).T) & mask
-    k0 = np.uint64(key[0])
-    k1 = np.uint64(key[1])
-    for _ in range(10):
-        p0 = np.uint64(0xD2511F53) * x0
-        p1 = np.uint64(0xCD9E8D57) * x2
-        x0 = (p1 >> shift) ^ x1 ^ k0
-        x1 = p1 & mask
-        x2 = (p0 >> shift) ^ x3 ^ k1
-        x3 = p0 & mask
-        k0 = (k0 + np.uint64(0x9E3779B9)) & mask
-        k1 = (k1 + np.uint64(0xBB67AE85)) & mask
-    return np.stack([x0, x1, x2, x3], axis=1)
 
 
 def stream_key(seed: int, *stage: int) -> tuple[int, int]:

@@ -96,17 +96,8 @@ def html_table(rows: Iterable[Sequence[str]], caption: str = "", header: Sequenc
     return f"<table>{''.join(parts)}{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
 
-def import_xarray(method: str = "to_xarray") -> Any:
-    """Return the module xarray, or raise ImportError with what to do."""
-    return _import("xarray", method)
-
-
-def import_pandas() -> Any:
-    """Return the module pandas, or raise ImportError with what to do."""
-    return _import("pandas", "to_frame")
-
-
-def _import(package, method):
+def imported(package: str, method: str) -> Any:
+    """Return the module of an optional package, or raise ImportError with what to do."""
     try:
         return importlib.import_module(package)
     except ImportError as error:

@@ -142,19 +142,16 @@ def _checked(images, size: int) -> list[Array]:
     try:
         arrays = [as_float64(image, "images") for image in images]
     except TypeError:
+        shape = getattr(images, "shape", None)
+        given = type(images).__name__ + ("" if shape is None else f" of shape {shape}")
         raise TypeError(
-            f"images must be a sequence of 2-D arrays of real numbers, got {_kind(images)}"
+            f"images must be a sequence of 2-D arrays of real numbers, got {given}"
         ) from None
     if not arrays:
         raise ValueError("images must hold at least one image, got none")
     for i, image in enumerate(arrays):
         _check_image(image, f"images[{i}]", size)
     return arrays
-
-
-def _kind(images) -> str:
-    shape = getattr(images, "shape", None)
-    return type(images).__name__ if shape is None else f"{type(images).__name__} of shape {shape}"
 
 
 def _check_image(image: Array, name: str, size: int) -> None:

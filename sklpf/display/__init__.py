@@ -4,9 +4,8 @@ scikit-learn's.
 
 from sklpf.display._comparison import ComparisonDisplay
 from sklpf.display._components import ComponentsDisplay
-from sklpf.display._draws import DrawsDisplay
 from sklpf.display._results import ConvergenceDisplay, LogPartitionDisplay, WeightsDisplay
-from sklpf.display._run import RunDisplay
+from sklpf.display._run import DrawsDisplay, RunDisplay
 from sklpf.display._topics import TopicsDisplay
 from sklpf.display._training import TrainingDisplay
 

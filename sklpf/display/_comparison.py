@@ -14,9 +14,7 @@ from sklpf.display._drawing import (
     LOG_PARTITION,
     ROWS,
     Display,
-    draw_mean,
     legend_above,
-    mark_zero,
 )
 from sklpf.models import FitComparison, ModelComparison, ScoreInterval
 from sklpf.models.scoring._scored import sampled_units
@@ -156,7 +154,7 @@ class ComparisonDisplay(Display):
             axes.locator_params(axis="x", nbins=4)
             axes.tick_params(axis="x", labelsize="small")
             if intervals is self.differences:
-                mark_zero(axes)
+                axes.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
             if intervals is self.probabilities:
                 axes.set_xlim(-0.03, 1.03)
         marks = [f"{name} (chosen)" if name == self.chosen else name for name in names]
@@ -177,7 +175,7 @@ class ComparisonDisplay(Display):
 
 
 def _drawn(result: Any, name: str | None) -> dict[str, Any]:
-    """What the display of a result is made of."""
+    """Parameters of the display of a result."""
     if isinstance(result, ModelComparison):
         return {"scores": result.scores, "differences": result.differences}
     if isinstance(result, FitComparison):
@@ -210,7 +208,7 @@ def _drawn(result: Any, name: str | None) -> dict[str, Any]:
 
 
 def _unit(intervals: Mapping[str, Any] | None) -> str:
-    """What the means are taken over; ValueError if they can't stand on one axis."""
+    """The unit of the means, such as "row"; ValueError if units differ."""
     units = list(dict.fromkeys(interval.unit for interval in (intervals or {}).values()))
     if len(units) > 1:
         raise ValueError(f"scores must be per row, document or word all, got {' and '.join(units)}")
@@ -218,11 +216,17 @@ def _unit(intervals: Mapping[str, Any] | None) -> str:
 
 
 def _draw(axes, line, interval) -> None:
-    """A mean in its line, with each error below the other."""
+    """A mean in its line, hollow where it is not to be trusted, with each error below the other."""
+    if not np.isfinite(interval.mean):
+        axes.annotate(
+            f"  {interval.mean}", (0, line), xycoords=("axes fraction", "data"), va="center"
+        )
+        return
     known = [name for name in _ERRORS if np.isfinite(getattr(interval, name, (np.nan,))[0])]
-    parts = []
     for place, name in enumerate(known):
         label, color = _ERRORS[name]
         label = label.format(100 * interval.level, unit=sampled_units(interval.unit))
-        parts.append((getattr(interval, name), label, color, _APART * place))
-    draw_mean(axes, line, interval, parts)
+        style = {"linewidth": 3 if place else 1.2, "marker": "|", "color": color, "label": label}
+        axes.plot(getattr(interval, name), [line + _APART * place] * 2, **style)
+    fill = "k" if interval.converged else "none"
+    axes.plot(interval.mean, line, "o", color="k", markerfacecolor=fill)

@@ -187,7 +187,7 @@ def _mosaic(images, n_columns):
 
 
 def _size(mosaic, n_columns):
-    """Of a figure, in inches, with room for a colour bar."""
+    """Size of a figure in inches, with room for a colour bar."""
     height, width = mosaic.shape
     across = min(max(3.0, _INCHES * n_columns), 10.0)
     return across + 1.0, max(1.2, across * height / width)

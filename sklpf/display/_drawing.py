@@ -1,4 +1,4 @@
-"""What the Displays share: the axes that they draw on, and whose result is drawn."""
+"""Base classes of the Displays: the axes that they draw on, and the result that is drawn."""
 
 from __future__ import annotations
 
@@ -159,6 +159,32 @@ class ResultDisplay(Display):
         """
         return cls.from_result(result_of(estimator), ax=ax, **options)
 
+    @classmethod
+    def _require(
+        cls, result: PartitionResult, there: bool, what: str, names: set[str], more: str = ""
+    ) -> None:
+        """Raise ValueError, which says whose diagnostics have such names, if a result lacks what
+        the display draws.
+        """
+        if there:
+            return
+        if np.ndim(result.log_partition):
+            raise ValueError(
+                f"{cls.__name__} draws {what} of one log Z, and this result has"
+                f" {len(result.log_partition)}, one for each row, which keep nothing else: fit the"
+                " estimator on path.row(t) for that of row t"
+            )
+        kinds = (getattr(partition, name) for name in partition.__all__)
+        owners = ", ".join(
+            kind.__name__
+            for kind in kinds
+            if hasattr(kind, "_described_names") and names & kind._described_names()
+        )
+        raise ValueError(
+            f"{cls.__name__} draws {what}, and this result of {result.method} has none: those of"
+            f" {owners} do{more}"
+        )
+
 
 def fitted_model(model: Any) -> Any:
     """The fitted model itself, or the one that a pipeline ends in."""
@@ -168,7 +194,7 @@ def fitted_model(model: Any) -> Any:
 
 
 def result_of(estimator: Any) -> PartitionResult:
-    """What a fitted partition estimator found, or that of a model's log Z.
+    """The result of a fitted partition estimator, or of a model's log Z.
 
     Raises
     ------
@@ -184,45 +210,21 @@ def result_of(estimator: Any) -> PartitionResult:
         except AttributeError as error:
             raise NotFittedError(str(error)) from error
     result = getattr(estimator, "result_", None)
-    return check_result(result, "estimator", type(estimator))
-
-
-def check_result(result: Any, name: str = "result", given: type | None = None) -> PartitionResult:
-    """Raise TypeError unless it is the result of a partition estimator."""
     if not isinstance(result, PartitionResult):
-        wanted = (
-            "a fitted partition estimator or model of sklpf"
-            if given
-            else "a PartitionResult, such as result_"
+        raise TypeError(
+            "estimator must be a fitted partition estimator or model of sklpf, got"
+            f" {type(estimator).__name__}"
         )
-        raise TypeError(f"{name} must be {wanted}, got {(given or type(result)).__name__}")
     return result
 
 
-def check_has(
-    result: PartitionResult, there: bool, display: str, what: str, names: set[str], more: str = ""
-) -> None:
-    """Raise ValueError, which says whose diagnostics have such names, if a result lacks what a
-    Display draws.
-    """
-    if there:
-        return
-    if np.ndim(result.log_partition):
-        raise ValueError(
-            f"{display} draws {what} of one log Z, and this result has {len(result.log_partition)},"
-            " one for each row, which keep nothing else: fit the estimator on path.row(t) for that"
-            " of row t"
+def check_result(result: Any) -> PartitionResult:
+    """Raise TypeError unless it is the result of a partition estimator."""
+    if not isinstance(result, PartitionResult):
+        raise TypeError(
+            f"result must be a PartitionResult, such as result_, got {type(result).__name__}"
         )
-    kinds = (getattr(partition, name) for name in partition.__all__)
-    owners = ", ".join(
-        kind.__name__
-        for kind in kinds
-        if hasattr(kind, "_described_names") and names & kind._described_names()
-    )
-    raise ValueError(
-        f"{display} draws {what}, and this result of {result.method} has none: those of {owners}"
-        f" do{more}"
-    )
+    return result
 
 
 def title_of(result: PartitionResult) -> str:
@@ -276,43 +278,8 @@ def legend_above(axes: Any) -> None:
     axes.set_title("\n".join([" "] * n_lines))  # this makes room for its height
 
 
-def mark_zero(axes: Any) -> None:
-    """Draw a dotted line at a difference of 0."""
-    axes.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
-
-
-def draw_regions(axes: Any, masses: Any, shares: Any, errors: Any = None) -> None:
-    """Draw the mass of each region, with its standard error, beside its share of draws."""
-    place = np.arange(1, len(masses) + 1)
-    axes.bar(place - 0.2, masses, yerr=errors, width=0.4, label="mass")
-    axes.bar(place + 0.2, shares, width=0.4, label="share of draws")
-    axes.set_ylabel("share of Z")
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.legend()
-
-
-def draw_point(axes: Any, line: int, value: float, converged: bool) -> None:
-    """Draw a dot, hollow where it is not to be trusted."""
-    axes.plot(value, line, "o", color="k", markerfacecolor="k" if converged else "none")
-
-
-def draw_mean(axes: Any, line: int, interval: Any, parts: Any) -> None:
-    """Draw the mean of a line and the parts of its error: the ends of each, its label, its colour
-    and how far below the mean it is drawn.
-    """
-    if not np.isfinite(interval.mean):
-        axes.annotate(
-            f"  {interval.mean}", (0, line), xycoords=("axes fraction", "data"), va="center"
-        )
-        return
-    for ends, label, color, below in parts:
-        style = {"linewidth": 3 if below else 1.2, "marker": "|", "color": color, "label": label}
-        axes.plot(ends, [line + below] * 2, **style)
-    draw_point(axes, line, interval.mean, interval.converged)
-
-
 def half_width_of(result: PartitionResult, level: float) -> float | None:
-    """How far the interval reaches to either side; None if it does not, or not to both alike."""
+    """Half-width of the interval; None if one of its ends is not finite."""
     low, high = result.interval(level)
     if not np.isfinite([low, high]).all():
         return None

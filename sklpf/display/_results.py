@@ -13,7 +13,6 @@ from scipy.stats import t as student_t
 from sklpf._utils.numbers import as_float64, check_level
 from sklpf.display._drawing import (
     ResultDisplay,
-    check_has,
     check_result,
     half_width_of,
     label_decades,
@@ -96,14 +95,8 @@ class WeightsDisplay(ResultDisplay):
             If it has no weights.
         """
         log_weights = check_result(result).diagnostics.get("log_weights")
-        check_has(
-            result,
-            log_weights is not None,
-            cls.__name__,
-            "importance weights",
-            {"log_weights"},
-            _ELSEWHERE,
-        )
+        there = log_weights is not None
+        cls._require(result, there, "importance weights", {"log_weights"}, _ELSEWHERE)
         return cls(log_weights, name=title_of(result)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -118,7 +111,11 @@ class WeightsDisplay(ResultDisplay):
         -------
         self
         """
-        log_weights = self._check()
+        log_weights = np.sort(as_float64(self.log_weights, "log_weights").ravel())[::-1]
+        if not len(log_weights) or not np.isfinite(log_weights[0]) or np.isnan(log_weights).any():
+            raise ValueError(
+                "log_weights must hold at least one finite number, and neither NaN nor +inf"
+            )
         (axes,) = self._panels(ax)
         self._fit(log_weights)
         n = len(self.weights_)
@@ -141,14 +138,6 @@ class WeightsDisplay(ResultDisplay):
         axes.set_title(title, loc="left", fontsize="medium")
         axes.legend()
         return self
-
-    def _check(self):
-        log_weights = np.sort(as_float64(self.log_weights, "log_weights").ravel())[::-1]
-        if not len(log_weights) or not np.isfinite(log_weights[0]) or np.isnan(log_weights).any():
-            raise ValueError(
-                "log_weights must hold at least one finite number, and neither NaN nor +inf"
-            )
-        return log_weights
 
     def _fit(self, log_weights):
         tail = pareto_tail(log_weights)
@@ -242,9 +231,7 @@ class LogPartitionDisplay(ResultDisplay):
             If it has no log Z at the levels.
         """
         curve = check_result(result).log_partition_curve
-        check_has(
-            result, curve is not None, cls.__name__, "log Z at the levels", {"curve_std_error"}
-        )
+        cls._require(result, curve is not None, "log Z at the levels", {"curve_std_error"})
         half = half_width_of(result, level)
         errors = result.diagnostics.get("curve_std_error")
         known = (
@@ -373,13 +360,8 @@ class ConvergenceDisplay(ResultDisplay):
         """
         check_level(level)
         found = check_result(result).diagnostics
-        check_has(
-            result,
-            "round_log_partition" in found,
-            cls.__name__,
-            "log Z after every round",
-            {"round_sweeps"},
-        )
+        there = "round_log_partition" in found
+        cls._require(result, there, "log Z after every round", {"round_sweeps"})
         half = student_t.ppf(0.5 + level / 2, result.degrees_of_freedom) * np.asarray(
             found["round_std_error"]
         )

@@ -1,4 +1,6 @@
-"""RunDisplay: what a run has done on its way from the base to the target."""
+"""RunDisplay: what a run has done on its way from the base to the target. DrawsDisplay: what
+`check_draws` has found.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ from scipy.special import logsumexp, softmax
 
 from sklpf._utils.numbers import as_float64
 from sklpf.display._drawing import (
+    Display,
     ResultDisplay,
-    check_has,
     check_result,
-    draw_regions,
     fitted_model,
+    half_width_of,
     title_of,
 )
-from sklpf.partition import PartitionResult, PopulationRun, Run
+from sklpf.partition import DrawsReport, PartitionResult, PopulationRun, Run
 
 
 @dataclass(eq=False, repr=False)
@@ -177,7 +179,7 @@ class RunDisplay(ResultDisplay):
         """
         there = check_result(result).ladder is not None
         traffic = {"round_trips", "crossed"}
-        check_has(result, there, cls.__name__, "how chains travel between levels", traffic)
+        cls._require(result, there, "how chains travel between levels", traffic)
         return cls(result.ladder, **_of_result(result), name=title_of(result)).plot(ax)
 
     @classmethod
@@ -233,7 +235,7 @@ class RunDisplay(ResultDisplay):
         if self.effective_shares is not None or self.log_weights is not None:
             draw.append(self._draw_weights)
         if self.region_masses is not None and self.region_shares is not None:
-            draw.append(self._draw_regions)
+            draw.append(self._draw_masses)
         return self._draw_in_a_row(ax, draw, 1 + 3.0 * len(draw))
 
     def _draw_levels(self, axes):
@@ -277,16 +279,121 @@ class RunDisplay(ResultDisplay):
         axes.hist(finite - logsumexp(finite) + np.log(len(log_weights)), bins="auto")
         axes.set(xlabel="log weight over the mean weight (nats)", ylabel="chains")
 
-    def _draw_regions(self, axes):
-        draw_regions(axes, self.region_masses, self.region_shares)
+    def _draw_masses(self, axes):
+        _draw_regions(axes, self.region_masses, self.region_shares)
         axes.set_xlabel("region of the target")
 
 
 def _of_result(result: PartitionResult) -> dict[str, Any]:
-    """What a result has for the panels."""
+    """Parameters of the display from the diagnostics of a result."""
     found = result.diagnostics
     names = ("acceptance", "overlap", "shares", "round_trips", "crossed", "log_weights")
     drawn: dict[str, Any] = {name: found.get(name) for name in names}
     if "rejection" in found:
         drawn["swaps"] = 1 - found["rejection"]
     return drawn
+
+
+@dataclass(eq=False, repr=False)
+class DrawsDisplay(Display):
+    """Modes and log Z of draws that `check_draws` has checked.
+
+    Two panels: the mass of each mode, with its standard error, beside its share of the draws (a
+    mode whose mass exceeds its share was missed; no mode, no panel); and log Z by all draws with
+    its 95 % interval, by each half of them, and by another kind of proposal, which should agree.
+
+    Parameters
+    ----------
+    report : DrawsReport
+        What `check_draws` returns.
+
+    Attributes
+    ----------
+    ax_, axes_, figure_
+        The first panel, both of them, and their figure, once drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import check_draws
+    >>> from sklpf.display import DrawsDisplay
+    >>> draws = np.random.default_rng(0).normal(size=(4, 500, 2))
+    >>> report = check_draws(lambda x: -np.sum(x**2, axis=1) / 2, draws, random_state=0)
+    >>> len(DrawsDisplay.from_report(report).axes_)
+    2
+    """
+
+    report: DrawsReport
+
+    @classmethod
+    def from_report(cls, report, *, ax: Any = None) -> Self:
+        """Draw a report.
+
+        Parameters
+        ----------
+        report : DrawsReport
+            What `check_draws` returns.
+        ax : Axes, array-like of Axes or None, default=None
+            As in `plot`.
+
+        Returns
+        -------
+        display : DrawsDisplay
+
+        Raises
+        ------
+        TypeError
+            If `report` is none.
+        """
+        if not isinstance(report, DrawsReport):
+            raise TypeError(f"report must be what check_draws returns, got {type(report).__name__}")
+        return cls(report).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes, array-like of Axes or None, default=None
+            One, which is divided into panels, or as many as there are panels. None makes a figure.
+
+        Returns
+        -------
+        self
+        """
+        self.name = title_of(self.report.result)
+        draw = [self._draw_modes] if self.report.modes else []
+        draw.append(self._draw_log_partition)
+        return self._draw_in_a_row(ax, draw, 1 + 3.5 * len(draw))
+
+    def _draw_modes(self, axes):
+        modes = self.report.modes
+        columns = ([getattr(m, name) for m in modes] for name in ("mass", "share", "mass_error"))
+        _draw_regions(axes, *columns)
+        axes.set_xlabel("mode, by its mass")
+
+    def _draw_log_partition(self, axes):
+        result = self.report.result
+        first, second = result.diagnostics["half_log_partition"]
+        values = {
+            "all draws": result.log_partition,
+            "first halves": first,
+            "second halves": second,
+            "other proposal": result.diagnostics["check_log_partition"],
+        }
+        axes.errorbar(result.log_partition, 0, xerr=half_width_of(result, 0.95), capsize=4)
+        axes.plot(list(values.values()), range(len(values)), "o", color="k")
+        axes.set_yticks(range(len(values)), list(values))
+        axes.invert_yaxis()
+        axes.set_xlabel("log Z (nats)")
+        axes.locator_params(axis="x", nbins=4)
+
+
+def _draw_regions(axes: Any, masses: Any, shares: Any, errors: Any = None) -> None:
+    """Draw the mass of each region, with its standard error, beside its share of draws."""
+    place = np.arange(1, len(masses) + 1)
+    axes.bar(place - 0.2, masses, yerr=errors, width=0.4, label="mass")
+    axes.bar(place + 0.2, shares, width=0.4, label="share of draws")
+    axes.set_ylabel("share of Z")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend()

@@ -142,18 +142,17 @@ class TopicsDisplay(Display):
         n_rows = -(-len(words) // n_columns)
         size = 2.4 * n_columns, (0.7 + 0.2 * words.shape[1]) * n_rows
         axes = self._panels(ax, n_rows, n_columns, size, apart=0.3, sharex=True)
-        for k in range(len(words)):
-            axes[k].barh(np.arange(words.shape[1]), p[k], alpha=0.4)
-            axes[k].set_yticks(np.arange(words.shape[1]), words[k], fontsize="small", ha="left")
-            axes[k].tick_params(
-                axis="y", length=0, pad=-3
-            )  # words stand on the bars, not on the panel beside
-            axes[k].locator_params(axis="x", nbins=3)
-            axes[k].invert_yaxis()
-            axes[k].set_title(titles[k], fontsize="medium")
+        for k, panel in enumerate(axes[: len(words)]):
+            panel.barh(np.arange(words.shape[1]), p[k], alpha=0.4)
+            panel.set_yticks(np.arange(words.shape[1]), words[k], fontsize="small", ha="left")
+            # words stand on the bars, not on the panel beside
+            panel.tick_params(axis="y", length=0, pad=-3)
+            panel.locator_params(axis="x", nbins=3)
+            panel.invert_yaxis()
+            panel.set_title(titles[k], fontsize="medium")
             if k + n_columns >= len(words):
-                axes[k].tick_params(labelbottom=True)
-                axes[k].set_xlabel("probability", fontsize="small")
+                panel.tick_params(labelbottom=True)
+                panel.set_xlabel("probability", fontsize="small")
         for empty in axes[len(words) :]:
             empty.set_axis_off()
         return self

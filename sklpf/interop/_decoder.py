@@ -134,7 +134,7 @@ def _check_takes_two(pullback):
 
 
 def _called(name, function, array):
-    """What a function gives for an array, or TypeError which says that it can't be called."""
+    """Return function(array), or raise TypeError which says that it can't be called."""
     try:
         return function(array)
     except Exception as error:

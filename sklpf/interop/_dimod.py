@@ -51,10 +51,10 @@ def from_dimod(bqm: Any, beta: float = 1.0, **parameters: Any) -> BoltzmannMachi
     >>> round(model.log_partition_, 4)  # log(4 cosh(0.5))  # doctest: +SKIP
     1.5064
     """
-    missing = [name for name in _ATTRIBUTES if not hasattr(bqm, name)]
+    is_bqm = all(hasattr(bqm, name) for name in ("linear", "quadratic", "offset"))
     vartype = getattr(bqm, "vartype", None)
     vartype = getattr(vartype, "name", vartype)
-    if missing or vartype not in ("SPIN", "BINARY"):
+    if not is_bqm or vartype not in ("SPIN", "BINARY"):
         raise TypeError(
             "from_dimod takes a BinaryQuadraticModel of dimod, of the vartype SPIN or BINARY, got"
             f" {type(bqm).__name__}"
@@ -77,9 +77,6 @@ def from_dimod(bqm: Any, beta: float = 1.0, **parameters: Any) -> BoltzmannMachi
     if all(isinstance(name, str) for name in variables):
         vars(model)["feature_names_in_"] = np.array(variables, dtype=object)
     return model
-
-
-_ATTRIBUTES = ("linear", "quadratic", "offset", "vartype")
 
 
 def _couplings(quadratic: Any, variables: list[Any]) -> sp.csr_matrix:

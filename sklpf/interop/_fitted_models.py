@@ -171,8 +171,18 @@ def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichle
             "from_sklearn takes no n_components: the model's weights have that number, and another"
             " one needs a fit of its own"
         )
-    make = _rbm if name == "BernoulliRBM" else _lda
-    fitted = make(model, parameters)
+    fitted: BernoulliRBM | LatentDirichletAllocation
+    if name == "BernoulliRBM":
+        arrays = model.components_, model.intercept_visible_, model.intercept_hidden_
+        settings = _settings(model, BernoulliRBM)
+        fitted = BernoulliRBM.from_parameters(*arrays, **{**settings, **parameters})
+    else:
+        priors = {
+            "doc_topic_prior": model.doc_topic_prior_,
+            "topic_word_prior": model.topic_word_prior_,
+        }
+        settings = _settings(model, LatentDirichletAllocation)
+        fitted = learned_topics(model.components_, {**settings, **priors, **parameters})
     for attribute in _PROGRESS:
         if hasattr(model, attribute) and _fits(attribute, model, fitted, parameters):
             setattr(fitted, attribute, copy.deepcopy(getattr(model, attribute)))
@@ -186,20 +196,6 @@ def _fits(attribute, model, fitted, parameters) -> bool:
     if attribute == "h_samples_":
         return np.shape(model.h_samples_) == fitted.h_samples_.shape
     return attribute != "random_state_" or "random_state" not in parameters
-
-
-def _rbm(model, parameters) -> BernoulliRBM:
-    arrays = model.components_, model.intercept_visible_, model.intercept_hidden_
-    return BernoulliRBM.from_parameters(*arrays, **{**_settings(model, BernoulliRBM), **parameters})
-
-
-def _lda(model, parameters) -> LatentDirichletAllocation:
-    priors = {
-        "doc_topic_prior": model.doc_topic_prior_,
-        "topic_word_prior": model.topic_word_prior_,
-    }
-    settings = {**_settings(model, LatentDirichletAllocation), **priors, **parameters}
-    return learned_topics(model.components_, settings)
 
 
 def _settings(model, ours) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +26,8 @@ _FARTHEST_START = 2.0  # of a coordinate of these from 0, as Stan's chains begin
 _HEAVIER = 1.0  # nats of mass by which their mode is taken instead of the first
 
 
-class Posterior(NamedTuple):
+@dataclass(eq=False, repr=False)
+class Posterior:
     """What a library says of its model, in unconstrained coordinates x (n, d)."""
 
     log_density: Callable[[NDArray], NDArray]  # (n,), with the Jacobian
@@ -156,22 +158,19 @@ def path_to(posterior: Posterior, base: Any) -> ParameterPath:
     """Return the path from a base, from one around draws, or from the best that is known where it
     is "auto".
     """
-    chosen = ""
     if isinstance(base, str) and base == "auto":
         base, chosen = _best_base(posterior)
-        is_ours = True
-    else:
-        at_origin = Gaussian(np.zeros(len(posterior.start)), 1.0)
-        base, is_ours = given_base(base, ParameterPath(posterior, base=at_origin))
-    path = ParameterPath(posterior, base=base)
-    path.base_is_ours = is_ours
-    path.base_chosen = chosen
-    return path
+        path = ParameterPath(posterior, base=base)
+        path.base_is_ours = True
+        path.base_chosen = chosen
+        return path
+    at_origin = Gaussian(np.zeros(len(posterior.start)), 1.0)
+    return from_given_base(ParameterPath(posterior, base=at_origin), base)
 
 
-def given_base(base: Any, path: GeometricPath) -> tuple[Any, bool]:
-    """Return the base that a user gave, or one around the draws that he gave for the posterior of a
-    path, and whether it was chosen here.
+def from_given_base(path: Any, base: Any) -> Any:
+    """Return the path to the same posterior from the base that a user gave, or from one around the
+    draws that he gave.
     """
     if isinstance(base, str) or base is None:
         raise ValueError(f'base must be "auto", draws of the posterior, or a base, got {base!r}')
@@ -179,7 +178,7 @@ def given_base(base: Any, path: GeometricPath) -> tuple[Any, bool]:
         hasattr(base, name) for name in ("posterior", "data_vars", "result_")
     )
     if not are_draws:
-        return base, False
+        return path.with_base(base)
     draws = posterior_draws(base, path).points
     points = draws.reshape(-1, path.n_dimensions)
     if len(points) <= path.n_dimensions:
@@ -188,7 +187,9 @@ def given_base(base: Any, path: GeometricPath) -> tuple[Any, bool]:
             " coordinates: give more draws, or a base"
         )
     covariance = np.atleast_2d(np.cov(points.T))
-    return Gaussian(points.mean(axis=0), _WIDER * covariance), True
+    path = path.with_base(Gaussian(points.mean(axis=0), _WIDER * covariance))
+    path.base_is_ours = True
+    return path
 
 
 def _best_base(posterior: Posterior) -> tuple[Gaussian, str]:

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from sklpf._utils.numbers import Array, check_bool, check_count
-from sklpf.interop._parameter_path import given_base
+from sklpf._utils.numbers import LOG_TAU, Array, check_bool, check_count
+from sklpf.interop._parameter_path import from_given_base
 from sklpf.paths import Gaussian, GeometricPath
 from sklpf.paths._functions import shape_given, values_of, values_of_shape
 
 _SMALLEST = np.finfo(np.float64).tiny  # of a uniform number: 0 and 1 may be infinite parameters
 _LARGEST = 1 - np.finfo(np.float64).epsneg
-_LOG_2PI = np.log(2 * np.pi)
 
 
 @dataclass(eq=False, repr=False)
@@ -31,7 +30,7 @@ class _Posterior:
     vectorized: bool
 
     def __call__(self, z: Array) -> Array:
-        log_prior = -0.5 * np.sum(z**2 + _LOG_2PI, axis=1)
+        log_prior = -0.5 * np.sum(z**2 + LOG_TAU, axis=1)
         values = self._call(self.log_likelihood, self.parameters(z))
         return (
             values_of_shape("log_likelihood", values, (len(z),), _hint(self.vectorized)) + log_prior
@@ -57,7 +56,7 @@ class _Posterior:
                 f" {by_uniform.shape} for points of shape {z.shape}"
                 f"{_hint(True) if self.vectorized else ''}"
             )
-        return by_uniform * np.exp(-0.5 * (z**2 + _LOG_2PI)) - z
+        return by_uniform * np.exp(-0.5 * (z**2 + LOG_TAU)) - z
 
     def _call(self, function, points):
         # Either may change the array that it is given, as dynesty allows, or give it back.
@@ -127,7 +126,7 @@ class PriorTransformPath(GeometricPath):
 
     @property
     def gradients(self) -> Callable[[Any], tuple[NDArray, NDArray]]:
-        """As those of `GeometricPath`; AttributeError without `grad`."""
+        """The gradients of `GeometricPath`; AttributeError without `grad`."""
         if self.grad is None:
             raise AttributeError(
                 "give grad to from_prior_transform, or choose AdaptiveSMC, SMC or"
@@ -247,10 +246,7 @@ def from_prior_transform(
     path.base_chosen = "the prior"
     if isinstance(base, str) and base == "auto":
         return path
-    base, is_ours = given_base(base, path)
-    path = path.with_base(base)
-    path.base_is_ours = is_ours
-    return path
+    return from_given_base(path, base)
 
 
 def _uniform(z: Array) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -57,31 +56,10 @@ def from_pymc(model: Any, *, base: Any = "auto") -> ParameterPath:
     if not isinstance(model, pymc.Model):
         raise TypeError(f"from_pymc takes a pymc.Model, got {type(model).__name__}")
     _check_model(model)
-    functions = _Functions(model)
-    start = model.initial_point()
-    return path_to(
-        Posterior(
-            log_density=functions.log_density,
-            grad=functions.grad,
-            constrain=functions.constrain,
-            unconstrain=functions.unconstrain,
-            parameter_shapes=functions.parameter_shapes,
-            start=np.concatenate([np.ravel(start[v.name]) for v in model.value_vars]).astype(float),
-            draw_prior=functools.partial(_draw_prior, model),
-        ),
-        base,
-    )
+    return path_to(_PyMCPosterior(model), base)
 
 
-def _draw_prior(model: Any, n: int) -> Values:
-    """The parameters of n draws, each (n, ...)."""
-    import pymc
-
-    values = pymc.draw(model.free_RVs, draws=n, random_seed=0)
-    return {rv.name: value for rv, value in zip(model.free_RVs, values)}
-
-
-class _Functions:
+class _PyMCPosterior(Posterior):
     """The model's compiled functions, of many points (n, d) at once: its value variables in their
     order.
     """
@@ -91,7 +69,11 @@ class _Functions:
         import pytensor.tensor as pt
         from pytensor.graph.replace import clone_replace, vectorize_graph
 
+        self.model = model
         point = model.initial_point()
+        self.start = np.concatenate([np.ravel(point[v.name]) for v in model.value_vars]).astype(
+            float
+        )
         values: dict[Any, Any] = {}
         at = 0
         x = pt.dvector("x")
@@ -126,6 +108,13 @@ class _Functions:
     def constrain(self, points: NDArray) -> Values:
         """Return the parameters, each (n, ...)."""
         return dict(zip(self._names, self._constrain(points)))
+
+    def draw_prior(self, n: int) -> Values:
+        """Return the parameters of n draws, each (n, ...)."""
+        import pymc
+
+        values = pymc.draw(self.model.free_RVs, draws=n, random_seed=0)
+        return dict(zip(self._names, values))
 
     def unconstrain(self, values: Values) -> Array:
         """Return points (n, d)."""

@@ -96,31 +96,20 @@ def from_stan(model: Any, *, base: Any = "auto") -> ParameterPath:
             f" (StanModel), with its data, got {type(model).__name__}"
         )
     _check_program(known.program)
-    functions = _Functions(known)
-    return path_to(
-        Posterior(
-            log_density=functions.log_density,
-            grad=functions.grad,
-            constrain=functions.constrain,
-            unconstrain=functions.unconstrain,
-            parameter_shapes=functions.parameter_shapes,
-            start=_start(known),
-        ),
-        base,
-    )
+    return path_to(_StanPosterior(known), base)
 
 
 def _of_pystan(model: Any) -> _Model:
-    service = _service(model)
-    n_dimensions = _count_dimensions(service.constrain, len(model.constrained_param_names))
+    log_prob, grad, constrain, unconstrain = _pystan_functions(model)
+    n_dimensions = _count_dimensions(constrain, len(model.constrained_param_names))
 
     # Names of transformed parameters and generated quantities come after those of parameters.
-    n_elements = len(service.constrain([0.1] * n_dimensions))
+    n_elements = len(constrain([0.1] * n_dimensions))
     return _Model(
-        log_density=lambda x: service.log_prob(x.tolist()),
-        grad=lambda x: service.grad(x.tolist()),
-        constrain=lambda x: service.constrain(x.tolist()),
-        unconstrain=lambda values: service.unconstrain(
+        log_density=lambda x: log_prob(x.tolist()),
+        grad=lambda x: grad(x.tolist()),
+        constrain=lambda x: constrain(x.tolist()),
+        unconstrain=lambda values: unconstrain(
             {name: value.tolist() for name, value in values.items()}
         ),
         element_names=list(model.constrained_param_names[:n_elements]),
@@ -129,33 +118,24 @@ def _of_pystan(model: Any) -> _Model:
     )
 
 
-class _Service(NamedTuple):
-    """PyStan's functions of lists."""
-
-    log_prob: Callable[[list[float]], float]
-    grad: Callable[[list[float]], list[float]]
-    constrain: Callable[[list[float]], list[float]]
-    unconstrain: Callable[[dict[str, Any]], list[float]]
-
-
-def _service(model: Any) -> _Service:
-    """The compiled module where it can be had: PyStan's own methods start a server for each call,
-    5 ms where the module needs 0.03.
+def _pystan_functions(model: Any) -> tuple[Callable, ...]:
+    """log_prob, grad, constrain and unconstrain of lists, from the compiled module where it can be
+    had: PyStan's own methods start a server for each call, 5 ms where the module needs 0.03.
     """
     with contextlib.suppress(ImportError, AttributeError, KeyError):
         models = importlib.import_module("httpstan.models")
         module = models.import_services_extension_module(model.model_name)
-        return _Service(
-            log_prob=lambda x: module.log_prob(model.data, x, True),
-            grad=lambda x: module.log_prob_grad(model.data, x, True),
-            constrain=lambda x: module.write_array(model.data, x, False, False),
-            unconstrain=lambda values: module.transform_inits(model.data, values),
+        return (
+            lambda x: module.log_prob(model.data, x, True),
+            lambda x: module.log_prob_grad(model.data, x, True),
+            lambda x: module.write_array(model.data, x, False, False),
+            lambda values: module.transform_inits(model.data, values),
         )
-    return _Service(
-        log_prob=model.log_prob,
-        grad=model.grad_log_prob,
-        constrain=lambda x: model.constrain_pars(x, include_tparams=False, include_gqs=False),
-        unconstrain=model.unconstrain_pars,
+    return (
+        model.log_prob,
+        model.grad_log_prob,
+        lambda x: model.constrain_pars(x, include_tparams=False, include_gqs=False),
+        model.unconstrain_pars,
     )
 
 
@@ -193,12 +173,13 @@ def _of_bridgestan(model: Any) -> _Model:
     )
 
 
-class _Functions:
+class _StanPosterior(Posterior):
     """A model's functions of many points (n, d)."""
 
     def __init__(self, model: _Model) -> None:
         self.model = model
         self.parameter_shapes = _shapes(model.element_names)
+        self.start = _start(model)
 
     def log_density(self, points: NDArray) -> Array:
         """Return (n,); -inf where Stan rejects a point."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._utils.numbers import Array, as_float64
+from sklpf._utils.numbers import Array, as_float64, check_scale
 from sklpf.models import BernoulliRBM
 
 _TEMPERATURES = ("T", "temperature")  # what such modules call it
@@ -113,11 +113,9 @@ def _vector(module, name) -> Array:
 def _by_hidden(weights, n_visible, n_hidden, visible_first) -> Array:
     """The weights with a row for each hidden unit."""
     shapes = {True: (n_visible, n_hidden), False: (n_hidden, n_visible)}
-    fits = [
-        first
-        for first, shape in shapes.items()
-        if weights.shape == shape and visible_first in (None, first)
-    ]
+    if visible_first is not None:
+        shapes = {visible_first: shapes[visible_first]}
+    fits = [first for first, shape in shapes.items() if weights.shape == shape]
     if len(fits) == 1:
         return np.ascontiguousarray(weights.T if fits[0] else weights)
     if fits:
@@ -126,37 +124,27 @@ def _by_hidden(weights, n_visible, n_hidden, visible_first) -> Array:
             " meant either way: give visible_first=True for the shape (n_visible, n_hidden), else"
             " False"
         )
-    wanted = " or ".join(
-        sorted({str(shape) for first, shape in shapes.items() if visible_first in (None, first)})
-    )
+    wanted = " or ".join(sorted(set(map(str, shapes.values()))))
     raise ValueError(
         f"the weights must have the shape {wanted} to fit the biases, got {weights.shape}"
     )
 
 
 def _temperature(module, temperature) -> float:
-    if temperature is None:
-        for name, value in _own_temperatures(module).items():
-            if value.size != 1 or value.item() != 1:
-                raise ValueError(
-                    f"the module has a temperature {name} = {value.tolist()}: give it as"
-                    " temperature for the density exp(-energy / T) / Z that its units follow, or"
-                    " temperature=1 if nothing but training used it"
-                )
-        return 1.0
-    real = isinstance(temperature, Real) and not isinstance(temperature, bool)
-    if not real or not 0 < float(temperature) < np.inf:
-        raise ValueError(f"temperature must be a finite number above 0, got {temperature!r}")
-    return float(temperature)
-
-
-def _own_temperatures(module) -> dict[str, Array]:
-    """What the module has by the names of temperatures, as far as these are numbers; others are no
-    temperatures.
-    """
+    if temperature is not None:
+        return check_scale(temperature, "temperature")
     look = module.get if isinstance(module, Mapping) else lambda name: getattr(module, name, None)
-    numbers = (name for name in _TEMPERATURES if _is_number(look(name)))
-    return {name: _array(module, name) for name in numbers}
+    for name in _TEMPERATURES:
+        if not _is_number(look(name)):  # a method, for instance
+            continue
+        value = _array(module, name)
+        if value.size != 1 or value.item() != 1:
+            raise ValueError(
+                f"the module has a temperature {name} = {value.tolist()}: give it as"
+                " temperature for the density exp(-energy / T) / Z that its units follow, or"
+                " temperature=1 if nothing but training used it"
+            )
+    return 1.0
 
 
 def _is_number(value) -> bool:

@@ -11,7 +11,7 @@ from sklpf.kernels._exponentials import (
     softplus_sum_and_sigmoids,
 )
 from sklpf.kernels._programs import compiled, implements, program, tempered
-from sklpf.kernels._random import draw_categories, random_bits, uniform
+from sklpf.kernels._random import draw_categories, draw_units, random_bits, uniform
 from sklpf.kernels._rows import add_rows, list_differences
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "add_rows",
     "compiled",
     "draw_categories",
+    "draw_units",
     "exp32",
     "exp64",
     "implements",

@@ -3,7 +3,7 @@
 A hook is a stub; `implements` gives it a body for the models that are instances of one NamedTuple.
 `compiled` gives a program for the models of one module of kernels.
 
-`programs/_plain.py` has the same programs as plain loops, which specify what they do.
+`programs/_programs.py` has the same programs as plain loops, which specify what they do.
 """
 
 import functools
@@ -19,10 +19,10 @@ from numba.core.types import BaseNamedTuple
 from numba.extending import overload
 
 from sklpf._utils.limits import MAX_EXPONENT, RECORD_EVERY
-from sklpf._utils.random import REDRAW, SWAP, Keys
+from sklpf._utils.random import REDRAW, SWAP
 from sklpf.kernels._compile import OPTIONS, njit
 from sklpf.kernels._exponentials import exp64
-from sklpf.kernels._random import random_bits, uniform
+from sklpf.kernels._random import at_sweep, chain_uniform
 
 Q_OFFSET = 600.0  # q(level | x) is summed as exp(log q + 600), which keeps terms down to e^-1300
 program = numba.njit(**OPTIONS, inline="always")  # a part of what calls it
@@ -120,7 +120,7 @@ def anneal(model, state, betas, reverse, keys, log_weights):
     """
     work = scratch(model, state)
     for t in range(betas.shape[0] - 1):
-        now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
+        now = at_sweep(keys, t)
         if reverse:
             sweep(model, state, betas[t], True, now, work)
         for c in range(log_weights.shape[0]):
@@ -146,7 +146,7 @@ def exchange(model, state, levels, ends, trips, ladder, shift, n_scans, stride, 
     summary = np.empty(sums.summaries.shape[2])
     record = 0
     for t in range(n_scans):
-        now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
+        now = at_sweep(keys, t)
         for c in range(n):
             betas[c] = ladder[levels[c]]
         sweep(model, state, betas, False, now, work)
@@ -205,7 +205,7 @@ def temper(
         for c in range(n):
             betas[c] = ladder[levels[c]]
         for s in range(sweeps_per_redraw):
-            now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t * sweeps_per_redraw + s)
+            now = at_sweep(keys, t * sweeps_per_redraw + s)
             sweep(model, state, betas, False, now, work)
         for c in range(n):
             log_ladder(model, state, c, ladder, work, log_densities)
@@ -216,10 +216,8 @@ def temper(
                 sums.vector_levels[t // stride, c] = levels[c]
             add_bridges(log_densities, log_pseudo_prior, levels[c], sums.pairs[0])
             add_derivatives(model, state, c, betas[c], work, sums.levels[0, levels[c]])
-            random_bits(bits, 1, now.key0, now.key1, now.step, now.chain + c, REDRAW)
-            levels[c] = redraw(
-                log_densities, log_pseudo_prior, uniform(bits[0]), q_sums[c], cumulative
-            )
+            u = chain_uniform(now, c, REDRAW, bits)
+            levels[c] = redraw(log_densities, log_pseudo_prior, u, q_sums[c], cumulative)
             counts[c, levels[c]] += 1
             at_target = 1.0 - cumulative[n_levels - 2] / cumulative[n_levels - 1]
             if at_target > 0.0:
@@ -285,18 +283,14 @@ def add_bridges(log_densities, log_pseudo_prior, level, sums):
     plain loop says.
     """
     here = log_densities[level] + log_pseudo_prior[level]
-    if level + 1 < log_densities.shape[0]:
-        ratio = exp64(
-            min(log_densities[level + 1] + log_pseudo_prior[level + 1] - here, MAX_EXPONENT)
-        )
-        sums[level, 0] += ratio / (1.0 + ratio)
-        sums[level, 2] += ratio
-    if level > 0:
-        ratio = exp64(
-            min(log_densities[level - 1] + log_pseudo_prior[level - 1] - here, MAX_EXPONENT)
-        )
-        sums[level - 1, 1] += ratio / (1.0 + ratio)
-        sums[level - 1, 3] += ratio
+    for up in (True, False):
+        other = level + 1 if up else level - 1
+        if 0 <= other < log_densities.shape[0]:
+            log_ratio = log_densities[other] + log_pseudo_prior[other] - here
+            ratio = exp64(min(log_ratio, MAX_EXPONENT))
+            pair = sums[min(level, other)]
+            pair[0 if up else 1] += ratio / (1.0 + ratio)
+            pair[2 if up else 3] += ratio
 
 
 @program
@@ -344,11 +338,9 @@ def swap_levels(up, down, levels, ends, shift, start, keys, chain_at, sums):
         pair[2] += forward
         pair[3] += reverse
         pair[4] += 1.0 - accept
-        if (k + keys.step) % 2 == 0:
-            random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + low, SWAP)
-            if uniform(bits[0]) < accept:
-                levels[low] = k + 1
-                levels[high] = k
+        if (k + keys.step) % 2 == 0 and chain_uniform(keys, low, SWAP, bits) < accept:
+            levels[low] = k + 1
+            levels[high] = k
     for c in range(start, start + n_levels):
         if levels[c] == 0:
             trips += ends[c] == 1

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from sklpf._utils.random import Keys
 from sklpf.kernels._compile import inlined, njit
 from sklpf.kernels._exponentials import exp32, log64
 
@@ -60,6 +61,19 @@ def uniform(bits):
 
 
 @inlined
+def chain_uniform(keys, chain, purpose, bits):
+    """A uniform float32 of one chain of a block; bits (4,) is work space."""
+    random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + chain, purpose)
+    return uniform(bits[0])
+
+
+@inlined
+def at_sweep(keys, t):
+    """The same random stream t sweeps later."""
+    return Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
+
+
+@inlined
 def draw_categories(logits, starts, bits, units):
     """In each group of units starts[g] <= i < starts[g + 1] turn on one, with probability
     proportional to exp(logits_i), and turn off all others; logits (float32) are overwritten.
@@ -80,6 +94,19 @@ def draw_categories(logits, starts, bits, units):
             chosen += 1
             left -= np.float64(logits[chosen])
         units[chosen] = 1
+
+
+@inlined
+def draw_units(inputs, starts, bits, n, units):
+    """Draw n units given their inputs (float32), each on with probability sigmoid(input), or with
+    more than one start as `draw_categories` does.
+    """
+    if starts.shape[0] > 1:
+        draw_categories(inputs, starts, bits, units)
+        return
+    one = np.float32(1.0)
+    for i in range(n):
+        units[i] = np.uint8(uniform(bits[i]) * (one + exp32(-inputs[i])) < one)
 
 
 @inlined

@@ -34,12 +34,12 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, vector, ir.VectorType(number, vector.lanes))
 
 
-def _instruction(body, result_type, emit) -> None:
-    """Let kernels call a function of NumPy: `result_type` is the type of what it gives, by those of
-    its parameters, and `emit` writes its code.
+def _instruction(body, result_type):
+    """Decorator of a function that writes the code of a function of NumPy, for kernels to call;
+    `result_type` is the type of what it gives, by those of its parameters.
     """
     type_callable(body)(lambda context: result_type)
-    lower_builtin(body, types.VarArg(types.Any))(emit)
+    return lower_builtin(body, types.VarArg(types.Any))
 
 
 def _literal(number) -> int | None:
@@ -105,28 +105,28 @@ def _zeros_type(array, lanes=None):
     return None if n is None else Vector(array.dtype, n)
 
 
-def _load_type(array, index, lanes=None):
-    return _zeros_type(array, lanes)
-
-
 def _data(context, builder, kind, array):
     if isinstance(kind, types.CPointer):
         return array
     return context.make_array(kind)(context, builder, array).data
 
 
+@_instruction(flat, lambda array: types.CPointer(array.dtype))
 def _emit_flat(context, builder, signature, arguments):
     return _data(context, builder, signature.args[0], arguments[0])
 
 
+@_instruction(lanes_of, lambda array: types.int64)
 def _emit_lanes_of(context, builder, signature, arguments):
     return context.get_constant(types.int64, _lanes_in_register(signature.args[0]))
 
 
+@_instruction(zeros, _zeros_type)
 def _emit_zeros(context, builder, signature, arguments):
     return _constant(context.get_value_type(signature.return_type), 0)
 
 
+@_instruction(load, lambda array, index, lanes=None: _zeros_type(array, lanes))
 def _emit_load(context, builder, signature, arguments):
     array_type = signature.args[0]
     vector = context.get_value_type(signature.return_type)
@@ -134,18 +134,12 @@ def _emit_load(context, builder, signature, arguments):
     return builder.load(place, align=array_type.dtype.bitwidth // 8)
 
 
+@_instruction(store, lambda array, index, vector: types.none)
 def _emit_store(context, builder, signature, arguments):
     array_type = signature.args[0]
     place = _place(context, builder, array_type, *arguments[:2], arguments[2].type)
     builder.store(arguments[2], place, align=array_type.dtype.bitwidth // 8)
     return context.get_dummy_value()
-
-
-_instruction(flat, lambda array: types.CPointer(array.dtype), _emit_flat)
-_instruction(lanes_of, lambda array: types.int64, _emit_lanes_of)
-_instruction(zeros, _zeros_type, _emit_zeros)
-_instruction(load, _load_type, _emit_load)
-_instruction(store, lambda array, index, vector: types.none, _emit_store)
 
 
 # ---- arithmetic
@@ -176,64 +170,58 @@ def _as_vectors(context, builder, kinds, values):
     ]
 
 
+@_instruction(multiply_add, lambda first, second, third: _vector_of(first, second, third))
 def _emit_multiply_add(context, builder, signature, arguments):
     first, second, third = _as_vectors(context, builder, signature.args, arguments)
     product = builder.fmul(first, second, flags=("contract",))
     return builder.fadd(product, third, flags=("contract",))
 
 
+@_instruction(to_float32, lambda vector: Vector(types.float32, vector.lanes))
 def _emit_to_float32(context, builder, signature, arguments):
     vector = context.get_value_type(signature.return_type)
     convert = builder.sitofp if signature.args[0].dtype.signed else builder.uitofp
     return convert(arguments[0], vector)
 
 
-_instruction(
-    multiply_add, lambda first, second, third: _vector_of(first, second, third), _emit_multiply_add
-)
-_instruction(to_float32, lambda vector: Vector(types.float32, vector.lanes), _emit_to_float32)
+def _operator(operation, result_type, emit) -> None:
+    """Let kernels apply an operator to two vectors, or to a vector and a number: `result_type` is
+    the type of the result, by the vector's, and `emit` writes its code for two vectors.
+    """
 
-_OPERATIONS = {  # of floating-point numbers and of integers
-    operator.add: ("fadd", "add"),
-    operator.sub: ("fsub", "sub"),
-    operator.mul: ("fmul", "mul"),
-    operator.rshift: (None, "lshr"),
-}
-
-
-def _register_operation(operation, names) -> None:
     @infer_global(operation)
     class _Template(AbstractTemplate):
         def generic(self, arguments, keywords):
             vector = _vector_of(*arguments)
-            return None if vector is None else signature(vector, *arguments)
+            return None if vector is None else signature(result_type(vector), *arguments)
 
-    def emit(context, builder, signature, arguments):
-        first, second = _as_vectors(context, builder, signature.args, arguments)
-        is_float = isinstance(signature.return_type.dtype, types.Float)
-        return getattr(builder, names[0 if is_float else 1])(first, second)
+    def emit_for_vectors(context, builder, signature, arguments):
+        operands = _as_vectors(context, builder, signature.args, arguments)
+        return emit(builder, context.get_value_type(signature.return_type), *operands)
 
     for kinds in ((Vector, Vector), (Vector, types.Any), (types.Any, Vector)):
-        lower_builtin(operation, *kinds)(emit)
+        lower_builtin(operation, *kinds)(emit_for_vectors)
 
 
-for _operation, _names in _OPERATIONS.items():
-    _register_operation(_operation, _names)
+def _arithmetic(of_floats, of_integers):
+    """Code of an operation by its names for floating-point numbers and for integers."""
+
+    def emit(builder, result, first, second):
+        is_float = isinstance(result.element, (ir.FloatType, ir.DoubleType))
+        return getattr(builder, of_floats if is_float else of_integers)(first, second)
+
+    return emit
 
 
-@infer_global(operator.lt)
-class _LessTemplate(AbstractTemplate):
-    def generic(self, arguments, keywords):
-        vector = _vector_of(*arguments)
-        return None if vector is None else signature(Vector(types.int32, vector.lanes), *arguments)
+def _emit_less(builder, result, first, second):
+    return builder.zext(builder.fcmp_ordered("<", first, second), result)
 
 
-@lower_builtin(operator.lt, Vector, Vector)
-@lower_builtin(operator.lt, Vector, types.Any)
-def _emit_less(context, builder, signature, arguments):
-    first, second = _as_vectors(context, builder, signature.args, arguments)
-    below = builder.fcmp_ordered("<", first, second)
-    return builder.zext(below, context.get_value_type(signature.return_type))
+_operator(operator.add, lambda vector: vector, _arithmetic("fadd", "add"))
+_operator(operator.sub, lambda vector: vector, _arithmetic("fsub", "sub"))
+_operator(operator.mul, lambda vector: vector, _arithmetic("fmul", "mul"))
+_operator(operator.rshift, lambda vector: vector, _arithmetic(None, "lshr"))
+_operator(operator.lt, lambda vector: Vector(types.int32, vector.lanes), _emit_less)
 
 
 # ---- across lanes
@@ -264,11 +252,13 @@ def count_below(vector, number):
     return np.int64(np.sum(vector < number))
 
 
+@_instruction(lane, lambda vector, number: vector.dtype)
 def _emit_lane(context, builder, signature, arguments):
     vector, number = arguments
     return builder.extract_element(vector, builder.trunc(number, _INT32))
 
 
+@_instruction(sum_lanes, lambda vector: vector.dtype)
 def _emit_sum_lanes(context, builder, signature, arguments):
     value = arguments[0]
     n = signature.args[0].lanes
@@ -282,6 +272,7 @@ def _emit_sum_lanes(context, builder, signature, arguments):
     return builder.extract_element(value, ir.Constant(_INT32, 0))
 
 
+@_instruction(running_sums, lambda vector: vector)
 def _emit_running_sums(context, builder, signature, arguments):
     value = arguments[0]
     n = signature.args[0].lanes
@@ -294,17 +285,12 @@ def _emit_running_sums(context, builder, signature, arguments):
     return value
 
 
+@_instruction(count_below, lambda vector, number: types.int64)
 def _emit_count_below(context, builder, signature, arguments):
     first, second = _as_vectors(context, builder, signature.args, arguments)
     below = builder.fcmp_ordered("<", first, second)
     mask = builder.bitcast(below, ir.IntType(signature.args[0].lanes))
     return builder.zext(builder.ctpop(mask), ir.IntType(64))
-
-
-_instruction(lane, lambda vector, number: vector.dtype, _emit_lane)
-_instruction(sum_lanes, lambda vector: vector.dtype, _emit_sum_lanes)
-_instruction(running_sums, lambda vector: vector, _emit_running_sums)
-_instruction(count_below, lambda vector, number: types.int64, _emit_count_below)
 
 
 # ---- tiles
@@ -317,6 +303,9 @@ def transpose_tile(source, first, source_width, target, place, target_width):
     target.reshape(-1)[place + numbers[:, np.newaxis] * target_width + numbers] = rows.T
 
 
+@_instruction(
+    transpose_tile, lambda source, first, source_width, target, place, target_width: types.none
+)
 def _emit_transpose_tile(context, builder, signature, arguments):
     """In round s, rows i and i + s exchange their blocks of s columns."""
     vector = ir.VectorType(ir.FloatType(), 16)
@@ -339,13 +328,6 @@ def _emit_transpose_tile(context, builder, signature, arguments):
     return context.get_dummy_value()
 
 
-_instruction(
-    transpose_tile,
-    lambda source, first, source_width, target, place, target_width: types.none,
-    _emit_transpose_tile,
-)
-
-
 # ---- bits
 def differing_bits(first, i, second, j, n):
     """Bit b is set where byte b of n (16 or 64, a constant) differs, of two C-contiguous arrays of
@@ -360,6 +342,7 @@ def lowest_bit(mask):
     return (int(mask) & -int(mask)).bit_length() - 1
 
 
+@_instruction(differing_bits, lambda first, i, second, j, n: types.uint64 if _literal(n) else None)
 def _emit_differing_bits(context, builder, signature, arguments):
     n = signature.args[4].literal_value
     vector = ir.VectorType(ir.IntType(8), n)
@@ -373,36 +356,25 @@ def _emit_differing_bits(context, builder, signature, arguments):
     return bits if n == 64 else builder.zext(bits, ir.IntType(64))
 
 
+@_instruction(lowest_bit, lambda mask: types.int64)
 def _emit_lowest_bit(context, builder, signature, arguments):
     return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
 
-_instruction(
-    differing_bits,
-    lambda first, i, second, j, n: types.uint64 if _literal(n) else None,
-    _emit_differing_bits,
-)
-_instruction(lowest_bit, lambda mask: types.int64, _emit_lowest_bit)
-
-
-def _bitcast(name, source, target):
+def _bitcast(source, target):
     """An instruction that takes the bits of a number for those of another type."""
 
     def cast(number):
         return number.view(np.dtype(target.name))
 
-    cast.__name__ = name
-    _instruction(
-        cast,
-        lambda number: target,
-        lambda context, builder, signature, arguments: builder.bitcast(
-            context.cast(builder, arguments[0], signature.args[0], source),
-            context.get_value_type(target),
-        ),
-    )
+    @_instruction(cast, lambda number: target)
+    def emit(context, builder, signature, arguments):
+        number = context.cast(builder, arguments[0], signature.args[0], source)
+        return builder.bitcast(number, context.get_value_type(target))
+
     return cast
 
 
-bits_to_float32 = _bitcast("bits_to_float32", types.int32, types.float32)
-bits_to_float64 = _bitcast("bits_to_float64", types.int64, types.float64)
-float64_to_bits = _bitcast("float64_to_bits", types.float64, types.int64)
+bits_to_float32 = _bitcast(types.int32, types.float32)
+bits_to_float64 = _bitcast(types.int64, types.float64)
+float64_to_bits = _bitcast(types.float64, types.int64)

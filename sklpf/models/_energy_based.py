@@ -4,17 +4,18 @@ learned from rows.
 
 from __future__ import annotations
 
+import functools
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Booleans
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
@@ -33,9 +34,9 @@ from sklpf.models._learning import (
     same_values,
 )
 from sklpf.models._validation import named_by_model, validate_data
-from sklpf.models.scoring._likelihood import LogLikelihoodMixin
-from sklpf.models.scoring._scored import SCORING, Scored, report
+from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin
 from sklpf.partition import HAIS, PartitionEstimator
+from sklpf.paths._base import density_at
 from sklpf.training import (
     Chains,
     MaximumLikelihood,
@@ -49,6 +50,20 @@ from sklpf.training._loop import Lowered, check_not_diverged, warn_unsettled
 # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
 _FEW_PASSES = 5
 _MANY_PASSES = 15
+
+
+class CompiledFamily:
+    """A `Family` of compiled densities: a subclass defines ``packed`` and ``grad_parameters``."""
+
+    packed: Callable[[Array], Any]
+
+    def log_density(self, parameters: Array, x: Array) -> Array:
+        """Return log f at points (n, d), shape (n,), in nats."""
+        return density_at(self.packed(parameters), x)[0]
+
+    def grad(self, parameters: Array, x: Array) -> Array:
+        """Return the gradient of log f by the points, shape (n, d)."""
+        return density_at(self.packed(parameters), x)[1]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -67,7 +82,6 @@ class EnergyBasedModel(
       coordinates;
     - ``_store(family, parameters)``: sets the fitted attributes;
     - ``_fitted_shapes``: dimensions of the fitted attributes;
-    - ``_improper()``: why the model has no normaliser, where it may have none;
     - ``_log_density(X)``: log f of the rows, (n,), whose integral is the path's Z;
     - ``transform(X)`` and ``_n_features_out``, the number of its columns;
     - ``path()`` as `LogLikelihoodMixin` says; the path's ``rows(state)``
@@ -126,34 +140,31 @@ class EnergyBasedModel(
         ConvergenceWarning
             If the log-likelihood has not settled after `max_iter` passes.
         """
-        trainer, rows = self._trainer(X)
-        if self.tol is None:
-            for name in ("loss_curve_", "converged_"):  # of an earlier fit
-                self.__dict__.pop(name, None)
-            self.n_iter_, _ = self._train(trainer, Lowered(self.max_iter))
-            self._keep_trained(trainer, rows)
-            return self
-        n_passes = _MANY_PASSES if self.algorithm == "mpf" else _FEW_PASSES
-        settled = Settled(
-            lambda parameters: self._loss(trainer.family, parameters, rows), self.tol, n_passes
-        )
-        self.n_iter_, self.converged_ = self._train(
-            trainer, settled, lambda *_: f"log-likelihood = {-settled.curve[-1]:.3f}"
-        )
-        self.loss_curve_ = np.array(settled.curve)
-        self._keep_trained(trainer, rows)
-        if not self.converged_:
-            warn_unsettled(self.n_iter_)
-        return self
+        trainer, rows = self._trainer(X, self.algorithm)
+        for name in ("loss_curve_", "converged_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        watch: Any = Lowered(self.max_iter)
+        if self.tol is not None:
+            n_passes = _MANY_PASSES if self.algorithm == "mpf" else _FEW_PASSES
+            watch = Settled(functools.partial(self._loss, trainer.family, rows), self.tol, n_passes)
 
-    def _train(self, trainer, callback, report=None):
-        return train(
+        def report(*_):
+            return f"log-likelihood = {-watch.curve[-1]:.3f}"
+
+        self.n_iter_, converged = train(
             trainer,
             self.max_iter,
-            report=report,
-            callbacks=[callback],
+            report=None if self.tol is None else report,
+            callbacks=[watch],
             store=lambda model: model._store(trainer.family, trainer.parameters),
         )
+        self._keep_trained(trainer, rows)
+        if self.tol is not None:
+            self.loss_curve_ = np.array(watch.curve)
+            self.converged_ = converged
+            if not converged:
+                warn_unsettled(self.n_iter_)
+        return self
 
     @named_by_model
     @all_or_nothing
@@ -216,7 +227,7 @@ class EnergyBasedModel(
         rng = np.random.default_rng(self._partition_seed)
         return self._contrastive(family, parameters, rows, start, rng)
 
-    def _trainer(self, X, algorithm=None):
+    def _trainer(self, X, algorithm):
         """What trains the model from the start, and the rows in its coordinates."""
         self._validate_params()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
@@ -225,7 +236,6 @@ class EnergyBasedModel(
         rng = np.random.default_rng(draw_seed(random_state))
         family, parameters = self._begin(X, rng)
         rows = self._coordinates(X)
-        algorithm = self.algorithm if algorithm is None else algorithm
         if algorithm == "ml":
             return MaximumLikelihood(family, parameters, rows), rows
         if algorithm == "mpf":
@@ -235,23 +245,21 @@ class EnergyBasedModel(
 
     def _contrastive(self, family, parameters, rows, start, rng):
         chains = Chains(start, rng, n_leapfrog=self.n_leapfrog, rescale=self._rescale_chains)
-        rates = self.batch_size, self.learning_rate
-        return PersistentContrastiveDivergence(family, parameters, rows, chains, *rates)
+        return PersistentContrastiveDivergence(
+            family, parameters, rows, chains, self.batch_size, self.learning_rate
+        )
 
-    def _loss(self, family, parameters, rows) -> float:
+    def _loss(self, family, rows, parameters) -> float:
         """Mean negative log-likelihood of the rows in nats; log Z by a short run with the same
         random numbers.
         """
         check_not_diverged(parameters)
-        log_partition = self._family_log_partition(family, parameters)
-        return (
-            log_partition - float(np.mean(family.log_density(parameters, rows))) - self._log_volume
-        )
+        mean = float(np.mean(family.log_density(parameters, rows)))
+        return self._family_log_partition(family, parameters) - mean - self._log_volume
 
     def _family_log_partition(self, family, parameters) -> float:
         path = self._family_path(family, parameters)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             return clone(self._monitor).fit(path).log_partition_
 
     # -- use
@@ -263,23 +271,6 @@ class EnergyBasedModel(
             return None
         return energy_ratio_path(self, other)
 
-    def _improper(self) -> str | None:
-        return None
-
-    def _scored(self, X, level=None):
-        reason = self._improper()
-        if reason is None:
-            return super()._scored(X, level)
-        n_rows = len(self._validate(X))
-        reason = f"rows have no likelihood: {reason}"
-        report(self, reason)
-        return Scored(
-            np.full(n_rows, np.nan if self.on_nonconvergence == "nan" else -np.inf),
-            0.0,
-            0.0,
-            (reason,),
-        )
-
-    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
+    def _log_f(self, X) -> tuple[Array, Booleans]:
         X = self._validate(X)
         return self._log_density(X), np.ones(len(X), dtype=bool)

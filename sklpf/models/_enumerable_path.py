@@ -1,21 +1,28 @@
-"""What paths of binary units share: enumeration of their states, and a lower bound of log Z."""
+"""What paths of binary and categorical units share: the units, enumeration of their states, and a
+lower bound of log Z.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
-from sklpf._utils.numbers import Array, check_finite
+from sklpf._utils.numbers import Array, Bits, Booleans, Integers, check_finite
 from sklpf._utils.random import Stream
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 from sklpf.paths._base import KernelPath
 from sklpf.uncertainty import log_mean_exp
 
 MAX_EXACT = 20  # 2^20 states take about a second
+NOT_BINARY = (  # why rows have no likelihood
+    "they hold values other than 0 and 1, of which the model has none; binarise X, of spins -1 and"
+    " 1 take (X + 1) / 2"
+)
 _UNITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
 
 # The mixture that bounds log Z from below: its parts, the sweeps of the chains that find them, and
@@ -76,7 +83,11 @@ class BinaryUnits:
 
     def logits_of(self, means: Array) -> Array:
         """Return the inputs that give these means (..., n), or raise ValueError."""
-        return logits_of(means)
+        if not np.all((means > 0) & (means < 1)):
+            raise ValueError(
+                "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"
+            )
+        return np.log(means) - np.log1p(-means)
 
     def means(self, inputs: Array) -> Array:
         """Return the probabilities of units with these inputs, (..., n)."""
@@ -91,16 +102,16 @@ class BinaryUnits:
         smallest = 1 / (n + 2)
         return np.clip((sums + 1) / (n + 2), smallest, 1 - smallest)
 
-    def draw(self, inputs: NDArray, rng: Any, **options: Any) -> NDArray[np.bool_]:
+    def draw(self, inputs: NDArray, rng: Any, **options: Any) -> Booleans:
         """Return units (..., n) drawn given their inputs; options are those of ``rng.random``."""
         means = self.means(inputs)
         return rng.random(means.shape, **options) < means
 
-    def modes(self, inputs: Array) -> NDArray[np.bool_]:
+    def modes(self, inputs: Array) -> Booleans:
         """Return the most probable units (..., n)."""
         return inputs > 0
 
-    def modes_near(self, inputs: Array, units: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def modes_near(self, inputs: Array, units: Bits) -> Bits:
         """Return the most probable units, those as they are where two states are."""
         return np.where(inputs == 0, units, inputs > 0).astype(np.uint8)
 
@@ -111,6 +122,105 @@ class BinaryUnits:
     def largest_sums(self, values: Array) -> Array:
         """Return the largest sums of values (..., n) >= 0 over units that are on, (...,)."""
         return values.sum(axis=-1)
+
+
+class CategoricalUnits(BinaryUnits):
+    """Indicators of categories: groups of units, in each of which one is on.
+
+    Parameters
+    ----------
+    n_categories : array-like of shape (n_features,)
+        Length of each group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import Exact
+    >>> from sklpf.models import CategoricalUnits, RBMPath
+    >>> units = CategoricalUnits([3])
+    >>> base = [0.2, 0.3, 0.5]
+    >>> path = RBMPath([[1.0, -1.0, 0.0]], [0.0] * 3, [0.0], base, visible_units=units)
+    >>> round(Exact().fit(path).log_partition_, 4)  # log(4 + e + 1 / e)
+    1.9581
+    """
+
+    are_independent = False
+
+    def __init__(self, n_categories: ArrayLike):
+        n_categories = np.asarray(n_categories)
+        if (
+            n_categories.dtype.kind not in "iu"
+            or n_categories.ndim != 1
+            or np.any(n_categories < 1)
+        ):
+            raise ValueError("n_categories must hold a positive integer for each feature")
+        self.starts = np.r_[0, np.cumsum(n_categories, dtype=np.int64)]
+
+    def check_number(self, n: int) -> None:
+        """Raise ValueError unless the groups hold n units."""
+        if n != self.starts[-1]:
+            raise ValueError(
+                f"components must have {self.starts[-1]} columns, one for each category of"
+                f" n_categories, got {n}"
+            )
+
+    def _of_groups(self, function: Any, values) -> Any:
+        """What a ufunc reduces each group of the last axis to, (..., n_features)."""
+        return function.reduceat(values, self.starts[:-1], axis=-1)
+
+    def _repeated(self, values) -> Array:
+        """The value of each group at all of its units."""
+        return np.repeat(values, np.diff(self.starts), axis=-1)
+
+    def logits_of(self, means: Array) -> Array:
+        """Return the inputs that give these means, or raise ValueError."""
+        if not np.all((means > 0) & (means <= 1)):
+            raise ValueError(
+                "base_mean must be positive and at most 1; smooth the means of rare categories"
+            )
+        return np.log(means)
+
+    def means(self, inputs: Array) -> Array:
+        """Return the probabilities of the categories."""
+        weights = np.exp(inputs - self._repeated(self._of_groups(np.maximum, inputs)))
+        return weights / self._repeated(self._of_groups(np.add, weights))
+
+    def clipped_means(self, inputs: Array, least: float) -> Array:
+        """Return the probabilities, raised to about `least`."""
+        return self.means(np.log(np.maximum(self.means(inputs), least)))
+
+    def smoothed_means(self, sums: Array, n: int) -> Array:
+        """Return (count + 1) / (n + n_categories) from the counts of the categories."""
+        return (sums + 1) / (n + self._repeated(np.diff(self.starts)))
+
+    def draw(self, inputs: NDArray, rng: Any, **options: Any) -> Booleans:
+        """Return indicators of categories drawn given the inputs (Gumbel-max)."""
+        return self.modes(inputs + rng.gumbel(size=np.shape(inputs)))
+
+    def modes(self, inputs: Array) -> Booleans:
+        """Return the indicators of the most probable categories."""
+        modes = np.zeros(np.shape(inputs), dtype=bool)
+        for first, last in pairwise(self.starts):
+            largest = np.argmax(inputs[..., first:last], axis=-1, keepdims=True)
+            np.put_along_axis(modes[..., first:last], largest, True, axis=-1)
+        return modes
+
+    def modes_near(self, inputs: Array, units: Bits) -> Bits:
+        """Return the indicators of the most probable categories, of several of the first."""
+        return self.modes(inputs).astype(np.uint8)
+
+    def log_norms(self, inputs: Array) -> Array:
+        """Return the log normalisers of exp(units @ inputs), (...,)."""
+        return self._of_groups(np.logaddexp, inputs).sum(axis=-1)
+
+    def largest_sums(self, values: Array) -> Array:
+        """Return the largest sums of values over units that are on, (...,)."""
+        return self._of_groups(np.maximum, values).sum(axis=-1)
+
+    def codes(self, units: NDArray) -> Integers:
+        """Return the categories 0, 1, … that are on, (n, n_features)."""
+        within = np.arange(self.starts[-1]) - self._repeated(self.starts[:-1])
+        return self._of_groups(np.add, units * within)
 
 
 class UnitsPath(EnumerablePath):
@@ -137,7 +247,7 @@ class UnitsPath(EnumerablePath):
     _work: tuple[float, float]
     _work_per_segment: float
     _sum_of_terms: float
-    _state_of_units: Callable[[NDArray[np.uint8], np.random.Generator], Any]
+    _state_of_units: Callable[[Bits, np.random.Generator], Any]
     _random_chains: Callable[[np.random.Generator], Any]
     _centres: Callable[[Any, np.random.Generator], Any]
     _log_f_of_rows: Callable[[NDArray], Array]
@@ -218,7 +328,7 @@ class UnitsPath(EnumerablePath):
         return self._log_f_of_rows(v) - log_mean_exp(v @ logits.T - log_norms, axis=1)
 
 
-def binary_units(rows, n: int, name: str = "rows") -> NDArray[np.uint8]:
+def binary_units(rows, n: int, name: str = "rows") -> Bits:
     """Return rows (m, n) of 0 and 1 as states hold them, or raise ValueError."""
     rows = np.asarray(rows)
     if rows.ndim != 2 or rows.shape[1] != n:
@@ -226,6 +336,21 @@ def binary_units(rows, n: int, name: str = "rows") -> NDArray[np.uint8]:
     if not np.all((rows == 0) | (rows == 1)):
         raise ValueError(f"{name} must hold 0 and 1 only: binarise them first")
     return np.array(rows, dtype=np.uint8, order="C")
+
+
+def check_layers(components: Array, visible: dict[str, Array], hidden: dict[str, Array]) -> int:
+    """Return the number of visible units of an RBM; ValueError unless its weights are a matrix of
+    finite numbers that vectors of both layers fit.
+    """
+    if components.ndim != 2 or 0 in components.shape:
+        raise ValueError(
+            f"components must have the shape (n_hidden, n_visible), got {components.shape}"
+        )
+    check_finite(components, "components")
+    n_hidden, n_visible = components.shape
+    check_vectors(visible, n_visible, "components")
+    check_vectors(hidden, n_hidden, "components")
+    return n_visible
 
 
 def check_vectors(vectors: dict[str, Array], n: int, what: str) -> None:
@@ -238,15 +363,6 @@ def check_vectors(vectors: dict[str, Array], n: int, what: str) -> None:
         check_finite(vector, name)
 
 
-def logits_of(means: Array) -> Array:
-    """Return the logits of means, or raise ValueError."""
-    if not np.all((means > 0) & (means < 1)):
-        raise ValueError(
-            "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"
-        )
-    return np.log(means) - np.log1p(-means)
-
-
-def bits(codes: NDArray, n: int) -> NDArray[np.uint8]:
+def bits(codes: NDArray, n: int) -> Bits:
     """Return the lowest n bits of every number, lowest first, (len(codes), n)."""
     return (codes[:, np.newaxis] >> np.arange(n) & 1).astype(np.uint8)

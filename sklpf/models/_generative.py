@@ -4,8 +4,9 @@ by EM.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -23,8 +24,8 @@ from sklpf._utils.sklearn import (
 )
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import check_fitted, check_parameter, named_by_model, validate_data
-from sklpf.models.scoring._likelihood import RowLikelihoodMixin
-from sklpf.models.scoring._scored import SCORING
+from sklpf.models.scoring._likelihood import SCORING
+from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
 from sklpf.training import EM
 from sklpf.training._loop import warn_unsettled
 
@@ -51,6 +52,8 @@ class GenerativeModel(
     max_iter: int = 300
     verbose: int = 0
     _discrete = False
+    _learn: ClassVar[Callable[..., None]]
+    _path: ClassVar[Callable[..., Any]]
     _parameter_constraints = {
         **SCORING,
         "noise_std": [POSITIVE],
@@ -95,18 +98,14 @@ class GenerativeModel(
         self._partition_seed = draw_seed(rng)
         return self
 
-    def _learn(self, X, rng) -> None:
-        raise NotImplementedError(f"{type(self).__name__} must define _learn(X, rng)")
-
     def _centred(self, X):
         self.mean_ = X.mean(axis=0)
         return X - self.mean_
 
     def _repeated(self, X):
         """The rows once for each chain; of few rows each has several."""
-        return np.tile(
-            X, (-(-_ENOUGH_CHAINS // len(X)) if self.n_draws is None else self.n_draws, 1)
-        )
+        n = -(-_ENOUGH_CHAINS // len(X)) if self.n_draws is None else self.n_draws
+        return np.tile(X, (n, 1))
 
     def _train(self, latents, position, rng, **options) -> None:
         """Train a `LatentModel` by EM as the parameters say, keep its losses, and warn if they have
@@ -135,9 +134,6 @@ class GenerativeModel(
         """
         return self._path(self._scorable(X))
 
-    def _path(self, X) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} must define _path(X)")
-
     def sample(self, n_samples=1, random_state=None) -> Array:
         """Draw independent rows from the model, exactly.
 
@@ -153,7 +149,8 @@ class GenerativeModel(
         check_fitted(self)
         check_count(n_samples, "n_samples")
         path = self._path(np.empty((0, len(self.mean_))))
-        return path.simulate(n_samples, np.random.default_rng(draw_seed(random_state))) + self.mean_
+        rng = np.random.default_rng(draw_seed(random_state))
+        return self.mean_ + path.simulate(n_samples, rng)
 
     def _validate(self, X, reset=False):
         X = validate_data(self, X, reset=reset, dtype=np.float64, order="C")

@@ -5,7 +5,7 @@ on R^d.
 from __future__ import annotations
 
 import copy
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,7 +60,7 @@ class LatentRowsPath(CompiledPrograms, PointsPath):
 
     def simulate(self, n: int, rng: np.random.Generator) -> Array:
         """Return n rows drawn from the model, shape (n, n_features)."""
-        raise NotImplementedError(f"{type(self).__name__} must define simulate(n, rng)")
+        raise NotImplementedError
 
     # -- states
     def at(self, position: Array) -> Points:
@@ -72,6 +72,22 @@ class LatentRowsPath(CompiledPrograms, PointsPath):
         """Return the gradients of log f_0 and of log f_1 - log f_0, both (n, n_dimensions)."""
         values = values_at(self.packed, state.position)
         return values.base_slope, values.gain_slope
+
+
+class LatentDensity:
+    """The density of latent variables of every row, as `sklpf.training.EM` asks for it."""
+
+    _density: Any  # compiled
+
+    def log_density(self, position: Array) -> Array:
+        """Return log p(row, latent) of every chain up to a constant, shape (n,)."""
+        values = values_at(self._density, position)
+        return values.log_base + values.gain
+
+    def grad(self, position: Array) -> Array:
+        """Return its gradient, shape (n, d)."""
+        values = values_at(self._density, position)
+        return values.base_slope + values.gain_slope
 
 
 def check_components(components: ArrayLike, name: str = "components") -> Array:

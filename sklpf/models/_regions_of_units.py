@@ -78,11 +78,10 @@ class PathWithRegions(UnitsPath):
         most = max(_FEWEST_REGIONS, _REGION_WORK // (self._work_of_f * _MOST_REGION_DRAWS))
         chosen: list[int] = []
         for r in np.argsort(masses)[::-1]:
-            if len(chosen) == most:
-                break
             apart = (np.sum(modes[r] != modes[k]) > min(radii[r], radii[k]) for k in chosen)
             if all(apart):
                 chosen.append(r)
+        chosen = chosen[:most]
 
         centres = modes[chosen].astype(np.uint8)
         regions = Regions(centres, np.sqrt(radii[chosen]), np.empty((len(chosen), BOUND_GROUPS)))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import validation
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from sklpf._utils.numbers import Array, check_finite, check_positive
+from sklpf._utils.numbers import Array, Booleans, check_finite, check_positive
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -127,41 +127,41 @@ def check_fitted(model) -> dict[str, int]:
     sizes = {"n_features": model.n_features_in_}
     for name, dimensions in model._fitted_shapes.items():
         value = getattr(model, name)
-        if isinstance(value, (np.ma.MaskedArray, np.matrix)):  # which multiply in other ways
-            is_real = False
-        elif isinstance(value, np.ndarray):
-            is_real = value.dtype.kind in "iu" or value.dtype in (np.float64, np.float32)
-        else:
-            is_real = not dimensions and isinstance(value, Real)
-        shape = np.shape(value) if is_real else ()
-        if is_real and len(shape) == len(dimensions):
-            known = tuple(sizes.setdefault(dimension, n) for dimension, n in zip(dimensions, shape))
-            if shape == known and 0 not in shape:
-                check_finite(value, name)
-                if name in getattr(model, "_not_negative", ()) and np.any(value < 0):
-                    raise ValueError(f"{name} must not be negative, got {np.min(value):g}")
-                if name in getattr(model, "_shares", ()) and not np.all(
-                    (value >= 0) & (value <= 1)
-                ):
-                    raise ValueError(f"{name} must lie between 0 and 1: clip it")
-                if name in model._positive:
-                    check_positive(value, name)
-                continue
-        wanted = ", ".join(str(sizes.get(dimension, dimension)) for dimension in dimensions)
-        comma = "," if len(dimensions) == 1 else ""
-        kind = (
-            f"an array of real numbers of shape ({wanted}{comma})"
-            if dimensions
-            else "a real number"
-        )
-        given = type(value).__name__
-        if isinstance(value, np.ndarray):
-            given = f"{given} of {value.dtype} and shape {value.shape}"
-        raise ValueError(
-            f"{name} must be {kind} to fit the other fitted attributes, got {given}: set such a"
-            " value, or fit the model anew"
-        )
+        if not _fits(value, dimensions, sizes):
+            wanted = ", ".join(str(sizes.get(dimension, dimension)) for dimension in dimensions)
+            comma = "," if len(dimensions) == 1 else ""
+            kind = f"an array of real numbers of shape ({wanted}{comma})"
+            given = type(value).__name__
+            if isinstance(value, np.ndarray):
+                given = f"{given} of {value.dtype} and shape {value.shape}"
+            raise ValueError(
+                f"{name} must be {kind if dimensions else 'a real number'} to fit the other fitted"
+                f" attributes, got {given}: set such a value, or fit the model anew"
+            )
+        check_finite(value, name)
+        if name in model._not_negative and np.any(value < 0):
+            raise ValueError(f"{name} must not be negative, got {np.min(value):g}")
+        if name in model._shares and not np.all((value >= 0) & (value <= 1)):
+            raise ValueError(f"{name} must lie between 0 and 1: clip it")
+        if name in model._positive:
+            check_positive(value, name)
     return sizes
+
+
+def _fits(value, dimensions: tuple[str, ...], sizes: dict[str, int]) -> bool:
+    """Whether a value is a real array, or a number, of these dimensions; sizes that were not known
+    are noted.
+    """
+    # Masked arrays and matrices multiply in other ways.
+    if isinstance(value, np.ndarray) and not isinstance(value, (np.ma.MaskedArray, np.matrix)):
+        is_real = value.dtype.kind in "iu" or value.dtype in (np.float64, np.float32)
+    else:
+        is_real = not dimensions and isinstance(value, Real)
+    shape = np.shape(value)
+    if not is_real or len(shape) != len(dimensions):
+        return False
+    known = tuple(sizes.setdefault(dimension, n) for dimension, n in zip(dimensions, shape))
+    return shape == known and 0 not in shape
 
 
 def check_parameter(values, name: str, **options) -> NDArray:
@@ -219,7 +219,12 @@ def check_indices(X) -> None:
     )
 
 
-def rows_without(X: sp.csr_matrix, entries: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def evenly_spaced(X, n: int):
+    """At most n rows, at equal distances."""
+    return X[np.linspace(0, X.shape[0] - 1, min(n, X.shape[0])).astype(int)]
+
+
+def rows_without(X: sp.csr_matrix, entries: Booleans) -> Booleans:
     """Which rows hold none of some entries, shape (n,), given which of the stored ones they are."""
     rows = np.ones(X.shape[0], dtype=bool)
     rows[np.searchsorted(X.indptr, np.flatnonzero(entries), side="right") - 1] = False

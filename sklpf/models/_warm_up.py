@@ -54,12 +54,12 @@ def warm_up() -> None:
     >>> sklpf.warm_up()  # doctest: +SKIP
     """
     began = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such short runs do not converge
+    with warnings.catch_warnings(action="ignore"):  # such short runs do not converge
         for dtype in (np.float64, np.float32):
-            _train_and_score_rbm(dtype)
-            _train_and_score_topics(dtype)
-            _train_and_score_mixture(dtype)
+            X = np.eye(4, 6, dtype=dtype)
+            _train_and_score_rbm(X)
+            _train_and_score_topics(sp.csr_matrix(X + 1))
+            _train_and_score_mixture(X)
         _score_energies()
         _train_and_score_generative()
     logging.getLogger("sklpf").info(
@@ -73,8 +73,7 @@ def _run(path, *others: PartitionEstimator) -> None:
         estimator.fit(path)
 
 
-def _train_and_score_rbm(dtype) -> None:
-    X = np.eye(4, 6, dtype=dtype)
+def _train_and_score_rbm(X) -> None:
     rbm = BernoulliRBM(3, batch_size=2, n_iter=1, random_state=0).fit(X)
     rbm.partial_fit(sp.csr_matrix(X)).score(X)
     rbm.pseudo_log_likelihood(X)
@@ -84,8 +83,7 @@ def _train_and_score_rbm(dtype) -> None:
     ParallelTempering(2, 3, 32, random_state=0).fit(rbm._ratio_path(rbm))
 
 
-def _train_and_score_topics(dtype) -> None:
-    X = sp.csr_matrix(np.eye(4, 6, dtype=dtype) + 1)
+def _train_and_score_topics(X) -> None:
     for method in ("batch", "online"):
         for tempering in (None, "annealed", "global", "local"):
             lda = LatentDirichletAllocation(
@@ -113,8 +111,7 @@ def _score_energies() -> None:
     _run(MeanCovarianceRBM.from_parameters(np.eye(3, 2), np.eye(3), np.eye(3, 2)))
 
 
-def _train_and_score_mixture(dtype) -> None:
-    X = np.eye(4, 6, dtype=dtype)
+def _train_and_score_mixture(X) -> None:
     for tempering in (None, "annealed", "global", "local"):
         mixture = FactorialMixture(
             2, tempering=tempering, n_tempered=3, max_iter=2, random_state=0

@@ -6,7 +6,6 @@ from sklpf.partition._adaptive_rejection import AdaptiveRejection
 from sklpf.partition._adaptive_smc import AdaptiveSMC, LearnedRun
 from sklpf.partition._ais import AIS, HAIS, AnnealingRun
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._bdmc import BDMC
 from sklpf.partition._bridge_sampling import BridgeSampling
 from sklpf.partition._check_draws import CheckedMode, DrawsReport, Finding, check_draws
 from sklpf.partition._compare_evidence import (
@@ -15,20 +14,17 @@ from sklpf.partition._compare_evidence import (
     compare_estimates,
     compare_evidence,
 )
-from sklpf.partition._continuous_run import ContinuousRun
 from sklpf.partition._exact import Exact
-from sklpf.partition._exchange_run import ExchangeRun
-from sklpf.partition._importance_sampling import ImportanceSampling
+from sklpf.partition._independent import ImportanceSampling, RejectionSampling
 from sklpf.partition._left_to_right import LeftToRight
 from sklpf.partition._markov_mixture import MarkovMixture
-from sklpf.partition._parallel_tempering import ParallelTempering
+from sklpf.partition._parallel_tempering import ExchangeRun, ParallelTempering
 from sklpf.partition._pool import pool
 from sklpf.partition._potential_run import PotentialRun
-from sklpf.partition._raise import RAISE
-from sklpf.partition._rejection import RejectionSampling
 from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._reverse import BDMC, RAISE
 from sklpf.partition._reweighting import BAR, MBAR, LevelProcess, SteppingStone
-from sklpf.partition._rts import RTS
+from sklpf.partition._rts import RTS, ContinuousRun
 from sklpf.partition._run import LevelRun, Run
 from sklpf.partition._smc import SMC, PopulationRun
 from sklpf.partition._tempering_run import TemperingRun

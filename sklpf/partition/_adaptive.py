@@ -10,17 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf.partition._options import PRIOR, log_prior_of
-from sklpf.partition._simulated_tempering import SimulatedTempering, Start
+from sklpf.partition._simulated_tempering import PRIOR, SimulatedTempering, Start, log_prior_of
 from sklpf.partition._tempering_run import (
-    ALL,
     N_GROUPS,
     Adaptation,
     AdaptedRun,
     pool_rounds,
     value_and_error,
 )
-from sklpf.programs._plan import NO_ROUNDS
 from sklpf.programs._tempering import GainRule, adapt
 from sklpf.uncertainty import jackknife
 
@@ -33,40 +30,46 @@ _EVEN = 0.8
 class AdaptiveTempering(SimulatedTempering):
     """Simulated tempering whose weights follow the visits of the chains until they are frozen.
 
-    A subclass says how far (`_rule`), and whether visits are probabilities or drawn levels
-    (`_visits_are_probabilities`).
+    A subclass says how far (`_rule`). Visits are drawn levels, unless its parameter `update` is
+    "rao-blackwell": then probabilities.
     """
 
     _run_class = AdaptedRun
-
-    @property
-    def _visits_are_probabilities(self) -> bool:
-        return False
 
     def _rule(self, log_prior, pilot_error: float) -> GainRule:
         """The rule for a ladder, and for estimates of which the worst has this standard error."""
         raise NotImplementedError
 
     def _initialise(self, setup, log_prior) -> Start:
-        chains, pilot, used = self._first_pass(setup, log_prior)
+        pilot = self._first_pass(setup, log_prior)
         n_redraws = max(1, self.n_sweeps // 4 // setup.sweeps_per_redraw)
-        _, errors = jackknife(pilot, N_GROUPS)
+        _, errors = jackknife(pilot.estimate, N_GROUPS)
         rule = self._rule(log_prior, float(errors.max()))
         adapted = adapt(
-            setup, chains, log_prior, pilot(ALL), n_redraws, rule, self._visits_are_probabilities
+            setup,
+            pilot.chains,
+            log_prior,
+            pilot.curve,
+            n_redraws,
+            rule,
+            getattr(self, "update", "binary") == "rao-blackwell",
         )
-        sizes = np.array([float(r.n_redraws) for r in adapted.recent])
+        sizes = [float(r.n_redraws) for r in adapted.recent]
         estimate = pool_rounds(adapted.recent, True, sizes, first_ratio=setup.first_ratio)
-        history = self._with_round(NO_ROUNDS, setup, "pilot", value_and_error(pilot), used)
-        used += n_redraws * setup.sweeps_per_redraw
+        used = pilot.used + n_redraws * setup.sweeps_per_redraw
+        value = value_and_error(estimate)
         return Start(
             chains=adapted.chains,
             curve=adapted.curve,
             estimate=estimate,
             used=used,
-            history=self._with_round(history, setup, "adaptation", value_and_error(estimate), used),
+            history=self._with_round(pilot.history, setup, "adaptation", value, used),
             adaptation=Adaptation(adapted.curve, **adapted.history, settled=rule.settled),
         )
+
+    def _produce(self, setup, log_prior, start):
+        run, used, history = super()._produce(setup, log_prior, start)
+        return AdaptedRun(**vars(run), adaptation=start.adaptation), used, history
 
     @classmethod
     def _reads(cls, run) -> bool:
@@ -187,10 +190,6 @@ class SAMS(AdaptiveTempering):
         "update": [StrOptions({"rao-blackwell", "binary"})],
         "exponent": [Interval(Real, 0.5, 1, closed="neither")],
     }
-
-    @property
-    def _visits_are_probabilities(self):
-        return self.update == "rao-blackwell"
 
     def _log_prior(self, ladder):
         return log_prior_of(self.prior, ladder)

@@ -84,22 +84,17 @@ class AdaptiveRejection(PartitionEstimator):
         hull = _hull(path)
         low, high = hull.refine(self.tol)
         n = hull.n_evaluations
-        alarms: tuple[Alarm, ...] = ()
-        if not high - low < self.tol:
-            alarms = (
-                Alarm(
-                    "bounds-apart",
-                    f"after {n} points the bounds differ by {high - low:.2g}",
-                    "raise tol",
-                ),
-            )
         log_partition = (low + high) / 2
+        alarms = list(rounding_alarms(log_partition))
+        if not high - low < self.tol:
+            seen = f"after {n} points the bounds differ by {high - low:.2g}"
+            alarms.insert(0, Alarm("bounds-apart", seen, "raise tol"))
         return PartitionResult(
             method="AdaptiveRejection",
             log_partition=log_partition,
             std_error=(high - low) / 2,
             statement="enclosed",
-            alarms=(*alarms, *rounding_alarms(log_partition)),
+            alarms=tuple(alarms),
             diagnostics={"n_evaluations": n},
             described={"n_evaluations": Diagnostic("evaluations of log f", "low")},
         )
@@ -307,23 +302,21 @@ class Hull:
         """
         x = self.x
         h = self.h
-        slope = np.diff(self.h) / np.diff(self.x)
+        slope = np.diff(h) / np.diff(x)
         left, right = np.r_[self.low, x], np.r_[x, self.high]
         from_left = np.r_[0.0, 0.0, slope]
         from_right = np.r_[slope, 0.0, 0.0]
         meet = np.r_[left[:2], x[1:-2] + np.diff(x)[1:-1] * self._shares(slope), right[-2:]]
         with np.errstate(invalid="ignore"):  # 0 * inf: lines that aren't there
-            at_left = np.where(meet > left, np.r_[0.0, h] + from_left * (meet - left), -np.inf)
-            at_right = np.where(meet < right, np.r_[h, 0.0] - from_right * (right - meet), -np.inf)
+            at_left = np.r_[0.0, h] + from_left * (meet - left)
+            at_right = np.r_[h, 0.0] - from_right * (right - meet)
         lines = [
             (left, meet, np.r_[0.0, h], at_left, from_left),
             (meet, right, at_right, np.r_[h, 0.0], from_right),
         ]
-        there = [meet > left, meet < right]
-        pieces = [
-            np.concatenate([part[here] for part, here in zip(pair, there)]) for pair in zip(*lines)
-        ]
-        return Pieces(*pieces), np.concatenate([np.flatnonzero(here) for here in there])
+        there = np.r_[meet > left, meet < right]
+        pieces = Pieces(*(np.concatenate(parts)[there] for parts in zip(*lines)))
+        return pieces, np.flatnonzero(there) % len(left)
 
     @staticmethod
     def _shares(slope: Array) -> Array:

@@ -7,9 +7,7 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +15,10 @@ import numpy as np
 from sklpf._utils.numbers import Array
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, stream_key
-from sklpf._utils.sklearn import Interval, at_least
+from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import SamplingEstimator
-from sklpf.partition._options import SAMPLING, TUNE
+from sklpf.partition._base import SAMPLING, TUNE, SamplingEstimator
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
 from sklpf.partition.checks._beside import tol_alarms
@@ -228,7 +225,7 @@ class AdaptiveSMC(SamplingEstimator):
     _parameter_constraints = {
         **SAMPLING,
         "n_particles": [at_least(20)],
-        "tol": [Interval(Real, 0, None, closed="neither")],
+        "tol": [POSITIVE],
         "max_sweeps": [at_least(1)],
     }
 
@@ -264,7 +261,7 @@ class AdaptiveSMC(SamplingEstimator):
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
-        *_, (rebased, run) = self._rounds(path, move, learned, seed, evaluations)
+        rebased, run = self._rounds(path, move, learned, seed, evaluations)
         run = self._checks(rebased, seed).beside(self._signed(run))
         return replace(
             run,
@@ -297,8 +294,9 @@ class AdaptiveSMC(SamplingEstimator):
             log_masses = log_mean_exp(regions.log_masses, axis=1)
             new = np.flatnonzero((log_masses > least) & ~regions.contain(known).any(axis=0))
             found.append(regions)
-            n_quiet = 0 if len(new) else n_quiet + 1
+            n_quiet += 1
             if len(new):
+                n_quiet = 0
                 lost.append(regions.take(new.tolist()))
                 wanted = 2 * _QUIET_SEARCHES
                 n_starts = min(2 * n_starts, _MOST_STARTS)
@@ -313,9 +311,9 @@ class AdaptiveSMC(SamplingEstimator):
 
     def _rounds(
         self, path, move, learned: Learned, seed, evaluations: Evaluations
-    ) -> Iterator[tuple[GeometricPath, LearnedRun]]:
-        """The path from a fitted base and the run on it, until one is precise enough, or the next
-        one would take too long.
+    ) -> tuple[GeometricPath, LearnedRun]:
+        """The path from a fitted base and the run on it: the first that is precise enough, or the
+        last before one that would take too long.
         """
         rng = np.random.default_rng(stream_key(seed, _FIT))
         points = learned.points
@@ -352,13 +350,12 @@ class AdaptiveSMC(SamplingEstimator):
             effective = learned_run.read().diagnostics["effective_families"]
             if effective >= _ENOUGH_TO_FIT:
                 chosen = systematic(log_weights_of(populations), _N_FITTED, rng.random())
-                new = rebased.position(rebased.take(populations.state, chosen))
+                new = rebased.position(rebased.take(populations.chains.state, chosen))
                 effective = min(effective, float(len(new)))
                 moved = drift_between(points[np.newaxis], new[np.newaxis], n_effective, effective)
                 learned_run = replace(learned_run, drift=max(learned.drift, moved))
                 points = new
                 n_effective = effective
-            yield rebased, learned_run
             result = learned_run.read()
             value = with_error(result.log_partition, result.std_error)
             said(functools.partial("round {}: log Z = {}".format, n_rounds, value))
@@ -367,7 +364,7 @@ class AdaptiveSMC(SamplingEstimator):
             is_settled = not learned.goes_on and learned.drift <= _STILL_SPREADING
             grows = is_settled and (learned_run.drift > _STILL_SPREADING or search.goes_on)
             if not causes and not grows:
-                return
+                break
             n_moves = n_levels * n_particles * _N_POPULATIONS
             growth = 1.0
             if causes == {"tol-missed"}:
@@ -377,7 +374,8 @@ class AdaptiveSMC(SamplingEstimator):
                 growth = float(_MORE)
                 levels_per_step *= _MORE
             if n_sweeps + evaluations.n + growth * n_moves > self.max_sweeps:
-                return
+                break
+        return rebased, learned_run
 
     def _sample_populations(self, path, move, starts, seed, n_particles, levels_per_step):
         """The arrays of a run of `SMC` with reverse chains from some points, its particles, and its

@@ -14,9 +14,7 @@ from numpy.typing import ArrayLike
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf._utils.sklearn import POSITIVE, at_least
-from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import SamplingEstimator
-from sklpf.partition._options import ANNEALING
+from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import (
     LOWER_BOUND,
     MOVES,
@@ -96,8 +94,8 @@ class AnnealingRun(Run):
         down = np.ravel(self.down)  # type: ignore[arg-type]  # it is there
         seen = seen_from_target(-down, estimate.log_mean, alive)
         log_partition = self.base_log_partition + estimate.log_mean
-        reverse = float(np.sqrt(seen.variance / n))
-        std_error = max(estimate.delta, float(np.sqrt((estimate.delta**2 + seen.variance / n) / 2)))
+        reverse = np.sqrt(seen.variance / n)
+        std_error = max(estimate.delta, np.sqrt((estimate.delta**2 + seen.variance / n) / 2))
         diagnostics = {
             **weight_diagnostics(self.up),
             "effective_sample_size_from_target": n * seen.share,
@@ -109,25 +107,19 @@ class AnnealingRun(Run):
         }
         if len(self.history):
             diagnostics |= self._rounds(log_partition, std_error)
+        n_levels = len(self.ladder)
+        # With fewer levels than it may have the pilot asked for no more.
+        more = "n_temperatures" if n_levels >= (self.n_temperatures or 0) else "n_chains"
         return self.conclude(
             log_partition,
             std_error,
             n - 1,
             alarms=[
-                *self._tol_alarms(std_error),
+                *tol_alarms(std_error, self.tol, f"raise {more}", f" with {n_levels} levels"),
                 *weight_alarms(n, diagnostics, self.remedy),
             ],
             diagnostics=diagnostics,
         )
-
-    def _tol_alarms(self, std_error) -> list[Alarm]:
-        if self.tol is None:
-            return []
-        n_levels = len(self.ladder)
-        # With fewer levels than it may have the pilot asked for no more.
-        most = self.n_temperatures or 0
-        more = "n_temperatures" if n_levels >= most else "n_chains"
-        return tol_alarms(std_error, self.tol, f"raise {more}", f" with {n_levels} levels")
 
 
 @dataclass(eq=False, repr=False)
@@ -213,9 +205,6 @@ class AIS(SamplingEstimator):
     _parameter_constraints = {**ANNEALING, "n_chains": [at_least(2)]}
 
     _run_class = AnnealingRun
-
-    def _sample(self, path, seed) -> AnnealingRun:
-        return self._sample_rows([path], [seed])[0]
 
     def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
         return annealing_runs(self, paths, self.n_chains, seeds)

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -16,29 +16,43 @@ import sklpf
 from sklpf._utils import progress as _progress
 from sklpf._utils.parallel import Checkpoint, fingerprint, own_arithmetic, removing_checkpoints
 from sklpf._utils.random import draw_seed, stream_key
-from sklpf._utils.sklearn import BaseEstimator, CallbackSupportMixin, FittedAttributes, Versioned
+from sklpf._utils.sklearn import (
+    N_JOBS,
+    BaseEstimator,
+    CallbackSupportMixin,
+    FittedAttributes,
+    Instance,
+    StrOptions,
+    Versioned,
+    at_least,
+)
 from sklpf._utils.warnings import Alarm, warn
-from sklpf.partition._options import SAMPLING, TUNE
-from sklpf.partition._path_rows import each_row, estimate_rows
-from sklpf.partition._result import PartitionResult, in_a_line
+from sklpf.partition._path_rows import TUNE, each_row, estimate_rows
+from sklpf.partition._result import PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition.checks._beside import Checks, regions_to_cover
 from sklpf.paths import Continuous, MarginalDensity, Parameters, Path
 from sklpf.paths._capabilities import has
-from sklpf.programs._plan import Plan, plan_runs
+from sklpf.programs._plan import ADAPTIVE_LADDERS, Plan, plan_runs
 from sklpf.transitions import Transition, default_move
 
 NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
+SAMPLING: dict[str, Any] = {
+    "transition": [Instance(Transition, "a move (such as HMC())"), None],
+    "checkpoint": [str, os.PathLike, None],
+    "checks": ["boolean"],
+    "random_state": ["random_state"],
+    "n_jobs": N_JOBS,
+    "verbose": ["verbose"],
+}
+ANNEALING: dict[str, Any] = {
+    **SAMPLING,
+    "n_temperatures": [at_least(2)],
+    "ladder": [StrOptions(set(ADAPTIVE_LADDERS)), "array-like"],
+}
 # random streams; those of checks are 8, 9 and 11, and TUNE is 6
 WALLS = 10  # the first ratio of levels
 SECOND_TRY = 12  # all of a second try, where the first one missed a region
-
-
-class StateSampler(Protocol):
-    """An estimator that can also draw from the target of a path."""
-
-    def sample(self, path: Path, n: int, rng: np.random.Generator) -> Any:
-        """Return the state of n chains at the target."""
 
 
 class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, BaseEstimator):
@@ -127,13 +141,23 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 with path.unchanged():
                     result = self._estimate_path(path)
         self._keep(replace(result, seconds=time.perf_counter() - started))
-        _progress.said(lambda: in_a_line(self.result_))
+        _progress.said(lambda: self.result_._line())
         if not result.converged:
             warn(
                 f"{result.method} did not converge: " + "; ".join(result.reasons),
                 ConvergenceWarning,
             )
         return self
+
+    _given_draws: Any = None
+
+    def _fit_with(self, path: Any, draws: Any) -> Self:
+        """`fit` of an estimator that uses draws of the target, which it does not keep."""
+        self._given_draws = draws
+        try:
+            return PartitionEstimator.fit(self, path)
+        finally:
+            del self._given_draws
 
     def _forget(self) -> None:
         """Drop what an earlier fit has set, so that none of it is left if this one fails."""
@@ -150,12 +174,14 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     # -- what a subclass defines: _sample, or _estimate alone
     # of the runs that it makes or can read
-    _run_class: ClassVar[type[Run] | tuple[type[Run], ...] | None] = None
+    _run_class: ClassVar[type[Run] | tuple[type[Run], ...]] = ()
     _keeps_draws = True  # where it can: not of many rows
 
     def _sample(self, path: Path, seed: int) -> Run:
         """Run chains on the path and return what they leave."""
-        raise NotImplementedError(f"{type(self).__name__} must define _estimate or _sample")
+        if not hasattr(self, "_sample_rows"):
+            raise NotImplementedError(f"{type(self).__name__} must define _estimate or _sample")
+        return self._sample_rows([path], [seed])[0]
 
     def _estimate(self, path: Path, seed: int) -> PartitionResult:
         return self._read(self._run(path, seed))
@@ -165,12 +191,12 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     def _described_names(cls) -> set[str]:
         """Names of the diagnostics that its results describe."""
         kinds = cls._run_class if isinstance(cls._run_class, tuple) else (cls._run_class,)
-        return {name for kind in kinds if kind is not None for name in kind.described}
+        return {name for kind in kinds for name in kind.described}
 
     @classmethod
     def _reads(cls, run: Run) -> bool:
         """Whether a run is of a kind that it can read."""
-        return cls._run_class is not None and isinstance(run, cls._run_class)
+        return isinstance(run, cls._run_class)
 
     def _check_reads(self, run: Run) -> None:
         """Raise TypeError, which names who can, unless this estimator can read a run."""
@@ -215,13 +241,13 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                     " drawn for it"
                 )
             return estimate_rows(self, path, seed)
-        if self._run_class is None:
+        if not self._run_class:
             return self._estimate(path, seed)
         run = self._run(path, seed)
         result = self._read(run)
         attempts = regions_to_cover(path, run, result)
         if attempts:
-            _progress.said(lambda: f"{in_a_line(result)}; a second try, from a base that covers it")
+            _progress.said(lambda: f"{result._line()}; a second try, from a base that covers it")
             run = self._second_try(path, seed, run, result, attempts)
             result = self._read(run)
         self.run_ = run
@@ -264,50 +290,45 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _as_path(self, path) -> Path:
         """The path that is meant, of points of R^d where moves need these."""
-        path = self._path_of(path)
+        if not isinstance(path, Path):
+            path = self._path_of(path)
         if has(path, MarginalDensity) and Continuous in self._move(path).requires:
             return path.as_density()
         return path
 
-    def _path_of(self, path) -> Any:
-        if isinstance(path, Path):
-            return path
-        if isinstance(path, PartitionEstimator):
+    def _path_of(self, model) -> Any:
+        """The path of a model, which need not be an estimator of scikit-learn."""
+        kind = type(model)
+        if isinstance(model, PartitionEstimator):
             raise TypeError(
-                f"path must be a model, a path or a run, got a fitted {type(path).__name__}: give"
-                " its run_"
+                f"path must be a model, a path or a run, got a fitted {kind.__name__}: give its"
+                " run_"
             )
-        if not callable(getattr(path, "path", None)):
+        if not callable(getattr(model, "path", None)):
             raise TypeError(
                 "path must be a fitted model of sklpf or a path, such as model.path(X), got "
-                f"{type(path).__module__}.{type(path).__name__}{_instead(type(path))}"
+                f"{kind.__module__}.{kind.__name__}{_instead(kind)}"
             )
-        # a model of the user's need not be an estimator of scikit-learn
-        if hasattr(path, "__sklearn_tags__"):
-            check_is_fitted(path)
-        if getattr(path, "path_takes_rows", False):
-            name = type(path).__name__
+        if hasattr(model, "__sklearn_tags__"):
+            check_is_fitted(model)
+        if getattr(model, "path_takes_rows", False):
             raise TypeError(
-                f"path must be model.path(X), the rows whose likelihoods are wanted: a {name} has"
-                " one for each row"
+                "path must be model.path(X), the rows whose likelihoods are wanted: a"
+                f" {kind.__name__} has one for each row"
             )
-        return path.path()
+        return model.path()
 
     def _seed(self) -> int:
-        parameters = self.get_params(deep=False)
-        if "random_state" not in parameters:
+        if not hasattr(self, "random_state"):
             return 0  # nothing is sampled, and the global generator is left alone
-        random_state = parameters["random_state"]
-        if getattr(self, "checkpoint", None) is not None and not isinstance(
-            random_state, (int, np.integer)
-        ):
+        if isinstance(self.random_state, (int, np.integer)):
+            return int(self.random_state)
+        if getattr(self, "checkpoint", None) is not None:
             raise ValueError(
                 "checkpoint needs random_state to be an int, else an interrupted run can't be"
                 " resumed"
             )
-        if isinstance(random_state, (int, np.integer)):
-            return int(random_state)
-        return draw_seed(random_state)
+        return draw_seed(self.random_state)
 
     def _move(self, path: Path) -> Transition:
         """The move that was chosen, or the default one, which may not suit the path."""
@@ -343,13 +364,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         parameters = self._number_parameters()
         parameters.pop("random_state", None)
         versions = (sklpf.__version__, np.__version__, numba.__version__)
-        parts = (
-            type(self),
-            path,
-            path.ladder,
-            path.n_moves_per_segment,  # these two may belong to the class
-            path.probe(),
-        )
+        # the number of moves may belong to the path's class
+        parts = (type(self), path, path.ladder, path.n_moves_per_segment, path.probe())
         return Checkpoint(directory, fingerprint(parts, parameters, seed, versions))
 
 
@@ -374,14 +390,12 @@ def _number(result: PartitionResult) -> str:
 def _instead(kind: type) -> str:
     """What to do with a model of another library, where its name says what it is."""
     name = kind.__name__
+    of_sklearn = kind.__module__.startswith("sklearn.")
     if "function" in name:
         return "; GeometricPath(log_density, base=…) makes a path of a function"
-    if kind.__module__.startswith("sklearn.") and name in (
-        "BernoulliRBM",
-        "LatentDirichletAllocation",
-    ):
+    if of_sklearn and name in ("BernoulliRBM", "LatentDirichletAllocation"):
         return "; sklpf.interop.from_sklearn(model) makes one of it"
-    if kind.__module__.startswith("sklearn.") and name == "Pipeline":
+    if of_sklearn and name == "Pipeline":
         return "; take the last step, pipeline[-1], and transform rows by the others"
     if name.endswith("SearchCV"):
         return "; take the model that the search found, its best_estimator_"

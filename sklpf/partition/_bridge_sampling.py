@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
@@ -16,7 +15,7 @@ from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._fitted_proposals import FITS, FittedProposal
+from sklpf.partition._fitted_proposals import FITS
 from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
@@ -116,13 +115,14 @@ class BridgeRun(Run):
         halves = [_bridge_estimate(bridge) for bridge in self.bridges]
         others = [_bridge_estimate(bridge) for bridge in self.checks]
         by_half = np.array([half.log_ratio for half in halves])
-        variances = [half.variances for half in halves]
-        std_error = np.sqrt(_variance_of_halves(variances, _covariance_of_halves(*halves)))
+        variance = _variance_of_halves(
+            [half.variances for half in halves], _covariance_of_halves(*halves)
+        )
         diagnostics: dict[str, Any] = {
             "half_log_partition": by_half,
-            "check_log_partition": float(np.mean([other.log_ratio for other in others])),
-            "r_hat": float(self.r_hat.max()),
-            "effective_draws": float(self.effective_draws.min()),
+            "check_log_partition": np.mean([other.log_ratio for other in others]),
+            "r_hat": self.r_hat.max(),
+            "effective_draws": self.effective_draws.min(),
             "effective_terms": min(half.n_effective for half in halves),
             "overlap": min(half.overlap for half in halves),
             "target_pareto_shape": max(half.target_shape for half in halves),
@@ -135,8 +135,8 @@ class BridgeRun(Run):
             *_difference_alarms(self, halves, others),
         ]
         return self.conclude(
-            float(by_half.mean()),
-            float(std_error),
+            by_half.mean(),
+            np.sqrt(variance),
             diagnostics["effective_terms"],
             alarms=alarms,
             diagnostics=diagnostics,
@@ -254,11 +254,7 @@ class BridgeSampling(PartitionEstimator):
         ConvergenceWarning
             If the result should not be trusted.
         """
-        self._given_draws = draws
-        try:
-            return super().fit(path)
-        finally:
-            del self._given_draws
+        return self._fit_with(path, draws)
 
     def _as_path(self, path):
         if self._given_draws is None:
@@ -287,7 +283,8 @@ class BridgeSampling(PartitionEstimator):
                 " thousands"
             )
         density = _CountedDensity(path)
-        log_f = density(points.reshape(-1, path.n_dimensions)).reshape(points.shape[:2])
+        flat = _flat(points)
+        log_f = density(flat).reshape(points.shape[:2])
         if not np.isfinite(log_f).all():
             first = points[~np.isfinite(log_f)][0]
             raise ValueError(
@@ -296,20 +293,24 @@ class BridgeSampling(PartitionEstimator):
             )
 
         rng = np.random.default_rng(stream_key(seed, _DRAWS))
-        halves = _halves(points, log_f)
-        bridges = _both_ways(FITS[self.proposal], halves, density, rng)
-        checks = _both_ways(FITS[_CHECKED_BY[self.proposal]], halves, density, rng)
+        first, second = _halves(points, log_f)
+        bridges, checks = (
+            (
+                _bridge(FITS[proposal], first, second, density, rng),
+                _bridge(FITS[proposal], second, first, density, rng),
+            )
+            for proposal in (self.proposal, _CHECKED_BY[self.proposal])
+        )
+        most = most_effective(points)
         described = np.concatenate([points, log_f[..., np.newaxis]], axis=2)
         chains = np.repeat(np.arange(len(points)), points.shape[1])
-        every = Draws(points.reshape(-1, path.n_dimensions), np.zeros(log_f.size), chains)
+        every = Draws(flat, np.zeros(log_f.size), chains)
         return BridgeRun(
             bridges=bridges,
             checks=checks,
             r_hat=split_r_hat(described),
-            effective_draws=np.minimum(
-                effective_draws(rank_normalised(described)), most_effective(points)
-            ),
-            most_effective=most_effective(points),
+            effective_draws=np.minimum(effective_draws(rank_normalised(described)), most),
+            most_effective=most,
             n_divergent=n_divergent,
             n_evaluations=density.n_evaluations,
             draws=every.thinned(),
@@ -346,43 +347,39 @@ class _Half(NamedTuple):
     log_f: Array
 
 
-def _halves(points: NDArray, log_f: NDArray) -> tuple[_Half, _Half]:
+def _halves(points: NDArray, log_f: NDArray) -> list[_Half]:
     """Half of the chains and the others; of one chain its first half and its second."""
-    if len(points) == 1:
-        middle = points.shape[1] // 2
-        return (
-            _Half(points[:, :middle], log_f[:, :middle]),
-            _Half(points[:, middle:], log_f[:, middle:]),
-        )
-    middle = len(points) // 2
-    return _Half(points[:middle], log_f[:middle]), _Half(points[middle:], log_f[middle:])
-
-
-def _both_ways(
-    fit: Callable[..., FittedProposal], halves, density, rng: np.random.Generator
-) -> tuple[Bridge, ...]:
-    """The bridge of each half with what was fitted to the other."""
-    first, second = halves
-    return (_bridge(fit, first, second, density, rng), _bridge(fit, second, first, density, rng))
+    axis = 1 if len(points) == 1 else 0
+    middle = [points.shape[axis] // 2]
+    parts = (np.split(array, middle, axis) for array in (points, log_f))
+    return [_Half(*half) for half in zip(*parts)]
 
 
 def _bridge(fit, fitted_to: _Half, met: _Half, density, rng: np.random.Generator) -> Bridge:
-    n_dimensions = met.points.shape[2]
+    """The bridge of a half of the draws with what was fitted to the other."""
     n_effective = min(
-        float(effective_draws(fitted_to.log_f)),
+        effective_draws(fitted_to.log_f),
         most_effective(fitted_to.points),
         fitted_to.log_f.size,
     )
-    proposal = fit(fitted_to.points.reshape(-1, n_dimensions), n_effective, rng)
+    proposal = fit(_flat(fitted_to.points), n_effective, rng)
     drawn = proposal.density.sample(met.log_f.size, rng)
-    at_proposal = proposal.log_weights(density, drawn, density(drawn))
-    at_target, at_fitted = (
-        proposal.log_weights(
-            density, half.points.reshape(-1, n_dimensions), half.log_f.ravel()
-        ).reshape(half.log_f.shape)
-        for half in (met, fitted_to)
+
+    def at_draws(half: _Half) -> Array:
+        log_weights = proposal.log_weights(density, _flat(half.points), half.log_f.ravel())
+        return log_weights.reshape(half.log_f.shape)
+
+    return Bridge(
+        at_proposal=proposal.log_weights(density, drawn, density(drawn)),
+        at_target=at_draws(met),
+        at_fitted=at_draws(fitted_to),
+        most_effective=most_effective(met.points),
     )
-    return Bridge(at_proposal, at_target, at_fitted, most_effective(met.points))
+
+
+def _flat(points: Array) -> Array:
+    """The draws (n, d) of all chains."""
+    return points.reshape(-1, points.shape[2])
 
 
 def most_effective(points: Array) -> float:
@@ -391,9 +388,8 @@ def most_effective(points: Array) -> float:
 
     A Markov chain that often stays where it is has fewer by its autocorrelation.
     """
-    points = points.reshape(-1, points.shape[2])
-    counts = np.unique(points, axis=0, return_counts=True)[1]
-    return len(points) ** 2 / float(np.sum(counts**2.0)) if counts.max() > 1 else np.inf
+    counts = np.unique(_flat(points), axis=0, return_counts=True)[1]
+    return counts.sum() ** 2 / float(np.sum(counts**2.0)) if counts.max() > 1 else np.inf
 
 
 # -- reading
@@ -420,7 +416,7 @@ class _Estimate(NamedTuple):
     target_largest: float
 
     @property
-    def variances(self) -> _Variances:
+    def variances(self) -> Array:
         return _variances(self.proposal_terms, self.target_terms, self.most_effective)
 
 
@@ -437,7 +433,7 @@ def _bridge_estimate(bridge: Bridge, tilt: float = 0.0) -> _Estimate:
     log_of_target = log_expit(at_proposal - log_ratio + log_odds)
     log_of_proposal = log_expit(log_ratio - log_odds - bridge.at_target)
     log_mean_of_target = float(log_mean_exp(log_of_target))
-    log_mean_of_proposal = float(log_mean_exp(log_of_proposal.ravel()))
+    log_mean_of_proposal = float(log_mean_exp(log_of_proposal))
     target_terms = np.exp(log_of_proposal - log_mean_of_proposal)
     at_fitted = log_expit(log_ratio - log_odds - bridge.at_fitted)
     shared = overlap(at_proposal, -at_target, log_ratio)
@@ -445,7 +441,7 @@ def _bridge_estimate(bridge: Bridge, tilt: float = 0.0) -> _Estimate:
         log_ratio=log_ratio,
         proposal_terms=np.exp(log_of_target - log_mean_of_target),
         target_terms=target_terms,
-        fitted_terms=np.exp(at_fitted - float(log_mean_exp(at_fitted.ravel()))),
+        fitted_terms=np.exp(at_fitted - log_mean_exp(at_fitted)),
         n_effective=min(float(effective_draws(target_terms)), most),
         most_effective=most,
         overlap=shared,
@@ -457,34 +453,22 @@ def _bridge_estimate(bridge: Bridge, tilt: float = 0.0) -> _Estimate:
     )
 
 
-class _Variances(NamedTuple):
-    """Variances of the mean terms over the proposal's independent draws, and over the target's
-    correlated ones.
+def _variances(proposal_terms: NDArray, target_terms: NDArray, most: float) -> Array:
+    """Return the variances of mean terms over the proposal's independent draws, and over the
+    target's correlated ones, of which at most so many are effective (Frühwirth-Schnatter 2004).
     """
-
-    of_proposal: float
-    of_target: float
-
-
-def _variances(proposal_terms: NDArray, target_terms: NDArray, most: float) -> _Variances:
-    """Return the variances of mean terms, with the effective sample size of the correlated draws
-    (Frühwirth-Schnatter 2004), which is taken as at most `most`.
-    """
-    return _Variances(
-        float(proposal_terms.var() / proposal_terms.size),
-        float(target_terms.var() / min(effective_draws(target_terms), most)),
-    )
+    of_target = target_terms.var() / min(float(effective_draws(target_terms)), most)
+    return np.array([proposal_terms.var() / proposal_terms.size, of_target])
 
 
-def _variance_of_halves(halves: list[_Variances], covariance: float = np.inf) -> float:
-    """Variance of the mean over both halves.
+def _variance_of_halves(halves: list[Array], covariance: float = np.inf) -> float:
+    """Variance of the mean over both halves, whose variances are pairs as `_variances` gives them.
 
     The covariance is that of their errors from the target's draws; at most these are one.
     """
-    of_proposal = sum(half.of_proposal for half in halves)
-    of_target = [half.of_target for half in halves]
-    shared = min(covariance, np.sqrt(np.prod(of_target)))
-    return float((of_proposal + sum(of_target) + 2 * shared) / 4)
+    of_proposal, of_target = np.transpose(halves)
+    shared = min(covariance, np.sqrt(of_target.prod()))
+    return float((of_proposal.sum() + of_target.sum() + 2 * shared) / 4)
 
 
 def _covariance_of_halves(first: _Estimate, second: _Estimate) -> float:
@@ -508,7 +492,8 @@ def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:
         remedy = "the draws miss narrow parts of the posterior; sample it in other coordinates"
         alarms.append(Alarm("divergences", seen, remedy))
     if diagnostics["r_hat"] > _LARGEST_R_HAT:
-        where = _which(int(run.r_hat.argmax()), run)
+        worst = int(run.r_hat.argmax())
+        where = "the log density" if worst == len(run.r_hat) - 1 else f"coordinate {worst}"
         seen = (
             f"chains disagree: R-hat is {diagnostics['r_hat']:.3f} for {where} (at most"
             f" {_LARGEST_R_HAT:g})"
@@ -529,10 +514,6 @@ def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:
         seen = f"only {fewest:.0f} draws are effective (at least {_FEWEST_EFFECTIVE:g} needed)"
         alarms.append(Alarm("few-effective-draws", seen, "draw longer chains"))
     return alarms
-
-
-def _which(index: int, run: BridgeRun) -> str:
-    return "the log density" if index == len(run.r_hat) - 1 else f"coordinate {index}"
 
 
 def _overlap_alarms(halves: list[_Estimate], diagnostics: dict[str, Any]) -> list[Alarm]:
@@ -561,16 +542,16 @@ def _difference_alarms(
     run: BridgeRun, halves: list[_Estimate], others: list[_Estimate]
 ) -> list[Alarm]:
     """An alarm for each two numbers that should be one and aren't."""
-    alarms = []
     first, second = halves
     apart = first.log_ratio - second.log_ratio
-    if _differs(apart, sum(first.variances) + sum(second.variances)):
-        seen = f"the two halves of the draws differ by {apart:+.3f} nats"
-        alarms.append(Alarm("halves-disagree", seen, "draw longer chains"))
+    variance = first.variances.sum() + second.variances.sum()
+    seen = f"the two halves of the draws differ by {apart:+.3f} nats"
+    alarms = _if_apart(apart, variance, Alarm("halves-disagree", seen, "draw longer chains"))
 
     remedy = "draw longer chains, and check that the draws are of this density"
-    to_draws = [_bridge_estimate(bridge, tilt=-_TILT) for bridge in run.bridges]
-    to_proposal = [_bridge_estimate(bridge, tilt=_TILT) for bridge in run.bridges]
+    to_draws, to_proposal = (
+        [_bridge_estimate(bridge, tilt) for bridge in run.bridges] for tilt in (-_TILT, _TILT)
+    )
     apart = _mean_difference(to_draws, to_proposal)
     changes = [
         _variances(
@@ -580,26 +561,22 @@ def _difference_alarms(
         )
         for one, two in zip(to_draws, to_proposal)
     ]
-    if _differs(apart, _variance_of_halves(changes)):
-        seen = f"bridges that lean to draws and to proposal differ by {apart:+.3f} nats"
-        alarms.append(Alarm("bridges-disagree", seen, remedy))
+    seen = f"bridges that lean to draws and to proposal differ by {apart:+.3f} nats"
+    alarm = Alarm("bridges-disagree", seen, remedy)
+    alarms += _if_apart(apart, _variance_of_halves(changes), alarm)
 
     if min(other.n_shared for other in others) < _FEWEST_SHARED:
         return alarms  # a proposal that doesn't fit says nothing
     apart = _mean_difference(halves, others)
-    changes = [
-        _Variances(
-            one.variances.of_proposal + two.variances.of_proposal,
-            _variances(
-                one.proposal_terms, one.target_terms - two.target_terms, one.most_effective
-            ).of_target,
-        )
-        for one, two in zip(halves, others)
-    ]
-    if _differs(apart, _variance_of_halves(changes)):
-        seen = f"two kinds of proposals differ by {apart:+.3f} nats from the same draws"
-        alarms.append(Alarm("proposals-disagree", seen, remedy))
-    return alarms
+    changes = []
+    for one, two in zip(halves, others):
+        of_proposals = one.variances[0] + two.variances[0]
+        differ = one.target_terms - two.target_terms
+        of_target = _variances(one.proposal_terms, differ, one.most_effective)[1]
+        changes.append(np.array([of_proposals, of_target]))
+    seen = f"two kinds of proposals differ by {apart:+.3f} nats from the same draws"
+    alarm = Alarm("proposals-disagree", seen, remedy)
+    return alarms + _if_apart(apart, _variance_of_halves(changes), alarm)
 
 
 def _mean_difference(some: list[_Estimate], others: list[_Estimate]) -> float:
@@ -607,5 +584,6 @@ def _mean_difference(some: list[_Estimate], others: list[_Estimate]) -> float:
     return float(np.mean([one.log_ratio - two.log_ratio for one, two in zip(some, others)]))
 
 
-def _differs(apart: float, variance: float) -> bool:
-    return abs(apart) > max(_LARGEST_Z * np.sqrt(variance), _MATERIAL)
+def _if_apart(apart: float, variance: float, alarm: Alarm) -> list[Alarm]:
+    """The alarm of a difference that is neither chance nor immaterial."""
+    return [alarm] if abs(apart) > max(_LARGEST_Z * np.sqrt(variance), _MATERIAL) else []

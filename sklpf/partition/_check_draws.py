@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.tables import Readable, Rows, import_pandas
+from sklpf._utils.tables import Readable, Rows, imported
 from sklpf.partition._bridge_sampling import BridgeRun, BridgeSampling
 from sklpf.partition._result import PartitionResult
 
@@ -115,7 +116,7 @@ class DrawsReport(Readable):
         ImportError
             If pandas is not installed.
         """
-        pd = import_pandas()
+        pd = imported("pandas", "to_frame")
 
         rows = [
             {"mass": mode.mass, "mass_error": mode.mass_error, "share": mode.share}
@@ -219,10 +220,8 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
     if _are_of_another_density(result, modes):
         alarms = tuple(alarm for alarm in result.alarms if alarm.kind not in _CHECKS["modes"])
         result = replace(result, alarms=alarms)
-    findings = [_finding(check, kinds, run, result, modes) for check, kinds in _CHECKS.items()]
-    return DrawsReport(
-        tuple(findings), modes, replace(result, seconds=seconds), proposal, n_evaluations
-    )
+    findings = tuple(_findings(run, result, modes))
+    return DrawsReport(findings, modes, replace(result, seconds=seconds), proposal, n_evaluations)
 
 
 def _with_checks(run: BridgeRun, checked: BridgeRun) -> BridgeRun:
@@ -263,28 +262,26 @@ def _are_of_another_density(result: PartitionResult, modes: tuple[CheckedMode, .
     return total > 1 and all(share > _HARDLY_SEEN * expected for share, expected in shares)
 
 
-def _finding(check: str, kinds, run: BridgeRun, result: PartitionResult, modes) -> Finding:
-    against = [str(alarm) for alarm in result.alarms if alarm.kind in kinds]
-    if against:
-        return Finding(check, False, "; ".join(against))
+def _findings(run: BridgeRun, result: PartitionResult, modes) -> Iterator[Finding]:
+    """What each check has found: its alarms, or the numbers that raised none."""
     known = result.diagnostics
-    if check == "modes":
-        seen = f"{len(modes)} regions with mass were found, and draws have all of them"
-        if not modes:
-            seen = "no mode was found at which a Gaussian has the density's shape"
-    elif check == "chains":
-        n_chains = sum(len(bridge.at_target) for bridge in run.bridges)
-        seen = f"R-hat is at most {known['r_hat']:.3f}, of {n_chains} chains"
-        if run.draws is not None and len(np.unique(run.draws.groups)) == 1:
-            seen = f"R-hat is at most {known['r_hat']:.3f}, of the halves of a single chain"
-    elif check == "number":
-        seen = f"{known['effective_draws']:.0f} draws are effective, in the worst coordinate"
-    elif check == "halves":
-        seen = f"by halves log Z differs by {np.ptp(known['half_log_partition']):.3f} nats"
-    elif check == "tails":
-        shapes = known["target_pareto_shape"], known["proposal_pareto_shape"]
-        seen = f"terms of the bridge have Pareto shapes of at most {max(shapes):.2f}"
-    else:
-        apart = abs(known["check_log_partition"] - result.log_partition)
-        seen = f"by two kinds of proposals log Z differs by {apart:.3f} nats"
-    return Finding(check, True, seen)
+    n_chains = sum(len(bridge.at_target) for bridge in run.bridges)
+    of_chains = f"of {n_chains} chains"
+    if run.draws is not None and len(np.unique(run.draws.groups)) == 1:
+        of_chains = "of the halves of a single chain"
+    of_modes = f"{len(modes)} regions with mass were found, and draws have all of them"
+    if not modes:
+        of_modes = "no mode was found at which a Gaussian has the density's shape"
+    shapes = known["target_pareto_shape"], known["proposal_pareto_shape"]
+    apart = abs(known["check_log_partition"] - result.log_partition)
+    passed = {
+        "modes": of_modes,
+        "chains": f"R-hat is at most {known['r_hat']:.3f}, {of_chains}",
+        "number": f"{known['effective_draws']:.0f} draws are effective, in the worst coordinate",
+        "halves": f"by halves log Z differs by {np.ptp(known['half_log_partition']):.3f} nats",
+        "tails": f"terms of the bridge have Pareto shapes of at most {max(shapes):.2f}",
+        "density": f"by two kinds of proposals log Z differs by {apart:.3f} nats",
+    }
+    for check, kinds in _CHECKS.items():
+        against = [str(alarm) for alarm in result.alarms if alarm.kind in kinds]
+        yield Finding(check, not against, "; ".join(against) or passed[check])

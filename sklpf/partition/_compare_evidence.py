@@ -12,23 +12,13 @@ from scipy.special import expit, log_softmax
 from scipy.stats import t as student_t
 
 from sklpf._utils.numbers import as_float64, check_level
-from sklpf._utils.tables import Readable, Rows, from_to, import_pandas, text_table, with_error
+from sklpf._utils.tables import Readable, Rows, from_to, imported, text_table, with_error
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._reweighting import BAR, MBAR, LevelProcess, SteppingStone
 from sklpf.partition._run import check_run
 from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
 
 _CERTAIN = ("exact", "estimate", "enclosed")  # statements with an error to both sides
-_COLUMNS = (
-    "method",
-    "log_partition",
-    "std_error",
-    "low",
-    "high",
-    "difference",
-    "difference_std_error",
-    "converged",
-)
 
 
 class StandardError(NamedTuple):
@@ -113,17 +103,16 @@ class EvidenceComparison(Readable):
         ImportError
             If pandas is not installed.
         """
-        pd = import_pandas()
+        pd = imported("pandas", "to_frame")
 
         rows = []
         for model in self.models.values():
             row = model._asdict()
             for name in ("difference", "probability"):
                 row[f"{name}_low"], row[f"{name}_high"] = row.pop(f"{name}_interval")
+            row["converged"] = row.pop("converged")  # as the last column
             rows.append(row)
-        frame = pd.DataFrame(rows, index=pd.Index(list(self.models), name="model"))
-        last = ["converged"]
-        return frame[[name for name in frame if name not in last] + last]
+        return pd.DataFrame(rows, index=pd.Index(list(self.models), name="model"))
 
     @property
     def _header(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -133,7 +122,9 @@ class EvidenceComparison(Readable):
     def _table(self) -> Rows:
         table = []
         for name, model in self.models.items():
-            difference = "" if model.difference == 0 else _shown(model)
+            difference = ""
+            if model.difference != 0:
+                difference = with_error(model.difference, model.difference_std_error)
             trust = "" if model.is_checked else "without checks"
             if not model.converged:
                 trust = "not converged"
@@ -249,10 +240,6 @@ def compare_evidence(
     return EvidenceComparison(models, level, tuple(reasons))
 
 
-def _shown(model: ModelEvidence) -> str:
-    return with_error(model.difference, model.difference_std_error)
-
-
 def _result_of(name: str, fitted: Any) -> PartitionResult:
     result = getattr(fitted, "result_", fitted)
     if not isinstance(result, PartitionResult):
@@ -334,30 +321,25 @@ class EstimateComparison(Readable):
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each method."""
-        pd = import_pandas()
+        pd = imported("pandas", "to_frame")
 
-        return pd.DataFrame(
-            [self._row(result) for result in self.results], columns=_COLUMNS
-        ).set_index("method")
+        return pd.DataFrame(map(self._row, self.results)).set_index("method")
 
-    def _row(self, result):
-        differs = [
-            result.diagnostics.get(name, 0.0) for name in ("difference", "difference_std_error")
-        ]
-        return (
-            result.method,
-            result.log_partition,
-            result.std_error,
-            *result.interval(),
-            *differs,
-            result.converged,
-        )
+    def _row(self, result: PartitionResult) -> dict[str, Any]:
+        names = ("difference", "difference_std_error")
+        return {
+            "method": result.method,
+            **result._numbers(),
+            **{name: result.diagnostics.get(name, 0.0) for name in names},
+            "converged": result.converged,
+        }
 
     _header = ("method", "log Z", "95 % interval", "difference", "")
 
     def _table(self) -> Rows:
         table = []
-        for method, value, _, low, high, differs, error, converged in map(self._row, self.results):
+        for row in map(self._row, self.results):
+            method, value, _, low, high, differs, error, converged = row.values()
             beside = "" if error == 0 and differs == 0 else f"{differs:+.4f} ± {error:.4f}"
             trust = "" if converged else "not converged"
             table.append((method, f"{value:.4f}", f"[{low:.4f}, {high:.4f}]", beside, trust))

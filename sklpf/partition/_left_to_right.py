@@ -16,8 +16,7 @@ from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._options import SAMPLING
+from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._result import LOWER_BOUND, WEIGHTS, Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition.checks._beside import tol_alarms, weight_diagnostics
@@ -82,11 +81,21 @@ class FilterRun(Run):
         lognormal = _lognormal_error(max(variance, from_target), n)
         spread = math.sqrt(variance)
         std_error = math.hypot(max(estimate.std_error, lognormal), self.resolution)
+        alarms = []
+        if spread > _MAX_SPREAD:
+            seen = (
+                f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}"
+            )
+            alarms.append(Alarm("filters-disagree", seen, self.better_start))
+        if self.n_particles == "auto" and self.resolution <= 1 / (n * _MOST):
+            most = f' with the {_MOST:,} particles that "auto" takes at most'
+            remedy = "raise n_filters, or give n_particles"
+            alarms += tol_alarms(std_error, self.tol, remedy, most)
         return self.conclude(
             estimate.log_mean,
             std_error,
             n - 1,
-            alarms=_alarms(self, spread, std_error),
+            alarms=alarms,
             diagnostics={
                 **weight_diagnostics(self.log_estimates),
                 "delta_std_error": estimate.delta,
@@ -212,13 +221,13 @@ class LeftToRight(PartitionEstimator):
         keys = [stream_key(seed, stage) for stage in range(3)]
         variance = _variance_for(self.tol, self.n_filters) if self.n_particles == "auto" else None
         pilot = functools.partial(_run_pilot, path, self.n_sweeps, variance, keys[1:])
-        ((n_needed, n_drawn, *guide),) = run(lambda block: none, pilot, 1, 1, stage="pilot")
+        ((n_needed, n_drawn, *guide),) = run(lambda block: none, pilot, 1, [0, 1], stage="pilot")
         n_particles = int(n_needed) if self.n_particles == "auto" else self.n_particles
         n_reversed = 0 if path.filters_are_exact else _REVERSED
         many = self.n_filters, n_particles, self.n_sweeps, n_reversed
         main = functools.partial(_run_filters, path, *many, keys[0], np.array(guide))
         n_blocks = -(-self.n_filters // _FILTERS_PER_BLOCK)
-        blocks = run(lambda block: (none, np.zeros(())), main, n_blocks, 1, stage="filters")
+        blocks = run(lambda block: (none, np.zeros(())), main, n_blocks, [0, 1], stage="filters")
         log_estimates, variances = zip(*blocks)
         n_back = min(self.n_filters, n_blocks * n_reversed) * _CHAINS_BACK
         n_chains = self.n_filters * n_particles + n_back
@@ -230,18 +239,6 @@ class LeftToRight(PartitionEstimator):
             n_sweeps=n_sweeps,
             resolution=unseen,
         )
-
-
-def _alarms(run, spread: float, std_error: float) -> list[Alarm]:
-    alarms = []
-    if spread > _MAX_SPREAD:
-        seen = f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}"
-        alarms.append(Alarm("filters-disagree", seen, "raise n_particles or lower tol"))
-    most_particles = len(run.log_estimates) * _MOST
-    if run.n_particles == "auto" and run.resolution <= 1 / most_particles:
-        most = f' with the {_MOST:,} particles that "auto" takes at most'
-        alarms += tol_alarms(std_error, run.tol, "raise n_filters, or give n_particles", most)
-    return alarms
 
 
 def _lognormal_error(variance: float, n: int) -> float:
@@ -257,7 +254,7 @@ def _variance_for(std_error: float, n: int) -> float:
     return twice / (1 / n + math.sqrt(n**-2 + twice / (n - 1)))
 
 
-def _run_pilot(path, n_sweeps, variance, keys, block, segment, carry):
+def _run_pilot(path, n_sweeps, variance, keys, block, begin, end, carry):
     """How many particles it takes for this variance of a log estimate, how many the pilot drew, and
     the guide.
     """
@@ -271,7 +268,7 @@ def _run_pilot(path, n_sweeps, variance, keys, block, segment, carry):
 
 
 def _run_filters(
-    path, n_filters, n_particles, n_sweeps, n_reversed, key, guide, block, segment, carry
+    path, n_filters, n_particles, n_sweeps, n_reversed, key, guide, block, begin, end, carry
 ):
     """Log estimates of the filters of a block, and their variance as reverse chains see it."""
     first = block * _FILTERS_PER_BLOCK

@@ -4,7 +4,6 @@ acceptance ratio.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,10 +12,8 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import at_least
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import SamplingEstimator
-from sklpf.partition._exchange_run import ExchangeRun
-from sklpf.partition._options import SAMPLING
-from sklpf.partition._parallel_tempering import ParallelTempering
+from sklpf.partition._base import SAMPLING, SamplingEstimator
+from sklpf.partition._parallel_tempering import ExchangeRun, ParallelTempering
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.paths import ConditionalDraws
@@ -60,20 +57,33 @@ class MixtureRun(Run):
             lambda keep: bar(drawn[keep].ravel(), -others[keep].ravel()), n_groups
         )
         # Centres that agree say nothing of the mass that fewer than one of them stands for.
-        error = math.hypot(float(std_error), 1 / drawn.size)
+        error = np.hypot(std_error, 1 / drawn.size)
         before = self.tempering.read()
+        share = effective_sample_size(drawn.ravel()) / drawn.size
+        shared = overlap(drawn.ravel(), -others.ravel(), float(log_partition))
+        alarms = []
+        if min(share, shared) < _FEWEST:
+            seen = (
+                f"the centres don't cover the model: the effective sample size is {share:.1%} of"
+                f" the mixture's draws, and they overlap with the model's by {shared:.1%} (at least"
+                f" {_FEWEST:.0%} of each needed)"
+            )
+            remedy = "raise n_centres, or take another estimator"
+            alarms.append(Alarm("centres-miss-the-model", seen, remedy))
+        alarms += [
+            replace(alarm, seen=f"the tempering run: {alarm.seen}") for alarm in before.alarms
+        ]
         diagnostics = {
-            "effective_share": effective_sample_size(drawn.ravel()) / drawn.size,
-            "overlap": overlap(drawn.ravel(), -others.ravel(), float(log_partition)),
-            "one_sided": float(log_mean_exp(drawn)),
+            "effective_share": share,
+            "overlap": shared,
+            "one_sided": log_mean_exp(drawn),
             "tempering": before.log_partition,
         }
         return self.conclude(
-            float(log_partition),
+            log_partition,
             error,
             n_groups - 1,
-            alarms=_alarms(diagnostics)
-            + [replace(alarm, seen=f"the tempering run: {alarm.seen}") for alarm in before.alarms],
+            alarms=alarms,
             diagnostics=diagnostics,
         )
 
@@ -178,17 +188,3 @@ class MarkovMixture(SamplingEstimator):
             model_draws=others.reshape(-1, n_groups).T,
             tempering=run,
         )
-
-
-def _alarms(diagnostics) -> list[Alarm]:
-    """An alarm if the centres don't cover the model."""
-    share = diagnostics["effective_share"]
-    shared = diagnostics["overlap"]
-    if min(share, shared) >= _FEWEST:
-        return []
-    seen = (
-        f"the centres don't cover the model: the effective sample size is {share:.1%} of the"
-        f" mixture's draws, and they overlap with the model's by {shared:.1%} (at least"
-        f" {_FEWEST:.0%} of each needed)"
-    )
-    return [Alarm("centres-miss-the-model", seen, "raise n_centres, or take another estimator")]

@@ -24,12 +24,12 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._options import TUNE
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.paths import JointRows, LocalMasses, Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
 from sklpf.programs._plan import n_tuning_moves
 
+TUNE = 6  # random stream of a move's tuning
 _ROWS_PER_BLOCK = 64
 _NUMBERS = "log_partition", "std_error", "degrees_of_freedom", "converged", "n_sweeps"
 # the same whatever is scored
@@ -62,7 +62,7 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
         lambda block: np.empty(0, dtype="U1"),
         functools.partial(_advance, alone, path, rows, seeds, bounds),
         len(bounds) - 1,
-        1,
+        [0, 1],
         n_jobs=getattr(estimator, "n_jobs", None),
         checkpoint=checkpoint,
         stage="rows",
@@ -165,9 +165,8 @@ def _for_rows(estimator, path):
     """
     alone = copy.copy(estimator)
     alone._keeps_draws = has(path, LocalMasses)
-    for name, value in {"n_jobs": 1, "checkpoint": None}.items():
-        if hasattr(alone, name):
-            setattr(alone, name, value)
+    alone.n_jobs = 1
+    alone.checkpoint = None
     if not has(path, SimulatedRows) or not hasattr(estimator, "transition"):
         return alone, 0
     typical = path.simulated_row(Stream(_SIMULATION))
@@ -182,11 +181,8 @@ def _judge_move(result, transition):
     For a target of 0.8 acceptance may go from 0.4 to 0.98.
     """
     rates = result.diagnostics.get("acceptance")
-    if (
-        rates is None
-        or getattr(transition, "pilot", None) is None
-        or transition.step_size != "auto"
-    ):
+    is_tuned = getattr(transition, "pilot", None) is not None and transition.step_size == "auto"
+    if rates is None or not is_tuned:
         return result
     width = min(_MOVES_JUDGED, len(rates) - 1)
     target = transition.target_acceptance
@@ -203,7 +199,7 @@ def _judge_move(result, transition):
     return replace(result, alarms=(*result.alarms, alarm))
 
 
-def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
+def _advance(estimator, path, rows, seeds, bounds, block, begin, end, carry):
     chosen = slice(bounds[block], bounds[block + 1])
     results = estimator._estimate_rows(path, rows[chosen].tolist(), seeds[chosen])
     transition = getattr(estimator, "transition", None)
@@ -224,37 +220,31 @@ def _combine(records, row_of) -> PartitionResult:
     numbers = np.array(columns, dtype=float)
     log_partition, std_error, degrees_of_freedom, converged, _, gaps = numbers[:, row_of]
     counts = np.bincount(row_of)
+    kinds = [{kind for kind, *_ in of_row} for of_row in alarms]
+    # Of these rows all that speaks against the numbers is that their errors are large.
+    imprecise = np.array([bool(own) and own <= _IMPRECISE for own in kinds])
+    diagnostics = {
+        "converged": converged.astype(bool),
+        "imprecise": imprecise[row_of],
+        "n_distinct": len(records),
+        "mean": float(log_partition.mean()),
+        "mean_std_error": float(np.sqrt(np.sum((counts * numbers[1]) ** 2)) / len(row_of)),
+    }
+    if len(gaps) > 1 and not np.isnan(gaps).any():  # between two directions, over rows
+        diagnostics["gap"] = float(gaps.mean())
+        diagnostics["gap_std_error"] = float(gaps.std(ddof=1) / np.sqrt(len(gaps)))
     return PartitionResult(
         method=methods[0],
         log_partition=log_partition,
         std_error=std_error,
         degrees_of_freedom=degrees_of_freedom,
         statement=_joint_statement(set(statements)),
-        alarms=_counted(alarms, counts),
+        alarms=_counted(alarms, kinds, counts),
         n_sweeps=int(numbers[4].sum()),
-        diagnostics={
-            "converged": converged.astype(bool),
-            "imprecise": np.array([_is_imprecise(of_row) for of_row in alarms])[row_of],
-            "n_distinct": len(records),
-            "mean": float(log_partition.mean()),
-            "mean_std_error": float(np.sqrt(np.sum((counts * numbers[1]) ** 2)) / len(row_of)),
-            **_mean_gap(gaps),
-        },
+        diagnostics=diagnostics,
         bias=-(std_error**2) / 2,
         described={"n_distinct": Diagnostic("different rows")},
     )
-
-
-def _mean_gap(gaps) -> dict[str, float]:
-    """Mean over rows of the gap between two directions, of estimators that have one, and its
-    standard error over rows.
-    """
-    if len(gaps) < 2 or np.isnan(gaps).any():
-        return {}
-    return {
-        "gap": float(gaps.mean()),
-        "gap_std_error": float(gaps.std(ddof=1) / np.sqrt(len(gaps))),
-    }
 
 
 def _joint_statement(statements: set[str]) -> str:
@@ -263,21 +253,14 @@ def _joint_statement(statements: set[str]) -> str:
     return "estimate" if statements == {"exact", "estimate"} else "approximate"
 
 
-def _is_imprecise(alarms) -> bool:
-    """Whether all that speaks against a row's number is that its error is large."""
-    kinds = {kind for kind, *_ in alarms}
-    return bool(kinds) and kinds <= _IMPRECISE
-
-
-def _counted(alarms, counts) -> tuple[Alarm, ...]:
+def _counted(alarms, kinds, counts) -> tuple[Alarm, ...]:
     """One alarm of each kind: that of the first row, with the number of rows that raised it."""
     first: dict[str, Alarm] = {}
     n_rows: Counter[str] = Counter()
-    for of_row, count in zip(alarms, counts):
-        raised = [Alarm(*fields) for fields in of_row]
-        n_rows.update(dict.fromkeys({alarm.kind for alarm in raised}, count))
-        for alarm in raised:
-            first.setdefault(alarm.kind, alarm)
+    for of_row, own, count in zip(alarms, kinds, counts):
+        n_rows.update(dict.fromkeys(own, count))
+        for fields in of_row:
+            first.setdefault(fields[0], Alarm(*fields))
     return tuple(
         replace(alarm, seen=f"in {n_rows[kind]} of {counts.sum()} rows: {alarm.seen}")
         for kind, alarm in first.items()

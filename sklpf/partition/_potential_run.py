@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
+from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.warnings import Alarm
@@ -17,6 +17,7 @@ from sklpf.partition._result import CURVE, LEVEL, PAIR, Diagnostic, PartitionRes
 from sklpf.partition._run import Curve, LevelRun
 from sklpf.programs import LevelRound
 from sklpf.programs._chains import Samples
+from sklpf.programs._programs import add_bridges
 from sklpf.reweighting import bar, mbar, neighbour_overlap
 from sklpf.reweighting._mbar import MixtureSums, mixture_sums, mixture_weights
 from sklpf.uncertainty import difference, effective_draws, jackknife, pareto_shape
@@ -124,24 +125,12 @@ class PotentialRun(LevelRun):
         n_levels = self.vectors.shape[1]
         ratios = np.where(np.isfinite(self._ratios), self._ratios, np.diff(self._zeta))
         log_pseudo_prior = np.log(np.maximum(self.counts, 1)) - np.r_[0.0, np.cumsum(ratios)]
-        shift = -np.diff(log_pseudo_prior)
         pairs = np.zeros((2, n_groups, n_levels - 1, 4))
-        for k in range(n_levels - 1):
-            up = self._rows_of(k)
-            down = self._rows_of(k + 1)
-            gains = self.vectors[up, k + 1] - self.vectors[up, k] - shift[k]
-            losses = self.vectors[down, k] - self.vectors[down, k + 1] + shift[k]
-            with np.errstate(over="ignore"):
-                terms = (expit(gains), expit(losses), np.exp(gains), np.exp(losses))
-            for j, (rows, values) in enumerate(zip((up, down, up, down), terms)):
-                pairs[0, :, k, j] = np.bincount(groups[rows], values, minlength=n_groups)
+        add_bridges(self.vectors + log_pseudo_prior, self.levels, pairs[0], groups)
+        slope = self.slopes.sum(axis=1)  # of one number, or of none
+        powers = np.column_stack([slope**0, slope, slope**2, np.zeros_like(slope)])
         levels = np.zeros((2, n_groups, n_levels, 4))
-        levels[0, ..., 0] = self._group_sums[1]
-        if self.slopes.shape[1]:
-            cell = groups * n_levels + self.levels
-            for power in (1, 2):
-                sums = np.bincount(cell, self.slopes[:, 0] ** power, n_groups * n_levels)
-                levels[0, ..., power] = sums.reshape(n_groups, n_levels)
+        np.add.at(levels[0], (groups, self.levels), powers)
         return LevelRound(
             log_pseudo_prior=log_pseudo_prior,
             pair_sums=pairs,
@@ -182,8 +171,8 @@ class PotentialRun(LevelRun):
             "n_groups": self.n_groups,
         }
         return self.conclude(
-            float(values[-1]),
-            float(errors[-1]),
+            values[-1],
+            errors[-1],
             self.n_groups - 1,
             alarms=[
                 *self._effective_alarms(),
@@ -244,13 +233,12 @@ class PotentialRun(LevelRun):
     def _draw_numbers(self) -> _DrawNumbers:
         """What each draw adds to the estimate, and how correlated draws are."""
         direction = self._influence[-1] - self._influence[0]
-        sides = np.isin(np.arange(len(direction)), self._farthest).astype(float)
-        columns = np.column_stack([direction, sides])
-        projected = np.empty((len(self.levels), 2))
-        log_mixture = np.empty(len(self.levels))
-        for rows, weights, mixture in mixture_weights(self.vectors, self.counts, self._zeta):
-            projected[rows] = weights @ columns
-            log_mixture[rows] = mixture[:, 0]
+        columns = np.column_stack([direction, self._is_farthest])
+        parts = [
+            (weights @ columns, mixture[:, 0])
+            for _, weights, mixture in mixture_weights(self.vectors, self.counts, self._zeta)
+        ]
+        projected, log_mixture = (np.concatenate(part) for part in zip(*parts))
         every = np.arange(len(self.levels))
         log_own = self.vectors[every, self.levels] - log_mixture - self._zeta[self.levels]
         effective = np.zeros(len(direction))
@@ -261,21 +249,21 @@ class PotentialRun(LevelRun):
             effective[k] = min(effective_draws(series, split=False).min(), len(series[0]))
             squares[rows] = (projected[rows, 0] - projected[rows, 0].mean()) ** 2
         total = squares.sum()
-        share = float(squares.max() / total) if total > 0 else 0.0
+        share = squares.max() / total if total > 0 else 0.0
         n = np.maximum(self.counts, 1)
         by_state = np.bincount(self.levels, squares, len(n)) * n / np.maximum(effective, 1.0)
         # The shares of states in the variance; blocks of 1 / G of a state's draws are so correlated
         # that the error lacks a share of G / 2 / (effective draws), by its share in the variance.
         shares = by_state / by_state.sum() if total > 0 else np.full(len(n), 1 / len(n))
         fewest = 1 / np.sum(shares / np.maximum(effective, 1.0))
-        return _DrawNumbers(effective, projected[:, 1], log_mixture, share, float(fewest))
+        return _DrawNumbers(effective, projected[:, 1], log_mixture, share, fewest)
 
     @property
     def _effective_draws(self) -> Array:
         return self._draw_numbers.effective
 
     @cached_property
-    def _farthest(self) -> Integers:
+    def _is_farthest(self) -> NDArray[np.bool_]:
         """The set of states that shares the fewest draws with the others: of the sets along the
         second eigenvector of the overlap matrix.
         """
@@ -284,25 +272,25 @@ class PotentialRun(LevelRun):
         products = self._sums.products[np.ix_(sampled, sampled)]
         vectors = np.linalg.eigh(products / np.sqrt(np.outer(n, n)))[1]
         if len(sampled) < 2:
-            return sampled
+            return self.counts > 0
         order = np.argsort(vectors[:, -2] / np.sqrt(n))
         between = products[np.ix_(order, order)]
         shared = np.array([between[:cut, cut:].sum() for cut in range(1, len(order))])
         cut = int(np.argmin(shared)) + 1
-        return np.sort(sampled[order[:cut]])
+        return np.isin(np.arange(len(self.counts)), sampled[order[:cut]])
 
     @cached_property
     def _cut(self) -> _Cut:
-        inside = np.isin(np.arange(len(self.counts)), self._farthest)
+        inside = self._is_farthest
         chances = self._draw_numbers.of_farthest
         both = np.bincount(self.levels, chances * (1 - chances), len(self.counts))
         n = np.maximum(self.counts, 1)
-        shared = float(np.sum(both * self._effective_draws / n))
+        shared = np.sum(both * self._effective_draws / n)
         sizes = self.counts[inside].sum(), self.counts[~inside].sum()
         if not min(sizes) > 0:  # one state alone has draws
-            return _Cut(self._farthest, np.inf, 1.0)
-        overlap = float(both.sum() * (1 / sizes[0] + 1 / sizes[1]))
-        return _Cut(self._farthest, shared, overlap)
+            return _Cut(inside, np.inf, 1.0)
+        overlap = both.sum() * (1 / sizes[0] + 1 / sizes[1])
+        return _Cut(inside, shared, overlap)
 
     @cached_property
     def _groups(self) -> Integers:
@@ -398,13 +386,14 @@ class _DrawNumbers(NamedTuple):
 class _Cut(NamedTuple):
     """The set of states that is farthest from the others."""
 
-    states: Integers
+    inside: NDArray[np.bool_]  # (K,)
     shared: float  # effective draws
     overlap: float
 
     @property
     def name(self) -> str:
-        few = ", ".join(map(str, self.states[:5])) + (", …" if len(self.states) > 5 else "")
+        states = np.flatnonzero(self.inside)
+        few = ", ".join(map(str, states[:5])) + (", …" if len(states) > 5 else "")
         return f"states {few} and the others"
 
 

@@ -20,8 +20,7 @@ from sklpf._utils.tables import (
     Readable,
     Rows,
     from_to,
-    import_pandas,
-    import_xarray,
+    imported,
     short,
     with_error,
 )
@@ -209,23 +208,18 @@ class PartitionResult(Readable):
         ImportError
             If pandas is not installed.
         """
-        pd = import_pandas()
+        pd = imported("pandas", "to_frame")
 
-        low, high = self.interval()
-        columns = {
-            "log_partition": self.log_partition,
-            "std_error": self.std_error,
-            "low": low,
-            "high": high,
-        }
+        columns = self._numbers()
         if np.ndim(self.log_partition):
             return pd.DataFrame(columns | {"converged": each_converged(self)}).rename_axis("row")
         columns |= {
             "converged": self.converged,
             "statement": self.statement,
             "reasons": "; ".join(self.reasons),
+            "n_sweeps": self.n_sweeps,
+            "seconds": self.seconds,
         }
-        columns |= {"n_sweeps": self.n_sweeps, "seconds": self.seconds}
         return pd.DataFrame(columns, index=pd.Index([self.method], name="method"))
 
     def to_xarray(self) -> Any:
@@ -248,7 +242,24 @@ class PartitionResult(Readable):
         ImportError
             If xarray is not installed.
         """
-        return as_dataset(self)
+        xarray = imported("xarray", "to_xarray")
+        rows = ("row",) if np.ndim(self.log_partition) else ()
+        variables: dict[str, Any] = {name: (rows, value) for name, value in self._numbers().items()}
+        if self.log_partition_curve is not None:
+            variables["log_partition_curve"] = (("level",), self.log_partition_curve)
+        for name, value in self.diagnostics.items():
+            if _numeric(value) and name not in variables:
+                value = np.asarray(value)
+                variables[name] = (self._dimensions(name, value), value)
+        if self.draws is not None:
+            variables["draws"] = (("draw", "feature"), self.draws.points)
+            variables["draw_log_weight"] = (("draw",), self.draws.log_weights)
+            variables["draw_group"] = (("draw",), self.draws.groups)
+        names = ("method", "statement", "n_sweeps", "seconds")
+        attributes = {name: getattr(self, name) for name in names}
+        attributes |= {"converged": int(self.converged), "reasons": "\n".join(self.reasons)}
+        coordinates = {} if self.ladder is None else {"beta": (("level",), self.ladder)}
+        return xarray.Dataset(variables, coords=coordinates, attrs=attributes)
 
     def to_json(self) -> str:
         """Return the numbers and the alarms as JSON, without curve, diagnostics and draws: what
@@ -361,14 +372,71 @@ class PartitionResult(Readable):
             high = np.where(np.isposinf(above), np.inf, self.log_partition + above)
         return (low, high) if np.ndim(self.log_partition) else (float(low), float(high))
 
+    def _numbers(self) -> dict[str, Any]:
+        low, high = self.interval()
+        return {
+            "log_partition": self.log_partition,
+            "std_error": self.std_error,
+            "low": low,
+            "high": high,
+        }
+
     def _line(self) -> str:
-        return in_a_line(self)
+        trust = "converged" if self.is_checked else "converged by the run alone, without checks"
+        if not self.converged:
+            trust = f"not converged: {_first(self.reasons)}"
+        name, value = self._number()
+        return f"{name} = {value}, {trust} ({self._cost()})"
 
     def _table(self) -> Rows:
-        return in_rows(self)
+        rows = [self._number(" nats")]
+        if np.ndim(self.log_partition):
+            own = each_converged(self)
+            rows.append(("rows that converged", f"{int(np.sum(own))} of {len(own)}"))
+        else:
+            rows.append(("95 % interval", from_to(*self.interval())))
+        rows += [("statement", self.statement), ("converged", "yes" if self.converged else "no")]
+        rows += [("", reason) for reason in self.reasons]
+        if self.base:
+            rows.append(("base", self.base))
+        rows.append(("cost", self._cost()))
+        if not self.is_checked:
+            rows.append(("checks beside the run", "left out"))
+        if self.check_evaluations:
+            rows.append(("evaluations by checks", f"{self.check_evaluations:,}"))
+        if self.ladder is not None:
+            rows.append(("levels", str(len(self.ladder))))
+        for name, described in self.described.items():
+            value: Any = self.diagnostics.get(name)
+            if described.meaning and _numeric(value) and np.isfinite(value).any():
+                rows.append((described.meaning, _shown(value, described.good)))
+        return rows
 
     def _title(self) -> str:
         return self.method
+
+    def _number(self, unit: str = "") -> tuple[str, str]:
+        """Name and text of log Z with its error; of rows of their mean."""
+        if not np.ndim(self.log_partition):
+            error = self.std_error if self.std_error > 0 else 0.0
+            return "log Z", with_error(self.log_partition, error) + unit
+        mean = self.diagnostics.get("mean", np.mean(self.log_partition))
+        error = self.diagnostics.get("mean_std_error", 0.0)
+        text = with_error(mean, error if error > 0 else 0.0)
+        return "mean log Z", f"{text}{unit} of {len(self.log_partition)} rows"
+
+    def _cost(self) -> str:
+        seconds = duration_text(self.seconds)
+        return f"{self.n_sweeps:,} sweeps, {seconds}" if self.n_sweeps else seconds
+
+    def _dimensions(self, name: str, value: NDArray) -> tuple[str, ...]:
+        """Those that its estimator names; of rows "row", else named after the diagnostic itself."""
+        if value.ndim and value.shape == np.shape(self.log_partition):
+            return ("row",)
+        named = self.described[name].dimensions if name in self.described else ()
+        if len(named) == value.ndim:
+            return named
+        return tuple(f"{name}_{axis}" for axis in range(value.ndim))
 
 
 def _as_json(value: Any) -> Any:
@@ -428,50 +496,6 @@ LOWER_BOUND = {
 }
 
 
-def in_a_line(result: Any) -> str:
-    """The number with its error, and whether it is trusted."""
-    trust = "converged" if result.is_checked else "converged by the run alone, without checks"
-    if not result.converged:
-        trust = f"not converged: {_first(result.reasons)}"
-    one = np.ndim(result.log_partition) == 0
-    value = (
-        f"log Z = {_value(result)}" if one else f"mean log Z = {_value(result)}{_of_rows(result)}"
-    )
-    return f"{value}, {trust} ({_cost(result)})"
-
-
-def in_rows(result: Any) -> list[tuple[str, str]]:
-    """Name and text of everything that a reader asks for first."""
-    one = np.ndim(result.log_partition) == 0
-    rows = [
-        (
-            "log Z" if one else "mean log Z",
-            f"{_value(result)} nats{'' if one else _of_rows(result)}",
-        )
-    ]
-    if one:
-        rows.append(("95 % interval", from_to(*result.interval())))
-    else:
-        own = each_converged(result)
-        rows.append(("rows that converged", f"{int(np.sum(own))} of {len(own)}"))
-    rows += [("statement", result.statement), ("converged", "yes" if result.converged else "no")]
-    rows += [("", reason) for reason in result.reasons]
-    if result.base:
-        rows.append(("base", result.base))
-    rows.append(("cost", _cost(result)))
-    if not result.is_checked:
-        rows.append(("checks beside the run", "left out"))
-    if result.check_evaluations:
-        rows.append(("evaluations by checks", f"{result.check_evaluations:,}"))
-    if result.ladder is not None:
-        rows.append(("levels", str(len(result.ladder))))
-    for name, described in result.described.items():
-        value = result.diagnostics.get(name)
-        if described.meaning and _numeric(value) and np.isfinite(value).any():
-            rows.append((described.meaning, _shown(value, described.good)))
-    return rows
-
-
 def each_converged(result: Any) -> NDArray[np.bool_]:
     """Whether each row's log Z is trusted, (T,); where only all together were judged, what was said
     of them.
@@ -495,27 +519,6 @@ def _numeric(value) -> bool:
     return value.dtype.kind in "iufb" and value.size > 0
 
 
-def _value(result) -> str:
-    if np.ndim(result.log_partition):
-        value = result.diagnostics.get("mean")
-        error = result.diagnostics.get("mean_std_error")
-        value = np.mean(result.log_partition) if value is None else value
-        error = np.nan if error is None else error
-    else:
-        value = result.log_partition
-        error = result.std_error
-    return with_error(value, error if error > 0 else 0.0)
-
-
-def _of_rows(result) -> str:
-    return f" of {len(result.log_partition)} rows"
-
-
-def _cost(result) -> str:
-    seconds = duration_text(result.seconds)
-    return f"{result.n_sweeps:,} sweeps, {seconds}" if result.n_sweeps else seconds
-
-
 def _shown(values, good: str) -> str:
     """A number; of several the worst, or where no side is good the smallest and the largest."""
     ends = {_number(end(values)): None for end in _ENDS[good]}
@@ -524,44 +527,3 @@ def _shown(values, good: str) -> str:
 
 def _number(value) -> str:
     return short(value.item()) if value.dtype.kind in "iub" else f"{float(value):.6g}"
-
-
-def as_dataset(result: Any) -> Any:
-    """A result as an xarray.Dataset."""
-    xarray = import_xarray()
-    rows = ("row",) if np.ndim(result.log_partition) else ()
-    low, high = result.interval()
-    numbers = {
-        "log_partition": result.log_partition,
-        "std_error": result.std_error,
-        "low": low,
-        "high": high,
-    }
-    variables: dict[str, Any] = {name: (rows, value) for name, value in numbers.items()}
-    if result.log_partition_curve is not None:
-        variables["log_partition_curve"] = (("level",), result.log_partition_curve)
-    for name, value in result.diagnostics.items():
-        if _numeric(value) and name not in variables:
-            value = np.asarray(value)
-            variables[name] = (_dimensions(result, name, value), value)
-    if result.draws is not None:
-        variables["draws"] = (("draw", "feature"), result.draws.points)
-        variables["draw_log_weight"] = (("draw",), result.draws.log_weights)
-        variables["draw_group"] = (("draw",), result.draws.groups)
-    names = ("method", "statement", "n_sweeps", "seconds")
-    attributes = {name: getattr(result, name) for name in names}
-    attributes |= {"converged": int(result.converged), "reasons": "\n".join(result.reasons)}
-    coordinates: dict[str, Any] = (
-        {} if result.ladder is None else {"beta": (("level",), result.ladder)}
-    )
-    return xarray.Dataset(variables, coords=coordinates, attrs=attributes)
-
-
-def _dimensions(result, name: str, value) -> tuple[str, ...]:
-    """Those that its estimator names; of rows "row", else named after the diagnostic itself."""
-    if value.ndim and value.shape == np.shape(result.log_partition):
-        return ("row",)
-    named = result.described[name].dimensions if name in result.described else ()
-    return (
-        named if len(named) == value.ndim else tuple(f"{name}_{axis}" for axis in range(value.ndim))
-    )

@@ -20,11 +20,11 @@ from sklpf.partition._run import (
     Curve,
     LevelRun,
     bar_curve,
+    chained,
     check_run,
-    first_pair,
-    known_ratio,
     level_process_curve,
     mbar_curve,
+    stepping_ratios,
 )
 from sklpf.partition._simulated_tempering import SimulatedTempering
 from sklpf.partition.checks._beside import checked
@@ -32,7 +32,6 @@ from sklpf.programs._chains import Samples
 from sklpf.reweighting import (
     overlap,
     overlap_matrix,
-    stepping_stones,
     with_first_error,
     with_first_ratio,
 )
@@ -104,12 +103,6 @@ class ReweightingEstimator(PartitionEstimator):
     _run_class: ClassVar[Any] = LevelRun
     _reads_continuous = False
 
-    def fit(self, path, y=None):
-        self.__dict__.pop("sampler_", None)
-        return super().fit(path, y)
-
-    fit.__doc__ = PartitionEstimator.fit.__doc__
-
     @classmethod
     def _described_names(cls) -> set[str]:
         return set(cls._described)
@@ -173,26 +166,30 @@ class ReweightingEstimator(PartitionEstimator):
             sampler_curve = run.curve()
             from_run = self._curve(run)
             curve_of = _remembered(lambda keep: with_first_ratio(from_run(keep), run.first_ratio))
-            values, errors = jackknife(
-                lambda keep: _with_difference(curve_of(keep), sampler_curve(keep)), run.n_groups
-            )
+
+            def with_difference(keep):
+                curve = curve_of(keep)
+                return np.r_[curve, curve[-1] - sampler_curve(keep)[-1]]
+
+            values, errors = jackknife(with_difference, run.n_groups)
         curve = values[:-1]
         curve_error = with_first_error(errors[:-1], run.first_ratio)
         between = Difference(values[-1], t_ratio(values[-1], errors[-1]))
-        log_partition = float(run.base_log_partition + curve[-1])
-        std_error = float(curve_error[-1])
+        log_partition = run.base_log_partition + curve[-1]
+        std_error = curve_error[-1]
 
         diagnostics = {
             "curve_std_error": curve_error,
             "sampler_log_partition": own.log_partition,
-            "difference": float(between.value),
-            "difference_std_error": float(errors[-1]),
+            "difference": between.value,
+            "difference_std_error": errors[-1],
         }
         alarms = [*own.alarms, *self._alarms(run, curve_of, diagnostics, std_error)]
         # The error of a quadrature is the same in all groups, so that the jackknife can't see it.
         quadrature = diagnostics.get("quadrature_error", 0.0)
-        if np.isfinite(quadrature) and "approximate" not in diagnostics:
-            std_error = float(np.hypot(std_error, quadrature))
+        is_estimate = all(alarm.kind != "quadrature-error" for alarm in alarms)
+        if np.isfinite(quadrature) and is_estimate:
+            std_error = np.hypot(std_error, quadrature)
         if not np.isfinite([log_partition, std_error]).all():
             alarms.append(_missing_states(run))
         elif between.alarms(run.n_groups):
@@ -203,7 +200,6 @@ class ReweightingEstimator(PartitionEstimator):
             remedy = f"{run.more_states}, or {run.more_levels}"
             alarms.append(Alarm("readings-differ", seen, remedy))
 
-        is_estimate = not diagnostics.pop("approximate", False)
         result = run.conclude(
             log_partition,
             std_error,
@@ -221,7 +217,7 @@ def _missing_states(run) -> Alarm:
     """Why a number can't be had."""
     few = 0
     if isinstance(run, LevelRun):
-        seen = np.count_nonzero(run.last.pairs()[1][:, len(known_ratio(run)) :], axis=0)
+        seen = np.count_nonzero(run.last.pairs()[1][:, int(run.first_ratio is not None) :], axis=0)
         few = int(np.sum(seen < 2))
     if not few:
         return Alarm(
@@ -244,10 +240,6 @@ def _remembered(curve: Curve) -> Curve:
         return known[key]
 
     return remembered
-
-
-def _with_difference(curve, own):
-    return np.r_[curve, curve[-1] - own[-1]]
 
 
 class MBAR(ReweightingEstimator):
@@ -307,15 +299,14 @@ class MBAR(ReweightingEstimator):
             return replace(own, method="MBAR")  # which it is
         return super()._beside(run, own)
 
-    def _curve(self, run):
-        return mbar_curve(run)
+    _curve = staticmethod(mbar_curve)
 
     def _alarms(self, run, curve, diagnostics, std_error):
         samples = run.samples
         zeta = curve(np.arange(run.n_groups))
         matrix = overlap_matrix(samples.vectors, samples.counts, zeta)
         pairs = np.array([_pair_overlap(samples, zeta, k) for k in range(len(zeta) - 1)])
-        second = float(np.linalg.eigvalsh(matrix)[-2]) if len(matrix) > 1 else np.nan
+        second = np.linalg.eigvalsh(matrix)[-2] if len(matrix) > 1 else np.nan
         diagnostics.update(
             overlap_matrix=matrix,
             second_eigenvalue=second,
@@ -383,8 +374,7 @@ class BAR(ReweightingEstimator):
     True
     """
 
-    def _curve(self, run):
-        return bar_curve(run)
+    _curve = staticmethod(bar_curve)
 
     def _alarms(self, run, curve, diagnostics, std_error):
         return run.pair_alarms()
@@ -431,8 +421,7 @@ class LevelProcess(ReweightingEstimator):
     True
     """
 
-    def _curve(self, run):
-        return level_process_curve(run)
+    _curve = staticmethod(level_process_curve)
 
     def _alarms(self, run, curve, diagnostics, std_error):
         fewest = int(run.samples.counts.min())
@@ -491,18 +480,8 @@ class SteppingStone(ReweightingEstimator):
     }
 
     def _curve(self, run):
-        pair_sums, counts = run.last.pairs()
-        both = stepping_stones(pair_sums, run.last.shift, counts)
-        known = known_ratio(run)
-        first = max(first_pair(run), len(known))
         weights = {"forward": (1.0, 0.0), "reverse": (0.0, 1.0), "both": (0.5, 0.5)}[self.direction]
-
-        def curve(keep):
-            forward, reverse = both(keep)
-            mean = weights[0] * forward[first:] + weights[1] * reverse[first:]
-            return np.r_[0.0, np.cumsum(np.r_[known or forward[:first], mean])]
-
-        return curve
+        return chained(run, stepping_ratios(run, weights=weights))
 
     def _alarms(self, run, curve, diagnostics, std_error):
         return run.pair_alarms()

@@ -1,4 +1,6 @@
-"""RTS: Rao-Blackwellised tempered sampling."""
+"""RTS: Rao-Blackwellised tempered sampling, on levels or at continuous inverse temperatures, and
+the run of the latter.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +10,206 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.sklearn import StrOptions
-from sklpf.partition._continuous_run import ContinuousRun
-from sklpf.partition._options import PRIOR, log_prior_of
-from sklpf.partition._run import Run
-from sklpf.partition._simulated_tempering import SimulatedTempering, Start
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run import Curve, Run
+from sklpf.partition._simulated_tempering import (
+    PRIOR,
+    FirstRatio,
+    SimulatedTempering,
+    Start,
+    log_prior_of,
+)
 from sklpf.partition._tempering_run import (
     ALL,
     CROSSED,
     N_GROUPS,
+    TEMPERING,
     TOLERANCE,
     TemperingRun,
+    between_target_states,
+    concluded,
     largest_move,
+    pool_rounds,
     value_and_error,
 )
 from sklpf.paths import Endpoints
-from sklpf.paths._capabilities import has, require_base
+from sklpf.paths._capabilities import has
+from sklpf.programs import TemperingRound
 from sklpf.programs._continuous import check_mass, temper_continuously
 from sklpf.programs._plan import NO_ROUNDS, doubling
-from sklpf.programs._tempering import START, run_round
-from sklpf.reweighting import Pooled
+from sklpf.programs._tempering import END_SHARE, START, run_round
+from sklpf.reweighting import Pooled, between_nodes, node_sums, standard_error
+from sklpf.uncertainty import Difference, difference, log_mean_exp
 
 _SHORTEST_ROUND = 8  # redraws of the first burn-in round
 _PAPER_ROUNDS = 10
 _PAPER_SWEEPS = 50
 _NOISE = 3.0  # burn-in ends when log Z_k moves by less than this many standard errors
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ContinuousRun(Run):
+    """M chains in G groups that were tempered T times at continuous inverse temperatures, with
+    fixed weights.
+
+    The log weights are linear between the nodes of the ladder.
+
+    Attributes
+    ----------
+    first : ndarray of shape (G + 1,)
+        First chain of every group, and the end.
+    log_pseudo_prior : ndarray of shape (K,)
+        log r minus the estimate of log Z at the nodes; r is a density by the ladder's coordinate.
+    betas : ndarray of shape (M, T)
+        Inverse temperatures at which every chain was moved.
+    gains : ndarray of shape (M, T)
+        log f_1 - log f_0 after these moves.
+    summaries : ndarray of shape (G, 2, S)
+        As in `LevelRound`; the weights are the densities of beta = 1 given x.
+    previous : Pooled
+        As in `TemperingRun`.
+    sweeps_per_redraw : int
+    tol : None
+    rao_blackwell : bool
+        As in `RTS`, which needs it True here.
+    """
+
+    options = ("rao_blackwell", "tol")
+    described = TEMPERING
+
+    first: Integers
+    log_pseudo_prior: Array
+    betas: Array
+    gains: Array
+    summaries: Array
+    previous: Pooled
+    sweeps_per_redraw: int
+    rao_blackwell: bool = True
+    tol: float | None = None
+
+    @property
+    def n_groups(self) -> int:
+        """Independent groups G of chains."""
+        return len(self.first) - 1
+
+    def curve(self) -> Curve:
+        """Return log Z_k - log Z_0 by the density of beta at the nodes.
+
+        Returns
+        -------
+        callable
+            A function of the indices of the groups to use, which returns the curve, shape (K,), in
+            nats.
+        """
+        return _pooled(self, _sums(self))
+
+    def _read(self) -> PartitionResult:
+        """log Z by equation 12, with densities at the nodes instead of shares."""
+        if not self.rao_blackwell:
+            raise ValueError(
+                "rao_blackwell must be True for a run with continuous beta: no beta is drawn twice"
+            )
+        chains = node_sums(self.log_pseudo_prior, self.ladder, self.gains)
+        sums = chains.grouped(self.first)
+        pooled = _pooled(self, sums)
+        halves = [
+            _pooled(self, _sums(self, gains)) for gains in np.array_split(self.gains, 2, axis=1)
+        ]
+        local = local_difference(self, sums)
+        return concluded(
+            self,
+            pooled,
+            pooled,
+            chain_error=_chain_error(chains.log_sums[:, [0, -1]]),
+            first=self.first,
+            crossed=_crossed(self),
+            between=between_target_states(self.summaries, sums.log_sums[:, -1]),
+            drift=difference(lambda keep: halves[1](keep)[-1] - halves[0](keep)[-1], N_GROUPS),
+            other=local,
+            says="log f_1 - log f_0 averaged at each beta gives",
+            alarms=[],
+            diagnostics={
+                "shares": np.exp(_log_shares(self, sums, ALL)[0]),
+                "local_t": local.t,
+            },
+        )
+
+
+def continuous_integral(run: ContinuousRun):
+    """log Z_k - log Z_0 as a function of the groups to use, by log Z = log Z_0 + E[gain / p(beta)].
+
+    The slopes of the weights' own curve, whose integral is known, are taken off each gain: the
+    expectation is the same, and its noise no longer depends on the size of log f. p is the average
+    of q, between nodes by interpolation.
+    """
+    sums = _sums(run)
+    widths = np.diff(run.ladder)
+    known = -np.diff(run.log_pseudo_prior)
+
+    def curve(keep):
+        cell, gains, log_p, _ = _between(run, sums, keep)
+        terms = (widths[cell] * gains - known[cell]) * np.exp(-log_p)
+        cells = np.bincount(cell, terms, len(widths)) / len(terms)
+        return np.r_[0.0, np.cumsum(known + cells)]
+
+    return curve
+
+
+def local_difference(run: ContinuousRun, sums) -> Difference:
+    """RTS minus the integral of the mean gain at each beta, which does not assume that chains have
+    spread over beta.
+    """
+    widths = np.diff(run.ladder)
+
+    def off(keep):
+        cell, gains, _, expected = _between(run, sums, keep)
+        total = np.bincount(cell, expected - gains, len(widths))
+        return widths @ (total / np.maximum(np.bincount(cell, minlength=len(widths)), 1))
+
+    return difference(off, N_GROUPS)
+
+
+def _between(run, sums, keep):
+    """Of the states of some groups the node below, the gain, and by interpolation between nodes the
+    log density of the ladder's coordinate and d log Z / dbeta, (n,) each.
+    """
+    chains = np.isin(np.repeat(np.arange(run.n_groups), np.diff(run.first)), keep)
+    betas = run.betas[chains].ravel()
+    cell = np.clip(np.searchsorted(run.ladder, betas, side="right") - 1, 0, len(run.ladder) - 2)
+    log_shares, slopes = _log_shares(run, sums, keep)
+    log_p, expected = between_nodes(run.log_pseudo_prior, run.ladder, log_shares, slopes, betas)
+    return cell, run.gains[chains].ravel(), log_p, expected
+
+
+def _chain_error(log_sums):
+    """Equation 16 from every chain's log sums at both ends (M, 2)."""
+    ends = np.exp(log_sums - log_mean_exp(log_sums, axis=0))
+    return standard_error(ends[:, 1] - ends[:, 0])
+
+
+def _sums(run, gains=None):
+    sums = node_sums(run.log_pseudo_prior, run.ladder, run.gains if gains is None else gains)
+    return sums.grouped(run.first)
+
+
+def _pooled(run, sums):
+    return Pooled(run.log_pseudo_prior[np.newaxis], sums.log_sums[np.newaxis])
+
+
+def _log_shares(run, sums, keep):
+    """Log of the density of the ladder's coordinate at the nodes, and d log Z / dbeta there, of
+    some groups.
+    """
+    log_sums, slopes = sums.of(keep)
+    return log_sums - np.log(np.diff(run.first)[keep].sum() * run.gains.shape[1]), slopes
+
+
+def _crossed(run):
+    """Which chains visited both the lowest and the highest tenth of the ladder, shape (M,)."""
+    at = np.interp(run.betas, run.ladder, np.linspace(0, 1, len(run.ladder)))
+    return (at <= END_SHARE).any(axis=1) & (at >= 1 - END_SHARE).any(axis=1)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -190,88 +367,79 @@ class RTS(SimulatedTempering):
 
     _run_class = (TemperingRun, ContinuousRun)
 
-    @property
-    def _averages(self):
-        return self.rao_blackwell
-
     def _log_prior(self, ladder):
         return log_prior_of(self.prior, ladder)
 
     def _sample(self, path, seed) -> Run:
         if self.continuous:
-            return self._temper_continuously(path, seed)
+            _check_continuous(path, self.rao_blackwell, self.tol)
         return super()._sample(path, seed)
 
+    def _first_ratio(self, path, key):
+        return FirstRatio() if self.continuous else super()._first_ratio(path, key)
+
     def _initialise(self, setup, log_prior) -> Start:
+        if self.continuous:
+            check_mass(setup)
         if self.init == "paper":
             return self._paper_rounds(setup, log_prior)
         return self._pilot_and_burn_in(setup, log_prior)
 
     def _pilot_and_burn_in(self, setup, log_prior) -> Start:
         """Annealed chains give the first weights; rounds of doubling length improve them."""
-        chains, estimate, used = self._first_pass(setup, log_prior)
-        history = self._with_round(NO_ROUNDS, setup, "pilot", value_and_error(estimate), used)
-        for i, n_redraws in enumerate(
-            doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)
-        ):
-            chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
-            old = estimate
-            estimate = self._pool(setup, last)
-            used += n_redraws * setup.sweeps_per_redraw
-            history = self._with_round(
-                history, setup, f"burn-in {i + 1}", value_and_error(estimate), used
-            )
-            if largest_move(estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
+        start = self._first_pass(setup, log_prior)
+        lengths = doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)
+        for i, n_redraws in enumerate(lengths):
+            old = start.estimate
+            start, last = self._burn_in(setup, log_prior, start, i, n_redraws)
+            if largest_move(start.estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
                 break
-        return Start(chains, estimate(ALL), estimate, used, history)
+        return start
 
     def _paper_rounds(self, setup, log_prior) -> Start:
         """Short rounds from base draws until visits are even, as Carlson et al. do."""
         n_levels = len(log_prior)
-        used = 0
-        history = NO_ROUNDS
         chains = [setup.base_chains(START, group) for group in range(setup.n_groups)]
         sums = np.zeros((1, N_GROUPS, n_levels))
         estimate = Pooled(np.zeros((1, n_levels)), sums, first_ratio=setup.first_ratio)
+        start = Start(chains, estimate(ALL), estimate, 0, NO_ROUNDS)
         n_redraws = max(1, min(_PAPER_SWEEPS, self.n_sweeps // 4) // setup.sweeps_per_redraw)
-        length = n_redraws * setup.sweeps_per_redraw
-        for i in range(min(_PAPER_ROUNDS, self.n_sweeps // (2 * length))):
-            chains = setup.with_fresh_levels(chains, i)
-            chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
-            estimate = self._pool(setup, last)
-            used = used + length
-            history = self._with_round(
-                history, setup, f"burn-in {i + 1}", value_and_error(estimate), used
-            )
-            shares = np.exp(estimate.log_shares(ALL)[0])
+        n_rounds = min(_PAPER_ROUNDS, self.n_sweeps // (2 * n_redraws * setup.sweeps_per_redraw))
+        for i in range(n_rounds):
+            fresh = setup.with_fresh_levels(start.chains, i)
+            start, _ = self._burn_in(setup, log_prior, start._replace(chains=fresh), i, n_redraws)
+            shares = np.exp(start.estimate.log_shares(ALL)[0])
             if np.abs(np.exp(log_prior) - shares).max() < TOLERANCE / n_levels:
                 break
-        return Start(chains, estimate(ALL), estimate, used, history)
+        return start
 
-    def _temper_continuously(self, path, seed) -> ContinuousRun:
-        """Production is one round, whose inverse temperatures are drawn from [0, 1]."""
-        _check_continuous(path, self.rao_blackwell, self.tol)
-        base_log_partition = require_base(path, type(self).__name__)
-        checkpoint = self._checkpoint(path, seed)
-        path, transition, _, n_moves, _ = self._plan(path, seed, self.n_chains)
-        setup = self._setup(path, transition, seed, checkpoint)
-        log_prior = self._log_prior(path.ladder)
-        check_mass(setup)
-        chains, curve, estimate, used, history, _ = self._initialise(setup, log_prior)
-        n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
-        left = temper_continuously(setup, chains, log_prior - curve, n_redraws)
-        used += n_redraws * setup.sweeps_per_redraw
-        return ContinuousRun(
-            ladder=path.ladder,
-            base_log_partition=base_log_partition,
-            n_sweeps=n_moves + used * self.n_chains,
-            history=history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves],
+    def _burn_in(
+        self, setup, log_prior, start: Start, i: int, n_redraws: int
+    ) -> tuple[Start, TemperingRound]:
+        """What production would begin with after one more round, and the round."""
+        log_pseudo_prior = log_prior - start.curve
+        chains, last = run_round(setup, (0, i), start.chains, log_pseudo_prior, n_redraws)
+        estimate = pool_rounds([last], self.rao_blackwell, first_ratio=setup.first_ratio)
+        used = start.used + n_redraws * setup.sweeps_per_redraw
+        value = value_and_error(estimate)
+        history = self._with_round(start.history, setup, f"burn-in {i + 1}", value, used)
+        return Start(chains, estimate(ALL), estimate, used, history), last
+
+    def _produce(self, setup, log_prior, start):
+        if not self.continuous:
+            return super()._produce(setup, log_prior, start)
+        log_pseudo_prior = log_prior - start.curve
+        n_redraws = (self.n_sweeps - start.used) // setup.sweeps_per_redraw
+        left = temper_continuously(setup, start.chains, log_pseudo_prior, n_redraws)
+        run = ContinuousRun(
+            ladder=setup.path.ladder,
             first=setup.first,
-            log_pseudo_prior=log_prior - curve,
+            log_pseudo_prior=log_pseudo_prior,
             **left._asdict(),
-            previous=(estimate.log_pseudo_prior, estimate.log_sums, estimate.sizes),
+            previous=start.estimate,
             sweeps_per_redraw=setup.sweeps_per_redraw,
         )
+        return run, start.used + n_redraws * setup.sweeps_per_redraw, start.history
 
 
 def _check_continuous(path, rao_blackwell: bool, tol: float | None) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.tables import Fields, import_xarray
+from sklpf._utils.tables import Fields, imported
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import FIRST_TRY, PLAIN_BOUND, Diagnostic, PartitionResult
 from sklpf.partition.checks._beside import checked, single_state_alarms
@@ -21,7 +21,7 @@ from sklpf.paths import Regions
 from sklpf.programs import Draws, LevelRound
 from sklpf.programs._chains import Samples
 from sklpf.programs._plan import NO_ROUNDS, with_round
-from sklpf.reweighting import MeanWeight, bar_ratios, level_process, mbar
+from sklpf.reweighting import MeanWeight, bar_ratios, level_process, mbar, stepping_stones
 from sklpf.uncertainty import between_groups
 
 _LARGEST_ERROR = 10.0  # nats
@@ -121,8 +121,8 @@ class Run(Fields):
 
     def conclude(
         self,
-        log_partition: float,
-        std_error: float,
+        log_partition: Any,
+        std_error: Any,
         degrees_of_freedom: float = math.inf,
         *,
         alarms: list[Alarm],
@@ -156,15 +156,15 @@ class Run(Fields):
             alarms = [*alarms, Alarm("no-usable-estimate", seen, self.better_start)]
         return PartitionResult(
             method=self.method if method is None else method,
-            log_partition=log_partition,
-            std_error=std_error,
+            log_partition=float(log_partition),
+            std_error=float(std_error),
             degrees_of_freedom=degrees_of_freedom,
             statement=statement,
             alarms=(*alarms, *single_state_alarms(self.draws, std_error)),
             n_sweeps=self.n_sweeps,
             ladder=self.ladder,
             log_partition_curve=levels,
-            diagnostics=diagnostics,
+            diagnostics={name: _plain(value) for name, value in diagnostics.items()},
             bias=bias,
             draws=self.draws,
             described=self.described | PLAIN_BOUND | FIRST_TRY,
@@ -196,7 +196,14 @@ class Run(Fields):
         }
 
 
-Curve = Callable[[NDArray], NDArray]  # log Z_k - log Z_0 (K,) of the independent groups to use
+def _plain(value: Any) -> Any:
+    """A number of NumPy as Python's; all else as it is."""
+    is_number = isinstance(value, (np.generic, np.ndarray)) and not value.ndim
+    return value.item() if is_number else value
+
+
+# log Z_k - log Z_0 (K,), or other numbers, of the independent groups to use
+Curve = Callable[[NDArray], NDArray]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -273,7 +280,7 @@ class LevelRun(Run):
         ImportError
             If xarray is not installed.
         """
-        xarray = import_xarray()
+        xarray = imported("xarray", "to_xarray")
         samples = self.samples
         levels = self.last.vector_levels
         variables: dict[str, Any] = {
@@ -310,12 +317,36 @@ def check_run(run: Any) -> None:
         raise ValueError("run holds no states: fit the sampler anew")
 
 
+def chained(run: LevelRun, ratios: Curve) -> Curve:
+    """Curve of ratios of neighbouring levels; of the first one as base draws say, where a run has
+    made these.
+    """
+    known = [] if run.first_ratio is None else [run.first_ratio.log_mean]
+    return lambda keep: np.r_[0.0, np.cumsum(np.r_[known, ratios(keep)[len(known) :]])]
+
+
 def bar_curve(run: LevelRun) -> Curve:
     """Curve of log Z by Bennett's acceptance ratio of neighbouring levels."""
     pair_sums, counts = run.last.pairs()
-    ratios = bar_ratios(pair_sums, run.last.shift, counts)
-    known = known_ratio(run)
-    return lambda keep: np.r_[0.0, np.cumsum(np.r_[known, ratios(keep)[len(known) :]])]
+    return chained(run, bar_ratios(pair_sums, run.last.shift, counts))
+
+
+def stepping_ratios(
+    run: LevelRun, half: int | None = None, weights: tuple[float, float] = (0.5, 0.5)
+) -> Curve:
+    """log Z_(k+1) / Z_k (K - 1,) by stepping stones, the weighted mean of forward and reverse ones
+    where both can be had.
+    """
+    pair_sums, counts = run.last.pairs(half)
+    both = stepping_stones(pair_sums, run.last.shift, counts)
+    first = first_pair(run)
+
+    def ratios(keep):
+        forward, reverse = both(keep)
+        mean = weights[0] * forward[first:] + weights[1] * reverse[first:]
+        return np.r_[forward[:first], mean]
+
+    return ratios
 
 
 def mbar_curve(run: LevelRun) -> Curve:
@@ -339,11 +370,6 @@ def level_process_curve(run: LevelRun) -> Curve:
         return level_process(chosen.vectors, chosen.levels, run.last.log_pseudo_prior)
 
     return curve
-
-
-def known_ratio(run: LevelRun) -> list[float]:
-    """log Z_1 / Z_0 where a run knows it from base draws, else nothing."""
-    return [] if run.first_ratio is None else [run.first_ratio.log_mean]
 
 
 def first_pair(run: LevelRun) -> int:

@@ -4,36 +4,40 @@ barriers between levels show.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import log_softmax
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.progress import round_done
 from sklpf._utils.random import Stream, stream_key
-from sklpf._utils.sklearn import POSITIVE, at_least
+from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import WALLS, SamplingEstimator
-from sklpf.partition._options import ANNEALING, log_prior_of
+from sklpf.partition._base import ANNEALING, WALLS, SamplingEstimator
 from sklpf.partition._tempering_run import (
     ALL,
     N_GROUPS,
     Adaptation,
-    AdaptedRun,
     TemperingRun,
-    judge,
-    pool_rounds,
+    value_and_error,
 )
 from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import TemperingRound
 from sklpf.programs._chains import Chains
-from sklpf.programs._plan import check_alive, check_finite, with_round
+from sklpf.programs._plan import NO_ROUNDS, check_alive, check_finite, with_round
 from sklpf.programs._tempering import Setup, first_pass, pool_groups, run_round
 from sklpf.reweighting import MeanWeight, Pooled, mean_weight
 
+PRIOR: list[Any] = [
+    StrOptions({"uniform"}),
+    Interval(Real, None, None, closed="neither"),
+    "array-like",
+]
 _MOST_SWEEPS_PER_REDRAW = 3
 _MAX_VECTORS = 5_000
 _LOOK = 1000  # base draws that show whether it has such points
@@ -62,8 +66,8 @@ class Start(NamedTuple):
 class SimulatedTempering(SamplingEstimator):
     """Simulated tempering: burn-in finds weights of the levels, production runs with these fixed.
 
-    A subclass says how burn-in goes (`_initialise`); it may choose the levels' prior (`_log_prior`)
-    and how visits of levels are counted (`_averages`).
+    A subclass says how burn-in goes (`_initialise`); it may choose the levels' prior
+    (`_log_prior`), and have a parameter `rao_blackwell`: how visits of levels are counted.
     """
 
     n_chains: int = 100
@@ -88,49 +92,32 @@ class SimulatedTempering(SamplingEstimator):
         """Burn-in."""
         raise NotImplementedError
 
-    @property
-    def _averages(self) -> bool:
-        """Whether visits of levels are counted as their probabilities, not as drawn."""
-        return True
-
     def _log_prior(self, ladder) -> Array:
         """log r_k, the share of draws that each level should have, normalised."""
         return log_prior_of("uniform", ladder)
 
     def _sample(self, path, seed):
         base_log_partition = require_base(path, type(self).__name__)
-        checkpoint = self._checkpoint(path, seed)
+        options = {"n_jobs": self.n_jobs, "checkpoint": self._checkpoint(path, seed)}
         path, transition, _, n_moves, _ = self._plan(path, seed, self.n_chains)
-        ratio, n_draws, alarms = first_ratio(
-            path, self.n_chains * self.n_sweeps, self.tol, stream_key(seed, WALLS)
-        ) or (None, 0, ())
-        setup = self._setup(path, transition, seed, checkpoint, ratio)
+        ratio, n_draws, alarms = self._first_ratio(path, stream_key(seed, WALLS))
+        first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
+        redraws = self._sweeps_per_redraw(path)
+        setup = Setup(path, transition, first, seed, redraws, options, ratio)
         log_prior = self._log_prior(path.ladder)
         start = self._initialise(setup, log_prior)
-        rounds, previous, n_sweeps, history = self._produce(setup, log_prior, start)
+        run, used, history = self._produce(setup, log_prior, start)
         n_before = n_moves + n_draws
-        fields = {
-            "ladder": path.ladder,
-            "base_log_partition": base_log_partition,
-            "n_sweeps": n_before + n_sweeps * self.n_chains,
-            "history": history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_before],
-            "earlier_alarms": alarms,
-            "first_ratio": ratio,
-            "draws": rounds[-1].draws,
-            "rounds": rounds,
-            "previous": previous,
-            "sweeps_per_redraw": setup.sweeps_per_redraw,
-        }
-        if start.adaptation is None:
-            return TemperingRun(**fields)
-        return AdaptedRun(**fields, adaptation=start.adaptation)
+        return replace(
+            run,
+            base_log_partition=base_log_partition,
+            n_sweeps=n_before + used * self.n_chains,
+            history=history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_before],
+            earlier_alarms=alarms,
+        )
 
-    def _setup(self, path, transition, seed, checkpoint, ratio=None) -> Setup:
-        """What all stages share: the groups of chains and how they are run."""
-        first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
-        options = {"n_jobs": self.n_jobs, "checkpoint": checkpoint}
-        redraws = self._sweeps_per_redraw(path)
-        return Setup(path, transition, first, seed, redraws, options, ratio)
+    def _first_ratio(self, path, key) -> FirstRatio:
+        return first_ratio(path, self.n_chains * self.n_sweeps, self.tol, key)
 
     def _sweeps_per_redraw(self, path) -> int:
         n = self.sweeps_per_redraw
@@ -143,15 +130,14 @@ class SimulatedTempering(SamplingEstimator):
             )
         return int(n)
 
-    def _first_pass(self, setup, log_prior):
-        """The groups' chains, the estimate of the curve and a chain's sweeps."""
+    def _first_pass(self, setup, log_prior) -> Start:
+        """Annealed chains, which take a quarter of the sweeps, and what they say."""
         used = self.n_sweeps // 4
         chains, log_weights = first_pass(setup, log_prior, used)
-        sums = pool_groups(setup.first, log_weights, axis=0)
-        estimate = Pooled(
-            np.zeros((1, len(log_prior))), sums[np.newaxis], first_ratio=setup.first_ratio
-        )
-        return chains, estimate, used
+        sums = pool_groups(setup.first, log_weights)[np.newaxis]
+        estimate = Pooled(np.zeros((1, len(log_prior))), sums, first_ratio=setup.first_ratio)
+        history = self._with_round(NO_ROUNDS, setup, "pilot", value_and_error(estimate), used)
+        return Start(chains, estimate(ALL), estimate, used, history)
 
     def _with_round(self, history, setup, name, value, used, n_redraws=None):
         """The history with one more round, said where somebody listens; production goes on for so
@@ -162,64 +148,61 @@ class SimulatedTempering(SamplingEstimator):
         round_done(name, log_partition, value[1], used * self.n_chains, n_left * self.n_chains)
         return with_round(history, value[0], value[1], used)
 
-    def _pool(self, setup, last) -> Pooled:
-        return pool_rounds([last], self._averages, first_ratio=setup.first_ratio)
-
     def _produce(self, setup, log_prior, start):
-        """One round, or with `tol` as many as it takes; returns them, the last one's estimate,
-        sweeps and history.
+        """A run of one round, or with `tol` of as many as it takes, a chain's sweeps, and the
+        history.
         """
-        most = max(
-            self.n_sweeps, 50 * self.n_sweeps if self.max_sweeps is None else self.max_sweeps
-        )
+        max_sweeps = 50 * self.n_sweeps if self.max_sweeps is None else self.max_sweeps
+        most = max(self.n_sweeps, max_sweeps)
         chains, curve, estimate, used, history, _ = start
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
         rounds: list[TemperingRound] = []
         while True:
             n_kept = _MAX_VECTORS // 2 if rounds else _MAX_VECTORS
+            name = 1, len(rounds)
             chains, last = run_round(
-                setup,
-                (1, len(rounds)),
-                chains,
-                log_prior - curve,
-                n_redraws,
-                n_kept,
-                self._keeps_draws,
+                setup, name, chains, log_prior - curve, n_redraws, n_kept, self._keeps_draws
             )
             rounds = [*(earlier.thinned() for earlier in rounds), last]
-            previous = estimate
             used += n_redraws * setup.sweeps_per_redraw
+            run = TemperingRun(
+                ladder=setup.path.ladder,
+                first_ratio=setup.first_ratio,
+                rounds=tuple(rounds),
+                previous=estimate,
+                sweeps_per_redraw=setup.sweeps_per_redraw,
+                rao_blackwell=getattr(self, "rao_blackwell", True),
+                tol=self.tol,
+            )
             if self.tol is None:
                 break
-            verdict = judge(rounds, previous, self._averages)
-            estimate = verdict.pooled
-            curve = verdict.pooled(ALL)
+            result = run._read()
+            estimate = run.curve()
+            curve = estimate(ALL)
             n_redraws = min(
                 sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw
             )
-            if (verdict.std_error <= self.tol and not verdict.alarms) or n_redraws < 2:
+            if (result.std_error <= self.tol and not result.alarms) or n_redraws < 2:
                 break
-            value = float(curve[-1]), verdict.std_error
+            value = float(curve[-1]), result.std_error
             history = self._with_round(
                 history, setup, f"round {len(rounds)}", value, used, n_redraws
             )
-        parts = previous.log_pseudo_prior, previous.log_sums, previous.sizes, previous.log_extra
-        return tuple(rounds), parts, used, history
+        return replace(run, draws=last.draws), used, history
 
 
 class FirstRatio(NamedTuple):
-    """log Z_1 / Z_0 and its errors, how many draws it took, and what speaks against it."""
+    """log Z_1 / Z_0 and its errors, where it is needed, how many draws it took, and what speaks
+    against it.
+    """
 
-    mean: MeanWeight
-    n_draws: int
-    alarms: tuple[Alarm, ...]
+    mean: MeanWeight | None = None
+    n_draws: int = 0
+    alarms: tuple[Alarm, ...] = ()
 
 
-def first_ratio(
-    path: Any, n_sweeps: int, tol: float | None, key: tuple[int, int]
-) -> FirstRatio | None:
-    """The mean of f_1 / f_0 over independent base draws; None where these don't fall on points with
-    f_1 = 0.
+def first_ratio(path: Any, n_sweeps: int, tol: float | None, key: tuple[int, int]) -> FirstRatio:
+    """The mean of f_1 / f_0 over independent base draws, where these fall on points with f_1 = 0.
 
     Such points are seen from level 0 alone. Chains that have left them seldom return, so that what
     their visits say of Z_1 / Z_0 is noise that does not show how large it is.
@@ -235,11 +218,11 @@ def first_ratio(
         Key of the draws' random stream.
     """
     if not path.has_boundary:
-        return None
+        return FirstRatio()
     stream = Stream(key)
     parts = [_log_weights(path, Stream(key))]
     if np.mean(parts[0] == -np.inf) < _MATERIAL:
-        return None
+        return FirstRatio()
     check_alive(parts[0])
     n = max(_LOOK, n_sweeps // _COST)
     if tol is not None:
@@ -260,3 +243,23 @@ def _log_weights(path, stream) -> Array:
     state = path.sample_base(_LOOK, stream)
     log_base, log_first = (path.log_f(state, np.full(_LOOK, k)) for k in (0, 1))
     return check_finite(log_first - log_base, allow_zero=True)
+
+
+def log_prior_of(prior, ladder):
+    """log r_k, normalised."""
+    shares = as_float64(0.0 if isinstance(prior, str) else prior, "prior")
+    if shares.ndim == 0:
+        log_prior = log_softmax(shares * ladder)
+    elif shares.shape != ladder.shape or not np.all((shares > 0) & np.isfinite(shares)):
+        raise ValueError(
+            f"prior must hold {len(ladder)} positive numbers, one for each level, or be a single"
+            " number"
+        )
+    else:
+        log_prior = log_softmax(np.log(shares))
+    if not np.exp(log_prior).all():
+        raise ValueError(
+            "prior must leave each level a share that is a positive float64: take a smaller number,"
+            " or shares that differ less"
+        )
+    return log_prior

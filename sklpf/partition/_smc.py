@@ -16,8 +16,7 @@ from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import SamplingEstimator
-from sklpf.partition._options import ANNEALING
+from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import CURVE, LOWER_BOUND, MOVES, Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition.checks._beside import modes_alarms, move_diagnostics
@@ -116,11 +115,12 @@ class PopulationRun(Run):
         variance = population_seen_from_target(
             self.down, self.resampled[alive], self.log_means[alive], self.n_starts
         )
-        from_target = float(np.sqrt(variance / n_populations))
-        std_error = max(std_error, float(np.sqrt((std_error**2 + from_target**2) / 2)))
+        from_target = np.sqrt(variance / n_populations)
+        std_error = max(std_error, np.sqrt((std_error**2 + from_target**2) / 2))
         curve, curve_error = jackknife(
             lambda keep: log_mean_exp(self.log_means[keep], axis=0), n_populations
         )
+        means, squares = self.summaries[alive].swapaxes(0, 1)
         diagnostics = {
             "curve_std_error": curve_error,
             "log_partition_by_population": self.base_log_partition + by_population,
@@ -129,7 +129,9 @@ class PopulationRun(Run):
             "families": np.sum(self.log_weights > -np.inf, axis=1),
             "effective_families": count,
             "effective_families_from_target": n_populations / (variance + 1 / n_particles),
-            "between_populations": _between_populations(self, alive),
+            "between_populations": (
+                between_groups(means, squares, 1) if len(means) > 1 else np.nan
+            ),
             "group_std_error": groups.std_error,
             "family_std_error": families.delta if self.chain_length is None else np.nan,
             "reverse_std_error": from_target,
@@ -285,14 +287,14 @@ class SMC(SamplingEstimator):
     def _settled(self, plan, populations, n, rng, stage, checkpoint=None):
         """Particles of all populations, drawn by weight, that have moved on at the target."""
         chosen = rng.permutation(systematic(log_weights_of(populations), n, rng.random()))
-        starts = plan.path.take(populations.state, chosen)
+        starts = plan.path.take(populations.chains.state, chosen)
         return settle(plan, starts, SETTLING, (stage,), self.n_jobs, checkpoint)
 
     def _draws(self, path, populations) -> Draws | None:
         if not self._keeps_draws:
             return None
         groups = np.repeat(np.arange(self.n_populations), self.n_particles)
-        return draws_of(path, populations.state, log_weights_of(populations), groups)
+        return draws_of(path, populations.chains.state, log_weights_of(populations), groups)
 
     def _rise(self, path, seed):
         base_log_partition = require_base(path, "SMC")
@@ -312,7 +314,7 @@ class SMC(SamplingEstimator):
         run = PopulationRun(
             ladder=plan.path.ladder,
             base_log_partition=base_log_partition,
-            log_means=_from_base(records[..., 0], 0.0),
+            log_means=_from_base(records[..., 0], 0),
             effective_sizes=_from_base(records[..., 1], self.n_particles),
             resampled=_from_base(records[..., 2], 0).astype(np.int64),
             log_weights=log_weights,
@@ -342,19 +344,11 @@ def log_weights_of(populations) -> Array:
     return (populations.log_mean[:, np.newaxis] + populations.log_weights).ravel()
 
 
-def _from_base(records, first):
+def _from_base(records, first: float):
     """Numbers of every population at the levels above the base (G, K - 1), with those of the base
     before them.
     """
-    return np.column_stack([np.full(len(records), float(first)), records])
-
-
-def _between_populations(run, alive) -> float:
-    """Share of the variance of the states at the target that lies between populations; NaN if fewer
-    than 2 live.
-    """
-    means, squares = run.summaries[alive].swapaxes(0, 1)
-    return between_groups(means, squares, 1) if len(means) > 1 else np.nan
+    return np.pad(records, ((0, 0), (1, 0)), constant_values=first)
 
 
 def _alarms(run, diagnostics) -> list[Alarm]:
@@ -362,11 +356,7 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     needed = min(_ENOUGH_FAMILIES, _LARGE_SHARE * n_all)
     here = diagnostics["effective_families"]
     there = diagnostics["effective_families_from_target"]
-    what = (
-        "effective number of ancestors"
-        if run.chain_length is None
-        else "effective number of particles"
-    )
+    what = f"effective number of {'particles' if run.chain_length else 'ancestors'}"
     alarms = []
     if here < needed:
         seen = f"{what} {here:.1f} of {n_all} (at least {needed:.4g} needed)"

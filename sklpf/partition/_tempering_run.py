@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,13 @@ from sklpf.partition._result import (
     Diagnostic,
     PartitionResult,
 )
-from sklpf.partition._run import Curve, LevelRun, between_by_slope
+from sklpf.partition._run import Curve, LevelRun, bar_curve, between_by_slope
 from sklpf.partition.checks._beside import halves_alarms, modes_alarms, tol_alarms
 from sklpf.programs import TemperingRound
+from sklpf.programs._chains import Samples
 from sklpf.programs._tempering import pool_groups
 from sklpf.reweighting import (
     Pooled,
-    bar_ratios,
     bias,
     influence,
     mbar,
@@ -42,6 +42,7 @@ from sklpf.reweighting import (
 from sklpf.uncertainty import (
     Difference,
     between_groups,
+    difference,
     effective_sample_size,
     jackknife,
     t_bound,
@@ -58,6 +59,8 @@ _LARGEST_OFF = (
     1.0  # nats that a frozen log Z_k may differ from the result: levels are then visited unevenly
 )
 
+_UPDATES = ("n_draws", "gain", "evenness", "log_partition")  # numbers of each
+
 TEMPERING = {
     **CURVE,
     "between_groups": Diagnostic("share of the variance between groups of chains", "low"),
@@ -73,19 +76,6 @@ TEMPERING = {
 }
 
 
-class Verdict(NamedTuple):
-    """log Z_k - log Z_0 (K,), the target's standard error and degrees of freedom, alarms,
-    diagnostics, estimate.
-    """
-
-    curve: Array
-    std_error: float
-    degrees_of_freedom: int
-    alarms: list[Alarm]
-    diagnostics: dict[str, Any]
-    pooled: Pooled
-
-
 @dataclass(frozen=True, repr=False, kw_only=True)
 class TemperingRun(LevelRun):
     """Rounds of simulated tempering after burn-in.
@@ -95,9 +85,8 @@ class TemperingRun(LevelRun):
     Attributes
     ----------
     rounds : tuple of TemperingRound
-    previous : tuple
-        Log pseudo-priors (T, K), log sums of every group (T, G, K) and sizes (T,) of the rounds
-        from which the last round's estimate came, and the log of what is added to the pooled sums.
+    previous : Pooled
+        The estimate that the last round began with.
     sweeps_per_redraw : int
     rao_blackwell : bool
     tol : float or None
@@ -108,7 +97,7 @@ class TemperingRun(LevelRun):
     described = TEMPERING
 
     rounds: tuple[TemperingRound, ...]
-    previous: tuple[NDArray, NDArray, NDArray, float]
+    previous: Pooled
     sweeps_per_redraw: int
     rao_blackwell: bool = True
     tol: float | None = None
@@ -120,14 +109,79 @@ class TemperingRun(LevelRun):
 
     def curve(self) -> Curve:
         """Return log Z_k - log Z_0 by the averages of q(k | x), or by counts."""
-        return pool_crossed(self.rounds, self._before(), self.rao_blackwell)[2]
+        return self._pooled()[2]
 
-    def _before(self) -> Pooled:
-        """The estimate that the last round began with."""
-        return Pooled(*self.previous, first_ratio=self.first_ratio)
+    def _pooled(self) -> tuple[list[TemperingRound], NDArray, Pooled]:
+        """The rounds whose chains crossed the ladder, or else the last one, every chain's shares in
+        each, and the estimate from all of them.
+        """
+        used = [r for r in self.rounds if r.crossed.mean() >= CROSSED] or [self.last]
+        shares = np.array([r.shares(self.rao_blackwell) for r in used])
+        sizes = [1.0]
+        if len(used) > 1:
+            origin = self.previous.origin
+            sizes = [
+                standard_error(_own_influence(r, own, origin)) ** -2 for r, own in zip(used, shares)
+            ]
+        return used, shares, self._pool(used, sizes)
+
+    def _pool(self, rounds, sizes=(1.0,), halves=(0, 1)) -> Pooled:
+        return pool_rounds(rounds, self.rao_blackwell, sizes, halves, self.previous.first_ratio)
 
     def _read(self) -> PartitionResult:
-        return concluded(self, judge(self.rounds, self._before(), self.rao_blackwell))
+        """The estimate of all rounds whose chains crossed the ladder, and tests of the last."""
+        last = self.last
+        used, shares, pooled = self._pooled()
+        origin = pooled.origin
+        chain_error = standard_error(
+            influence(pooled.log_pseudo_prior, shares, pooled.sizes, pooled(ALL), -1, origin)
+        )
+        mbar_value, from_mbar = _cross_check([r.samples(self.ladder) for r in used], pooled)
+        by_bar, bar_errors = jackknife(bar_curve(self), N_GROUPS)
+        by_place = between_target_states(
+            last.summaries, pool_groups(last.first, last.log_sums(True))[:, -1]
+        )
+        alarms = []
+        if not shares[:, :, [origin, -1]].any(axis=(0, 1)).all():
+            seen = "no chain drew one of the ladder's ends in production"
+            alarms.append(Alarm("end-never-drawn", seen, "raise n_sweeps"))
+        return concluded(
+            self,
+            pooled,
+            self._pool([last]),
+            chain_error=chain_error,
+            first=last.first,
+            crossed=last.crossed,
+            between=np.maximum(by_place, between_by_slope(last.level_sums)),
+            drift=self._drift(),
+            other=from_mbar,
+            says="MBAR gives",
+            alarms=alarms,
+            diagnostics={
+                "bias": bias(shares[-1], origin),
+                "shares": np.exp(pooled.log_shares(ALL)[-1]),
+                "overlap": neighbour_overlap(*last.pairs()),
+                "effective_draws": _effective_draws(last, shares[-1], origin),
+                "mbar_log_partition": mbar_value,
+                "mbar_t": from_mbar.t,
+                "bar_log_partition": by_bar[-1],
+                "bar_std_error": with_first_error(bar_errors, self.first_ratio)[-1],
+                "n_rounds": len(self.rounds),
+            },
+        )
+
+    def _drift(self) -> Difference:
+        """Second half minus first half of the last round."""
+        first, second = (self._pool([self.last], halves=(half,)) for half in (0, 1))
+        value, jackknifed = _difference(second, first)
+        of_first, of_second = (
+            _own_influence(
+                self.last, self.last.shares(self.rao_blackwell, halves=(half,)), first.origin
+            )
+            for half in (0, 1)
+        )
+        error = max(jackknifed[-1], standard_error(of_second - of_first))
+        return Difference(float(value[-1]), t_ratio(value[-1], error))
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,8 +223,7 @@ class AdaptedRun(TemperingRun):
     """
 
     described = TEMPERING | {
-        f"adaptive_{name}": Diagnostic(dimensions=("update",))
-        for name in ("n_draws", "gain", "evenness", "log_partition")
+        f"adaptive_{name}": Diagnostic(dimensions=("update",)) for name in _UPDATES
     }
 
     adaptation: Adaptation
@@ -186,16 +239,12 @@ class AdaptedRun(TemperingRun):
             )
             alarms.append(Alarm("weights-unsettled", seen, "raise n_sweeps"))
         curve = np.asarray(result.log_partition_curve) - self.base_log_partition
-        off = float(np.abs(curve - adaptation.curve).max())
+        off = np.abs(curve - adaptation.curve).max()
         if off > _LARGEST_OFF:
             seen = f"the frozen weights were off by {off:.1f} nats"
             alarms.append(Alarm("weights-off", seen, "raise n_sweeps"))
-        updates = {
-            "adaptive_n_draws": adaptation.n_draws,
-            "adaptive_gain": adaptation.gain,
-            "adaptive_evenness": adaptation.evenness,
-            "adaptive_log_partition": self.base_log_partition + adaptation.log_partition,
-        }
+        updates = {f"adaptive_{name}": getattr(adaptation, name) for name in _UPDATES}
+        updates["adaptive_log_partition"] = self.base_log_partition + adaptation.log_partition
         return replace(
             result,
             alarms=(*alarms, *result.alarms),
@@ -203,90 +252,84 @@ class AdaptedRun(TemperingRun):
         )
 
 
-def concluded(run: Any, verdict: Verdict) -> PartitionResult:
-    """The result of a `TemperingRun` or a `ContinuousRun`."""
-    std_error = verdict.std_error
-    log_partition = float(run.base_log_partition + verdict.curve[-1])
+def concluded(
+    run: Any,
+    estimate: Pooled,
+    newest: Pooled,
+    *,
+    chain_error: float,
+    first: Integers,
+    crossed: NDArray,
+    between: float,
+    drift: Difference,
+    other: Difference,
+    says: str,
+    alarms: Sequence[Alarm],
+    diagnostics: dict[str, Any],
+) -> PartitionResult:
+    """The result of a `TemperingRun` or a `ContinuousRun`.
+
+    Parameters
+    ----------
+    run : TemperingRun or ContinuousRun
+    estimate, newest : Pooled
+        From all rounds that are used, and from the last.
+    chain_error : float
+        Standard error by the variance between chains, in nats.
+    first : ndarray of shape (G + 1,)
+        First chain of every group, and the end.
+    crossed : ndarray of shape (M,)
+        Which chains visited both ends of the ladder.
+    between : float
+        Share of the variance at the target that lies between groups.
+    drift : Difference
+        Second less first half of the last round.
+    other : Difference
+        From another estimate by the same samples; `says` begins the sentence on it.
+    says : str
+    alarms : list of Alarm
+        Further ones.
+    diagnostics : dict
+        Further ones.
+    """
+    curve, jackknifed = jackknife(estimate, N_GROUPS)
+    jackknife_error = jackknifed[-1]
+    error, degrees = max(
+        (jackknife_error, N_GROUPS - 1),
+        (chain_error, len(crossed) - 1),
+        key=lambda pair: pair[0] * student_t.ppf(0.975, pair[1]),  # the wider interval
+    )
+    if run.first_ratio is not None:
+        error = np.hypot(error, run.first_ratio.std_error)
+    move = largest_move(newest, run.previous, t_bound(N_GROUPS, len(curve)))
+    by_group = np.array([group.mean() for group in np.split(crossed, first[1:-1])])
+    log_partition = run.base_log_partition + curve[-1]
     return run.conclude(
         log_partition,
-        std_error,
-        verdict.degrees_of_freedom,
+        error,
+        degrees,
         method=run.method if run.rao_blackwell else "TS",
-        alarms=verdict.alarms + tol_alarms(std_error, run.tol, "raise max_sweeps"),
+        alarms=[
+            *_tempering_alarms(by_group, crossed.mean(), move, drift, other, says),
+            *modes_alarms("groups of chains", between, "raise n_sweeps"),
+            *alarms,
+            *tol_alarms(error, run.tol, "raise max_sweeps"),
+        ],
         diagnostics={
-            **verdict.diagnostics,
+            "curve_std_error": with_first_error(jackknifed, run.first_ratio),
+            "chain_std_error": chain_error,
+            "jackknife_std_error": jackknife_error,
+            "log_pseudo_prior": newest.log_pseudo_prior[0],
+            "crossed": by_group,
+            "drift_t": drift.t,
+            "largest_move": move,
+            "between_groups": between,
+            **diagnostics,
             "sweeps_per_redraw": run.sweeps_per_redraw,
-            **run._rounds(log_partition, std_error),
+            **run._rounds(log_partition, error),
         },
-        levels=run.base_log_partition + verdict.curve,
+        levels=run.base_log_partition + curve,
     )
-
-
-def judge(rounds: Sequence[TemperingRound], old: Pooled, rao_blackwell: bool) -> Verdict:
-    """The verdict on all rounds whose chains crossed the ladder, or else on the last, and their
-    pooled estimate; `old` is the estimate that the last round began with.
-    """
-    last = rounds[-1]
-    used, shares, pooled = pool_crossed(rounds, old, rao_blackwell)
-    origin = pooled.origin
-    curve, jackknifed = jackknife(pooled, N_GROUPS)
-    chain = standard_error(
-        influence(pooled.log_pseudo_prior, shares, pooled.sizes, curve, -1, origin)
-    )
-    error, degrees = wider((float(jackknifed[-1]), N_GROUPS - 1), (chain, shares.shape[1] - 1))
-    error = _with_first(error, pooled.first_ratio)
-    newest = pool_rounds([last], rao_blackwell, first_ratio=old.first_ratio)
-    move = largest_move(newest, old, t_bound(N_GROUPS, len(curve)))
-    drift = _drift(last, rao_blackwell, old.first_ratio)
-    mbar_value, from_mbar = _cross_check(used, pooled)
-    neighbours = bar_ratios(last.pairs()[0], last.shift, last.pairs()[1])
-    bar_value, bar_error = jackknife(
-        lambda keep: _sum_of(neighbours(keep), old.first_ratio), N_GROUPS
-    )
-    crossed = np.array([group.mean() for group in np.split(last.crossed, last.first[1:-1])])
-    by_place = between_target_states(
-        last.summaries, pool_groups(last.first, last.log_sums(True), axis=0)[:, -1]
-    )
-    between = np.maximum(by_place, between_by_slope(last.level_sums))
-    diagnostics = {
-        "curve_std_error": with_first_error(jackknifed, pooled.first_ratio),
-        "chain_std_error": chain,
-        "jackknife_std_error": float(jackknifed[-1]),
-        "bias": bias(shares[-1], origin),
-        "shares": np.exp(pooled.log_shares(ALL)[-1]),
-        "log_pseudo_prior": last.log_pseudo_prior,
-        "overlap": neighbour_overlap(*last.pairs()),
-        "crossed": crossed,
-        "effective_draws": _effective_draws(last, shares[-1], origin),
-        "mbar_log_partition": mbar_value,
-        "mbar_t": from_mbar.t,
-        "bar_log_partition": float(bar_value),
-        "bar_std_error": _with_first(bar_error, old.first_ratio),
-        "drift_t": drift.t,
-        "largest_move": move,
-        "between_groups": between,
-        "n_rounds": len(rounds),
-    }
-    found = tempering_alarms(crossed, last.crossed.mean(), move, drift, from_mbar, "MBAR gives")
-    found += modes_alarms("groups of chains", between, "raise n_sweeps")
-    if not shares[:, :, [origin, -1]].any(axis=(0, 1)).all():
-        seen = "no chain drew one of the ladder's ends in production"
-        found.append(Alarm("end-never-drawn", seen, "raise n_sweeps"))
-    return Verdict(curve, error, degrees, found, diagnostics, pooled)
-
-
-def pool_crossed(rounds: Sequence[TemperingRound], old: Pooled, rao_blackwell: bool):
-    """The rounds whose chains crossed the ladder, every chain's shares in each, and the estimate
-    from all of them.
-    """
-    used = [r for r in rounds if r.crossed.mean() >= CROSSED] or [rounds[-1]]
-    shares = np.array([r.shares(rao_blackwell) for r in used])
-    sizes = (
-        [1.0]
-        if len(used) == 1
-        else [_effective_size(r, own, old.origin) for r, own in zip(used, shares)]
-    )
-    return used, shares, pool_rounds(used, rao_blackwell, sizes, first_ratio=old.first_ratio)
 
 
 def pool_rounds(
@@ -297,7 +340,7 @@ def pool_rounds(
     first_ratio=None,
 ) -> Pooled:
     """The estimate of rounds as a function of the groups to use."""
-    sums = [pool_groups(r.first, r.log_sums(rao_blackwell, halves), axis=0) for r in rounds]
+    sums = [pool_groups(r.first, r.log_sums(rao_blackwell, halves)) for r in rounds]
     log_extra = -np.inf if rao_blackwell else _LOG_EXTRA_COUNT
     priors = np.array([r.log_pseudo_prior for r in rounds])
     return Pooled(priors, np.array(sums), np.array(sizes), log_extra, first_ratio)
@@ -306,22 +349,7 @@ def pool_rounds(
 def value_and_error(pooled: Pooled) -> tuple[float, float]:
     """log Z_target - log Z_base of an estimate and its standard error by the jackknife."""
     curve, jackknifed = jackknife(pooled, N_GROUPS)
-    return float(curve[-1]), _with_first(jackknifed[-1], pooled.first_ratio)
-
-
-def _sum_of(ratios, first_ratio):
-    """Sum of the ratios of neighbouring levels."""
-    return ratios.sum() if first_ratio is None else first_ratio.log_mean + ratios[1:].sum()
-
-
-def _with_first(std_error, first_ratio) -> float:
-    """The target's standard error with that of log Z_1 / Z_0, where it comes from base draws."""
-    return float(with_first_error(np.array([0.0, std_error]), first_ratio)[-1])
-
-
-def wider(*errors: tuple[float, int]) -> tuple[float, int]:
-    """The standard error, with its degrees of freedom, that gives the wider interval."""
-    return max(errors, key=lambda pair: pair[0] * student_t.ppf(0.975, pair[1]))
+    return float(curve[-1]), float(with_first_error(jackknifed, pooled.first_ratio)[-1])
 
 
 def between_target_states(summaries: NDArray, log_weights: NDArray) -> float:
@@ -349,44 +377,18 @@ def _difference(new, old):
     return jackknife(lambda keep: new(keep) - old(keep), N_GROUPS)
 
 
-def _drift(last, rao_blackwell, first_ratio) -> Difference:
-    """Second half minus first half of a round."""
-    halves = [
-        pool_rounds([last], rao_blackwell, halves=(half,), first_ratio=first_ratio)
-        for half in (0, 1)
-    ]
-    origin = halves[0].origin
-    value, jackknifed = _difference(halves[1], halves[0])
-    moved = np.subtract(
-        *(
-            _own_influence(last, last.shares(rao_blackwell, halves=(half,)), origin)
-            for half in (1, 0)
-        )
-    )
-    return Difference(
-        float(value[-1]), t_ratio(value[-1], max(jackknifed[-1], standard_error(moved)))
-    )
-
-
-def _cross_check(rounds, pooled):
-    """MBAR's log Z_target - log Z_base from the kept vectors, and RTS minus it."""
-    vectors = np.concatenate([r.vectors for r in rounds], axis=1)
-    levels = np.concatenate([r.vector_levels for r in rounds], axis=1)
-    n_levels = vectors.shape[2]
-    first = rounds[-1].first
+def _cross_check(samples: Sequence[Samples], pooled: Pooled) -> tuple[float, Difference]:
+    """MBAR's log Z_target - log Z_base from the kept states, and RTS minus it."""
 
     def estimate(keep, start):
-        chains = np.concatenate([np.arange(first[g], first[g + 1]) for g in keep])
-        counts = np.bincount(levels[chains].ravel(), minlength=n_levels)
-        return with_first_ratio(
-            mbar(vectors[chains].reshape(-1, n_levels), counts, start), pooled.first_ratio
-        )
+        chosen = [each.of(keep) for each in samples]
+        vectors = np.concatenate([each.vectors for each in chosen])
+        curve = mbar(vectors, np.sum([each.counts for each in chosen], axis=0), start)
+        return with_first_ratio(curve, pooled.first_ratio)
 
     everything = estimate(ALL, pooled(ALL))
-    value, error = jackknife(
-        lambda keep: pooled(keep)[-1] - estimate(keep, everything)[-1], N_GROUPS
-    )
-    return float(everything[-1]), Difference(float(value), t_ratio(value, error))
+    off = difference(lambda keep: pooled(keep)[-1] - estimate(keep, everything)[-1], N_GROUPS)
+    return everything[-1], off
 
 
 def _own_influence(r, shares, origin):
@@ -403,11 +405,6 @@ def _mean_shares(r, shares):
     return np.where(mean > 0, mean, np.exp(_LOG_EXTRA_COUNT) / (len(shares) * r.n_redraws))
 
 
-def _effective_size(r, shares, origin) -> float:
-    """Effective number of samples of a round up to a common factor: the inverse of its variance."""
-    return standard_error(_own_influence(r, shares, origin)) ** -2
-
-
 def _effective_draws(r, shares, origin) -> float:
     """Independent draws that a chain was worth: the variance of its influence at one time over that
     of its average.
@@ -416,10 +413,10 @@ def _effective_draws(r, shares, origin) -> float:
     mean = _mean_shares(r, shares)
     single = q[..., -1] / mean[-1] - q[..., origin] / mean[origin]
     variance = _own_influence(r, shares, origin).var(ddof=1)
-    return float(single.var() / variance) if variance > 0 else np.inf
+    return single.var() / variance if variance > 0 else np.inf
 
 
-def tempering_alarms(
+def _tempering_alarms(
     crossed, share, move, drift: Difference, other: Difference, says: str
 ) -> list[Alarm]:
     """What speaks against a run; `says` begins the sentence on another estimate from the same

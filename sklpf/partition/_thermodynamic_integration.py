@@ -9,12 +9,11 @@ import numpy as np
 
 from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._continuous_run import ContinuousRun, continuous_integral
-from sklpf.partition._exchange_run import ExchangeRun
+from sklpf.partition._parallel_tempering import ExchangeRun
 from sklpf.partition._potential_run import PotentialRun
 from sklpf.partition._result import Diagnostic
 from sklpf.partition._reweighting import ReweightingEstimator
-from sklpf.partition._rts import RTS
+from sklpf.partition._rts import RTS, ContinuousRun, continuous_integral
 from sklpf.partition._run import (
     LevelRun,
     bar_curve,
@@ -178,18 +177,17 @@ class ThermodynamicIntegration(ReweightingEstimator):
         everything = np.arange(run.n_groups)
         for side in ("left", "right"):
             value = run.base_log_partition + integrate(run.ladder, moments(everything), side)[-1]
-            diagnostics[f"{side}_log_partition"] = float(value)
+            diagnostics[f"{side}_log_partition"] = value
         closest = [bar_curve(run), level_process_curve(run)]
         if self.rule != "corrected":
             closest.append(lambda keep: integrate(run.ladder, moments(keep), "corrected"))
         error, noise = _quadrature_error(curve, closest, run.n_groups)
-        diagnostics["quadrature_error"] = float(error)
+        diagnostics["quadrature_error"] = error
         if not np.isfinite([error, noise]).all():
             seen = "nothing tells the error of the integral, as levels have too few states"
             return [Alarm("unknown-quadrature-error", seen, run.more_states)]
         if not abs(error) > max(_LARGEST_SHARE * std_error, _NOISE * noise, 1e-9):
             return []
-        diagnostics["approximate"] = True
         advice = "" if self.rule == "corrected" else 'take rule="corrected", or '
         seen = (
             f"the integral over {len(run.ladder)} levels is {error:+.2g} nats off for its standard"

@@ -7,9 +7,9 @@ import os
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import product
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -18,16 +18,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.progress import said
 from sklpf._utils.random import stream_key
-from sklpf._utils.sklearn import N_JOBS, Interval
+from sklpf._utils.sklearn import POSITIVE
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._adaptive_smc import AdaptiveSMC
 from sklpf.partition._ais import AIS, HAIS
-from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._bridge_sampling import BridgeSampling
-from sklpf.partition._options import SAMPLING
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import Diagnostic, PartitionResult, in_a_line
+from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._smc import SMC
 from sklpf.partition.checks._beside import tol_alarms
 from sklpf.paths import DataRows, GeometricPath, Gradients
@@ -41,6 +40,7 @@ _MATERIAL = 0.05  # nats
 _DIMENSIONS = ("attempt",)
 
 
+@dataclass(eq=False, repr=False)
 class UntilTrusted(PartitionEstimator):
     """Estimators in turn, each more expensive than the one before, until one can be trusted.
 
@@ -112,34 +112,21 @@ class UntilTrusted(PartitionEstimator):
     True
     """
 
+    estimators: Sequence[PartitionEstimator] | None = None
+    tol: float = 0.1
+    max_seconds: float | None = None
+    _: KW_ONLY
+    checkpoint: str | os.PathLike[str] | None = None
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _parameter_constraints = {
         "estimators": "no_validation",
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_seconds": [Interval(Real, 0, None, closed="neither"), None],
-        "checkpoint": SAMPLING["checkpoint"],
-        "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
-        "verbose": ["verbose"],
+        "tol": [POSITIVE],
+        "max_seconds": [POSITIVE, None],
+        **{name: SAMPLING[name] for name in ("checkpoint", "random_state", "n_jobs", "verbose")},
     }
-
-    def __init__(
-        self,
-        estimators: Sequence[PartitionEstimator] | None = None,
-        tol: float = 0.1,
-        max_seconds: float | None = None,
-        *,
-        checkpoint: str | os.PathLike[str] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.estimators = estimators
-        self.tol = tol
-        self.max_seconds = max_seconds
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def fit(self, path, y=None, *, draws: Any = None) -> Self:
         """Estimate the log partition function of a path's target or of a fitted model.
@@ -168,17 +155,7 @@ class UntilTrusted(PartitionEstimator):
         ConvergenceWarning
             If no estimator could be trusted, or `tol` is missed.
         """
-        self._given_draws = draws
-        try:
-            return super().fit(path)
-        finally:
-            del self._given_draws
-
-    def _estimate_path(self, path) -> PartitionResult:
-        result = super()._estimate_path(path)
-        if path.n_rows is not None:
-            self.__dict__.pop("attempts_", None)  # of one of the rows
-        return result
+        return self._fit_with(path, draws)
 
     def _estimate(self, path, seed) -> PartitionResult:
         started = time.perf_counter()
@@ -200,8 +177,9 @@ class UntilTrusted(PartitionEstimator):
                 errors.append(error)
                 said(functools.partial("{} failed: {}".format, type(estimator).__name__, error))
                 continue
-            said(functools.partial(_of_attempt, attempts[-1]))
-            if self._is_enough(attempts[-1]):
+            last = attempts[-1]
+            said(functools.partial("{}: {}".format, last.method, last._line()))
+            if self._is_enough(last):
                 break
         if not attempts:
             raise errors[0]
@@ -224,7 +202,7 @@ class UntilTrusted(PartitionEstimator):
                 raise ValueError("estimators must hold at least one, got none; None chooses them")
             return list(self.estimators)
         bridges: list[PartitionEstimator] = []
-        if getattr(self, "_given_draws", None) is not None:
+        if self._given_draws is not None:
             bridges = [BridgeSampling(), BridgeSampling(proposal="mixture")]
         tempering = [ParallelTempering(n_sweeps=n, tol=self.tol) for n in (16_384, 65_536)]
         if not isinstance(path, GeometricPath) or has(path, DataRows):
@@ -238,10 +216,9 @@ class UntilTrusted(PartitionEstimator):
 
     def _start(self, path, seed) -> Any:
         """Where all estimators but bridges begin: with the draws, if there are any."""
-        draws = getattr(self, "_given_draws", None)
-        if draws is None or not isinstance(path, GeometricPath):
+        if self._given_draws is None or not isinstance(path, GeometricPath):
             return path
-        points = posterior_draws(draws, path).points.reshape(-1, path.n_dimensions)
+        points = posterior_draws(self._given_draws, path).points.reshape(-1, path.n_dimensions)
         fitted = fit_base(points, len(points) / 2, path.bounds, np.random.default_rng(seed))
         base = defensive(fitted, path.base, path.bounds)
         return path.from_mixture(base, "a mixture fitted to the draws")
@@ -257,8 +234,7 @@ class UntilTrusted(PartitionEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             if isinstance(estimator, BridgeSampling):
-                draws = getattr(self, "_given_draws", None)
-                return estimator.fit(path, draws=draws).result_
+                return estimator.fit(path, draws=self._given_draws).result_
             return estimator.fit(start()).result_
 
     def _is_enough(self, result: PartitionResult) -> bool:
@@ -295,7 +271,3 @@ class UntilTrusted(PartitionEstimator):
             | {name: np.array(column) for name, column in columns.items()},
             described=best.described | dict.fromkeys(columns, Diagnostic(dimensions=_DIMENSIONS)),
         )
-
-
-def _of_attempt(result: PartitionResult) -> str:
-    return f"{result.method}: {in_a_line(result)}"

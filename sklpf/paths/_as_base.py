@@ -73,7 +73,7 @@ def as_base(base: Any, n_dimensions: int | None = None) -> Density:
     >>> as_base([stats.norm(0, 1), stats.norm(5, 2)])
     Gaussian(n_dimensions=2)
     """
-    converted = _converted(base)
+    converted = base if all(hasattr(base, name) for name in _MEMBERS) else _of_scipy(base)
     if n_dimensions is not None and converted.n_dimensions != n_dimensions:
         raise ValueError(
             f"base must have {n_dimensions} dimensions, got {converted.n_dimensions}; give one that"
@@ -85,10 +85,8 @@ def as_base(base: Any, n_dimensions: int | None = None) -> Density:
 _MEMBERS = ("sample", "log_density", "normalised", "n_dimensions", "center", "scale")
 
 
-def _converted(base: Any) -> Density:
-    missing = [name for name in _MEMBERS if not hasattr(base, name)]
-    if not missing:
-        return base
+def _of_scipy(base: Any) -> Density:
+    """A base of frozen distributions, in a class with gradients where there is one."""
     if isinstance(base, type(stats.multivariate_normal())):
         return Gaussian(base.mean, base.cov)
     if isinstance(base, type(stats.multivariate_t())):
@@ -100,7 +98,13 @@ def _converted(base: Any) -> Density:
     parts = tuple(base) if isinstance(base, (list, tuple)) else (base,)
     families = [getattr(part, "dist", None) for part in parts]
     if families and all(isinstance(family, stats.rv_continuous) for family in families):
-        return _from_parts(parts, families)
+        independent = _Independent(parts)
+        if all(isinstance(family, type(stats.norm)) for family in families):
+            return Gaussian([part.mean() for part in parts], [part.var() for part in parts])
+        if all(isinstance(family, type(stats.uniform)) for family in families):
+            return Uniform(*np.transpose([part.support() for part in parts]))
+        return independent
+    missing = [name for name in _MEMBERS if not hasattr(base, name)]
     lacks = f" without {', '.join(missing)}" if len(missing) < len(_MEMBERS) else ""
     raise TypeError(
         "base must be a Gaussian, StudentT or Uniform, a frozen distribution of scipy.stats"
@@ -108,16 +112,6 @@ def _converted(base: Any) -> Density:
         f" an object with {', '.join(_MEMBERS[:-1])} and {_MEMBERS[-1]}; got"
         f" {type(base).__name__}{lacks}"
     )
-
-
-def _from_parts(parts: tuple[Any, ...], families: list[Any]) -> Density:
-    """Independent coordinates, in a class with gradients where there is one."""
-    independent = _Independent(parts)
-    if all(isinstance(family, type(stats.norm)) for family in families):
-        return Gaussian([part.mean() for part in parts], [part.var() for part in parts])
-    if all(isinstance(family, type(stats.uniform)) for family in families):
-        return Uniform(*np.transpose([part.support() for part in parts]))
-    return independent
 
 
 def box_around(bounds, d):

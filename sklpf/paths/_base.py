@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
@@ -185,10 +186,7 @@ class Path:
         ndarray of shape (n, S)
             All that the state holds, unless a path says better.
         """
-        arrays = state if isinstance(state, tuple) else (state,)
-        return np.concatenate(
-            [np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1
-        )
+        return flat_rows(state)
 
     def row_cost(self, rows: Integers) -> Array:
         """Return the relative work of rows: blocks of rows that run in parallel are cut by it.
@@ -354,11 +352,6 @@ class PointsPath(TemperedPath):
         """Return the points."""
         return state.position
 
-    @property
-    def n_summaries(self) -> int:
-        """Length of a state's summary."""
-        return self.n_dimensions
-
 
 def _between(base, gain, betas):
     """log f at inverse temperatures: log f_0 at the base also where log f_1 is -inf."""
@@ -394,6 +387,14 @@ def check_ladder(ladder: ArrayLike) -> Array:
 def n_chains(state: Any) -> int:
     """Number of chains in a state."""
     return len(state[0]) if isinstance(state, tuple) else len(state)
+
+
+def flat_rows(state: Any) -> Array:
+    """Return all that the state of each chain holds as a row of float64."""
+    arrays = state if isinstance(state, tuple) else (state,)
+    return np.concatenate(
+        [np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1
+    )
 
 
 def take(state: Any, index: ArrayLike) -> Any:
@@ -471,20 +472,15 @@ class CompiledPrograms:
         """
         raise NotImplementedError(f"{type(self).__name__} must define _pack()")
 
-    @property
+    @functools.cached_property
     def packed(self) -> Any:
         """The model as the kernels want it."""
-        cached = self.__dict__.get("_pack_kept")
-        if cached is None:
-            if self.n_rows is not None:
-                raise ValueError(
-                    "this path has one log Z for each row of X: choose one with row(t)"
-                )
-            cached = self.__dict__["_pack_kept"] = self._pack()
-        return cached
+        if self.n_rows is not None:
+            raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
+        return self._pack()
 
     def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name != "_pack_kept"}
+        return {name: value for name, value in self.__dict__.items() if name != "packed"}
 
     def __setstate__(self, state):
         self.__dict__.update(state)
@@ -508,29 +504,21 @@ class KernelPath(CompiledPrograms, Path):
         stream : Stream
             Random numbers.
         """
-        n = n_chains(state)
-        betas = np.ones((n_sweeps + 1, n))
-        self.kernel("anneal")(self.packed, state, betas, False, stream.keys, np.zeros(n))
+        self._move(state, np.ones((n_sweeps + 1, n_chains(state))), stream)
 
     def log_f(self, state: Any, levels: Integers) -> Array:
         """Return log f_k of every chain at its own level, in nats."""
-        out = np.empty(n_chains(state))
-        self.kernel("log_f")(self.packed, state, self.ladder[levels], out)
-        return out
+        return self._evaluate("log_f", state, (), self.ladder[levels])
 
     def log_f_ladder(self, state: Any) -> Array:
         """Return log f_k of every chain at every level, shape (n, K), in nats."""
-        out = np.empty((n_chains(state), len(self.ladder)))
-        self.kernel("log_f_ladder")(self.packed, state, self.ladder, out)
-        return out
+        return self._evaluate("log_f_ladder", state, (len(self.ladder),), self.ladder)
 
     def derivatives(self, state: Any, levels: Integers) -> Array:
         """Return U = d log f / d beta and dU / dbeta of every chain at its own level,
         shape (n, 2).
         """
-        out = np.empty((n_chains(state), 2))
-        self.kernel("log_f_derivatives")(self.packed, state, self.ladder[levels], out)
-        return out
+        return self._evaluate("log_f_derivatives", state, (2,), self.ladder[levels])
 
     @property
     def n_summaries(self) -> int:
@@ -541,8 +529,12 @@ class KernelPath(CompiledPrograms, Path):
         """Return what tells the modes of the target apart, of every chain, shape (n,
         n_summaries).
         """
-        out = np.empty((n_chains(state), self.n_summaries))
-        self.kernel("summaries")(self.packed, state, out)
+        return self._evaluate("summaries", state, (self.n_summaries,))
+
+    def _evaluate(self, program: str, state: Any, shape: tuple[int, ...], *betas: Array) -> Array:
+        """What a compiled program writes for every chain, (n, *shape)."""
+        out = np.empty((n_chains(state), *shape))
+        self.kernel(program)(self.packed, state, *betas, out)
         return out
 
     def gibbs(self, state: Any, levels: Integers, stream: Stream, reverse: bool = False) -> Any:
@@ -551,11 +543,13 @@ class KernelPath(CompiledPrograms, Path):
 
     def _sweep(self, state, betas, stream, reverse=False):
         state = map_state(np.array, state)
-        unweighted = np.stack([betas, betas])
-        self.kernel("anneal")(
-            self.packed, state, unweighted, reverse, stream.keys, np.zeros(len(betas))
-        )
+        self._move(state, np.stack([betas, betas]), stream, reverse)
         return state
+
+    def _move(self, state, betas, stream, reverse=False) -> None:
+        """Take chains through betas (n_sweeps + 1, n), in place."""
+        unused = np.zeros(betas.shape[1])
+        self.kernel("anneal")(self.packed, state, betas, reverse, stream.keys, unused)
 
 
 def values_at(density: Any, position: Array) -> Any:
@@ -567,8 +561,7 @@ def values_at(density: Any, position: Array) -> Any:
 
     n, d = position.shape
     values = Values(np.empty(n), np.empty(n), np.empty((n, d)), np.empty((n, d)))
-    write = compiled(write_values, type(density).__module__)
-    write(density, read_only(position), values)
+    compiled(write_values, type(density).__module__)(density, read_only(position), values)
     return values
 
 

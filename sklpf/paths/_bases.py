@@ -169,8 +169,7 @@ class _OfParts(BaseDensity):
 
     def log_density(self, x: Array) -> Array:
         """Return the log density at points (n, d), shape (n,), in nats; -inf where it is 0."""
-        joint = self._log_parts(checked_points(x, self.n_dimensions))
-        return joint[0] if len(joint) == 1 else logsumexp(joint, axis=0)
+        return _log_sum(self._log_parts(checked_points(x, self.n_dimensions)))
 
     def grad_log_density(self, x: Array) -> Array:
         """Return the gradient of `log_density`, zeros where the density is 0.
@@ -187,7 +186,7 @@ class _OfParts(BaseDensity):
         """
         points = checked_points(x, self.n_dimensions)
         joint = self._log_parts(points)
-        total = joint[0] if len(joint) == 1 else logsumexp(joint, axis=0)
+        total = _log_sum(joint)
         shares = np.exp(joint - np.where(np.isfinite(total), total, 0.0))
         slope = np.zeros_like(points)
         for k, (share, root, df) in enumerate(zip(shares, self.packed.roots, self.packed.dfs)):
@@ -196,6 +195,11 @@ class _OfParts(BaseDensity):
                 share = share * (df + self.n_dimensions) / (df + squares)
             slope -= share[:, np.newaxis] * times_matrix(z, root[0] if len(root) == 1 else root.T)
         return slope
+
+
+def _log_sum(joint: Array) -> Array:
+    """Log of the sum over parts; of a single one without rounding."""
+    return joint[0] if len(joint) == 1 else logsumexp(joint, axis=0)
 
 
 class Uniform(_OfParts):
@@ -652,7 +656,7 @@ class Mixture(_OfParts):
         """Set the density of all parts."""
         parts = [part.packed for part in self.components]
         if any(part.roots.shape[1] > 1 for part in parts):
-            parts = [part._replace(roots=_full_roots(part.roots)) for part in parts]
+            parts = [part._replace(roots=full_roots(part.roots)) for part in parts]
         packed = Parts(*(frozen(np.concatenate(columns)) for columns in zip(*parts)))
         self._is_boxed = sum((part._is_boxed for part in self.components), ())
         self.packed = packed._replace(log_norms=frozen(packed.log_norms + np.log(self.weights)))
@@ -694,6 +698,6 @@ class Mixture(_OfParts):
         return rng.permutation(np.concatenate(drawn))
 
 
-def _full_roots(roots: Array) -> Array:
+def full_roots(roots: Array) -> Array:
     """The roots (K, d, d) of parts whose diagonals may be all that there is."""
     return roots if roots.shape[1] > 1 else roots * np.eye(roots.shape[2])

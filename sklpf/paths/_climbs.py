@@ -183,16 +183,14 @@ def functions_for_climbs(
         if value_and_grad is not None:
             found = numbers(lambda x: np.column_stack(_pair(value_and_grad, x)), points, 1 + d)
             value, gradient = found[:, 0], found[:, 1:]
-        elif grad is not None:
-            value = values(points)
-            gradient = np.zeros((n, d))
-            there = np.isfinite(value)
-            gradient[there] = numbers(grad, points[there], d)
         else:
             value = values(points)
             gradient = np.zeros((n, d))
             there = np.isfinite(value)
-            gradient[there] = _differences(values, points[there], steps[there])
+            if grad is None:
+                gradient[there] = _differences(values, points[there], steps[there])
+            else:
+                gradient[there] = numbers(grad, points[there], d)
         good = np.isfinite(value) & np.all(np.isfinite(gradient), axis=1)
         return np.where(good, value, -np.inf), np.where(good[:, np.newaxis], gradient, 0.0)
 

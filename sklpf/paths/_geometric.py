@@ -18,7 +18,14 @@ from sklpf._utils.numbers import Array, check_bool
 from sklpf._utils.random import Stream
 from sklpf._utils.warnings import Alarm
 from sklpf.paths._as_base import as_base, box_around, within
-from sklpf.paths._base import Points, PointsPath, SlopedPoints, check_ladder
+from sklpf.paths._base import (
+    CompiledPrograms,
+    Points,
+    PointsPath,
+    SlopedPoints,
+    check_ladder,
+    density_at,
+)
 from sklpf.paths._bases import Gaussian, Mixture, Parts
 from sklpf.paths._capabilities import DataRows, has
 from sklpf.paths._climbs import Evaluations, functions_for_climbs
@@ -553,6 +560,33 @@ class GeometricPath(PointsPath):
                 "base draws points outside bounds: give a base within them, such as Uniform(low,"
                 " high), or a Gaussian with independent coordinates, which is truncated"
             )
+
+
+class CompiledDensityPath(CompiledPrograms, GeometricPath):
+    """A model's path to a density whose kernels are in the module that `_kernels` names; its base
+    has `packed`.
+
+    A subclass defines ``_packed_target()``, the density as kernels know it, with
+    `evaluate_density`, which needs nothing that this `__init__` sets.
+    """
+
+    base_is_ours = True
+    _packed_target: Callable[[], Any]
+
+    def __init__(self, base: Any):
+        super().__init__(self._log_density, grad=self._slope, base=base)
+
+    def _log_density(self, position):
+        return density_at(self._packed_target(), position)[0]
+
+    def _slope(self, position):
+        return density_at(self._packed_target(), position)[1]
+
+    def _pack(self):
+        from sklpf.paths._density_kernels import TemperedDensity
+
+        base: Any = self.base
+        return TemperedDensity(self._packed_target(), base.packed)
 
 
 def coordinates_of_rows(path: Any) -> tuple[Array, Array]:

@@ -6,9 +6,9 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from sklpf._utils.numbers import Array
 from sklpf.paths._bases import Gaussian, Mixture, StudentT, Uniform
 
 _PER_NUMBER = 5  # coordinates of effective points that each fitted number needs
@@ -32,15 +32,15 @@ class FittedParts(NamedTuple):
     weights : ndarray of shape (K,)
     """
 
-    means: NDArray[np.float64]
-    covariances: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    means: Array
+    covariances: Array
+    weights: Array
 
 
 def fit_parts(
-    points: NDArray[np.float64],
-    center: NDArray[np.float64],
-    scale: NDArray[np.float64],
+    points: Array,
+    center: Array,
+    scale: Array,
     n_effective: float,
     most: int,
     rng: np.random.Generator,
@@ -106,9 +106,9 @@ def fit_parts(
 
 
 def fit_base(
-    points: NDArray[np.float64],
+    points: Array,
     n_effective: float,
-    bounds: NDArray[np.float64] | None,
+    bounds: Array | None,
     rng: np.random.Generator,
     fewest: int = 1,
 ) -> Mixture:
@@ -162,7 +162,7 @@ def _with_tails(parts: FittedParts, df: float) -> Mixture:
     return Mixture([StudentT(*each, df) for each in zip(parts.means, scales)], parts.weights)
 
 
-def defensive(fitted: Mixture, old: Any, bounds: NDArray[np.float64] | None) -> Mixture:
+def defensive(fitted: Mixture, old: Any, bounds: Array | None) -> Mixture:
     """Return a fitted base with a small share of another one, whose tails so stay covered, and
     without bounds with one of a Cauchy distribution (Hesterberg 1995).
 

@@ -122,6 +122,17 @@ class Regions(NamedTuple):
         return is_nearest & (squares <= 1)
 
 
+class _Target(NamedTuple):
+    """A density whose ellipsoids are looked for: functions of `functions_for_climbs`, units (d,) of
+    the coordinates, and the box (2, d) that it is integrated over, infinite where a side is open.
+    """
+
+    log_density: LogDensity
+    slopes: Slopes
+    scale: Array
+    bounds: Array
+
+
 def find_regions(
     log_density: LogDensity,
     slopes: Slopes,
@@ -151,6 +162,8 @@ def find_regions(
     """
     scale = np.asarray(base.scale, dtype=np.float64)
     d = len(scale)
+    box = np.full((2, d), [[-np.inf], [np.inf]]) if bounds is None else bounds
+    target = _Target(log_density, slopes, scale, box)
     work = d**2 if has_gradient else max(d**2, 40 * (1 + 2 * d))
     n_climbs = int(np.clip(_START_WORK // work, _FEWEST_STARTS, _MOST_STARTS))
     nowhere = np.empty((0, d))
@@ -159,24 +172,21 @@ def find_regions(
     if starts is not None:
         effort = min(1.0, len(starts) / n_climbs)
         n_climbs = len(starts)
-        ends = climb(slopes, starts, scale, bounds)
+        ends = climb(slopes, starts, scale, box)
     elif base.normalised:
         draws = np.asarray(base.sample(n_climbs, rng), dtype=np.float64)
         starts = starts_of_climbs(draws, np.asarray(base.center), bounds, rng)
         starts = np.concatenate([starts, _highest_of_draws(log_density, base, rng)])
-        ends = climb(slopes, starts, scale, bounds)
+        ends = climb(slopes, starts, scale, box)
     if len(ends.position):
         highest = ends.position[ends.log_density.argmax()]
         # In the base's units climbs stop too early on a target that is much narrower.
-        widths = _widths_around(log_density, highest, scale, *_sides_of(bounds, d))
-        units = np.minimum(widths, scale)
-        more = climb(slopes, mirrored(highest, n_climbs, rng), units, bounds)
+        units = np.minimum(_widths_around(target, highest), scale)
+        more = climb(slopes, mirrored(highest, n_climbs, rng), units, box)
         ends = Ends(*map(np.concatenate, zip(ends, more)))
-    found = ellipsoids_at_modes(log_density, slopes, ends, scale, bounds, rng)
-    found += ellipsoids_on_slopes(
-        log_density, slopes, ends.passed, found, scale, bounds, rng, effort
-    )
-    return regions_of(log_density, found, d, bounds, rng)
+    found = _ellipsoids_at_modes(target, ends, rng)
+    found += _ellipsoids_on_slopes(target, ends.passed, found, rng, effort)
+    return _regions_of(target, found, rng)
 
 
 def _highest_of_draws(log_density: LogDensity, base: Any, rng: np.random.Generator) -> Array:
@@ -206,43 +216,28 @@ class Ellipsoid(NamedTuple):
     sides: Array
     slope: Array
 
+    @property
+    def log_det(self) -> float:
+        """Log of the determinant of the factor."""
+        return np.log(np.abs(np.diag(self.factor))).sum()
+
     def contain(self, points: Array, times: float = 1.0) -> NDArray[np.bool_]:
         """Return which points (n, d) lie in it, or in one so many times as large."""
         distances = np.linalg.norm((points - self.centre) @ self.factor.T, axis=1)
-        return distances <= times * radius_of(len(self.centre))
+        return distances <= times * _radius_of(len(self.centre))
 
 
-def radius_of(d: int) -> float:
+def _radius_of(d: int) -> float:
     """The radius of ellipsoids in d dimensions."""
     return float(np.sqrt(chi2.ppf(_QUANTILE, d)))
 
 
 @np.errstate(all="ignore")
-def ellipsoids_at_modes(
-    log_density: LogDensity,
-    slopes: Slopes,
-    ends: Ends,
-    scale: Array,
-    bounds: Array | None,
-    rng: np.random.Generator,
-) -> list[Ellipsoid]:
-    """Return ellipsoids around the modes where climbs have ended.
+def _ellipsoids_at_modes(target: _Target, ends: Ends, rng: np.random.Generator) -> list[Ellipsoid]:
+    """Ellipsoids around the modes where climbs have ended.
 
     The highest is taken, one where any climb has ended, the highest of the rest and so on; all ends
     within an ellipsoid count as one. Those from which a Newton step would still rise are left out.
-
-    Parameters
-    ----------
-    log_density, slopes : callable
-        Of the target.
-    ends : Ends
-        Of `climb`.
-    scale : ndarray of shape (d,)
-        Units of the coordinates.
-    bounds : ndarray of shape (2, d) or None
-        The box that the target is integrated over.
-    rng : Generator
-        Of random numbers.
     """
     position = ends.position
     heights = ends.log_density
@@ -251,72 +246,82 @@ def ellipsoids_at_modes(
         if not len(position) or len(found) == _MOST_REGIONS:
             break
         chosen = int(heights.argmax()) if i % 2 == 0 else int(rng.integers(len(position)))
-        centre = position[chosen]
-        factor, sides = _root_of_precision(log_density, slopes, centre, scale, bounds)
+        ellipsoid = _ellipsoid_at_mode(target, position[chosen])
         apart = np.ones(len(position), bool)
-        if _rise(slopes, centre, factor, sides) < NEARLY:
-            found.append(Ellipsoid(centre, factor, sides, np.zeros(len(scale))))
-            apart = ~found[-1].contain(position)
+        if _rise(target, ellipsoid) < NEARLY:
+            found.append(ellipsoid)
+            apart = ~ellipsoid.contain(position)
         apart[chosen] = False
         position = position[apart]
         heights = heights[apart]
     return found
 
 
-def _rise(slopes, centre, factor, sides) -> float:
-    """Nats by which a Newton step would rise."""
-    steps = STEP / np.linalg.norm(factor, axis=0)
-    slope = slopes(centre[np.newaxis], steps[np.newaxis])[1][0]
-    return float(np.sum(np.linalg.solve(factor.T, np.where(sides == 0, slope, 0.0)) ** 2) / 2)
+def _ellipsoid_at_mode(target, centre) -> Ellipsoid:
+    """Its precision is the curvature of -log f over half a standard deviation, so that a kink does
+    no harm. A coordinate at a side is independent of the others.
+    """
+    low, high = target.bounds
+    widths = _widths_around(target, centre)
+    sides = np.where(centre - low < _NEAR_A_SIDE * widths, 1.0, 0.0)
+    sides = np.where(high - centre < _NEAR_A_SIDE * widths, -1.0, sides)
+    free = np.flatnonzero(sides == 0)
+    steps = (np.minimum(widths, np.minimum(centre - low, high - centre)) / 2)[free]
+    moves = np.zeros((len(free), len(centre)))
+    moves[np.arange(len(free)), free] = steps
+
+    # In units of the widths, in which the diagonal is about one.
+    curvature = np.eye(len(free))
+    if len(free):
+        small = np.broadcast_to(STEP * widths, moves.shape)
+        above = target.slopes(centre + moves, small)[1][:, free]
+        below = target.slopes(centre - moves, small)[1][:, free]
+        found = (below - above) / (2 * steps[:, np.newaxis])
+        found *= np.outer(widths[free], widths[free])
+        found = found / 2 + found.T / 2
+        if np.all(np.abs(found) < _LARGEST_CURVATURE):
+            curvature = found
+    values, axes = np.linalg.eigh(curvature)
+    values = np.where(values > _ROUNDING, values, _NO_CURVATURE)
+    precision = np.diag(1 / (2 * widths) ** 2)
+    units = np.outer(widths[free], widths[free])
+    precision[np.ix_(free, free)] = _composed(values, axes) / units
+    return Ellipsoid(centre, _cholesky_root(precision), sides, np.zeros(len(centre)))
+
+
+def _rise(target, ellipsoid) -> float:
+    """Nats by which a Newton step from the centre would rise."""
+    steps = STEP / np.linalg.norm(ellipsoid.factor, axis=0)
+    slope = target.slopes(ellipsoid.centre[np.newaxis], steps[np.newaxis])[1][0]
+    slope = np.where(ellipsoid.sides == 0, slope, 0.0)
+    return float(np.sum(np.linalg.solve(ellipsoid.factor.T, slope) ** 2) / 2)
 
 
 @np.errstate(all="ignore")  # far out anything may happen
-def ellipsoids_on_slopes(
-    log_density: LogDensity,
-    slopes: Slopes,
+def _ellipsoids_on_slopes(
+    target: _Target,
     passed: Array,
     known: list[Ellipsoid],
-    scale: Array,
-    bounds: Array | None,
     rng: np.random.Generator,
-    effort: float = 1.0,
+    effort: float,
 ) -> list[Ellipsoid]:
-    """Return ellipsoids around points that climbs have passed, those with most mass first.
+    """Ellipsoids around points (n, d) that climbs have passed, those with most mass first; no
+    centre lies within another one.
 
-    Parameters
-    ----------
-    log_density, slopes : callable
-        Of the target.
-    passed : ndarray of shape (n, d)
-        Points on the way of climbs; some are tried.
-    known : list of Ellipsoid
-        Those around modes, near which no point is tried.
-    scale : ndarray of shape (d,)
-        Units of the coordinates.
-    bounds : ndarray of shape (2, d) or None
-        The box that the target is integrated over.
-    rng : Generator
-        Of random numbers.
-    effort : float, default=1.0
-        Share of the usual number of points.
-
-    Returns
-    -------
-    list of Ellipsoid
-        No centre lies within another one.
+    Points near those that are known, around modes, are left out. `effort` is the share of the usual
+    number of points that is tried.
     """
-    n_tried = int(effort * min(_MOST_TRIED_ON_SLOPES, _WORK // len(scale) ** 2))
+    n_tried = int(effort * min(_MOST_TRIED_ON_SLOPES, _WORK // len(target.scale) ** 2))
     tried = rng.permutation(passed)[: 2 * n_tried]
     for each in known:
         tried = tried[~each.contain(tried, _APART)]
-    found = [
-        _ellipsoid_on_slope(log_density, slopes, point, scale, bounds) for point in tried[:n_tried]
-    ]
+    found = [_ellipsoid_on_slope(target, point) for point in tried[:n_tried]]
     if not found:
         return []
     # By Laplace's method, up to what all have in common.
-    heights = log_density(np.array([each.centre for each in (*known, *found)]))
-    log_masses = heights - [np.log(np.abs(np.diag(each.factor))).sum() for each in (*known, *found)]
+    both = [*known, *found]
+    heights = target.log_density(np.array([each.centre for each in both]))
+    log_masses = heights - [each.log_det for each in both]
     least = log_masses.max() + np.log(_LEAST)
     log_masses = log_masses[len(known) :]
 
@@ -334,16 +339,16 @@ def ellipsoids_on_slopes(
     return chosen
 
 
-def _ellipsoid_on_slope(log_density, slopes, centre, scale, bounds) -> Ellipsoid:
+def _ellipsoid_on_slope(target, centre) -> Ellipsoid:
     """Its precision is the absolute curvature of log f, and for the slope s that of exp(-(s x)^2 /
     2), within which f changes by a factor of e.
     """
     d = len(centre)
-    low, high = _sides_of(bounds, d)
-    widths = _widths_around(log_density, centre, scale, low, high)
+    widths = _widths_around(target, centre)
     moves = np.diag(_SLOPE_STEP * widths)
     points = np.concatenate([centre + moves, centre - moves, centre[np.newaxis]])
-    gradients = slopes(points, np.broadcast_to(_SLOPE_STEP**2 * widths, points.shape))[1] * widths
+    steps = np.broadcast_to(_SLOPE_STEP**2 * widths, points.shape)
+    gradients = target.slopes(points, steps)[1] * widths
     if not np.all(np.abs(gradients) < _LARGEST_CURVATURE):
         return Ellipsoid(centre, np.diag(1 / widths), np.zeros(d), np.zeros(d))
     curvature = (gradients[d:-1] - gradients[:d]) / (2 * _SLOPE_STEP)
@@ -357,27 +362,21 @@ def _ellipsoid_on_slope(log_density, slopes, centre, scale, bounds) -> Ellipsoid
 
 
 @np.errstate(all="ignore")
-def regions_of(
-    log_density: LogDensity,
-    ellipsoids: list[Ellipsoid],
-    d: int,
-    bounds: Array | None,
-    rng: np.random.Generator,
-) -> Regions:
-    """Return ellipsoids in d dimensions with their masses, which are unbiased around any centre.
+def _regions_of(target: _Target, ellipsoids: list[Ellipsoid], rng: np.random.Generator) -> Regions:
+    """Ellipsoids with their masses, which are unbiased around any centre.
 
     Those on slopes are left out where few draws have nearly all the weight.
     """
+    d = len(target.scale)
+    low, high = target.bounds
     if not ellipsoids:
         return Regions(np.empty((0, d)), np.empty(0), np.empty((0, _N_GROUPS)))
     kept = []
     drawn = []
     for each in ellipsoids:
         points, log_proposal = _draws_within(each, rng)
-        log_weights = log_density(points) - log_proposal
-        if bounds is not None:
-            outside = np.any((points < bounds[0]) | (points > bounds[1]), axis=1)
-            log_weights[outside] = -np.inf
+        log_weights = target.log_density(points) - log_proposal
+        log_weights[np.any((points < low) | (points > high), axis=1)] = -np.inf
         weights = np.exp(log_weights - log_weights.max())
         if not each.slope.any() or weights.sum() ** 2 > _FEWEST_EFFECTIVE * np.sum(weights**2):
             kept.append(each)
@@ -385,7 +384,7 @@ def regions_of(
 
     regions = Regions(
         np.array([each.centre for each in kept]).reshape(-1, d),
-        np.full(len(kept), radius_of(d)),
+        np.full(len(kept), _radius_of(d)),
         np.empty((len(kept), _N_GROUPS)),
         np.array([each.factor for each in kept]).reshape(-1, d, d),
     )
@@ -405,7 +404,7 @@ def _draws_within(ellipsoid: Ellipsoid, rng: np.random.Generator) -> tuple[Array
     """
     d = len(ellipsoid.centre)
     n = _N_GROUPS * _N_DRAWS
-    radius = radius_of(d)
+    radius = _radius_of(d)
     steepness = float(np.linalg.norm(ellipsoid.slope))
     if steepness > 0:
         along, log_along = _draw_along(steepness, radius, d, n, rng)
@@ -423,7 +422,7 @@ def _draws_within(ellipsoid: Ellipsoid, rng: np.random.Generator) -> tuple[Array
     whitened = np.sqrt(squares)[:, np.newaxis] * z + np.outer(along, unit)
     moves = np.linalg.solve(ellipsoid.factor, whitened.T).T
     moves = np.where(ellipsoid.sides != 0, ellipsoid.sides * np.abs(moves), moves)
-    log_proposal = np.log(np.abs(np.diag(ellipsoid.factor))).sum() + log_along
+    log_proposal = ellipsoid.log_det + log_along
     log_proposal += -across / 2 * np.log(2 * np.pi) - squares / 2 - np.log(inside)
     log_proposal += np.sum(ellipsoid.sides != 0) * np.log(2)
     return ellipsoid.centre + moves, log_proposal
@@ -443,47 +442,6 @@ def _draw_along(steepness, radius, d, n, rng) -> tuple[Array, Array]:
     return edges[cells] + width * rng.random(n), np.log(masses[cells] / width)
 
 
-def _root_of_precision(log_density, slopes, centre, scale, bounds) -> tuple[Array, Array]:
-    """An upper triangular R (d, d), R'R the curvature of -log f around a mode, and sides (d,): 1
-    where a coordinate is at the lower side of the box, -1 at the upper, else 0.
-
-    Curvatures are those over half a standard deviation, so that a kink does no harm. A coordinate
-    at a side is independent of the others.
-    """
-    d = len(centre)
-    low, high = _sides_of(bounds, d)
-    widths = _widths_around(log_density, centre, scale, low, high)
-    sides = np.where(centre - low < _NEAR_A_SIDE * widths, 1.0, 0.0)
-    sides = np.where(high - centre < _NEAR_A_SIDE * widths, -1.0, sides)
-    free = np.flatnonzero(sides == 0)
-    steps = (np.minimum(widths, np.minimum(centre - low, high - centre)) / 2)[free]
-    moves = np.zeros((len(free), d))
-    moves[np.arange(len(free)), free] = steps
-
-    # In units of the widths, in which the diagonal is about one.
-    curvature = np.eye(len(free))
-    if len(free):
-        small = np.broadcast_to(STEP * widths, moves.shape)
-        above = slopes(centre + moves, small)[1][:, free]
-        below = slopes(centre - moves, small)[1][:, free]
-        found = (below - above) / (2 * steps[:, np.newaxis])
-        found *= np.outer(widths[free], widths[free])
-        found = found / 2 + found.T / 2
-        if np.all(np.abs(found) < _LARGEST_CURVATURE):
-            curvature = found
-    values, axes = np.linalg.eigh(curvature)
-    values = np.where(values > _ROUNDING, values, _NO_CURVATURE)
-    precision = np.diag(1 / (2 * widths) ** 2)
-    units = np.outer(widths[free], widths[free])
-    precision[np.ix_(free, free)] = _composed(values, axes) / units
-    return _cholesky_root(precision), sides
-
-
-def _sides_of(bounds: Array | None, d: int) -> Array:
-    """Lower and upper bounds, (2, d)."""
-    return np.full((2, d), [[-np.inf], [np.inf]]) if bounds is None else bounds
-
-
 def _composed(values: Array, axes: Array) -> Array:
     """The matrix of eigenvalues and axes, of which a root can be computed: where a climb has ended
     on a slope the largest value may be 1e16 times the smallest.
@@ -498,11 +456,13 @@ def _cholesky_root(precision: Array) -> Array:
     return np.linalg.cholesky(precision / np.outer(unit, unit)).T * unit
 
 
-def _widths_around(log_density, centre, scale, low, high) -> Array:
+def _widths_around(target, centre) -> Array:
     """Distances (d,) along every coordinate at which f is half a nat lower than at a mode, within
     the box; at its side in the one direction that there is.
     """
-    top = log_density(centre[np.newaxis])[0]
+    low, high = target.bounds
+    scale = target.scale
+    top = target.log_density(centre[np.newaxis])[0]
     widest = np.minimum(high - low, 1e6 * scale)
     widths = np.minimum(scale, widest)
     inner = np.zeros_like(widths)  # within which f falls by less, outside by more
@@ -510,7 +470,7 @@ def _widths_around(log_density, centre, scale, low, high) -> Array:
     for _ in range(30):
         up = np.minimum(widths, high - centre)
         down = np.minimum(widths, centre - low)
-        values = log_density(np.concatenate([centre + np.diag(up), centre - np.diag(down)]))
+        values = target.log_density(np.concatenate([centre + np.diag(up), centre - np.diag(down)]))
         drops = np.maximum(top - values.reshape(2, -1), 0.0)
         # How often each would fit into a width: of a parabola the drop is its square.
         parts = np.stack([up, down]) / widths

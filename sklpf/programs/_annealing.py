@@ -17,6 +17,7 @@ from sklpf.paths import Completion
 from sklpf.paths._base import concatenate, n_chains, take
 from sklpf.paths._capabilities import has
 from sklpf.programs import _programs as programs
+from sklpf.programs._chains import Chains, together
 from sklpf.programs._plan import (
     Plan,
     check_finite,
@@ -111,8 +112,8 @@ def _anneal(plans, start, orders, n, stage, n_jobs, checkpoint, reverse=False) -
     start(path, stream, n) returns the state of a block's chains; sweep 0 of a stream is its own.
     """
     path = plans[0].path
-    together = path.n_chains_per_block
-    blocks = equal_blocks(n, _LARGEST_BLOCK) if together is None else equal_blocks(n, together, 1)
+    largest = path.n_chains_per_block
+    blocks = equal_blocks(n, _LARGEST_BLOCK) if largest is None else equal_blocks(n, largest, 1)
     ends = [segments(len(order) - 1, path.n_moves_per_segment) for order in orders]
     way = _Way(
         plans=plans,
@@ -121,33 +122,33 @@ def _anneal(plans, start, orders, n, stage, n_jobs, checkpoint, reverse=False) -
         reverse=reverse,
         first=np.concatenate([[0], np.cumsum(blocks)]).tolist(),
         ends=ends,
-        bounds=sorted(set().union(*ends)),
     )
     tells = len(plans) == 1 and orders[0][0] == 0 and path.base_log_partition is not None
     carries = run_segments(
         functools.partial(way.begin, start),
         way.advance,
         len(blocks),
-        len(way.bounds) - 1,
+        sorted(set().union(*ends)),
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage="reverse" if reverse else "anneal",
-        so_far=functools.partial(_so_far, path, orders[0], way.bounds) if tells else None,
+        so_far=functools.partial(_so_far, path, orders[0]) if tells else None,
     )
     arrivals = []
     for own_ends, own_blocks in zip(ends, zip(*carries)):
-        states, _, log_weights, accepted = zip(*own_blocks)
+        chains, log_weights, accepted = zip(*own_blocks)
         lengths = np.diff(own_ends)
         rates = np.repeat(np.diff(np.sum(accepted, axis=0)) / (n * lengths), lengths)
         acceptance = None if np.isnan(rates).any() else rates
-        arrivals.append(Arrivals(np.concatenate(log_weights), concatenate(states), acceptance))
+        state = together(chains).state
+        arrivals.append(Arrivals(np.concatenate(log_weights), state, acceptance))
     return arrivals
 
 
-def _so_far(path, order, bounds, segment, carries) -> str:
+def _so_far(path, order, end, carries) -> str:
     """log Z of the level that forward chains have reached, with its standard error."""
-    log_weights = np.concatenate([rows[0][2] for rows in carries])
-    return running_log_partition(path, int(order[bounds[segment + 1]]), log_weights)
+    log_weights = np.concatenate([rows[0][1] for rows in carries])
+    return running_log_partition(path, int(order[end]), log_weights)
 
 
 class _Way(NamedTuple):
@@ -161,7 +162,6 @@ class _Way(NamedTuple):
     reverse: bool
     first: list[int]  # first chain of every block, and the end
     ends: Sequence[list[int]]  # moves after which each row's segments end, 0 included
-    bounds: list[int]  # those of all rows
 
     def joint(self, block: int, rows: Sequence[int], step: int) -> tuple[int, Joint]:
         """Number of chains of each row in a block, and what those of some rows move on."""
@@ -170,38 +170,39 @@ class _Way(NamedTuple):
         return end - first, joined([self.plans[t] for t in rows], streams, end - first)
 
     def begin(self, start: Callable[..., Any], block: int) -> tuple:
-        """State, auxiliary variables, log weights and summed acceptance of every row."""
+        """Chains, log weights and summed acceptance of every row."""
         n, (path, transition, stream, _) = self.joint(block, range(len(self.plans)), 0)
         state = start(path, stream, n * len(self.plans))
-        auxiliary = transition.init(path, state, stream.aside("memory"))
-        return tuple(
-            (take(state, own), take(auxiliary, own), np.zeros(n), np.zeros(1))
-            for _, own in stream.rows()
-        )
+        chains = Chains.start(path, transition, state, stream)
+        return tuple((_those_of(chains, own), np.zeros(n), np.zeros(1)) for _, own in stream.rows())
 
-    def advance(self, block: int, segment: int, carry: tuple) -> tuple:
+    def advance(self, block: int, begin: int, end: int, carry: tuple) -> tuple:
         """Likewise after a segment. Acceptance is noted at the ends of the row's own segments, so
         that no other row matters.
         """
-        begin, end = self.bounds[segment], self.bounds[segment + 1]
         moving = [t for t, order in enumerate(self.orders) if len(order) > end]
         n, (path, transition, stream, first_levels) = self.joint(block, moving, begin + 1)
         passed = np.stack([self.orders[t][begin : end + 1] for t in moving], axis=1)
         levels = np.repeat(first_levels + passed, n, axis=1)
-        state, auxiliary, log_weights, _ = map(concatenate, zip(*(carry[t] for t in moving)))
-        with np.errstate(invalid="ignore"):  # inf - inf: reported here, after this segment
-            state, auxiliary, log_weights = programs.anneal(
-                path, transition, state, auxiliary, levels, stream, self.reverse, log_weights
-            )
+        chains = together([carry[t][0] for t in moving])
+        log_weights = np.concatenate([carry[t][1] for t in moving])
+        chains, log_weights = programs.anneal(
+            path, transition, chains, levels, stream, self.reverse, log_weights
+        )
         check_finite(log_weights, allow_zero=path.has_boundary)
-        accepted = transition.accepted(auxiliary)
+        accepted = transition.accepted(chains.auxiliary)
         rows = list(carry)
         for t, (_, own) in zip(moving, stream.rows()):
-            sums = carry[t][3]
+            sums = carry[t][2]
             if end in self.ends[t]:
                 sums = np.append(sums, np.nan if accepted is None else np.sum(accepted[own]))
-            rows[t] = take(state, own), take(auxiliary, own), log_weights[own], sums
+            rows[t] = _those_of(chains, own), log_weights[own], sums
         return tuple(rows)
+
+
+def _those_of(chains, row) -> Chains:
+    """The chains of a row, which are next to each other."""
+    return Chains(*(take(part, row) for part in chains))
 
 
 def enough_levels(

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.tables import Fields
-from sklpf.paths._base import concatenate, take
+from sklpf.paths import Derivatives
+from sklpf.paths._base import concatenate, n_chains, take
+from sklpf.paths._capabilities import has
 from sklpf.programs._draws import Draws
 
 
@@ -32,6 +34,12 @@ class Chains(NamedTuple):
     state: Any
     auxiliary: tuple
     levels: Integers
+
+    @classmethod
+    def start(cls, path: Any, transition: Any, state: Any, stream: Any) -> Chains:
+        """Return chains at level 0, of which a stream has drawn the state."""
+        levels = np.zeros(n_chains(state), dtype=np.int64)
+        return cls(state, transition.start(path, state, stream), levels)
 
     def take(self, path: Any, index: Integers) -> Chains:
         """Return the chains with some indices."""
@@ -53,12 +61,11 @@ def with_base_renewed(path: Any, transition: Any, chains: Chains, stream: Any) -
     at_base = np.flatnonzero(chains.levels == 0)
     if len(at_base) == 0:
         return chains
-    fresh = path.sample_base(len(at_base), stream)
-    auxiliary = transition.init(path, fresh, stream.aside("memory"))
+    fresh = Chains.start(path, transition, path.sample_base(len(at_base), stream), stream)
     n = len(chains.levels)
     index = np.arange(n)
     index[at_base] = n + np.arange(len(at_base))
-    return together([chains, Chains(fresh, auxiliary, chains.levels[at_base])]).take(path, index)
+    return together([chains, fresh]).take(path, index)
 
 
 class LevelSums(NamedTuple):
@@ -86,6 +93,24 @@ class LevelSums(NamedTuple):
     vectors: Array
     vector_levels: Integers
     slopes: Array
+
+    @classmethod
+    def zeros(
+        cls, path: Any, state: Any, n_groups: int, n_pair_sums: int, n_records: int = 0
+    ) -> LevelSums:
+        """Return sums over no state yet, and room for records, of the chains of a state."""
+        n = n_chains(state)
+        n_levels = len(path.ladder)
+        n_summaries = path.summary(path.take(state, [0])).shape[1]
+        n_slopes = n_levels if has(path, Derivatives) else 0
+        return cls(
+            pairs=np.zeros((n_groups, n_levels - 1, n_pair_sums)),
+            levels=np.zeros((n_groups, n_levels, 4)),
+            summaries=np.zeros((n_groups, 2, n_summaries)),
+            vectors=np.empty((n_records, n, n_levels)),
+            vector_levels=np.empty((n_records, n), dtype=np.int64),
+            slopes=np.empty((n_records, n, n_slopes)),
+        )
 
 
 class Samples(NamedTuple):

@@ -12,7 +12,6 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import run_segments
 from sklpf.programs import _programs as programs
 from sklpf.programs._chains import Chains
-from sklpf.programs._plain import weighted_sums
 from sklpf.programs._plan import check_finite, segments
 from sklpf.programs._tempering import Setup
 from sklpf.reweighting import draw_betas, log_densities
@@ -53,30 +52,24 @@ def temper_continuously(
     setup: Setup, chains: list[Chains], log_pseudo_prior: NDArray, n_redraws: int
 ) -> ContinuousRound:
     """Temper all groups, whose chains begin at levels."""
-    bounds = segments(n_redraws, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw))
+    longest = max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw)
 
     def begin(group):
-        state, auxiliary, levels = chains[group]
-        none = np.empty((0, len(levels)))
-        summary = setup.path.summary(setup.path.take(state, [0]))
-        return (
-            state,
-            auxiliary,
-            setup.path.ladder[levels],
-            none,
-            none,
-            np.zeros((2, summary.shape[1])),
-        )
+        own = chains[group]
+        none = np.empty((0, len(own.levels)))
+        summary = setup.path.summary(setup.path.take(own.state, [0]))
+        sums = np.zeros((2, summary.shape[1]))
+        return own, setup.path.ladder[own.levels], none, none, sums
 
     carries = run_segments(
         begin,
-        functools.partial(_advance, setup, log_pseudo_prior, bounds),
+        functools.partial(_advance, setup, log_pseudo_prior),
         setup.n_groups,
-        len(bounds) - 1,
+        segments(n_redraws, longest),
         stage="continuous",
         **setup.options,
     )
-    _, _, _, betas, gains, summaries = zip(*carries)
+    _, _, betas, gains, summaries = zip(*carries)
     return ContinuousRound(
         betas=np.concatenate(betas, axis=1).T.copy(),
         gains=np.concatenate(gains, axis=1).T.copy(),
@@ -84,27 +77,25 @@ def temper_continuously(
     )
 
 
-def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):
+def _advance(setup, log_pseudo_prior, group, begin, end, carry):
     """Move every chain at its own beta, on a ladder of all these, and draw new ones."""
-    state, auxiliary, betas, *kept, summaries = carry
+    chains, betas, *kept, summaries = carry
     records = []
-    for redraw in range(bounds[segment], bounds[segment + 1]):
+    for redraw in range(begin, end):
         stream = setup.stream(CONTINUOUS, group, redraw * setup.sweeps_per_redraw + 1)
         path = setup.path.with_ladder(np.unique(np.r_[0.0, betas, 1.0]))
         levels = np.broadcast_to(
             np.searchsorted(path.ladder, betas), (setup.sweeps_per_redraw + 1, len(betas))
         )
-        state, auxiliary, _ = programs.anneal(
-            path, setup.transition, state, auxiliary, levels.copy(), stream
-        )
-        gains = _check_gains(path.ends(state)[1])
+        chains, _ = programs.anneal(path, setup.transition, chains, levels.copy(), stream)
+        gains = _check_gains(path.ends(chains.state)[1])
         records.append((betas, gains))
         at_target = np.exp(log_densities(log_pseudo_prior, setup.path.ladder, gains)[:, -1])
-        summaries = summaries + weighted_sums(at_target, setup.path.summary(state))
+        summaries = summaries + programs.weighted_sums(at_target, setup.path.summary(chains.state))
         uniforms = stream.aside("betas").generator().random((2, len(betas)))
         betas = draw_betas(log_pseudo_prior, setup.path.ladder, gains, uniforms)
     kept = [np.concatenate([old, new]) for old, new in zip(kept, map(np.array, zip(*records)))]
-    return state, auxiliary, betas, *kept, summaries
+    return chains, betas, *kept, summaries
 
 
 def _check_gains(gains):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf._utils.tables import import_xarray
+from sklpf._utils.tables import imported
 from sklpf.paths import Continuous, DataRows, Parameters
 from sklpf.paths._capabilities import has
 from sklpf.sampling import systematic
@@ -102,7 +102,7 @@ class Draws(NamedTuple):
         ImportError
             If xarray is not installed.
         """
-        xr = import_xarray("to_datatree")
+        xr = imported("xarray", "to_datatree")
 
         points = self.resample(n, random_state).points
         named = path is not None and has(path, Parameters)

@@ -83,8 +83,8 @@ def start_ladders(path: Any, transition: Any, n_ladders: int, key: tuple[int, in
     for ladder in range(n_ladders):
         stream = Stream(key, ladder * n_levels)
         state = draw_alive(path, n_levels, stream)
-        auxiliary = transition.init(path, state, stream.aside("memory"))
-        ladders.append(Chains(state, auxiliary, np.arange(n_levels)))
+        chains = Chains.start(path, transition, state, stream)
+        ladders.append(chains._replace(levels=np.arange(n_levels)))
     return ladders
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Integers
 from sklpf.paths import Mixture
 from sklpf.paths._base import choose
+from sklpf.paths._bases import full_roots
 from sklpf.paths._mixture_fit import fit_base
+from sklpf.transitions._base import acceptance
 
 _MOST_FITTED = 2000  # points, and half as many of those that walks have found
 _N_OUTERMOST = 50  # by weight, and by coordinates
@@ -148,15 +149,12 @@ class MixtureWalk:
     def __init__(self, mixture: Mixture):
         self.mixture = mixture
         d = mixture.n_dimensions
-        roots = mixture.packed.roots  # inverse square roots of covariances
-        self.roots = roots if roots.shape[1] == d else roots * np.eye(d)
+        self.roots = full_roots(mixture.packed.roots)  # inverse square roots of covariances
         self.log_det_roots = np.log(np.diagonal(self.roots, axis1=1, axis2=2)).sum(axis=1)
-        self.log_steps = np.full(len(roots), np.log(_FIRST_STEP / np.sqrt(d)))
+        self.log_steps = np.full(len(self.roots), np.log(_FIRST_STEP / np.sqrt(d)))
         self.n_moves = 0
 
-    def move(
-        self, path: Any, state: Any, levels: NDArray[np.int64], rng: np.random.Generator
-    ) -> Any:
+    def move(self, path: Any, state: Any, levels: Integers, rng: np.random.Generator) -> Any:
         """Return the state after one step of each particle at its level."""
         old = path.position(state)
         here = self._part_of(old)
@@ -175,7 +173,7 @@ class MixtureWalk:
             log_accept = path.log_f(new_state, levels) - path.log_f(state, levels)
         log_accept += self._log_scale(there) - self._log_scale(here)
         log_accept += 0.5 * np.sum(z**2 - back**2, axis=1)
-        rate = np.where(np.isnan(log_accept), 0.0, np.exp(np.minimum(log_accept, 0.0)))
+        rate = acceptance(log_accept)
         rate[outside] = 0.0
 
         self.n_moves += 1

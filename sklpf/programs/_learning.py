@@ -9,7 +9,6 @@ import functools
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
@@ -21,6 +20,7 @@ from sklpf.paths._capabilities import has
 from sklpf.paths._mixture_fit import fit_base
 from sklpf.programs._exploring import MixtureWalk, explore
 from sklpf.sampling import systematic
+from sklpf.transitions._base import acceptance
 from sklpf.transitions._pilot import fixed_pilot, next_beta, root_of
 
 _EFFECTIVE = 0.5  # share of the particles after a step up
@@ -77,22 +77,24 @@ class Learned(NamedTuple):
 
 
 class _Carry(NamedTuple):
-    """Particles that stand at an inverse temperature."""
+    """Particles that stand at an inverse temperature. Numbers come back from a checkpoint as
+    arrays (), which are taken for numbers.
+    """
 
     state: Any
     auxiliary: tuple
-    beta: Array  # ()
-    log_step: Array  # ()
-    n_sweeps: NDArray[np.int64]  # ()
+    beta: float
+    log_step: float
+    n_sweeps: int
     passed: Array  # (m, d)
     # positions and gains at the target, each time that they have forgotten where they were
     times: Array  # (t, n, d + 1)
     # what walks found there, and to what proposals are fitted
     found: Array  # (m, d)
     fitted: Array  # (k, d)
-    goes_on: NDArray[np.bool_]  # ()
-    n_times: NDArray[np.int64]  # (), that are wanted
-    stage: NDArray[np.int64]  # ()
+    goes_on: bool
+    n_times: int  # that are wanted
+    stage: int
 
 
 def learn(
@@ -137,48 +139,42 @@ def learn(
     """
     stream = Stream(key)
     state, passed, n_drawn = _start(path, n_particles, stream, max_sweeps)
-    auxiliary = transition.init(path, state, stream.aside("memory"))
-    log_step = np.asarray(np.log(transition.first_step(path.n_dimensions)))
+    auxiliary = transition.start(path, state, stream)
     none = np.empty((0, path.n_dimensions))
     carry = _Carry(
         state=state,
         auxiliary=auxiliary,
-        beta=np.zeros(()),
-        log_step=log_step,
-        n_sweeps=np.asarray(n_drawn),
+        beta=0.0,
+        log_step=float(np.log(transition.first_step(path.n_dimensions))),
+        n_sweeps=n_drawn,
         passed=passed,
         times=np.empty((0, n_particles, path.n_dimensions + 1)),
         found=none,
         fitted=none,
-        goes_on=np.asarray(True),
-        n_times=np.asarray(0),
-        stage=np.asarray(0),
+        goes_on=True,
+        n_times=0,
+        stage=0,
     )
     level = 0  # and times at the target
+
+    def keep(carry):
+        if checkpoint is not None:
+            checkpoint.save("learning", level, carry)
+
     if checkpoint is not None:
         level, carry = checkpoint.load("learning", carry)
     while carry.beta < 1 and level < _MOST_LEVELS and carry.n_sweeps < max_sweeps:
         level += 1
         carry = _rise(path, transition, carry, stream.at(level))
         said(functools.partial(_place, carry))
-        if checkpoint is not None:
-            checkpoint.save("learning", level, carry)
-    if carry.beta < 1:
-        return Learned(
-            points=path.position(carry.state),
-            found=carry.found,
-            passed=carry.passed,
-            drift=0.0,
-            goes_on=True,
-            beta=float(carry.beta),
-            n_sweeps=int(carry.n_sweeps),
-        )
+        keep(carry)
+    drift = 0.0
+    last_stage = _MOST_STAGES if carry.beta == 1 else 0
     path = path.with_ladder([0.0, 1.0])
-    for stage in range(max(1, int(carry.stage)), _MOST_STAGES + 1):
+    for stage in range(max(1, int(carry.stage)), last_stage + 1):
         if carry.stage < stage:
             carry = _explore(path, carry, stream.at(stage).aside("exploring"))
-            if checkpoint is not None:
-                checkpoint.save("learning", level, carry)
+            keep(carry)
         rng = stream.at(stage).aside("proposal").generator()
         n_effective = len(np.unique(carry.fitted, axis=0))
         proposal = fit_base(carry.fitted, n_effective, path.bounds, rng)
@@ -188,15 +184,14 @@ def learn(
             carry = _forget(path, transition, carry, own, proposal)
             new = np.column_stack([path.position(carry.state), path.ends(carry.state)[1]])
             carry = carry._replace(times=np.concatenate([carry.times, new[np.newaxis]]))
-            if checkpoint is not None:
-                checkpoint.save("learning", level, carry)
+            keep(carry)
         early, late = np.split(carry.times, 2)
         drift = drift_between(early, late, n_particles, n_particles)
         is_done = drift < _LARGEST_DRIFT and not carry.goes_on
         if is_done or carry.n_sweeps > _SHARE_OF_SWEEPS * max_sweeps:
             break
     return Learned(
-        points=_late(carry, path),
+        points=_latest(carry, path),
         found=carry.found,
         passed=carry.passed,
         drift=drift,
@@ -239,8 +234,10 @@ def _n_noted(path, max_sweeps):
     return int(np.clip(n, _FEWEST_NOTED, _MOST_NOTED))
 
 
-def _late(carry, path):
-    """Positions in the second half of the time at the target, (n, d)."""
+def _latest(carry, path):
+    """Positions in the second half of the time at the target, (n, d), or of the particles now."""
+    if not len(carry.times):
+        return path.position(carry.state)
     late = carry.times[len(carry.times) // 2 :, :, :-1]
     return late.reshape(-1, path.n_dimensions)
 
@@ -250,15 +247,14 @@ def _explore(path, carry, stream) -> _Carry:
 
     If walks find more of the target the time that particles have spent there begins anew.
     """
-    points = _late(carry, path) if len(carry.times) else path.position(carry.state)
-    explored = explore(path, points, carry.found, stream.generator())
+    explored = explore(path, _latest(carry, path), carry.found, stream.generator())
     times = carry.times[:0] if explored.is_new else carry.times
     return carry._replace(
         times=times,
         found=explored.found,
         fitted=explored.points,
-        goes_on=np.asarray(explored.goes_on),
-        n_times=np.asarray(2 * len(times) or _N_TIMES),
+        goes_on=explored.goes_on,
+        n_times=2 * len(times) or _N_TIMES,
         stage=carry.stage + 1,
         n_sweeps=carry.n_sweeps + explored.n_sweeps,
     )
@@ -282,9 +278,9 @@ def _rise(path, transition, carry, stream) -> _Carry:
     carry = carry._replace(
         state=path.take(carry.state, chosen),
         auxiliary=take(carry.auxiliary, chosen),
-        beta=np.asarray(beta),
+        beta=beta,
     )
-    path = path.with_ladder([0.0, 1.0] if beta == 1 else [0.0, beta, 1.0])
+    path = path.with_ladder(np.unique([0.0, beta, 1.0]))
     return _forget(path, transition, carry, stream)
 
 
@@ -330,7 +326,7 @@ def _forget(path, transition, carry, stream, proposal=None) -> _Carry:
     return carry._replace(
         state=state,
         auxiliary=auxiliary,
-        log_step=np.asarray(log_step),
+        log_step=log_step,
         n_sweeps=carry.n_sweeps + n * n_moves,
         passed=np.concatenate([carry.passed, path.position(state)[chosen]]),
     )
@@ -346,7 +342,7 @@ def _propose(path, state, levels, proposal, rng):
     with np.errstate(invalid="ignore"):
         log_accept = path.log_f(new_state, levels) - path.log_f(state, levels)
         log_accept += proposal.log_density(old) - proposal.log_density(new)
-    rate = np.where(np.isnan(log_accept), 0.0, np.exp(np.minimum(log_accept, 0.0)))
+    rate = acceptance(log_accept)
     return choose(rng.random(len(old)) < rate, new_state, state), float(rate.mean())
 
 

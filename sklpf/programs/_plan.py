@@ -14,6 +14,7 @@ from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._ladders import respace
 from sklpf.programs import _programs as programs
+from sklpf.programs._chains import Chains
 from sklpf.uncertainty import log_mean_exp
 
 # a history (R, 3) without rounds: log Z in nats, its standard error, sweeps of all chains so far
@@ -197,15 +198,11 @@ def _measured_spread(path, transition, n_chains, key):
     1,).
     """
     stream = Stream(key)
-    state = path.sample_base(n_chains, stream)
-    auxiliary = transition.init(path, state, stream.aside("memory"))
+    chains = Chains.start(path, transition, path.sample_base(n_chains, stream), stream)
     spread = np.empty(len(path.ladder) - 1)
     for k in range(len(spread)):
         levels = np.full((2, n_chains), [[k], [k + 1]])
-        with np.errstate(invalid="ignore"):
-            state, auxiliary, increments = programs.anneal(
-                path, transition, state, auxiliary, levels, stream.at(k + 1)
-            )
+        chains, increments = programs.anneal(path, transition, chains, levels, stream.at(k + 1))
         increments = check_finite(increments, allow_zero=path.has_boundary)
         check_alive(increments)
         spread[k] = increments[increments > -np.inf].std()

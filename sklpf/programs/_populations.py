@@ -5,16 +5,16 @@ Carlo samplers.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import REDRAW, Stream, joined_streams
-from sklpf.paths._base import concatenate, n_chains, take
+from sklpf.paths._base import n_chains
 from sklpf.programs import _programs as programs
-from sklpf.programs._plain import weighted_sums
+from sklpf.programs._chains import Chains, together
 from sklpf.programs._plan import (
     check_finite,
     equal_blocks,
@@ -33,8 +33,7 @@ class Populations(NamedTuple):
     log of each estimate so far, and what happened at every level.
     """
 
-    state: Any
-    auxiliary: tuple
+    chains: Chains
     # (G, N), with a mean of 1 on the way, since the last resampling
     log_weights: Array
     # (G,): log of the product of the mean weights at earlier resamplings
@@ -64,6 +63,10 @@ def ascend(
     """
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
     n = n_particles
+    if chain_length is None:
+        step = functools.partial(_step, path, transition, resample_at)
+    else:
+        step = functools.partial(_waste_free_step, path, transition, chain_length)
     first = np.arange(n_populations + 1)  # population of every block, and the end
     if transition.joins_rows:
         first = side_by_side(path, transition, n_populations, n_populations * n)
@@ -71,15 +74,13 @@ def ascend(
     def begin(block) -> Populations:
         populations = np.arange(*first[block : block + 2])
         streams = [Stream(key, int(population) * n) for population in populations]
-        states = [path.sample_base(n, stream) for stream in streams]
-        auxiliaries = [
-            transition.init(path, state, stream.aside("memory"))
-            for state, stream in zip(states, streams)
+        chains = [
+            Chains.start(path, transition, path.sample_base(n, stream), stream)
+            for stream in streams
         ]
         shape = len(populations), n
         return Populations(
-            state=concatenate(states),
-            auxiliary=concatenate(auxiliaries),
+            chains=together(chains),
             log_weights=np.zeros(shape),
             log_mean=np.zeros(len(populations)),
             ancestors=np.tile(np.arange(n), (len(populations), 1)),
@@ -89,40 +90,32 @@ def ascend(
     tells = path.base_log_partition is not None and n_populations > 1  # not of a pilot
     blocks = run_segments(
         begin,
-        functools.partial(
-            _advance, path, transition, key, resample_at, chain_length, first, bounds
-        ),
+        functools.partial(_advance, step, key, chain_length or 1, first),
         len(first) - 1,
-        len(bounds) - 1,
+        bounds,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage="populations",
-        so_far=functools.partial(_so_far, path, bounds) if tells else None,
+        so_far=functools.partial(_so_far, path) if tells else None,
     )
-    return Populations(*(concatenate(parts) for parts in zip(*blocks)))
+    chains, *parts = zip(*blocks)
+    return Populations(together(chains), *map(np.concatenate, parts))
 
 
-def _so_far(path, bounds, segment, blocks) -> str:
+def _so_far(path, level, blocks) -> str:
     """log Z of the level that populations have reached, with its standard error."""
     log_means = [each.log_mean + log_mean_exp(each.log_weights, axis=1) for each in blocks]
-    return running_log_partition(path, int(bounds[segment + 1]), np.concatenate(log_means))
+    return running_log_partition(path, level, np.concatenate(log_means))
 
 
-def _advance(
-    path, transition, key, resample_at, chain_length, first, bounds, block, segment, populations
-) -> Populations:
+def _advance(step, key, n_moves, first, block, begin, end, populations) -> Populations:
+    """Populations after some levels, with so many moves of every chain at each."""
     n = populations.log_weights.shape[1]
     chains = [int(population) * n for population in range(*first[block : block + 2])]
     records = [populations.records]
-    for level in range(bounds[segment], bounds[segment + 1]):
-        if chain_length is None:
-            streams = [Stream(key, chain, level + 1) for chain in chains]
-            populations, *record = _step(path, transition, resample_at, streams, level, populations)
-        else:
-            streams = [Stream(key, chain, 1 + level * chain_length) for chain in chains]
-            populations, *record = waste_free_step(
-                path, transition, chain_length, streams, level, populations
-            )
+    for level in range(begin, end):
+        streams = [Stream(key, chain, 1 + level * n_moves) for chain in chains]
+        populations, *record = step(streams, level, populations)
         records.append(np.stack(record, axis=1, dtype=float)[:, np.newaxis])
     return populations._replace(records=np.concatenate(records, axis=1))
 
@@ -131,39 +124,30 @@ def _step(path, transition, resample_at, streams, level, populations) -> tuple:
     """One level up, and the columns of its record. Particles that are then resampled have moved in
     vain: they move anew, from where they were.
     """
-    state, auxiliary, log_weights, log_mean, ancestors, _ = populations
+    chains, log_weights, log_mean, ancestors, _ = populations
     n = log_weights.shape[1]
-    moved_state, moved_auxiliary, rises, accepted = _moved(
-        path, transition, state, auxiliary, (level, level + 1), streams
-    )
+    moved, rises, accepted = _moved(path, transition, chains, (level, level + 1), streams)
     log_weights = log_weights + check_finite(rises, allow_zero=path.has_boundary)
     effective = effective_sample_size(log_weights, axis=1)
     total = log_mean + log_mean_exp(log_weights, axis=1)
     resample = (effective > 0) & (effective < resample_at * n)
     again = np.flatnonzero(resample)
     if len(again):
-        uniforms = [float(streams[g].aside("resampling").uniform(1, REDRAW)[0]) for g in again]
-        chosen = [systematic(log_weights[g], n, uniform) for g, uniform in zip(again, uniforms)]
+        chosen = [_resampled(log_weights[g], n, streams[g]) for g in again]
         index = (again[:, np.newaxis] * n + chosen).ravel()
-        new_state, new_auxiliary, _, accepted[again] = _moved(
-            path,
-            transition,
-            path.take(state, index),
-            take(auxiliary, index),
-            (level + 1, level + 1),
-            [streams[g].aside("moves after resampling") for g in again],
+        asides = [streams[g].aside("moves after resampling") for g in again]
+        anew, _, accepted[again] = _moved(
+            path, transition, chains.take(path, index), (level + 1, level + 1), asides
         )
         place = np.arange(log_weights.size).reshape(log_weights.shape)
         place[again] = log_weights.size + np.arange(len(index)).reshape(-1, n)
-        moved_state = path.take(concatenate([moved_state, new_state]), place.ravel())
-        moved_auxiliary = take(concatenate([moved_auxiliary, new_auxiliary]), place.ravel())
+        moved = together([moved, anew]).take(path, place.ravel())
         ancestors = ancestors.copy()
         ancestors[again] = np.take_along_axis(ancestors[again], np.array(chosen), axis=1)
         log_weights[again] = 0
         log_mean = np.where(resample, total, log_mean)
     populations = populations._replace(
-        state=moved_state,
-        auxiliary=moved_auxiliary,
+        chains=moved,
         log_weights=log_weights,
         log_mean=log_mean,
         ancestors=ancestors,
@@ -171,22 +155,32 @@ def _step(path, transition, resample_at, streams, level, populations) -> tuple:
     return populations, total, effective, resample, accepted
 
 
-def _moved(path, transition, state, auxiliary, passed, streams) -> tuple:
-    """State and auxiliary variables of populations after a move from one level to the other in
-    `passed`, the increments of log f (G, N), and the mean acceptance probabilities (G,).
+def _resampled(log_weights, n, stream) -> Integers:
+    """Indices (n,) of the particles of a population that are drawn by weight."""
+    return systematic(log_weights, n, float(stream.aside("resampling").uniform(1, REDRAW)[0]))
+
+
+def _moved(path, transition, chains, passed, streams) -> tuple:
+    """Chains of populations after a move from one level to the other in `passed`, the increments
+    of log f (G, N), and the mean acceptance probabilities (G,).
     """
-    n_all = n_chains(state)
+    n_all = len(chains.levels)
     n = n_all // len(streams)
     levels = np.full((2, n_all), np.reshape(passed, (2, 1)))
-    before = transition.accepted(auxiliary)
-    with np.errstate(invalid="ignore"):  # inf - inf: reported by those who use it
-        state, auxiliary, rises = programs.anneal(
-            path, transition, state, auxiliary, levels, joined_streams(streams, n)
-        )
-    rates = np.full(len(streams), np.nan)
-    if before is not None:
-        rates = np.sum((transition.accepted(auxiliary) - before).reshape(-1, n), axis=1) / n
-    return state, auxiliary, rises.reshape(-1, n), rates
+    moved, rises = programs.anneal(path, transition, chains, levels, joined_streams(streams, n))
+    rates = _accepted_between(transition, chains, moved, len(streams)) / n
+    return moved, rises.reshape(-1, n), rates
+
+
+def _accepted_between(transition, before, after, n_groups) -> Array:
+    """Sums of the acceptance probabilities of each group's chains (n_groups,); NaN where no move is
+    ever rejected.
+    """
+    accepted = transition.accepted(before.auxiliary)
+    if accepted is None:
+        return np.full(n_groups, np.nan)
+    gained = transition.accepted(after.auxiliary) - accepted
+    return np.sum(gained.reshape(n_groups, -1), axis=1)
 
 
 def descend(
@@ -196,50 +190,44 @@ def descend(
     blocks = equal_blocks(n_chains(starts), path.n_chains_per_block or _LARGEST_BLOCK, 1)
     first = np.concatenate([[0], np.cumsum(blocks)])
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
+    if chain_length is None:
+        fall = functools.partial(_fall, path, transition)
+    else:
+        fall = functools.partial(_waste_free_fall, path, transition, chain_length)
 
     def begin(block):
         state = path.take(starts, np.arange(first[block], first[block + 1]))
-        auxiliary = transition.init(path, state, Stream(key, int(first[block])).aside("memory"))
-        return state, auxiliary, np.empty((blocks[block], 0))
+        chains = Chains.start(path, transition, state, Stream(key, int(first[block])))
+        return chains, np.empty((blocks[block], 0))
 
     carries = run_segments(
         begin,
-        functools.partial(_advance_down, path, transition, key, chain_length, first, bounds),
+        functools.partial(_advance_down, fall, key, chain_length or 1, first),
         len(blocks),
-        len(bounds) - 1,
+        bounds,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage="down",
     )
-    return np.concatenate([rises for _, _, rises in carries])[:, ::-1].copy()
+    return np.concatenate([rises for _, rises in carries])[:, ::-1].copy()
 
 
-def _advance_down(path, transition, key, chain_length, first, bounds, block, segment, carry):
-    state, auxiliary, rises = carry
+def _advance_down(fall, key, n_moves, first, block, begin, end, carry):
+    chains, rises = carry
     columns = [rises]
-    start = int(first[block])
-    for step in range(bounds[segment], bounds[segment + 1]):
-        if chain_length is None:
-            state, auxiliary, rise = _fall(
-                path, transition, Stream(key, start, step + 1), step, state, auxiliary
-            )
-        else:
-            state, auxiliary, rise = waste_free_fall(
-                path, transition, chain_length, key, start, step, state, auxiliary
-            )
+    for step in range(begin, end):
+        stream = Stream(key, int(first[block]), 1 + step * n_moves)
+        chains, rise = fall(stream, step, chains)
         columns.append(rise[:, np.newaxis])
-    return state, auxiliary, np.concatenate(columns, axis=1)
+    return chains, np.concatenate(columns, axis=1)
 
 
-def _fall(path, transition, stream, step, state, auxiliary):
+def _fall(path, transition, stream, step, chains):
     """One level down."""
     level = len(path.ladder) - 1 - step
-    levels = np.full((2, n_chains(state)), [[level], [level - 1]])
-    with np.errstate(invalid="ignore"):
-        state, auxiliary, fall = programs.anneal(
-            path, transition, state, auxiliary, levels, stream, reverse=True
-        )
-    return state, auxiliary, -check_finite(fall, allow_zero=path.has_boundary)
+    levels = np.full((2, len(chains.levels)), [[level], [level - 1]])
+    chains, fall = programs.anneal(path, transition, chains, levels, stream, reverse=True)
+    return chains, -check_finite(fall, allow_zero=path.has_boundary)
 
 
 def family_weights(populations: Populations) -> Array:
@@ -263,11 +251,11 @@ def target_summaries(path, populations: Populations) -> Array:
     with np.errstate(invalid="ignore"):  # -inf - (-inf)
         weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
-    summaries = path.summary(populations.state).reshape(*weights.shape, -1)
-    return np.array([weighted_sums(*each) for each in zip(weights, summaries)])
+    summaries = path.summary(populations.chains.state).reshape(*weights.shape, -1)
+    return np.array([programs.weighted_sums(*each) for each in zip(weights, summaries)])
 
 
-def waste_free_step(path, transition, chain_length, streams, level, populations) -> tuple:
+def _waste_free_step(path, transition, chain_length, streams, level, populations) -> tuple:
     """One level up (Dau & Chopin 2022): of N particles N / P are drawn by weight and move P - 1
     times.
 
@@ -275,29 +263,22 @@ def waste_free_step(path, transition, chain_length, streams, level, populations)
     """
     shape = populations.log_weights.shape
     n_starts = shape[1] // chain_length
-    rises = log_rises(path, populations.state, level).reshape(shape)
+    rises = _log_rises(path, populations.chains.state, level).reshape(shape)
     effective = effective_sample_size(rises, axis=1)
     log_mean = populations.log_mean + log_mean_exp(rises, axis=1)
     starts = np.tile(np.arange(n_starts), (len(streams), 1))
     for g in np.flatnonzero(effective > 0):
-        uniform = float(streams[g].aside("resampling").uniform(1, REDRAW)[0])
-        starts[g] = systematic(rises[g], n_starts, uniform)
+        starts[g] = _resampled(rises[g], n_starts, streams[g])
     index = (np.arange(len(streams))[:, np.newaxis] * shape[1] + starts).ravel()
-    first = path.take(populations.state, index), take(populations.auxiliary, index)
+    start = populations.chains.take(path, index)
     stream = joined_streams(streams, n_starts)
-    chain = [first, *_walk(path, transition, first, level + 1, chain_length - 1, stream)]
-    rates = np.full(len(streams), np.nan)
-    before = transition.accepted(chain[0][1])
-    if before is not None:
-        gained = (transition.accepted(chain[-1][1]) - before).reshape(-1, n_starts)
-        rates = np.sum(gained, axis=1) / (shape[1] - n_starts)
+    passed = [start, *_walk(path, transition, start, level + 1, chain_length - 1, stream)]
+    rates = _accepted_between(transition, start, passed[-1], len(streams)) / (shape[1] - n_starts)
     # Particles are sorted by population, by the place in the chain, and by the start.
     order = np.arange(rises.size).reshape(chain_length, -1, n_starts).swapaxes(0, 1).ravel()
-    states, auxiliaries = zip(*chain)
     log_weights = np.where(log_mean > -np.inf, 0.0, -np.inf)
     populations = populations._replace(
-        state=path.take(concatenate(states), order),
-        auxiliary=take(concatenate(auxiliaries), order),
+        chains=together(passed).take(path, order),
         log_weights=np.repeat(log_weights[:, np.newaxis], shape[1], axis=1),
         log_mean=log_mean,
         ancestors=np.tile(
@@ -307,7 +288,7 @@ def waste_free_step(path, transition, chain_length, streams, level, populations)
     return populations, log_mean, effective, effective > 0, rates
 
 
-def waste_free_fall(path, transition, chain_length, key, first, step, state, auxiliary):
+def _waste_free_fall(path, transition, chain_length, stream, step, chains):
     """One level down: the starts at the level below, and the log of the mean of f_(k+1) / f_k over
     their chains.
 
@@ -315,33 +296,27 @@ def waste_free_fall(path, transition, chain_length, key, first, step, state, aux
     to the start of that chain, and the others on to its end.
     """
     level = len(path.ladder) - 2 - step
-    stream = Stream(key, first, 1 + step * chain_length)
     n_back = int(stream.aside("place").uniform(1, REDRAW)[0] * chain_length)
-    here = state, auxiliary
-    back = _walk(path, transition, here, level, n_back, stream, reverse=True)
+    back = _walk(path, transition, chains, level, n_back, stream, reverse=True)
     ahead = _walk(
-        path, transition, here, level, chain_length - 1 - n_back, stream.at(stream.step + n_back)
+        path, transition, chains, level, chain_length - 1 - n_back, stream.at(stream.step + n_back)
     )
-    rises = [log_rises(path, states, level) for states, _ in (here, *back, *ahead)]
-    return *(back[-1] if back else here), log_mean_exp(np.array(rises), axis=0)
+    rises = [_log_rises(path, each.state, level) for each in (chains, *back, *ahead)]
+    return back[-1] if back else chains, log_mean_exp(np.array(rises), axis=0)
 
 
-def _walk(path, transition, start, level, n_moves, stream, reverse=False) -> list[tuple]:
-    """State and auxiliary variables after each of some moves at a level."""
-    state, auxiliary = start
+def _walk(path, transition, chains, level, n_moves, stream, reverse=False) -> list[Chains]:
+    """The chains after each of some moves at a level."""
     passed = []
-    levels = np.full((2, n_chains(state)), level)
+    levels = np.full((2, len(chains.levels)), level)
     for move in range(n_moves):
         now = stream.at(stream.step + move)
-        with np.errstate(invalid="ignore"):  # inf - inf of particles without weight
-            state, auxiliary, _ = programs.anneal(
-                path, transition, state, auxiliary, levels, now, reverse=reverse
-            )
-        passed.append((state, auxiliary))
+        chains, _ = programs.anneal(path, transition, chains, levels, now, reverse=reverse)
+        passed.append(chains)
     return passed
 
 
-def log_rises(path, state, level) -> Array:
+def _log_rises(path, state, level) -> Array:
     """log f_(level + 1) - log f_level of every chain, (n,); -inf where the density ends."""
     old, new = (path.log_f(state, np.full(n_chains(state), k)) for k in (level, level + 1))
     with np.errstate(invalid="ignore"):

@@ -15,9 +15,7 @@ from scipy.special import log_softmax
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream
-from sklpf.paths import Derivatives
 from sklpf.paths._base import concatenate
-from sklpf.paths._capabilities import has
 from sklpf.programs._chains import (
     Chains,
     LevelSums,
@@ -31,18 +29,11 @@ from sklpf.programs._plan import side_by_side
 
 
 class _Carry(NamedTuple):
-    """Where the groups of a block stand, and what their steps have left so far; sums are of the
-    first and the second half of the round.
-    """
+    """Where the groups of a block stand, and what their steps have left so far."""
 
     chains: Chains
     own: tuple  # what this kind of round counts besides
-    pair_sums: Array
-    level_sums: Array
-    summaries: Array
-    log_q: NDArray[np.float32]
-    vector_levels: Integers
-    slopes: NDArray[np.floating]
+    sums: LevelSums  # `pairs` and `levels` have a first axis for the halves, `vectors` are log q
     draws: Draws
 
 
@@ -145,33 +136,33 @@ class RoundProgram:
             functools.partial(self._begin, groups, blocks),
             functools.partial(self._advance, blocks, bounds),
             len(blocks) - 1,
-            len(bounds) - 1,
+            bounds,
             stage=stage,
             **options,
         )
-        parts: Any = _Carry._make(zip(*carries))  # every field of all blocks
+        all_chains, own, all_sums, draws = zip(*carries)
+        pairs, levels, summaries, *kept = zip(*all_sums)
         log_q, vector_levels, all_slopes = (
-            [self.by_row(records) for records in kept]
-            for kept in (parts.log_q, parts.vector_levels, parts.slopes)
+            [self.by_row(records) for records in of_blocks] for of_blocks in kept
         )
         slopes = fewest_columns(all_slopes)
         keeps_vectors = self.keeps_linear_vectors or slopes.shape[-1] != 1
         left = {
             "log_pseudo_prior": self.log_pseudo_prior,
-            "pair_sums": np.concatenate(parts.pair_sums, axis=1),
-            "level_sums": np.concatenate(parts.level_sums, axis=1),
-            "summaries": np.concatenate(parts.summaries),
+            "pair_sums": np.concatenate(pairs, axis=1),
+            "level_sums": np.concatenate(levels, axis=1),
+            "summaries": np.concatenate(summaries),
             "log_q": np.concatenate(log_q) if keeps_vectors else None,
             "vector_levels": np.concatenate(vector_levels),
             "slopes": slopes,
-            "draws": joined(parts.draws).thinned(),
+            "draws": joined(draws).thinned(),
         }
         stand = [
             group
-            for block, chains in enumerate(parts.chains)
+            for block, chains in enumerate(all_chains)
             for group in apart(self.path, chains, self._first_here(blocks, block))
         ]
-        return stand, list(parts.own), left
+        return stand, list(own), left
 
     def _first_here(self, blocks, block) -> Integers:
         """First chain of every group in its block, and the end."""
@@ -181,44 +172,41 @@ class RoundProgram:
     def _begin(self, groups, blocks, block) -> _Carry:
         """The groups of a block before any step."""
         chains = together(groups[blocks[block] : blocks[block + 1]])
-        n = len(chains.levels)
         n_groups = blocks[block + 1] - blocks[block]
-        n_levels = len(self.path.ladder)
-        n_summaries = self.path.summary(self.path.take(chains.state, [0])).shape[1]
-        n_slopes = n_levels if has(self.path, Derivatives) else 0
+        sums = LevelSums.zeros(self.path, chains.state, n_groups, self.n_pair_sums)
+        sums = sums._replace(
+            pairs=np.stack([sums.pairs, sums.pairs]),
+            levels=np.stack([sums.levels, sums.levels]),
+            vectors=sums.vectors.astype(np.float32),
+        )
         return _Carry(
             chains=chains,
-            own=self.begin(n_groups, n),
-            pair_sums=np.zeros((2, n_groups, n_levels - 1, self.n_pair_sums)),
-            level_sums=np.zeros((2, n_groups, n_levels, 4)),
-            summaries=np.zeros((n_groups, 2, n_summaries)),
-            log_q=np.empty((0, n, n_levels), dtype=np.float32),
-            vector_levels=np.empty((0, n), dtype=np.int64),
-            slopes=np.empty((0, n, n_slopes)),
+            own=self.begin(n_groups, len(chains.levels)),
+            sums=sums,
             draws=no_draws(self.path, chains.state),
         )
 
-    def _advance(self, blocks, bounds, block, segment, carry) -> _Carry:
+    def _advance(self, blocks, bounds, block, begin, end, carry) -> _Carry:
         """The groups of a block after one segment of steps."""
-        half = int(bounds[segment] >= bounds[-1] // 2)
+        half = int(begin >= bounds[-1] // 2)
         first = self._first_here(blocks, block)
-        chains, own = carry.chains, carry.own
-        pair_sums = carry.pair_sums.copy()
-        level_sums = carry.level_sums.copy()
-        summaries = carry.summaries
+        chains, own, sums, draws = carry
+        pairs = sums.pairs.copy()
+        levels = sums.levels.copy()
+        summaries = sums.summaries.copy()
         records = []
         seen = []
         # A base that is renewed sets the pace of the draws too.
-        for start, end in pieces(bounds[segment], bounds[segment + 1], self.renewal or self.pause):
+        for start, stop in pieces(begin, end, self.renewal or self.pause):
             stream = Stream(
                 self.key,
                 int(self.first[blocks[block]]),
                 self.first_sweep + start * self.sweeps_per_step,
             )
-            chains, own, left = self.steps(chains, own, half, end - start, stream, first)
-            pair_sums[half] += left.pairs
-            level_sums[half] += left.levels
-            summaries = summaries + left.summaries
+            chains, own, left = self.steps(chains, own, half, stop - start, stream, first)
+            pairs[half] += left.pairs
+            levels[half] += left.levels
+            summaries += left.summaries
             if len(left.vectors):
                 records.append((left.vectors, left.vector_levels, left.slopes))
             if self.pause:
@@ -229,20 +217,14 @@ class RoundProgram:
                 renewing = stream.aside("renewal")
                 chains = with_base_renewed(self.path, self.transition, chains, renewing)
 
-        carry = carry._replace(
-            chains=chains,
-            own=own,
-            pair_sums=pair_sums,
-            level_sums=level_sums,
-            summaries=summaries,
-        )
-        if records and self.keeps_every and segment % self.keeps_every == 0:
+        sums = sums._replace(pairs=pairs, levels=levels, summaries=summaries)
+        if records and self.keeps_every and bounds.index(begin) % self.keeps_every == 0:
             vectors, vector_levels, slopes = (np.concatenate(parts) for parts in zip(*records))
             log_q = log_softmax(vectors + self.log_pseudo_prior, axis=-1).astype(np.float32)
-            carry = carry._replace(
-                log_q=np.concatenate([carry.log_q, log_q]),
-                vector_levels=np.concatenate([carry.vector_levels, vector_levels]),
-                slopes=np.concatenate([carry.slopes, slopes]),
+            sums = sums._replace(
+                vectors=np.concatenate([sums.vectors, log_q]),
+                vector_levels=np.concatenate([sums.vector_levels, vector_levels]),
+                slopes=np.concatenate([sums.slopes, slopes]),
             )
         if seen:
             states, groups = zip(*seen)
@@ -250,5 +232,5 @@ class RoundProgram:
             group_of = np.concatenate(groups)
             log_weights = self.target_log_weights(state, len(group_of))
             more = Draws(points_of(self.path, state), log_weights, group_of)
-            carry = carry._replace(draws=joined([carry.draws, more]))
-        return carry
+            draws = joined([draws, more])
+        return _Carry(chains, own, sums, draws)

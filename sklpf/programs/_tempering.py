@@ -10,20 +10,19 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax, logsumexp, softmax
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.progress import stage
 from sklpf._utils.random import Stream, stream_key
-from sklpf.paths._base import map_state, put, take
+from sklpf.paths._base import put, take
 from sklpf.programs import _programs as programs
 from sklpf.programs._chains import Chains, LevelRound, apart, together
 from sklpf.programs._draws import has_points
 from sklpf.programs._plan import check_alive, check_finite, draw_alive, segments, side_by_side
 from sklpf.programs._rounds import RoundProgram
 from sklpf.reweighting import MeanWeight
-from sklpf.sampling import shares
 
 START, LEVELS, FIRST_PASS, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
 _LOOKED_AT = 2000  # states of a round that may become draws
@@ -58,11 +57,6 @@ class TemperingRound(LevelRound):
     log_q_sums: Array
     counts: Integers
     origin: int = 0
-
-    @property
-    def vectors(self) -> Array:
-        """log f_k(x) of the kept states but for a constant of every x, shape (M, n_kept, K)."""
-        return self.log_q - self.log_pseudo_prior  # type: ignore[operator]  # it keeps log_q
 
     def log_sums(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> Array:
         """Log of every chain's sum of q(k | x), or of its counts.
@@ -152,9 +146,9 @@ class Setup(NamedTuple):
 
     @property
     def blocks(self) -> list[Integers]:
-        """The groups that move side by side, and the one after them: one array a block."""
+        """The groups that move side by side: one array a block."""
         bounds = side_by_side(self.path, self.transition, self.n_groups, int(self.first[-1]))
-        return [np.arange(start, end + 1) for start, end in zip(bounds, bounds[1:])]
+        return np.split(np.arange(self.n_groups), bounds[1:-1])
 
     def base_chains(self, stage: int, group: int) -> Chains:
         """Base draws of a group, at level 0; only where the target has mass."""
@@ -165,8 +159,7 @@ class Setup(NamedTuple):
             if self.first_ratio is None
             else draw_alive(self.path, n, stream)
         )
-        auxiliary = self.transition.init(self.path, state, stream.aside("memory"))
-        return Chains(state, auxiliary, np.zeros(n, dtype=np.int64))
+        return Chains.start(self.path, self.transition, state, stream)
 
     def with_fresh_levels(self, chains: list[Chains], name: int) -> list[Chains]:
         """The same chains at uniformly drawn levels."""
@@ -275,10 +268,9 @@ def _thinning(stride, longest):
     return longest, longest, -(-stride // longest)
 
 
-def pool_groups(first: Integers, log_terms: NDArray, axis: int) -> NDArray:
-    """Add up, in logs, the chains of every group along `axis`."""
-    parts = np.split(log_terms, first[1:-1], axis=axis)
-    return np.stack([logsumexp(part, axis=axis) for part in parts], axis=axis)
+def pool_groups(first: Integers, log_terms: NDArray) -> NDArray:
+    """Add up, in logs, the chains of every group, along the first axis."""
+    return np.stack([logsumexp(part, axis=0) for part in np.split(log_terms, first[1:-1])])
 
 
 class GainRule(Protocol):
@@ -358,22 +350,21 @@ def first_pass(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list[Ch
         log f_k / f_0 accumulated by every chain on its way: the mean of its exponential over chains
         is Z_k / Z_0.
     """
-    bounds = segments(n_sweeps, setup.path.n_moves_per_segment)
     blocks = setup.blocks
     carries = run_segments(
         functools.partial(_begin, setup, blocks, log_prior, n_sweeps),
-        functools.partial(_advance, setup, blocks, bounds),
+        functools.partial(_advance, setup, blocks, n_sweeps),
         len(blocks),
-        len(bounds) - 1,
+        segments(n_sweeps, setup.path.n_moves_per_segment),
         stage="pilot",
         **setup.options,
     )
-    log_weights = np.concatenate([carry[2] for carry in carries])
+    log_weights = np.concatenate([carry[1] for carry in carries])
     check_alive(log_weights[:, -1])
     stand = []
-    for block, carry in zip(blocks, carries):
-        first = setup.first[block] - setup.first[block[0]]
-        stand += apart(setup.path, Chains(*carry[3:]), first)
+    for groups, (_, _, starts) in zip(blocks, carries):
+        sizes = np.diff(setup.first)[groups]
+        stand += apart(setup.path, starts, np.cumsum([0, *sizes]))
     return stand, check_finite(log_weights, allow_zero=True)
 
 
@@ -383,19 +374,15 @@ def _levels_passed(sweeps, n_sweeps, n_levels):
 
 
 def _begin(setup, blocks, log_prior, n_sweeps, block):
-    groups = blocks[block][:-1]
-    state, auxiliary, levels = together([setup.base_chains(FIRST_PASS, group) for group in groups])
+    groups = blocks[block]
+    chains = together([setup.base_chains(FIRST_PASS, group) for group in groups])
     quantiles = np.concatenate([_quantiles(setup, group) for group in groups])
     n_levels = len(log_prior)
     levels = np.minimum(np.searchsorted(np.cumsum(np.exp(log_prior)), quantiles), n_levels - 1)
     n_stops = min(n_sweeps, n_levels - 1)
     visited = _levels_passed(np.arange(n_stops + 1), n_stops, n_levels)
-    starts = (
-        map_state(np.copy, state),
-        map_state(np.copy, auxiliary),
-        visited[np.searchsorted(visited, levels)],
-    )
-    return state, auxiliary, np.zeros((len(levels), n_levels)), *starts
+    starts = chains._replace(levels=visited[np.searchsorted(visited, levels)])
+    return chains, np.zeros((len(levels), n_levels)), starts
 
 
 def _quantiles(setup, group):
@@ -404,48 +391,45 @@ def _quantiles(setup, group):
     return (np.arange(n) + setup.stream(LEVELS, group).generator().random()) / n
 
 
-def _advance(setup, blocks, bounds, block, segment, carry):
+def _advance(setup, blocks, n_sweeps, block, begin, end, carry):
     """Weigh the chains at each next level and move them there. Chains of production that
     begin at this level start from states that are resampled by weight.
     """
-    state, auxiliary, log_weights, first_state, first_auxiliary, levels = carry
+    chains, log_weights, starts = carry
     log_weights = log_weights.copy()
-    begin = bounds[segment]
-    end = bounds[segment + 1]
-    groups = blocks[block][:-1]
+    groups = blocks[block]
     group_of = np.repeat(groups, np.diff(setup.first)[groups])
     # before sweep begin, begin + 1, …
-    at = _levels_passed(np.arange(begin, end + 2), bounds[-1], log_weights.shape[1])
+    at = _levels_passed(np.arange(begin, end + 2), n_sweeps, log_weights.shape[1])
     rises = begin + 1 + np.flatnonzero(np.diff(at[1:-1]))
     for t, stop in zip([begin, *rises], [*rises, end]):
         old, new = at[t - begin], at[t + 1 - begin]
         if new > old:
-            log_f = setup.path.log_f_ladder(state)
+            log_f = setup.path.log_f_ladder(chains.state)
             with np.errstate(invalid="ignore"):
                 rise = np.where(log_f == -np.inf, -np.inf, log_f - log_f[:, [old]])
             log_weights[:, old + 1 : new + 1] = log_weights[:, [old]] + rise[:, old + 1 : new + 1]
         if new > 0 or setup.first_ratio is None:  # base draws stay where the target has mass
-            stay = np.full((stop - t + 1, len(levels)), new)
+            stay = np.full((stop - t + 1, len(log_weights)), new)
             stream = setup.stream(FIRST_PASS, groups[0], t + 1)
-            with np.errstate(invalid="ignore"):  # of chains where all densities are 0
-                state, auxiliary, _ = programs.anneal(
-                    setup.path, setup.transition, state, auxiliary, stay, stream
-                )
-        leaving = stop == bounds[-1] or at[stop + 1 - begin] != new
+            chains, _ = programs.anneal(setup.path, setup.transition, chains, stay, stream)
+        leaving = stop == n_sweeps or at[stop + 1 - begin] != new
         for group in groups if leaving else ():
             own = np.flatnonzero(group_of == group)
-            here = np.flatnonzero((group_of == group) & (levels == new))
+            here = np.flatnonzero((group_of == group) & (starts.levels == new))
             if not len(here):
                 continue
             rng = setup.stream(RESAMPLE, group, stop).generator()
             chosen = own[_resample(log_weights[own, new], len(here), rng)]
-            first_state = put(first_state, here, setup.path.take(state, chosen))
-            first_auxiliary = put(first_auxiliary, here, take(auxiliary, chosen))
-    return state, auxiliary, log_weights, first_state, first_auxiliary, levels
+            starts = starts._replace(
+                state=put(starts.state, here, setup.path.take(chains.state, chosen)),
+                auxiliary=put(starts.auxiliary, here, take(chains.auxiliary, chosen)),
+            )
+    return chains, log_weights, starts
 
 
 def _resample(log_weights, n, rng):
     check_finite(log_weights, allow_zero=True)
     if not np.any(log_weights > -np.inf):  # they leave for the base at their first redraw
         log_weights = np.zeros(len(log_weights))
-    return rng.choice(len(log_weights), size=n, p=shares(log_weights))
+    return rng.choice(len(log_weights), size=n, p=softmax(log_weights))

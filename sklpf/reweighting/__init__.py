@@ -11,7 +11,6 @@ from sklpf.reweighting._bar import (
 )
 from sklpf.reweighting._continuous import (
     NodeSums,
-    Places,
     between_nodes,
     draw_betas,
     log_densities,
@@ -42,7 +41,6 @@ __all__ = [
     "RULES",
     "MeanWeight",
     "NodeSums",
-    "Places",
     "Pooled",
     "bar",
     "bar_ratios",

@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicHermiteSpline
 from scipy.special import log_softmax, logsumexp, softmax
 
-from sklpf._utils.numbers import Array, Integers
+from sklpf._utils.numbers import Array
 
 _FLAT = 1e-200  # the least slope that is told from 0
 _ROWS = 10_000  # of states at once
@@ -182,45 +183,11 @@ def _stack(sums):
     return NodeSums(*(np.array(parts) for parts in zip(*sums)))
 
 
-class Places(NamedTuple):
-    """Where some inverse temperatures lie between nodes.
-
-    Attributes
-    ----------
-    cell : ndarray of shape (n,)
-        The node below.
-    share : ndarray of shape (n,)
-        Share of the way to the next node.
-    """
-
-    cell: Integers
-    share: Array
-
-    @classmethod
-    def on(cls, ladder: NDArray, betas: NDArray) -> Places:
-        """Return where inverse temperatures lie.
-
-        Parameters
-        ----------
-        ladder : ndarray of shape (K,)
-            Inverse temperatures of the nodes.
-        betas : ndarray of shape (n,)
-            Inverse temperatures to look up.
-
-        Returns
-        -------
-        Places
-            The place of each on the grid.
-        """
-        cell = np.clip(np.searchsorted(ladder, betas, side="right") - 1, 0, len(ladder) - 2)
-        return cls(cell, (betas - ladder[cell]) / np.diff(ladder)[cell])
-
-
 def between_nodes(
-    log_weights, ladder, log_shares, slopes, places: Places
+    log_weights: NDArray, ladder: NDArray, log_shares: NDArray, slopes: NDArray, betas: NDArray
 ) -> tuple[NDArray, NDArray]:
-    """Log of the density of t, and d log Z / dbeta, at some places, by cubic interpolation of log Z
-    between nodes.
+    """Log of the density of t, and d log Z / dbeta, at some inverse temperatures, by cubic
+    interpolation of log Z between nodes.
 
     Parameters
     ----------
@@ -232,21 +199,14 @@ def between_nodes(
         Log of the density at the nodes.
     slopes : ndarray of shape (K,)
         d log Z / dbeta at the nodes.
-    places : Places
-        Where it is wanted, n of them.
+    betas : ndarray of shape (n,)
+        Where it is wanted.
 
     Returns
     -------
     value, slope : ndarray of shape (n,)
         Log of the density of t, and d log Z / dbeta.
     """
-    cell, t = places
-    widths = np.diff(ladder)[places.cell]
-    tilt = np.diff(log_weights)[cell]
-    here = log_shares[cell]
-    there = log_shares[cell + 1]
-    left, right = (tilt + widths * slopes[cell + side] for side in (0, 1))
-    rise = there - here
-    value = here + t * (rise + (1 - t) * ((1 - t) * (left - rise) - t * (right - rise)))
-    slope = rise + (1 - t) * (1 - 3 * t) * (left - rise) - t * (2 - 3 * t) * (right - rise)
-    return value, (slope - tilt) / widths
+    log_partition = CubicHermiteSpline(ladder, log_shares - log_weights, slopes)
+    value = np.interp(betas, ladder, log_weights) + log_partition(betas)
+    return value, log_partition(betas, 1)

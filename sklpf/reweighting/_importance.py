@@ -97,7 +97,7 @@ def population_seen_from_target(
     resampled: NDArray,
     log_means: NDArray,
     n_particles: int,
-    by_estimate: bool = False,
+    log_weights: Array | float = 0.0,
 ) -> float:
     """Relative variance of a population's estimate of Z, as chains that went down from the target
     say.
@@ -117,9 +117,9 @@ def population_seen_from_target(
         Their estimates of log Z_k / Z_0, all finite.
     n_particles : int
         Particles N of a population.
-    by_estimate : bool, default=False
-        Whether populations count in proportion to their estimates of Z, which Z' multiplies. If
-        they count alike the variance is too large where they differ.
+    log_weights : ndarray of shape (G,), default=0.0
+        Logs of the populations' weights, whose mean is 1. Where the estimates of Z differ much,
+        weights in proportion to these, which Z' multiplies, make the variance no larger than it is.
 
     Returns
     -------
@@ -134,7 +134,6 @@ def population_seen_from_target(
         with np.errstate(over="ignore"):
             relative = np.exp(np.diff(up[:, cuts], axis=1) - np.diff(log_means[g, cuts]))
         growth[g] = np.sum(np.log1p((relative - 1) / n_particles), axis=1)
-    if by_estimate:
-        growth += (log_means[:, -1] - log_mean_exp(log_means[:, -1]))[:, np.newaxis]
+    growth += np.reshape(log_weights, (-1, 1))
     with np.errstate(over="ignore"):
         return float(np.expm1(max(float(log_mean_exp(growth)), 0.0)))

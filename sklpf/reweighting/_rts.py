@@ -8,12 +8,16 @@ underflow in the first rounds.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, logsumexp
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf.reweighting._bar import with_first_ratio
+from sklpf.reweighting._importance import MeanWeight
 from sklpf.reweighting._mbar import minimise
 
 _RIDGE = 1e-12  # keeps the scaled Hessian invertible
@@ -157,10 +161,11 @@ def bias(shares: NDArray, origin: int = 0) -> float:
     return float(variances[0] - variances[1]) / 2
 
 
+@dataclass(frozen=True)
 class Pooled:
     """log Z_k - log Z_0 as a function of the groups of chains to use.
 
-    Parameters
+    Attributes
     ----------
     log_pseudo_prior : ndarray of shape (T, K)
         log r_k minus the estimate of log Z_k, of each round.
@@ -183,14 +188,11 @@ class Pooled:
     array([0.   , 1.099])
     """
 
-    def __init__(
-        self, log_pseudo_prior, log_sums, sizes=(1.0,), log_extra=-np.inf, first_ratio=None
-    ):
-        self.log_pseudo_prior = log_pseudo_prior
-        self.log_sums = log_sums
-        self.sizes = sizes
-        self.log_extra = log_extra
-        self.first_ratio = first_ratio
+    log_pseudo_prior: Array
+    log_sums: Array
+    sizes: Any = (1.0,)
+    log_extra: float = -np.inf
+    first_ratio: MeanWeight | None = None
 
     @property
     def origin(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import entr, softmax
 
 from sklpf._utils.numbers import Array, Integers, as_float64, check_count
 from sklpf.partition import PartitionResult
@@ -214,13 +214,9 @@ def _require_calibrated(check: BayesFactorCheck, false_alarm: float) -> None:
             )
     if check.p_values["confidence"] < bound:
         mean = np.mean(np.log(check.probabilities[np.arange(n), check.true]))
-        expected = np.mean(np.sum(_entropy_terms(check.probabilities), axis=1))
+        expected = -np.mean(np.sum(entr(check.probabilities), axis=1))
         raise AssertionError(
             f"the true models of {n} data sets have the mean log probability {mean:.3f}, where"
             f" {expected:.3f} is expected (p = {check.p_values['confidence']:.1g}): probabilities"
             f" are too {'sure' if mean < expected else 'unsure'}"
         )
-
-
-def _entropy_terms(probabilities: Array) -> Array:
-    return probabilities * np.log(np.maximum(probabilities, np.finfo(float).tiny))

@@ -23,7 +23,7 @@ from sklpf._utils.numbers import check_count, check_scale
 from sklpf._utils.random import Stream, stream_key
 from sklpf.partition import PartitionEstimator, PartitionResult
 from sklpf.paths import Path
-from sklpf.paths._base import check_ladder, map_state, n_chains
+from sklpf.paths._base import check_ladder, flat_rows, map_state, n_chains
 from sklpf.reweighting import effective_sample_size
 from sklpf.transitions import Transition
 
@@ -211,11 +211,11 @@ def check_transition(
     n_levels = len(path.ladder)
     state = path.sample_base(n, stream)
     log_weights = np.zeros(n)
-    auxiliary = transition.init(path, state, stream.aside("memory"))
+    auxiliary = transition.start(path, state, stream)
     _check_purity(path, transition, state, auxiliary, stream.at(1))
     flat = functools.partial(_flat, variables, transition)
     n_all = flat(state, auxiliary).shape[1]
-    n_auxiliary = _n_values(transition.random_auxiliary(auxiliary), n)
+    n_auxiliary = sum(array.size for array in transition.random_auxiliary(auxiliary)) // n
     n_variables = n_all - n_auxiliary, n_auxiliary
     directions = _directions(*n_variables, np.random.default_rng(random_state))
     so_far: Any = 0.0  # sums over the levels, a row for each chain
@@ -288,20 +288,11 @@ def _weights(log_weights: NDArray, level: int) -> NDArray:
     return weights / weights.sum()
 
 
-def _n_values(arrays, n) -> int:
-    return sum(array.size for array in arrays) // n
-
-
 def _flat(variables, transition, state, auxiliary) -> NDArray:
     """The variables of every chain, and its auxiliary variables, as a row of float64."""
     values = variables(state) if variables is not None else state
-    arrays = (
-        *(values if isinstance(values, tuple) else (values,)),
-        *transition.random_auxiliary(auxiliary),
-    )
-    return np.concatenate(
-        [np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1
-    )
+    values = values if isinstance(values, tuple) else (values,)
+    return flat_rows((*values, *transition.random_auxiliary(auxiliary)))
 
 
 def _directions(n_variables: int, n_auxiliary: int, rng) -> NDArray:
@@ -336,7 +327,7 @@ def _features(path, flat, directions, *chains) -> list[NDArray]:
 
 
 def _differences(here, moved, back) -> NDArray:
-    """What has mean zero if the move is right, a row for each chain."""
+    """Terms with mean zero if the move is right, a row for each chain."""
     differences = list((moved - here).T)
     for a, b in permutations(range(here.shape[1]), 2):
         differences.append(here[:, a] * moved[:, b] - here[:, b] * back[:, a])
@@ -383,13 +374,14 @@ def check_partition_estimator(
         raise TypeError(
             f"check_partition_estimator takes an estimator first, then a problem, got {estimator!r}"
         )
-    name = f"{type(estimator).__name__} on {problem[0]}"
-    fitted = _fit(estimator, problem[1], random_state)
+    problem_name, path, truth = problem[:3]
+    name = f"{type(estimator).__name__} on {problem_name}"
+    fitted = _fit(estimator, path, random_state)
     result = fitted.result_
     _require(isinstance(result, PartitionResult), f"{name}: result_ must be a PartitionResult")
     _require(fitted.converged_ == result.converged, f"{name}: converged_ must be result_.converged")
     _require(result.converged, f"{name} did not converge: {'; '.join(result.reasons)}")
-    error = fitted.log_partition_ - problem[2]
+    error = fitted.log_partition_ - truth
     if result.statement == "estimate":
         bound = student_t.isf(false_alarm / 2, result.degrees_of_freedom) * result.std_error
         message = (
@@ -397,13 +389,16 @@ def check_partition_estimator(
         )
         _require(abs(error) <= bound, message)
     elif result.statement == "exact":
-        _require(abs(error) <= 1e-8 * max(1, abs(problem[2])), f"{name}: off by {error:.3g}")
+        _require(abs(error) <= 1e-8 * max(1, abs(truth)), f"{name}: off by {error:.3g}")
     else:
         low, high = result.interval(1 - false_alarm)
         _require(
-            low <= problem[2] <= high, f"{name}: log Z is outside its {result.statement}'s interval"
+            low <= truth <= high, f"{name}: log Z is outside its {result.statement}'s interval"
         )
-    _check_bits(fitted, problem[1], random_state, name)
+    numbers = fitted.log_partition_, fitted.log_partition_std_error_
+    again = _fit(fitted, path, random_state, n_jobs=2)
+    same = (again.log_partition_, again.log_partition_std_error_) == numbers
+    _require(same, f"{name}: the same random_state must give the same bits, on two jobs as well")
 
 
 def check_parallel(estimator: PartitionEstimator, path: Any, *, random_state: int = 0) -> None:
@@ -454,13 +449,6 @@ def check_parallel(estimator: PartitionEstimator, path: Any, *, random_state: in
             found.draws is not None and _equal(found.draws, alone.draws),
             f"{type(estimator).__name__}: draws by this back end must have the bits of one job",
         )
-
-
-def _check_bits(fitted, path, random_state, name):
-    numbers = fitted.log_partition_, fitted.log_partition_std_error_
-    again = _fit(fitted, path, random_state, n_jobs=2)
-    same = (again.log_partition_, again.log_partition_std_error_) == numbers
-    _require(same, f"{name}: the same random_state must give the same bits, on two jobs as well")
 
 
 def _fit(estimator, path, random_state, n_jobs=1) -> Any:

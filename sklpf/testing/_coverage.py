@@ -128,7 +128,7 @@ def check_coverage(
 
 
 def _run(problem: Any, estimator: PartitionEstimator, level: float, seed: int) -> tuple[Any, ...]:
-    """What `CoverageCheck` has of one model."""
+    """The fields of `CoverageCheck` for the run on one model."""
     if not isinstance(problem, tuple):
         problem = "", problem, Exact().fit(problem).log_partition_
     _, path, truth, truth_error = (*problem, 0.0)[:4]

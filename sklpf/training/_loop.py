@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from sklpf._utils.numbers import Array32
 from sklpf._utils.progress import clock, duration_text, passes
 from sklpf._utils.random import stream_key
 from sklpf._utils.warnings import warn
@@ -59,7 +60,7 @@ class RunningAverage:
         self.n_rows = n_rows
         self.n_averaged = n_averaged if average else 0
 
-    def shares(self, batches: NDArray[np.integer]) -> NDArray[np.float32]:
+    def shares(self, batches: NDArray[np.integer]) -> Array32:
         """Shares of the next updates, which see batches of as many rows; 0 where none is averaged
         yet.
 
@@ -127,17 +128,18 @@ def train(
             if progress is not None:
                 progress.begin("pass", 0)
             trainer.run()
-            ended = [callback(trainer, iteration) for callback in callbacks]
-            stop = False
+            ended = stop = False
+            for callback in callbacks:
+                ended = bool(callback(trainer, iteration)) or ended
             if progress is not None:
-                is_last = any(ended) or iteration == n_passes
+                is_last = ended or iteration == n_passes
                 if progress.verbose and (is_last or clock() - said > _SILENCE):
                     said = clock()
-                    words = None if report is None else report(trainer, iteration)
+                    words = report(trainer, iteration) if report else None
                     progress.say(_line(iteration, n_passes, words, clock() - began))
                 stop = progress.end(store)
-            if any(ended) or stop:
-                return iteration, any(ended)
+            if ended or stop:
+                return iteration, ended
     return n_passes, False
 
 
@@ -263,10 +265,9 @@ class Anchor(NamedTuple):
         """Whether the two differ by more than chance, which happens in 0.1 % of the cases."""
         if self.tracked is None:
             return False
-        bound = t_bound(len(self.full.groups)) * np.hypot(
-            self.full.std_error, self.tracked.std_error
-        )
-        return bool(abs(self.full.log_partition - self.tracked.log_partition) > bound)
+        error = np.hypot(self.full.std_error, self.tracked.std_error)
+        apart = abs(self.full.log_partition - self.tracked.log_partition)
+        return bool(apart > t_bound(len(self.full.groups)) * error)
 
 
 class LogPartitionTracker:
@@ -397,14 +398,9 @@ class LogPartitionTracker:
             return 1
         if self.method == "rts":
             return _PASS_STEPS
+        wanted = math.ceil(self.chains.spread(self.path) / _STEP)
         affordable = 0.7 * self.n_moves / (self.chains.n_chains + _PATH_COST)
-        return int(
-            np.clip(
-                np.ceil(self.chains.spread(self.path) / _STEP),
-                1,
-                min(_MOST_STEPS, max(1, affordable)),
-            )
-        )
+        return int(max(1, min(wanted, _MOST_STEPS, affordable)))
 
     def _anchor_is_due(self, tracked: Estimate) -> bool:
         iteration = len(self.estimates) + 1
@@ -421,25 +417,18 @@ class LogPartitionTracker:
         n_levels = self.n_temperatures
         if tracked is not None:
             n_levels = int(min(n_levels, self._affordable_levels()))
-        chains: Any = (
-            TemperedChains(seed)
-            if self.method == "rts"
-            else Particles(seed, n_temperatures=n_levels)
-        )
+        chains: Any = TemperedChains(seed) if self.method == "rts" else Particles(seed, n_levels)
         chains.start(self.path)
         self.spent += chains.n_moves
-        anchor = Anchor(iteration, chains.estimate(), tracked)
+        full = chains.estimate()
+        anchor = Anchor(iteration, full, tracked)
         self.anchors.append(anchor)
-        if anchor.full.weights_error > self.max_std_error:
+        if full.weights_error > self.max_std_error:
             self.n_temperatures = min(2 * self.n_temperatures, _MOST_TEMPERATURES)
-        if (
-            tracked is not None
-            and tracked.weights_error < anchor.full.weights_error
-            and not anchor.disagrees
-        ):
-            return tracked
-        self.chains = chains
-        return anchor.full
+        if tracked is None or anchor.disagrees or not tracked.weights_error < full.weights_error:
+            self.chains = chains
+            return full
+        return tracked
 
 
 class EarlyStopping:
@@ -539,8 +528,8 @@ def _difference_error(groups, others) -> float:
     """Standard error of the difference of two estimates of log Z by groups that may be the same
     ones.
     """
-    return float(
-        jackknife(
-            lambda keep: log_mean_exp(groups[keep]) - log_mean_exp(others[keep]), len(groups)
-        )[1]
-    )
+
+    def difference(keep):
+        return log_mean_exp(groups[keep]) - log_mean_exp(others[keep])
+
+    return float(jackknife(difference, len(groups))[1])

@@ -15,6 +15,7 @@ from sklpf.paths import Continuous
 from sklpf.paths._base import take
 from sklpf.paths._capabilities import has, require_base
 from sklpf.programs import _programs as programs
+from sklpf.programs._chains import Chains
 from sklpf.programs._plan import check_finite, plan_runs
 from sklpf.programs._tempering import Setup, first_pass, run_round
 from sklpf.reweighting import mean_weight
@@ -23,12 +24,12 @@ from sklpf.transitions import default_move
 from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
 
 _TUNE, _ANNEAL, _FOLLOW = range(1, 4)  # what random streams are for; 0 is that of plan_runs
+_N_CHAINS = 100  # particles, or tempered chains
 _N_GROUPS = 10
 _LEVELS_AT_ONCE = 5  # levels of the ladder from one resampling to the next
 _FEWEST = 0.5  # effective share of the particles after a single step
 _MOST_APART = 1.0  # nats between groups
 # of tempered chains
-_N_CHAINS = 100
 _N_LEVELS = 100
 _SLOPE = 2.0  # r_k is in proportion to exp(2 beta_k)
 _GAIN = 0.2  # alpha of equation 24
@@ -63,19 +64,17 @@ class Particles:
     Parameters
     ----------
     seed : int
-    n_particles : int, default=100
-        In all groups together, a multiple of 10.
-    n_temperatures : int, default=100
+    n_temperatures : int
         Levels of the ladder, placed by a pilot.
     """
 
-    def __init__(self, seed: int, n_particles: int = 100, n_temperatures: int = 100):
+    n_chains = _N_CHAINS  # in all groups together, a multiple of 10
+
+    def __init__(self, seed: int, n_temperatures: int):
         self.seed = seed
-        self.n_chains = n_particles
         self.n_temperatures = n_temperatures
-        # moves of all particles together
         self.n_updates = 0
-        self.n_moves = 0
+        self.n_moves = 0  # of all particles together
 
     def start(self, path: Any) -> None:
         """Draw the particles from the path's base and anneal them to its target."""
@@ -93,7 +92,7 @@ class Particles:
         self.ancestors = np.arange(n)
         stream = Stream(stream_key(self.seed, _ANNEAL))
         self.state = self.path.sample_base(n, stream)
-        self.auxiliary = self.transition.init(self.path, self.state, stream.aside("memory"))
+        self.auxiliary = self.transition.start(self.path, self.state, stream)
         last = len(self.path.ladder) - 1
         for k in range(0, last, _LEVELS_AT_ONCE):
             self._move(np.arange(k, min(k + _LEVELS_AT_ONCE, last) + 1), stream.at(k + 1))
@@ -111,7 +110,7 @@ class Particles:
         self.state = state
         self._weigh(gain)
         stream = Stream(stream_key(self.seed, _FOLLOW), 0, self.n_updates)
-        self.auxiliary = self.transition.init(path, state, stream.aside("memory"))
+        self.auxiliary = self.transition.start(path, state, stream)
         self._move(np.full(2, len(path.ladder) - 1), stream)
         self.n_updates += 1
 
@@ -126,14 +125,12 @@ class Particles:
         groups = self.log_means + log_mean_exp(self.log_weights.reshape(_N_GROUPS, -1), axis=1)
         value, std_error = jackknife(lambda keep: log_mean_exp(groups[keep]), _N_GROUPS)
         lost = self.fewest < _FEWEST or groups.std(ddof=1) > _MOST_APART
+        if lost:
+            return Estimate(float(value), np.inf, groups, np.inf)
         families = np.full(self.n_chains, -np.inf)
-        np.logaddexp.at(
-            families,
-            self.ancestors,
-            np.repeat(self.log_means, self.n_chains // _N_GROUPS) + self.log_weights,
-        )
-        errors = (np.inf, np.inf) if lost else (float(std_error), mean_weight(families).delta)
-        return Estimate(float(value), errors[0], groups, errors[1])
+        weights = np.repeat(self.log_means, self.n_chains // _N_GROUPS) + self.log_weights
+        np.logaddexp.at(families, self.ancestors, weights)
+        return Estimate(float(value), float(std_error), groups, mean_weight(families).delta)
 
     def _gain(self, path):
         """log f_new - log f_old of every particle, and their state on the new path."""
@@ -146,10 +143,9 @@ class Particles:
         """Resample where that is needed, then weigh and move at all levels but the first."""
         self._resample(stream.aside("resampling"))
         levels = np.repeat(levels[:, np.newaxis], self.n_chains, axis=1)
-        with np.errstate(invalid="ignore"):
-            self.state, self.auxiliary, gain = programs.anneal(
-                self.path, self.transition, self.state, self.auxiliary, levels, stream
-            )
+        chains = Chains(self.state, self.auxiliary, levels[0])
+        chains, gain = programs.anneal(self.path, self.transition, chains, levels, stream)
+        self.state, self.auxiliary, _ = chains
         self._weigh(gain)
         self.n_moves += gain.size * (len(levels) - 1)
 
@@ -207,9 +203,8 @@ class TemperedChains:
         ladder = np.linspace(0, 1, _N_LEVELS)
         transition = default_move(path).tune(path, stream_key(self.seed, _TUNE))
         first = np.array([0, self.n_chains])
-        self.setup = Setup(
-            path.with_ladder(ladder), transition, first, self.seed, 1, {"n_jobs": None}
-        )
+        path = path.with_ladder(ladder)
+        self.setup = Setup(path, transition, first, self.seed, 1, {"n_jobs": None})
         self.log_prior = log_softmax(_SLOPE * ladder)
         self.chains, log_weights = first_pass(self.setup, self.log_prior, _PILOT_SWEEPS)
         self.curve = base_log_partition + log_mean_exp(log_weights, axis=0)
@@ -224,13 +219,11 @@ class TemperedChains:
         """Follow the model to its new parameters, those of the target of `path`, whose ladder is
         the same.
         """
-        self.chains = [
-            old._replace(state=carried(self.path, path, old.state)) for old in self.chains
-        ]
+        chains = [old._replace(state=carried(self.path, path, old.state)) for old in self.chains]
         self.setup = self.setup._replace(path=path)
         log_pseudo_prior = self.log_prior - self.curve
         self.chains, left = run_round(
-            self.setup, (self.n_updates,), self.chains, log_pseudo_prior, _SWEEPS
+            self.setup, (self.n_updates,), chains, log_pseudo_prior, _SWEEPS
         )
         log_shares = logsumexp(left.log_q_sums, axis=(0, 1)) - self.log_prior
         self.curve = self.curve + _GAIN * (log_shares - log_shares[0])
@@ -244,8 +237,6 @@ class TemperedChains:
 
 def carried(old: Any, new: Any, state: Any) -> Any:
     """The state on a path with other parameters: nothing is kept that depends on the old ones."""
-    return (
-        new.at(old.position(state))
-        if has(new, Continuous)
-        else new.state_from_rows(old.rows(state))
-    )
+    if has(new, Continuous):
+        return new.at(old.position(state))
+    return new.state_from_rows(old.rows(state))

@@ -42,17 +42,14 @@ class Family(Protocol):
 
     def log_density(self, parameters: Array, x: Array) -> Array:
         """Return log f at points (n, d), shape (n,), in nats."""
-        ...
 
     def grad(self, parameters: Array, x: Array) -> Array:
         """Return the gradient of log f by the points (n, d), shape (n, d)."""
-        ...
 
     def grad_parameters(self, parameters: Array, x: Array, weights: Array) -> Array:
         """Return the gradient of weights @ log f by the parameters, shape (P,); weights has shape
         (n,).
         """
-        ...
 
 
 def projected(family: Family, parameters: Array) -> Array:
@@ -113,7 +110,7 @@ class PersistentContrastiveDivergence:
     """
 
     def __init__(
-        self, family: Family, parameters: Array, X: Array, chains: Chains, batch_size, learning_rate
+        self, family: Any, parameters: Array, X: Array, chains: Chains, batch_size, learning_rate
     ):
         self.family = family
         self.X = X
@@ -153,22 +150,20 @@ class PersistentContrastiveDivergence:
         """
         chains = self.chains
         family = self.family
-        data = np.full(len(rows), 1 / len(rows))
-        model = np.full(len(chains.position), 1 / len(chains.position))
-        ascent = family.grad_parameters(self.parameters, rows, data)
-        ascent -= family.grad_parameters(self.parameters, chains.position, model)
+        ascent = self._mean_slope(rows) - self._mean_slope(chains.position)
         parameters = self.parameters + self._adam(ascent)
         check_not_diverged(parameters**2)
         self.parameters = projected(family, parameters)
-        packed = getattr(family, "packed", None)
-        if packed is not None:
-            chains.move_on(packed(self.parameters))
-            return
-        at = (
-            functools.partial(function, self.parameters)
-            for function in (family.log_density, family.grad)
-        )
-        chains.move(*at)
+        if hasattr(family, "packed"):
+            chains.move_on(family.packed(self.parameters))
+        else:
+            log_density = functools.partial(family.log_density, self.parameters)
+            chains.move(log_density, functools.partial(family.grad, self.parameters))
+
+    def _mean_slope(self, points):
+        """Mean over points of the gradient of log f by the parameters."""
+        weights = np.full(len(points), 1 / len(points))
+        return self.family.grad_parameters(self.parameters, points, weights)
 
     def _adam(self, ascent):
         self.n_steps += 1
@@ -232,11 +227,10 @@ class MaximumLikelihood:
         self.parameters = found.x
 
     def _loss(self, parameters):
-        log_partition, slope = self.family.log_partition(parameters)
-        mean = self.weights @ self.family.log_density(parameters, self.X)
-        return log_partition + mean, slope + self.family.grad_parameters(
-            parameters, self.X, self.weights
-        )
+        family = self.family
+        log_partition, slope = family.log_partition(parameters)
+        loss = log_partition + self.weights @ family.log_density(parameters, self.X)
+        return loss, slope + family.grad_parameters(parameters, self.X, self.weights)
 
 
 class MinimumProbabilityFlow:
@@ -315,11 +309,10 @@ class MinimumProbabilityFlow:
         follows acceptance.
         """
         at = functools.partial(self.family.log_density, self.parameters)
+        grad = functools.partial(self.family.grad, self.parameters)
         velocity = self.chains.rng.standard_normal(self.X.shape)
         with np.errstate(all="ignore"):
-            ends, after = self.chains.trajectory(
-                functools.partial(self.family.grad, self.parameters), velocity
-            )
+            ends, after = self.chains.trajectory(grad, velocity)
             change = 0.5 * np.sum(velocity**2 - after**2, axis=1)
             log_rate = change + at(ends) - at(self.X)
         self.chains.adapt(log_rate)

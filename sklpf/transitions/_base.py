@@ -78,6 +78,25 @@ class Transition(Parameters, BaseEstimator):
         """
         return ()
 
+    def start(self, path: Path, state: Any, stream: Stream) -> tuple:
+        """Return what `init` gives, from numbers that the state was not drawn with.
+
+        Parameters
+        ----------
+        path : Path
+            What is moved on.
+        state : array or tuple of arrays
+            The chains, along the first axis of each array.
+        stream : Stream
+            Where the numbers of the state came from.
+
+        Returns
+        -------
+        tuple of arrays
+            As of `init`.
+        """
+        return self.init(path, state, stream.aside("memory"))
+
     def tune(self, path: Path, key: tuple[int, int]) -> Transition:
         """Return the transition with what a pilot found, as functions of beta, and frozen; again,
         it returns itself.
@@ -208,6 +227,11 @@ def joined(rows: Sequence[Any], streams: Sequence[Stream], n_chains: int) -> Joi
     path.ladder = np.concatenate([row.path.ladder for row in rows])
     transition = rows[0].transition.side_by_side(rows, path.ladder)
     return Joint(path, transition, RowStreams(streams, n_chains), first_levels)
+
+
+def acceptance(log_ratio: Array) -> Array:
+    """Return Metropolis's acceptance probabilities (n,); 0 where the log of the ratio is NaN."""
+    return np.where(np.isnan(log_ratio), 0.0, np.exp(np.minimum(log_ratio, 0.0)))
 
 
 def moved_density(path: Any, transition: Any, move_class: type, *parameters: Any) -> Any:

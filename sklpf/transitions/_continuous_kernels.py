@@ -1,7 +1,6 @@
 """Moves on R^d as a part of the compiled programs.
 
-A move knows a density by the hook `evaluate` alone. It implements two hooks of its own:
-`move_chains` and `work_space`.
+A move knows a density by the hook `evaluate` alone. It implements a hook of its own, `move_chains`.
 """
 
 import math
@@ -11,6 +10,7 @@ import numpy as np
 
 from sklpf.kernels import _programs as programs
 from sklpf.kernels import implements, inlined, njit
+from sklpf.kernels._densities import Values
 
 
 class MovedDensity(NamedTuple):
@@ -21,10 +21,6 @@ class MovedDensity(NamedTuple):
 
 
 # ---- what a move implements
-def work_space(move, n, d):
-    """Arrays for n chains in d dimensions, which `move_chains` gets as `work`."""
-
-
 def move_chains(move, density, state, betas, reverse, keys, work):
     """One move of every chain at its own inverse temperature, in place; `reverse` asks for the time
     reversal.
@@ -34,7 +30,18 @@ def move_chains(move, density, state, betas, reverse, keys, work):
 @implements(programs.scratch, MovedDensity)
 def _scratch(model, state):
     n, d = state[0].position.shape
-    return work_space(model.move, n, d)
+    values = Values(np.empty(n), np.empty(n), np.empty((n, d)), np.empty((n, d)))
+    first = np.empty(n, np.int64)
+    knots = np.empty(n, np.int64)
+    steps = ChainSteps(first, np.empty((n, d)), np.empty(n), knots)
+    position = np.empty((n, d))
+    pace = np.empty((n, d))
+    moved = np.empty((n, d))
+    drawn = np.empty((n, d))
+    lost = np.empty(n, np.bool_)
+    rates = np.empty(n)
+    bits = np.empty((4, n), np.uint32)
+    return Work(values, steps, position, pace, moved, drawn, lost, rates, bits)
 
 
 @implements(programs.sweep, MovedDensity)
@@ -106,12 +113,20 @@ class ChainSteps(NamedTuple):
     knots: np.ndarray  # (n,): knots of the pilot below
 
 
-@inlined
-def chain_steps(n, d):
-    """Space for the steps of n chains."""
-    first = np.empty(n, np.int64)
-    knots = np.empty(n, np.int64)
-    return ChainSteps(first, np.empty((n, d)), np.empty(n), knots)
+class Work(NamedTuple):
+    """Work space of n chains. Loops take its arrays out before they begin: an access counts
+    references.
+    """
+
+    values: Values
+    steps: ChainSteps
+    position: np.ndarray  # (n, d): where the chains may go
+    pace: np.ndarray  # (n, d): the velocity on its way
+    moved: np.ndarray  # (n, d)
+    normals: np.ndarray  # (n, d)
+    lost: np.ndarray  # (n,)
+    rates: np.ndarray  # (n,): of acceptance
+    bits: np.ndarray  # (4, n)
 
 
 @inlined

@@ -11,7 +11,7 @@ from sklpf._utils.random import ACCEPT, Stream
 from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions, at_least
 from sklpf.paths import Continuous, Gradients
 from sklpf.paths._base import choose
-from sklpf.transitions._base import moved_density
+from sklpf.transitions._base import acceptance, moved_density
 from sklpf.transitions._pilot import TunedTransition, reflect, stream_normals
 
 
@@ -136,18 +136,23 @@ class HMC(TunedTransition):
         slopes = (base, gain)
         lost = np.zeros(len(levels), dtype=bool)
         betas = path.ladder[levels][:, np.newaxis]
+
+        def kicked(pace, slopes):
+            force = slopes[0] + betas * slopes[1]
+            return pace + _kick(step / 2 * root(force, transpose=True))
+
         for _ in range(self.n_leapfrog):
-            pace = pace + _kick(step / 2 * root(slopes[0] + betas * slopes[1], transpose=True))
+            pace = kicked(pace, slopes)
             old = path.position(here)
             position, pace = reflect(path.bounds, old + step * root(pace), pace)
             lost |= ~np.isfinite(position).all(axis=1)
             here = path.at(np.where(lost[:, np.newaxis], old, position))
             slopes = path.gradients(here)
-            pace = pace + _kick(step / 2 * root(slopes[0] + betas * slopes[1], transpose=True))
+            pace = kicked(pace, slopes)
         with np.errstate(invalid="ignore", over="ignore"):
             log_accept = path.log_f(here, levels) - path.log_f(state, levels)
             log_accept += (np.sum(velocity**2, axis=1) - np.sum(pace**2, axis=1)) / 2
-        rate = np.where(lost | np.isnan(log_accept), 0.0, np.exp(np.minimum(log_accept, 0)))
+        rate = acceptance(np.where(lost, np.nan, log_accept))
         accept = stream.uniform(len(levels), ACCEPT) < rate
         kept = choose(accept, (-pace, *slopes), (velocity, base, gain))
         return choose(accept, here, state), (*kept, accepted + rate)

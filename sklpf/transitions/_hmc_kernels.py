@@ -4,24 +4,19 @@ import functools
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from sklpf._utils.limits import LARGEST_KICK
 from sklpf._utils.random import ACCEPT, FIRST
 from sklpf.kernels import SUMS, implements, inlined, njit, uniform
-from sklpf.kernels._densities import Values, evaluate
+from sklpf.kernels._densities import evaluate
 from sklpf.kernels._random import chains_bits, normals
 from sklpf.transitions._continuous_kernels import (
-    ChainSteps,
     Steps,
-    chain_steps,
     copy_row,
     log_density,
     move_chains,
     reflect,
     rotate,
     set_steps,
-    work_space,
 )
 
 
@@ -31,35 +26,6 @@ class HMCMove(NamedTuple):
     steps: Steps
     n_leapfrog: int
     half_life: float  # 0: the velocity is drawn anew
-
-
-class Work(NamedTuple):
-    """Work space of n chains. Loops take its arrays out before they begin: an access counts
-    references.
-    """
-
-    values: Values
-    steps: ChainSteps
-    position: np.ndarray  # (n, d)
-    pace: np.ndarray  # (n, d): the velocity on its way
-    moved: np.ndarray  # (n, d)
-    normals: np.ndarray  # (n, d)
-    lost: np.ndarray  # (n,)
-    rates: np.ndarray  # (n,): of acceptance
-    bits: np.ndarray  # (4, n)
-
-
-@implements(work_space, HMCMove)
-def _work_space(move, n, d):
-    values = Values(np.empty(n), np.empty(n), np.empty((n, d)), np.empty((n, d)))
-    position = np.empty((n, d))
-    pace = np.empty((n, d))
-    moved = np.empty((n, d))
-    drawn = np.empty((n, d))
-    lost = np.empty(n, np.bool_)
-    rates = np.empty(n)
-    bits = np.empty((4, n), np.uint32)
-    return Work(values, chain_steps(n, d), position, pace, moved, drawn, lost, rates, bits)
 
 
 @inlined

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import FIRST, Stream
 from sklpf.paths._base import n_chains, take
-from sklpf.sampling import shares
 from sklpf.transitions._base import Transition, joined
 
 _FEWEST_CHAINS = 64
@@ -42,9 +42,13 @@ class Pilot(NamedTuple):
     betas: Array  # (J,)
     log_steps: Array  # (J,)
     roots: Array  # (J, 1), (J, d) or (J, d, d)
-    sizes: Array  # (J, 1): geometric mean scale of a root
     spread: Array  # (J,): standard deviation of log f_1 - log f_0
     n_moves: int
+
+    @property
+    def sizes(self) -> Array:
+        """Geometric mean scale of every matrix, shape (J, 1)."""
+        return np.exp(np.linalg.slogdet(self.roots)[1] / self.roots.shape[1])[:, np.newaxis]
 
     def step(self, betas: Array) -> Array:
         """Step size of chains at some inverse temperatures, shape (n,)."""
@@ -125,15 +129,7 @@ def joined_steps(steps: list[LevelSteps], ladder: Array) -> LevelSteps:
 
 def fixed_pilot(log_step: float, root: Array) -> Pilot:
     """The same step size and root everywhere."""
-    return _make_pilot([(0.0, log_step, root, 0.0)], 0)
-
-
-def _make_pilot(records, n_moves) -> Pilot:
-    betas, log_steps, roots, spread = (np.array(column) for column in zip(*records))
-    volumes = np.linalg.slogdet(roots)[1] if roots.ndim == 3 else np.log(roots).sum(axis=1)
-    return Pilot(
-        betas, log_steps, roots, np.exp(volumes / roots.shape[1])[:, np.newaxis], spread, n_moves
-    )
+    return Pilot(np.zeros(1), np.array([log_step]), root[np.newaxis], np.zeros(1), 0)
 
 
 @dataclass
@@ -172,11 +168,9 @@ class _Row:
         self.records.append((self.beta, self.log_step, self.root, spread, n_moves))
         if self.beta == 1:
             return np.empty(0, dtype=np.int64)
-        new = (
-            1.0
-            if len(self.records) >= _MOST_LEVELS
-            else next_beta(gain, self.beta, _FEWEST_EFFECTIVE)
-        )
+        new = 1.0
+        if len(self.records) < _MOST_LEVELS:
+            new = next_beta(gain, self.beta, _FEWEST_EFFECTIVE)
         if new < _SMALLEST_BETA:
             raise ValueError(
                 "log f_1 - log f_0 is too large to be tempered: rescale the data, or give another"
@@ -184,14 +178,13 @@ class _Row:
             )
         log_weights = (new - self.beta) * gain
         self.beta = new
-        self.path = self.path.with_ladder([0.0, 1.0] if new == 1 else [0.0, new, 1.0])
-        return self.rng.choice(len(gain), size=len(gain), p=shares(log_weights))
+        self.path = self.path.with_ladder(np.unique([0.0, new, 1.0]))
+        return self.rng.choice(len(gain), size=len(gain), p=softmax(log_weights))
 
     def pilot(self, n_chains: int) -> Pilot:
         """What was found on the way."""
-        *numbers, counts = zip(*self.records)
-        pilot = _make_pilot(list(zip(*numbers)), n_chains * sum(counts))
-        return pilot._replace(log_steps=_smooth(pilot.log_steps))
+        betas, log_steps, roots, spread, counts = map(np.array, zip(*self.records))
+        return Pilot(betas, _smooth(log_steps), roots, spread, n_chains * int(counts.sum()))
 
 
 def run_pilots(
@@ -204,11 +197,9 @@ def run_pilots(
     there; then its step size follows the mean acceptance probability (Robbins & Monro 1951).
     """
     d = paths[0].n_dimensions
-    n = (
-        _FEWEST_CHAINS
-        if transition.metric is None
-        else int(np.clip(2 * d, _FEWEST_CHAINS, _MOST_CHAINS))
-    )
+    n = _FEWEST_CHAINS
+    if transition.metric is not None:
+        n = int(np.clip(2 * d, _FEWEST_CHAINS, _MOST_CHAINS))
     step = np.log(transition.first_step(d))
     rows = [
         _Row(
@@ -223,7 +214,7 @@ def run_pilots(
     ]
     joint = joined(rows, [row.stream for row in rows], n)
     state = joint.path.sample_base(n * len(rows), joint.stream)
-    auxiliary = transition.init(joint.path, state, joint.stream.aside("memory"))
+    auxiliary = transition.start(joint.path, state, joint.stream)
     for row, (_, own) in zip(rows, joint.stream.rows()):
         row.root = root_of([joint.path.position(state)[own]], [], transition.metric, None)
     rising = rows
@@ -408,7 +399,7 @@ class TunedTransition(Transition):
         if self.pilot is not None:
             return [self] * len(paths)
         if self.step_size != "auto" and self.metric is None:
-            return [self.with_pilot(fixed_pilot(np.log(self.step_size), np.ones(1)))] * len(paths)
+            return [self.with_pilot(self.frozen)] * len(paths)
         return [self.with_pilot(pilot) for pilot in run_pilots(paths, self, keys)]
 
     @property

@@ -13,7 +13,7 @@ from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
 from sklpf.paths import Continuous
 from sklpf.paths._base import choose
 from sklpf.paths._functions import gradients_of, values_of_shape
-from sklpf.transitions._base import moved_density
+from sklpf.transitions._base import acceptance, moved_density
 from sklpf.transitions._pilot import TunedTransition, reflect, stream_normals
 
 
@@ -133,7 +133,7 @@ class RandomWalk(TunedTransition):
         proposal = path.at(position)
         with np.errstate(invalid="ignore"):
             log_accept = path.log_f(proposal, levels) - path.log_f(state, levels) + log_ratio
-        rate = np.where(np.isnan(log_accept), 0.0, np.exp(np.minimum(log_accept, 0)))
+        rate = acceptance(log_accept)
         accept = stream.uniform(len(levels), ACCEPT) < rate
         return choose(accept, proposal, state), (auxiliary[0] + rate,)
 
@@ -142,15 +142,12 @@ class RandomWalk(TunedTransition):
 
         The step back from x' is -step - drift(x) - drift(x').
         """
+        drift: Any = self.drift
         betas = ladder[levels]
-        there = gradients_of("drift", self._drift_at(old, betas), old)
+        there = gradients_of("drift", drift(old.copy(), betas.copy()), old)
         new = old + there + step
-        back = values_of_shape("drift", self._drift_at(new, betas), new.shape)
+        back = values_of_shape("drift", drift(new.copy(), betas.copy()), new.shape)
         with np.errstate(invalid="ignore", over="ignore"):
             whitened = steps.whiten(levels, there + back) / steps.step_sizes[levels]
             log_ratio = (np.sum(normals**2, axis=1) - np.sum((normals + whitened) ** 2, axis=1)) / 2
         return new, log_ratio
-
-    def _drift_at(self, position, betas) -> Any:
-        assert self.drift is not None  # said by the caller
-        return self.drift(position.copy(), betas.copy())

@@ -3,23 +3,18 @@
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from sklpf._utils.random import ACCEPT, FIRST
 from sklpf.kernels import implements, uniform
-from sklpf.kernels._densities import Values, evaluate
+from sklpf.kernels._densities import evaluate
 from sklpf.kernels._random import chains_bits, normals
 from sklpf.transitions._continuous_kernels import (
-    ChainSteps,
     Steps,
-    chain_steps,
     copy_row,
     log_density,
     move_chains,
     reflect,
     rotate,
     set_steps,
-    work_space,
 )
 
 
@@ -29,33 +24,13 @@ class RandomWalkMove(NamedTuple):
     steps: Steps
 
 
-class Work(NamedTuple):
-    """Work space of n chains."""
-
-    values: Values
-    steps: ChainSteps
-    proposal: np.ndarray  # (n, d)
-    step: np.ndarray  # (n, d)
-    rotated: np.ndarray  # (n, d)
-    bits: np.ndarray  # (4, n)
-
-
-@implements(work_space, RandomWalkMove)
-def _work_space(move, n, d):
-    values = Values(np.empty(n), np.empty(n), np.empty((n, d)), np.empty((n, d)))
-    proposal = np.empty((n, d))
-    step = np.empty((n, d))
-    rotated = np.empty((n, d))
-    return Work(values, chain_steps(n, d), proposal, step, rotated, np.empty((4, n), np.uint32))
-
-
 @implements(move_chains, RandomWalkMove)
 def _walk(move, density, state, betas, reverse, keys, work):
     """A random walk is its own time reversal."""
     points, (accepted,) = state
     steps = move.steps
-    proposal = work.proposal
-    step = work.step
+    proposal = work.position
+    step = work.normals
     first = work.steps.first
     lengths = work.steps.lengths
     n, d = proposal.shape
@@ -63,8 +38,8 @@ def _walk(move, density, state, betas, reverse, keys, work):
 
     normals(keys, FIRST, step)
     if steps.matrices.shape[0] > 0:
-        rotate(steps.matrices, work.steps.knots, step, False, work.rotated)
-        step = work.rotated
+        rotate(steps.matrices, work.steps.knots, step, False, work.moved)
+        step = work.moved
     for c in range(n):
         for j in range(d):
             proposal[c, j] = points.position[c, j] + lengths[first[c], j] * step[c, j]

@@ -4,7 +4,8 @@ distribution a datum.
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +20,15 @@ from sklpf._utils.numbers import (
     check_number,
     check_option,
 )
+from sklpf._utils.sklearn import Interval, StrOptions, at_least
 
+TEMPERING: dict[str, Any] = {  # rules for the parameters that tempered models share
+    "tempering": [StrOptions({"annealed", "global", "local"}), None],
+    "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
+    "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
+    "n_temperatures": [at_least(2), "array-like"],
+    "monotone_temperature": ["boolean"],
+}
 _DATA_AT_ONCE = 4096  # whose distributions over the temperatures are held at a time
 
 
@@ -202,7 +211,28 @@ class Annealed(Tempering):
         self.inverse = 1 / self.temperatures[sweep] if sweep < self.n_sweeps else 1.0
 
 
-class GlobalTempering(Tempering):
+class _Learned(Tempering):
+    """Base class of learned temperatures: all of them have the same probability at first."""
+
+    stops_early = True
+
+    def __init__(self, temperatures: ArrayLike, log_partition: ArrayLike, n_sweeps: int):
+        self.temperatures = _check(temperatures, "temperatures")
+        self.log_partition = as_float64(log_partition, "log_partition", copy=True)
+        if (
+            len(self.temperatures) == 0
+            or self.log_partition.shape != self.temperatures.shape
+            or not np.all(np.isfinite(self.log_partition))
+        ):
+            raise ValueError(
+                "log_partition must hold one finite log C(T) for every one of the temperatures"
+            )
+        self.n_sweeps = check_count(n_sweeps, "n_sweeps", 0)
+        self.inverse = float(np.mean(1 / self.temperatures))
+        self.term = -float(np.mean(self.log_partition))
+
+
+class GlobalTempering(_Learned):
     """One learned temperature for all data (equation 9), uniformly distributed in the first sweep.
 
     Parameters
@@ -229,8 +259,6 @@ class GlobalTempering(Tempering):
     0.866
     """
 
-    stops_early = True
-
     def __init__(
         self,
         temperatures: ArrayLike,
@@ -239,13 +267,9 @@ class GlobalTempering(Tempering):
         *,
         monotone: bool = False,
     ):
-        self.temperatures = _check(temperatures, "temperatures")
-        self.log_partition = _check_log_partition(log_partition, self.temperatures)
-        self.n_sweeps = check_count(n_sweeps, "n_sweeps", 0)
+        super().__init__(temperatures, log_partition, n_sweeps)
         check_bool(monotone, "monotone")
         self.monotone = monotone
-        self.inverse = float(np.mean(1 / self.temperatures))
-        self.term = -float(np.mean(self.log_partition))
 
     def advance(self, expected_log_joint) -> None:
         inverse, term = temperature_posterior(
@@ -256,7 +280,7 @@ class GlobalTempering(Tempering):
             self.term = float(term)
 
 
-class LocalTempering(Tempering):
+class LocalTempering(_Learned):
     """A learned temperature for every datum, uniformly distributed in the first sweep.
 
     Parameters
@@ -282,17 +306,14 @@ class LocalTempering(Tempering):
     """
 
     per_datum = True
-    stops_early = True
 
     def __init__(
         self, temperatures: ArrayLike, log_partition: ArrayLike, n_data: int, n_sweeps: int = 100
     ):
-        self.temperatures = _check(temperatures, "temperatures")
-        self.log_partition = _check_log_partition(log_partition, self.temperatures)
-        self.n_sweeps = check_count(n_sweeps, "n_sweeps", 0)
+        super().__init__(temperatures, log_partition, n_sweeps)
         check_count(n_data, "n_data")
-        self.inverse = np.full(n_data, np.mean(1 / self.temperatures))
-        self.term = -n_data * float(np.mean(self.log_partition))
+        self.inverse = np.full(n_data, self.inverse)
+        self.term *= n_data
 
     def advance(self, expected_log_joint) -> None:
         inverse = np.empty(len(expected_log_joint))
@@ -311,17 +332,3 @@ def _check(temperatures: ArrayLike, name: str) -> Array:
     if temperatures.ndim != 1 or not np.all(np.isfinite(temperatures) & (temperatures >= 1)):
         raise ValueError(f"{name} must be a sequence of finite temperatures of at least 1")
     return temperatures
-
-
-def _check_log_partition(log_partition: ArrayLike, temperatures: Array) -> Array:
-    """Return log C(T) of every temperature, or raise ValueError."""
-    log_partition = as_float64(log_partition, "log_partition", copy=True)
-    if (
-        len(temperatures) == 0
-        or log_partition.shape != temperatures.shape
-        or not np.all(np.isfinite(log_partition))
-    ):
-        raise ValueError(
-            "log_partition must hold one finite log C(T) for every one of the temperatures"
-        )
-    return log_partition

@@ -63,14 +63,16 @@ def _start(block):
     return np.zeros(1000)
 
 
-def _advance(block, segment, carry):
+def _advance(block, begin, end, carry):
     return carry + 1
 
 
 def empty(n_jobs):
     """64 tasks that do nothing, 8 at a time."""
     return np.array(
-        run_segments(_start, _advance, N_BLOCKS, N_SEGMENTS, n_jobs=n_jobs, stage="empty")
+        run_segments(
+            _start, _advance, N_BLOCKS, range(N_SEGMENTS + 1), n_jobs=n_jobs, stage="empty"
+        )
     )
 
 

@@ -11,10 +11,14 @@ paper's section 2: "a" has periods from 1.25 to 10,000 days for all planets, "b"
 Coordinates change no evidence. Two normal coordinates are a point of the plane: its angle is
 uniform, its radius gives a uniform number, and the posterior is not cut where the circle closes. So
 are height and phase, and eccentricity and direction. The phase is the mean longitude in the middle
-of the data; periods with the same prior are drawn in order. `--plain` leaves all this out.
+of the data. Of n! orders of planets one is enough: periods with the same prior are drawn in order,
+or those known from a run with a planet less come first; where the periods of one planet are also
+allowed for another one, its height is the larger one. `--plain` leaves all this out.
 
-Methods: `AdaptiveSMC`; "tempering", `ParallelTempering` from a mixture fitted to the draws of an
-`AdaptiveSMC` of another seed; "dynesty", which must be installed; "quadrature" without planets.
+Methods: `AdaptiveSMC`; "planet by planet", the same from draws of the posterior with a planet less
+and of the prior of the last one; "tempering", `ParallelTempering` from a mixture fitted to the
+draws of an `AdaptiveSMC` of another seed (planet by planet with prior "a"); "dynesty", which must
+be installed; "quadrature" without planets.
 Every run is appended to the results file as it ends. Prints Markdown: nats, and logarithms to base
 10 beside what was submitted.
 """
@@ -24,6 +28,8 @@ from __future__ import annotations
 import argparse
 import collections
 import csv
+import functools
+import itertools
 import json
 import time
 import warnings
@@ -39,6 +45,18 @@ from sklpf.interop import from_prior_transform
 LOG_2PI = np.log(2 * np.pi)
 RAYLEIGH = 0.2  # of eccentricities, below 1
 TOL = 0.04
+LOOSE = 0.2  # standard error of runs whose draws alone are used
+
+
+@numba.njit(error_model="numpy")
+def turned(sine, cosine, angle):
+    """Sine and cosine of the sum of an angle and another one, of at most 1 (to 1e-9)."""
+    square = angle * angle
+    c = -1 / 720 + square * (1 / 40320 - square / 3628800)
+    c = 1 + square * (-1 / 2 + square * (1 / 24 + square * c))
+    s = -1 / 5040 + square * (1 / 362880 - square / 39916800)
+    s = angle * (1 + square * (-1 / 6 + square * (1 / 120 + square * s)))
+    return sine * c + cosine * s, cosine * c - sine * s
 
 
 @numba.njit(error_model="numpy")
@@ -53,18 +71,23 @@ def orbit(mean_anomaly, eccentricity, w):
         sin_w = np.sqrt(1 - e * e) * np.sin(w[i])
         for j in range(mean_anomaly.shape[1]):
             mean = mean_anomaly[i, j]
-            mean -= 2 * np.pi * np.rint(mean / (2 * np.pi))
-            eccentric = mean + 0.85 * e * np.sign(mean)
-            sine = np.sin(eccentric)
-            cosine = np.cos(eccentric)
+            mean -= 2 * np.pi * np.floor(mean * (0.5 / np.pi) + 0.5)
+            sine = np.sin(mean)
+            cosine = np.cos(mean)
+            if e < 0.5:  # a series in e
+                step = e * sine * (1 + e * cosine + e * e * (1.5 * cosine * cosine - 0.5))
+            else:
+                step = 0.85 * e * np.sign(mean)
+            eccentric = mean + step
+            sine, cosine = turned(sine, cosine, step)
             for _ in range(30):
                 off = eccentric - e * sine - mean
                 slope = 1 - e * cosine
-                step = off / (slope - 0.5 * off * e * sine / slope)
-                eccentric -= min(max(step, -1.0), 1.0)
-                sine = np.sin(eccentric)
-                cosine = np.cos(eccentric)
-                if abs(step) < 1e-6:  # the next error is of its third power
+                step = -off / (slope - 0.5 * off * e * sine / slope)
+                step = min(max(step, -1.0), 1.0)
+                eccentric += step
+                sine, cosine = turned(sine, cosine, step)
+                if abs(step) < 1e-3:  # the next error is of its third power
                     break
             nearness = 1 - e * cosine
             velocity[i, j] = (cos_w * (cosine - e) - sin_w * sine) / nearness + e * cos_w
@@ -94,14 +117,48 @@ def of_narrow_periods(folder, key, log_z):
     return log_z + gammaln(n_planets + 1) - np.sum(wide - narrow)
 
 
-def problem(folder, number, n_planets, prior, plain=False):
-    """Log likelihood, prior transform, and its number of coordinates."""
+def is_labelled(periods, known):
+    """Whether all planets but the last are those nearest to known periods, of points (n, planets).
+
+    Of all orders of planets one is.
+    """
+    n_planets = periods.shape[1]
+    off = np.abs(np.log(periods)[:, :, np.newaxis] - np.log(known))
+    orders = itertools.permutations(range(n_planets), n_planets - 1)
+    costs = [sum(off[:, i, j] for j, i in enumerate(order)) for order in orders]
+    return costs[0] <= np.min(costs, axis=0)
+
+
+def nested_pairs(periods):
+    """Planets of which the periods of the first are also allowed for the second."""
+    pairs = itertools.permutations(range(len(periods)), 2)
+    return [
+        (i, j) for i, j in pairs if periods[j][0] <= periods[i][0] <= periods[i][1] <= periods[j][1]
+    ]
+
+
+def log_share_of_order(x, inner, outer, low, high):
+    """Log 2 where two planets could change places and the inner one has the larger height, log 0
+    where it has the smaller one.
+    """
+    period, height = x[:, 2 + 5 * outer], x[:, 3::5]
+    can_change = (period >= low) & (period <= high)
+    share = np.where(height[:, inner] >= height[:, outer], np.log(2), -np.inf)
+    return np.where(can_change, share, 0.0)
+
+
+def problem(folder, number, prior, plain, n_planets, known=None):
+    """Log likelihood, prior transform, and its number of coordinates.
+
+    With known periods of all planets but one, those with the same prior are labelled by these.
+    """
     t, v, error = np.loadtxt(folder / f"rvs_000{number}.txt").T[:3]
     lags = t[:, np.newaxis] - t
     kernel = 3 * np.exp(-0.5 * (np.sin(np.pi * lags / 20) ** 2 / 0.25 + lags**2 / 2500))
     values, vectors = np.linalg.eigh(kernel + np.diag(error**2))
     periods = periods_of(folder, number, n_planets, prior)
-    is_sorted = prior == "a" and not plain
+    is_sorted = prior == "a" and not plain and known is None
+    nested = [] if prior == "a" or plain else nested_pairs(periods)
 
     def log_likelihood(x):
         model = np.repeat(x[:, :1], len(t), axis=1)
@@ -111,7 +168,13 @@ def problem(folder, number, n_planets, prior, plain=False):
             model += height[:, np.newaxis] * orbit(angle, e, w)
         residuals = (v - model) @ vectors
         variances = values + x[:, 1:2] ** 2
-        return -0.5 * np.sum(residuals**2 / variances + np.log(variances) + LOG_2PI, axis=1)
+        value = -0.5 * np.sum(residuals**2 / variances + np.log(variances) + LOG_2PI, axis=1)
+        for inner, outer in nested:
+            value += log_share_of_order(x, inner, outer, *periods[inner])
+        if known is not None:
+            is_in = is_labelled(x[:, 2::5], known)
+            value = np.where(is_in, value + gammaln(n_planets + 1), -np.inf)
+        return value
 
     def transform(u):
         columns = [2000 * u[:, 0] - 1000, 100 ** u[:, 1] - 1]
@@ -149,11 +212,36 @@ class Counted:
         return self.log_likelihood(x)
 
 
-def ours(estimator, path, **given):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = estimator.fit(path, **given).result_
-    return result, {
+class Task:
+    """A cell of the table: models with up to n planets, and how often they were evaluated."""
+
+    def __init__(self, key, options):
+        number, self.prior, self.n_planets = key
+        self.model = functools.partial(problem, options.folder, number, self.prior, options.plain)
+        self.options = options
+        self.counted = []
+
+    def of(self, n_planets, known=None):
+        """Log likelihood, prior transform, and its number of coordinates."""
+        log_likelihood, transform, d = self.model(n_planets, known)
+        self.counted.append(Counted(log_likelihood))
+        return self.counted[-1], transform, d
+
+    def path(self, n_planets, known=None):
+        return from_prior_transform(*self.of(n_planets, known), vectorized=True)
+
+    @property
+    def n_calls(self):
+        return sum(each.n for each in self.counted)
+
+    def adaptive_smc(self, tol, seed):
+        return AdaptiveSMC(
+            self.options.n_particles, tol, self.options.max_sweeps, random_state=seed
+        )
+
+
+def record_of(result):
+    return {
         "log_evidence": result.log_partition,
         "std_error": result.std_error,
         "converged": bool(result.converged),
@@ -161,29 +249,66 @@ def ours(estimator, path, **given):
     }
 
 
-def adaptive(log_likelihood, transform, d, seed, options):
-    path = from_prior_transform(log_likelihood, transform, d, vectorized=True)
-    smc = AdaptiveSMC(options.n_particles, TOL, options.max_sweeps, random_state=seed)
-    return ours(smc, path)[1]
+def fitted(estimator, path, **given):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return estimator.fit(path, **given).result_
 
 
-def tempering(log_likelihood, transform, d, seed, options):
+def draws_of(result):
+    return result.draws.resample().points
+
+
+def one_by_one(task, n_planets, tol, seed):
+    """Path and result of `AdaptiveSMC`, from draws with a planet less and one from the prior."""
+    if n_planets <= 1:
+        path = task.path(n_planets)
+        return path, fitted(task.adaptive_smc(tol, seed), path)
+    before, result = one_by_one(task, n_planets - 1, LOOSE, seed)
+    draws = draws_of(result)
+    known = None
+    if task.prior == "a":
+        found = before.constrain(draws)
+        known = [np.median(found[f"parameter_{2 + 5 * j}"]) for j in range(n_planets - 1)]
+    path = task.path(n_planets, known)
+    new = np.random.default_rng(seed).standard_normal((len(draws), 5))
+    draws = np.column_stack([draws, new])[np.newaxis]
+    smc = UntilTrusted([task.adaptive_smc(tol, seed)], tol, random_state=seed)
+    return path, fitted(smc, path, draws=draws)
+
+
+def adaptive(task, seed):
+    path = task.path(task.n_planets)
+    return fitted(task.adaptive_smc(TOL, seed), path)
+
+
+def planet_by_planet(task, seed):
+    if task.n_planets < 2:
+        return None
+    return one_by_one(task, task.n_planets, TOL, seed)[1]
+
+
+def tempering(task, seed):
     """From a mixture, fitted to the draws of another run, with a twentieth of the prior."""
-    path = from_prior_transform(log_likelihood, transform, d, vectorized=True)
-    smc = AdaptiveSMC(options.n_particles, 0.2, options.max_sweeps, random_state=1000 + seed)
-    draws = ours(smc, path)[0].draws.resample().points[np.newaxis]
-    chains = ParallelTempering(n_sweeps=options.n_sweeps, tol=TOL)
-    return ours(UntilTrusted([chains], TOL, random_state=seed), path, draws=draws)[1]
+    if task.n_planets < 2 or task.prior == "b":
+        path = task.path(task.n_planets)
+        result = fitted(task.adaptive_smc(LOOSE, 1000 + seed), path)
+    else:
+        path, result = one_by_one(task, task.n_planets, LOOSE, 1000 + seed)
+    chains = ParallelTempering(n_sweeps=task.options.n_sweeps, tol=TOL)
+    estimator = UntilTrusted([chains], TOL, random_state=seed)
+    return fitted(estimator, path, draws=draws_of(result)[np.newaxis])
 
 
-def dynesty(log_likelihood, transform, d, seed, options):
+def dynesty(task, seed):
     from dynesty import NestedSampler
 
+    log_likelihood, transform, d = task.of(task.n_planets)
     sampler = NestedSampler(
         lambda x: float(log_likelihood(x[np.newaxis])[0]),
         lambda u: transform(u[np.newaxis])[0],
         d,
-        nlive=options.n_live,
+        nlive=task.options.n_live,
         rstate=np.random.default_rng(seed),
     )
     sampler.run_nested(print_progress=False)
@@ -191,10 +316,11 @@ def dynesty(log_likelihood, transform, d, seed, options):
     return {"log_evidence": results.logz[-1], "std_error": results.logzerr[-1], "converged": True}
 
 
-def quadrature(log_likelihood, transform, d, seed, options):
+def quadrature(task, seed):
     """Of the two parameters without planets, the first within 12 m/s of 0."""
-    if d != 2:
+    if task.n_planets:
         return None
+    log_likelihood, transform, _ = task.of(0)
     mean, step = np.linspace(0.494, 0.506, 401, retstep=True)
     noise, noise_step = np.linspace(0, 1, 1001, retstep=True)
     rows = [log_likelihood(transform(np.column_stack([mean, np.full(401, u)]))) for u in noise]
@@ -206,10 +332,14 @@ def quadrature(log_likelihood, transform, d, seed, options):
 
 METHODS = {
     "AdaptiveSMC": adaptive,
+    "planet by planet": planet_by_planet,
     "tempering": tempering,
     "dynesty": dynesty,
     "quadrature": quadrature,
 }
+
+
+OURS = {"AdaptiveSMC", "planet by planet"}  # first column of the table
 
 
 def submitted(folder):
@@ -225,9 +355,10 @@ def submitted(folder):
 
 
 def numbers_of(records):
-    """Log Z and its error of some runs, in nats."""
+    """Log Z and its error of some runs, in nats; a star where planets came one by one."""
     return "; ".join(
         f"{each['log_evidence']:.3f} ± {each['std_error']:.3f}"
+        + ("*" if each["method"] == "planet by planet" else "")
         + ("" if each["converged"] else " (flagged)")
         for each in records
     )
@@ -250,8 +381,8 @@ def report(runs, folder):
     )
     print("|---" * 7 + "|")
     for key, records in sorted(runs.items()):
-        ours = [each for each in records if each["method"] == "AdaptiveSMC"]
-        second = [each for each in records if each["method"] != "AdaptiveSMC"]
+        ours = [each for each in records if each["method"] in OURS]
+        second = [each for each in records if each["method"] not in OURS]
         calls = np.median([each["calls"] for each in ours or second])
         seconds = np.median([each["seconds"] for each in ours or second])
         mean = mean_of(records)
@@ -302,18 +433,17 @@ def main():
     for key, method, seed in [] if options.report else tasks:
         if (key, method, seed) in done:
             continue
-        number, prior, planets = key
-        log_likelihood, transform, d = problem(
-            options.folder, number, planets, prior, options.plain
-        )
-        counted = Counted(log_likelihood)
+        task = Task(key, options)
         started = time.process_time()
-        found = METHODS[method](counted, transform, d, seed, options)
+        found = METHODS[method](task, seed)
         if found is None:
             continue
+        if not isinstance(found, dict):
+            found = record_of(found)
+        number, prior, planets = key
         record = {"set": number, "prior": prior, "planets": planets, "method": method}
         record |= {"seed": seed, "plain": options.plain, **found}
-        record |= {"calls": counted.n, "seconds": time.process_time() - started}
+        record |= {"calls": task.n_calls, "seconds": time.process_time() - started}
         with options.results.open("a") as file:
             file.write(json.dumps(record) + "\n")
         runs[key].append(record)

@@ -32,7 +32,8 @@ from sklpf import GeometricPath, MeanCovarianceRBM, ProductOfExperts
 from sklpf._utils.random import Stream
 from sklpf.models import LinearPath
 from sklpf.paths._base import map_state
-from sklpf.programs import _plain
+from sklpf.programs import _programs
+from sklpf.programs._chains import Chains
 from sklpf.transitions import HMC
 
 LEVELS, ROUNDS, KEY = 100, 15, (1, 2)
@@ -125,8 +126,12 @@ def in_numpy(path, move, n):
     state = path.sample_base(n, stream)
     levels = np.repeat(np.arange(LEVELS)[:, np.newaxis], n, axis=1)
     auxiliary = move.init(path, state, stream.aside("memory"))
-    return lambda: _plain.anneal(
-        path.with_ladder(np.linspace(0, 1, LEVELS)), move, state, auxiliary, levels, stream.at(1)
+    return lambda: _programs.anneal.__wrapped__(
+        path.with_ladder(np.linspace(0, 1, LEVELS)),
+        move,
+        Chains(state, auxiliary, levels[0]),
+        levels,
+        stream.at(1),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from measure import KEY, N_CHAINS, REGIMES, equilibrated, interleave, large, row, sweeps, table
 
 from sklpf._utils.random import Stream
-from sklpf.kernels import add_rows, list_differences, njit, random_bits
+from sklpf.kernels import add_rows, draw_units, list_differences, njit, random_bits
 from sklpf.models.rbm import _path_kernels as kernels
 
 _ROW_RATE = "adding weight rows from the whole matrix, GB/s"
@@ -23,11 +23,14 @@ def _random(n_repeats, n_chains, n, bits):
 
 @njit
 def _draw(n_repeats, field, offset, betas, bits, drawn):
+    inputs = np.empty(drawn.shape[0], np.float32)
+    no_groups = np.zeros(1, np.int64)
     for _ in range(n_repeats):
         for c in range(field.shape[0]):
-            kernels._draw_units(
-                field[c], offset, betas[c], 1.0 - betas[c], bits, drawn.shape[0], drawn
-            )
+            beta = np.float32(betas[c])
+            for j in range(drawn.shape[0]):
+                inputs[j] = beta * field[c, j] + (np.float32(1.0) - beta) * offset[j]
+            draw_units(inputs, no_groups, bits, drawn.shape[0], drawn)
 
 
 @njit

@@ -16,9 +16,9 @@ from rbm_training import load, quiet_score
 from sklearn.utils import check_random_state
 
 from sklpf import BernoulliRBM
-from sklpf.kernels import OPTIONS, random_bits, uniform
-from sklpf.models.rbm.learning import _training_kernels as kernels
-from sklpf.models.rbm.learning._contrastive_divergence import Trainer, _lists
+from sklpf.kernels import OPTIONS, draw_units, random_bits, uniform
+from sklpf.models.rbm import _learning_kernels as kernels
+from sklpf.models.rbm._learning import Trainer, _lists
 
 _SWAP = np.int64(7)  # draws of swaps, in a place of the random stream that training leaves alone
 
@@ -159,7 +159,7 @@ def train_tempered(
                 field = visible[c, i] + by_hidden[n_hidden, i]
                 visible[c, i] = beta * field + (np.float32(1.0) - beta) * base[i]
             random_bits(bits, n_visible, key0, key1, step + t, c, kernels._VISIBLE)
-            kernels._draw_visible(visible[c], bits, drawn)
+            draw_units(visible[c], np.zeros(1, np.int64), bits, n_visible, drawn)
             count = kernels._list_on(drawn, np.int64(0), listed.indices[c])
             listed.indices[c, count], listed.counts[c] = n_visible, count + 1
         fields[:] = 0.0

@@ -30,8 +30,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from sklpf import BernoulliRBM
+from sklpf.models.rbm._learning import Trainer
 from sklpf.models.rbm._monitor import Monitor, make_tracker
-from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 from sklpf.paths import stream_key
 from sklpf.training import EarlyStopping, train
 from sklpf.training._particles import TemperedChains
@@ -69,7 +69,7 @@ def watched(learning_rate, seed, average):
         path = monitor.tracker.path
         truth.append(enumerate_log_partition(path, len(path.ladder) - 1))
 
-    train(trainer, N_PASSES, callbacks=[*monitor.callbacks, enumerate_it])
+    train(trainer, N_PASSES, callbacks=[monitor, enumerate_it])
     tracker, stopping = monitor.tracker, monitor.stopping
     fulls = {anchor.full.log_partition for anchor in tracker.anchors}
     values = np.array(

@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from sklpf.kernels import njit
 from sklpf.kernels._densities import Values, evaluate
 from sklpf.paths import Stream, stream_key
-from sklpf.programs import _plain, _programs
+from sklpf.programs import _programs
 from sklpf.programs._chains import Chains
 from sklpf.transitions import HMC, Gibbs
 
@@ -25,11 +25,12 @@ def assert_annealing_equals_the_loop(path, reverse, tol=1e-10):
     levels = np.repeat([[0], [0], [1], [3], [2]], 9, axis=1)
     levels[:, 4] = [0, 1, 2, 3, 3]
     assert Gibbs().compiled(path) is not None
-    arguments = path, Gibbs(), state, (), levels, STREAM.at(3), reverse
-    fused, auxiliary, fused_weights = _programs.anneal(*arguments)
-    plain, _, plain_weights = _plain.anneal(*arguments)
-    same_state(fused, plain)
-    assert auxiliary == ()
+    chains = Chains(state, (), levels[0])
+    arguments = path, Gibbs(), chains, levels, STREAM.at(3), reverse
+    fused, fused_weights = _programs.anneal(*arguments)
+    plain, plain_weights = _programs.anneal.__wrapped__(*arguments)
+    same_state(fused.state, plain.state)
+    assert fused.auxiliary == ()
     assert_allclose(fused_weights, plain_weights, rtol=tol, atol=tol)
 
 
@@ -40,7 +41,7 @@ def assert_exchange_equals_the_loop(path, rtol=1e-9):
     arguments = chains, np.zeros(12, dtype=int), log_prior, 40, STREAM.at(4)
     before = [np.copy(part) for part in state]
     fused = _programs.exchange(path, Gibbs(), *arguments, stride=3)
-    plain = _plain.exchange(path, Gibbs(), *arguments, stride=3)
+    plain = _programs.exchange.__wrapped__(path, Gibbs(), *arguments, stride=3)
     same_state(state, before)
     same_state(fused.chains.state, plain.chains.state)
     assert fused.chains.auxiliary == ()
@@ -65,7 +66,7 @@ def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride, rtol=1e-9)
     chains = Chains(state, (), np.arange(8) % 4)
     arguments = chains, log_prior, 30, sweeps_per_redraw, stride, STREAM.at(6)
     fused = _programs.temper(path, Gibbs(), *arguments)
-    plain = _plain.temper(path, Gibbs(), *arguments)
+    plain = _programs.temper.__wrapped__(path, Gibbs(), *arguments)
     same_state(fused.chains.state, plain.chains.state)
     assert fused.chains.auxiliary == ()
     assert_array_equal(fused.chains.levels, plain.chains.levels)
@@ -142,8 +143,11 @@ def assert_programs_are_those_of_the_loops(path, rtol=1e-9):
     move, n_levels = HMC().tune(path, (3, 4)), len(path.ladder)
     state = path.sample_base(n_levels, stream)
     auxiliary = move.init(path, state, stream.aside("memory"))
-    order = np.repeat(np.arange(n_levels)[:, np.newaxis], n_levels, axis=1), stream
-    looped = _plain.anneal(path, move, state, auxiliary, *order)
-    fused = _programs.anneal(path, move, state, auxiliary, *order)
-    for old, new in zip((*looped[0], *looped[1], *looped[2:]), (*fused[0], *fused[1], *fused[2:])):
+    levels = np.repeat(np.arange(n_levels)[:, np.newaxis], n_levels, axis=1)
+    order = Chains(state, auxiliary, levels[0]), levels, stream
+    fused, new_weights = _programs.anneal(path, move, *order)
+    looped, old_weights = _programs.anneal.__wrapped__(path, move, *order)
+    assert_allclose(new_weights, old_weights, rtol=rtol, atol=rtol)
+    olds = (*looped.state, *looped.auxiliary)
+    for old, new in zip(olds, (*fused.state, *fused.auxiliary)):
         assert_allclose(new, old, rtol=rtol, atol=rtol)

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from sklpf import SMC, Gaussian, GeometricPath, ProductOfExperts, Uniform
 from sklpf.interop import from_prior_transform
-from sklpf.partition import Draws
+from sklpf.partition import Draws, PartitionResult, Run
 from sklpf.partition.checks._beside import region_alarms
 from sklpf.paths import Stream, stream_key
 
@@ -22,6 +22,11 @@ BASE = Gaussian(np.zeros(2), 9.0)
 
 def stream(key=0):
     return Stream(stream_key(key))
+
+
+def alarms_of(regions, draws, log_partition, std_error):
+    run = Run(regions=regions, draws=draws)
+    return region_alarms(run, PartitionResult("", log_partition, std_error), {})
 
 
 def log_banana(x):
@@ -106,7 +111,7 @@ def test_a_density_that_is_zero_all_but_everywhere_has_no_region():
     assert regions.log_masses.shape == (0, 10)
     points = np.zeros((8, 2))
     draws = Draws(points, np.zeros(8), np.arange(8))
-    assert region_alarms(regions, draws, 0.0, 0.1, {}) == []
+    assert alarms_of(regions, draws, 0.0, 0.1) == []
 
 
 def test_regions_of_a_model_are_in_the_coordinates_of_its_rows():
@@ -139,7 +144,7 @@ def test_right_draws_raise_no_alarm(kind, n_sets):
         regions = problem.path.regions(stream(seed))
         state = problem.path.sample_target(1000, stream(100 + seed))
         draws = Draws(problem.path.position(state), np.zeros(1000), np.arange(1000) % 10)
-        n_alarms += len(region_alarms(regions, draws, problem.log_partition, 0.02, {}))
+        n_alarms += len(alarms_of(regions, draws, problem.log_partition, 0.02))
     assert n_alarms <= 1
 
 
@@ -166,7 +171,7 @@ def test_the_neck_of_a_funnel_is_missed(lowest, n_alarms):
         x = np.exp(v / 2)[:, np.newaxis] * rng.standard_normal((1000, 5))
         draws = Draws(np.c_[v, x], np.zeros(1000), np.arange(1000) % 10)
         log_partition = 0.0 if lowest == -np.inf else np.log(0.5)
-        found += len(region_alarms(path.regions(stream(key)), draws, log_partition, 0.1, {}))
+        found += len(alarms_of(path.regions(stream(key)), draws, log_partition, 0.1))
     assert found == n_alarms
 
 

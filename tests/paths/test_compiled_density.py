@@ -9,7 +9,7 @@ from marks import large
 from sklpf import HAIS, Gaussian, GeometricPath, StudentT, Uniform
 from sklpf._utils.parallel import _leaves
 from sklpf.paths import Stream, stream_key
-from sklpf.programs import _plain, _programs
+from sklpf.programs import _programs
 from sklpf.programs._chains import Chains
 from sklpf.testing import check_transition
 from sklpf.transitions import HMC, RandomWalk
@@ -89,12 +89,13 @@ def assert_annealing_is_that_of_the_loops(compiled, path, move):
     state = path.sample_base(N, stream)
     auxiliary = move.init(path, state, stream.aside("memory"))
     levels = np.repeat(np.arange(len(LADDER))[:, np.newaxis], N, axis=1)
+    chains = Chains(state, auxiliary, levels[0])
     for reverse, order in ((False, levels), (True, levels[::-1])):
-        looped = _plain.anneal(path, move, state, auxiliary, order, stream.at(1), reverse)
-        fused = _programs.anneal(compiled, move, state, auxiliary, order, stream.at(1), reverse)
-        for old, new in zip((*looped[0], *looped[1], looped[2]), (*fused[0], *fused[1], fused[2])):
+        looped = _programs.anneal.__wrapped__(path, move, chains, order, stream.at(1), reverse)
+        fused = _programs.anneal(compiled, move, chains, order, stream.at(1), reverse)
+        for old, new in zip(_leaves(looped), _leaves(fused)):
             np.testing.assert_allclose(new, old, rtol=1e-10, atol=1e-10)
-        assert np.any(looped[0].position != state.position)
+        assert np.any(looped[0].state.position != state.position)
 
 
 @pytest.mark.parametrize("move", MOVES, ids=str)
@@ -117,8 +118,9 @@ class CompiledWalk(RandomWalk):
     """Every move is made by the compiled program."""
 
     def move(self, path, state, auxiliary, levels, stream, reverse=False):
+        chains = Chains(state, auxiliary, levels)
         order = np.stack([levels, levels])
-        return _programs.anneal(path, self, state, auxiliary, order, stream, reverse)[:2]
+        return _programs.anneal(path, self, chains, order, stream, reverse)[0][:2]
 
 
 @pytest.mark.large
@@ -141,12 +143,12 @@ def test_exchange_and_temper_are_those_of_the_plain_loops():
     levels, ends = np.arange(n_levels), np.zeros(n_levels, dtype=int)
     chains = Chains(state, auxiliary, levels)
     order = chains, ends, np.zeros(n_levels - 1), 9, stream.at(1), 2
-    looped = _plain.exchange(path, move, *order)
+    looped = _programs.exchange.__wrapped__(path, move, *order)
     fused = _programs.exchange(compiled, move, *order)
     for old, new in zip(_leaves(looped), _leaves(fused)):
         np.testing.assert_allclose(new, old, rtol=1e-9, atol=1e-9)
     order = chains, np.zeros(n_levels), 9, 2, 3, stream.at(1)
-    looped = _plain.temper(path, move, *order)
+    looped = _programs.temper.__wrapped__(path, move, *order)
     fused = _programs.temper(compiled, move, *order)
     for old, new in zip(_leaves(looped), _leaves(fused)):
         np.testing.assert_allclose(new, old, rtol=1e-9, atol=1e-9)

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from sklpf import Exact
 from sklpf.paths import Path, Stream
-from sklpf.programs import _plain
+from sklpf.programs import _programs
 from sklpf.programs._chains import Chains
 from sklpf.programs._tempering import Setup, first_pass
 from sklpf.transitions import Gibbs, Transition
@@ -39,14 +39,17 @@ def test_annealing_weighs_before_it_moves_and_reverse_annealing_after():
     levels = np.repeat(np.arange(4)[:, np.newaxis], 2, axis=1)
     start, stream = np.array([1.0, 10.0]), Stream((1, 2), step=7)
     forward = Recorder()
-    state, _, log_weights = _plain.anneal(Linear(), forward, start, (), levels, stream)
+    chains = Chains(start, (), levels[0])
+    (state, *_), log_weights = _programs.anneal.__wrapped__(
+        Linear(), forward, chains, levels, stream
+    )
     # x at levels 0, 1, 2: x, x + 1, x + 2; each step adds it once
     np.testing.assert_array_equal(log_weights, 3 * start + 3)
     np.testing.assert_array_equal(state, start + 3)
     assert forward.calls == [(7, 1, False), (8, 2, False), (9, 3, False)]
     backward = Recorder()
     order = levels[::-1], stream, True
-    state, _, log_weights = _plain.anneal(Linear(), backward, start, (), *order)
+    (state, *_), log_weights = _programs.anneal.__wrapped__(Linear(), backward, chains, *order)
     np.testing.assert_array_equal(log_weights, -(3 * start + 6))
     np.testing.assert_array_equal(state, start + 3)
     assert backward.calls == [(7, 3, True), (8, 2, True), (9, 1, True)]
@@ -57,7 +60,7 @@ def exchanged(n_scans, step=0):
     zeros = np.zeros(4)
     chains = Chains(zeros, (), np.arange(4))
     order = chains, zeros.astype(int), np.zeros(3), n_scans, Stream((1, 2), step=step)
-    return _plain.exchange(Linear(), Recorder(), *order)
+    return _programs.exchange.__wrapped__(Linear(), Recorder(), *order)
 
 
 @pytest.mark.parametrize(("step", "levels"), [(4, [1, 0, 3, 2]), (5, [0, 2, 1, 3])])
@@ -85,13 +88,15 @@ def test_records_are_those_of_the_scans_that_the_stride_divides():
     path, levels, start = Curved(), np.arange(4), np.arange(4.0)
     chains = Chains(start, (), levels)
     order = chains, np.zeros(4, dtype=int), np.zeros(3), 7, Stream((1, 2), step=4)
-    *_, vectors, at, slopes = _plain.exchange(path, Recorder(), *order, stride=3).sums
+    *_, vectors, at, slopes = _programs.exchange.__wrapped__(
+        path, Recorder(), *order, stride=3
+    ).sums
     # steps 6 and 9 are the scans 2 and 5, after whose moves x is 3 and 6 more
     for i, moved in enumerate((3, 6)):
         np.testing.assert_array_equal(vectors[i], path.ladder**2 * (start + moved)[:, np.newaxis])
         np.testing.assert_array_equal(slopes[i], 2 * path.ladder * (start + moved)[:, np.newaxis])
         np.testing.assert_array_equal(np.sort(at[i]), levels)
-    *_, vectors, at, slopes = _plain.exchange(path, Recorder(), *order).sums
+    *_, vectors, at, slopes = _programs.exchange.__wrapped__(path, Recorder(), *order).sums
     assert vectors.shape == slopes.shape == (0, 4, 4)
     assert at.shape == (0, 4)
 

@@ -74,7 +74,7 @@ def test_weights_of_families_add_up_to_the_estimate():
     families = family_weights(populations)
     estimates = logsumexp(families, axis=1) - np.log(12)
     np.testing.assert_allclose(estimates, populations.records[:, -1, 0], atol=1e-10)
-    summaries = path.summary(populations.state).reshape(5, 12, -1)
+    summaries = path.summary(populations.chains.state).reshape(5, 12, -1)
     for g, found in enumerate(target_summaries(path, populations)):
         ancestors = populations.ancestors[g]
         assert np.sum(families[g] > -np.inf) == len(np.unique(ancestors)) < 12
@@ -99,7 +99,9 @@ def test_populations_in_one_array_have_the_numbers_of_each_alone(chain_length):
     assert 0 < together.records[:, :, 2].mean() < 1 or chain_length
     for name in ("log_weights", "log_mean", "ancestors", "records"):
         np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
-    np.testing.assert_array_equal(path.summary(together.state), path.summary(alone.state))
+    np.testing.assert_array_equal(
+        path.summary(together.chains.state), path.summary(alone.chains.state)
+    )
 
 
 # ---- walls

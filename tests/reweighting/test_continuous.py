@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import cumulative_simpson, simpson
 from scipy.stats import kstest
 
-from sklpf.reweighting import Places, between_nodes, draw_betas, log_densities, node_sums
+from sklpf.reweighting import between_nodes, draw_betas, log_densities, node_sums
 
 LADDER = np.array([0.0, 0.1, 0.4, 1.0])
 LOG_WEIGHTS = np.array([0.3, -1.0, 0.5, 0.0])
@@ -61,8 +61,7 @@ def test_density_between_nodes_is_the_average_of_q():
     log_weights = np.sin(3 * ladder)
     log_sums, slopes = node_sums(log_weights, ladder, gains).of(np.array([0]))
     betas = np.random.default_rng(1).random(50)
-    places = Places.on(ladder, betas)
-    log_p, slope = between_nodes(log_weights, ladder, log_sums - np.log(500), slopes, places)
+    log_p, slope = between_nodes(log_weights, ladder, log_sums - np.log(500), slopes, betas)
     at = np.interp(betas, ladder, log_weights)[:, np.newaxis] + betas[:, np.newaxis] * gains
     normaliser = log_weights[0] - log_densities(log_weights, ladder, gains[0])[:, 0]
     q = np.exp(at - normaliser)

@@ -6,10 +6,11 @@ from continuous_models import assert_family_has_its_slopes, slopes
 from scipy.optimize import check_grad
 
 from sklpf import MeanCovarianceRBM
-from sklpf.models.bilinear._trainer import BilinearLatents, starting_parameters
+from sklpf.models.bilinear._model import BilinearLatents, starting_parameters
 from sklpf.models.gaussian_rbm._learning import Parameters, gradient
-from sklpf.models.mcrbm._units import UnitsFamily
-from sklpf.models.products._experts import Experts, ProductFamily
+from sklpf.models.mcrbm._model import UnitsFamily
+from sklpf.models.products._experts import Experts
+from sklpf.models.products._model import ProductFamily
 
 RNG = np.random.default_rng(0)
 

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import Array, check_scale
+from sklpf._utils.numbers import LOG_TAU, Array, check_scale
 from sklpf._utils.random import Stream
 from sklpf.models._latent_rows import LatentRowsPath, check_components
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths._base import Points, read_only
 
-_LOG_TAU = np.log(2 * np.pi)
 _N_TEMPERATURES = 30_000
 _TOL = 0.1
 # With 98 latent variables a quarter of the rows would need more levels for that.
@@ -83,12 +82,9 @@ class BilinearPath(LatentRowsPath):
         self.n_features = self.components.shape[1]
         self.n_content = self.content_weights.shape[1]
         self.n_dimensions = self.n_content + self.style_weights.shape[1]
-        self.bounds = np.stack(
-            [np.full(self.n_dimensions, -np.inf), np.full(self.n_dimensions, np.inf)]
-        )
-        self.bounds[0, self.n_content :] = 0.0
+        self.bounds = bounds_of(self.n_content, self.style_weights.shape[1])
         super().__init__(X, ladder)
-        self.log_norm = -self.n_features * (np.log(self.noise_std) + _LOG_TAU / 2)
+        self.log_norm = -self.n_features * (np.log(self.noise_std) + LOG_TAU / 2)
 
     def _prior(self, n, rng):
         shapes = (n, self.n_content), (n, self.n_dimensions - self.n_content)
@@ -115,13 +111,9 @@ class BilinearPath(LatentRowsPath):
         ndarray of shape (n, n_features)
             Of the rows, less the model's mean.
         """
-        content, style = self._factors(position)
+        content = position[:, : self.n_content] @ self.content_weights.T
+        style = position[:, self.n_content :] @ self.style_weights.T
         return (content * style) @ self.components
-
-    def _factors(self, position):
-        c = position[:, : self.n_content]
-        d = position[:, self.n_content :]
-        return c @ self.content_weights.T, d @ self.style_weights.T
 
     def default_estimator(self) -> PartitionEstimator:
         """Return `HAIS` with a standard error of 0.1 nats, of 0.2 nats with more than 40 latent
@@ -143,6 +135,12 @@ class BilinearPath(LatentRowsPath):
     def _pack(self):
         parameters = self.components, self.content_weights, self.style_weights
         return pack_row(self.X[np.newaxis], parameters, self.noise_std, self.log_norm)
+
+
+def bounds_of(n_content: int, n_style: int) -> Array:
+    """Return the box of content and style, shape (2, n_content + n_style)."""
+    low = np.repeat([-np.inf, 0.0], [n_content, n_style])
+    return np.stack([low, np.full(len(low), np.inf)])
 
 
 def pack_row(X: NDArray, parameters: tuple, noise_std: float, log_norm: float) -> Any:

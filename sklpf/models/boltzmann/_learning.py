@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 from sklpf._utils.numbers import Array, Integers
+from sklpf._utils.random import Stream
 from sklpf.models.boltzmann._path import BoltzmannPath
 
 _ITERATIONS = 50  # of L-BFGS in a pass
@@ -88,13 +89,12 @@ class PseudoLikelihood:
 
     def run(self) -> None:
         """Make some iterations of L-BFGS."""
-        n_units = self.pairs.n_units
-        couplings = self.parameters.couplings
-        parts = [self.parameters.intercept, couplings]
+        intercept, couplings = self.parameters
+        parts = [intercept, couplings]
         bounds = None
         if self.penalty.l1 > 0:
             parts[1:] = [np.maximum(couplings, 0), np.maximum(-couplings, 0)]
-            bounds = [(None, None)] * n_units + [(0, None)] * (2 * len(couplings))
+            bounds = [(None, None)] * len(intercept) + [(0, None)] * (2 * len(couplings))
         options = {"maxiter": _ITERATIONS, "maxcor": 20, "ftol": 1e-14, "gtol": 1e-9}
         found = minimize(
             self._loss,
@@ -115,10 +115,9 @@ class PseudoLikelihood:
         return Parameters(intercept, rest)
 
     def _loss(self, values):
-        parameters = self._unpack(values)
         X = self.X
-        couplings = parameters.couplings
-        fields = X @ self.pairs.matrix(couplings) + parameters.intercept
+        intercept, couplings = self._unpack(values)
+        fields = X @ self.pairs.matrix(couplings) + intercept
         loss = -log_expit(np.where(X > 0, fields, -fields)).sum() / len(X)
         residuals = (expit(fields) - X) / len(X)
         slopes = X.T @ residuals
@@ -138,36 +137,27 @@ class PersistentChains:
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_units)
-        Rows of 0 and 1.
-    pairs : Pairs
-        The pairs of units that may be coupled.
-    penalty : Penalty
-    start : Parameters
-    base_mean : ndarray of shape (n_units,)
-    n_chains : int
-    learning_rate : float
-    n_passes : int
-        After which the learning rate is 0.
+    model : BoltzmannMachine
+        Its parameters say how to train, its `mean_` where chains start.
+    begun : PseudoLikelihood
+        What has climbed the pseudo-likelihood of the same rows.
     stream : Stream
         Where all random numbers come from.
     """
 
-    def __init__(
-        self, X, pairs, penalty, start, base_mean, n_chains, learning_rate, n_passes, stream
-    ):
-        self.pairs = pairs
-        self.penalty = penalty
-        self.base_mean = base_mean
-        self.current = start
-        self.average = start
+    def __init__(self, model, begun: PseudoLikelihood, stream: Stream):
+        self.pairs = begun.pairs
+        self.penalty = begun.penalty
+        self.current = begun.parameters
+        self.average = begun.parameters
         self.n_averaged = 0
-        self.learning_rate = learning_rate
-        self.n_updates = n_passes * _STEPS
+        self.learning_rate = model.learning_rate
+        self.n_updates = model.max_iter * _STEPS
         self.step = 0
         self.stream = stream
-        self.mean, self.products = self._moments(X)
-        self.state = self._path().sample_base(n_chains, stream.aside("starts"))
+        self.base_mean = model.mean_
+        self.mean, self.products = self._moments(begun.X)
+        self.state = self._path().sample_base(model.n_chains, stream.aside("starts"))
 
     @property
     def parameters(self) -> Parameters:
@@ -186,29 +176,24 @@ class PersistentChains:
         betas = np.ones(len(self.state.x))
         self.state = self._path()._sweep(self.state, betas, self.stream.at(self.step))
         mean, products = self._moments(self.state.x.astype(np.float64))
-        couplings = self.current.couplings
+        intercept, couplings = self.current
+        intercept = intercept + rate * (self.mean - mean)
         couplings = couplings + rate * (self.products - products - self.penalty.l2 * couplings)
         shrunk = np.maximum(np.abs(couplings) - rate * self.penalty.l1, 0)
-        self.current = Parameters(
-            self.current.intercept + rate * (self.mean - mean), np.copysign(shrunk, couplings)
-        )
+        self.current = Parameters(intercept, np.copysign(shrunk, couplings))
 
     def _include_in_average(self):
         self.n_averaged += 1
-        self.average = Parameters(
-            *(
-                average + (current - average) / self.n_averaged
-                for average, current in zip(self.average, self.current)
-            )
-        )
+        ends = zip(self.average, self.current)
+        self.average = Parameters(*(a + (b - a) / self.n_averaged for a, b in ends))
 
     def _moments(self, X):
         return X.mean(axis=0), self.pairs.of(X.T @ X) / len(X)
 
     def _path(self):
-        if not all(np.all(np.abs(part) < _LARGEST) for part in self.current):
+        intercept, couplings = self.current
+        if not np.all(np.abs(np.concatenate(self.current)) < _LARGEST):
             raise ValueError(
                 "training diverged: the parameters are no longer finite; lower learning_rate"
             )
-        matrix = self.pairs.matrix(self.current.couplings)
-        return BoltzmannPath(matrix, self.current.intercept, self.base_mean)
+        return BoltzmannPath(self.pairs.matrix(couplings), intercept, self.base_mean)

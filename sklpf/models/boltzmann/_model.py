@@ -9,11 +9,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import entr, expit
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import Array, check_level, check_number
+from sklpf._utils.numbers import Array, Booleans, check_level, check_number
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import Stream, draw_seed, stream_key
 from sklpf._utils.sklearn import (
@@ -25,6 +25,7 @@ from sklpf._utils.sklearn import (
     at_least,
 )
 from sklpf._utils.warnings import warn
+from sklpf.models._enumerable_path import NOT_BINARY, BinaryUnits
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import base_means, check_fitted, check_vector, validate_data
 from sklpf.models.boltzmann._learning import (
@@ -35,8 +36,8 @@ from sklpf.models.boltzmann._learning import (
     log_pseudo_likelihood,
 )
 from sklpf.models.boltzmann._path import BoltzmannPath, as_couplings, log_f
-from sklpf.models.scoring._likelihood import LogLikelihoodMixin
-from sklpf.models.scoring._scored import SCORING, ScoreInterval
+from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin
+from sklpf.models.scoring._scored import ScoreInterval
 from sklpf.training import train
 from sklpf.training._loop import warn_unsettled
 
@@ -189,47 +190,39 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
             )
         rng = check_random_state(self.random_state)
         self._partition_seed = draw_seed(rng)
-        self.mean_ = _smoothed_means(X)
+        self.mean_ = BinaryUnits().smoothed_means(X.sum(axis=0), len(X))
         penalty = Penalty(self.alpha * self.l1_ratio, self.alpha * (1 - self.l1_ratio))
         trainer: Any = PseudoLikelihood(X, self._pairs(X.shape[1]), penalty)
-        self._climb(trainer)
+        if not self._train(trainer, X, [self._has_settled]):
+            warn_unsettled(self.n_iter_, "the pseudo-likelihood", "max_iter, tol or alpha")
         if self.algorithm == "pcd":
-            trainer = PersistentChains(
-                X,
-                trainer.pairs,
-                penalty,
-                trainer.parameters,
-                self.mean_,
-                self.n_chains,
-                self.learning_rate,
-                self.max_iter,
-                Stream(stream_key(draw_seed(rng))),
-            )
-            self.n_iter_, _ = train(
-                trainer,
-                self.max_iter,
-                report=self._reporter(X),
-                store=lambda model: model._store(trainer),
-            )
+            trainer = PersistentChains(self, trainer, Stream(stream_key(draw_seed(rng))))
+            self._train(trainer, X)
         self._store(trainer)
         return self
 
-    def _climb(self, trainer) -> None:
-        """Maximise the pseudo-likelihood."""
+    def _train(self, trainer, X, callbacks=()) -> bool:
+        """Make passes; whether one of the callbacks has ended them."""
 
-        def settled(trainer, iteration):
-            gains = np.diff(trainer.objectives[-2:])
-            return bool(gains.size and gains[0] <= self.tol)
+        def report(trainer, iteration):
+            intercept, couplings = trainer.parameters
+            matrix = trainer.pairs.matrix(couplings)
+            mean = log_pseudo_likelihood(X, intercept, matrix).mean()
+            return f"pseudo-likelihood = {mean:.3f}"
 
-        self.n_iter_, converged = train(
+        self.n_iter_, ended = train(
             trainer,
             self.max_iter,
-            report=self._reporter(trainer.X),
-            callbacks=[settled],
+            report=report,
+            callbacks=callbacks,
             store=lambda model: model._store(trainer),
         )
-        if not converged:
-            warn_unsettled(self.n_iter_, "the pseudo-likelihood", "max_iter, tol or alpha")
+        return ended
+
+    def _has_settled(self, trainer, iteration) -> bool:
+        """Whether the last pass has raised the pseudo-likelihood by no more than `tol`."""
+        gains = np.diff(trainer.objectives[-2:])
+        return bool(gains.size and gains[0] <= self.tol)
 
     def _pairs(self, n_features) -> Pairs:
         if self.graph is None:
@@ -247,15 +240,6 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
             raise ValueError("graph must be symmetric: give graph + graph.T")
         first, second = np.nonzero(np.triu(allowed, 1))
         return Pairs(first, second, n_features)
-
-    def _reporter(self, X):
-        def report(trainer, iteration):
-            intercept, couplings = trainer.parameters
-            matrix = trainer.pairs.matrix(couplings)
-            mean = log_pseudo_likelihood(X, intercept, matrix).mean()
-            return f"pseudo-likelihood = {mean:.3f}"
-
-        return report
 
     def _store(self, trainer) -> None:
         intercept, couplings = trainer.parameters
@@ -295,16 +279,13 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         couplings = as_couplings(couplings)
         n_features = couplings.shape[0]
         model = cls(**parameters)
-        model._validate_params()
+        model._be_known(n_features)
         model.couplings_ = couplings.toarray()
         model.intercept_ = check_vector(intercept, n_features, "intercept", default=0.0)
         model.offset_ = check_number(offset, "offset")
-        model.n_features_in_ = n_features
-        model._partition_seed = draw_seed(model.random_state)
         if mean is None:
-            model.mean_ = _mean_field_means(couplings, model.intercept_)
-        else:
-            model.mean_ = check_vector(mean, n_features, "mean")
+            mean = _mean_field_means(couplings, model.intercept_)
+        model.mean_ = check_vector(mean, n_features, "mean")
         model.path()
         return model
 
@@ -403,23 +384,23 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
             exact = (entropy, entropy)
             return ScoreInterval(entropy, exact, exact, exact, level, unit="entropy")
         score = self.score_interval(self.sample(n_samples, random_state), level)
+        intervals = (score.sampling, score.partition, score.combined)
+        sampling, partition, combined = ((-high, -low) for low, high in intervals)
         return dataclasses.replace(
             score,
             mean=-score.mean,
-            sampling=_negated(score.sampling),
-            partition=_negated(score.partition),
-            combined=_negated(score.combined),
+            sampling=sampling,
+            partition=partition,
+            combined=combined,
             unit="entropy",
         )
 
     def _exact_entropy(self, log_partition: float) -> float:
         path = self.path()
-        last = len(path.ladder) - 1
-        blocks = [
-            path.enumerate_block(block, last) - log_partition
-            for block in range(path.n_enumeration_blocks)
-        ]
-        return float(sum(np.sum(entr(np.exp(log_p))) for log_p in blocks))
+        entropy = 0.0
+        for block in range(path.n_enumeration_blocks):
+            entropy += np.sum(entr(np.exp(path.enumerate_block(block, 1) - log_partition)))
+        return float(entropy)
 
     _fitted_shapes = {
         "couplings_": ("n_features", "n_features"),
@@ -429,25 +410,12 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     }
     _discrete = True
     _states_are_points = False
-    _impossible = (
-        "they hold values other than 0 and 1, of which the model has none; binarise X, of spins -1"
-        " and 1 take (X + 1) / 2"
-    )
+    _impossible = NOT_BINARY
 
-    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
+    def _log_f(self, X) -> tuple[Array, Booleans]:
         X = self._validate(X)
         values = log_f(X, self.couplings_, self.intercept_, self.offset_)
         return values, np.all((X == 0) | (X == 1), axis=1)
-
-
-def _negated(interval: tuple[float, float]) -> tuple[float, float]:
-    low, high = interval
-    return -high, -low
-
-
-def _smoothed_means(X) -> Array:
-    smallest = 1 / (len(X) + 2)
-    return ((X.sum(axis=0) + 1) / (len(X) + 2)).clip(smallest, 1 - smallest)
 
 
 def _mean_field_means(couplings, intercept) -> Array:

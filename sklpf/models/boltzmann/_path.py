@@ -6,24 +6,23 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sklpf._utils.numbers import Array, as_float64, check_finite, check_number
+from sklpf._utils.numbers import Array, Bits, as_float64, check_finite, check_number
 from sklpf.models._enumerable_path import (
     N_CENTRES,
     binary_units,
     bits,
     check_vectors,
-    logits_of,
 )
 from sklpf.models._regions_of_units import PathWithRegions
-from sklpf.paths._base import read_only
+from sklpf.paths._base import check_ladder, read_only
 
 
 class BoltzmannState(NamedTuple):
     """Chains of a Boltzmann machine: units, and the two ends of their log densities in nats."""
 
-    x: NDArray[np.uint8]
+    x: Bits
     log_base: Array
     gain: Array
 
@@ -85,15 +84,16 @@ class BoltzmannPath(PathWithRegions):
         self.intercept = as_float64(intercept, "intercept", copy=True)
         self.offset = check_number(offset, "offset")
         mean = as_float64(base_mean, "base_mean")
-        n_units = self.n_visible = self.couplings.shape[0]
-        check_vectors({"intercept": self.intercept, "base_mean": mean}, n_units, "couplings")
-        self.base_logit = logits_of(mean)
+        self.n_visible = self.couplings.shape[0]
+        vectors = {"intercept": self.intercept, "base_mean": mean}
+        check_vectors(vectors, self.n_visible, "couplings")
+        self.base_logit = self.visible_units.logits_of(mean)
         if not self._sum_of_terms <= np.finfo(np.float32).max:
             raise ValueError(
                 "couplings and intercept are so large that log f overflows: their absolute values"
                 " must sum to less than 3e38"
             )
-        self.ladder = self.with_ladder(ladder).ladder
+        self.ladder = check_ladder(ladder)
 
     # -- the kernels' arguments
     def _pack(self):
@@ -145,7 +145,7 @@ class BoltzmannPath(PathWithRegions):
     def _log_f_of_rows(self, x):
         return log_f(x, self.couplings, self.intercept, self.offset)
 
-    def rows(self, state: BoltzmannState) -> NDArray[np.uint8]:
+    def rows(self, state: BoltzmannState) -> Bits:
         """Return the units of all chains.
 
         Parameters

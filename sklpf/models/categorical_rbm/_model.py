@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Integers
 from sklpf._utils.sklearn import at_least
+from sklpf.models._enumerable_path import CategoricalUnits
 from sklpf.models._validation import validate_data
-from sklpf.models.categorical_rbm._units import CategoricalUnits
 from sklpf.models.rbm._base import DiscreteRBM
 
 _MOST_INDICATORS = 1 << 16

@@ -14,9 +14,10 @@ from sklearn.pipeline import Pipeline
 
 from sklpf._utils.numbers import check_option
 from sklpf._utils.parallel import fingerprint
-from sklpf._utils.tables import Readable, Rows, decimals, import_pandas, text_table
+from sklpf._utils.tables import Readable, Rows, decimals, imported, text_table
 from sklpf.models.comparing._density_ratio_path import direct_ratio, disagreement
-from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of, report
+from sklpf.models.scoring._likelihood import report
+from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of
 from sklpf.models.scoring._searches import (
     check_same_kind,
     holds_model,
@@ -63,7 +64,7 @@ class Comparison(Readable):
         ImportError
             If pandas is not installed.
         """
-        pd = import_pandas()
+        pd = imported("pandas", "to_frame")
 
         rows = [self._row(name) for name in self.scores]
         return pd.DataFrame(rows, index=pd.Index(self.scores, name=self._index))
@@ -98,7 +99,7 @@ class Comparison(Readable):
         return []
 
     def _remarks(self, name: str) -> list[str]:
-        """What else should be known of a name's numbers."""
+        """Remarks on a name's numbers, such as why they are not trusted."""
         reasons = self._shown(name).reasons
         return [f"not converged: {'; '.join(reasons)}"] if reasons else []
 
@@ -369,24 +370,20 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
     return interval_of(scored, level, "difference" if direct is None else "direct")
 
 
-def _last_step(name, model, X):
-    """The model itself and the rows that it scores."""
-    _check_ends_in_model(name, model)
-    while isinstance(model, Pipeline):
-        X = model[:-1].transform(X) if len(model) > 1 else X
-        model = model[-1]
-    return model, X
-
-
-def _check_ends_in_model(name, estimator) -> None:
-    last = last_step(estimator)
-    if not is_model(last):
-        where = " at the end of a pipeline" if last is not estimator else ""
+def _last_step(name, estimator, X):
+    """The model that an estimator ends in, and the rows that it scores."""
+    model = last_step(estimator)
+    if not is_model(model):
+        where = " at the end of a pipeline" if model is not estimator else ""
         raise TypeError(
             f"{name} must be a model of sklpf with score_samples and score_interval, or a pipeline"
             " that ends in one, got"
-            f" {type(last).__module__}.{type(last).__name__}{where}{_instead(estimator, last)}"
+            f" {type(model).__module__}.{type(model).__name__}{where}{_instead(estimator, model)}"
         )
+    while isinstance(estimator, Pipeline):
+        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+        estimator = estimator[-1]
+    return model, X
 
 
 def _instead(estimator, last) -> str:
@@ -412,7 +409,7 @@ def check_same_rows(first: str, second: str, are_same: bool) -> None:
 
 
 def rows_digest(rows) -> str:
-    """The same for the same numbers, dense or sparse, of any dtype."""
+    """Digest of rows, the same for equal numbers, dense or sparse, of any dtype."""
     rows = sp.csr_array(rows if sp.issparse(rows) else np.asarray(rows), dtype=np.float64)
     rows.sum_duplicates()
     rows.eliminate_zeros()

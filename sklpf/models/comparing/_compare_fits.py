@@ -48,6 +48,7 @@ from sklpf.models.scoring._searches import check_same_kind, common_unit, is_mode
 from sklpf.partition._base import NO_NUMBERS
 
 _PROBED = 1000  # rows that tell functions apart
+_QUANTILE = float(norm.ppf(0.975))
 
 
 def compare_fits(
@@ -202,8 +203,8 @@ class Outcome(NamedTuple):
     """Held-out log-likelihoods of one fit, NaN where it failed; kept in checkpoints."""
 
     values: Array  # (n_test,)
-    below: float  # half-widths of the 95 % interval of log Z, nats
-    above: float
+    partition: float  # standard error of log Z, nats
+    bias: float  # how far log Z may be off to one side
     rows: str  # digest of what was scored
     reason: str  # why the values are missing, else empty
 
@@ -226,7 +227,10 @@ def fit_and_score(X, y, task: FitTask) -> Outcome:
         reasons = (str(error) or type(error).__name__,)
     if reasons:
         return Outcome(np.full(len(task.test), np.nan), 0.0, 0.0, digest, "; ".join(reasons))
-    return Outcome(scored.values, float(scored.below), float(scored.above), digest, "")
+    below = float(scored.below)
+    above = float(scored.above)
+    # An interval that reaches further to one side says so of a bias, which all rows and fits share.
+    return Outcome(scored.values, min(below, above) / _QUANTILE, abs(above - below), digest, "")
 
 
 def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]:
@@ -287,33 +291,18 @@ def _check_same_rows(
 def _held_out(named, splits, groups, tasks, outcomes) -> HeldOutRows:
     if groups is None:
         groups = np.arange(1 + max(test.max() for _, test in splits))
-    found = {
-        (task.name, task.split, task.number): outcome for task, outcome in zip(tasks, outcomes)
-    }
-    n_seeds = 1 + max(task.number for task in tasks)
-    fits = {
-        name: [
-            _fits(groups[test], [found[name, split, k] for k in range(n_seeds)])
-            for split, (_, test) in enumerate(splits)
-        ]
-        for name in named
-    }
+    fits: dict[str, list[Fits]] = {name: [] for name in named}
+    for split, (_, test) in enumerate(splits):
+        for name, of_splits in fits.items():
+            seeds = [
+                outcome[:3]
+                for task, outcome in zip(tasks, outcomes)
+                if (task.name, task.split) == (name, split)
+            ]
+            of_splits.append(Fits(groups[test], *map(np.array, zip(*seeds))))
     n_train = min(len(train) for train, _ in splits)
     test_over_train = float(np.mean([len(test) / len(train) for train, test in splits]))
-    return HeldOutRows(tuple(named), n_train, test_over_train, fits, common_unit(named.values()))
-
-
-def _fits(groups, outcomes: list[Outcome]) -> Fits:
-    below = np.array([outcome.below for outcome in outcomes])
-    above = np.array([outcome.above for outcome in outcomes])
-    quantile = float(norm.ppf(0.975))
-    # an interval that reaches further to one side says so of a bias, which all rows and fits share
-    return Fits(
-        groups=groups,
-        values=np.array([outcome.values for outcome in outcomes]),
-        partition=np.minimum(below, above) / quantile,
-        bias=np.abs(above - below),
-    )
+    return HeldOutRows(n_train, test_over_train, fits, common_unit(named.values()))
 
 
 # -- checkpoints
@@ -372,8 +361,8 @@ def _load(kept: Checkpoint, task: FitTask) -> Outcome | None:
     n_done, outcome = kept.load(_file(task), Outcome(np.empty(0), 0.0, 0.0, "", ""))
     if not n_done:
         return None
-    values, below, above, rows, reason = outcome
-    return Outcome(values, float(below), float(above), str(rows), str(reason))
+    values, partition, bias, rows, reason = outcome
+    return Outcome(values, float(partition), float(bias), str(rows), str(reason))
 
 
 def _without(estimator, names: tuple[str, ...]):
@@ -449,11 +438,8 @@ def _has_nan(X) -> bool:
 
 
 def _seed(random_state) -> int:
-    if (
-        not isinstance(random_state, bool)
-        and isinstance(random_state, Integral)
-        and int(random_state) >= 0
-    ):
+    is_integer = isinstance(random_state, Integral) and not isinstance(random_state, bool)
+    if is_integer and random_state >= 0:
         return int(random_state)
     return draw_seed(random_state)
 
@@ -473,7 +459,7 @@ def _check_splits(cv, X, y, groups, seed: int) -> list[tuple[NDArray[np.intp], N
             (_positions(train, n_rows), _positions(test, n_rows))
             for train, test in check_cv(cv).split(X, y, groups)
         ]
-    except (TypeError, ValueError) as error:
+    except (IndexError, TypeError, ValueError) as error:
         raise ValueError(
             f"cv must be a number of folds, a splitter, or pairs (train, test): {error}"
         ) from error
@@ -515,18 +501,9 @@ def _check_held_out(place: int, train, test, groups) -> None:
 def _positions(rows, n_rows: int) -> NDArray[np.intp]:
     """Positions of the rows that a split gives as positions or as a mask."""
     rows = np.asarray(rows)
-    if rows.dtype == bool:
-        if rows.shape != (n_rows,):
-            raise ValueError(
-                f"a mask must have one entry for each of the {n_rows} rows of X, got the shape"
-                f" {rows.shape}"
-            )
-        return np.flatnonzero(rows)
-    if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu"):
+    if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iub"):
         raise ValueError(
             f"rows must be given by integers or by a mask of bool, got {rows.dtype} of the shape"
             f" {rows.shape}"
         )
-    if len(rows) and not -n_rows <= rows.min() <= rows.max() < n_rows:
-        raise ValueError(f"rows must be integers below {n_rows}, the number of rows of X")
-    return rows.astype(np.intp) % n_rows
+    return np.arange(n_rows)[rows if len(rows) else rows.astype(np.intp)]

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
-from sklpf.models.scoring._scored import fit_quietly
+from sklpf.models.scoring._likelihood import fit_quietly
 from sklpf.partition import BDMC, ParallelTempering, PartitionResult
 from sklpf.partition.checks._beside import regions_to_cover
 from sklpf.paths import GeometricPath, TargetDraws

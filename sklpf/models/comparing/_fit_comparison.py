@@ -227,17 +227,15 @@ class HeldOutRows(NamedTuple):
 
     Attributes
     ----------
-    names : tuple of str
     n_train : int
         Rows that a fit is trained on, of the smallest split.
     test_over_train : float
         Rows that a split holds out for each that it trains on.
     fits : dict of str to list of Fits
-        For every split all training seeds; the values of a fit that is missing are NaN.
+        By candidate: for every split all training seeds; the values of a missing fit are NaN.
     unit : {"row", "document"}
     """
 
-    names: tuple[str, ...]
     n_train: int
     test_over_train: float
     fits: Mapping[str, Sequence[Fits]]
@@ -246,7 +244,7 @@ class HeldOutRows(NamedTuple):
     @property
     def size(self) -> str:
         """How many splits, seeds and rows there are."""
-        splits = self.fits[self.names[0]]
+        splits = next(iter(self.fits.values()))
         n_seeds = len(splits[0].values)
         seeds = "1 training seed" if n_seeds == 1 else f"{n_seeds} training seeds"
         return f"{len(splits)} splits, {seeds} each, {self.n_train} training {self.unit}s"
@@ -416,34 +414,27 @@ def compare_held_out(held_out: HeldOutRows, missing: Sequence[str], level: float
     Scores are means over the same fits: those that no candidate with a score lacks. A candidate
     that lacks too many of them has no score, only a difference that is not trusted.
     """
-    there = {name: np.isfinite(means) for name, means in _all_means(held_out).items()}
+    means = {name: held_out.means(name) for name in held_out.fits}
+    there = {name: np.isfinite(of_fits) for name, of_fits in means.items()}
     comparable = _comparable(there)
     common = np.all([there[name] for name in comparable], axis=0)
-    alike = held_out._replace(
-        fits={
-            name: _only(held_out.fits[name], common) if name in comparable else held_out.fits[name]
-            for name in held_out.names
-        }
-    )
-    scores = {name: alike.interval(name, None, level) for name in held_out.names}
-    for name in set(held_out.names) - set(comparable):
+    fits = {name: _only(held_out.fits[name], common) for name in comparable}
+    alike = held_out._replace(fits={**held_out.fits, **fits})
+    scores = {name: alike.interval(name, None, level) for name in means}
+    for name in means.keys() - set(comparable):
         n_left = int(np.sum(there[name]))
         reasons = scores[name].reasons or (_too_few(n_left, there[name].size),)
         scores[name] = _fit_interval(_NOTHING, level, n_left, reasons, held_out.unit)
     ranked = best_first(scores)
     return FitComparison(
-        names=held_out.names,
+        names=tuple(means),
         scores={name: scores[name] for name in ranked},
         differences={name: alike.interval(name, ranked[0], level) for name in ranked[1:]},
-        means=_all_means(held_out),
+        means=means,
         missing=tuple(missing),
         held_out=held_out,
         level=level,
     )
-
-
-def _all_means(held_out: HeldOutRows) -> dict[str, Array]:
-    return {name: held_out.means(name) for name in held_out.names}
 
 
 def _comparable(there: Mapping[str, NDArray[np.bool_]]) -> list[str]:

@@ -11,22 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import LARGEST, Array, Integers, check_count, check_finite
+from sklpf._utils.numbers import LARGEST, Array, Integers, check_count, check_finite, check_scale
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import POSITIVE, BaseEstimator, StrOptions, at_least
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import validate_data
 from sklpf.models.decoder._network import (
+    Bernoulli,
+    BernoulliProbabilities,
     Forward,
+    GaussianNoise,
     Likelihood,
     Network,
     check_logits,
     check_network,
-    make_likelihood,
 )
 from sklpf.models.decoder._path import DecoderPath
-from sklpf.models.scoring._likelihood import RowLikelihoodMixin
-from sklpf.models.scoring._scored import SCORING
+from sklpf.models.scoring._likelihood import SCORING
+from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
 from sklpf.paths._functions import values_of
 
 _LARGEST_LOG_VARIANCE = 2 * np.log(LARGEST)
@@ -178,7 +180,9 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         return Network(self.forward, self._likelihood(), self.chunk_size)
 
     def _likelihood(self) -> Likelihood:
-        return make_likelihood(self.likelihood, self.noise_std, self.outputs)
+        if self.likelihood == "gaussian":
+            return GaussianNoise(check_scale(self.noise_std, "noise_std"))
+        return BernoulliProbabilities() if self.outputs == "probabilities" else Bernoulli()
 
     def _validate(self, X, reset=False):
         X = validate_data(self, X, reset=reset, dtype=np.float64, order="C")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from sklpf._utils.numbers import LARGEST, Array, check_scale
+from sklpf._utils.numbers import LARGEST, LOG_TAU, Array
 from sklpf.paths._functions import values_of
-
-_LOG_TAU = np.log(2 * np.pi)
-
 
 # of a log probability, as in PyTorch's binary cross entropy: an output of 0 or 1 may be rounded
 _LEAST = np.exp(-100.0)
@@ -29,8 +26,8 @@ _NOISE = 1e-5  # relative, of outputs that are computed twice
 Forward = Callable[[NDArray], tuple[NDArray, Callable[[NDArray], NDArray]]]
 
 
-class Likelihood(Protocol):
-    """log p(x | output of the decoder)."""
+class Likelihood:
+    """log p(x | output of the decoder), of any rows and any outputs."""
 
     def check_outputs(self, outputs: Array) -> None:
         """Raise ValueError if outputs of the decoder are none of this likelihood."""
@@ -42,15 +39,17 @@ class Likelihood(Protocol):
         """Return log p(x | output), (n,), in nats, and its gradient by the outputs,
         (n, n_features).
         """
+        raise NotImplementedError
 
     def draw(self, outputs: Array, rng: np.random.Generator) -> Array:
         """Return a row for each output."""
+        raise NotImplementedError
 
 
-class _Binary:
-    """Independent binary features."""
+class Bernoulli(Likelihood):
+    """Independent binary features, the outputs are their logits."""
 
-    def check(self, X: Array) -> None:
+    def check(self, X):
         """Raise ValueError unless all features are 0 or 1."""
         if not np.all((X == 0) | (X == 1)):
             raise ValueError(
@@ -58,13 +57,6 @@ class _Binary:
                 ' threshold or by drawing, or choose likelihood="gaussian"; a Bernoulli likelihood'
                 " of grey values is no density"
             )
-
-
-class Bernoulli(_Binary):
-    """Independent binary features, the outputs are their logits."""
-
-    def check_outputs(self, outputs):
-        """Take any outputs."""
 
     def log_density(self, X, outputs):
         """Return the sum of x a - log(1 + exp a) over the features, and x - sigmoid(a)."""
@@ -78,7 +70,7 @@ class Bernoulli(_Binary):
         return (rng.random(outputs.shape) < expit(outputs)).astype(np.float64)
 
 
-class BernoulliProbabilities(_Binary):
+class BernoulliProbabilities(Bernoulli):
     """Independent binary features, the outputs are the probabilities of 1."""
 
     def check_outputs(self, outputs):
@@ -104,22 +96,16 @@ class BernoulliProbabilities(_Binary):
         return (rng.random(outputs.shape) < outputs).astype(np.float64)
 
 
-class GaussianNoise:
+class GaussianNoise(Likelihood):
     """Features with independent noise N(0, noise_std²) around the outputs."""
 
     def __init__(self, noise_std: float):
         self._noise_std = noise_std
 
-    def check_outputs(self, outputs):
-        """Take any outputs."""
-
-    def check(self, X: Array) -> None:
-        """Take any rows."""
-
     def log_density(self, X, outputs):
         """Return log N(x; output, noise_std² I), and its gradient by the output."""
         errors = (X - outputs) / self._noise_std
-        log_norm = X.shape[1] * (np.log(self._noise_std) + 0.5 * _LOG_TAU)
+        log_norm = X.shape[1] * (np.log(self._noise_std) + 0.5 * LOG_TAU)
         return -0.5 * np.sum(errors**2, axis=1) - log_norm, errors / self._noise_std
 
     def draw(self, outputs, rng):
@@ -127,11 +113,11 @@ class GaussianNoise:
         return outputs + self._noise_std * rng.normal(size=outputs.shape)
 
 
-def make_likelihood(kind: str, noise_std: Any, outputs: str | None) -> Likelihood:
-    """Return the likelihood of a name."""
-    if kind == "gaussian":
-        return GaussianNoise(check_scale(noise_std, "noise_std"))
-    return BernoulliProbabilities() if outputs == "probabilities" else Bernoulli()
+class _WeightedSum(Likelihood):
+    """The sum of x * output in the place of a log-likelihood: x is then the gradient by outputs."""
+
+    def log_density(self, X, outputs):
+        return np.sum(X * outputs, axis=1), X
 
 
 class Network(NamedTuple):
@@ -148,17 +134,6 @@ class Network(NamedTuple):
     def outputs(self, latents: Array) -> Array:
         """Return what the decoder gives at points, shape (n, n_features)."""
         return np.concatenate([self._outputs(chunk)[0][:n] for chunk, n in self._chunks(latents)])
-
-    def pull_back(self, latents: Array, by_outputs: Array) -> Array:
-        """Return the gradient by the latent variables, (n, n_latents), given that by outputs."""
-        gradients = []
-        first = 0
-        for chunk, n in self._chunks(latents):
-            pullback = self._outputs(chunk)[1]
-            weights = by_outputs[first : first + n]
-            gradients.append(self._pulled_back(pullback, weights, chunk)[:n])
-            first += n
-        return np.concatenate(gradients)
 
     @contextlib.contextmanager
     def unchanged(self, n_latents: int) -> Iterator[None]:
@@ -249,7 +224,8 @@ def check_network(network: Network, n_latents: int) -> int:
 
     rng = np.random.default_rng(0)
     by_outputs = rng.standard_normal(outputs.shape)
-    gradient = network.pull_back(latents, by_outputs)
+    weighted = network._replace(likelihood=_WeightedSum())
+    gradient = weighted.log_likelihood(latents, by_outputs)[1]
     step = rng.choice([-1.0, 1.0], size=latents.shape)
     slope = np.sum(gradient * step, axis=1)
     wrong = np.ones(len(latents), dtype=bool)

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import Array, as_float64
+from sklpf._utils.numbers import LOG_TAU, Array, as_float64
 from sklpf._utils.random import Stream
 from sklpf.models.decoder._network import Network
 from sklpf.partition import HAIS, PartitionEstimator
@@ -19,7 +19,6 @@ from sklpf.paths._bases import Gaussian
 from sklpf.paths._climbs import Evaluations, functions_for_climbs
 from sklpf.paths._regions import Regions, find_regions
 
-_LOG_TAU = np.log(2 * np.pi)
 # Climbs begin at draws of the prior: at the most likely of many, and at some others.
 _N_SCREENED = 1000
 _N_HIGHEST = 16
@@ -188,12 +187,13 @@ class DecoderPath(PointsPath):
 
     def at(self, position: Array) -> SlopedPoints:
         """Return the state of chains at some points (n, n_latents)."""
-        self._check_is_row()
+        if self.n_rows is not None:
+            raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
         latents = self.latents(position)
         X = np.broadcast_to(self.X, (len(latents), self.X.shape[1]))
         log_likelihood, slope = self.network.log_likelihood(latents, X)
-        log_base = -0.5 * (np.sum(position**2, axis=1) + self.n_dimensions * _LOG_TAU)
-        log_prior = -0.5 * (np.sum(latents**2, axis=1) + self.n_dimensions * _LOG_TAU)
+        log_base = -0.5 * (np.sum(position**2, axis=1) + self.n_dimensions * LOG_TAU)
+        log_prior = -0.5 * (np.sum(latents**2, axis=1) + self.n_dimensions * LOG_TAU)
         log_target = log_prior + np.log(self.scale).sum(axis=1) + log_likelihood
         return SlopedPoints(
             position, log_base, log_target - log_base, self.scale * (slope - latents)
@@ -226,10 +226,6 @@ class DecoderPath(PointsPath):
     def _target_and_slope(self, position):
         state = self.at(position)
         return state.log_base + state.gain, state.slope
-
-    def _check_is_row(self):
-        if self.n_rows is not None:
-            raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
 
     def gradients(self, state: SlopedPoints) -> tuple[Array, Array]:
         """Return the gradients of log f_0 and of log f_1 - log f_0, both (n, n_latents)."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import Literal, Self
 
 import numpy as np
@@ -25,7 +24,6 @@ from sklpf._utils.sklearn import (
     POSITIVE,
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
-    Interval,
     StrOptions,
     TransformerMixin,
     at_least,
@@ -40,8 +38,9 @@ from sklpf.models.factorial.learning._posterior import (
     search_activations,
     settle_activations,
 )
-from sklpf.models.scoring._likelihood import RowLikelihoodMixin
-from sklpf.models.scoring._scored import SCORING
+from sklpf.models.scoring._likelihood import SCORING
+from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.variational._temperatures import TEMPERING
 
 _ROWS_AT_ONCE = 1024  # of transform
 _MAX_SETTLING = 1000  # updates of the activations of a new row
@@ -197,17 +196,13 @@ class FactorialMixture(
 
     _parameter_constraints = {
         **SCORING,
+        **TEMPERING,
         "n_components": [at_least(1)],
         "noise_variance": [POSITIVE, None],
         "component_variance": [POSITIVE, None],
         "activation_probability": [INSIDE_0_1, "array-like", None],
         "covariance": [StrOptions({"full", "diag"})],
-        "tempering": [StrOptions({"annealed", "global", "local"}), None],
-        "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
-        "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
         "n_tempered": [at_least(0)],
-        "n_temperatures": [at_least(2), "array-like"],
-        "monotone_temperature": ["boolean"],
         "n_init": [at_least(1)],
         "tol": [NOT_NEGATIVE],
         "max_iter": [at_least(1)],

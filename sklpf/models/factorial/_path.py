@@ -128,7 +128,7 @@ class FactorialPath(EnumerablePath):
         return Row(self._gram(), read_only(self.statistics[:-1]), float(self.statistics[-1]))
 
     def _gram(self):
-        """What all rows have in common, as the kernels take it."""
+        """The arrays that all rows share, as kernels take them."""
         from sklpf.models.factorial._path_kernels import Gram
 
         probability = self.activation_probability

@@ -111,42 +111,6 @@ def sample_prior(row, keys, z, distance, variance):
         distance[c], variance[c] = _forms(row, z[c], fields)
 
 
-@inlined
-def _sweep_chain(row, z, beta, reverse, keys, chain, fields, bits):
-    """One Gibbs sweep of one chain over the components in turn, or in reverse; returns distance and
-    variance.
-    """
-    gram = row.gram
-    n = z.shape[0]
-    random_bits(bits, n, keys.key0, keys.key1, keys.step, chain, _Z)
-    distance, variance = _forms(row, z, fields)
-    log_variance = math.log(variance)
-    exponent = 0.5 * distance / variance
-    half_features = 0.5 * gram.n_features
-    for i in range(n):
-        k = n - 1 - i if reverse else i
-        sign = 1.0 - 2.0 * np.float64(z[k])
-        new_distance = (
-            distance + 2.0 * sign * (fields[0, k] - row.projection[k]) + gram.products[k, k]
-        )
-        new_variance = variance + 2.0 * sign * fields[1, k] + gram.covariance[k, k]
-        new_distance = max(new_distance, 0.0)
-        new_variance = max(new_variance, gram.noise_variance)
-        new_log_variance = math.log(new_variance)
-        new_exponent = 0.5 * new_distance / new_variance
-        gain = half_features * (log_variance - new_log_variance) + (exponent - new_exponent)
-        if _uniform64(bits[k]) * (1.0 + exp64(-(sign * gram.logit[k] + beta * gain))) < 1.0:
-            z[k] = np.uint8(1) - z[k]
-            distance = new_distance
-            variance = new_variance
-            log_variance = new_log_variance
-            exponent = new_exponent
-            for j in range(n):
-                fields[0, j] += sign * gram.products[k, j]
-                fields[1, j] += sign * gram.covariance[k, j]
-    return distance, variance
-
-
 # ---- what the programs need
 programs.tempered(Row)
 
@@ -159,11 +123,41 @@ def _scratch(model, state):
 
 @implements(programs.sweep, Row)
 def _sweep(model, state, betas, reverse, keys, work):
+    """Gibbs sampling of the components in turn, or in reverse."""
+    gram = model.gram
+    n = state.z.shape[1]
+    half_features = 0.5 * gram.n_features
     fields, bits = work
     for c in range(state.z.shape[0]):
-        state.distance[c], state.variance[c] = _sweep_chain(
-            model, state.z[c], betas[c], reverse, keys, keys.chain + c, fields, bits
-        )
+        z = state.z[c]
+        random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + c, _Z)
+        distance, variance = _forms(model, z, fields)
+        log_variance = math.log(variance)
+        exponent = 0.5 * distance / variance
+        for i in range(n):
+            k = n - 1 - i if reverse else i
+            sign = 1.0 - 2.0 * np.float64(z[k])
+            new_distance = (
+                distance + 2.0 * sign * (fields[0, k] - model.projection[k]) + gram.products[k, k]
+            )
+            new_variance = variance + 2.0 * sign * fields[1, k] + gram.covariance[k, k]
+            new_distance = max(new_distance, 0.0)
+            new_variance = max(new_variance, gram.noise_variance)
+            new_log_variance = math.log(new_variance)
+            new_exponent = 0.5 * new_distance / new_variance
+            gain = half_features * (log_variance - new_log_variance) + (exponent - new_exponent)
+            log_odds = sign * gram.logit[k] + betas[c] * gain
+            if _uniform64(bits[k]) * (1.0 + exp64(-log_odds)) < 1.0:
+                z[k] = np.uint8(1) - z[k]
+                distance = new_distance
+                variance = new_variance
+                log_variance = new_log_variance
+                exponent = new_exponent
+                for j in range(n):
+                    fields[0, j] += sign * gram.products[k, j]
+                    fields[1, j] += sign * gram.covariance[k, j]
+        state.distance[c] = distance
+        state.variance[c] = variance
 
 
 @implements(programs.log_base, Row)

@@ -136,7 +136,7 @@ class Trainer:
         if not np.all(np.isfinite(self.scale)):
             raise ValueError("X holds such large values that its variances overflow: rescale it")
         self.X = self._coordinates(X)
-        self.current = self._start(model.n_components, start)
+        self.current = self._first(model.n_components) if start is None else self._scaled(start)
         self.averaged = self.current
         self.shown = self.current  # by the model, whose user may replace them
         self.average = RunningAverage(model.average)
@@ -156,7 +156,7 @@ class Trainer:
         self.average = RunningAverage(model.average, self.average.n_rows, self.average.n_averaged)
         self.h = np.resize(self.h, (model._n_chains, self.h.shape[1]))
         if not same_values(self.shown, model._parameters):
-            self.current = self._start(None, model._parameters)
+            self.current = self._scaled(model._parameters)
             self.averaged = self.current
             self.average.n_averaged = 0
 
@@ -165,9 +165,12 @@ class Trainer:
         self.learning_rate = model.learning_rate
         self.variance_floor = model.variance_floor
 
-    def _start(self, n_components, start):
-        if start is not None:
-            return start.rescaled(-self.location / self.scale, 1 / self.scale)
+    def _scaled(self, parameters) -> Parameters:
+        """Parameters of X in the coordinates of training."""
+        return parameters.rescaled(-self.location / self.scale, 1 / self.scale)
+
+    def _first(self, n_components) -> Parameters:
+        """Parameters to start from, in the coordinates of training."""
         n_features = self.X.shape[1]
         first, second = self.rng.integers(len(self.X), size=(2, n_components))
         weights = self.rng.normal(scale=_FIRST_WEIGHTS, size=(n_components, n_features))
@@ -210,9 +213,9 @@ class Trainer:
 
         data = gradient(here, rows)
         model = gradient(here, v)
-        ascent = [rate * (first - second) for first, second in zip(data, model)]
         square = np.mean((rows - here.intercept_visible) ** 2, axis=0) @ (1 / here.variances)
         damping = 1 / (1 + square / _CURVATURE)
+        ascent = [rate * (first - second) for first, second in zip(data, model)]
         self.current = Parameters(
             here.components + damping * here.variances * ascent[0],
             here.intercept_visible + here.variances * ascent[1],

@@ -6,21 +6,20 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Booleans
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import INSIDE_0_1
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
-from sklpf.models._rbm import RBM
 from sklpf.models._validation import check_fitted, check_parameter, check_vector, validate_data
 from sklpf.models.gaussian_rbm._learning import Parameters, Trainer
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
+from sklpf.models.rbm._base import RBM
 from sklpf.training import train
 
 
@@ -162,7 +161,7 @@ class GaussianRBM(RBM):
         """
         self._validate_params()
         X = validate_data(self, X, dtype=np.float64)
-        trainer = self._begin(X, check_random_state(self.random_state), self.n_iter)
+        trainer = self._begin(X, check_random_state(self.random_state), n_passes=self.n_iter)
         self.n_iter_, _ = train(
             trainer,
             self.n_iter,
@@ -244,8 +243,7 @@ class GaussianRBM(RBM):
 
     def _store(self, trainer) -> None:
         self._set_parameters(trainer.parameters)
-        _, mean, variance = self._moments
-        self.visible_mean_ = mean
+        _, self.visible_mean_, variance = self._moments
         self.visible_variance_ = np.maximum(variance, self.variances_)
 
     @classmethod
@@ -289,7 +287,7 @@ class GaussianRBM(RBM):
         components = check_parameter(components, "components", dtype=np.float64, copy=True)
         n_components, n_features = components.shape
         model = cls(n_components=n_components, **parameters)
-        model._validate_params()
+        model._be_known(n_features)
         weights = Parameters(
             components,
             check_vector(intercept_visible, n_features, "intercept_visible"),
@@ -297,18 +295,16 @@ class GaussianRBM(RBM):
             check_vector(variances, n_features, "variances"),
         )
         model._set_parameters(weights)
-        model.n_features_in_ = n_features
-        model._partition_seed = draw_seed(model.random_state)
         model.visible_mean_ = weights.intercept_visible
         model.visible_variance_ = weights.variances
         model.path()  # whose checks the short runs need
         mean, variance = _short_run_moments(weights)
-        if visible_mean is not None:
-            mean = check_vector(visible_mean, n_features, "visible_mean")
-        if visible_variance is not None:
-            variance = check_vector(visible_variance, n_features, "visible_variance")
-        model.visible_mean_ = mean
-        model.visible_variance_ = variance
+        if visible_mean is None:
+            visible_mean = mean
+        if visible_variance is None:
+            visible_variance = variance
+        model.visible_mean_ = check_vector(visible_mean, n_features, "visible_mean")
+        model.visible_variance_ = check_vector(visible_variance, n_features, "visible_variance")
         model.path()
         return model
 
@@ -342,7 +338,7 @@ class GaussianRBM(RBM):
     _discrete = False
     _impossible = "they lie so far from the model that log f is no finite number"
 
-    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
+    def _log_f(self, X) -> tuple[Array, Booleans]:
         X = self._validate(X)
         with np.errstate(all="ignore"):
             values = self._parameters.log_f(X)
@@ -356,9 +352,8 @@ class GaussianRBM(RBM):
         )
 
     def _set_parameters(self, parameters: Parameters) -> None:
-        self.components_, self.intercept_visible_, self.intercept_hidden_, self.variances_ = (
-            parameters
-        )
+        for name, value in zip(self._fitted_shapes, parameters):
+            setattr(self, name, value)
         self._n_features_out = len(parameters.components)
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from sklpf._utils.numbers import Array, as_float64, check_finite, check_positive
+from sklpf._utils.numbers import Array, Booleans, as_float64, check_positive
 from sklpf._utils.random import Stream
-from sklpf.models._enumerable_path import N_CENTRES, UnitsPath, check_vectors
+from sklpf.models._enumerable_path import N_CENTRES, UnitsPath, check_layers
 from sklpf.models.boltzmann._path import BoltzmannPath
-from sklpf.paths import Gaussian, GeometricPath
-from sklpf.paths._base import CompiledPrograms, Points, check_ladder, density_at, read_only
+from sklpf.paths import Gaussian
+from sklpf.paths._base import Points, check_ladder, read_only
+from sklpf.paths._geometric import CompiledDensityPath
 from sklpf.uncertainty import log_mean_exp
 
 _LOG2 = np.log(2.0)
@@ -95,21 +96,10 @@ class GaussianRBMPath(UnitsPath):
         self.variances = as_float64(variances, "variances", copy=True)
         self.base_mean = as_float64(base_mean, "base_mean", copy=True)
         self.base_variance = as_float64(base_variance, "base_variance", copy=True)
-        self._check()
-        self.ladder = check_ladder(ladder)
-
-    def _check(self):
-        """Raise ValueError if a shape does not fit, or a number is out of its range."""
-        if self.components.ndim != 2 or 0 in self.components.shape:
-            raise ValueError(
-                f"components must have the shape (n_hidden, n_visible), got {self.components.shape}"
-            )
-        check_finite(self.components, "components")
-        n_hidden, self.n_visible = self.components.shape
         names = "intercept_visible", "variances", "base_mean", "base_variance"
         visible = {name: getattr(self, name) for name in names}
-        check_vectors(visible, self.n_visible, "components")
-        check_vectors({"intercept_hidden": self.intercept_hidden}, n_hidden, "components")
+        hidden = {"intercept_hidden": self.intercept_hidden}
+        self.n_visible = check_layers(self.components, visible, hidden)
         for name in ("variances", "base_variance"):
             check_positive(getattr(self, name), name)
         if not np.isfinite(self._sum_of_terms):
@@ -117,6 +107,7 @@ class GaussianRBMPath(UnitsPath):
                 "log f overflows: components, or differences of the means, are too large beside"
                 " variances or base_variance"
             )
+        self.ladder = check_ladder(ladder)
 
     # -- in units of u = (v - b) / s
     @property
@@ -211,7 +202,7 @@ class GaussianRBMPath(UnitsPath):
     def _random_chains(self, rng) -> GaussianRBMState:
         return self._draw_visible(rng.random((N_CENTRES, len(self.components))) < 0.5, rng)
 
-    def _centres(self, state, rng) -> NDArray[np.bool_]:
+    def _centres(self, state, rng) -> Booleans:
         """Hidden units (n, J) drawn given the visible ones of every chain."""
         return rng.random(state.field.shape) < expit(state.field)
 
@@ -285,7 +276,7 @@ class GaussianRBMPath(UnitsPath):
         return self._draw_visible(units.astype(np.float64), rng)
 
 
-class GaussianRBMDensityPath(CompiledPrograms, GeometricPath):
+class GaussianRBMDensityPath(CompiledDensityPath):
     """Path from independent normal columns to log f(v) of a Gaussian RBM, a density on R^d with a
     gradient.
 
@@ -307,29 +298,20 @@ class GaussianRBMDensityPath(CompiledPrograms, GeometricPath):
     """
 
     _kernels = "sklpf.models.gaussian_rbm._path_kernels"
-    base_is_ours = True
     tail_alarms = ()  # a mixture of Gaussians with the variances of the visible units
 
     def __init__(self, joint: GaussianRBMPath):
-        from sklpf.models.gaussian_rbm._path_kernels import PackedDensity
-
         self.joint = joint
         self.bound_cost = joint.bound_cost
         units = joint.packed
-        self._target_units = PackedDensity(
-            units.by_hidden,
-            units.by_visible,
-            units.intercept_hidden,
-            float(0.5 * np.log(joint.variances).sum()),
-        )
-        base = Gaussian(units.base_mean, 1 / units.base_precision)
-        super().__init__(self._log_density, grad=self._slope, base=base)
+        super().__init__(Gaussian(units.base_mean, 1 / units.base_precision))
 
-    def _log_density(self, u):
-        return density_at(self._target_units, u)[0]
+    def _packed_target(self):
+        from sklpf.models.gaussian_rbm._path_kernels import PackedDensity
 
-    def _slope(self, u):
-        return density_at(self._target_units, u)[1]
+        units = self.joint.packed
+        constant = float(0.5 * np.log(self.joint.variances).sum())
+        return PackedDensity(units.by_hidden, units.by_visible, units.intercept_hidden, constant)
 
     def bound_draws(self, stream: Stream) -> Array:
         """Return log weights (10, 100), as `GaussianRBMPath.bound_draws`."""
@@ -347,12 +329,4 @@ class GaussianRBMDensityPath(CompiledPrograms, GeometricPath):
         -------
         ndarray of shape (n, n_visible)
         """
-        return self.joint.intercept_visible + np.sqrt(self.joint.variances) * state.position
-
-    @property
-    def packed(self) -> Any:
-        """The units and the base as compiled programs take them."""
-        from sklpf.paths._density_kernels import TemperedDensity
-
-        base: Any = self.base
-        return TemperedDensity(self._target_units, base.packed)
+        return self.joint.intercept_visible + self.joint._scale * state.position

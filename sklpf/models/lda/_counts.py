@@ -47,9 +47,7 @@ def rounded(X: sp.csr_matrix) -> sp.csr_matrix:
     counts = np.rint(X.data)
     if np.array_equal(counts, X.data):
         return X
-    X = sp.csr_matrix((counts, X.indices.copy(), X.indptr.copy()), shape=X.shape)
-    X.eliminate_zeros()
-    return X
+    return _with_counts(X, counts)
 
 
 def whole_rows(X: sp.csr_matrix) -> NDArray[np.bool_]:
@@ -84,11 +82,11 @@ def split_tokens(X: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
         first[begin:end] = rng.multivariate_hypergeometric(
             counts[begin:end], n // 2, method="marginals"
         )
-    halves = []
-    for part in (first, counts - first):
-        half = sp.csr_matrix(
-            (part.astype(X.dtype), X.indices.copy(), X.indptr.copy()), shape=X.shape
-        )
-        half.eliminate_zeros()
-        halves.append(half)
-    return halves[0], halves[1]
+    return _with_counts(X, first), _with_counts(X, counts - first)
+
+
+def _with_counts(X: sp.csr_matrix, counts: NDArray) -> sp.csr_matrix:
+    """The same documents with other counts, of which 0 is not stored."""
+    X = sp.csr_matrix((counts.astype(X.dtype), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    X.eliminate_zeros()
+    return X

@@ -29,6 +29,20 @@ _SMALLEST = 1e-290  # product of ratios that is kept as a number, not as a log
 
 # ---- all particles of a filter
 @inlined
+def _work_space(n_tokens, n_topics, n_groups):
+    """Topics of the tokens, counts of these, sums over topics, and random bits, of groups of 16
+    particles.
+    """
+    width = n_groups * LANES
+    return (
+        aligned((n_tokens, width), np.int32),
+        aligned((n_groups, n_topics, LANES), np.float32),
+        aligned((n_topics, LANES), np.float32),
+        aligned(((n_tokens + 3) // 4 * 4 + 4, width), np.uint32),
+    )
+
+
+@inlined
 def _add(counts, g, z, i, n):
     """Add n to the counts of the topics that group g of 16 particles gives to token i."""
     for c in range(LANES):
@@ -282,10 +296,7 @@ def left_to_right(
     n_groups = (n_particles + LANES - 1) // LANES
     n_filters = log_means.shape[0]
     width = n_groups * LANES
-    z = aligned((n_tokens, width), np.int32)
-    counts = aligned((n_groups, n_topics, LANES), np.float32)
-    sums = aligned((n_topics, LANES), np.float32)
-    bits = aligned(((n_tokens + 3) // 4 * 4 + 4, width), np.uint32)
+    z, counts, sums, bits = _work_space(n_tokens, n_topics, n_groups)
     order = np.empty(4, np.uint32)
     rows = document.likelihoods
     topics = _probabilities(document)
@@ -352,17 +363,13 @@ def right_to_left(document, n_sweeps, priors, stages, words, starts, keys, log_s
     """
     n_tokens = words.shape[0]
     n_topics = document.alpha.shape[0]
-    z = aligned((n_tokens, LANES), np.int32)
-    counts = aligned((1, n_topics, LANES), np.float32)
-    sums = aligned((n_topics, LANES), np.float32)
-    bits = aligned(((n_tokens + 3) // 4 * 4 + 4, LANES), np.uint32)
+    z, counts, sums, bits = _work_space(n_tokens, n_topics, 1)
     rows = document.likelihoods
     topics = _probabilities(document)
     predictions = np.dot(priors, topics.T)
     work = np.empty(LANES)
     gains = np.empty(n_tokens + 1)
     particle_weights = np.ones(LANES)
-    counts[:] = 0.0
     place = _first_places(document.word)
     for i in range(n_tokens):
         z[i] = starts[place[words[i]]]

@@ -48,8 +48,10 @@ from sklpf.models.lda.learning._variational_bayes import (
     fit_variational,
     update_variational,
 )
-from sklpf.models.scoring._likelihood import RowLikelihoodMixin
-from sklpf.models.scoring._scored import SCORING, Scored, ScoreInterval, interval_of
+from sklpf.models.scoring._likelihood import SCORING
+from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models.scoring._scored import Scored, ScoreInterval, interval_of
+from sklpf.variational._temperatures import TEMPERING
 
 _LARGEST_PRIOR = 1e10  # above which digamma functions and sums lose all digits
 _ROUNDING = 1e-5  # of sums of probabilities, as in the path
@@ -259,6 +261,7 @@ class LatentDirichletAllocation(
 
     _parameter_constraints = {
         **SCORING,
+        **TEMPERING,
         "n_components": [at_least(1)],
         "doc_topic_prior": [POSITIVE, "array-like", None],
         "topic_word_prior": [POSITIVE, None],
@@ -272,12 +275,7 @@ class LatentDirichletAllocation(
         "perp_tol": [NOT_NEGATIVE],
         "mean_change_tol": [NOT_NEGATIVE],
         "max_doc_update_iter": [at_least(0)],
-        "tempering": [StrOptions({"annealed", "global", "local"}), None],
-        "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
-        "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
         "n_tempered": [NOT_NEGATIVE],
-        "n_temperatures": [at_least(2), "array-like"],
-        "monotone_temperature": ["boolean"],
         "tempered_partition": [StrOptions({"joint", "marginal"})],
         "learn_doc_topic_prior": ["boolean"],
         "learn_topic_word_prior": ["boolean"],
@@ -691,7 +689,7 @@ class LatentDirichletAllocation(
         return super()._scored(X, level, tolerates)
 
     def _words_scored(self, X, level: float) -> Scored:
-        """What documents score per word; those without words have no say."""
+        """Log-likelihoods per word; documents without words do not count."""
         return _per_word(super()._scored(X, level), self._n_tokens(X))
 
     def _n_tokens(self, X) -> Array:
@@ -725,7 +723,7 @@ class LatentDirichletAllocation(
 
 
 def _per_word(documents: Scored, n_tokens: Array) -> Scored:
-    """What documents score per word.
+    """Log-likelihoods per word, from those of documents.
 
     The mean of the values is the ratio R = sum l_d / sum n_d. Their spread is that of l_d - R n_d,
     which gives the error of a ratio of two means to first order.

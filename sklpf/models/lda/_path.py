@@ -21,6 +21,7 @@ from sklpf.partition import LeftToRight, PartitionEstimator
 from sklpf.paths import FilterEstimates
 from sklpf.paths._base import KernelPath, check_ladder, read_only
 from sklpf.reweighting import population_seen_from_target
+from sklpf.uncertainty import log_mean_exp
 
 _SMALLEST_PRIOR = 1e-20
 _LARGEST_PRIOR = 1e20
@@ -176,12 +177,7 @@ class LDAPath(KernelPath):
     @property
     def base_log_partition(self) -> float:  # type: ignore[override]  # derived from the document here
         """Log-likelihood of the document if its tokens were independent, in nats."""
-        document = self.packed
-        return (
-            float(np.sum(logsumexp(document.log_base, axis=1) * self.counts))
-            if len(document.word)
-            else 0.0
-        )
+        return float(np.sum(logsumexp(self.packed.log_base, axis=1) * self.counts))
 
     @property
     def ladder_cost(self) -> float:  # type: ignore[override]  # derived from the document's size here
@@ -246,7 +242,8 @@ class LDAPath(KernelPath):
         if n_reverse:
             down = log_steps.transpose(0, 2, 1)
             seen = resampled[:n_reverse], log_means[:n_reverse], n_particles
-            variance = population_seen_from_target(down, *seen, by_estimate=True)
+            log_weights = log_estimates[:n_reverse] - log_mean_exp(log_estimates[:n_reverse])
+            variance = population_seen_from_target(down, *seen, log_weights)
         return FilterEstimates(log_estimates, shares, variance)
 
     @property

@@ -144,42 +144,6 @@ def sample_base(document, keys, z, base, slope):
     _measure(document, z, base, slope, scratch.counts)
 
 
-# ---- one sweep
-@inlined
-def _sweep_tokens(document, words, z, n_tokens, betas, reverse, keys, step, scratch):
-    """One Gibbs sweep of chains over their first tokens z (n, N), which are `words`, in turn or in
-    reverse.
-    """
-    n = z.shape[0]
-    n_topics = document.alpha.shape[0]
-    counts = scratch.counts
-    weights = scratch.weights
-    sums = scratch.sums
-    bits = scratch.bits
-    rows = document.likelihoods
-    if n_tokens == 0:
-        return
-    for c in range(n):
-        random_bits(bits[c], n_tokens, keys.key0, keys.key1, step, keys.chain + c, _Z)
-        counts[c, z[c, n_tokens - 1 if reverse else 0]] -= 1
-        for k in range(n_topics):
-            weights[c, k] = _weight(document, k, counts[c, k], betas[c])
-    for j in range(n_tokens):
-        i = n_tokens - 1 - j if reverse else j
-        following = i - 1 if reverse else i + 1
-        for c in range(n):
-            topic = _draw(weights, c, rows, words[i], sums, n_topics, uniform(bits[c, i]))
-            z[c, i] = topic
-            counts[c, topic] += 1
-            weights[c, topic] = _weight(document, topic, counts[c, topic], betas[c])
-            if j + 1 < n_tokens:
-                # The next token leaves its topic now: a vector that is read soon after a store into
-                # it would wait for it.
-                old = z[c, following]
-                counts[c, old] -= 1
-                weights[c, old] = _weight(document, old, counts[c, old], betas[c])
-
-
 # ---- what the programs need
 programs.tempered(Document)
 
@@ -191,10 +155,37 @@ def _scratch(model, state):
 
 @implements(programs.sweep, Document)
 def _sweep(model, state, betas, reverse, keys, work):
-    _sweep_tokens(
-        model, model.word, state.z, state.z.shape[1], betas, reverse, keys, keys.step, work
-    )
-    _measure(model, state.z, state.base, state.slope, work.counts)
+    """Gibbs sampling of the tokens in turn, or in reverse."""
+    z = state.z
+    n, n_tokens = z.shape
+    n_topics = model.alpha.shape[0]
+    counts = work.counts
+    weights = work.weights
+    sums = work.sums
+    bits = work.bits
+    rows = model.likelihoods
+    if n_tokens == 0:
+        return
+    for c in range(n):
+        random_bits(bits[c], n_tokens, keys.key0, keys.key1, keys.step, keys.chain + c, _Z)
+        counts[c, z[c, n_tokens - 1 if reverse else 0]] -= 1
+        for k in range(n_topics):
+            weights[c, k] = _weight(model, k, counts[c, k], betas[c])
+    for j in range(n_tokens):
+        i = n_tokens - 1 - j if reverse else j
+        following = i - 1 if reverse else i + 1
+        for c in range(n):
+            topic = _draw(weights, c, rows, model.word[i], sums, n_topics, uniform(bits[c, i]))
+            z[c, i] = topic
+            counts[c, topic] += 1
+            weights[c, topic] = _weight(model, topic, counts[c, topic], betas[c])
+            if j + 1 < n_tokens:
+                # The next token leaves its topic now: a vector that is read soon after a store into
+                # it would wait for it.
+                old = z[c, following]
+                counts[c, old] -= 1
+                weights[c, old] = _weight(model, old, counts[c, old], betas[c])
+    _measure(model, z, state.base, state.slope, counts)
 
 
 @implements(programs.log_base, Document)

@@ -20,6 +20,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import StrOptions, at_least
 from sklpf.models._generative import GenerativeModel, check_latent
+from sklpf.models._latent_rows import LatentDensity
 from sklpf.models._validation import check_fitted
 from sklpf.models.linear._path import WIDTH, GaussianPosterior, LinearPath, pack_causes
 from sklpf.paths._base import values_at
@@ -123,18 +124,12 @@ class LinearGenerativeModel(GenerativeModel):
     def _learn(self, X, rng):
         self._n_features_out = X.shape[1] if self.n_components is None else self.n_components
         if self.prior == "gaussian":
-            self._fit_gaussian(X)
-        else:
-            self._fit_laplace(X, rng)
-
-    def _fit_gaussian(self, X):
-        self.components_ = gaussian_components(X, self._n_features_out, self.noise_std)
-        log_likelihood = GaussianPosterior(self.components_, self.noise_std, 1.0).log_likelihood(X)
-        self.loss_curve_ = np.array([-log_likelihood.mean()])
-        self.n_iter_ = 1
-        self.converged_ = True
-
-    def _fit_laplace(self, X, rng):
+            self.components_ = gaussian_components(X, self._n_features_out, self.noise_std)
+            posterior = GaussianPosterior(self.components_, self.noise_std, 1.0)
+            self.loss_curve_ = np.array([-posterior.log_likelihood(X).mean()])
+            self.n_iter_ = 1
+            self.converged_ = True
+            return
         start = independent_components(X, self._n_features_out, rng)
         rows = self._repeated(X)
         causes = LaplaceCauses(rows, start, self.noise_std)
@@ -192,7 +187,7 @@ def gaussian_components(X: NDArray, n_components: int, noise_std: float) -> Arra
     X is centred. Directions whose variance is below the noise's have none (Tipping & Bishop 1999,
     eq. 15).
     """
-    _, values, right = _svd(X)
+    values, right = _svd(X)
     variances = np.maximum((values / np.sqrt(len(X))) ** 2 - noise_std**2, 0)
     components = np.zeros((n_components, X.shape[1]))
     n = min(n_components, len(values))
@@ -206,7 +201,7 @@ def independent_components(X: NDArray, n_components: int, rng: np.random.RandomS
 
     X is centred. Its covariance is that of the model but for the noise.
     """
-    _, values, right = _svd(X)
+    values, right = _svd(X)
     rank = min(n_components, int(np.sum(values > 1e-10 * values.max(initial=0.0))))
     components = np.zeros((n_components, X.shape[1]))
     if rank == 0:
@@ -223,8 +218,8 @@ def independent_components(X: NDArray, n_components: int, rng: np.random.RandomS
 
 
 def _svd(X):
-    left, values, right = np.linalg.svd(X, full_matrices=False)
-    return left, values, svd_flip(None, right, u_based_decision=False)[1]
+    _, values, right = np.linalg.svd(X, full_matrices=False)
+    return values, svd_flip(None, right, u_based_decision=False)[1]
 
 
 def _rotation(Z, rng):
@@ -260,7 +255,7 @@ def sparse_causes(X: NDArray, components: NDArray, noise_std: float) -> Array:
     return causes
 
 
-class LaplaceCauses:
+class LaplaceCauses(LatentDensity):
     """Causes of every row as `sklpf.training.EM` draws them, in the coordinates of `LinearPath`.
 
     The M-step follows the natural gradient of the likelihood (Lewicki & Sejnowski 2000): with
@@ -288,22 +283,9 @@ class LaplaceCauses:
         self._center = self._posterior.center(self.X)
         self._density = pack_causes(self._posterior, self._center, 0.0, is_laplace=True)
 
-    def _causes(self, position):
-        return self._center + position @ self._posterior.root
-
-    def log_density(self, position: Array) -> Array:
-        """Return log p(x, a) of every chain up to a constant, shape (n,)."""
-        values = values_at(self._density, position)
-        return values.log_base + values.gain
-
-    def grad(self, position: Array) -> Array:
-        """Return its gradient, shape (n, n_components)."""
-        values = values_at(self._density, position)
-        return values.base_slope + values.gain_slope
-
     def maximise(self, position: Array, rate: float) -> None:
         """Move the components along the natural gradient."""
-        causes = self._causes(position)
+        causes = self._center + position @ self._posterior.root
         slope = causes.T @ np.sign(causes) / len(causes) - np.eye(len(self.components))
         # far from the optimum a slope may be large
         step = _STEP / max(1.0, float(np.linalg.norm(slope, 2)))

@@ -7,13 +7,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import Array, check_option, check_scale
+from sklpf._utils.numbers import LOG_TAU, Array, check_option, check_scale
 from sklpf._utils.random import Stream
 from sklpf.models._latent_rows import LatentRowsPath, check_components
 from sklpf.partition import HAIS, Exact, PartitionEstimator
 from sklpf.paths._base import Points, read_only
 
-_LOG_TAU = np.log(2 * np.pi)
 WIDTH = (
     2.0  # variance of a Laplace density, and of the Gaussian prior that stands for it in the base
 )
@@ -85,7 +84,7 @@ class LinearPath(LatentRowsPath):
         self.center = self.posterior.center(self.X)
         self.constant = float(self.posterior.log_likelihood(self.X))
         if self.prior == "laplace":
-            self.constant += self.n_dimensions * (0.5 * (_LOG_TAU + np.log(WIDTH)) - np.log(2))
+            self.constant += self.n_dimensions * (0.5 * (LOG_TAU + np.log(WIDTH)) - np.log(2))
 
     def simulate(self, n: int, rng: np.random.Generator) -> Array:
         """Return n rows drawn from the model, less its mean, shape (n, n_features)."""
@@ -152,7 +151,7 @@ def pack_causes(
         root=read_only(posterior.root),
         center=read_only(center),
         constant=float(constant),
-        log_norm=-len(posterior.root) / 2 * _LOG_TAU,
+        log_norm=-len(posterior.root) / 2 * LOG_TAU,
         absolute=1.0 if is_laplace else 0.0,
         square=1 / (2 * WIDTH) if is_laplace else 0.0,
     )
@@ -203,6 +202,6 @@ class GaussianPosterior:
         log_norm = (
             np.log(self._scales).sum()
             + n_off * np.log(self._noise_std)
-            + self._n_features / 2 * _LOG_TAU
+            + self._n_features / 2 * LOG_TAU
         )
         return -0.5 * squares - log_norm

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from sklpf._utils.numbers import Array, check_scale
-from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import at_least
-from sklpf.models._energy_based import EnergyBasedModel
+from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
 from sklpf.models._validation import check_fitted, check_parameter, check_vector
-from sklpf.models.mcrbm._path import MeanCovariancePath
-from sklpf.models.mcrbm._units import Units, UnitsFamily, sigmoid
+from sklpf.models.mcrbm._path import MeanCovariancePath, Units, sigmoid
 from sklpf.partition import HAIS
+from sklpf.paths._base import density_at
 
 # Scales of what training starts from.
 _FACTOR_LENGTH = 0.2
@@ -215,16 +214,19 @@ class MeanCovarianceRBM(EnergyBasedModel):
         n_factors, n_features = factors.shape
         n_covariance = pooling.shape[1]
         n_mean = len(filters)
-        _check_shape("pooling", pooling, (n_factors, n_covariance))
-        _check_shape("mean_components", filters, (n_mean, n_features))
+        shapes = {"pooling": (n_factors, n_covariance), "mean_components": (n_mean, n_features)}
+        for name, array in zip(shapes, (pooling, filters)):
+            if array.shape != shapes[name]:
+                raise ValueError(
+                    f"{name} must have shape {shapes[name]} to fit the others, got {array.shape}"
+                )
         if not np.all(pooling >= 0):
             raise ValueError("pooling must not be negative: it adds squares of factor outputs up")
         for name, value in {"noise_std": noise_std, "scale": scale}.items():
             check_scale(value, name)
-        model = cls(
-            **{"n_factors": n_factors, "n_covariance": n_covariance, "n_mean": n_mean, **parameters}
-        )
-        model._validate_params()
+        sizes = {"n_factors": n_factors, "n_covariance": n_covariance, "n_mean": n_mean}
+        model = cls(**{**sizes, **parameters})
+        model._be_known(n_features)
         units = Units(
             factors,
             pooling,
@@ -234,21 +236,17 @@ class MeanCovarianceRBM(EnergyBasedModel):
             check_vector(intercept_visible, n_features, "intercept_visible", default=0.0),
             float(noise_std),
         )
-        model.n_features_in_ = n_features
         model._n_features_out = n_covariance + n_mean
         model.mean_ = check_vector(mean, n_features, "mean", default=0.0)
         model.scale_ = float(scale)
         model._keep(units)
-        model._partition_seed = draw_seed(model.random_state)
         return model
 
     # -- training
     def _begin(self, X, rng):
         n_features = X.shape[1]
-        sizes = (
-            n_features if n is None else n for n in (self.n_factors, self.n_covariance, self.n_mean)
-        )
-        n_factors, n_covariance, n_mean = sizes
+        sizes = (self.n_factors, self.n_covariance, self.n_mean)
+        n_factors, n_covariance, n_mean = (n_features if n is None else n for n in sizes)
         self.mean_ = X.mean(axis=0)
         self.scale_ = _spread(X)
         self._log_volume = -n_features * float(np.log(self.scale_))
@@ -259,8 +257,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
     def _shown(self):
         units = self._units()
         self._log_volume = -self.n_features_in_ * float(np.log(self.scale_))
-        sizes = *units.pooling.shape, *units.filters.shape
-        family = UnitsFamily(*sizes)
+        family = UnitsFamily(*units.pooling.shape, *units.filters.shape)
         return family, family.pack(units)
 
     def _coordinates(self, X):
@@ -329,7 +326,69 @@ class MeanCovarianceRBM(EnergyBasedModel):
         return Units(*(getattr(self, name) for name in self._unit_attributes))
 
     def _log_density(self, X):
-        return self._units().log_density(self._coordinates(X))
+        return density_at(self._units().packed(), self._coordinates(X))[0]
+
+
+class UnitsFamily(CompiledFamily):
+    """F factors, K covariance and J mean units on R^d with all parameters in one vector, to be
+    trained.
+
+    The square roots of `pooling` and the logarithm of `noise_std` stand for these, which keeps them
+    in their ranges.
+    """
+
+    def __init__(self, n_factors: int, n_covariance: int, n_mean: int, n_features: int):
+        self.n_features = n_features
+        self.shapes = (
+            (n_factors, n_features),
+            (n_factors, n_covariance),
+            (n_mean, n_features),
+            (n_covariance,),
+            (n_mean,),
+            (n_features,),
+            (),
+        )
+        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()
+        self.slices = [slice(*ends_of_part) for ends_of_part in zip([0, *ends[:-1]], ends)]
+
+    def pack(self, units: Units) -> Array:
+        """Return the vector of some units."""
+        free = units._replace(pooling=np.sqrt(units.pooling), noise_std=np.log(units.noise_std))
+        return np.concatenate([np.ravel(part) for part in free])
+
+    def unpack(self, parameters: Array) -> Units:
+        """Return the units of a vector."""
+        free = Units(*self._parts(parameters))
+        return free._replace(pooling=free.pooling**2, noise_std=float(np.exp(free.noise_std)))
+
+    def _parts(self, parameters):
+        return [parameters[part].reshape(shape) for part, shape in zip(self.slices, self.shapes)]
+
+    def packed(self, parameters: Array) -> Any:
+        """Return the units as a compiled density."""
+        return self.unpack(parameters).packed()
+
+    def grad_parameters(self, parameters: Array, x: Array, weights: Array) -> Array:
+        """Return the gradient of weights @ log f by the parameters, shape (P,)."""
+        units = self.unpack(parameters)
+        roots = self._parts(parameters)[1]
+        norms, u, covariance, mean = units._forward(x)
+        covariance, mean = (
+            sigmoid(inputs) * weights[:, np.newaxis] for inputs in (covariance, mean)
+        )
+        factors = -(u * (covariance @ units.pooling.T) / norms).T @ x
+        pooling = -((u**2).T @ covariance) * roots
+        noise = weights @ np.einsum("ij,ij->i", x, x) / units.noise_std**2
+        slopes = (
+            factors,
+            pooling,
+            mean.T @ x,
+            covariance.sum(axis=0),
+            mean.sum(axis=0),
+            weights @ x,
+            noise,
+        )
+        return np.concatenate([np.ravel(slope) for slope in slopes])
 
 
 def _first_units(family, rng) -> Units:
@@ -358,8 +417,3 @@ def _spread(X) -> float:
             "X must be small enough for the squares of its values to be finite: rescale it"
         )
     return spread if spread > 0 else 1.0
-
-
-def _check_shape(name, array, shape) -> None:
-    if array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape} to fit the others, got {array.shape}")

@@ -1,26 +1,74 @@
-"""The path from a mixture of Gaussians to the density of mean and covariance units."""
+"""Mean and covariance units, and the path from a mixture of Gaussians to their density."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BOUND_COST, BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES
-from sklpf.models.mcrbm._units import OFFSET, Units, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
-from sklpf.paths import Gaussian, GeometricPath, Mixture
-from sklpf.paths._base import CompiledPrograms, Points, density_at, read_only
+from sklpf.paths import Gaussian, Mixture
+from sklpf.paths._base import Points, density_at, read_only
+from sklpf.paths._geometric import CompiledDensityPath
 from sklpf.uncertainty import log_mean_exp
 
+_OFFSET = 0.5  # of the mean square that rows are normalised by: a part of the model
 _STRENGTHS = 4.0 ** np.arange(-8, 2)  # of the covariance units' pull, in what it is at 0
 _N_LEVELS = 5000  # of the default estimator
 # In units of rows divided by scale. Beyond the first, differences of log f show no slope any more.
 _LARGEST = {"factors": 1e8, "pooling": 1e8, "noise_std": 1e8, "filters": 1e50}
 _SMALLEST_NOISE = 1e-50
 _SHOWN = {"filters": "mean_components"}
+
+
+class Units(NamedTuple):
+    """log f(z) = sum_k softplus(a_k) + sum_j softplus(b_j) + z @ intercept - |z|² / (2 noise_std²).
+
+    a = intercept_covariance - ½ (factors @ v)² @ pooling with v = z / sqrt(|z|² / d + ½), and b =
+    intercept_mean + filters @ z.
+    """
+
+    factors: Array  # (F, d)
+    pooling: Array  # (F, K), >= 0
+    filters: Array  # (J, d)
+    intercept_covariance: Array  # (K,)
+    intercept_mean: Array  # (J,)
+    intercept: Array  # (d,)
+    noise_std: float
+
+    def packed(self, constant: float = 0.0) -> Any:
+        """The units, with a constant added to log f, as a compiled density."""
+        from sklpf.models.mcrbm._path_kernels import PackedUnits
+
+        center = self.noise_std**2 * self.intercept
+        return PackedUnits(
+            filters=read_only(np.concatenate([self.factors, self.filters])),
+            pooling=read_only(self.pooling),
+            intercept_covariance=read_only(self.intercept_covariance),
+            intercept_mean=read_only(self.intercept_mean),
+            center=read_only(center),
+            precision=float(self.noise_std) ** -2,
+            offset=_OFFSET,
+            constant=float(constant + 0.5 * center @ self.intercept),
+        )
+
+    def inputs(self, z: Array) -> tuple[Array, Array]:
+        """Return what goes into the covariance units (n, K) and into the mean units (n, J)."""
+        return self._forward(z)[2:]
+
+    def _forward(self, z):
+        norms = np.sqrt(np.einsum("ij,ij->i", z, z) / z.shape[1] + _OFFSET)[:, np.newaxis]
+        u = z @ self.factors.T / norms
+        covariance = self.intercept_covariance - 0.5 * u**2 @ self.pooling
+        return norms, u, covariance, self.intercept_mean + z @ self.filters.T
+
+
+def sigmoid(a: Array) -> Array:
+    """Return 1 / (1 + exp(-a)), to 1e-16 absolute."""
+    return 0.5 * np.tanh(0.5 * a) + 0.5
 
 
 class PeakMixture:
@@ -83,11 +131,11 @@ class PeakMixture:
 
 def curvature(units: Units) -> Array:
     """Return the negative second derivative of the covariance units' part of log f at 0, (d, d)."""
-    weights = units.pooling @ sigmoid(units.intercept_covariance) / OFFSET
+    weights = units.pooling @ sigmoid(units.intercept_covariance) / _OFFSET
     return (units.factors.T * weights) @ units.factors
 
 
-class MeanCovariancePath(CompiledPrograms, GeometricPath):
+class MeanCovariancePath(CompiledDensityPath):
     """Path from a mixture of Gaussians to a MeanCovarianceRBM.
 
     Chains move in y, x = mean + scale axes @ y, whose axes are those of the covariance units'
@@ -113,7 +161,6 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
     bound_cost = BOUND_COST
     _kernels = "sklpf.models.mcrbm._path_kernels"
     base: Any
-    base_is_ours = True
     tail_alarms = ()  # Gaussian ones with the widest's variance, times at most exp(constant |y|)
 
     def __init__(self, units: Units, mean: Array, scale: float):
@@ -124,10 +171,13 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
         self.mean = mean
         self.axes = scale * axes
         self.constant = len(mean) * float(np.log(scale))
-        super().__init__(self._log_density, grad=self.units.grad, base=PeakMixture(self.units))
+        super().__init__(PeakMixture(self.units))
+
+    def _packed_target(self):
+        return self.units.packed(self.constant)
 
     def _log_density(self, y):
-        return self.constant + self.units.log_density(y)
+        return self.constant + density_at(self.units.packed(), y)[0]
 
     def default_estimator(self) -> PartitionEstimator:
         """Return what a model's ``partition_estimator=None`` stands for.
@@ -193,13 +243,6 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
 
     def _base_to_mix(self) -> Any:
         return self.base.as_mixture() if isinstance(self.base, PeakMixture) else self.base
-
-    @property
-    def packed(self) -> Any:
-        """The units and the base as compiled programs take them."""
-        from sklpf.paths._density_kernels import TemperedDensity
-
-        return TemperedDensity(self.units.packed(self.constant), self.base.packed)
 
 
 def _check_sizes(units: Units) -> None:

@@ -4,7 +4,6 @@ product of Student-t experts may fall.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 from typing import Any, NamedTuple
@@ -13,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 from scipy.optimize import brentq
-from scipy.special import digamma, erfcx, gammaln
+from scipy.special import erfcx, gammaln
 
-from sklpf._utils.numbers import Array
-from sklpf.paths._base import density_at, read_only
+from sklpf._utils.numbers import Array, Booleans, Integers
+from sklpf.paths._base import read_only
 
 _ROUNDING = 1e-7  # of a distance from a span, as a share of the filter's length
 _MOST_SUBSETS = 1000  # of experts that are looked at one by one
@@ -24,8 +23,6 @@ _N_BASES = 20  # of R^d, that are looked at where subsets are more
 SMALLEST_TRUSTED_INDEX = (
     1.0  # of tails that chains can be trusted with: with .5 RTS is 3 to 7 errors off
 )
-SMALLEST_CLOSED_INDEX = 0.5  # that training allows where log Z is closed
-_LARGEST_LOG_EXPONENT = 20.0  # such an expert is a Gaussian
 _SLOPE_AT_1 = np.sqrt(2 / np.pi)  # E |u| of a standard normal u
 
 
@@ -83,9 +80,9 @@ class Flats(NamedTuple):
         Whether no other can matter.
     """
 
-    groups: NDArray[np.bool_]
-    members: NDArray[np.bool_]
-    ranks: NDArray[np.int_]
+    groups: Booleans
+    members: Booleans
+    ranks: Integers
     n_dimensions: int
     are_all: bool
 
@@ -167,17 +164,17 @@ def dependent_flats(filters: Array, exponents: Array, width: float = 0.0) -> Fla
         rng = np.random.default_rng(0)
         weights = exponents
         for _ in range(_N_BASES):
-            _add_dependencies(found, filters, _basis(filters, weights, width), width)
+            basis = _basis(filters, weights, width)
+            if len(basis) == d:
+                _add_dependencies(found, filters, basis, width)
             weights = exponents * rng.exponential(size=n_groups)
-    members = np.zeros((len(found), n_groups), bool)
-    for row, flat in zip(members, found):
-        row[list(flat)] = True
+    members = np.array([np.isin(np.arange(n_groups), flat) for flat in found])
     ranks = np.array(list(found.values()))
     # Where no basis shows a dependency there is none: filters are in general position.
     return Flats(groups, members, ranks, d, few or len(found) == 1)
 
 
-def _parallel_groups(filters: Array, width: float) -> NDArray[np.bool_]:
+def _parallel_groups(filters: Array, width: float) -> Booleans:
     """Filters that are not zero, by groups of parallel ones (M, K)."""
     lengths = np.linalg.norm(filters, axis=1)
     left = np.flatnonzero(lengths > width)
@@ -192,7 +189,7 @@ def _parallel_groups(filters: Array, width: float) -> NDArray[np.bool_]:
     return np.array(groups).reshape(-1, len(filters))
 
 
-def _basis(filters: Array, weights: Array, width: float = 0.0) -> NDArray[np.int_]:
+def _basis(filters: Array, weights: Array, width: float = 0.0) -> Integers:
     """Experts with independent filters, of large weights, as many as there are."""
     lengths = np.linalg.norm(filters, axis=1)
     # scipy.linalg.qr with pivoting takes ten times as long for a few filters
@@ -225,17 +222,12 @@ def _add_dependencies(found: dict, filters: Array, basis: NDArray, width: float)
     A filter that is a combination of some basis filters spans a flat with these; so do the filters
     in the span of all basis filters but one.
     """
-    if len(basis) < filters.shape[1]:
-        return
     normals = np.linalg.inv(filters[basis])
     apart = np.abs(filters @ normals) / np.linalg.norm(normals, axis=0)
     slack = np.maximum(width, _ROUNDING * np.linalg.norm(filters, axis=1))
     depends = apart > slack[:, np.newaxis]  # (K, d), on each of the basis
-    others = np.ones(len(filters), bool)
-    others[basis] = False
-    supports = [*depends[others]]
-    for b in range(len(basis)):
-        supports.append(depends[others & ~depends[:, b]].any(axis=0))
+    others = np.delete(depends, basis, axis=0)
+    supports = [*others, *(others[~others[:, b]].any(axis=0) for b in range(len(basis)))]
     spans = np.unique([support for support in supports if not support.all()], axis=0)
     for span in spans.reshape(-1, len(basis)):
         flat = np.flatnonzero(~depends[:, ~span].any(axis=1))
@@ -262,14 +254,6 @@ class Experts(NamedTuple):
         if self.exponents is None:
             return LaplaceExperts(filters, self.constant)
         return StudentTExperts(filters, read_only(self.exponents), self.constant)
-
-    def log_density(self, x: Array) -> Array:
-        """Return log f at points (n, d), shape (n,), in nats."""
-        return density_at(self.packed, x)[0]
-
-    def grad(self, x: Array) -> Array:
-        """Return the gradient of log f at points (n, d), shape (n, d)."""
-        return density_at(self.packed, x)[1]
 
     def forces(self, u: Array) -> Array:
         """Return dE / du of every expert, of filter outputs (n, K)."""
@@ -330,98 +314,3 @@ def sample_complete(experts: Experts, n: int, rng: np.random.Generator) -> Array
         df = 2 * experts.exponents - 1
         u = rng.standard_t(df, size=shape) / np.sqrt(df)
     return np.ascontiguousarray(np.linalg.solve(experts.filters, u.T).T, dtype=np.float64)
-
-
-@dataclass(eq=False, repr=False)
-class ProductFamily:
-    """Products of K experts on R^d with parameters [filters, log exponents] in one vector, to be
-    trained.
-
-    Parameters
-    ----------
-    n_components, n_features : int
-        K and d.
-    heavy : bool
-        Student-t experts, which have exponents, instead of Laplace ones.
-    """
-
-    n_components: int
-    n_features: int
-    heavy: bool
-
-    def pack(self, experts: Experts) -> Array:
-        """Return the vector of some experts."""
-        parts = [experts.filters.ravel()]
-        if experts.exponents is not None:
-            parts.append(np.log(experts.exponents))
-        return np.concatenate(parts)
-
-    def unpack(self, parameters: Array) -> Experts:
-        """Return the experts of a vector."""
-        n_weights = self.n_components * self.n_features
-        filters = parameters[:n_weights].reshape(self.n_components, self.n_features)
-        rest = parameters[n_weights:]
-        exponents = np.exp(np.minimum(rest, _LARGEST_LOG_EXPONENT)) if self.heavy else None
-        return Experts(filters, exponents)
-
-    def log_density(self, parameters: Array, x: Array) -> Array:
-        """Return log f at points (n, d), shape (n,), in nats."""
-        return self.unpack(parameters).log_density(x)
-
-    def grad(self, parameters: Array, x: Array) -> Array:
-        """Return the gradient of log f by the points, shape (n, d)."""
-        return self.unpack(parameters).grad(x)
-
-    def packed(self, parameters: Array) -> Any:
-        """Return the product as a compiled density."""
-        return self.unpack(parameters).packed
-
-    def grad_parameters(self, parameters: Array, x: Array, weights: Array) -> Array:
-        """Return the gradient of weights @ log f by the parameters, shape (P,)."""
-        experts = self.unpack(parameters)
-        u = x @ experts.filters.T
-        parts = [-((experts.forces(u) * weights[:, np.newaxis]).T @ x).ravel()]
-        if experts.exponents is not None:
-            parts.append(-experts.exponents * (weights @ np.log1p(u**2)))
-        return np.concatenate(parts)
-
-    def project(self, parameters: Array) -> Array:
-        """Return parameters of a product with a normaliser: exponents that are too small are raised
-        to a common one. Filters must span R^d, else none has.
-        """
-        if not self.heavy or not np.all(np.isfinite(parameters)):
-            return parameters
-        experts = self.unpack(parameters)
-        assert experts.exponents is not None  # said by heavy
-        smallest = (
-            SMALLEST_CLOSED_INDEX
-            if self.n_components == self.n_features
-            else SMALLEST_TRUSTED_INDEX
-        )
-        exponents = experts.exponents
-        if index_of_bases(experts.filters, exponents) >= smallest:
-            return parameters
-        flats = dependent_flats(experts.filters, exponents)
-
-        def excess(log_floor):
-            return flats.smallest_index(np.maximum(exponents, np.exp(log_floor))) - smallest
-
-        if excess(-np.inf) >= 0 or excess(_LARGEST_LOG_EXPONENT) < 0:
-            return parameters
-        floor = brentq(excess, -_LARGEST_LOG_EXPONENT, _LARGEST_LOG_EXPONENT)
-        raised = np.maximum(parameters[experts.filters.size :], floor + 1e-9)
-        return np.concatenate([parameters[: experts.filters.size], raised])
-
-    def log_partition(self, parameters: Array) -> tuple[float, Array]:
-        """Return log Z of a complete product and its gradient (P,); infinite where there is no
-        normaliser.
-        """
-        experts = self.unpack(parameters)
-        if experts.exponents is not None and experts.exponents.min() <= 0.5:
-            return np.inf, np.zeros_like(parameters)
-        parts = [-np.linalg.inv(experts.filters).T.ravel()]
-        if experts.exponents is not None:
-            parts.append(
-                experts.exponents * (digamma(experts.exponents - 0.5) - digamma(experts.exponents))
-            )
-        return closed_log_partition(experts), np.concatenate(parts)

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import digamma
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import StrOptions, at_least
 from sklpf._utils.warnings import warn
-from sklpf.models._energy_based import EnergyBasedModel
+from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
 from sklpf.models._validation import check_fitted, check_parameter, check_vector
-from sklpf.models.products._experts import Experts, ProductFamily, closed_log_partition
+from sklpf.models.products._experts import (
+    SMALLEST_TRUSTED_INDEX,
+    Experts,
+    closed_log_partition,
+    dependent_flats,
+    index_of_bases,
+)
 from sklpf.models.products._path import ProductPath
+from sklpf.models.scoring._likelihood import report
+from sklpf.models.scoring._scored import Scored
+from sklpf.paths._base import density_at
 
+_SMALLEST_CLOSED_INDEX = 0.5  # of tails, that training allows where log Z is closed
+_LARGEST_LOG_EXPONENT = 20.0  # such an expert is a Gaussian
 _STRENGTH = 1.5  # sum of the exponents to start from, in n_features
 _SMALLEST_VARIANCE = 1e-6  # of a direction, of standardised columns
 _SMALLEST_SPREAD = 1e-90  # of a column of X: of its inverse even products are numbers
@@ -167,15 +179,13 @@ class ProductOfExperts(EnergyBasedModel):
         n_components, n_features = components.shape
         expert = "laplace" if exponents is None else "student_t"
         model = cls(**{"n_components": n_components, "expert": expert, **parameters})
-        model._validate_params()
+        model._be_known(n_features)
         model.components_ = components
-        model.n_features_in_ = n_features
         model._n_features_out = n_components
         model.exponents_ = check_vector(exponents, n_components, "exponents", default=1.0)
         if not np.all(model.exponents_ > 0):
             raise ValueError("exponents must be above 0: raise the smallest ones")
         model.mean_ = check_vector(mean, n_features, "mean", default=0.0)
-        model._partition_seed = draw_seed(model.random_state)
         model._heavy = exponents is not None
         model.path()
         return model
@@ -194,8 +204,9 @@ class ProductOfExperts(EnergyBasedModel):
         self._log_volume = 0.5 * float(np.linalg.slogdet(self._whitening.T @ self._whitening)[1])
         self._n_features_out = n_components
         self._heavy = self.expert == "student_t"
-        if n_components < n_features:
-            warn(self._improper_reason(n_components, n_features))
+        improper = _why_improper(n_components, n_features)
+        if improper:
+            warn(improper)
         d = self._whitening.shape[1]
         filters = rng.standard_normal((n_components, d))
         filters /= np.linalg.norm(filters, axis=1, keepdims=True)
@@ -241,21 +252,6 @@ class ProductOfExperts(EnergyBasedModel):
             np.ones(len(experts.filters)) if experts.exponents is None else experts.exponents
         )
 
-    def _improper(self):
-        check_fitted(self)
-        n_components, n_features = self.components_.shape
-        return (
-            self._improper_reason(n_components, n_features) if n_components < n_features else None
-        )
-
-    @staticmethod
-    def _improper_reason(n_components, n_features):
-        return (
-            f"n_components={n_components} is below n_features={n_features}, so that the density is"
-            " constant along some direction and has no normaliser; raise it, or project X onto"
-            " fewer features before"
-        )
-
     _positive = ("exponents_",)
     _fitted_shapes = {
         "components_": ("n_components", "n_features"),
@@ -294,11 +290,120 @@ class ProductOfExperts(EnergyBasedModel):
         check_fitted(self)
         return ProductPath(self._experts(), self.mean_)
 
+    def _scored(self, X, level=None, tolerates=True):
+        check_fitted(self)
+        improper = _why_improper(*self.components_.shape)
+        if not improper:
+            return super()._scored(X, level)
+        n_rows = len(self._validate(X))
+        reason = f"rows have no likelihood: {improper}"
+        report(self, reason)
+        value = np.nan if self.on_nonconvergence == "nan" else -np.inf
+        return Scored(np.full(n_rows, value), below=0.0, above=0.0, reasons=(reason,))
+
     def _experts(self):
         return Experts(self.components_, self.exponents_ if self._heavy else None)
 
     def _log_density(self, X):
-        return self._experts().log_density(X - self.mean_)
+        return density_at(self._experts().packed, X - self.mean_)[0]
+
+
+def _why_improper(n_components: int, n_features: int) -> str:
+    """Why a product has no normaliser, where it has too few experts; else empty."""
+    if n_components >= n_features:
+        return ""
+    return (
+        f"n_components={n_components} is below n_features={n_features}, so that the density is"
+        " constant along some direction and has no normaliser; raise it, or project X onto"
+        " fewer features before"
+    )
+
+
+@dataclass(eq=False, repr=False)
+class ProductFamily(CompiledFamily):
+    """Products of K experts on R^d with parameters [filters, log exponents] in one vector, to be
+    trained.
+
+    Parameters
+    ----------
+    n_components, n_features : int
+        K and d.
+    heavy : bool
+        Student-t experts, which have exponents, instead of Laplace ones.
+    """
+
+    n_components: int
+    n_features: int
+    heavy: bool
+
+    def pack(self, experts: Experts) -> Array:
+        """Return the vector of some experts."""
+        parts = [experts.filters.ravel()]
+        if experts.exponents is not None:
+            parts.append(np.log(experts.exponents))
+        return np.concatenate(parts)
+
+    def unpack(self, parameters: Array) -> Experts:
+        """Return the experts of a vector."""
+        n_weights = self.n_components * self.n_features
+        filters = parameters[:n_weights].reshape(self.n_components, self.n_features)
+        rest = parameters[n_weights:]
+        exponents = np.exp(np.minimum(rest, _LARGEST_LOG_EXPONENT)) if self.heavy else None
+        return Experts(filters, exponents)
+
+    def packed(self, parameters: Array) -> Any:
+        """Return the product as a compiled density."""
+        return self.unpack(parameters).packed
+
+    def grad_parameters(self, parameters: Array, x: Array, weights: Array) -> Array:
+        """Return the gradient of weights @ log f by the parameters, shape (P,)."""
+        experts = self.unpack(parameters)
+        u = x @ experts.filters.T
+        parts = [-((experts.forces(u) * weights[:, np.newaxis]).T @ x).ravel()]
+        if experts.exponents is not None:
+            parts.append(-experts.exponents * (weights @ np.log1p(u**2)))
+        return np.concatenate(parts)
+
+    def project(self, parameters: Array) -> Array:
+        """Return parameters of a product with a normaliser: exponents that are too small are raised
+        to a common one. Filters must span R^d, else none has.
+        """
+        if not self.heavy or not np.all(np.isfinite(parameters)):
+            return parameters
+        experts = self.unpack(parameters)
+        assert experts.exponents is not None  # said by heavy
+        smallest = (
+            _SMALLEST_CLOSED_INDEX
+            if self.n_components == self.n_features
+            else SMALLEST_TRUSTED_INDEX
+        )
+        exponents = experts.exponents
+        if index_of_bases(experts.filters, exponents) >= smallest:
+            return parameters
+        flats = dependent_flats(experts.filters, exponents)
+
+        def excess(log_floor):
+            return flats.smallest_index(np.maximum(exponents, np.exp(log_floor))) - smallest
+
+        if excess(-np.inf) >= 0 or excess(_LARGEST_LOG_EXPONENT) < 0:
+            return parameters
+        floor = brentq(excess, -_LARGEST_LOG_EXPONENT, _LARGEST_LOG_EXPONENT)
+        raised = np.maximum(parameters[experts.filters.size :], floor + 1e-9)
+        return np.concatenate([parameters[: experts.filters.size], raised])
+
+    def log_partition(self, parameters: Array) -> tuple[float, Array]:
+        """Return log Z of a complete product and its gradient (P,); infinite where there is no
+        normaliser.
+        """
+        experts = self.unpack(parameters)
+        if experts.exponents is not None and experts.exponents.min() <= 0.5:
+            return np.inf, np.zeros_like(parameters)
+        parts = [-np.linalg.inv(experts.filters).T.ravel()]
+        if experts.exponents is not None:
+            parts.append(
+                experts.exponents * (digamma(experts.exponents - 0.5) - digamma(experts.exponents))
+            )
+        return closed_log_partition(experts), np.concatenate(parts)
 
 
 def _whitening(X, n: int) -> Array:

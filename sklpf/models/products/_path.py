@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -19,8 +18,9 @@ from sklpf.models.products._experts import (
     tail_index,
 )
 from sklpf.partition import HAIS, Exact, PartitionEstimator
-from sklpf.paths import Gaussian, GeometricPath, StudentT
-from sklpf.paths._base import CompiledPrograms, Points
+from sklpf.paths import Gaussian, StudentT
+from sklpf.paths._base import Points
+from sklpf.paths._geometric import CompiledDensityPath
 
 _MOST_DF = 8.0  # of the base
 # Up to so many scales of the density the tails may fall more slowly than they do in the end; the
@@ -38,7 +38,7 @@ _TOO_SMALL = (
 )
 
 
-class ProductPath(CompiledPrograms, GeometricPath):
+class ProductPath(CompiledDensityPath):
     """Path from a base with the right tails to a product of experts, in coordinates y of scales
     about one.
 
@@ -71,7 +71,6 @@ class ProductPath(CompiledPrograms, GeometricPath):
     """
 
     _kernels = "sklpf.models.products._path_kernels"
-    base_is_ours = True
 
     def __init__(self, experts: Experts, mean: Array):
         _check(experts)
@@ -81,17 +80,18 @@ class ProductPath(CompiledPrograms, GeometricPath):
         base: Gaussian | StudentT = Gaussian(center, 1.0)
         self.tail_alarms = ()
         if experts.exponents is not None:
-            far_out = tail_index(self.experts.filters, experts.exponents)
+            filters = self.experts.filters
+            far_out = tail_index(filters, experts.exponents)
             if not far_out.alpha > 0:
                 raise ValueError(_TOO_SMALL.format(far_out.alpha))
-            near = {
-                radius: tail_index(self.experts.filters, experts.exponents, 1 / radius).alpha
-                for radius in _NEAR
-            }
+            near = {r: tail_index(filters, experts.exponents, 1 / r).alpha for r in _NEAR}
             self.tail_alarms = _alarms(far_out, near)
             df = min(_MOST_DF, far_out.alpha, max(SMALLEST_TRUSTED_INDEX, min(near.values())))
             base = StudentT(center, 1.0, df)
-        super().__init__(self.experts.log_density, grad=self.experts.grad, base=base)
+        super().__init__(base)
+
+    def _packed_target(self):
+        return self.experts.packed
 
     @property
     def is_complete(self) -> bool:
@@ -144,14 +144,6 @@ class ProductPath(CompiledPrograms, GeometricPath):
             In the model's coordinates.
         """
         return self.mean + state.position @ self.root.T
-
-    @property
-    def packed(self) -> Any:
-        """The experts and the base as compiled programs take them."""
-        from sklpf.paths._density_kernels import TemperedDensity
-
-        base: Any = self.base
-        return TemperedDensity(self.experts.packed, base.packed)
 
 
 def _alarms(far_out: TailIndex, near: dict[float, float]) -> tuple[Alarm, ...]:

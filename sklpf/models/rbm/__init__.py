@@ -1,8 +1,8 @@
 """The Bernoulli restricted Boltzmann machine, and what RBMs of other discrete units share with it.
 
 Training reads in three files: `fit` in `_base`, the passes over the data (`Trainer.run`) in
-`learning/_contrastive_divergence`, the updates in `learning/_training_kernels`. The objective, log
-f of rows and log Z, is in `_free_energy` and `_path`; `_monitor` follows it during training.
+`_learning`, the updates in `_learning_kernels`. The objective, log f of rows and log Z, is in
+`_base` and `_path`; `_monitor` follows it during training.
 """
 
 from sklpf.models.rbm._checkpoints_path import RBMTrajectoryPath

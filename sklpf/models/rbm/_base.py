@@ -1,46 +1,152 @@
-"""DiscreteRBM: what RBMs share whose visible units have finitely many states."""
+"""RBM and DiscreteRBM: what restricted Boltzmann machines share, whatever their visible units are,
+and those whose visible units have finitely many states.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
+from scipy.special import expit
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Booleans
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
     INSIDE_0_1,
     NOT_NEGATIVE,
+    POSITIVE,
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    Interval,
     Options,
     StrOptions,
+    TransformerMixin,
     at_least,
 )
 from sklpf.models._enumerable_path import BinaryUnits
-from sklpf.models._learning import all_or_nothing
-from sklpf.models._rbm import RBM
+from sklpf.models._learning import all_or_nothing, check_goes_on, drawing_all_or_nothing
 from sklpf.models._validation import (
     base_means,
     check_fitted,
     check_parameter,
     check_vector,
+    evenly_spaced,
     named_by_model,
+    rows_without,
 )
 from sklpf.models.rbm._checkpoints_path import RBMTrajectoryPath
-from sklpf.models.rbm._free_energy import binary_rows, log_f, short_run_mean
-from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_curve
+from sklpf.models.rbm._learning import Parameters, Trainer
+from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_tracker
 from sklpf.models.rbm._path import RBMPath
-from sklpf.models.rbm.learning._contrastive_divergence import Trainer
+from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin
 from sklpf.training import train
 
+_ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
 _MOST_STARTS = 50  # rows, and chains, of training that are kept to look for regions
 # Of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs.
 _SMALLEST_MEAN = 1e-3
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator):
+    """transform, gibbs, sample and score of a restricted Boltzmann machine that learns minibatch by
+    minibatch.
+
+    A model has the parameters below, and defines
+
+    - ``_hidden_inputs(X)``: inputs of the hidden units (n, n_components), of a fitted model;
+    - ``_rows_given(h, rng)``: rows drawn given hidden units;
+    - ``fit``, ``partial_fit`` and what `LogLikelihoodMixin` asks for.
+    """
+
+    n_components: int = 16
+    learning_rate: float = 0.1
+    batch_size: int = 10
+    n_iter: int = 10
+    verbose: int = 0
+    average: bool | int = True
+    learning_rate_schedule: Literal["constant", "linear"] = "constant"
+    n_chains: int | None = None
+    _parameter_constraints = {
+        **SCORING,
+        "n_components": [at_least(1)],
+        "learning_rate": [POSITIVE],
+        "batch_size": [at_least(1)],
+        "n_iter": [at_least(0)],
+        "average": ["boolean", Interval(Integral, 1, None, closed="neither")],
+        "learning_rate_schedule": [StrOptions({"constant", "linear"})],
+        "n_chains": [at_least(1), None],
+    }
+
+    _hidden_inputs: ClassVar[Callable[..., NDArray]]
+    _rows_given: ClassVar[Callable[..., NDArray]]
+
+    # -- units
+    def transform(self, X) -> NDArray:
+        """Probabilities of the hidden units given X.
+
+        Parameters
+        ----------
+        X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        h : ndarray of shape (n_samples, n_components)
+        """
+        return expit(self._hidden_inputs(X))
+
+    def gibbs(self, v) -> NDArray:
+        """Make one Gibbs step: hidden units given v, then visible units given them.
+
+        Parameters
+        ----------
+        v : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        v_new : ndarray of shape (n_samples, n_features)
+            Of bool where the visible units are binary.
+        """
+        on = self.transform(v)
+        rng = self._stream_of_numbers()
+        with drawing_all_or_nothing(self):
+            return self._rows_given(rng.uniform(size=on.shape) < on, rng)
+
+    # -- training
+    @property
+    def _n_chains(self) -> int:
+        """Number of persistent chains."""
+        return self.batch_size if self.n_chains is None else self.n_chains
+
+    def _stream_of_numbers(self) -> np.random.RandomState:
+        """The generator that goes on from call to call of `partial_fit` and `gibbs`."""
+        if not hasattr(self, "random_state_"):
+            self.random_state_ = check_random_state(self.random_state)
+        return self.random_state_
+
+    def _begins_stream(self) -> bool:
+        """Whether a call of `partial_fit` is the first; ValueError if it can't be made."""
+        self._validate_params()
+        if self.learning_rate_schedule == "linear":
+            raise ValueError(
+                "partial_fit does not know after how many updates a linear schedule should arrive"
+                ' at 0: set learning_rate_schedule="constant" and lower learning_rate between the'
+                " calls, or call fit"
+            )
+        first = not hasattr(self, "components_")
+        if not first:
+            check_goes_on(self)
+        return first
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -117,7 +223,7 @@ class DiscreteRBM(RBM):
             trainer,
             self.n_iter,
             report=self._report,
-            callbacks=monitor.callbacks,
+            callbacks=[monitor],
             store=trainer.store,
         )
         monitor.store(self, trainer)
@@ -194,8 +300,7 @@ class DiscreteRBM(RBM):
 
     def _count(self, X) -> None:
         """Add rows to the means of the visible units, and keep some of them."""
-        some = np.linspace(0, X.shape[0] - 1, min(_MOST_STARTS, X.shape[0])).astype(int)
-        rows = X[some]
+        rows = evenly_spaced(X, _MOST_STARTS)
         self._some_rows = (rows.toarray() if sp.issparse(rows) else rows) > 0.5
         self._n_seen += X.shape[0]
         self._visible_sum = self._visible_sum + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
@@ -205,8 +310,7 @@ class DiscreteRBM(RBM):
         """Estimate log Z after a step of `partial_fit`."""
         tracker = make_tracker(self, trainer.X.shape[0], before=self.__dict__.get("_tracker"))
         tracker(trainer, 1)
-        self._tracker = tracker
-        store_curve(self, tracker)
+        store_tracker(self, tracker)
 
     def _forget_tracking(self) -> None:
         """Drop what following log Z has left."""
@@ -224,11 +328,10 @@ class DiscreteRBM(RBM):
         hidden = check_vector(intercept_hidden, n_components, "intercept_hidden")
         means = check_vector(visible_mean, n_units, "visible_mean", default=0.5)
         model = cls(n_components=n_components, **parameters)
-        model._validate_params()
-        vars(model).update({"n_features_in_": n_units, **fitted})
+        model._be_known(n_units)
+        vars(model).update(fitted)
         dtype = components.dtype
         model._set_weights(components, visible.astype(dtype), hidden.astype(dtype))
-        model._partition_seed = draw_seed(check_random_state(model.random_state))
         model.visible_mean_ = _given_means(means, "visible_mean")
         model.path()
         if visible_mean is None:
@@ -306,10 +409,17 @@ class DiscreteRBM(RBM):
         check_fitted(self)
         return self._validate(X)
 
-    def _log_f(self, X) -> tuple[Array, NDArray[np.bool_]]:
-        """log f of every row, and which are binary."""
+    def _log_f(self, X) -> tuple[Array, Booleans]:
+        """log f of every row, the hidden units summed out, and which rows are binary."""
+        from sklpf.models.rbm._free_energy_kernels import softplus_sums
+
         X = self._scorable(X)
-        return log_f(self, X), binary_rows(X)
+        bias = self.intercept_visible_.astype(np.float64)
+        values = np.empty(X.shape[0])
+        for rows, x, fields in hidden_fields(self, X):
+            softplus_sums(fields, values[rows])
+            values[rows] += safe_sparse_dot(x, bias)
+        return values, binary_rows(X)
 
     def _ratio_path(self, other):
         """The path to another model of the same visible units, None for models of other kinds."""
@@ -331,3 +441,38 @@ def _given_means(values: Array, name: str) -> Array:
             " training data"
         )
     return values.clip(_SMALLEST_MEAN, 1 - _SMALLEST_MEAN)
+
+
+# ---- rows
+def hidden_fields(model, X):
+    """Blocks of rows: (slice, rows as float64, input of the hidden units (n, n_components))."""
+    weights = model.components_.T.astype(np.float64)
+    bias = model.intercept_hidden_.astype(np.float64)
+    for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE):
+        x = X[rows].astype(np.float64)
+        yield rows, x, np.ascontiguousarray(safe_sparse_dot(x, weights, dense_output=True) + bias)
+
+
+def binary_rows(X) -> Booleans:
+    """Which rows hold nothing but 0 and 1, (n,)."""
+    if not sp.issparse(X):
+        return np.all((X == 0) | (X == 1), axis=1)
+    return rows_without(X, (X.data != 0) & (X.data != 1))
+
+
+def short_run_mean(model) -> Array:
+    """Visible means of 100 chains after 20 Gibbs sweeps from random hidden units, pulled a tenth of
+    the way to those of units without inputs.
+
+    Rounded, so that they do not depend on the number of BLAS threads.
+    """
+    rng = np.random.default_rng(0)
+    parameters = Parameters.of(model)
+    units = model._visible_units
+    hidden = rng.random((100, len(parameters.components))) < 0.5
+    for _ in range(20):
+        inputs = hidden @ parameters.components + parameters.intercept_visible
+        visible = units.draw(inputs, rng)
+        hidden = rng.random(hidden.shape) < parameters.hidden_means(visible)
+    mean = units.means(inputs).mean(axis=0, dtype=np.float64)
+    return np.round(0.9 * mean + 0.1 * units.means(np.zeros(mean.shape)), 6)

@@ -11,7 +11,7 @@ import numpy as np
 from sklpf._utils import random as _random
 from sklpf.kernels import (
     SUMS,
-    draw_categories,
+    draw_units,
     exp32,
     implements,
     inlined,
@@ -94,14 +94,6 @@ def _ends(model, state, c, piece, inputs, linear):
         return state.inputs[c], state.linear[c]
     _refresh_chain(model, state.v[c], inputs, linear, piece)
     return inputs, linear
-
-
-@inlined
-def _draw(inputs, bits, n, units):
-    """units_j ~ Bernoulli(sigmoid(inputs_j))."""
-    one = np.float32(1.0)
-    for j in range(n):
-        units[j] = np.uint8(uniform(bits[j]) * (one + exp32(-inputs[j])) < one)
 
 
 @inlined
@@ -192,7 +184,7 @@ def _sweep(model, state, betas, reverse, keys, work):
         low, high = np.float32(1.0 - share), np.float32(share)
         _blend(state.inputs[c], share, n_hidden, field)
         random_bits(bits, n_hidden, keys.key0, keys.key1, keys.step, keys.chain + c, _HIDDEN)
-        _draw(field, bits, n_hidden, h)
+        draw_units(field, model.starts[:1], bits, n_hidden, h)
         for i in range(n_visible):
             field[i] = low * model.visible[piece, i] + high * model.visible[piece + 1, i]
         for j in range(n_hidden):
@@ -201,10 +193,7 @@ def _sweep(model, state, betas, reverse, keys, work):
                 for i in range(n_visible):
                     field[i] += low * first[i] + high * second[i]
         random_bits(bits, n_visible, keys.key0, keys.key1, keys.step, keys.chain + c, _VISIBLE)
-        if model.starts.shape[0] > 1:
-            draw_categories(field, model.starts, bits, v)
-        else:
-            _draw(field, bits, n_visible, v)
+        draw_units(field, model.starts, bits, n_visible, v)
         if has_draws and keys.step % _RENEW_EVERY == 0 and (beta == 0.0 or beta == 1.0):
             random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + c, _DRAW)
             own = model.draws[np.int64(beta), state.ladder[c]]

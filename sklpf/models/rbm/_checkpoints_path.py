@@ -5,18 +5,17 @@ next: along training (Béreux et al. 2024), or from one model to another.
 from __future__ import annotations
 
 import functools
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import Array, Integers, as_float64, check_finite
+from sklpf._utils.numbers import Array, Array32, Bits, Integers, as_float64, check_finite
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BinaryUnits, binary_units
-from sklpf.models.rbm._free_energy import Parameters
+from sklpf.models.rbm._learning import Parameters
 from sklpf.models.rbm._path import RBMPath
-from sklpf.partition import PartitionEstimator
-from sklpf.paths import Regions
 from sklpf.paths._base import KernelPath, check_ladder, read_only
 
 _LOG2 = np.log(2)
@@ -29,8 +28,8 @@ class CheckpointState(NamedTuple):
     ladder that each belongs to.
     """
 
-    v: NDArray[np.uint8]
-    inputs: NDArray[np.float32]
+    v: Bits
+    inputs: Array32
     linear: Array
     piece: Integers
     ladder: Integers
@@ -85,7 +84,7 @@ class CheckpointsPath(KernelPath):
         ladder = np.full(len(v), ladder, dtype=np.int64)
         return CheckpointState(v, inputs, linear, piece, ladder)
 
-    def rows(self, state: CheckpointState) -> NDArray[np.uint8]:
+    def rows(self, state: CheckpointState) -> Bits:
         """Return the visible rows of all chains, zeros and ones (n, M)."""
         return state.v
 
@@ -95,14 +94,18 @@ class CheckpointsPath(KernelPath):
         terms.
         """
         terms = max(np.abs(w).sum() + np.abs(b).sum() for w, b in zip(self.weights, self.hidden))
-        return float(
-            np.finfo(np.float32).eps / 2 * (terms + np.abs(self.visible).sum(axis=1).max())
-        )
+        terms += np.abs(self.visible).sum(axis=1).max()
+        return float(np.finfo(np.float32).eps / 2 * terms)
 
     @property
     def n_summaries(self) -> int:
         """Length of a state's summary: the probabilities of the last model's hidden units."""
         return self.hidden.shape[1]
+
+
+def _of_target(name: str) -> Any:
+    """A member that is the target's."""
+    return property(attrgetter(f"target.{name}"), doc=f"`RBMPath.{name}` of the target.")
 
 
 class RBMTrajectoryPath(CheckpointsPath):
@@ -201,26 +204,6 @@ class RBMTrajectoryPath(CheckpointsPath):
             " temperatures"
         )
 
-    # -- the target, which is that of the path in temperature
-    def default_estimator(self) -> PartitionEstimator:
-        """Return `Exact` where the smaller layer has at most 20 units, else `ParallelTempering`."""
-        return self.target.default_estimator()
-
-    @property
-    def log2_states(self) -> int:
-        """Number of units of the smaller layer: 2 to this power states are enumerated."""
-        return self.target.log2_states
-
-    @property
-    def n_enumeration_blocks(self) -> int:
-        """Number of blocks of states that `enumerate_block` takes."""
-        return self.target.n_enumeration_blocks
-
-    @property
-    def enumeration_rounding(self) -> float:
-        """Rounding errors of `enumerate_block` in nats."""
-        return self.target.enumeration_rounding
-
     def enumerate_block(self, block: int, level: int) -> Array:
         """Return the log weights at `level` of one block of states of the smaller layer, the other
         summed out.
@@ -243,26 +226,13 @@ class RBMTrajectoryPath(CheckpointsPath):
         """
         return self.state_from_rows(self.target.sample_enumerated(log_block_sums, n, rng).v)
 
-    @property
-    def bound_cost(self) -> int:  # type: ignore[override]
-        """Sweeps of all chains that `bound_draws` makes."""
-        return self.target.bound_cost
-
-    def bound_draws(self, stream: Stream) -> Array:
-        """Return log weights (10, 100), as `RBMPath` does."""
-        return self.target.bound_draws(stream)
-
-    @property
-    def regions_cost(self) -> int:  # type: ignore[override]
-        """Sweeps of all chains that `regions` makes."""
-        return self.target.regions_cost
-
-    def regions(self, stream: Stream) -> Regions:
-        """Return balls around modes of the target, as `RBMPath` does."""
-        return self.target.regions(stream)
-
-    def with_regions(self, regions: Regions) -> RBMPath:
-        """Return the path in temperature from a mixture of this base and of independent units at
-        regions.
-        """
-        return self.target.with_regions(regions)
+    # -- the target, which is that of the path in temperature
+    log2_states = _of_target("log2_states")
+    n_enumeration_blocks = _of_target("n_enumeration_blocks")
+    enumeration_rounding = _of_target("enumeration_rounding")
+    default_estimator = _of_target("default_estimator")
+    bound_cost = _of_target("bound_cost")
+    bound_draws = _of_target("bound_draws")
+    regions_cost = _of_target("regions_cost")
+    regions = _of_target("regions")
+    with_regions = _of_target("with_regions")

@@ -8,13 +8,15 @@ from typing import Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import warn
-from sklpf.models._validation import SparseInput
-from sklpf.models.rbm._base import DiscreteRBM
-from sklpf.models.rbm._free_energy import binary_rows, pseudo_log_likelihood
+from sklpf.models._enumerable_path import NOT_BINARY
+from sklpf.models._validation import SparseInput, evenly_spaced
+from sklpf.models.rbm._base import DiscreteRBM, binary_rows, hidden_fields
 
+_LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite
 _ROUNDING = 1e-6  # of values scaled to [0, 1]
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
@@ -207,10 +209,7 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
         "intercept_hidden_": ("n_components",),
         "visible_mean_": ("n_features",),
     }
-    _impossible = (
-        "they hold values other than 0 and 1, of which the model has none; binarise X, of spins -1"
-        " and 1 take (X + 1) / 2"
-    )
+    _impossible = NOT_BINARY
 
     def _as_data(self, units) -> NDArray:
         return units.astype(self.components_.dtype)
@@ -231,6 +230,26 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
         """The line that `verbose` prints after a pass: the pseudo-likelihood of some rows."""
         trainer.store(self)
         X = trainer.X
-        n_rows = int(np.clip(_VERBOSE_WORK / (self.components_.size * X.shape[1]), 10, X.shape[0]))
-        some = X[np.linspace(0, X.shape[0] - 1, min(n_rows, X.shape[0])).astype(int)]
+        n_rows = max(10, int(_VERBOSE_WORK / (self.components_.size * X.shape[1])))
+        some = evenly_spaced(X, n_rows)
         return f"pseudo-likelihood = {pseudo_log_likelihood(self, some).mean():.2f}"
+
+
+def pseudo_log_likelihood(model, X) -> Array:
+    """The sum over visible units of log p(x_i | all other units of x) of every row, (n,)."""
+    from sklpf.models.rbm import _free_energy_kernels as kernels
+
+    by_visible = np.array(model.components_.T, dtype=np.float64, order="C")
+    bias = model.intercept_visible_.astype(np.float64)
+    out = np.empty(X.shape[0])
+    most = int(_LARGEST_EXPONENT / max(np.abs(by_visible).max(), 1e-3))
+    turned = (np.exp(by_visible), np.exp(-by_visible)) if most > 0 else None
+    for rows, x, fields in hidden_fields(model, X):
+        x = x.toarray() if sp.issparse(x) else np.array(x, order="C")
+        if turned and np.all((x == 0) | (x == 1)):
+            kernels.pseudo_log_likelihood_binary(
+                *turned, bias, x, expit(-fields), expit(fields), most, out[rows]
+            )
+        else:
+            kernels.pseudo_log_likelihood(by_visible, bias, x, fields, out[rows])
+    return out

@@ -10,16 +10,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
 from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.warnings import warn
-from sklpf.models._enumerable_path import BinaryUnits
-from sklpf.models.rbm._free_energy import Parameters
+from sklpf.models._validation import evenly_spaced
+from sklpf.models.rbm._learning import Parameters, Trainer
 from sklpf.models.rbm._path import RBMPath
-from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 from sklpf.training import EarlyStopping, LogPartitionTracker
 
 _N_PASSES = 5  # that are compared
@@ -39,21 +37,7 @@ _MOVES_PER_BATCH = 1.5
 _WORK_PER_PASS = 8e8  # weights times moves of a particle that a pass may cost anyway, 0.02 s
 
 
-class LastPasses:
-    """A callback of `train` that keeps the parameters of the last passes."""
-
-    def __init__(self):
-        self.parameters: deque[Parameters] = deque(maxlen=_N_PASSES)
-
-    def __call__(self, trainer, iteration: int) -> bool:
-        """Keep those of this pass; never ends training."""
-        self.parameters.append(Parameters(*(part.copy() for part in trainer.parameters)))
-        return False
-
-
-def log_likelihood_scatter(
-    passes: Sequence[Parameters], X, h: NDArray, seed: int, units: BinaryUnits
-) -> float:
+def log_likelihood_scatter(passes: Sequence[Parameters], model, trainer) -> float:
     """Standard deviation of the log-likelihood around its trend over consecutive passes.
 
     log f_b - log f_a is averaged over rows of the data; log Z_b - log Z_a is about its average over
@@ -64,13 +48,9 @@ def log_likelihood_scatter(
     ----------
     passes : sequence of Parameters
         After each pass.
-    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Rows that training has seen.
-    h : ndarray of shape (n_chains, n_components)
-        Hidden units of the chains of training, after the last pass.
-    seed : int
-    units : BinaryUnits
-        The visible units.
+    model : DiscreteRBM
+    trainer : Trainer
+        Rows that training has seen, and its chains after the last pass.
 
     Returns
     -------
@@ -79,17 +59,17 @@ def log_likelihood_scatter(
     """
     if len(passes) < 3:
         return np.nan
-    rng = np.random.default_rng(seed)
-    rows = X[np.linspace(0, X.shape[0] - 1, min(_N_ROWS, X.shape[0])).astype(int)]
+    rng = np.random.default_rng(model._partition_seed)
+    rows = evenly_spaced(trainer.X, _N_ROWS)
     rows = rows.toarray() if sp.issparse(rows) else rows
     rows = np.asarray(rows, dtype=np.float32)
-    h = np.resize(h, (_N_ROWS, h.shape[1])).astype(np.float32)
+    h = np.resize(trainer.h, (_N_ROWS, trainer.h.shape[1])).astype(np.float32)
 
     draws = []
     with one_blas_thread(), np.errstate(over="ignore"):
         for parameters in passes:
             for _ in range(_N_SWEEPS):
-                v, h = parameters.gibbs(h, rng, units)
+                v, h = parameters.gibbs(h, rng, model._visible_units)
             draws.append(v)
         gains = [
             _mean_ratio(a, b, rows)
@@ -149,7 +129,7 @@ def make_tracker(
 
 
 class Monitor:
-    """The callbacks of a fit, and what they leave on the model.
+    """The callback of a fit, and what it leaves on the model.
 
     Parameters
     ----------
@@ -163,7 +143,7 @@ class Monitor:
     def __init__(self, model, X_validation, n_rows: int):
         self.tracker: LogPartitionTracker | None = None
         self.stopping: EarlyStopping | None = None
-        self.last_passes = LastPasses()
+        self.last_passes: deque[Parameters] = deque(maxlen=_N_PASSES)
         if X_validation is not None or model.track_log_partition:
             self.tracker = make_tracker(model, n_rows)
         if X_validation is not None:
@@ -171,37 +151,22 @@ class Monitor:
             rule = (model.tol, model.n_iter_no_change)
             self.stopping = EarlyStopping(self.tracker, log_f, Trainer.snapshot, *rule)
 
-    @property
-    def callbacks(self) -> list[Any]:
-        """What `train` is to call after every pass, in this order."""
-        return [
-            each for each in (self.tracker, self.stopping, self.last_passes) if each is not None
-        ]
+    def __call__(self, trainer, iteration: int) -> bool:
+        """See a pass; true ends training."""
+        if self.tracker is not None:
+            self.tracker(trainer, iteration)
+        self.last_passes.append(trainer.parameters.copy())
+        return self.stopping is not None and self.stopping(trainer, iteration)
 
     def store(self, model, trainer) -> None:
         """Write what was seen to the model, for `partial_fit` to go on from, and the best weights
         to the trainer.
         """
-        passes = list(self.last_passes.parameters)
-        model.log_likelihood_scatter_ = log_likelihood_scatter(
-            passes, trainer.X, trainer.h, model._partition_seed, model._visible_units
-        )
+        passes = list(self.last_passes)
+        model.log_likelihood_scatter_ = log_likelihood_scatter(passes, model, trainer)
         if self.tracker is not None:
-            self._store_tracked(model, trainer)
-
-    def _store_tracked(self, model, trainer) -> None:
-        """Write log Z after every pass, and what early stopping found."""
-        model._tracker = self.tracker
-        store_curve(model, model._tracker)
-        n_lost = int(np.isinf(model.log_partition_std_errors_).sum())
-        if n_lost:
-            n_passes = len(model.log_partition_std_errors_)
-            warn(
-                f"log Z could not be followed in {n_lost} of {n_passes} passes, whose standard"
-                " errors are inf: lower learning_rate, or track it no longer and let score"
-                " estimate log Z",
-                ConvergenceWarning,
-            )
+            store_tracker(model, self.tracker)
+            _warn_of_lost_passes(model.log_partition_std_errors_)
         if self.stopping is not None:
             self._store_best(model, trainer, self.stopping)
 
@@ -209,21 +174,28 @@ class Monitor:
         """Write the validation scores, and give the trainer the best weights back."""
         model.validation_scores_ = np.array(stopping.scores)
         model.validation_score_std_errors_ = np.array(stopping.std_errors)
+        model.best_iteration_ = stopping.best_iteration or len(stopping.scores)
         if stopping.best_iteration:
-            model.best_iteration_ = stopping.best_iteration
             trainer.restore(stopping.best)
-        else:
-            model.best_iteration_ = len(stopping.scores)
 
 
-def store_curve(model, tracker) -> None:
-    """Write log Z after every pass to the model."""
-    model.log_partition_curve_ = np.array(
-        [estimate.log_partition for estimate in tracker.estimates]
-    )
-    model.log_partition_std_errors_ = np.array(
-        [estimate.std_error for estimate in tracker.estimates]
-    )
+def store_tracker(model, tracker) -> None:
+    """Write log Z after every pass to the model, and what follows it further."""
+    model._tracker = tracker
+    estimates = tracker.estimates
+    model.log_partition_curve_ = np.array([each.log_partition for each in estimates])
+    model.log_partition_std_errors_ = np.array([each.std_error for each in estimates])
+
+
+def _warn_of_lost_passes(std_errors) -> None:
+    n_lost = int(np.isinf(std_errors).sum())
+    if n_lost:
+        warn(
+            f"log Z could not be followed in {n_lost} of {len(std_errors)} passes, whose standard"
+            " errors are inf: lower learning_rate, or track it no longer and let score"
+            " estimate log Z",
+            ConvergenceWarning,
+        )
 
 
 def path_of(visible_mean, visible_units, trainer) -> RBMPath:
@@ -236,6 +208,5 @@ def path_of(visible_mean, visible_units, trainer) -> RBMPath:
 
 def _mean_log_f(X, path) -> float:
     """Mean of log f over rows, at the end of a path."""
-    return float(
-        np.mean(path.log_f(path.state_from_rows(X), np.full(len(X), len(path.ladder) - 1)))
-    )
+    levels = np.full(len(X), len(path.ladder) - 1)
+    return float(np.mean(path.log_f(path.state_from_rows(X), levels)))

@@ -9,22 +9,22 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
 
 from sklpf._utils.layout import aligned_zeros
-from sklpf._utils.numbers import Array, as_float64, check_finite, check_option
+from sklpf._utils.numbers import Array, Array32, Bits, as_float64, check_option
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import (
     N_CENTRES,
     BinaryUnits,
     UnitsPath,
     binary_units,
-    check_vectors,
+    check_layers,
 )
 from sklpf.models._regions_of_units import PathWithRegions
 from sklpf.paths import Regions
-from sklpf.paths._base import check_ladder, map_state, n_chains, read_only
+from sklpf.paths._base import check_ladder, read_only
 
 _LOG2 = np.log(2.0)
 _HIDDEN_UNITS = BinaryUnits()
@@ -37,10 +37,10 @@ _LEAST_SHARE = 0.05
 class RBMState(NamedTuple):
     """Chains of an RBM: units (uint8) and the cached inputs of both layers (float32, padded)."""
 
-    v: NDArray[np.uint8]
-    h: NDArray[np.uint8]
-    hidden_field: NDArray[np.float32]
-    visible_field: NDArray[np.float32]
+    v: Bits
+    h: Bits
+    hidden_field: Array32
+    visible_field: Array32
 
 
 class RBMPath(PathWithRegions):
@@ -115,18 +115,12 @@ class RBMPath(PathWithRegions):
         self.intercept_visible = as_float64(intercept_visible, "intercept_visible", copy=True)
         self.intercept_hidden = as_float64(intercept_hidden, "intercept_hidden", copy=True)
         mean = as_float64(base_mean, "base_mean")
-        if self.components.ndim != 2 or 0 in self.components.shape:
-            raise ValueError(
-                f"components must have the shape (n_hidden, n_visible), got {self.components.shape}"
-            )
-        check_finite(self.components, "components")
-        n_hidden, self.n_visible = self.components.shape
         visible = {"intercept_visible": self.intercept_visible, "base_mean": mean}
-        check_vectors(visible, self.n_visible, "components")
-        check_vectors({"intercept_hidden": self.intercept_hidden}, n_hidden, "components")
+        hidden = {"intercept_hidden": self.intercept_hidden}
+        self.n_visible = check_layers(self.components, visible, hidden)
         visible_units.check_number(self.n_visible)
         check_option(weights, ("marginal", "joint"), "weights")
-        self.logits = np.atleast_2d(self.visible_units.logits_of(mean))
+        self.logits = np.atleast_2d(visible_units.logits_of(mean))
         self.log_weights = np.zeros(1)
         if not self._sum_of_terms <= np.finfo(np.float32).max:
             raise ValueError(
@@ -184,15 +178,14 @@ class RBMPath(PathWithRegions):
             The path to the RBM between the two.
         """
         path = copy.copy(other)
-        ends = (self.packed, other.packed)
-        mixed = {}
-        for name in ("by_visible", "by_hidden", "hidden_bias", "visible_bias"):
-            start, end = (getattr(packed, name) for packed in ends)
-            mixed[name] = _mixed(start, end, share)
+        mixed = {
+            name: _mixed(getattr(self.packed, name), getattr(other.packed, name), share)
+            for name in ("by_visible", "by_hidden", "hidden_bias", "visible_bias")
+        }
         path.components = mixed["by_hidden"][:, : self.n_visible]
         path.intercept_visible = mixed["visible_bias"][0, : self.n_visible]
         path.intercept_hidden = mixed["hidden_bias"][0, : len(self.intercept_hidden)]
-        path.__dict__["_pack_kept"] = other.packed._replace(**mixed)
+        path.__dict__["packed"] = other.packed._replace(**mixed)
         return path
 
     # -- states
@@ -208,14 +201,15 @@ class RBMPath(PathWithRegions):
         from sklpf.models.rbm._path_kernels import refresh_fields
 
         packed = self.packed
-        hidden_field = np.empty((len(v), packed.by_visible.shape[1]), dtype=np.float32)
-        state = RBMState(
-            v, h, hidden_field, np.empty((len(v), packed.by_hidden.shape[1]), dtype=np.float32)
+        fields = (
+            np.empty((len(v), rows.shape[1]), dtype=np.float32)
+            for rows in (packed.by_visible, packed.by_hidden)
         )
+        state = RBMState(v, h, *fields)
         refresh_fields(packed, *state)
         return state
 
-    def rows(self, state: RBMState) -> NDArray[np.uint8]:
+    def rows(self, state: RBMState) -> Bits:
         """Return the visible rows of all chains.
 
         Parameters
@@ -247,10 +241,8 @@ class RBMPath(PathWithRegions):
         RBMState
             With the same visible units.
         """
-        n = n_chains(state)
-        drawn = self._sweep(state, np.full(n, self.ladder[level]), stream)
-        state = RBMState(state.v, drawn.h, state.hidden_field, drawn.visible_field)
-        return map_state(np.copy, state)
+        drawn = self._sweep(state, np.full(len(state.v), self.ladder[level]), stream)
+        return drawn._replace(v=state.v.copy(), hidden_field=state.hidden_field.copy())
 
     @property
     def enumeration_rounding(self) -> float:
@@ -260,11 +252,11 @@ class RBMPath(PathWithRegions):
     @property
     def _sum_of_terms(self) -> float:  # type: ignore[override]
         """The absolute values of all terms that log_f may add up."""
+        largest_sums = self.visible_units.largest_sums
         with np.errstate(over="ignore"):
             visible = np.vstack([self.components, self.intercept_visible])
-            terms = self.visible_units.largest_sums(np.abs(visible)).sum()
-            terms += np.abs(self.intercept_hidden).sum()
-            spreads = 2 * self.visible_units.largest_sums(np.abs(self.logits))
+            terms = largest_sums(np.abs(visible)).sum() + np.abs(self.intercept_hidden).sum()
+            spreads = 2 * largest_sums(np.abs(self.logits))
         return terms + spreads[0] + (spreads.max() if len(spreads) > 1 else 0)
 
     @property

@@ -58,27 +58,6 @@ class Parameters(NamedTuple):
 
 # ---- one sweep
 @inlined
-def _draw_units(field, offset, scale, shift, bits, n, drawn):
-    """drawn_j ~ Bernoulli(sigmoid(scale * field_j + shift * offset_j))."""
-    scale = np.float32(scale)
-    shift = np.float32(shift)
-    one = np.float32(1.0)
-    for j in range(n):
-        negative = -(scale * field[j] + shift * np.float32(offset[j]))
-        drawn[j] = np.uint8(uniform(bits[j]) * (one + exp32(negative)) < one)
-
-
-@inlined
-def _draw_groups(field, offset, scale, shift, starts, bits, weights, drawn):
-    """One unit of each group is on, with weights exp(scale * field_i + shift * offset_i)."""
-    scale = np.float32(scale)
-    shift = np.float32(shift)
-    for i in range(starts[-1]):
-        weights[i] = scale * field[i] + shift * np.float32(offset[i])
-    draw_categories(weights, starts, bits, drawn)
-
-
-@inlined
 def _list_flips(drawn, units, n, indices, signs):
     """Replace units by drawn; list the flipped ones with sign +1 (on) or -1 (off)."""
     count = list_differences(drawn, units, n, indices)
@@ -176,17 +155,24 @@ def _draw_layer(
     bits, drawn, off, indices, signs, counts = scratch
     n_chains, n = units.shape
     refresh = keys.step % _REFRESH == 0
+    one = np.float32(1.0)
     for c in range(n_chains):
         part = 0
         if log_weights.shape[0] > 1:
             random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + c, _PART)
             part = _draw_part(log_weights, other_field[c], n_other, betas[c], uniform(bits[0]))
         random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + c, purpose)
-        shift = 1.0 - betas[c] if purpose == _VISIBLE else 0.0
+        scale = np.float32(betas[c])
+        shift = np.float32(1.0 - betas[c] if purpose == _VISIBLE else 0.0)
         if starts.shape[0] > 1:
-            _draw_groups(field[c], offsets[part], betas[c], shift, starts, bits, signs[c], drawn)
-        else:
-            _draw_units(field[c], offsets[part], betas[c], shift, bits, n, drawn)
+            inputs = signs[c]
+            for i in range(n):
+                inputs[i] = scale * field[c, i] + shift * offsets[part, i]
+            draw_categories(inputs, starts, bits, drawn)
+        else:  # in one loop, which is faster by a tenth than `draw_units`
+            for j in range(n):
+                negative = -(scale * field[c, j] + shift * offsets[part, j])
+                drawn[j] = np.uint8(uniform(bits[j]) * (one + exp32(negative)) < one)
         count = _list_flips(drawn, units[c], n, indices[c], signs[c])
         if refresh or _count_active(units[c], n) < count:
             count = _list_active(units[c], off, n, indices[c], signs[c])
@@ -234,15 +220,7 @@ def _row_scratch(n_hidden):
 
 
 @inlined
-def _joint_parts(h, hidden_field, c, terms, factors):
-    """Parts of every hidden unit, kept: h g, and a factor of 1."""
-    for j in range(h.shape[1]):
-        terms[j] = np.float32(h[c, j]) * hidden_field[c, j]
-        factors[j] = np.float32(1.0)
-
-
-@inlined
-def _marginal_parts(h, hidden_field, c, old, new, terms, factors):
+def _marginal_parts(field, n, old, new, terms, factors):
     """Parts of every hidden unit, summed out: log(1 + e^(beta g)) = beta max(g, 0) + log(1 +
     e^(-beta |g|)).
 
@@ -253,8 +231,8 @@ def _marginal_parts(h, hidden_field, c, old, new, terms, factors):
     zero = np.float32(0.0)
     minus_old = -np.float32(old)
     minus_new = -np.float32(new)
-    for j in range(h.shape[1]):
-        g = hidden_field[c, j]
+    for j in range(n):
+        g = field[j]
         terms[j] = max(g, zero)
         factors[j] = (one + exp32(minus_new * abs(g))) / (one + exp32(minus_old * abs(g)))
 
@@ -282,75 +260,21 @@ def _fold(terms, factors):
 
 
 @inlined
-def _line_and_bend(weights, h, hidden_field, c, old, new, scratch):
+def _line_and_bend(model, state, c, old, new, scratch):
     """log f_new - log f_old of chain c is (new - old) * slope + bend; returns slope and bend."""
     terms, factors, _ = scratch
-    n = h.shape[1]
-    if weights.joint:
-        _joint_parts(h, hidden_field, c, terms, factors)
+    field = state.hidden_field[c]
+    n = state.h.shape[1]
+    terms[n:] = np.float32(0.0)
+    factors[n:] = np.float32(1.0)
+    if model.joint:  # each unit adds h g
+        factors[:n] = np.float32(1.0)
+        for j in range(n):
+            terms[j] = np.float32(state.h[c, j]) * field[j]
     else:
-        _marginal_parts(h, hidden_field, c, old, new, terms, factors)
-    for j in range(n, terms.shape[0]):
-        terms[j] = np.float32(0.0)
-        factors[j] = np.float32(1.0)
+        _marginal_parts(field, n, old, new, terms, factors)
     total, bend = _fold(terms, factors)
-    return np.float64(hidden_field[c, n]) + weights.base_constant + total, bend
-
-
-@inlined
-def _log_f_ladder(weights, h, field, c, ladder, scratch, out):
-    """log f_k of chain c at every level; e^(-beta_k |g_j|) is carried from level to level by
-    multiplication.
-
-    The factors 1 + e^(-beta_k |g_j|) are folded to products of at most 64 of them.
-    """
-    powers, ratios, folded = scratch
-    n = h.shape[1]
-    padded = powers.shape[0]
-    intercept = np.float64(field[c, n + 1]) - weights.base_constant
-    slope, _ = _line_and_bend(weights, h, field, c, 0.0, 0.0, scratch)
-    for k in range(ladder.shape[0]):
-        out[k] = intercept + ladder[k] * slope
-    if weights.joint:
-        return
-    one = np.float32(1.0)
-    first = np.float32(ladder[0])
-    delta = 0.0
-    for j in range(padded):
-        powers[j] = np.float32(0.0)
-        ratios[j] = one
-    for j in range(n):
-        powers[j] = exp32(-first * abs(field[c, j]))
-    quarter = padded // 4
-    half = 2 * quarter
-    last = 3 * quarter
-    for k in range(ladder.shape[0]):
-        if k > 0 and abs(ladder[k] - ladder[k - 1] - delta) > 1e-12:
-            delta = ladder[k] - ladder[k - 1]
-            for j in range(n):
-                ratios[j] = exp32(-np.float32(delta) * abs(field[c, j]))
-        for j in range(quarter):
-            p = powers[j] * ratios[j]
-            q = powers[quarter + j] * ratios[quarter + j]
-            r = powers[half + j] * ratios[half + j]
-            s = powers[last + j] * ratios[last + j]
-            powers[j] = p
-            powers[quarter + j] = q
-            powers[half + j] = r
-            powers[last + j] = s
-            folded[j] = ((one + p) * (one + q)) * ((one + r) * (one + s))
-        length = quarter
-        while length > 8 and 64 * length > padded:  # at most 64 factors in one
-            length //= 2
-            for j in range(length):
-                folded[j] *= folded[length + j]
-        for start in range(0, length, 8):
-            even = 1.0
-            odd = 1.0
-            for j in range(start, start + 8, 2):
-                even *= np.float64(folded[j])
-                odd *= np.float64(folded[j + 1])
-            out[k] += math.log(even * odd)
+    return np.float64(field[n]) + model.base_constant + total, bend
 
 
 @functools.partial(inlined, **SUMS)
@@ -431,7 +355,7 @@ def _log_base(model, state, c):
 
 @implements(programs.log_ratio, Parameters, forceinline=True)
 def _log_ratio(model, state, c, old, new, work):
-    slope, bend = _line_and_bend(model, state.h, state.hidden_field, c, old, new, work[1])
+    slope, bend = _line_and_bend(model, state, c, old, new, work[1])
     own = (new - old) * slope + bend
     n = state.h.shape[1]
     field = state.hidden_field[c]
@@ -444,10 +368,64 @@ def _log_ratio(model, state, c, old, new, work):
 
 @implements(programs.log_ladder, Parameters)
 def _log_ladder(model, state, c, ladder, work, out):
-    _log_f_ladder(model, state.h, state.hidden_field, c, ladder, work[1], out)
     n = state.h.shape[1]
+    field = state.hidden_field[c]
+    intercept = np.float64(field[n + 1]) - model.base_constant
+    slope, _ = _line_and_bend(model, state, c, 0.0, 0.0, work[1])
     for k in range(ladder.shape[0]):
-        out[k] += _log_base_ratio(model.log_weights, state.hidden_field[c], n, ladder[k])
+        out[k] = intercept + ladder[k] * slope
+    if not model.joint:
+        _add_log_sums(field, n, ladder, work[1], out)
+    for k in range(ladder.shape[0]):
+        out[k] += _log_base_ratio(model.log_weights, field, n, ladder[k])
+
+
+@inlined
+def _add_log_sums(field, n, ladder, scratch, out):
+    """Add the sum of log(1 + e^(-beta_k |g_j|)) at every level; the powers are carried from level
+    to level by multiplication.
+
+    The factors 1 + e^(-beta_k |g_j|) are folded to products of at most 64 of them.
+    """
+    powers, ratios, folded = scratch
+    padded = powers.shape[0]
+    one = np.float32(1.0)
+    first = np.float32(ladder[0])
+    delta = 0.0
+    powers[:] = np.float32(0.0)
+    ratios[:] = one
+    for j in range(n):
+        powers[j] = exp32(-first * abs(field[j]))
+    quarter = padded // 4
+    half = 2 * quarter
+    last = 3 * quarter
+    for k in range(ladder.shape[0]):
+        if k > 0 and abs(ladder[k] - ladder[k - 1] - delta) > 1e-12:
+            delta = ladder[k] - ladder[k - 1]
+            for j in range(n):
+                ratios[j] = exp32(-np.float32(delta) * abs(field[j]))
+        for j in range(quarter):
+            p = powers[j] * ratios[j]
+            q = powers[quarter + j] * ratios[quarter + j]
+            r = powers[half + j] * ratios[half + j]
+            s = powers[last + j] * ratios[last + j]
+            powers[j] = p
+            powers[quarter + j] = q
+            powers[half + j] = r
+            powers[last + j] = s
+            folded[j] = ((one + p) * (one + q)) * ((one + r) * (one + s))
+        length = quarter
+        while length > 8 and 64 * length > padded:  # at most 64 factors in one
+            length //= 2
+            for j in range(length):
+                folded[j] *= folded[length + j]
+        for start in range(0, length, 8):
+            even = 1.0
+            odd = 1.0
+            for j in range(start, start + 8, 2):
+                even *= np.float64(folded[j])
+                odd *= np.float64(folded[j + 1])
+            out[k] += math.log(even * odd)
 
 
 @implements(programs.derivatives, Parameters, forceinline=True)

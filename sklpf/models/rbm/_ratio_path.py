@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-from sklpf._utils.numbers import Integers
+from sklpf._utils.numbers import Bits, Integers
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models.comparing._density_ratio_path import N_GROUPS, draw_alarms, tempered_rows
 from sklpf.models.rbm._checkpoints_path import CheckpointsPath, CheckpointState
-from sklpf.models.rbm._free_energy import Parameters
-from sklpf.models.scoring._scored import default_estimator
+from sklpf.models.rbm._learning import Parameters
+from sklpf.models.scoring._likelihood import default_estimator
 from sklpf.partition import ParallelTempering
 from sklpf.paths._base import check_ladder
 from sklpf.uncertainty import between_groups
@@ -66,13 +66,11 @@ class RBMRatioPath(CheckpointsPath):
         self.visible_units = visible_units
         self.draws = np.stack([draws_a, draws_b]).astype(np.uint8)
         mean = self.draws.mean(axis=(0, 1, 2))
-        self.weights, self.hidden = align(
-            a, b, match_units(a.components, b.components, mean * (1 - mean))
-        )
+        pairs = match_units(a.components, b.components, mean * (1 - mean))
+        self.weights, self.hidden = align(a, b, pairs)
         self.visible = np.stack([a.intercept_visible, b.intercept_visible])
-        self.constants = -np.log(2) * (
-            self.hidden.shape[1] - np.array([len(a.intercept_hidden), len(b.intercept_hidden)])
-        )
+        n_hidden = np.array([len(a.components), len(b.components)])
+        self.constants = -np.log(2) * (self.hidden.shape[1] - n_hidden)
         self.ladder = check_ladder(ladder)
 
     def default_estimator(self) -> ParallelTempering:
@@ -96,9 +94,7 @@ class RBMRatioPath(CheckpointsPath):
         """Return n chains of one ladder, from its draws of the first model."""
         ladder = stream.chain // n % self.draws.shape[1]
         own = self.draws[0, ladder]
-        return self.state_from_rows(
-            own[stream.generator().integers(len(own), size=n)], np.full(n, ladder)
-        )
+        return self.state_from_rows(own[stream.generator().integers(len(own), size=n)], ladder)
 
 
 # ---- two models side by side
@@ -121,21 +117,19 @@ def align(a: Parameters, b: Parameters, pairs: Integers) -> tuple[NDArray, NDArr
     """Weights (2, n, M) and biases (2, n) of one hidden layer at both ends: pairs, then units of a,
     then those of b.
     """
-    alone_a = np.setdiff1d(np.arange(len(a.components)), pairs[:, 0])
-    alone_b = np.setdiff1d(np.arange(len(b.components)), pairs[:, 1])
-    first_b = len(pairs) + len(alone_a)
-    n = first_b + len(alone_b)
-    weights = np.zeros((2, n, a.components.shape[1]))
-    hidden = np.zeros((2, n))
-    at_a = np.arange(first_b)
-    at_b = np.r_[np.arange(len(pairs)), np.arange(first_b, n)]
-    units_a = np.r_[pairs[:, 0], alone_a]
-    units_b = np.r_[pairs[:, 1], alone_b]
-    weights[0, at_a] = a.components[units_a]
-    hidden[0, at_a] = a.intercept_hidden[units_a]
-    weights[1, at_b] = b.components[units_b]
-    hidden[1, at_b] = b.intercept_hidden[units_b]
-    return weights, hidden
+    pairs_a, pairs_b = pairs.T
+    none_a, none_b = len(a.components), len(b.components)  # numbers of units of zeros
+    alone_a = np.setdiff1d(np.arange(none_a), pairs_a)
+    alone_b = np.setdiff1d(np.arange(none_b), pairs_b)
+    units_a = np.r_[pairs_a, alone_a, np.full(len(alone_b), none_a)]
+    units_b = np.r_[pairs_b, np.full(len(alone_a), none_b), alone_b]
+
+    ends = []
+    for model, units in ((a, units_a), (b, units_b)):
+        layer = np.c_[model.components, model.intercept_hidden]
+        ends.append(np.vstack([layer, np.zeros(layer.shape[1])])[units])
+    layers = np.stack(ends)
+    return layers[:, :, :-1], layers[:, :, -1]
 
 
 # ---- from models
@@ -148,16 +142,11 @@ def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath | None:
     draws_b = _draws(model_b, np.random.default_rng([*seeds, 1]))
     if draws_a is None or draws_b is None:
         return None
-    ends = _parameters(model_a), _parameters(model_b)
-    return RBMRatioPath(*ends, draws_a, draws_b, visible_units=model_a._visible_units)
+    a, b = (Parameters.of(model).astype(np.float64) for model in (model_a, model_b))
+    return RBMRatioPath(a, b, draws_a, draws_b, visible_units=model_a._visible_units)
 
 
-def _parameters(model) -> Parameters:
-    """Parameters of a fitted model."""
-    return Parameters(*(np.asarray(array, dtype=np.float64) for array in Parameters.of(model)))
-
-
-def _draws(model, rng) -> NDArray[np.uint8] | None:
+def _draws(model, rng) -> Bits | None:
     """Draws of a model for every ladder, (G, N, M): exact, or of as many independent tempered
     ladders if their run converged.
     """

@@ -1,106 +1,117 @@
-"""LogLikelihoodMixin and RowLikelihoodMixin: what models with one intractable log Z share, and
-those whose rows each have one.
+"""ScoredModel and LogLikelihoodMixin: how models score, and what those with one intractable log Z
+share.
 """
 
 from __future__ import annotations
 
+import logging
+import warnings
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import Array, Integers, check_count
+from sklpf._utils.numbers import Array, check_count
 from sklpf._utils.parallel import fingerprint
+from sklpf._utils.progress import hand_on
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import CallbackSupportMixin, DensityMixin, Versioned
-from sklpf.models._validation import check_fitted, named_by_model, validate_data
-from sklpf.models.scoring._scored import (
-    Scored,
-    ScoredParameters,
-    ScoreInterval,
-    check_interval,
-    configured_estimator,
-    default_estimator,
-    distrust,
-    fit_quietly,
-    impossible,
-    interval_of,
-    is_estimate,
-    log,
-    report,
+from sklpf._utils.sklearn import (
+    N_JOBS,
+    CallbackSupportMixin,
+    DensityMixin,
+    FittedAttributes,
+    Instance,
+    StrOptions,
+    Versioned,
 )
-from sklpf.partition import ParallelTempering, PartitionEstimator, PartitionResult
-from sklpf.partition._base import StateSampler
-from sklpf.paths import Stream, TargetDraws, stream_key
+from sklpf._utils.warnings import Alarm, warn
+from sklpf.models._validation import check_fitted, named_by_model, validate_data
+from sklpf.models.scoring._scored import Scored, ScoreInterval, check_interval, interval_of
+from sklpf.partition import (
+    HAIS,
+    BridgeSampling,
+    LeftToRight,
+    ParallelTempering,
+    PartitionEstimator,
+    PartitionResult,
+)
+from sklpf.paths import Continuous, DefaultEstimator, Stream, TargetDraws, stream_key
 from sklpf.paths._capabilities import has
 
-# Largest effect of untrusted rows on the mean over rows, in units of its sampling error, and the
-# largest share of those whose error is unknown, so that errors that no check sees are small too.
-_NEGLIGIBLE = 0.1
-_MOST_UNTRUSTED = 0.05
-_ERRORS_OFF = 5.0  # standard errors that a row that is only imprecise is taken to be off
+# by how many standard errors, and by how many nats of rounding more, probabilities may exceed 1
+_IMPOSSIBLE_ERRORS = 4.0
+_IMPOSSIBLE = 0.01
+
+log = logging.getLogger("sklpf").warning
+
+SCORING: dict[str, Any] = {  # rules for the parameters that all models share
+    "verbose": ["verbose"],
+    "random_state": ["random_state"],
+    "partition_estimator": [
+        Instance(PartitionEstimator, "an estimator of log Z (such as AIS())"),
+        None,
+    ],
+    "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
+    "n_jobs": N_JOBS,
+}
 
 
-class RowLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, DensityMixin):
-    """score, score_samples and score_interval of a model in which log p(x) of every row is a log Z
-    of its own.
+@dataclass(eq=False, repr=False, kw_only=True)
+class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixin):
+    """score, score_samples and score_interval of a model.
 
-    A model has the parameters `partition_estimator`, `on_nonconvergence` and `n_jobs`, sets
-    `_partition_seed` in ``fit``, and defines ``path(X)``: a path with one log Z a row, that row's
-    likelihood. A model that has no likelihood of some rows overrides ``_targets(X)`` and says why
-    in ``_impossible``.
+    A model has the parameters below, of which `partition_estimator` must suit it, sets
+    `_partition_seed` in ``fit``, and defines ``path`` and ``_scored``. A model that has no
+    likelihood of some rows says why in ``_impossible``.
     """
 
-    path_takes_rows = True
-    path: Callable[..., Any]
+    random_state: int | np.random.RandomState | None = None
+    partition_estimator: PartitionEstimator | None = None
+    on_nonconvergence: Literal["warn", "nan", "raise"] = "warn"
+    n_jobs: int | None = None
+
+    # Whether rows have probabilities, which sum to 1, or densities; None where it is not said.
+    _discrete: ClassVar[bool | None] = None
+    _states_are_points = True  # of R^d
     _unit = "row"  # what a row is, for results
-    _discrete: bool | None = None  # as in `LogLikelihoodMixin`
-    _positive: tuple[str, ...] = ()
+    # Fitted attributes that are divided by, that may also be 0, and that lie between 0 and 1.
+    _positive: ClassVar[tuple[str, ...]] = ()
+    _not_negative: ClassVar[tuple[str, ...]] = ()
+    _shares: ClassVar[tuple[str, ...]] = ()
     _impossible = ""
-
-    @property
-    def partition_estimator_(self) -> PartitionEstimator:
-        """The partition estimator of the rows that were scored last; AttributeError before any
-        were.
-
-        ``result_.diagnostics["converged"]`` says which rows are trusted, ``result_.reasons`` why
-        others are not.
-        """
-        check_is_fitted(self)
-        if "_kept_partition" not in self.__dict__:
-            raise AttributeError(
-                "no rows have been scored yet: call score, score_samples or score_interval first"
-            )
-        return self._kept_partition[1]
 
     @named_by_model
     def score_samples(self, X) -> Array:
         """Log-likelihood of every row.
 
-        A row's value depends on that row and the model alone, not on the other rows.
-
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
             Rows.
 
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples,)
             In nats; NaN, with a warning, for rows that have no likelihood. With
-            ``on_nonconvergence="nan"`` also for rows that are not trusted, and reasons are logged.
+            ``on_nonconvergence="nan"`` also for rows whose log Z is not trusted, and reasons are
+            logged; ``partition_estimator_.result_`` has those of log Z. Where every row has a log Z
+            of its own, its value depends on that row and the model alone, not on the other rows.
 
         Raises
         ------
         RuntimeError
-            If rows are not trusted or have no likelihood, and ``on_nonconvergence="raise"``.
+            If a number is not trusted, or a row has no likelihood, and
+            ``on_nonconvergence="raise"``.
         """
-        return self._scored(X, tolerates=False)[0]
+        return self._scored(X, tolerates=False).values
 
     @named_by_model
     def score(self, X, y=None) -> float:
@@ -108,28 +119,29 @@ class RowLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
         y : ignored
 
         Returns
         -------
         score : float
-            Mean over the rows. Rows that are not trusted are tolerated, with a line in the log,
-            where they can move the mean by at most a tenth of its sampling error: a row that is
-            only imprecise (``result_.diagnostics["imprecise"]``) by five of its standard errors,
-            another one by its distance from the mean of the trusted ones if that is more; of the
-            latter at most 5 %.
+            Mean over the rows. An error of a log Z that all rows share is common to them; see
+            `score_interval`. Where every row has its own, rows that are not trusted are tolerated,
+            with a line in the log, where they can move the mean by at most a tenth of its sampling
+            error: a row that is only imprecise (``result_.diagnostics["imprecise"]``) by five of
+            its standard errors, another one by its distance from the mean of the trusted ones if
+            that is more; of the latter at most 5 %.
         """
-        return float(self._scored(X)[0].mean())
+        return float(self._scored(X).values.mean())
 
     @named_by_model
     def score_interval(self, X, level: float = 0.95) -> ScoreInterval:
-        """Mean log-likelihood per row with its sampling error over rows and its Monte-Carlo error,
+        """Mean log-likelihood per row with the sampling error over rows and the error of log Z,
         apart and combined.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
             At least 2 rows.
         level : float, default=0.95
             Probability with which each interval covers.
@@ -137,142 +149,149 @@ class RowLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
         Returns
         -------
         interval : ScoreInterval
-            ``partition`` is the Monte-Carlo part: zero where rows are enumerated; else it shrinks
-            with more rows, but for the bias of a logarithm of estimates (half the mean squared
-            standard error), which widens it upwards, and for the effect of rows that are not
-            trusted but tolerated, which widens it both ways.
+            ``mean``, its intervals ``sampling``, ``partition`` (log Z) and ``combined``,
+            ``converged`` and ``reasons``. Where every row has a log Z of its own, ``partition`` is
+            zero if rows are enumerated; else it shrinks with more rows, but for the bias of a
+            logarithm of estimates (half the mean squared standard error), which widens it upwards,
+            and for the effect of rows that are not trusted but tolerated, which widens it both
+            ways.
         """
         return interval_of(self._scored(X, level), level)
 
     def _scored(self, X, level: float | None = None, tolerates: bool = True) -> Scored:
-        """Values of all rows. Whether a few that are not trusted are tolerated depends on what they
-        are for.
+        """What the model says of rows, for an interval of some level.
+
+        Where every row has a log Z, `tolerates` says whether some may be untrusted: those that
+        hardly move a mean.
         """
-        path, possible = self._targets(X)
-        if level is not None:
-            check_interval(path.n_rows, level)
-        reasons: tuple[str, ...] = ()
-        if not possible.all():
-            refused = (
-                f"{np.sum(~possible)} of {len(possible)} rows of X have no likelihood:"
-                f" {self._impossible}"
+        raise NotImplementedError
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        estimator = self.partition_estimator
+        why_not = self._why_not(estimator)
+        if why_not:
+            raise TypeError(
+                f"partition_estimator can't be {type(estimator).__name__}, which {why_not}: choose"
+                " AIS, RTS or ParallelTempering, with transition=None"
             )
-            reasons = (refused,)
-            report(self, refused)
-        usable = possible
-        result = self._row_partition(path).result_
-        values = result.log_partition
-        below, above = _mean_error(result, 0.95 if level is None else level)
-        trusted, reason = self._trust(path, result)
-        off = _largest_effect(result, trusted)
-        unknown = ~trusted & ~result.diagnostics["imprecise"]
-        few = np.mean(unknown) <= _MOST_UNTRUSTED
-        if reason is not None and tolerates and few and _is_negligible(off, values, trusted):
-            log(f"rows that are not trusted hardly move the mean: {reason}")
-            below += off
-            above += off
-        elif reason is not None:
-            untrusted = f"likelihoods are not to be trusted: {reason}"
-            reasons += (untrusted,)
-            report(self, untrusted)
-            if self.on_nonconvergence == "nan":
-                usable = possible & trusted
-        values = np.where(usable, values, np.nan)
-        return Scored(values, below, above, reasons, self._unit)
 
-    def _targets(self, X) -> tuple[Any, NDArray[np.bool_]]:
-        """The path of rows, and which of them have a likelihood at all, (n,)."""
-        path = self.path(X)
-        return path, np.ones(path.n_rows, dtype=bool)
-
-    def _row_partition(self, path) -> PartitionEstimator:
-        """The partition estimator fitted to the rows, which is kept: these rows are not estimated
-        again.
-        """
-        self._validate_params()
-        estimator = configured_estimator(self, path)
-        digest = self._digest(path, estimator)
-        kept = self.__dict__.get("_kept_partition")
-        if digest is None or kept is None or kept[0] != digest:
-            self._kept_partition = digest, fit_quietly(estimator, path)
-        return self._kept_partition[1]
-
-    def _digest(self, path, estimator: PartitionEstimator) -> str | None:
-        """Digest of all that an estimate of these rows depends on; None if that is not known."""
-        parameters = estimator._number_parameters()
-        try:
-            return fingerprint(type(estimator), parameters, self._identity(path))
-        except ValueError:  # a part can't be pickled
-            return None
-
-    def _identity(self, path) -> Any:
-        """What tells rows with their model apart from others."""
-        return path
-
-    def _trust(self, path, result: PartitionResult) -> tuple[NDArray[np.bool_], str | None]:
-        """Which rows are trusted, and why the others are not."""
-        trusted = result.diagnostics["converged"]
-        reason = distrust(result)
-        if not is_estimate(result):
-            return np.zeros_like(trusted), reason
-        groups = self._exclusive(path)
-        for group in [] if groups is None else np.unique(groups[trusted]):
-            rows = trusted & (groups == group)
-            alarm = impossible(result.log_partition[rows], result.std_error[rows])
-            if alarm is not None:
-                trusted = trusted & ~rows
-                reason = reason or str(alarm)
-        return trusted, reason
-
-    def _exclusive(self, path) -> Integers | None:
-        """Groups (n_rows,) of rows that exclude each other unless they are the same, so that their
-        probabilities sum to at most 1; None where rows have densities.
-        """
-        return None
+    def _why_not(self, estimator: Any) -> str:
+        """Why an estimator can't score this model; empty where it may."""
+        move = getattr(estimator, "transition", None)
+        moves_points = isinstance(estimator, HAIS) or Continuous in getattr(move, "requires", ())
+        if moves_points and not self._states_are_points:
+            return f"moves points of R^d, where the states of {type(self).__name__} are discrete"
+        if isinstance(estimator, BridgeSampling):
+            return "needs draws"
+        if isinstance(estimator, LeftToRight) and self._unit != "document":
+            return "reads documents"
+        return ""
 
 
-def _largest_effect(result: PartitionResult, trusted: NDArray[np.bool_]) -> float:
-    """How far rows that are not trusted may move the mean over all rows, in nats."""
-    if trusted.all() or not trusted.any():
-        return 0.0
-    values = np.asarray(result.log_partition)
-    off = _ERRORS_OFF * np.asarray(result.std_error)
-    # Where more is wrong than noise, the standard error says nothing of a row's error.
-    apart = np.abs(values - values[trusted].mean())
-    off = np.where(result.diagnostics["imprecise"], off, np.maximum(off, apart))
-    return float(np.sum(off[~trusted])) / len(trusted)
+# -- the estimator
+def default_estimator(path: Any) -> PartitionEstimator:
+    """Return what ``partition_estimator=None`` stands for: the path's own word, else
+    `ParallelTempering`.
+    """
+    return path.default_estimator() if has(path, DefaultEstimator) else ParallelTempering()
 
 
-def _is_negligible(effect: float, values: Array, trusted: NDArray[np.bool_]) -> bool:
-    """Whether an effect on the mean over all rows is small beside its sampling error."""
-    if trusted.sum() < 2 or not np.all(np.isfinite(values)):
-        return False
-    return bool(effect <= _NEGLIGIBLE * values[trusted].std(ddof=1) / np.sqrt(trusted.sum()))
+def configured_estimator(model: Any, path: Any) -> PartitionEstimator:
+    """Return the model's partition estimator, with the model's seed and number of jobs, and what
+    listens to the model.
+
+    What the estimator sets itself stays.
+    """
+    estimator = model.partition_estimator
+    estimator = default_estimator(path) if estimator is None else clone(estimator)
+    current = estimator.get_params(deep=False)
+    defaults = {"random_state": model._partition_seed, "n_jobs": model.n_jobs}
+    chosen = {name: value for name, value in defaults.items() if current.get(name, "") is None}
+    if "verbose" in current:
+        chosen["verbose"] = max(current["verbose"], getattr(model, "verbose", 0))
+    hand_on(model, estimator)
+    return estimator.set_params(**chosen)
 
 
-def _mean_error(result: PartitionResult, level: float) -> tuple[float, float]:
-    """How far the Monte-Carlo error reaches below and above the mean over rows."""
-    if result.statement not in ("exact", "estimate"):
-        low, high = result.interval(level)
-        return float(np.mean(result.log_partition - low)), float(
-            np.mean(high - result.log_partition)
+def fit_quietly(estimator: PartitionEstimator, path: Any) -> PartitionEstimator:
+    """Fit an estimator for a model that decides itself what to say, and keep no samples."""
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        estimator.fit(path)
+    estimator.result_ = estimator.result_.without_samples()
+    for name in ("run_", "samples_", "sampler_", "_skl_callbacks"):
+        estimator.__dict__.pop(name, None)
+    return estimator
+
+
+# -- trust
+def is_estimate(result: PartitionResult) -> bool:
+    """Whether a result is no bound and no approximation."""
+    return result.statement in ("exact", "enclosed", "estimate")
+
+
+def distrust(result: PartitionResult) -> str | None:
+    """Why a result can't make a score, or None: it must have converged and be an estimate, since a
+    bound or an approximation would move the score to one side.
+    """
+    if not result.converged:
+        return f"{result.method} did not converge: {'; '.join(result.reasons)}"
+    if not is_estimate(result):
+        return (
+            f'{result.method} gave a number that is "{result.statement}" where a score needs an'
+            " estimate"
         )
-    half = float(norm.ppf(0.5 + level / 2)) * result.diagnostics["mean_std_error"]
-    return half, half - float(np.mean(result.bias))
+    return None
 
 
-class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, DensityMixin):
-    """score, score_samples, score_interval and the kept log Z of a model p(x) = f(x) / Z.
+def impossible(log_probabilities: Array, std_error: Any) -> str | None:
+    """An alarm if the probabilities of distinct outcomes sum to more than 1, by more than their
+    error.
 
-    A model has the parameters `partition_estimator`, `on_nonconvergence` and `n_jobs`, sets
-    `_partition_seed` in ``fit``, and defines
+    Equal probabilities count once: they may be those of the same outcome.
+
+    Parameters
+    ----------
+    log_probabilities : ndarray of shape (n,)
+        In nats, of outcomes that exclude each other where they are not the same.
+    std_error : float or ndarray of shape (n,)
+        One error that all share, or independent ones.
+    """
+    # Rows that are the same may differ in their last bits, by their place in a block.
+    _, first = np.unique(np.round(log_probabilities, 6), return_index=True)
+    log_sum = float(logsumexp(log_probabilities[first]))
+    if np.ndim(std_error):
+        shares = np.exp(log_probabilities[first] - log_sum)
+        std_error = float(np.sqrt(np.sum((shares * std_error[first]) ** 2)))
+    if not log_sum > _IMPOSSIBLE_ERRORS * std_error + _IMPOSSIBLE:  # also a NaN
+        return None
+    seen = (
+        f"the probabilities of {len(first)} distinct rows sum to exp({log_sum:.3g} +-"
+        f" {std_error:.2g}), more than 1"
+    )
+    remedy = "the estimator missed a part of the model; raise n_sweeps, or give another base"
+    return str(Alarm("impossible-probabilities", seen, remedy))
+
+
+def report(model: Any, message: str) -> None:
+    """Do what the model's `on_nonconvergence` says about numbers that are not trusted."""
+    if model.on_nonconvergence == "raise":
+        raise RuntimeError(message)
+    if model.on_nonconvergence == "nan":
+        log(message)
+    else:
+        warn(message, ConvergenceWarning)
+
+
+# -- one log Z
+class LogLikelihoodMixin(ScoredModel):
+    """The likelihood and the kept log Z of a model p(x) = f(x) / Z.
+
+    A model has what `ScoredModel` says, and defines
 
     - ``path(**options)``: its path, with defaults for all options;
     - ``_log_f(X)``: log f of every row, in nats, and whether it has a density at all, both (n,);
-    - ``_fitted_shapes``: dimensions of the fitted attributes, of which the path is made;
-      ``_positive`` names those that are divided by.
-
-    A model that has no density for some rows says why in ``_impossible``.
+    - ``_fitted_shapes``: dimensions of the fitted attributes, of which the path is made.
 
     log Z is estimated at the first need and kept with a digest of the model's arrays and the
     estimator's parameters; what does not match the digest is not used.
@@ -282,10 +301,13 @@ class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
     _log_f: Callable[..., Any]
     _partition_seed: int
     _fitted_shapes: dict[str, tuple[str, ...]]
-    _positive: tuple[str, ...] = ()  # fitted attributes that are divided by
-    # Whether rows have probabilities, which sum to 1, or densities; None where it is not said.
-    _discrete: bool | None = None
-    _impossible = "the model's density is 0 there"  # why rows have none, for results
+    _impossible = "the model's density is 0 there"
+
+    def _be_known(self, n_features: int) -> None:
+        """Check the parameters of a model that is made from known weights, and draw its seed."""
+        self._validate_params()
+        self.n_features_in_ = n_features
+        self._partition_seed = draw_seed(self.random_state)
 
     # -- log Z
     def estimate_log_partition(self) -> Self:
@@ -308,13 +330,13 @@ class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
         before there is one.
         """
         check_is_fitted(self)
-        kept = self.__dict__.get("_kept_partition")
-        if kept is None or kept[0] != self._digest():
+        estimator = self._kept_estimator()
+        if estimator is None:
             raise AttributeError(
                 "log Z has not been estimated for the model as it is now: call score or"
                 " estimate_log_partition first"
             )
-        return kept[1]
+        return estimator
 
     @property
     def log_partition_(self) -> float:
@@ -334,13 +356,17 @@ class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
     def _partition(self) -> PartitionEstimator:
         """The fitted partition estimator, fitted now if none is kept."""
         self._validate_params()
-        digest = self._digest()
-        kept = self.__dict__.get("_kept_partition")
-        if kept is None or kept[0] != digest:
+        estimator = self._kept_estimator()
+        if estimator is None:
             path = self.path() if self.partition_estimator is None else self
-            kept = digest, fit_quietly(configured_estimator(self, path), path)
-            self._kept_partition = kept
-        return kept[1]
+            estimator = fit_quietly(configured_estimator(self, path), path)
+            self._kept_partition = self._digest(), estimator
+        return estimator
+
+    def _kept_estimator(self) -> PartitionEstimator | None:
+        """The fitted partition estimator of the model as it is now, if there is one."""
+        kept = vars(self).get("_kept_partition")
+        return kept[1] if kept is not None and kept[0] == self._digest() else None
 
     def _digest(self) -> tuple:
         """Digest of the fitted arrays, and of all parameters that an estimate depends on."""
@@ -357,23 +383,7 @@ class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
         )
         return fingerprint(parts), *(zlib.crc32(array) for array in arrays)
 
-    def _draw(self, n_samples: int, random_state) -> tuple[Any, Any]:
-        """The path, and the state of chains at its target: exact draws where there are any, else
-        by the model's own estimator if it can draw, or by the default one.
-        """
-        path = self.path()
-        check_count(n_samples, "n_samples")
-        seed = draw_seed(random_state)
-        if has(path, TargetDraws):
-            return path, path.sample_target(n_samples, Stream(stream_key(seed)))
-        estimators = (self.partition_estimator, default_estimator(path), ParallelTempering())
-        sampler: Any = next(estimator for estimator in estimators if has(estimator, StateSampler))
-        if sampler is not self.partition_estimator:
-            sampler.set_params(n_jobs=self.n_jobs)
-        elif isinstance(sampler, PartitionEstimator):
-            path = sampler._as_path(path)
-        return path, sampler.sample(path, n_samples, np.random.default_rng(seed))
-
+    # -- draws
     @named_by_model
     def sample(self, n_samples=1, random_state=None) -> NDArray:
         """Draw rows from the model.
@@ -392,79 +402,31 @@ class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
         X : ndarray of shape (n_samples, n_features)
             As rows of training.
         """
-        path, state = self._draw(n_samples, random_state)
+        path = self.path()
+        check_count(n_samples, "n_samples")
+        seed = draw_seed(random_state)
+        if has(path, TargetDraws):
+            state = path.sample_target(n_samples, Stream(stream_key(seed)))
+            return self._as_data(path.rows(state))
+        estimators = (self.partition_estimator, default_estimator(path), ParallelTempering())
+        sampler: Any = next(each for each in estimators if hasattr(each, "sample"))
+        if self.partition_estimator is not sampler:
+            sampler.set_params(n_jobs=self.n_jobs)
+        path = sampler._as_path(path)
+        state = sampler.sample(path, n_samples, np.random.default_rng(seed))
         return self._as_data(path.rows(state))
 
     def _as_data(self, rows) -> NDArray:
         """Rows as `sample` returns them, from those of the path."""
         return np.asarray(rows, dtype=np.float64)
 
+    # -- log-likelihood
     def _validate(self, X):
         """Rows to score as float64, of a fitted model."""
         check_fitted(self)
         return validate_data(self, X, dtype=np.float64, reset=False)
 
-    # -- log-likelihood
-    @named_by_model
-    def score_samples(self, X) -> Array:
-        """Log-likelihood of every row.
-
-        Parameters
-        ----------
-        X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        log_likelihood : ndarray of shape (n_samples,)
-            log f(x) - log Z in nats; NaN, with a warning, for rows that the model has no density
-            for. With ``on_nonconvergence="nan"`` all are NaN if log Z is not trusted, and reasons
-            are logged; ``partition_estimator_.result_`` has that of log Z.
-
-        Raises
-        ------
-        RuntimeError
-            If a number is not trusted and ``on_nonconvergence="raise"``.
-        """
-        return self._scored(X)[0]
-
-    @named_by_model
-    def score(self, X, y=None) -> float:
-        """Mean log-likelihood per row, in nats.
-
-        Parameters
-        ----------
-        X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        score : float
-            Mean of `score_samples`. The error of log Z is common to all rows; see `score_interval`.
-        """
-        return float(self._scored(X)[0].mean())
-
-    @named_by_model
-    def score_interval(self, X, level: float = 0.95) -> ScoreInterval:
-        """Mean log-likelihood per row with the sampling error over rows and the error of log Z,
-        apart and combined.
-
-        Parameters
-        ----------
-        X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
-            At least 2 rows.
-        level : float, default=0.95
-            Probability with which each interval covers.
-
-        Returns
-        -------
-        interval : ScoreInterval
-            ``mean``, its intervals ``sampling``, ``partition`` (log Z) and ``combined``,
-            ``converged`` and ``reasons``.
-        """
-        return interval_of(self._scored(X, level), level)
-
-    def _scored(self, X, level: float | None = None) -> Scored:
+    def _scored(self, X, level: float | None = None, tolerates: bool = True) -> Scored:
         values, possible = self._log_f(X)
         if level is not None:
             check_interval(len(values), level)
@@ -474,27 +436,22 @@ class LogLikelihoodMixin(Versioned, ScoredParameters, CallbackSupportMixin, Dens
         if not possible.any():  # whatever log Z is, which takes time
             report(self, without)
             return Scored(np.full(len(values), np.nan), below=0.0, above=0.0, reasons=(without,))
+
         result = self._partition().result_
+        log_partition = result.log_partition
         reason = distrust(result)
-        reasons = []
-        if reason is not None:
-            reasons.append(f"log Z is not to be trusted: {reason}")
-        elif self._discrete:
-            alarm = impossible(values[possible] - result.log_partition, result.std_error)
-            if alarm is not None:
-                reason = str(alarm)
-                reasons.append(f"log Z is not to be trusted: {reason}")
+        if reason is None and self._discrete:
+            reason = impossible(values[possible] - log_partition, result.std_error)
+        reasons = [] if reason is None else [f"log Z is not to be trusted: {reason}"]
         if not possible.all():
             reasons.append(without)
         for sentence in reasons:
             report(self, sentence)
-        values = np.where(possible, values, np.nan)
-        if self.on_nonconvergence == "nan" and reason is not None:
-            values = np.full_like(values, np.nan)
+
+        usable = possible & (reason is None or self.on_nonconvergence != "nan")
         low, high = result.interval(0.95 if level is None else level)
-        log_partition = result.log_partition
         return Scored(
-            values - log_partition,
+            np.where(usable, values - log_partition, np.nan),
             below=high - log_partition,
             above=log_partition - low,
             reasons=tuple(reasons),

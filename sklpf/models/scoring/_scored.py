@@ -1,53 +1,16 @@
-"""How models score: the estimator that they use, what is trusted, and what is done about what is
-not.
-"""
+"""What models say of rows, and the interval of its mean."""
 
 from __future__ import annotations
 
-import logging
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 from scipy.stats import t as student_t
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.numbers import Array, check_level
-from sklpf._utils.progress import hand_on
-from sklpf._utils.sklearn import N_JOBS, FittedAttributes, Instance, StrOptions
-from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas
-from sklpf._utils.warnings import Alarm, warn
-from sklpf.partition import (
-    HAIS,
-    BridgeSampling,
-    LeftToRight,
-    ParallelTempering,
-    PartitionEstimator,
-    PartitionResult,
-)
-from sklpf.paths import Continuous, DefaultEstimator
-from sklpf.paths._capabilities import has
-
-# by how many standard errors, and by how many nats of rounding more, probabilities may exceed 1
-_IMPOSSIBLE_ERRORS = 4.0
-_IMPOSSIBLE = 0.01
-
-log = logging.getLogger("sklpf").warning
-
-SCORING: dict[str, Any] = {  # rules for the parameters that all models share
-    "verbose": ["verbose"],
-    "random_state": ["random_state"],
-    "partition_estimator": [
-        Instance(PartitionEstimator, "an estimator of log Z (such as AIS())"),
-        None,
-    ],
-    "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
-    "n_jobs": N_JOBS,
-}
+from sklpf._utils.tables import Readable, Rows, decimals, from_to, imported
 
 
 class IntervalOfMean(Readable):
@@ -207,19 +170,14 @@ class ScoreInterval(IntervalOfMean):
         ImportError
             If pandas is not installed.
         """
-        pd = import_pandas()
-
-        row: dict[str, Any] = {"mean": self.mean, **dict(zip(("low", "high"), self.combined))}
-        for name in ("sampling", "partition"):
-            row |= dict(zip((f"{name}_low", f"{name}_high"), getattr(self, name)))
-        row |= {
-            "level": self.level,
-            "converged": self.converged,
-            "reasons": "; ".join(self.reasons),
-        }
-        return pd.DataFrame(
-            [row | {"method": self.method, "unit": self.unit, "scatter": self.scatter}]
-        )
+        pd = imported("pandas", "to_frame")
+        row: dict[str, Any] = {"mean": self.mean}
+        parts = {"": self.combined, "sampling_": self.sampling, "partition_": self.partition}
+        for name, (low, high) in parts.items():
+            row |= {f"{name}low": low, f"{name}high": high}
+        names = ("level", "converged", "reasons", "method", "unit", "scatter")
+        row |= {name: getattr(self, name) for name in names}
+        return pd.DataFrame([row | {"reasons": "; ".join(self.reasons)}])
 
 
 def sampled_units(unit: str) -> str:
@@ -288,134 +246,3 @@ def best_first(scores: Mapping[str, Any]) -> list[str]:
         return not score.converged, np.inf if np.isnan(score.mean) else -score.mean
 
     return sorted(scores, key=rank)
-
-
-# -- the estimator
-@dataclass(eq=False, repr=False, kw_only=True)
-class ScoredParameters(FittedAttributes):
-    """Parameters of a model that is scored: `partition_estimator` must suit the model."""
-
-    random_state: int | np.random.RandomState | None = None
-    partition_estimator: PartitionEstimator | None = None
-    on_nonconvergence: Literal["warn", "nan", "raise"] = "warn"
-    n_jobs: int | None = None
-
-    _states_are_points = True  # of R^d
-
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        estimator = self.partition_estimator
-        why_not = self._why_not(estimator)
-        if why_not:
-            raise TypeError(
-                f"partition_estimator can't be {type(estimator).__name__}, which {why_not}: choose"
-                " AIS, RTS or ParallelTempering, with transition=None"
-            )
-
-    def _why_not(self, estimator: Any) -> str:
-        """Why an estimator can't score this model; empty where it may."""
-        move = getattr(estimator, "transition", None)
-        moves_points = isinstance(estimator, HAIS) or Continuous in getattr(move, "requires", ())
-        if moves_points and not self._states_are_points:
-            return f"moves points of R^d, where the states of {type(self).__name__} are discrete"
-        if isinstance(estimator, BridgeSampling):
-            return "needs draws"
-        if isinstance(estimator, LeftToRight) and getattr(self, "_unit", "row") != "document":
-            return "reads documents"
-        return ""
-
-
-def default_estimator(path: Any) -> PartitionEstimator:
-    """Return what ``partition_estimator=None`` stands for: the path's own word, else
-    `ParallelTempering`.
-    """
-    return path.default_estimator() if has(path, DefaultEstimator) else ParallelTempering()
-
-
-def configured_estimator(model: Any, path: Any) -> PartitionEstimator:
-    """Return the model's partition estimator, with the model's seed and number of jobs, and what
-    listens to the model.
-
-    What the estimator sets itself stays.
-    """
-    estimator = model.partition_estimator
-    estimator = default_estimator(path) if estimator is None else clone(estimator)
-    defaults = {"random_state": model._partition_seed, "n_jobs": model.n_jobs}
-    current = estimator.get_params(deep=False)
-    chosen = {
-        name: value for name, value in defaults.items() if name in current and current[name] is None
-    }
-    if "verbose" in current:
-        chosen["verbose"] = max(current["verbose"], getattr(model, "verbose", 0))
-    hand_on(model, estimator)
-    return estimator.set_params(**chosen)
-
-
-def fit_quietly(estimator: PartitionEstimator, path: Any) -> PartitionEstimator:
-    """Fit an estimator for a model that decides itself what to say, and keep no samples."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        estimator.fit(path)
-    estimator.result_ = estimator.result_.without_samples()
-    for name in ("run_", "samples_", "sampler_", "_skl_callbacks"):
-        estimator.__dict__.pop(name, None)
-    return estimator
-
-
-# -- trust
-def is_estimate(result: PartitionResult) -> bool:
-    """Whether a result is no bound and no approximation."""
-    return result.statement in ("exact", "enclosed", "estimate")
-
-
-def distrust(result: PartitionResult) -> str | None:
-    """Why a result can't make a score, or None: it must have converged and be an estimate, since a
-    bound or an approximation would move the score to one side.
-    """
-    if not result.converged:
-        return f"{result.method} did not converge: {'; '.join(result.reasons)}"
-    if not is_estimate(result):
-        return (
-            f'{result.method} gave a number that is "{result.statement}" where a score needs an'
-            " estimate"
-        )
-    return None
-
-
-def impossible(log_probabilities: Array, std_error: Any) -> Alarm | None:
-    """An alarm if the probabilities of distinct outcomes sum to more than 1, by more than their
-    error.
-
-    Equal probabilities count once: they may be those of the same outcome.
-
-    Parameters
-    ----------
-    log_probabilities : ndarray of shape (n,)
-        In nats, of outcomes that exclude each other where they are not the same.
-    std_error : float or ndarray of shape (n,)
-        One error that all share, or independent ones.
-    """
-    # Rows that are the same may differ in their last bits, by their place in a block.
-    _, first = np.unique(np.round(log_probabilities, 6), return_index=True)
-    log_sum = float(logsumexp(log_probabilities[first]))
-    if np.ndim(std_error):
-        shares = np.exp(log_probabilities[first] - log_sum)
-        std_error = float(np.sqrt(np.sum((shares * std_error[first]) ** 2)))
-    if not log_sum > _IMPOSSIBLE_ERRORS * std_error + _IMPOSSIBLE:  # also a NaN
-        return None
-    seen = (
-        f"the probabilities of {len(first)} distinct rows sum to exp({log_sum:.3g} +-"
-        f" {std_error:.2g}), more than 1"
-    )
-    remedy = "the estimator missed a part of the model; raise n_sweeps, or give another base"
-    return Alarm("impossible-probabilities", seen, remedy)
-
-
-def report(model: Any, message: str) -> None:
-    """Do what the model's `on_nonconvergence` says about numbers that are not trusted."""
-    if model.on_nonconvergence == "raise":
-        raise RuntimeError(message)
-    if model.on_nonconvergence == "nan":
-        log(message)
-    else:
-        warn(message, ConvergenceWarning)

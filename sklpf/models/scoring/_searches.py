@@ -26,12 +26,12 @@ def check_same_kind(estimators: Mapping[str, Any]) -> None:
     others probabilities, or some those of documents.
     """
     kinds = {name: _kind(last_step(estimator)) for name, estimator in estimators.items()}
-    known = {name: kind for name, kind in kinds.items() if kind}
-    first = next(iter(known), "")
-    for name, kind in known.items():
-        if kind != known[first]:
+    known = [(name, kind) for name, kind in kinds.items() if kind]
+    for name, kind in known[1:]:
+        first, kind_of_first = known[0]
+        if kind != kind_of_first:
             raise ValueError(
-                f"{first} has {known[first]} and {name} has {kind}, which can't be compared: a"
+                f"{first} has {kind_of_first} and {name} has {kind}, which can't be compared: a"
                 " density depends on the units of X, a probability does not, and that of a document"
                 " is of its words in their order; compare models of one kind"
             )
@@ -104,10 +104,9 @@ def holds_model(estimator: Any) -> bool:
 def _described(estimator) -> str:
     """What an estimator without a model is, for an error."""
     if isinstance(estimator, Pipeline):
-        steps = (
-            step if isinstance(step, str) else type(step).__name__ for _, step in estimator.steps
-        )
-        return f"a pipeline of {', '.join(steps)}"
+        steps = (step for _, step in estimator.steps)
+        names = (step if isinstance(step, str) else type(step).__name__ for step in steps)
+        return f"a pipeline of {', '.join(names)}"
     name = f"{type(estimator).__module__}.{type(estimator).__name__}"
     if hasattr(estimator, "best_estimator_"):
         return f"{name}, which found {_described(estimator.best_estimator_)}"
@@ -214,16 +213,9 @@ def log_likelihood_with_error(estimator, X, y=None) -> dict[str, float]:
     {'log_likelihood': -1.3863, 'log_partition_std_error': 0.0}
     """
     model, rows = find_model(estimator, X)
-    return {
-        "log_likelihood": model.score(rows),
-        "log_partition_std_error": _log_partition_std_error(model),
-    }
-
-
-def _log_partition_std_error(model: Any) -> float:
-    """Standard error of log Z of the rows that were scored last."""
-    if not hasattr(model, "partition_estimator_"):  # a density without a normaliser
-        return float(np.nan)
-    result = model.partition_estimator_.result_
-    one_a_row = np.ndim(result.std_error) > 0
-    return float(result.diagnostics["mean_std_error"] if one_a_row else result.std_error)
+    score = model.score(rows)
+    std_error = np.nan
+    if hasattr(model, "partition_estimator_"):  # else it is a density without a normaliser
+        result = model.partition_estimator_.result_
+        std_error = result.diagnostics.get("mean_std_error", result.std_error)
+    return {"log_likelihood": score, "log_partition_std_error": float(std_error)}

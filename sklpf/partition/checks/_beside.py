@@ -31,7 +31,7 @@ from sklpf.paths import BoundDraws, GeometricPath, LocalMasses, Rebased, Regions
 from sklpf.paths._capabilities import has
 from sklpf.paths._climbs import Evaluations
 from sklpf.programs import Draws
-from sklpf.reweighting import effective_sample_size
+from sklpf.reweighting import effective_sample_size, standard_error
 from sklpf.uncertainty import MOST_BETWEEN, Difference, log_mean_exp, pareto_shape
 
 # random streams; those of estimators are below 8, and 10 and 12
@@ -156,11 +156,10 @@ def checked(run: Any, result: Any) -> Any:
         threshold = FOR_SECOND_TRY
     if run.failed_evaluations:
         diagnostics["failed_evaluations"] = run.failed_evaluations
-    value = result.log_partition, result.std_error
     alarms = [
         *result.alarms,
         *_bound_alarms(run.plain_bound, result, diagnostics),
-        *region_alarms(run.regions, run.draws, *value, diagnostics, threshold, run.to_reach()),
+        *region_alarms(run, result, diagnostics, threshold),
         *run.earlier_alarms,
         *rounding_alarms(result.log_partition, run.log_f_rounding),
     ]
@@ -193,7 +192,7 @@ def _bound_alarms(bound: NDArray | None, result: Any, diagnostics: dict) -> list
     if bound is None:
         return []
     mean = float(bound.mean())
-    error = float(bound.std(ddof=1) / np.sqrt(len(bound)))
+    error = standard_error(bound)
     diagnostics.update(plain_bound=mean, plain_bound_std_error=error)
     if result.statement != "estimate" or not np.isfinite(result.log_partition):
         return []
@@ -214,9 +213,7 @@ def regions_to_cover(path: Any, run: Any, result: Any) -> list[Regions]:
     """
     if run.regions is None or not path.base_is_ours or not has(path, Rebased):
         return []
-    missed = missed_regions(
-        run.regions, run.draws, result.log_partition, result.std_error, FOR_SECOND_TRY
-    )
+    missed = missed_regions(run, result, FOR_SECOND_TRY)
     if not missed:
         return []
     masses = np.logaddexp.reduce(run.regions.log_masses, axis=1)
@@ -241,22 +238,15 @@ FOR_SECOND_TRY = Threshold(chance=0.05, run_errors=1.0, mass_errors=1.0, rank=2)
 
 
 def region_alarms(
-    regions: Regions | None,
-    draws: Draws | None,
-    log_partition: float,
-    std_error: float,
-    diagnostics: dict,
-    threshold: Threshold = FOR_ALARM,
-    to_reach: str = "give a base that covers it",
+    run: Any, result: Any, diagnostics: dict, threshold: Threshold = FOR_ALARM
 ) -> list[Alarm]:
     """An alarm if a region has a share of Z that the run's draws have missed; the worst region goes
     to the diagnostics.
 
     The mass of a region over the run's Z is the share of draws that a right run has there. There is
-    an alarm where fewer are improbable, and the difference would move log Z materially. `to_reach`
-    is what the user can do to reach the region.
+    an alarm where fewer are improbable, and the difference would move log Z materially.
     """
-    missed = missed_regions(regions, draws, log_partition, std_error, threshold)
+    missed = missed_regions(run, result, threshold)
     if not missed:
         return []
     diagnostics["missed_region"] = missed[0].centre
@@ -270,7 +260,7 @@ def region_alarms(
         f"{which} {mass:.2g} (+- {error:.1g}) times the estimate of Z, and {share:.2g} of the run's"
         " draws"
     )
-    remedy = f'{to_reach}: its centre is result_.diagnostics["missed_region"]'
+    remedy = f'{run.to_reach()}: its centre is result_.diagnostics["missed_region"]'
     return [Alarm("missed-region", seen, remedy)]
 
 
@@ -284,27 +274,24 @@ class Missed(NamedTuple):
     share: float  # of the run's draws
 
 
-def missed_regions(
-    regions: Regions | None,
-    draws: Draws | None,
-    log_partition: float,
-    std_error: float,
-    threshold: Threshold,
-) -> list[Missed]:
+def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
     """The regions that a run has missed, the worst first.
 
     Each is tested by itself, and many small ones together (`_miss_together`). Either test alarms in
     at most the threshold's share of right runs.
     """
-    if regions is None or draws is None or not np.isfinite(log_partition):
+    regions = run.regions
+    draws = run.draws
+    if regions is None or draws is None or not np.isfinite(result.log_partition):
         return []
-    masses = np.exp(np.minimum(regions.log_masses - log_partition, _LARGEST))
+    masses = np.exp(np.minimum(regions.log_masses - result.log_partition, _LARGEST))
     # Z may be larger than the run's by its own error.
-    slack = threshold.run_errors * std_error
-    material = _material(slack)
-    if regions.factors is not None:
-        # Ellipsoids are small parts of what a run of a density misses where they are on a slope.
-        material = _material(_ERRORS_OF_ELLIPSOIDS * std_error)
+    slack = threshold.run_errors * result.std_error
+    # Ellipsoids are small parts of what a run of a density misses where they are on a slope.
+    is_small = regions.factors is not None
+    slack_of_share = _ERRORS_OF_ELLIPSOIDS * result.std_error if is_small else slack
+    # the share of Z that would move log Z by more than its error, and by .02 nats
+    material = float(np.expm1(np.clip(slack_of_share, _SLACK, _LARGEST)))
     if not masses.sum(axis=0).max(initial=0.0) > material:
         return []
     weights = softmax(draws.log_weights)
@@ -366,13 +353,8 @@ def _least(masses: Array, threshold: Threshold) -> float:
     standard errors, or one of the smallest of the G estimates.
     """
     sums = masses.sum(axis=0)
-    least = sums.mean() - threshold.mass_errors * sums.std(ddof=1) / np.sqrt(len(sums))
+    least = sums.mean() - threshold.mass_errors * standard_error(sums)
     return float(max(least, np.sort(sums)[threshold.rank]))
-
-
-def _material(slack: float) -> float:
-    """The share of Z that would move log Z by more than its error, and by .02 nats."""
-    return float(np.expm1(np.clip(slack, _SLACK, _LARGEST)))
 
 
 def _chance(n: float, share: Any, expected: Any) -> Any:
@@ -410,13 +392,8 @@ def modes_alarms(parts: str, share: float, remedy: str, most: float = MOST_BETWE
     if share <= most:
         return []
     if np.isnan(share):
-        return [
-            Alarm(
-                "too-few-target-states",
-                f"{parts} have too few states at the target to compare",
-                remedy,
-            )
-        ]
+        seen = f"{parts} have too few states at the target to compare"
+        return [Alarm("too-few-target-states", seen, remedy)]
     seen = (
         f"{parts} differ in their states at the target ({share:.0%} of the variance lies between"
         " them): they have not mixed, or sit in different modes"
@@ -428,13 +405,8 @@ def halves_alarms(drift: Difference, n_groups: int) -> list[Alarm]:
     """An alarm if the halves of the last round differ by more than chance."""
     if not drift.alarms(n_groups):
         return []
-    return [
-        Alarm(
-            "halves-disagree",
-            f"the halves of the last round disagree (t = {drift.t:.1f})",
-            "raise n_sweeps",
-        )
-    ]
+    seen = f"the halves of the last round disagree (t = {drift.t:.1f})"
+    return [Alarm("halves-disagree", seen, "raise n_sweeps")]
 
 
 def single_state_alarms(draws: Draws | None, std_error: float) -> list[Alarm]:

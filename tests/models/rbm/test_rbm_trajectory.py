@@ -29,7 +29,7 @@ from sklpf import (
     UntilTrusted,
 )
 from sklpf.models import RBMPath, RBMTrajectoryPath
-from sklpf.models.rbm._free_energy import Parameters
+from sklpf.models.rbm._learning import Parameters
 from sklpf.partition import Alarm
 from sklpf.testing import check_coverage, check_path, check_transition
 from sklpf.transitions import Gibbs

@@ -5,7 +5,6 @@ batches of a stream.
 from __future__ import annotations
 
 import copy
-import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +33,7 @@ _TOO_LARGE = "X holds values too large to be squared; rescale X"
 
 
 class Training(NamedTuple):
-    """What `partial_fit` goes on from."""
+    """The state of training, from which `partial_fit` goes on."""
 
     statistics: Statistics
     shown: tuple[NDArray, ...]  # the fitted attributes that they led to
@@ -76,16 +75,10 @@ class Trainer:
         self.temperature = None if model.tempering is None else self._highest_temperature()
 
     def run(self, rng) -> tuple[FactorialPosterior, list[Sweep]]:
-        """Return the posterior that a random start leads to, and the sweeps on the way."""
-        with stage("start", None) as done:
-            posterior, steps = self._run(rng, done)
-        said(lambda: f"bound = {steps[-1].elbo:.6g} after {len(steps)} sweeps and moves")
-        return posterior, steps
-
-    def _run(self, rng, done):
-        """A start, its sweeps, its moves, and the sweeps after them."""
+        """Return the posterior that a random start leads to, and the sweeps on the way: those of
+        the start, its moves, and the sweeps after them.
+        """
         model = self.model
-        tol = model.tol * self.n
         activations = rng.uniform(size=(self.n, model.n_components)) < self.probability
         annealed = model.tempering == "annealed"
         posterior = FactorialPosterior(
@@ -97,35 +90,34 @@ class Trainer:
             jitter=np.random.default_rng(draw_seed(rng)) if annealed else None,
             **_options(model),
         )
+        steps: list[Sweep] = []
 
         def store(model):
             """Write what `fit` would have learned if its only start ended here."""
             model._store(posterior)
             model._partition_seed = draw_seed(copy.deepcopy(rng))
 
-        swept = functools.partial(done, store=store)
-        steps = self._sweeps(posterior, self._tempering(posterior), tol, swept)
-        if model.n_moves == 0:
-            return posterior, steps
+        def sweep(tempering):
+            """Sweep until the bound has settled."""
+            options = {"tol": model.tol * self.n, "max_iter": model.max_iter}
+            for step in sweeps(posterior, tempering, **options):
+                steps.append(step)
+                done(words=f"bound = {step.elbo:.6g}", store=store)
 
         def record(elbo, kind):
             """Count a move that was kept as a step."""
             steps.append(Sweep(elbo, elbo, 1.0, False))
             done(words=f"{kind}: bound = {elbo:.6g}")
 
-        posterior = improve(
-            posterior, np.random.default_rng(draw_seed(rng)), model.n_moves, self.variance, record
-        )
-        posterior.forced = tuple(range(model.n_components))
-        return posterior, steps + self._sweeps(posterior, None, tol, swept)
-
-    def _sweeps(self, posterior, tempering, tol, done) -> list[Sweep]:
-        """Sweep until the bound has settled."""
-        steps = []
-        for step in sweeps(posterior, tempering, tol=tol, max_iter=self.model.max_iter):
-            steps.append(step)
-            done(words=f"bound = {step.elbo:.6g}")
-        return steps
+        with stage("start", None) as done:
+            sweep(self._tempering(posterior))
+            if model.n_moves > 0:
+                moving = np.random.default_rng(draw_seed(rng))
+                posterior = improve(posterior, moving, model.n_moves, self.variance, record)
+                posterior.forced = tuple(range(model.n_components))
+                sweep(None)
+        said(lambda: f"bound = {steps[-1].elbo:.6g} after {len(steps)} sweeps and moves")
+        return posterior, steps
 
     def _highest_temperature(self) -> float:
         """The temperature to begin at, cautiously below where components die out."""
@@ -180,7 +172,7 @@ def update(model, X, activations) -> FactorialPosterior:
 
 
 def _options(model) -> dict:
-    """What the model's parameters say about posteriors."""
+    """Options of `FactorialPosterior` from the model's parameters."""
     learned = tuple(name for name in _HYPERPARAMETERS if getattr(model, name) is None)
     return {"diagonal": model.covariance == "diag", "learned": learned, "n_jobs": model.n_jobs}
 

@@ -17,7 +17,7 @@ from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
 from scipy.special import entr, expit, logit
 from sklearn.utils import gen_batches
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.parallel import parallel_map
 from sklpf.variational import ConjugateModel
 
@@ -25,7 +25,6 @@ _MOST_FORCED = 16  # components that a search forces in a row
 _SETTLED = 1e-6
 _MAX_SETTLING = 30
 _VALUES_AT_ONCE = 1 << 19  # of the rows and activations of a block
-_LOG_2PI = np.log(2 * np.pi)
 _JITTER_COST = 1.0  # nats
 
 
@@ -374,7 +373,7 @@ class FactorialPosterior(ConjugateModel):
         prior = -0.5 * n_features * n_components * np.log(2 * np.pi * self.component_variance)
         prior -= squares / (2 * self.component_variance)
         _, log_det = np.linalg.slogdet(self.covariance)
-        entropy_of_means = 0.5 * n_features * (n_components * (1 + _LOG_2PI) + log_det)
+        entropy_of_means = 0.5 * n_features * (n_components * (1 + LOG_TAU) + log_det)
         return float(prior + entropy_of_means + self._entropy)
 
     def log_partition(self, temperatures):

@@ -11,20 +11,19 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from sklpf._utils.layout import LANES
 from sklpf.kernels import exp64, inlined, njit
 from sklpf.kernels._vectors import flat
 from sklpf.models.lda._vector_kernels import FLUSH, add_four, digamma, exp_digamma, four_dots
-from sklpf.models.lda.learning._word_kernels import document_terms, fill_powers
+from sklpf.models.lda.learning._word_kernels import fill_powers
 
 _REGISTER = 8  # gamma and the like go eight at a time
 # topics: a document's matrix is turned at once, and one of more topics when half of them are left
 _NARROW = 32
 _SMALL = 0.002  # sums of gamma whose exp(digamma) is nearly out of range
 _NOTHING = 1e-100  # gamma and alpha in the padding, where theta must be finite
-# Words that a document's topics explain with less than this have no say, as in scikit-learn
+# added to the probabilities of words under a document's topics, as in scikit-learn
 _EPSILON = 2.0**-52
 # Tokens, or their share of a document of less than one, below which a topic is dropped
 _NEGLIGIBLE = 1e-6
@@ -34,32 +33,6 @@ _NEGLIGIBLE = 1e-6
 def _padded(n, multiple):
     """The next multiple."""
     return (n + multiple - 1) // multiple * multiple
-
-
-class Documents(NamedTuple):
-    """q(theta) q(z) of the documents of a batch, at inverse temperatures b.
-
-    rows are exp(b E log beta) of words, theta is exp(b E log theta).
-    """
-
-    words: np.ndarray  # (W,) the distinct words of the batch
-    local: np.ndarray  # (nnz,) which of them an entry is
-    counts: np.ndarray  # (nnz,) how often it occurs, above 0
-    indptr: np.ndarray  # (n + 1,) where documents begin
-    inverse: np.ndarray  # (1,) or (n,): b
-    own: bool  # whether each document has a b of its own
-    rows: np.ndarray  # (W, padded K); nothing where b differs between documents
-    log_rows: np.ndarray  # (W or 0, padded K) E log beta
-    gamma: np.ndarray  # (n, K)
-    theta: np.ndarray  # (n, padded K), 0 for topics that were dropped
-    ratios: np.ndarray  # (nnz,) b counts / sum_k theta rows
-    values: np.ndarray  # (n,) sum_v n_v log sum_k theta rows
-    joints: np.ndarray  # (n,) U, where it was asked for
-
-    def bound(self, alpha: np.ndarray) -> np.ndarray:
-        """Evidence lower bound of every document given q(beta), at its own temperature, in nats."""
-        terms = self.values + document_terms(alpha, self.gamma)
-        return terms + gammaln(alpha.sum()) - gammaln(alpha).sum()
 
 
 # ---- one document
@@ -297,7 +270,7 @@ def infer(documents, first, last, alpha, joint, tolerance, max_iter):
 
     Parameters
     ----------
-    documents : Documents
+    documents : sklpf.models.lda.learning._posterior.Documents
     alpha : (K,)
     joint : bool
         Whether `joints` are set, which needs `log_rows`.

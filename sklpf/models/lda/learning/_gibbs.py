@@ -19,7 +19,7 @@ from sklpf._utils.parallel import parallel_map
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, draw_seed, stream_key
 from sklpf._utils.warnings import warn
-from sklpf.models.lda._counts import whole_counts
+from sklpf.models.lda._counts import lengths, whole_counts
 from sklpf.models.lda.learning._posterior import Topics, fit_prior, fit_symmetric_prior
 from sklpf.models.lda.learning._variational_bayes import Training
 from sklpf.training import train
@@ -41,8 +41,7 @@ class Tokens(NamedTuple):
     @classmethod
     def of(cls, X: sp.csr_matrix) -> Tokens:
         """Tokens of whole counts (n, n_features)."""
-        n_tokens = np.asarray(X.sum(axis=1)).ravel()
-        indptr = np.concatenate([[0], np.cumsum(n_tokens)]).astype(np.int64)
+        indptr = np.concatenate([[0], np.cumsum(lengths(X))]).astype(np.int64)
         words = np.repeat(X.indices.astype(np.int32), X.data.astype(np.int64))
         return cls(words, indptr, X.shape[1])
 

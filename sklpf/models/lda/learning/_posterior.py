@@ -11,7 +11,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
@@ -113,6 +113,34 @@ class Topics:
         return np.log(sums) + gammaln(self.sums) - gammaln(self.sums + powers[:, None])
 
 
+class Documents(NamedTuple):
+    """q(theta) q(z) of the documents of a batch, at inverse temperatures b.
+
+    rows are exp(b E log beta) of words, theta is exp(b E log theta).
+    """
+
+    words: NDArray  # (W,) the distinct words of the batch
+    local: NDArray  # (nnz,) which of them an entry is
+    counts: NDArray  # (nnz,) how often it occurs, above 0
+    indptr: NDArray  # (n + 1,) where documents begin
+    inverse: NDArray  # (1,) or (n,): b
+    own: bool  # whether each document has a b of its own
+    rows: NDArray  # (W, padded K); nothing where b differs between documents
+    log_rows: NDArray  # (W or 0, padded K) E log beta
+    gamma: NDArray  # (n, K)
+    theta: NDArray  # (n, padded K), 0 for topics that were dropped
+    ratios: NDArray  # (nnz,) b counts / sum_k theta rows
+    values: NDArray  # (n,) sum_v n_v log sum_k theta rows
+    joints: NDArray  # (n,) U, where it was asked for
+
+    def bound(self, alpha: NDArray) -> NDArray:
+        """Evidence lower bound of every document given q(beta), at its own temperature, in nats."""
+        from sklpf.models.lda.learning._word_kernels import document_terms
+
+        terms = self.values + document_terms(alpha, self.gamma)
+        return terms + gammaln(alpha.sum()) - gammaln(alpha).sum()
+
+
 class Posterior(NamedTuple):
     """Topics, and what the documents are inferred with."""
 
@@ -138,7 +166,7 @@ class Posterior(NamedTuple):
         joint : bool, default=False
             Whether U is needed.
         """
-        from sklpf.models.lda.learning._document_kernels import Documents, infer
+        from sklpf.models.lda.learning._document_kernels import infer
 
         n = X.shape[0]
         width = padded(len(self.alpha))
@@ -330,7 +358,3 @@ def fit_symmetric_prior(eta: float, counts, totals, rate: float) -> float:
     mean = mean_polygammas(np.full(counts.shape[1], eta), counts)[0]
     slope = np.sum(mean - psi(eta)) / np.sum(psi(totals + n_features * eta) - psi(n_features * eta))
     return float(np.clip(eta * slope**rate, *_PRIOR_RANGE))
-
-
-if TYPE_CHECKING:
-    from sklpf.models.lda.learning._document_kernels import Documents

@@ -10,7 +10,7 @@ otherwise. s = 1 / T throughout.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 
 from sklpf._utils.numbers import Array
 from sklpf.models.lda._counts import lengths
-from sklpf.models.lda.learning._posterior import Posterior
+from sklpf.models.lda.learning._posterior import Documents, Posterior
 from sklpf.variational import (
     Annealed,
     GlobalTempering,
@@ -28,9 +28,6 @@ from sklpf.variational import (
     temperature_posterior,
     temperature_schedule,
 )
-
-if TYPE_CHECKING:
-    from sklpf.models.lda.learning._document_kernels import Documents
 
 _REFRESH = 50  # updates after which the moments of the topics are computed anew
 _SMOOTHING = 0.1  # weight of a new batch in the running mean of U
@@ -84,21 +81,13 @@ class Cooling:
         self.n_left -= 1
         if self.n_left == 0:
             return None
-        if isinstance(self.tempering, GlobalTempering):
-            self.tempering.advance(
-                self._corpus_joint(documents.joints.sum(), X.data.sum(dtype=np.float64))
-            )
-        elif isinstance(self.tempering, Annealed):
-            self.tempering.advance(None)
-        return self
-
-    def _corpus_joint(self, joint: float, n_tokens: float) -> float:
-        """U of the corpus, after a batch with this U and number of tokens."""
+        n_tokens = X.data.sum(dtype=np.float64)
         if n_tokens > 0:
-            new = joint / n_tokens
+            new = documents.joints.sum() / n_tokens
             last = new if self.joint is None else self.joint
             self.joint = last + self.smoothing * (new - last)
-        return self.n_tokens * (self.joint or 0.0)
+        self.tempering.advance(self.n_tokens * (self.joint or 0.0))
+        return self
 
 
 class DocumentTempering(Tempering):
@@ -127,6 +116,9 @@ class DocumentTempering(Tempering):
         self._matrix = interpolation(temperatures)
         self._age = 0
         self._log_sums = None
+
+    def advance(self, expected_log_joint) -> None:
+        """Do nothing: the temperatures follow from the documents of a batch."""
 
     def prepare(self, topics) -> None:
         """Compute the moments of the topics where they are out of date; once before every
@@ -201,7 +193,7 @@ def start_cooling(model, X, n_documents: float, batch_size: int, n_passes: float
 
 # ---- the normaliser
 class CorpusSize(NamedTuple):
-    """What log C(T) depends on.
+    """Sizes and priors that log C(T) depends on.
 
     Attributes
     ----------
@@ -297,12 +289,12 @@ def _dirichlet(rng, concentration, n):
 
 def _log_tokens(powers, topics, proportions, marginal):
     """Log c(theta, beta) for every power and theta, (M, n)."""
-    if not marginal:
+    if marginal:
+        starts = range(0, len(proportions), _ROWS_AT_ONCE)
+        parts = [proportions[i : i + _ROWS_AT_ONCE] @ topics for i in starts]
+        tokens = [np.concatenate([np.sum(p**power, axis=1) for p in parts]) for power in powers]
+    else:
         tokens = [proportions**power @ np.sum(topics**power, axis=1) for power in powers]
-        return np.array([np.log(each) for each in tokens])
-    starts = range(0, len(proportions), _ROWS_AT_ONCE)
-    parts = [proportions[i : i + _ROWS_AT_ONCE] @ topics for i in starts]
-    tokens = [np.concatenate([np.sum(part**power, axis=1) for part in parts]) for power in powers]
     return np.array([np.log(each) for each in tokens])
 
 

@@ -23,7 +23,7 @@ _STARTING_SHAPE = 100.0  # of the gamma distribution of starting values, with me
 
 
 class Training(NamedTuple):
-    """What training goes on from, and writes to."""
+    """The state of training, from which `partial_fit` goes on."""
 
     topics: Topics
     cooling: Cooling | None = None  # None at T = 1

@@ -12,7 +12,7 @@ import numpy as np
 
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
-from sklpf.kernels import add_rows, draw_categories, exp32, inlined, njit, random_bits, uniform
+from sklpf.kernels import add_rows, draw_units, exp32, inlined, njit, random_bits, uniform
 from sklpf.kernels._vectors import transpose_tile
 
 # draws of each layer; typed, since numba compiles a function anew for each literal number that it
@@ -134,14 +134,6 @@ def _add_rows(accumulators, rows, lists, n_columns, tile):
 
 # ---- units and probabilities
 @inlined
-def _draw_visible(field, bits, units):
-    """units_i ~ Bernoulli(sigmoid(field_i))."""
-    one = np.float32(1.0)
-    for i in range(units.shape[0]):
-        units[i] = np.uint8(uniform(bits[i]) * (one + exp32(-field[i])) < one)
-
-
-@inlined
 def _draw_hidden(probability, bits, units):
     """units ~ Bernoulli(probability)."""
     for j in range(units.shape[0]):
@@ -194,10 +186,7 @@ def _negative_phase(by_hidden, h, visible, starts, keys, chains, rows, first):
         _add_rows(visible, by_hidden, chains, n_visible, _BLOCK_TILE)
     for c in range(h.shape[0]):
         random_bits(bits, n_visible, key0, key1, step, c, _VISIBLE)
-        if starts.shape[0] > 1:
-            draw_categories(visible[c], starts, bits, units)
-        else:
-            _draw_visible(visible[c], bits, units)
+        draw_units(visible[c], starts, bits, n_visible, units)
         count = _list_on(units, np.int64(0), rows.indices[first + c])
         rows.indices[first + c, count] = n_visible
         rows.counts[first + c] = count + 1

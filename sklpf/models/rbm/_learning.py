@@ -1,0 +1,398 @@
+"""Training of RBMs of discrete units: the weights in the layouts of the kernel, what lies between
+these and the model's attributes, and the checkpoints that training leaves.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.utils import gen_batches
+
+from sklpf._utils.layout import LANES, aligned_zeros, padded
+from sklpf._utils.numbers import Array, Array32, Booleans
+from sklpf._utils.random import draw_seed, stream_key
+from sklpf.models._enumerable_path import BinaryUnits
+from sklpf.models._learning import same_values
+from sklpf.training._loop import RunningAverage, check_not_diverged
+
+_VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
+
+# Of trajectories.
+_LEAST_ACCEPTANCE = 0.5  # of swaps between neighbours, unless training jumps
+_FIRST = 10  # updates before the first look
+_GROWTH = 1.1  # of the number of updates from look to look
+_N_CHAINS = 100
+_N_SWEEPS = 5  # of the chains at each look
+_SMALLEST_PIECE = 0.02  # rejection rate that a piece of the path has at least
+
+
+class Parameters(NamedTuple):
+    """Weights and biases."""
+
+    components: NDArray[np.floating]  # (J, M)
+    intercept_visible: NDArray[np.floating]  # (M,)
+    intercept_hidden: NDArray[np.floating]  # (J,)
+
+    @classmethod
+    def of(cls, model) -> Parameters:
+        """Those of a fitted model."""
+        return cls(model.components_, model.intercept_visible_, model.intercept_hidden_)
+
+    def copy(self) -> Parameters:
+        """Copies of all arrays."""
+        return Parameters(*(part.copy() for part in self))
+
+    def astype(self, dtype) -> Parameters:
+        """All arrays, C-contiguous, of a type."""
+        return Parameters(*(np.array(part, dtype=dtype, order="C") for part in self))
+
+    def hidden_means(self, v) -> NDArray:
+        """Probabilities of the hidden units given visible ones, (n, J)."""
+        return expit(v @ self.components.T + self.intercept_hidden)
+
+    def gibbs(self, h, rng, units: BinaryUnits) -> tuple[Array32, Array32]:
+        """Visible units drawn given hidden ones, and hidden ones given these, (n, M) and (n, J)."""
+        inputs = h @ self.components + self.intercept_visible
+        v = units.draw(inputs, rng, dtype=np.float32).astype(np.float32)
+        mean = self.hidden_means(v)
+        return v, (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
+
+    def log_f(self, v) -> Array:
+        """log f of rows v, (n,)."""
+        fields = (v @ self.components.T + self.intercept_hidden).astype(np.float64)
+        linear = v @ self.intercept_visible.astype(np.float64)
+        return linear + np.logaddexp(0, fields).sum(axis=1)
+
+    def as_one(self) -> NDArray:
+        """All parameters in one array (J + 1, M + 1), with 0 in the corner."""
+        visible = np.append(self.intercept_visible, 0)
+        return np.vstack([np.c_[self.components, self.intercept_hidden], visible])
+
+
+class Layouts(NamedTuple):
+    """The weights in both layouts of the kernel, each with the biases of the other layer's units as
+    its last row.
+    """
+
+    by_visible: Array32  # (M + 1, J padded)
+    by_hidden: Array32  # (J + 1, M padded)
+
+    @classmethod
+    def of(cls, parameters: Parameters) -> Layouts:
+        """Lay out the parameters."""
+        weights, visible, hidden = parameters
+        n_hidden, n_visible = weights.shape
+        by_visible = zeros(n_visible + 1, n_hidden)
+        by_visible[:, :n_hidden] = np.vstack([weights.T, hidden])
+        by_hidden = zeros(n_hidden + 1, n_visible)
+        by_hidden[:, :n_visible] = np.vstack([weights, visible])
+        return cls(by_visible, by_hidden)
+
+    @property
+    def parameters(self) -> Parameters:
+        """Views of the parameters."""
+        n_visible = len(self.by_visible) - 1
+        n_hidden = len(self.by_hidden) - 1
+        return Parameters(
+            self.by_hidden[:-1, :n_visible],
+            self.by_hidden[-1, :n_visible],
+            self.by_visible[-1, :n_hidden],
+        )
+
+
+def zeros(n_rows: int, n_columns: int) -> Array32:
+    """Zeros with rows an odd number of cache lines apart, so that a column of tiles uses all of the
+    cache's sets.
+    """
+    return aligned_zeros(n_rows, LANES * (padded(n_columns) // LANES | 1))
+
+
+class Training(NamedTuple):
+    """What `partial_fit` goes on from, beside the model's attributes."""
+
+    n_rows: int = 0  # that were seen
+    n_averaged: int = 0
+    shown: Parameters | None = None  # where the model's weights are an average: these
+    last: Parameters | None = None  # and those after the last update
+
+
+class Trainer:
+    """The weights of a model, their average, the chains, the data, and the place in the random
+    stream.
+
+    Parameters
+    ----------
+    model : BernoulliRBM
+        With `components_`, both intercepts and `h_samples_`. Where these weights are the average
+        that training has left, it goes on from those after the last update.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    batch_size : int
+        Rows in a minibatch; the last one is shorter if need be.
+    rng : RandomState
+        One number is drawn from it.
+    n_passes : int, default=1
+        After which the rate of a linear schedule would be 0.
+    """
+
+    def __init__(self, model, X, batch_size: int, rng: np.random.RandomState, n_passes: int = 1):
+        shown = Parameters.of(model)
+        kept = vars(model).get("_training", Training())
+        if kept.shown is None or not same_values(kept.shown, shown):
+            kept = Training(kept.n_rows, last=shown)
+        self.weights = Layouts.of(kept.last)
+        # without averages nothing is written to their layouts
+        self.averaged = Layouts.of(shown) if model.average else self.weights
+        self.average = RunningAverage(model.average, kept.n_rows, kept.n_averaged)
+        n_components, n_features = shown.components.shape
+        chains = np.resize(model.h_samples_ != 0, (model._n_chains, n_components))
+        self.h = chains.astype(np.uint8)
+        self.X = X
+        self.batch_size = min(int(batch_size), X.shape[0])
+        self.scratch = (
+            zeros(len(self.h), n_features),
+            zeros(self.batch_size + len(self.h), n_components),
+        )
+
+        self.learning_rate = model.learning_rate
+        self.weight_decay = model.weight_decay
+        linear = model.learning_rate_schedule == "linear"
+        self.n_updates = n_passes * -(-X.shape[0] // self.batch_size) if linear else np.inf
+        self.step = 0
+        self.key = stream_key(draw_seed(rng))
+        self.starts = model._visible_units.starts
+        self.trajectory = Trajectory.of(model) if model.track_trajectory else None
+
+        at_once = max(1, _VALUES_AT_ONCE // (self.batch_size * n_features)) * self.batch_size
+        self.chunks = list(gen_batches(X.shape[0], at_once))
+        self.lists: tuple[NDArray, ...] = ()
+
+    def run(self) -> None:
+        """Make one pass over the data."""
+        for rows in self.chunks:
+            if not self.lists or len(self.chunks) > 1:
+                self.lists = _lists(self.X[rows])
+            updates = self._updates(rows.stop - rows.start)
+            while len(updates.rates):
+                updates = self._make(updates)
+
+    def _make(self, updates):
+        """Make updates until the trajectory is to be looked at; returns those that are left."""
+        from sklpf.models.rbm._learning_kernels import train
+
+        n = len(updates.rates)
+        if self.trajectory is not None:
+            n = min(n, self.trajectory.n_until_look)
+        now, left = updates.split(n)
+        train(
+            *self.weights,
+            self.h,
+            *self.scratch,
+            self.starts,
+            *self.lists,
+            now,
+            *self.averaged,
+            *self.key,
+            self.step,
+        )
+        self.step += n
+        if self.trajectory is not None:
+            self.trajectory = self.trajectory.after(n, self)
+        return left
+
+    def _updates(self, n_rows: int):
+        """The updates by as many rows."""
+        from sklpf.models.rbm._learning_kernels import Updates
+
+        edges = np.array([*range(0, n_rows, self.batch_size), n_rows])
+        batches = np.diff(edges)
+        number = np.arange(self.step, self.step + len(batches))
+        rate = self.learning_rate * (1 - number / self.n_updates)
+        # Each phase is a mean. scikit-learn divides the sum over the chains by the rows of the
+        # batch, so that a short last batch is a step away from what the chains have learned.
+        rates = np.column_stack([rate / batches, rate / len(self.h)])
+        shrinkages = np.minimum(self.weight_decay * rate, 1.0).astype(np.float32)
+        return Updates(edges, rates, self.average.shares(batches), shrinkages)
+
+    @property
+    def parameters(self) -> Parameters:
+        """The weights, averaged once an average has begun; ValueError if training has diverged."""
+        check_not_diverged(self.weights.by_hidden)
+        if not self.average.n_averaged:
+            return self.weights.parameters
+        # The kernel keeps the averaged weights by visible unit only.
+        n_hidden = len(self.averaged.by_hidden) - 1
+        components = self.averaged.by_visible[:-1, :n_hidden].T
+        return self.averaged.parameters._replace(components=components)
+
+    def snapshot(self) -> tuple:
+        """A copy of what `restore` goes back to."""
+        return *copy.deepcopy((self.weights, self.averaged, self.average, self.h)), self.trajectory
+
+    def restore(self, snapshot: tuple) -> None:
+        """Go back to a snapshot."""
+        self.weights, self.averaged, self.average, self.h, self.trajectory = snapshot
+
+    def store(self, model) -> None:
+        """Write weights and chains to the model, in its dtype; ValueError if training has
+        diverged.
+        """
+        dtype = model.components_.dtype
+        parameters = self.parameters.astype(dtype)
+        model.components_, model.intercept_visible_, model.intercept_hidden_ = parameters
+        model.h_samples_ = self.h.astype(dtype)
+        model._trajectory = self.trajectory
+        model._training = Training(self.average.n_rows)
+        if self.average.n_averaged:
+            shown = Parameters.of(model).copy()
+            last = self.weights.parameters.copy()
+            model._training = Training(self.average.n_rows, self.average.n_averaged, shown, last)
+
+
+def _lists(X):
+    """Non-zero values of X by row: indptr (int64), indices (int32), values (float32)."""
+    if sp.issparse(X):
+        with np.errstate(over="ignore"):  # infinite values make training diverge, which is reported
+            return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32)
+    from sklpf.models.rbm._learning_kernels import compress
+
+    n_values = np.count_nonzero(X)
+    lists = (
+        np.zeros(len(X) + 1, np.int64),
+        np.empty(n_values, np.int32),
+        np.empty(n_values, np.float32),
+    )
+    X = np.asarray(X).view()
+    X.setflags(write=False)
+    compress(X, *lists)
+    return lists
+
+
+# ---- checkpoints of training, so close that neighbours exchange states
+class Point(NamedTuple):
+    """An RBM and draws from it."""
+
+    parameters: Parameters
+    v: Booleans  # (n, M)
+
+    def log_f(self, v: Booleans) -> Array:
+        """log f of rows v, (n,)."""
+        return self.parameters.log_f(v.astype(np.float32))
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """What is kept of training until an update, from independent units on.
+
+    An RBM is looked at whenever the number of updates has grown by a tenth, by chains that move
+    along. It is kept if the last one that was kept would exchange states with a later one too
+    rarely. What training did before it was nearest to the base is forgotten: weights and biases
+    begin at 0, but the base has the means of the data.
+
+    Attributes
+    ----------
+    kept : tuple of Point
+        The base and the checkpoints.
+    rejections : tuple of float
+        Of swaps between neighbours, one fewer.
+    latest : Point
+        The RBM at the last look.
+    h : ndarray of shape (100, J)
+        Hidden units of the chains.
+    distance : float
+        The smallest symmetrised Kullback-Leibler divergence of an RBM from the base, in nats.
+    n_updates, next_look : int
+        Updates that were made, and that the next look waits for.
+    seed : int
+    units : BinaryUnits
+        The visible units.
+    """
+
+    kept: tuple[Point, ...]
+    rejections: tuple[float, ...]
+    latest: Point
+    h: Array32
+    distance: float
+    seed: int
+    units: BinaryUnits
+    n_updates: int = 0
+    next_look: int = _FIRST
+
+    @classmethod
+    def of(cls, model) -> Trajectory:
+        """What a model's training has left, else independent units with its data's means."""
+        kept = vars(model).get("_trajectory")
+        if kept is not None:
+            return kept
+        rng = np.random.default_rng([model._partition_seed, 0])
+        mean = model.visible_mean_
+        n_hidden = len(model.components_)
+        units = model._visible_units
+        logits = units.logits_of(mean)
+        weights = np.zeros((n_hidden, len(mean)), dtype=np.float32)
+        base = Parameters(weights, logits.astype(np.float32), weights[:, 0])
+        h = (rng.random((_N_CHAINS, n_hidden)) < 0.5).astype(np.float32)
+        v, h = base.gibbs(h, rng, units)
+        start = Point(base, v > 0)
+        return cls((start,), (), start, h, np.inf, model._partition_seed, units)
+
+    @property
+    def n_until_look(self) -> int:
+        """Number of updates after which the next look is due."""
+        return self.next_look - self.n_updates
+
+    def after(self, n: int, trainer) -> Trajectory:
+        """Return what is kept after n further updates, at most as many as until the next look."""
+        now = replace(self, n_updates=self.n_updates + n)
+        if now.n_until_look:
+            return now
+        next_look = max(now.n_updates + 1, int(_GROWTH * now.n_updates))
+        return replace(now, next_look=next_look)._look(trainer.parameters)
+
+    def _look(self, parameters: Parameters) -> Trajectory:
+        rng = np.random.default_rng([self.seed, self.n_updates])
+        h = self.h
+        for _ in range(_N_SWEEPS):
+            v, h = parameters.gibbs(h, rng, self.units)
+        here = Point(parameters.astype(np.float32), v > 0)
+        now = replace(self, latest=here, h=h)
+        distance = _divergence(self.kept[0], here)
+        if 0 < distance < self.distance:  # negative where chains lag far behind
+            return replace(now, kept=self.kept[:1], rejections=(), distance=distance)
+        last = self.kept[-1]
+        if self.latest is last or acceptance(last, here) >= _LEAST_ACCEPTANCE:
+            return now
+        rejections = *self.rejections, 1 - acceptance(last, self.latest)
+        return replace(now, kept=(*self.kept, self.latest), rejections=rejections)
+
+    def to_path(self) -> tuple[Array32, Array]:
+        """Return the checkpoints (C, J + 1, M + 1), weights with biases below and beside them, and
+        their betas (C,), so that levels at equal distances reject about equally often.
+        """
+        rejections = *self.rejections, 1 - acceptance(self.kept[-1], self.latest)
+        lengths = np.cumsum(np.maximum(rejections, _SMALLEST_PIECE))
+        parameters = np.stack([point.parameters.as_one() for point in self.kept])
+        return parameters[1:].astype(np.float32), lengths[:-1] / lengths[-1]
+
+
+def acceptance(first: Point, second: Point) -> float:
+    """Mean probability with which draws of two RBMs are swapped."""
+    gain_first, gain_second = _gains(first, second)
+    return float(np.mean(np.exp(np.minimum(np.subtract.outer(gain_first, gain_second), 0.0))))
+
+
+def _divergence(first: Point, second: Point) -> float:
+    """Symmetrised Kullback-Leibler divergence in nats."""
+    gain_first, gain_second = _gains(first, second)
+    return float(gain_second.mean() - gain_first.mean())
+
+
+def _gains(first: Point, second: Point) -> tuple[Array, Array]:
+    """log f_second - log f_first at the draws of both."""
+    a, b = (second.log_f(point.v) - first.log_f(point.v) for point in (first, second))
+    return a, b

@@ -1,1 +1,0 @@
-"""Learning weights by persistent contrastive divergence."""
