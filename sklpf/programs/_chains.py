@@ -137,9 +137,7 @@ class Samples(NamedTuple):
     def of(self, keep: Integers) -> Samples:
         """Return the samples of some groups."""
         chosen = np.isin(self.groups, keep)
-        return Samples(
-            self.vectors[chosen], self.slopes[chosen], self.levels[chosen], self.groups[chosen]
-        )
+        return Samples._make(array[chosen] for array in self)
 
     @property
     def counts(self) -> Integers:

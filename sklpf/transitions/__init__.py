@@ -1,10 +1,32 @@
 """Moves that leave every level of a path invariant."""
 
+from typing import Any
+
+from sklpf.paths import Continuous, GibbsMove, Gradients
+from sklpf.paths._capabilities import has
 from sklpf.transitions._base import Transition
-from sklpf.transitions._default import default_move
 from sklpf.transitions._gibbs import Gibbs, Metropolis
 from sklpf.transitions._hmc import HMC
 from sklpf.transitions._random_walk import RandomWalk
 from sklpf.transitions._slice import Slice
 
 __all__ = ["HMC", "Gibbs", "Metropolis", "RandomWalk", "Slice", "Transition", "default_move"]
+
+
+def default_move(path: Any) -> Transition:
+    """Return the path's Gibbs sweep; on R^d, where it has none, HMC, or RandomWalk without
+    gradients.
+
+    Parameters
+    ----------
+    path : Path
+        What is to be moved on.
+
+    Returns
+    -------
+    Transition
+        With its own default parameters.
+    """
+    if has(path, GibbsMove) or not has(path, Continuous):
+        return Gibbs()
+    return HMC() if has(path, Gradients) else RandomWalk()

@@ -8,11 +8,11 @@ import numpy as np
 
 from sklpf._utils.limits import LARGEST_KICK
 from sklpf._utils.random import ACCEPT, Stream
-from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions, at_least
+from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf.paths import Continuous, Gradients
 from sklpf.paths._base import choose
 from sklpf.transitions._base import acceptance, moved_density
-from sklpf.transitions._pilot import TunedTransition, reflect, stream_normals
+from sklpf.transitions._pilot import TUNED, TunedTransition, reflect, stream_normals
 
 
 @dataclass(eq=False, repr=False)
@@ -82,11 +82,9 @@ class HMC(TunedTransition):
     requires = (Continuous, Gradients)
     joins_rows = True
     _parameter_constraints = {
-        "step_size": [POSITIVE, StrOptions({"auto"})],
-        "target_acceptance": [INSIDE_0_1],
+        **TUNED,
         "n_leapfrog": [at_least(1)],
         "half_life": [POSITIVE, None],
-        "metric": [StrOptions({"diag", "dense"}), None],
     }
 
     def init(self, path, state, stream: Stream) -> tuple:

@@ -14,6 +14,7 @@ from scipy.special import softmax
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import FIRST, Stream
+from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
 from sklpf.paths._base import n_chains, take
 from sklpf.transitions._base import Transition, joined
 
@@ -334,6 +335,13 @@ def _smooth(values):
     width = min(_NEIGHBOURS, len(values) // _MANY_LEVELS)
     padded = np.pad(values, width, mode="edge")
     return np.mean([padded[i : i + len(values)] for i in range(2 * width + 1)], axis=0)
+
+
+TUNED = {  # parameters that a pilot may find
+    "step_size": [POSITIVE, StrOptions({"auto"})],
+    "target_acceptance": [INSIDE_0_1],
+    "metric": [StrOptions({"diag", "dense"}), None],
+}
 
 
 class TunedTransition(Transition):

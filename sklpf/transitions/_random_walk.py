@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from sklpf._utils.random import ACCEPT
-from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
 from sklpf.paths import Continuous
 from sklpf.paths._base import choose
 from sklpf.paths._functions import gradients_of, values_of_shape
 from sklpf.transitions._base import acceptance, moved_density
-from sklpf.transitions._pilot import TunedTransition, reflect, stream_normals
+from sklpf.transitions._pilot import TUNED, TunedTransition, reflect, stream_normals
 
 
 @dataclass(eq=False, repr=False)
@@ -78,12 +77,7 @@ class RandomWalk(TunedTransition):
 
     requires = (Continuous,)
     joins_rows = True
-    _parameter_constraints = {
-        "step_size": [POSITIVE, StrOptions({"auto"})],
-        "target_acceptance": [INSIDE_0_1],
-        "metric": [StrOptions({"diag", "dense"}), None],
-        "drift": [callable, None],
-    }
+    _parameter_constraints = {**TUNED, "drift": [callable, None]}
 
     def check(self, path):
         """Raise TypeError if the path lacks a capability, ValueError if a parameter can't be used

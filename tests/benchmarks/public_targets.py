@@ -29,6 +29,7 @@ from sklearn.datasets import load_breast_cancer
 
 from sklpf import (
     HAIS,
+    SMC,
     AdaptiveSMC,
     Gaussian,
     GeometricPath,
@@ -400,11 +401,14 @@ def hais_from_gaussian(target, tol):
     return HAIS(n_temperatures=50_000, tol=tol, random_state=6).fit(path_from(target, base)).result_
 
 
-def tempering_from_gaussian(target, tol):
+def smc_from_gaussian(target, tol):
     """From a base a little wider."""
     base = Gaussian(np.zeros(target.n_dimensions), 1.1)
-    estimator = ParallelTempering(n_sweeps=65_536, tol=tol, random_state=7)
-    return estimator.fit(path_from(target, base)).result_
+    return (
+        SMC(n_temperatures=150, transition=HMC(), random_state=7)
+        .fit(path_from(target, base))
+        .result_
+    )
 
 
 def prior_of(target):
@@ -441,7 +445,7 @@ def tempering_from_draws(target, tol):
 METHODS = {
     "HAIS from the mode": hais,
     "HAIS from a variational Gaussian": hais_from_gaussian,
-    "ParallelTempering from a wider Gaussian": tempering_from_gaussian,
+    "SMC from a wider Gaussian": smc_from_gaussian,
     "ParallelTempering": parallel_tempering,
     "ParallelTempering from the mode": parallel_tempering_from_mode,
     "AdaptiveSMC": adaptive_smc,
@@ -456,7 +460,7 @@ def methods_of(name, target):
     if name == "sparse German credit":
         return ["AdaptiveSMC", "ParallelTempering from fitted draws"]
     if target.value_and_grad is not None:
-        return ["HAIS from a variational Gaussian", "ParallelTempering from a wider Gaussian"]
+        return ["HAIS from a variational Gaussian", "SMC from a wider Gaussian"]
     return ["HAIS from the mode", "AdaptiveSMC from the mode"]
 
 
