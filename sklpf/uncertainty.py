@@ -31,6 +31,7 @@ __all__ = [
     "pareto_tail",
     "rank_normalised",
     "split_r_hat",
+    "standard_error",
     "t_bound",
     "t_ratio",
 ]
@@ -152,6 +153,22 @@ def _r_hat(values: NDArray) -> Array:
     between = split.mean(axis=1).var(axis=0, ddof=1)
     safe = np.where(within > 0, within, 1.0)
     return np.where(within > 0, np.sqrt((n - 1) / n + between / safe), 1.0)
+
+
+def standard_error(values: NDArray) -> float:
+    """Standard error of the mean of independent numbers, such as influences of chains.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        At least two.
+
+    Returns
+    -------
+    float
+        In the unit of the values.
+    """
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def t_bound(n_groups: int, n_tests: int = 1) -> float:

@@ -42,7 +42,8 @@ at inverse temperature | and Gaussians at regions that it missed | moves points 
 regions with mass were found, and draws | no mode was found at which | R-hat is at most |
 draws are effective, in the worst | by halves log Z differs | terms of the bridge have Pareto |
 by two kinds of proposals log Z | nothing speaks against them |
-checks beside the run | converged by the run alone, without checks | evaluations of the density, …
+checks beside the run | converged by the run alone, without checks | evaluations of the density, … |
+` of the target. | of the halves of a single chain
 """
 NO_ALARMS = [part.strip() for part in NO_ALARMS.split("|")]
 

@@ -35,7 +35,7 @@ _FEWEST = 32
 _MOST = 1000
 _FILTERS_PER_BLOCK = 10
 _REVERSED = 2  # filters of a block through which chains go back
-_CHAINS_BACK = 16  # through each
+_CHAINS_BACK = 16  # through each, as `Filters.left_to_right` promises
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

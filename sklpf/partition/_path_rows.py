@@ -28,6 +28,7 @@ from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.paths import JointRows, LocalMasses, Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
 from sklpf.programs._plan import n_tuning_moves
+from sklpf.uncertainty import standard_error
 
 TUNE = 6  # random stream of a move's tuning
 _ROWS_PER_BLOCK = 64
@@ -232,7 +233,7 @@ def _combine(records, row_of) -> PartitionResult:
     }
     if len(gaps) > 1 and not np.isnan(gaps).any():  # between two directions, over rows
         diagnostics["gap"] = float(gaps.mean())
-        diagnostics["gap_std_error"] = float(gaps.std(ddof=1) / np.sqrt(len(gaps)))
+        diagnostics["gap_std_error"] = standard_error(gaps)
     return PartitionResult(
         method=methods[0],
         log_partition=log_partition,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sklpf._utils.parallel import one_blas_thread
@@ -165,7 +165,13 @@ class ReweightingEstimator(PartitionEstimator):
         with one_blas_thread():
             sampler_curve = run.curve()
             from_run = self._curve(run)
-            curve_of = _remembered(lambda keep: with_first_ratio(from_run(keep), run.first_ratio))
+
+            @functools.cache
+            def known(keep: tuple[int, ...]):
+                return with_first_ratio(from_run(np.array(keep)), run.first_ratio)
+
+            def curve_of(keep):
+                return known(tuple(keep))
 
             def with_difference(keep):
                 curve = curve_of(keep)
@@ -227,19 +233,6 @@ def _missing_states(run) -> Alarm:
         )
     found = f"{few} of {len(seen)} levels have states of fewer than two groups of chains"
     return Alarm("few-states", found, run.more_states)
-
-
-def _remembered(curve: Curve) -> Curve:
-    """The same function, which computes no value twice."""
-    known: dict[bytes, NDArray] = {}
-
-    def remembered(keep):
-        key = np.asarray(keep).tobytes()
-        if key not in known:
-            known[key] = curve(keep)
-        return known[key]
-
-    return remembered
 
 
 class MBAR(ReweightingEstimator):

@@ -31,11 +31,10 @@ from sklpf.reweighting._rts import (
     influence,
     level_process,
     rts_curve,
-    standard_error,
     stationary,
 )
 from sklpf.reweighting._thermodynamic import RULES, integrate, level_moments, reweighted_slopes
-from sklpf.uncertainty import effective_sample_size
+from sklpf.uncertainty import effective_sample_size, standard_error
 
 __all__ = [
     "RULES",

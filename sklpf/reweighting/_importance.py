@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
-from sklpf.uncertainty import log_mean_exp
+from sklpf.uncertainty import log_mean_exp, standard_error
 
 
 class MeanWeight(NamedTuple):
@@ -50,7 +50,7 @@ def mean_weight(log_weights: Array) -> MeanWeight:
     n = len(log_weights)
     log_mean = float(log_mean_exp(log_weights))
     relative = np.exp(log_weights - log_mean)
-    delta = float(relative.std(ddof=1) / np.sqrt(n))
+    delta = standard_error(relative)
     # log mean of the others, less log_mean
     without = np.log(np.maximum(n - relative, np.finfo(float).tiny) / (n - 1))
     jackknife = float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))

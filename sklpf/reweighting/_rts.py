@@ -122,22 +122,6 @@ def influence(log_pseudo_prior, shares, sizes, zeta, level, origin=0):
     return scores @ direction
 
 
-def standard_error(influences: NDArray) -> float:
-    """Standard error of the mean of independent influences.
-
-    Parameters
-    ----------
-    influences : ndarray of shape (M,)
-        Influences of independent chains.
-
-    Returns
-    -------
-    float
-        In nats.
-    """
-    return float(influences.std(ddof=1) / np.sqrt(len(influences)))
-
-
 def bias(shares: NDArray, origin: int = 0) -> float:
     """Second-order bias of log Z_(K-1) - log Z_origin of one round in nats (equation 15), from
     chains' averages.

@@ -4,21 +4,27 @@ Prints Markdown.
 
     python tests/benchmarks/boltzmann.py coverage [--seeds 10] [--file FILE]
     python tests/benchmarks/boltzmann.py lattices [--seeds 20] [--file FILE]
+    python tests/benchmarks/boltzmann.py cliques [--seeds 10] [--file FILE]
+
+cliques: eight units that are on or off together hold a share of Z that chains hardly meet.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from measure import COVERAGE, Kept, coverage_cells, row, table, timed_error
+from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, RTS, SMC, BoltzmannMachine, Exact, ParallelTempering
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+from cliques import model_with_clique
 from lattices import CRITICAL_COUPLING, kaufman, lattice
 
 N_UNITS = 18
@@ -88,15 +94,43 @@ def lattices(n_seeds, kept):
             row(f"{n} x {n}", *cells)
 
 
+def cliques(n_seeds, kept):
+    table("share", "estimator", "runs", "converged", "> 3 SE", "wrong", "missed-region")
+    for share in (0.02, 0.04, 0.06, 0.1):
+        for estimator in ESTIMATORS:
+            name = type(estimator).__name__
+            runs = [
+                kept.get((share, name, seed), partial(of_clique, estimator, share, seed))
+                for seed in range(100, 100 + n_seeds)
+            ]
+            off, std_error, converged, missed = np.array(runs).T
+            off = np.where(converged, np.abs(off), 0.0)
+            is_wrong = off > np.maximum(5 * std_error, 0.02)
+            counts = converged.sum(), np.sum(off > 3 * std_error), is_wrong.sum(), missed.sum()
+            row(f"{share:.0%}", name, str(n_seeds), *(f"{count:.0f}" for count in counts))
+
+
+def of_clique(estimator, share, seed):
+    """Error and standard error of a run, whether it converged, and whether it says that it has
+    missed a region.
+    """
+    path = model_with_clique(seed, share).path()
+    exact = Exact().fit(path).log_partition_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = estimator.set_params(random_state=seed).fit(path).result_
+    missed = "missed-region" in [alarm.kind for alarm in result.alarms]
+    return [result.log_partition - exact, result.std_error, result.converged, missed]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["coverage", "lattices"])
+    parser.add_argument("what", choices=["coverage", "lattices", "cliques"])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--file", help="keeps measurements: an interrupted run goes on from there")
     arguments = parser.parse_args()
-    {"coverage": coverage, "lattices": lattices}[arguments.what](
-        arguments.seeds, Kept(arguments.file)
-    )
+    parts = {"coverage": coverage, "lattices": lattices, "cliques": cliques}
+    parts[arguments.what](arguments.seeds, Kept(arguments.file))
 
 
 if __name__ == "__main__":

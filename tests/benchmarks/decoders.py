@@ -4,8 +4,11 @@ another.
     python tests/benchmarks/decoders.py [--rows 100] [--slow-rows 3] [--cases NAME ...]
         [--chunk 1000] [--file FILE]
     python tests/benchmarks/decoders.py --bias
+    python tests/benchmarks/decoders.py --encoders
 
 --bias: the mean error of rows of decoders that are made anew, with standard errors of 0.014 nats.
+--encoders: coverage and alarms where the encoder is wrong: of linear decoders its mean is off by
+some standard deviations and its variance too small; of a square it knows one of two modes.
 
 Rows are drawn from the model. The truth is a grid's (2 latent variables), the closed form of a
 linear decoder, or a run with a standard error of 0.04 nats. "One by one" is what had to be written
@@ -30,7 +33,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import HAIS, Gaussian, GeometricPath
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
-from decoders import Layers, Linear
+from decoders import Layers, Linear, Square
 
 _ROWS_PER_GRID = 40  # whose grids of 641 x 641 points need 130 MB
 
@@ -161,6 +164,55 @@ def bias():
     )
 
 
+def wrong_encoder(linear, off, factor):
+    """The encoder of a linear decoder, off by so many standard deviations, and with so many times
+    the variance.
+    """
+
+    def encoder(X):
+        mean, log_variance = linear.encoder(X)
+        return mean + off * np.exp(log_variance / 2), log_variance + np.log(factor)
+
+    return encoder
+
+
+def encoders():
+    """Rows by the default estimator: how many converge, cover, are wrong, or have missed a mode;
+    of the square without checks as well.
+    """
+    print("| decoder | encoder | rows | converged | cover | > 3 SE | missed-region |")
+    print("|---|---|---|---|---|---|---|")
+    for off, factor in ((0.0, 0.02), (1.5, 0.02), (3.0, 0.02), (3.0, 0.4)):
+        linear = [Linear(d, 8, 1.0, seed) for d in (1, 2, 5) for seed in range(3)]
+        models = [(each, each.model(encoder=wrong_encoder(each, off, factor))) for each in linear]
+        print(encoder_line("linear", f"{off:g} SD off, variance x {factor}", models), flush=True)
+    square = Square()
+    for note, checks in ((", checks=False", False), ("", True)):
+        hais = HAIS(n_temperatures=3000, tol=0.1, checks=checks)
+        model = square.model(encoder=square.encoder, partition_estimator=hais)
+        print(encoder_line("square", "one of two modes" + note, [(square, model)] * 2), flush=True)
+
+
+def encoder_line(decoder, encoder, models):
+    converged, covers, wrong = [], [], []
+    n_missed = 0
+    for seed, (network, model) in enumerate(models):
+        X = model.sample(20, random_state=500 + seed)
+        estimates, result, _ = scored(model, X)
+        low, high = result.interval()
+        exact = network.log_likelihood(X)
+        converged.append(result.diagnostics["converged"])
+        covers.append((low <= exact) & (exact <= high))
+        wrong.append(np.abs(estimates - exact) > 3 * result.std_error)
+        missed = [alarm.seen for alarm in result.alarms if alarm.kind == "missed-region"]
+        n_missed += sum(int(seen.split()[1]) for seen in missed)  # "in 3 of 20 rows: ..."
+    converged, covers, wrong = map(np.concatenate, (converged, covers, wrong))
+    return (
+        f"| {decoder} | {encoder} | {len(converged)} | {converged.sum()} |"
+        f" {covers[converged].sum()} | {wrong[converged].sum()} | {n_missed} |"
+    )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--rows", type=int, default=100)
@@ -169,9 +221,15 @@ def main():
     parser.add_argument("--chunk", type=int, default=1000, help="rows that are scored at once")
     parser.add_argument("--file", help="keeps chunks: an interrupted run goes on from there")
     parser.add_argument("--bias", action="store_true")
+    parser.add_argument("--encoders", action="store_true")
     arguments = parser.parse_args()
     if arguments.bias:
         bias()
+        return
+    if arguments.encoders:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            encoders()
         return
     kept = Kept(arguments.file)
     print(

@@ -7,15 +7,16 @@ setting.
 PATTERN is a regular expression that is found in the names.
 
 "defaults" runs AIS, RTS and ParallelTempering on every problem, "ais" AIS with few and many chains
-and levels, "large" AIS on RBMs that can't be enumerated, where a long run of ParallelTempering is
-the reference and its error widens the intervals, "traps" every estimator, short and long, where the
-base or the ladder misses most of the model, "elementary" ImportanceSampling and MarkovMixture on
-the problems and on the traps that aren't trained on MNIST, "reweighting" all methods that read one
-run, on a run of ParallelTempering and one of RTS for each seed, "adaptive" and "adaptive traps" the
-kinds of simulated tempering at equal sweeps, "smc" and "smc traps" SMC, short and long, beside AIS
-and ParallelTempering. Prints Markdown; ms is the median CPU time of a run. A row fails the band if
-at least 40 runs converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94).
-Problems on NLTCS and MNIST need the reference data (see SKLPF_DATA) and are left out without it.
+and levels, "large" AIS and RTS on RBMs that can't be enumerated, where a long run of
+ParallelTempering is the reference and its error widens the intervals, "traps" every estimator,
+short and long, where the base or the ladder misses most of the model, "elementary"
+ImportanceSampling and MarkovMixture on the problems and on the traps that aren't trained on MNIST,
+"reweighting" all methods that read one run, on a run of ParallelTempering and one of RTS for each
+seed, "adaptive" and "adaptive traps" the kinds of simulated tempering at equal sweeps, "smc" and
+"smc traps" SMC, short and long, beside AIS and ParallelTempering. Prints Markdown; ms is the median
+CPU time of a run. A row fails the band if at least 40 runs converged and fewer of them cover than
+the 0.05 % quantile of Bin(n, 0.94). Problems on NLTCS and MNIST need the reference data (see
+SKLPF_DATA) and are left out without it.
 """
 
 from __future__ import annotations
@@ -162,6 +163,7 @@ LARGE_GRID = {
     f"AIS, {n} x {k}": AIS(n, k)
     for n, k in [(10, 1000), (100, 1000), (400, 1000), (10, 10_000), (100, 10_000)]
 }
+LARGE_GRID |= {f"RTS, {n} sweeps": RTS(n_sweeps=n) for n in (4000, 9000, 16_000, 32_000)}
 ELEMENTARY = {
     "ImportanceSampling, 1000": ImportanceSampling(1000),
     "ImportanceSampling": ImportanceSampling(),

@@ -1,8 +1,10 @@
-"""Decoders in NumPy for tests: small networks, whose likelihood a grid gives, and linear ones."""
+"""Decoders in NumPy for tests: small networks, whose likelihood a grid gives, linear ones, and one
+with two modes.
+"""
 
 import numpy as np
 from scipy.special import logsumexp
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 
 from sklpf.interop import from_decoder
 
@@ -85,3 +87,30 @@ class Linear:
         n_features = len(self.bias)
         cov = self.weights.T @ self.weights + self.noise_std**2 * np.eye(n_features)
         return multivariate_normal(self.bias, cov).logpdf(X)
+
+
+class Square:
+    """x = z^2 w + noise, so that log p(z, x) has two modes; the encoder knows one of them."""
+
+    weights = np.array([[1.0, -0.5, 2.0]])
+    noise_std = 0.2
+
+    def decoder(self, z):
+        return z**2 @ self.weights
+
+    def pullback(self, z, g):
+        return 2 * z * (g @ self.weights.T)
+
+    def encoder(self, X):
+        length = np.sum(self.weights**2)
+        square = np.maximum(X @ self.weights.T / length, 0.1)
+        return np.sqrt(square), np.log(self.noise_std**2 / length / (4 * square))
+
+    def model(self, **parameters):
+        options = {"likelihood": "gaussian", "noise_std": self.noise_std, "random_state": 0}
+        return from_decoder(self.decoder, 1, pullback=self.pullback, **options | parameters)
+
+    def log_likelihood(self, X):
+        z = np.linspace(-8, 8, 20_001)[:, np.newaxis]
+        given = norm.logpdf(X[:, np.newaxis], self.decoder(z), self.noise_std).sum(axis=2)
+        return logsumexp(given + norm.logpdf(z[:, 0]), axis=1) + np.log(z[1, 0] - z[0, 0])

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from sklpf._utils.numbers import Array, Bits, as_float64, check_finite, check_number
 from sklpf.models._enumerable_path import (
     N_CENTRES,
-    UnitsPath,
     binary_units,
     bits,
     check_vectors,
 )
+from sklpf.models._regions_of_units import PathWithRegions
 from sklpf.paths._base import check_ladder, read_only
 
 
@@ -27,7 +27,7 @@ class BoltzmannState(NamedTuple):
     gain: Array
 
 
-class BoltzmannPath(UnitsPath):
+class BoltzmannPath(PathWithRegions):
     """Path from independent units to a Boltzmann machine, geometric in their densities.
 
     With base logits a, intercepts b and symmetric couplings J whose diagonal is 0
@@ -68,6 +68,7 @@ class BoltzmannPath(UnitsPath):
     """
 
     gibbs_is_reversible = False
+    region_remedy = "raise n_sweeps or n_temperatures, or give a base nearer to it"
     _work_per_segment = 2e9  # couplings
     _kernels = "sklpf.models.boltzmann._path_kernels"
 
@@ -165,6 +166,22 @@ class BoltzmannPath(UnitsPath):
     def _centres(self, state, rng) -> Array:
         """Logits of independent units: the inputs of the units of every chain."""
         return state.x @ self.couplings + self.intercept
+
+    # -- regions
+    @property
+    def _n_region_starts(self) -> int:
+        return N_CENTRES
+
+    @property
+    def _work_of_f(self) -> int:
+        return self.couplings.nnz + self.n_visible
+
+    def _region_starts(self, rng) -> BoltzmannState:
+        return self._random_chains(rng)
+
+    def _unit_inputs(self, states) -> Array:
+        inputs = [state.x @ self.couplings + self.intercept for state in states]
+        return np.stack(inputs, axis=1)
 
     # -- exact enumeration
     @property

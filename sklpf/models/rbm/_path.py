@@ -16,30 +16,19 @@ from sklpf._utils.layout import aligned_zeros
 from sklpf._utils.numbers import Array, Array32, Bits, as_float64, check_option
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import (
-    BOUND_GROUPS,
-    CENTRE_SWEEPS,
     N_CENTRES,
     BinaryUnits,
     UnitsPath,
     binary_units,
     check_layers,
 )
+from sklpf.models._regions_of_units import PathWithRegions
 from sklpf.paths import Regions
 from sklpf.paths._base import check_ladder, read_only
-from sklpf.uncertainty import log_mean_exp
 
 _LOG2 = np.log(2.0)
 _HIDDEN_UNITS = BinaryUnits()
 _ROWS_AT_ONCE = 1000
-# Of regions.
-_HIDDEN_OF_A_REGION = 16
-_SCREENING_DRAWS = 40
-_FEWEST_REGIONS = 20
-_REGION_WORK = int(2e9)  # multiplications, about 0.1 s
-_FEWEST_REGION_DRAWS = 10  # of each region, in each group
-_MOST_REGION_DRAWS = 400
-_RADIUS_DRAWS = 50
-_SHARE_OF_A_REGION = 0.98
 # Of a base that covers regions.
 _SMALLEST_MEAN = 0.01
 _LEAST_SHARE = 0.05
@@ -54,7 +43,7 @@ class RBMState(NamedTuple):
     visible_field: Array32
 
 
-class RBMPath(UnitsPath):
+class RBMPath(PathWithRegions):
     """Path from independent visible units to an RBM, geometric in the joint density of v and h.
 
     With base logits a, visible biases c, hidden biases b and weights W (visible by hidden)
@@ -276,56 +265,20 @@ class RBMPath(UnitsPath):
         return len(self.components)
 
     @property
-    def regions_cost(self) -> int:  # type: ignore[override]  # derived from the model's size
-        """Sweeps of all chains that `regions` makes."""
-        n = N_CENTRES + min(len(self.components), N_CENTRES) + len(self.starts)
-        return n * (CENTRE_SWEEPS + _HIDDEN_OF_A_REGION - 1)
+    def _n_region_starts(self) -> int:
+        return N_CENTRES + min(len(self.components), N_CENTRES) + len(self.starts)
 
-    def regions(self, stream: Stream) -> Regions:
-        """Return balls around the modes of p(v | h), for h from chains at the target that start at
-        random, with one hidden unit on alone, and at `starts`.
+    @property
+    def _work_of_f(self) -> int:
+        return self.components.size
 
-        Each ball holds 98 % of the draws from a mixture of p(v | h), for a few h of one chain. The
-        draws of all mixtures are weighted by importance sampling, which gives the mass of the
-        rows in a ball that are nearer to its centre than to any other. Where two balls surround
-        nearly the same mode only one is returned, and of a large model those with the most mass.
-        """
-        rng = stream.generator()
+    def _region_starts(self, rng) -> RBMState:
+        """Random rows, rows drawn given that one hidden unit is on alone, and `starts`."""
         rows = [self._random_rows(rng), self._rows_of_units(rng), self.starts]
-        state = self.state_from_rows(np.concatenate(rows))
-        self.move_at_target(state, CENTRE_SWEEPS, stream.at(1))
-        hidden = [state.h.copy()]
-        for i in range(_HIDDEN_OF_A_REGION - 1):
-            self.move_at_target(state, 1, stream.at(2 + i))
-            hidden.append(state.h.copy())
-        fields = self._visible_fields(np.stack(hidden, axis=1))  # (R, hidden, visible)
-        _, distinct = np.unique(self.visible_units.modes(fields[:, 0]), axis=0, return_index=True)
-        fields = fields[np.sort(distinct)]
+        return self.state_from_rows(np.concatenate(rows))
 
-        modes = self.visible_units.modes(fields[:, 0])
-        radii = np.array([self._squared_radius(own, rng) for own in fields])
-        masses = [self._mass_of_ball(*ball, rng) for ball in zip(fields, radii)]
-        most = max(_FEWEST_REGIONS, _REGION_WORK // (self.components.size * _MOST_REGION_DRAWS))
-        chosen: list[int] = []
-        for r in np.argsort(masses)[::-1]:
-            apart = (np.sum(modes[r] != modes[k]) > min(radii[r], radii[k]) for k in chosen)
-            if all(apart):
-                chosen.append(r)
-        chosen = chosen[:most]
-
-        centres = modes[chosen].astype(np.uint8)
-        regions = Regions(centres, np.sqrt(radii[chosen]), np.empty((len(chosen), BOUND_GROUPS)))
-        # Where many states remain, each chain has seen few of them, but all together have seen
-        # more: every draw is weighted by the mixture of all.
-        all_fields = fields[chosen]
-        work = all_fields.size * len(chosen) * BOUND_GROUPS
-        n_draws = int(np.clip(_REGION_WORK // work, _FEWEST_REGION_DRAWS, _MOST_REGION_DRAWS))
-        for group in range(BOUND_GROUPS):
-            v = np.concatenate([self._drawn(own, n_draws, rng) for own in all_fields])
-            log_weights = self._log_weights(v, np.concatenate(all_fields))
-            inside = np.where(regions.contain(v), log_weights[:, np.newaxis], -np.inf)
-            regions.log_masses[:, group] = log_mean_exp(inside, axis=0)
-        return regions
+    def _unit_inputs(self, states) -> Array:
+        return self._visible_fields(np.stack([state.h for state in states], axis=1))
 
     def with_regions(self, regions: Regions) -> RBMPath:
         """Return the path to the same RBM from a mixture of this base and of independent units at
@@ -363,13 +316,6 @@ class RBMPath(UnitsPath):
         path.base_is_ours = False  # one second try is enough
         return path
 
-    def _mass_of_ball(self, fields, squared_radius, rng) -> float:
-        """Log of a first estimate of the mass of a ball."""
-        v = self._drawn(fields, _SCREENING_DRAWS, rng)
-        inside = np.sum(v != self.visible_units.modes(fields[0]), axis=1) <= squared_radius
-        log_weights = self._log_weights(v[inside], fields)
-        return float(np.logaddexp.reduce(log_weights, initial=-np.inf))
-
     def _random_rows(self, rng):
         """Starts of chains at the target: half of them random rows, half drawn given random hidden
         units.
@@ -389,20 +335,6 @@ class RBMPath(UnitsPath):
     def _rows_given(self, hidden, rng):
         """A visible row for each row of hidden units."""
         return self.visible_units.draw(self._visible_fields(hidden), rng)
-
-    def _squared_radius(self, fields, rng) -> float:
-        """The number of units that differ at most from the mode of the first p(v | h), in most
-        draws.
-
-        They are draws of their own: by those that are weighted masses would be too large.
-        """
-        v = self._drawn(fields, _RADIUS_DRAWS, rng)
-        away = np.sum(v != self.visible_units.modes(fields[0]), axis=1)
-        return float(np.quantile(away, _SHARE_OF_A_REGION))
-
-    def _drawn(self, fields, n, rng):
-        """Rows (n, n_visible) of bool from a mixture of units with these inputs."""
-        return self.visible_units.draw(fields[rng.integers(len(fields), size=n)], rng)
 
     def draw_conditional(self, centres: RBMState, rng: np.random.Generator) -> RBMState:
         """Return chains whose visible units are drawn given the hidden ones of each centre; hidden

@@ -31,8 +31,14 @@ from sklpf.paths import BoundDraws, GeometricPath, LocalMasses, Rebased, Regions
 from sklpf.paths._capabilities import has
 from sklpf.paths._climbs import Evaluations
 from sklpf.programs import Draws
-from sklpf.reweighting import effective_sample_size, standard_error
-from sklpf.uncertainty import MOST_BETWEEN, Difference, log_mean_exp, pareto_shape
+from sklpf.uncertainty import (
+    MOST_BETWEEN,
+    Difference,
+    effective_sample_size,
+    log_mean_exp,
+    pareto_shape,
+    standard_error,
+)
 
 # random streams; those of estimators are below 8, and 10 and 12
 BOUND = 8

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from convergence import may_not_converge
-from decoders import Layers, Linear
+from decoders import Layers, Linear, Square
 from marks import large
 from scipy.special import expit, logsumexp
 from scipy.stats import norm
@@ -139,33 +139,6 @@ def test_an_encoder_changes_where_chains_start_and_not_what_is_estimated():
     np.testing.assert_allclose(path.center, mean)
     np.testing.assert_allclose(path.scale, 1.5 * np.exp(log_variance / 2))
     check_path(path.row(0))
-
-
-class Square:
-    """x = z^2 w + noise, so that log p(z, x) has two modes; the encoder knows one of them."""
-
-    weights = np.array([[1.0, -0.5, 2.0]])
-    noise_std = 0.2
-
-    def decoder(self, z):
-        return z**2 @ self.weights
-
-    def pullback(self, z, g):
-        return 2 * z * (g @ self.weights.T)
-
-    def encoder(self, X):
-        length = np.sum(self.weights**2)
-        square = np.maximum(X @ self.weights.T / length, 0.1)
-        return np.sqrt(square), np.log(self.noise_std**2 / length / (4 * square))
-
-    def model(self, **parameters):
-        options = {"likelihood": "gaussian", "noise_std": self.noise_std, "random_state": 0}
-        return from_decoder(self.decoder, 1, pullback=self.pullback, **options | parameters)
-
-    def log_likelihood(self, X):
-        z = np.linspace(-8, 8, 20_001)[:, np.newaxis]
-        given = norm.logpdf(X[:, np.newaxis], self.decoder(z), self.noise_std).sum(axis=2)
-        return logsumexp(given + norm.logpdf(z[:, 0]), axis=1) + np.log(z[1, 0] - z[0, 0])
 
 
 def test_a_mode_that_the_encoder_does_not_know_raises_an_alarm():
