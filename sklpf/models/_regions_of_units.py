@@ -9,7 +9,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
-from sklpf.models._enumerable_path import BOUND_GROUPS, CENTRE_SWEEPS, UnitsPath
+from sklpf.models._enumerable_path import BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES, UnitsPath
 from sklpf.paths import Regions
 from sklpf.paths._base import map_state
 from sklpf.uncertainty import log_mean_exp
@@ -29,19 +29,22 @@ class PathWithRegions(UnitsPath):
 
     A subclass also defines
 
-    - ``_region_starts(rng)``: chains at the target, from which modes are looked for, and
-      ``_n_region_starts``, how many they are;
     - ``_unit_inputs(states)``: inputs of the units (n, len(states), n_visible) at these states of
       the chains;
     - ``_work_of_f``: multiplications that log f of one row takes.
+
+    Modes are looked for by chains at the target that begin at ``_region_starts(rng)``,
+    ``_n_region_starts`` of them: random ones unless a subclass says otherwise.
     """
 
-    _region_starts: Callable[[np.random.Generator], Any]
     _unit_inputs: Callable[[Sequence[Any]], Array]
 
     @property
     def _n_region_starts(self) -> int:
-        raise NotImplementedError
+        return N_CENTRES
+
+    def _region_starts(self, rng: np.random.Generator) -> Any:
+        return self._random_chains(rng)
 
     @property
     def _work_of_f(self) -> int:

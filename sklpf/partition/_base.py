@@ -51,7 +51,7 @@ ANNEALING: dict[str, Any] = {
     "ladder": [StrOptions(set(ADAPTIVE_LADDERS)), "array-like"],
 }
 # random streams; those of checks are 8, 9 and 11, and TUNE is 6
-WALLS = 10  # the first ratio of levels
+FIRST_RATIO = 10  # of levels, by base draws
 SECOND_TRY = 12  # all of a second try, where the first one missed a region
 
 

@@ -472,7 +472,7 @@ def _rough_ratios(path, ladders, run, ratios) -> Array:
     nearest = np.clip(np.nan_to_num(ratios - shift), -MOST_SHIFTED, MOST_SHIFTED)
     steps = []
     for chains in ladders:
-        with np.errstate(invalid="ignore"):  # -inf - (-inf) behind walls
+        with np.errstate(invalid="ignore"):  # -inf - (-inf) outside the support
             log_f = path.log_f_ladder(path.take(chains.state, np.argsort(chains.levels)))
             up = np.diff(log_f, axis=1)
         steps.append((np.diagonal(up) + np.diagonal(up, -1)) / 2)

@@ -413,7 +413,8 @@ class BDMC(SamplingEstimator):
         def starts(plan, up):
             path = plan.path
             if known:
-                state, kind = path.take(path.exact_start(), np.zeros(n, dtype=np.int64)), "exact"
+                state = path.take(path.exact_start(), np.zeros(n, dtype=np.int64))
+                kind = "exact"
             else:
                 state, kind = find_starts(self, path, n, plan.seed)
             kinds.append(kind)

@@ -17,7 +17,7 @@ from sklpf._utils.progress import round_done
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import ANNEALING, WALLS, SamplingEstimator
+from sklpf.partition._base import ANNEALING, FIRST_RATIO, SamplingEstimator
 from sklpf.partition._tempering_run import (
     ALL,
     N_GROUPS,
@@ -100,7 +100,7 @@ class SimulatedTempering(SamplingEstimator):
         base_log_partition = require_base(path, type(self).__name__)
         options = {"n_jobs": self.n_jobs, "checkpoint": self._checkpoint(path, seed)}
         path, transition, _, n_moves, _ = self._plan(path, seed, self.n_chains)
-        ratio, n_draws, alarms = self._first_ratio(path, stream_key(seed, WALLS))
+        ratio, n_draws, alarms = self._first_ratio(path, stream_key(seed, FIRST_RATIO))
         first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
         redraws = self._sweeps_per_redraw(path)
         setup = Setup(path, transition, first, seed, redraws, options, ratio)

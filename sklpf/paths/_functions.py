@@ -242,7 +242,7 @@ def _check_gradient(name, of, gradient, log_density, points, steps) -> None:
         with np.errstate(invalid="ignore"):
             differences.append((ends[0] - ends[1]) / (2 * width))
     rounding = 1e-15 * np.abs(log_density(points)) / _WIDTHS[-1]
-    with np.errstate(invalid="ignore"):  # NaN and inf at a wall
+    with np.errstate(invalid="ignore"):  # NaN and inf outside the support
         kink = np.abs(differences[0] - differences[1]) > _TOLERANCE * size + rounding
     off = np.abs(np.array(differences) - slope)
     wrong = (

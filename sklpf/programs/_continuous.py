@@ -16,7 +16,7 @@ from sklpf.programs._plan import check_finite, segments
 from sklpf.programs._tempering import Setup
 from sklpf.reweighting import draw_betas, log_densities
 
-# what random streams are for, in runs that have neither draws at walls (10) nor regions (11)
+# what random streams are for, in runs that have neither a first ratio (10) nor regions (11)
 CONTINUOUS = 10
 _CHECK = 11
 _N_CHECKED = 10_000  # base draws that must lie where the target has mass

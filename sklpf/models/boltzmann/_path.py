@@ -165,23 +165,19 @@ class BoltzmannPath(PathWithRegions):
 
     def _centres(self, state, rng) -> Array:
         """Logits of independent units: the inputs of the units of every chain."""
+        return self._inputs(state)
+
+    def _inputs(self, state: BoltzmannState) -> Array:
+        """Inputs of the units of every chain, (n, n_visible)."""
         return state.x @ self.couplings + self.intercept
 
     # -- regions
     @property
-    def _n_region_starts(self) -> int:
-        return N_CENTRES
-
-    @property
     def _work_of_f(self) -> int:
         return self.couplings.nnz + self.n_visible
 
-    def _region_starts(self, rng) -> BoltzmannState:
-        return self._random_chains(rng)
-
     def _unit_inputs(self, states) -> Array:
-        inputs = [state.x @ self.couplings + self.intercept for state in states]
-        return np.stack(inputs, axis=1)
+        return np.stack([self._inputs(state) for state in states], axis=1)
 
     # -- exact enumeration
     @property
