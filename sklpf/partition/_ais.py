@@ -5,7 +5,7 @@ chains from there, which HAIS and ImportanceSampling leave too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,12 +25,15 @@ from sklpf.partition._result import (
 )
 from sklpf.partition._run import Run
 from sklpf.partition.checks._beside import (
+    FOR_REVERSE_CHAINS,
+    missed_regions,
     move_diagnostics,
     tol_alarms,
     weight_alarms,
     weight_diagnostics,
 )
-from sklpf.paths._capabilities import require_base
+from sklpf.paths import DataStarts
+from sklpf.paths._capabilities import has, require_base
 from sklpf.programs._annealing import (
     FEWEST_BACK,
     SETTLING,
@@ -44,8 +47,11 @@ from sklpf.programs._plan import Plan, check_alive
 from sklpf.reweighting import mean_weight, seen_from_target
 from sklpf.sampling import systematic
 from sklpf.transitions import HMC, Transition
+from sklpf.uncertainty import log_mean_exp
 
 _MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
+_FROM_REGIONS = 13
+_CHAINS_A_REGION = 40  # forward chains for each region from which ten reverse chains start
 _LEVELS = 10  # random stream of the pilot that finds how many levels there should be
 
 
@@ -208,6 +214,30 @@ class AIS(SamplingEstimator):
 
     def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
         return annealing_runs(self, paths, self.n_chains, seeds)
+
+    def _beside(self, checks, run) -> AnnealingRun:
+        """A run with what checks find, and with reverse chains from regions of which it has few
+        draws: a hundred draws can't show that 4 % are missing.
+        """
+        run = checks.beside(run)
+        missed = missed_regions(run, self._read(run), FOR_REVERSE_CHAINS)
+        if not missed or run.regions.draws is None:
+            return run
+        n = len(run.up)
+        places = [each.place for each in missed[: max(2, n // _CHAINS_A_REGION)]]
+        points = np.concatenate(run.regions.draws[places])
+        path = checks.path.with_ladder(run.ladder)
+        state = path.state_from_rows(points) if has(path, DataStarts) else path.at(points)
+        move = self._transition(path)
+        if run.pilot is not None:
+            move = move.with_pilot(run.pilot)
+        plan = Plan(path, move, checks.seed)
+        down = anneal_down([plan], [state], 1, (_FROM_REGIONS,), self.n_jobs)[0]
+        reach = np.full(len(run.regions.radii), np.nan)
+        log_mean = log_mean_exp(run.up)
+        reach[places] = np.exp(log_mean_exp(down.reshape(len(places), -1), axis=1) + log_mean)
+        cost = down.size * (len(run.ladder) - 1)
+        return replace(run, reach=reach, check_evaluations=run.check_evaluations + cost)
 
 
 def annealing_runs(

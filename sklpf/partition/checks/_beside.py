@@ -52,6 +52,8 @@ _SLACK = 0.02  # nats
 _LARGEST = 50.0  # nats, where a run has missed all but nothing
 _ERRORS_OF_ELLIPSOIDS = 0.5  # standard errors of log Z that what is missed on R^d must be worth
 _HARDLY_SEEN = 0.25  # of the draws that a region should have
+# of the probability with which chains should end in a region; estimates are off by a factor of two
+_HARDLY_REACHED = 1 / 3
 _MOST_ROUNDING = 0.05  # nats
 # If so few draws are one state they can't show that others have no mass, whose share may be 3 / n.
 _FEW_DRAWS = 60
@@ -68,7 +70,7 @@ class Checks:
     Parameters
     ----------
     path : Path
-        Its tails are looked at at once.
+        Its tails are looked at at once. The attribute of this name counts `evaluations`.
     seed : int
         Of the run.
     wanted : bool, default=True
@@ -86,20 +88,20 @@ class Checks:
     """
 
     def __init__(self, path: Any, seed: int, wanted: bool = True):
-        self._path = path
-        self._seed = seed
+        self.path = path
+        self.seed = seed
         self._wanted = wanted
         self.evaluations = Evaluations()
         self._tails: tuple[Alarm, ...] = ()
         if wanted and hasattr(path, "evaluations"):
-            self._path = copy.copy(path)
-            self._path.evaluations = self.evaluations
+            self.path = copy.copy(path)
+            self.path.evaluations = self.evaluations
         if wanted and isinstance(path, GeometricPath):
             known = path.tail_alarms
             if known is not None and path.may_be_nan:
-                known = (*known, *nan_alarms(self._path, stream_key(seed, TAILS)))
+                known = (*known, *nan_alarms(self.path, stream_key(seed, TAILS)))
             self._tails = (
-                tail_alarms(self._path, stream_key(seed, TAILS)) if known is None else known
+                tail_alarms(self.path, stream_key(seed, TAILS)) if known is None else known
             )
 
     def beside(self, run: Any) -> Any:
@@ -116,20 +118,20 @@ class Checks:
         """
         run = replace(
             run,
-            log_f_rounding=self._path.log_f_rounding,
-            base=self._path.base_chosen,
-            region_remedy=self._path.region_remedy,
+            log_f_rounding=self.path.log_f_rounding,
+            base=self.path.base_chosen,
+            region_remedy=self.path.region_remedy,
         )
         if not self._wanted:
             return run
         bound = run.plain_bound
         if bound is None:
-            bound = plain_bound(self._path, self._seed)
-        cost = 0 if bound is None else self._path.bound_cost
+            bound = plain_bound(self.path, self.seed)
+        cost = 0 if bound is None else self.path.bound_cost
         regions = run.regions
-        if regions is None and run.draws is not None and has(self._path, LocalMasses):
-            regions = self._path.regions(Stream(stream_key(self._seed, REGIONS)))
-            cost += self._path.regions_cost
+        if regions is None and run.draws is not None and has(self.path, LocalMasses):
+            regions = self.path.regions(Stream(stream_key(self.seed, REGIONS)))
+            cost += self.path.regions_cost
         return replace(
             run,
             is_checked=True,
@@ -241,6 +243,7 @@ class Threshold(NamedTuple):
 
 FOR_ALARM = Threshold(chance=0.01, run_errors=2.0, mass_errors=3.0, rank=0)
 FOR_SECOND_TRY = Threshold(chance=0.05, run_errors=1.0, mass_errors=1.0, rank=2)  # costs time only
+FOR_REVERSE_CHAINS = FOR_SECOND_TRY._replace(chance=np.inf)  # whatever is short of draws
 
 
 def region_alarms(
@@ -316,6 +319,11 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
     if _miss_together(masses, weights, draws.groups, inside, slack, material, threshold):
         least = material / len(masses)
         missed |= shares < np.where(means > least, _HARDLY_SEEN * means, 0.0)
+
+    if run.reach is not None:
+        hard = run.reach < _HARDLY_REACHED
+        least = min(_least(masses[hard], threshold) * np.exp(-slack), 1.0)
+        missed |= hard & (least - shares[hard].sum() > material)
 
     errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
     found = [
