@@ -25,10 +25,11 @@ from sklpf.partition._result import (
 )
 from sklpf.partition._run import Run
 from sklpf.partition.checks._beside import (
-    FOR_REVERSE_CHAINS,
-    missed_regions,
+    SLACK,
+    hidden_weight,
     move_diagnostics,
     tol_alarms,
+    unseen_masses,
     weight_alarms,
     weight_diagnostics,
 )
@@ -51,6 +52,7 @@ from sklpf.uncertainty import log_mean_exp
 
 _MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
 _FROM_REGIONS = 13
+_LARGEST_WEIGHT = 500.0  # nats
 _CHAINS_A_REGION = 40  # forward chains for each region from which ten reverse chains start
 _LEVELS = 10  # random stream of the pilot that finds how many levels there should be
 
@@ -100,11 +102,12 @@ class AnnealingRun(Run):
         down = np.ravel(self.down)  # type: ignore[arg-type]  # it is there
         seen = seen_from_target(-down, estimate.log_mean, alive)
         log_partition = self.base_log_partition + estimate.log_mean
-        reverse = np.sqrt(seen.variance / n)
-        std_error = max(estimate.delta, np.sqrt((estimate.delta**2 + seen.variance / n) / 2))
+        hidden = float(hidden_weight(self, log_partition).sum())
+        reverse = np.sqrt((seen.variance + hidden) / n)
+        std_error = max(estimate.delta, np.sqrt((estimate.delta**2 + reverse**2) / 2))
         diagnostics = {
             **weight_diagnostics(self.up),
-            "effective_sample_size_from_target": n * seen.share,
+            "effective_sample_size_from_target": n / (1 / seen.share + hidden),
             "delta_std_error": estimate.delta,
             "jackknife_std_error": estimate.jackknife,
             "reverse_std_error": reverse,
@@ -215,16 +218,19 @@ class AIS(SamplingEstimator):
     def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
         return annealing_runs(self, paths, self.n_chains, seeds)
 
-    def _beside(self, checks, run) -> AnnealingRun:
+    def _with_checks(self, checks, run) -> AnnealingRun:
         """A run with what checks find, and with reverse chains from regions of which it has few
         draws: a hundred draws can't show that 4 % are missing.
         """
         run = checks.beside(run)
-        missed = missed_regions(run, self._read(run), FOR_REVERSE_CHAINS)
-        if not missed or run.regions.draws is None:
+        if run.regions is None or run.regions.draws is None or not len(run.regions.radii):
             return run
-        n = len(run.up)
-        places = [each.place for each in missed[: max(2, n // _CHAINS_A_REGION)]]
+        estimate = mean_weight(run.up)
+        unseen = unseen_masses(run, run.base_log_partition + estimate.log_mean)
+        worst = np.argsort(-unseen)[: max(2, len(run.up) // _CHAINS_A_REGION)]
+        places = worst[unseen[worst] > max(SLACK, estimate.delta / 2)]
+        if not len(places):
+            return run
         points = np.concatenate(run.regions.draws[places])
         path = checks.path.with_ladder(run.ladder)
         state = path.state_from_rows(points) if has(path, DataStarts) else path.at(points)
@@ -233,11 +239,13 @@ class AIS(SamplingEstimator):
             move = move.with_pilot(run.pilot)
         plan = Plan(path, move, checks.seed)
         down = anneal_down([plan], [state], 1, (_FROM_REGIONS,), self.n_jobs)[0]
-        reach = np.full(len(run.regions.radii), np.nan)
-        log_mean = log_mean_exp(run.up)
-        reach[places] = np.exp(log_mean_exp(down.reshape(len(places), -1), axis=1) + log_mean)
+        weight_there = np.full(len(unseen), np.nan)
+        log_weights = log_mean_exp(-down.reshape(len(places), -1), axis=1) - estimate.log_mean
+        weight_there[places] = np.exp(np.minimum(log_weights, _LARGEST_WEIGHT))
         cost = down.size * (len(run.ladder) - 1)
-        return replace(run, reach=reach, check_evaluations=run.check_evaluations + cost)
+        return replace(
+            run, weight_there=weight_there, check_evaluations=run.check_evaluations + cost
+        )
 
 
 def annealing_runs(

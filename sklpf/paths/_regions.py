@@ -95,7 +95,11 @@ class Regions(NamedTuple):
         -------
         Regions
         """
-        return Regions(*(None if part is None else part[chosen] for part in self))
+        factors = None if self.factors is None else self.factors[chosen]
+        draws = None if self.draws is None else self.draws[chosen]
+        return Regions(
+            self.centres[chosen], self.radii[chosen], self.log_masses[chosen], factors, draws
+        )
 
     def contain(self, points: NDArray) -> NDArray[np.bool_]:
         """Return which points lie in which regions, each in one at most.
@@ -398,15 +402,15 @@ def _regions_of(target: _Target, ellipsoids: list[Ellipsoid], rng: np.random.Gen
         np.full(len(kept), _radius_of(d)),
         np.empty((len(kept), _N_GROUPS)),
         np.array([each.factor for each in kept]).reshape(-1, d, d),
-        np.empty((len(kept), DRAWS_OF_A_REGION, d)),
     )
+    draws = np.empty((len(kept), DRAWS_OF_A_REGION, d))
     for r, (points, log_weights) in enumerate(drawn):
         log_weights[~regions.contain(points)[:, r]] = -np.inf
-        regions.draws[r] = drawn_by_weight(points, log_weights, rng)
+        draws[r] = drawn_by_weight(points, log_weights, rng)
         highest = max(float(log_weights.max()), np.finfo(np.float64).min)
         weights = np.exp(log_weights - highest).reshape(_N_GROUPS, _N_DRAWS)
         regions.log_masses[r] = highest + np.log(weights.mean(axis=1))
-    return regions
+    return regions._replace(draws=draws)
 
 
 def _draws_within(ellipsoid: Ellipsoid, rng: np.random.Generator) -> tuple[Array, Array]:

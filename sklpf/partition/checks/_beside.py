@@ -48,12 +48,10 @@ _MATERIAL = 0.05  # nats by which the bound must be above the estimate
 # a false alarm in at most 0.13 % of the runs, 0.75 % if both errors come from ten groups
 _STD_ERRORS = 3.0
 _LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
-_SLACK = 0.02  # nats
+SLACK = 0.02  # nats, or a share of Z
 _LARGEST = 50.0  # nats, where a run has missed all but nothing
 _ERRORS_OF_ELLIPSOIDS = 0.5  # standard errors of log Z that what is missed on R^d must be worth
 _HARDLY_SEEN = 0.25  # of the draws that a region should have
-# of the probability with which chains should end in a region; estimates are off by a factor of two
-_HARDLY_REACHED = 1 / 3
 _MOST_ROUNDING = 0.05  # nats
 # If so few draws are one state they can't show that others have no mass, whose share may be 3 / n.
 _FEW_DRAWS = 60
@@ -243,7 +241,6 @@ class Threshold(NamedTuple):
 
 FOR_ALARM = Threshold(chance=0.01, run_errors=2.0, mass_errors=3.0, rank=0)
 FOR_SECOND_TRY = Threshold(chance=0.05, run_errors=1.0, mass_errors=1.0, rank=2)  # costs time only
-FOR_REVERSE_CHAINS = FOR_SECOND_TRY._replace(chance=np.inf)  # whatever is short of draws
 
 
 def region_alarms(
@@ -300,8 +297,9 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
     is_small = regions.factors is not None
     slack_of_share = _ERRORS_OF_ELLIPSOIDS * result.std_error if is_small else slack
     # the share of Z that would move log Z by more than its error, and by .02 nats
-    material = float(np.expm1(np.clip(slack_of_share, _SLACK, _LARGEST)))
-    if not masses.sum(axis=0).max(initial=0.0) > material:
+    material = float(np.expm1(np.clip(slack_of_share, SLACK, _LARGEST)))
+    hidden = hidden_weight(run, result.log_partition)
+    if not masses.sum(axis=0).max(initial=0.0) > material and not hidden.any():
         return []
     weights = softmax(draws.log_weights)
     inside = regions.contain(draws.points)
@@ -319,11 +317,9 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
     if _miss_together(masses, weights, draws.groups, inside, slack, material, threshold):
         least = material / len(masses)
         missed |= shares < np.where(means > least, _HARDLY_SEEN * means, 0.0)
-
-    if run.reach is not None:
-        hard = run.reach < _HARDLY_REACHED
-        least = min(_least(masses[hard], threshold) * np.exp(-slack), 1.0)
-        missed |= hard & (least - shares[hard].sum() > material)
+    if hidden.any():
+        n_chains = len(run.up)
+        missed |= n_chains / (1 + hidden) < _needed(n_chains)
 
     errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
     found = [
@@ -331,6 +327,36 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
         for r in np.flatnonzero(missed).tolist()
     ]
     return sorted(found, key=lambda each: each.share - each.mass)
+
+
+def unseen_masses(run: Any, log_partition: float) -> Array:
+    """Return what each region holds (R,), over Z, beyond the share that the run's draws have there.
+
+    Parameters
+    ----------
+    run : Run
+        With draws and regions.
+    log_partition : float
+        log Z in nats.
+
+    Returns
+    -------
+    ndarray of shape (R,)
+        Negative where there are more draws.
+    """
+    masses = np.exp(np.minimum(run.regions.log_masses - log_partition, _LARGEST))
+    shares = softmax(run.draws.log_weights) @ run.regions.contain(run.draws.points)
+    return masses.mean(axis=1) - shares
+
+
+def hidden_weight(run: Any, log_partition: float) -> Array:
+    """Return what regions of which a run of independent chains has few draws add to the mean weight
+    of chains from the target, over the mean of all (R,); 0 where no reverse chains were needed.
+    """
+    if run.weight_there is None:
+        return np.zeros(0 if run.regions is None else len(run.regions.radii))
+    there = np.nan_to_num(run.weight_there)
+    return np.maximum(unseen_masses(run, log_partition), 0.0) * there
 
 
 def _miss_together(masses, weights, groups, inside, slack, material, threshold) -> bool:
@@ -467,7 +493,7 @@ def weight_alarms(n: int, diagnostics: dict[str, Any], remedy: str) -> list[Alar
     """
     here = diagnostics["effective_sample_size"]
     there = diagnostics.get("effective_sample_size_from_target", n)
-    needed = max(_FEWEST_EFFECTIVE, min(_ENOUGH_EFFECTIVE, n / 4))
+    needed = _needed(n)
     if here < needed:
         seen = f"effective sample size {here:.1f} of {n} (at least {needed:g} needed)"
         return [Alarm("few-effective-weights", seen, remedy)]
@@ -478,6 +504,11 @@ def weight_alarms(n: int, diagnostics: dict[str, Any], remedy: str) -> list[Alar
         )
         return [Alarm("few-effective-weights-from-target", seen, remedy)]
     return []
+
+
+def _needed(n: int) -> float:
+    """The smallest effective sample size of n weights that is enough."""
+    return max(_FEWEST_EFFECTIVE, min(_ENOUGH_EFFECTIVE, n / 4))
 
 
 def move_diagnostics(run: Any) -> dict[str, Any]:
