@@ -102,7 +102,7 @@ class PathWithRegions(UnitsPath):
             regions.log_masses[:, group] = log_mean_exp(inside, axis=0)
             weighed.append((v, inside))
         v, inside = map(np.concatenate, zip(*weighed))
-        draws = np.array([drawn_by_weight(v, own, rng) for own in inside.T])
+        draws = np.array([drawn_by_weight(v, own, rng) for own in inside.T], dtype=np.uint8)
         return regions._replace(draws=draws.reshape(len(chosen), -1, self.n_visible))
 
     def _mass_of_ball(self, fields, squared_radius, rng) -> float:

@@ -351,12 +351,13 @@ def unseen_masses(run: Any, log_partition: float) -> Array:
 
 def hidden_weight(run: Any, log_partition: float) -> Array:
     """Return what regions of which a run of independent chains has few draws add to the mean weight
-    of chains from the target, over the mean of all (R,); 0 where no reverse chains were needed.
+    of chains from the target, over the mean of all (R,), beyond what weights of that mean would; 0
+    where no reverse chains were needed.
     """
     if run.weight_there is None:
         return np.zeros(0 if run.regions is None else len(run.regions.radii))
-    there = np.nan_to_num(run.weight_there)
-    return np.maximum(unseen_masses(run, log_partition), 0.0) * there
+    excess = np.nan_to_num(np.maximum(run.weight_there - 1, 0.0))
+    return np.maximum(unseen_masses(run, log_partition), 0.0) * excess
 
 
 def _miss_together(masses, weights, groups, inside, slack, material, threshold) -> bool:
