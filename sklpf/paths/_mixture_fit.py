@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from sklpf._utils.numbers import Array
 from sklpf.paths._bases import Gaussian, Mixture, StudentT, Uniform
@@ -71,7 +72,8 @@ def fit_parts(
     fewest : int, default=1
         Gaussians of the smallest mixture that is tried.
     is_rough : bool, default=False
-        Whether each mixture has twice as many as the one before, and few EM steps.
+        Whether each mixture has twice as many as the one before, up to twice the best one's, and
+        few EM steps.
 
     Returns
     -------
@@ -89,19 +91,21 @@ def fit_parts(
     tol = _ROUGH if is_rough else _PRECISE
     best, largest = None, -np.inf
     n_components = min(fewest, max(most, 1))
-    while n_components <= most and (best is None or n_components <= best.n_components + patience):
-        seed = int(rng.integers(2**31))
-        mixture = GaussianMixture(
-            n_components, covariance_type=covariance_type, tol=tol, random_state=seed
-        )
-        with warnings.catch_warnings():  # of k-means, where points are repeated
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            mixture.fit(scaled)
-        log_likelihood = n_effective * mixture.score(scaled)
-        criterion = log_likelihood - 0.5 * n_components * n_numbers * np.log(n_effective)
-        if best is None or criterion > largest:
-            best, largest = mixture, criterion
-        n_components += n_components if is_rough else 1
+    # k-means adds what its threads find in the order in which they end
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of k-means, where points are repeated
+        while n_components <= most:
+            seed = int(rng.integers(2**31))
+            mixture = GaussianMixture(
+                n_components, covariance_type=covariance_type, tol=tol, random_state=seed
+            ).fit(scaled)
+            log_likelihood = n_effective * mixture.score(scaled)
+            criterion = log_likelihood - 0.5 * n_components * n_numbers * np.log(n_effective)
+            if best is None or criterion > largest:
+                best, largest = mixture, criterion
+            n_components = 2 * n_components if is_rough else n_components + 1
+            if n_components > max(best.n_components + patience, is_rough * 2 * best.n_components):
+                break
     if best is None or best.n_components == 1:
         return None
     covariances = best.covariances_
