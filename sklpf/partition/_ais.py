@@ -198,8 +198,8 @@ class AIS(SamplingEstimator):
     Not converged if the effective sample size of either direction is below 25, or M / 4 if that is
     less, or 5; or if the estimate is below the path's lower bound of log Z that does not depend on
     its base (`BoundDraws`). Where the path knows the mass of regions (`LocalMasses`), ten reverse
-    chains start in each of the two (or M / 40) of which the run's draws lack most, more than .02 of
-    Z, and count likewise. A mode that the path does not know raises no alarm. See also `RAISE`.
+    chains start in each of the two (or M / 40) of which the run's draws lack most, more than .015
+    of Z, and count likewise. A mode that the path does not know raises no alarm. See also `RAISE`.
 
     Examples
     --------
