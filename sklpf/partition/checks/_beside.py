@@ -319,7 +319,8 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
         missed |= shares < np.where(means > least, _HARDLY_SEEN * means, 0.0)
     if hidden.any():
         n_chains = len(run.up)
-        missed |= n_chains / (1 + hidden) < _needed(n_chains)
+        if n_chains / (1 + hidden.sum()) < _needed(n_chains):
+            missed |= hidden > 0.1 * hidden.max()
 
     errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
     found = [
