@@ -12,6 +12,7 @@ from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES, UnitsPath
 from sklpf.paths import Regions
 from sklpf.paths._base import map_state
+from sklpf.paths._regions import drawn_by_weight
 from sklpf.uncertainty import log_mean_exp
 
 _STATES_OF_A_REGION = 16
@@ -88,6 +89,7 @@ class PathWithRegions(UnitsPath):
 
         centres = modes[chosen].astype(np.uint8)
         regions = Regions(centres, np.sqrt(radii[chosen]), np.empty((len(chosen), BOUND_GROUPS)))
+        weighed = []
         # Where many states remain, each chain has seen few of them, but all together have seen
         # more: every draw is weighted by the mixture of all.
         all_fields = fields[chosen]
@@ -98,7 +100,10 @@ class PathWithRegions(UnitsPath):
             log_weights = self._log_weights(v, np.concatenate(all_fields))
             inside = np.where(regions.contain(v), log_weights[:, np.newaxis], -np.inf)
             regions.log_masses[:, group] = log_mean_exp(inside, axis=0)
-        return regions
+            weighed.append((v, inside))
+        v, inside = map(np.concatenate, zip(*weighed))
+        draws = np.array([drawn_by_weight(v, own, rng) for own in inside.T], dtype=np.uint8)
+        return regions._replace(draws=draws.reshape(len(chosen), -1, self.n_visible))
 
     def _mass_of_ball(self, fields, squared_radius, rng) -> float:
         """Log of a first estimate of the mass of a ball."""

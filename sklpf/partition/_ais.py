@@ -5,7 +5,7 @@ chains from there, which HAIS and ImportanceSampling leave too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,27 +25,37 @@ from sklpf.partition._result import (
 )
 from sklpf.partition._run import Run
 from sklpf.partition.checks._beside import (
+    SLACK,
+    hidden_weight,
     move_diagnostics,
     tol_alarms,
+    unseen_masses,
     weight_alarms,
     weight_diagnostics,
 )
-from sklpf.paths._capabilities import require_base
+from sklpf.paths import DataStarts
+from sklpf.paths._capabilities import has, require_base
 from sklpf.programs._annealing import (
     FEWEST_BACK,
-    SETTLING,
     Arrivals,
     anneal_down,
     anneal_up,
     enough_levels,
+    n_settling,
 )
 from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import Plan, check_alive
 from sklpf.reweighting import mean_weight, seen_from_target
 from sklpf.sampling import systematic
 from sklpf.transitions import HMC, Transition
+from sklpf.uncertainty import log_mean_exp
 
 _MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
+_FROM_REGIONS, _MORE = 13, 14
+_WIDE = 0.5  # nats, of the log weights of reverse chains
+_MOST_BACK = 100  # reverse chains where they differ more
+_LARGEST_WEIGHT = 500.0  # nats
+_CHAINS_A_REGION = 40  # forward chains for each region from which ten reverse chains start
 _LEVELS = 10  # random stream of the pilot that finds how many levels there should be
 
 
@@ -95,10 +105,15 @@ class AnnealingRun(Run):
         seen = seen_from_target(-down, estimate.log_mean, alive)
         log_partition = self.base_log_partition + estimate.log_mean
         reverse = np.sqrt(seen.variance / n)
-        std_error = max(estimate.delta, np.sqrt((estimate.delta**2 + seen.variance / n) / 2))
+        std_error = max(estimate.delta, np.sqrt((estimate.delta**2 + reverse**2) / 2))
+        hidden = hidden_weight(self, log_partition)
+        if hidden.any():
+            missing = np.log1p(unseen_masses(self, log_partition)[hidden > 0].sum())
+            std_error = float(np.hypot(std_error, min(missing, np.sqrt(hidden.sum() / n))))
+        share = seen.share / (1 + seen.share * hidden.sum())
         diagnostics = {
             **weight_diagnostics(self.up),
-            "effective_sample_size_from_target": n * seen.share,
+            "effective_sample_size_from_target": n * share,
             "delta_std_error": estimate.delta,
             "jackknife_std_error": estimate.jackknife,
             "reverse_std_error": reverse,
@@ -173,16 +188,18 @@ class AIS(SamplingEstimator):
     Notes
     -----
     The weights of a run can't show large weights that it has missed: runs whose weights pass every
-    test tend to be low. Therefore reverse chains are run too, a quarter as many (at least 10). They
-    start from forward chains drawn in proportion to their weights, make 100 sweeps at the target,
-    and then move down the ladder. Their weights w' occur in proportion to their size, E w' / Z = E
-    w^2 / Z^2, so that large ones are found first. The variance is the mean of the forward chains'
-    and of E w' E 1 / w' - 1, or the forward chains' own if that is larger.
+    test tend to be low. Therefore reverse chains are run too, a quarter as many (at least 10), or
+    up to a hundred where their log weights have a standard deviation above 0.5. They start from
+    forward chains drawn in proportion to their weights, make K / 4 sweeps at the target (at least
+    100), and then move down the ladder. Their weights w' occur in proportion to their size, E w' /
+    Z = E w^2 / Z^2, so that large ones are found first. The variance is the mean of the forward
+    chains' and of E w' E 1 / w' - 1, or the forward chains' own if that is larger.
 
     Not converged if the effective sample size of either direction is below 25, or M / 4 if that is
     less, or 5; or if the estimate is below the path's lower bound of log Z that does not depend on
-    its base (`BoundDraws`). A mode in which no chain has ended raises an alarm only if the path
-    knows the mass there (`LocalMasses`). See also `RAISE`.
+    its base (`BoundDraws`). Where the path knows the mass of regions (`LocalMasses`), ten reverse
+    chains start in each of the two (or M / 40) of which the run's draws lack most, more than .02 of
+    Z, and count likewise. A mode that the path does not know raises no alarm. See also `RAISE`.
 
     Examples
     --------
@@ -209,6 +226,35 @@ class AIS(SamplingEstimator):
     def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
         return annealing_runs(self, paths, self.n_chains, seeds)
 
+    def _with_checks(self, checks, run) -> AnnealingRun:
+        """A run with what checks find, and with reverse chains from regions of which it has few
+        draws: a hundred draws can't show that 4 % are missing.
+        """
+        run = checks.beside(run)
+        if run.regions is None or run.regions.draws is None or not len(run.regions.radii):
+            return run
+        estimate = mean_weight(run.up)
+        unseen = unseen_masses(run, run.base_log_partition + estimate.log_mean)
+        worst = np.argsort(-unseen)[: max(2, len(run.up) // _CHAINS_A_REGION)]
+        places = worst[unseen[worst] > max(SLACK, estimate.delta / 2)]
+        if not len(places):
+            return run
+        points = np.concatenate(run.regions.draws[places])
+        path = checks.path.with_ladder(run.ladder)
+        state = path.state_from_rows(points) if has(path, DataStarts) else path.at(points)
+        move = self._transition(path)
+        if run.pilot is not None:
+            move = move.with_pilot(run.pilot)
+        plan = Plan(path, move, checks.seed)
+        down = anneal_down([plan], [state], 1, (_FROM_REGIONS,), self.n_jobs)[0]
+        weight_there = np.full(len(unseen), np.nan)
+        log_weights = log_mean_exp(-down.reshape(len(places), -1), axis=1) - estimate.log_mean
+        weight_there[places] = np.exp(np.minimum(log_weights, _LARGEST_WEIGHT))
+        cost = down.size * (len(run.ladder) - 1)
+        return replace(
+            run, weight_there=weight_there, check_evaluations=run.check_evaluations + cost
+        )
+
 
 def annealing_runs(
     estimator: Any, paths: Sequence[Any], n: int, seeds: Sequence[int]
@@ -217,12 +263,16 @@ def annealing_runs(
     ended.
     """
 
-    def ends(plan, up):
-        return plan.path.take(up.state, _going_back(up.log_weights, plan.key(_CHECK)))
+    n_back = min(n, max(FEWEST_BACK, n // 4))
 
-    runs = []
+    def ends(plan, up):
+        return plan.path.take(up.state, _by_weight(up.log_weights, n_back, plan.key(_CHECK)))
+
     stages = (_MAIN,), (_CHECK,)
-    for plan, up, fields in anneal_both_ways(estimator, paths, n, seeds, stages, ends, SETTLING):
+    both = list(anneal_both_ways(estimator, paths, n, seeds, stages, ends, True))
+    _go_on_down(both, min(n, _MOST_BACK) - n_back, estimator.n_jobs)
+    runs = []
+    for plan, up, fields in both:
         draws = None
         if estimator._keeps_draws:
             draws = draws_of(plan.path, up.state, up.log_weights, np.arange(n))
@@ -245,7 +295,7 @@ def anneal_both_ways(
     seeds: Sequence[int],
     stages: tuple[tuple[int, ...], tuple[int, ...]],
     starts: Callable[[Plan, Arrivals], Any],
-    n_settling: int,
+    settles: bool,
 ) -> Iterator[tuple[Plan, Arrivals, dict[str, Any]]]:
     """Anneal n chains of every row up, and then chains from the states that starts(plan, arrivals)
     gives down.
@@ -257,29 +307,44 @@ def anneal_both_ways(
     plans = estimator._plans(paths, seeds, n)
     ups = anneal_up(plans, n, stages[0], *options)
     states = [starts(plan, up) for plan, up in zip(plans, ups)]
-    downs = anneal_down(plans, states, 1, stages[1], *options, n_settling)
+    downs = anneal_down(plans, states, 1, stages[1], *options, settles)
     for plan, up, down in zip(plans, ups, downs):
         n_moves = len(plan.path.ladder) - 1
+        n_back = n_moves + (n_settling(n_moves) if settles else 0)
         fields = {
             "ladder": plan.path.ladder,
             "base_log_partition": base_log_partition,
-            "n_sweeps": plan.n_sweeps + n * n_moves + len(down) * (n_moves + n_settling),
+            "n_sweeps": plan.n_sweeps + n * n_moves + len(down) * n_back,
             "up": up.log_weights,
             "down": down,
         }
         yield plan, up, fields
 
 
-def _going_back(log_weights, key):
-    """A quarter of the chains, at least 10, drawn in proportion to their weights (systematic
-    resampling).
+def _go_on_down(both: list[tuple[Plan, Arrivals, dict]], n: int, n_jobs: Any) -> None:
+    """Add n reverse chains for every row whose log weights differ much: few show no rare ones."""
+    hard = [each for each in both if n > 0 and each[2]["down"].std() > _WIDE]
+    if not hard:
+        return
+    plans, ups, fields = zip(*hard)
+    states = []
+    for plan, up in zip(plans, ups):
+        states.append(plan.path.take(up.state, _by_weight(up.log_weights, n, plan.key(_MORE))))
+    downs = anneal_down(plans, states, 1, (_MORE,), n_jobs, settles=True)
+    for own, down in zip(fields, downs):
+        own["down"] = np.concatenate([own["down"], down])
+        n_moves = len(own["ladder"]) - 1
+        own["n_sweeps"] += n * (n_moves + n_settling(n_moves))
+
+
+def _by_weight(log_weights, n, key):
+    """Indices of n chains, drawn in proportion to their weights (systematic resampling).
 
     A chain that was left behind in a tail has hardly any weight, and is no draw from the target.
     """
     check_alive(log_weights)
-    n_chains = len(log_weights)
     uniform = Stream(key).aside("starts").generator().random()
-    return systematic(log_weights, min(n_chains, max(FEWEST_BACK, n_chains // 4)), uniform)
+    return systematic(log_weights, n, uniform)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -218,11 +218,15 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     def _run(self, path: Path, seed: int) -> Run:
         """The run that _sample leaves, with what checks have found beside it."""
         checks = self._checks(path, seed)
-        return checks.beside(self._signed(self._sample(path, seed)))
+        return self._with_checks(checks, self._signed(self._sample(path, seed)))
 
     def _checks(self, path: Path, seed: int) -> Checks:
         """What looks for what a run can't show itself."""
         return Checks(path, seed, getattr(self, "checks", True))
+
+    def _with_checks(self, checks: Checks, run: Any) -> Any:
+        """A run with what checks find beside it."""
+        return checks.beside(run)
 
     def _read(self, run: Run) -> PartitionResult:
         """The result of a run, as this estimator's parameters say."""

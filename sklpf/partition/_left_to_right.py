@@ -262,6 +262,8 @@ def _run_pilot(path, n_sweeps, variance, keys, block, begin, end, carry):
     if variance is None:
         return np.r_[np.nan, _GUIDING * _PILOT_PARTICLES, guide]
     pilots = _filter(path, _PILOTS, _PILOT_PARTICLES, n_sweeps, Stream(keys[1]), guide)
+    # What only some of either pilots have found the others begin with, too.
+    guide = (_GUIDING * guide + _PILOTS * pilots.guide) / (_GUIDING + _PILOTS)
     n_needed = _PILOT_PARTICLES * np.var(pilots.log_estimates, ddof=1) / variance
     n_needed = np.clip(np.ceil(n_needed), _FEWEST, _MOST)
     return np.r_[n_needed, (_GUIDING + _PILOTS) * _PILOT_PARTICLES, guide]

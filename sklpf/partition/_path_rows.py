@@ -94,7 +94,7 @@ def each_row(
             _estimate_row(estimator, of_row, row, seed)
         raise
     for of_row, seed, run in zip(paths, seeds, runs):
-        yield estimator._read(estimator._checks(of_row, seed).beside(run))
+        yield estimator._read(estimator._with_checks(estimator._checks(of_row, seed), run))
 
 
 def _go_together(estimator, path) -> bool:

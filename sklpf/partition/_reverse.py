@@ -24,7 +24,7 @@ from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths import Continuous, DataStarts, EnumeratedDraws, ExactStart, TargetDraws
 from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._capabilities import has, require_base
-from sklpf.programs._annealing import SETTLING, anneal_down
+from sklpf.programs._annealing import anneal_down
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.uncertainty import jackknife, log_mean_exp
 
@@ -367,9 +367,9 @@ class BDMC(SamplingEstimator):
     Notes
     -----
     Rows that a model has drawn, with their latent variables (`DecoderModel.simulated_path`), have
-    one exact start each. From it chains make 100 sweeps at the target, before they move down the
-    ladder. The mean gap over such rows, ``result_.diagnostics["gap"]`` with ``gap_std_error``, says
-    whether settings are good enough for real rows (Wu et al. 2017).
+    one exact start each. From it chains make K / 4 sweeps at the target (at least 100), before they
+    move down the ladder. The mean gap over such rows, ``result_.diagnostics["gap"]`` with
+    ``gap_std_error``, says whether settings are good enough for real rows (Wu et al. 2017).
 
     Not converged if the gap is negative beyond chance (a false alarm in 0.1 % of runs), which shows
     that the starts are not samples of the model; if the weights of the two directions do not
@@ -421,8 +421,7 @@ class BDMC(SamplingEstimator):
             return state
 
         stages = (_BDMC_UP,), (_BDMC_DOWN,)
-        n_settling = SETTLING if known else 0
-        both = anneal_both_ways(self, paths, n, seeds, stages, starts, n_settling)
+        both = anneal_both_ways(self, paths, n, seeds, stages, starts, known)
         return [BidirectionalRun(starts=kinds[t], **run) for t, (_, _, run) in enumerate(both)]
 
 

@@ -72,6 +72,9 @@ class Run(Fields):
         At most a thousand draws from the target, where the estimator keeps them.
     regions : Regions or None
         Regions of the target whose mass is known, which its draws should have found.
+    weight_there : ndarray of shape (R,) or None
+        Mean weight, over that of the run's chains, of reverse chains from each region; NaN where
+        none were needed, since the run has draws there.
     region_remedy : str
         What to do where they have not.
     first_try : float or None
@@ -101,6 +104,7 @@ class Run(Fields):
     is_checked: bool = False
     draws: Draws | None = None
     regions: Regions | None = None
+    weight_there: Array | None = None
     region_remedy: str = ""
     first_try: float | None = None
 

@@ -365,7 +365,9 @@ class GeometricPath(PointsPath):
             return regions
         origin, root = coordinates_of_rows(self)
         centres = origin + regions.centres @ root.T
-        return regions._replace(centres=centres, factors=regions.factors @ np.linalg.inv(root))
+        factors = regions.factors @ np.linalg.inv(root)
+        draws = None if regions.draws is None else origin + regions.draws @ root.T
+        return regions._replace(centres=centres, factors=factors, draws=draws)
 
     def raw_log_density(self, position: Array) -> Array:
         """Return the user's log density as it is.

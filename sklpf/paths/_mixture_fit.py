@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from sklpf._utils.numbers import Array
 from sklpf.paths._bases import Gaussian, Mixture, StudentT, Uniform
 
 _PER_NUMBER = 5  # coordinates of effective points that each fitted number needs
-_PATIENCE = 2  # larger mixtures without a better criterion, after which none is tried
+_PATIENCE = 2  # parts more than the best mixture has, beyond which none is tried
 _PATIENCE_OF_BASES = 6  # many modes on a lattice are not better by two or three parts
+_PRECISE, _ROUGH = 1e-3, 1e-2  # gain of the last EM step in the log-likelihood of a point
 # of a base
 _DEGREES_OF_FREEDOM = (30.0, 10.0, 5.0, 3.0)
 _WIDER = 1.3  # in variance
@@ -47,6 +49,7 @@ def fit_parts(
     covariance_type: str = "full",
     patience: int = _PATIENCE,
     fewest: int = 1,
+    is_rough: bool = False,
 ) -> FittedParts | None:
     """Return as many Gaussians as the Bayesian information criterion asks for, None for one.
 
@@ -65,9 +68,12 @@ def fit_parts(
     covariance_type : {"full", "diag"}, default="full"
         As of `sklearn.mixture.GaussianMixture`.
     patience : int, default=2
-        After how many larger mixtures without a better criterion none is tried.
+        How many Gaussians more than the best mixture has are tried.
     fewest : int, default=1
         Gaussians of the smallest mixture that is tried.
+    is_rough : bool, default=False
+        Whether each mixture has twice as many as the one before, up to twice the best one's, and
+        few EM steps.
 
     Returns
     -------
@@ -82,19 +88,24 @@ def fit_parts(
     if covariance_type == "diag":
         n_numbers = 2 * n_dimensions + 1
     most = int(min(most, n_effective * n_dimensions / (_PER_NUMBER * n_numbers)))
-    tried = []
-    criteria: list[float] = []
-    for n_components in range(min(fewest, max(most, 1)), most + 1):
-        seed = int(rng.integers(2**31))
-        mixture = GaussianMixture(n_components, covariance_type=covariance_type, random_state=seed)
-        with warnings.catch_warnings():  # of k-means, where points are repeated
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            tried.append(mixture.fit(scaled))
-        log_likelihood = n_effective * tried[-1].score(scaled)
-        criteria.append(log_likelihood - 0.5 * n_components * n_numbers * np.log(n_effective))
-        if len(criteria) - 1 - np.argmax(criteria) == patience:
-            break
-    best = tried[int(np.argmax(criteria))] if tried else None
+    tol = _ROUGH if is_rough else _PRECISE
+    best, largest = None, -np.inf
+    n_components = min(fewest, max(most, 1))
+    # k-means adds what its threads find in the order in which they end
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of k-means, where points are repeated
+        while n_components <= most:
+            seed = int(rng.integers(2**31))
+            mixture = GaussianMixture(
+                n_components, covariance_type=covariance_type, tol=tol, random_state=seed
+            ).fit(scaled)
+            log_likelihood = n_effective * mixture.score(scaled)
+            criterion = log_likelihood - 0.5 * n_components * n_numbers * np.log(n_effective)
+            if best is None or criterion > largest:
+                best, largest = mixture, criterion
+            n_components = 2 * n_components if is_rough else n_components + 1
+            if n_components > max(best.n_components + patience, is_rough * 2 * best.n_components):
+                break
     if best is None or best.n_components == 1:
         return None
     covariances = best.covariances_
@@ -111,6 +122,7 @@ def fit_base(
     bounds: Array | None,
     rng: np.random.Generator,
     fewest: int = 1,
+    is_rough: bool = False,
 ) -> Mixture:
     """Return a mixture that covers points: of t distributions, a little wider than these, with the
     most likely number of degrees of freedom.
@@ -129,6 +141,8 @@ def fit_base(
         For where fits begin.
     fewest : int, default=1
         Parts of the smallest mixture that is tried.
+    is_rough : bool, default=False
+        As of `fit_parts`.
 
     Returns
     -------
@@ -146,6 +160,7 @@ def fit_base(
         kind,
         _PATIENCE_OF_BASES,
         fewest,
+        is_rough,
     )
     if parts is None:
         parts = FittedParts(whole.mean[np.newaxis], whole.covariance[np.newaxis], np.ones(1))

@@ -23,7 +23,9 @@ from sklpf.paths._climbs import (
     mirrored,
     starts_of_climbs,
 )
+from sklpf.sampling import systematic
 
+DRAWS_OF_A_REGION = 10
 _ROUNDING_OF_SQUARES = 1e-6  # of squared distances
 # of climbs
 _MOST_STARTS = 2000
@@ -71,12 +73,15 @@ class Regions(NamedTuple):
         low on average.
     factors : ndarray of shape (R, d, d) or None, default=None
         None is the identity: of binary rows, the squared radius counts the units that differ.
+    draws : ndarray of shape (R, 10, d) or None, default=None
+        Draws from the target within each.
     """
 
     centres: NDArray
     radii: Array
     log_masses: Array
     factors: Array | None = None
+    draws: NDArray | None = None
 
     def take(self, chosen: list[int]) -> Regions:
         """Return some of the regions, with the masses that they have beside the others.
@@ -91,7 +96,10 @@ class Regions(NamedTuple):
         Regions
         """
         factors = None if self.factors is None else self.factors[chosen]
-        return Regions(self.centres[chosen], self.radii[chosen], self.log_masses[chosen], factors)
+        draws = None if self.draws is None else self.draws[chosen]
+        return Regions(
+            self.centres[chosen], self.radii[chosen], self.log_masses[chosen], factors, draws
+        )
 
     def contain(self, points: NDArray) -> NDArray[np.bool_]:
         """Return which points lie in which regions, each in one at most.
@@ -120,6 +128,13 @@ class Regions(NamedTuple):
         nearest = squares.argmin(axis=1)
         is_nearest = nearest[:, np.newaxis] == np.arange(len(centres))
         return is_nearest & (squares <= 1)
+
+
+def drawn_by_weight(points: NDArray, log_weights: Array, rng: np.random.Generator) -> NDArray:
+    """Return as many points as are kept of a region; any of them where all weights are 0."""
+    if not np.any(log_weights > -np.inf):
+        log_weights = np.zeros(len(points))
+    return points[systematic(log_weights, DRAWS_OF_A_REGION, rng.random())]
 
 
 class _Target(NamedTuple):
@@ -388,12 +403,14 @@ def _regions_of(target: _Target, ellipsoids: list[Ellipsoid], rng: np.random.Gen
         np.empty((len(kept), _N_GROUPS)),
         np.array([each.factor for each in kept]).reshape(-1, d, d),
     )
+    draws = np.empty((len(kept), DRAWS_OF_A_REGION, d))
     for r, (points, log_weights) in enumerate(drawn):
         log_weights[~regions.contain(points)[:, r]] = -np.inf
+        draws[r] = drawn_by_weight(points, log_weights, rng)
         highest = max(float(log_weights.max()), np.finfo(np.float64).min)
         weights = np.exp(log_weights - highest).reshape(_N_GROUPS, _N_DRAWS)
         regions.log_masses[r] = highest + np.log(weights.mean(axis=1))
-    return regions
+    return regions._replace(draws=draws)
 
 
 def _draws_within(ellipsoid: Ellipsoid, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -69,19 +69,29 @@ def anneal_up(
 
 
 def anneal_down(
-    plans, starts, n_chains_per_start, stage, n_jobs=None, checkpoint=None, n_settling=0
+    plans, starts, n_chains_per_start, stage, n_jobs=None, checkpoint=None, settles=False
 ) -> list[Array]:
     """Log weights (n_starts, n_chains_per_start) of chains of every row that go down its whole
     ladder from the states in `starts`, one state a row.
 
-    They make `n_settling` sweeps at the target before.
+    Those that settle make `n_settling` sweeps at the target before.
     """
     start = functools.partial(_from_starts, plans, starts, n_chains_per_start)
     n = n_chains(starts[0]) * n_chains_per_start
     lasts = [len(plan.path.ladder) - 1 for plan in plans]
-    orders = [np.r_[np.full(n_settling, last), np.arange(last, -1, -1)] for last in lasts]
+    orders = [
+        np.r_[np.full(n_settling(last) if settles else 0, last), np.arange(last, -1, -1)]
+        for last in lasts
+    ]
     arrivals = _anneal(plans, start, orders, n, stage, n_jobs, checkpoint, reverse=True)
     return [of_row.log_weights.reshape(-1, n_chains_per_start) for of_row in arrivals]
+
+
+def n_settling(n_moves: int) -> int:
+    """Return the sweeps at the target that reverse chains make before so many moves: more for long
+    ladders, whose chains should also reach the far tails of the target.
+    """
+    return max(SETTLING, n_moves // 4)
 
 
 def settle(plan, starts, n_sweeps, stage, n_jobs=None, checkpoint=None) -> Any:

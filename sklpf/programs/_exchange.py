@@ -16,9 +16,10 @@ from sklpf.programs._draws import has_points
 from sklpf.programs._plan import check_finite, draw_alive
 from sklpf.programs._rounds import RoundProgram
 
-_SHORTEST_PAUSE = (
-    64  # scans between two draws: each interrupts the compiled program, for some 100 us
-)
+# Scans between two draws: each interrupts the compiled program, for some 100 us. Short runs pause
+# more often, since fewer draws than these can't show that a region is missed.
+_SHORTEST_PAUSE = 64
+_FEWEST_DRAWS = 100
 _RENEW_EVERY = 16  # scans from one draw of the base to the next, where a path asks for them
 
 
@@ -126,7 +127,8 @@ def run_scans(
     most_records = max(1, n_kept // (len(ladders) * n_levels))
     pause = 0  # scans from one draw of a ladder to the next
     if n_draws and has_points(path):
-        pause = max(_SHORTEST_PAUSE, -(-n_scans // max(1, n_draws // len(ladders))))
+        shortest = min(_SHORTEST_PAUSE, max(1, n_scans * len(ladders) // _FEWEST_DRAWS))
+        pause = max(shortest, -(-n_scans // max(1, n_draws // len(ladders))))
     program = Exchange(
         path=path,
         transition=transition,

@@ -19,7 +19,6 @@ _N_OUTERMOST = 50  # by weight, and by coordinates
 _N_MOVES = (20, 10)  # of each walk: for all, and for each dimension
 _N_NOTED = 8  # times of a walk whose positions are kept
 _MOST_ROUNDS = 20  # of walks in one call
-_FEWER_PARTS = 2  # than the mixture before had, at least
 _N_QUIET = 2  # rounds in a row that end it, if any found more
 _LARGEST_GAIN = 2.0  # nats of log weight, above those of the points
 _TARGET_ACCEPTANCE = 0.25
@@ -88,8 +87,8 @@ def explore(
     for _ in range(_MOST_ROUNDS):
         known = np.concatenate([points, found])
         n_effective = len(np.unique(known, axis=0))
-        mixture = fit_base(known, n_effective, path.bounds, rng, fewest)
-        fewest = max(1, len(mixture.weights) - _FEWER_PARTS)
+        mixture = fit_base(known, n_effective, path.bounds, rng, fewest, is_rough=fewest > 1)
+        fewest = max(1, len(mixture.weights) // 2)
         log_weights = _log_weights(path, mixture, known)
         starts = known[_outermost(known, log_weights, rng)]
         passed = _walk(path, MixtureWalk(mixture), starts, n_moves, rng)

@@ -297,7 +297,7 @@ def _forget(path, transition, carry, stream, proposal=None) -> _Carry:
     rng = stream.aside("proposals").generator()
     root = root_of([start], [], transition.metric, path.bounds)
     if proposal is None:
-        proposal = fit_base(start, n, path.bounds, rng)
+        proposal = fit_base(start, n, path.bounds, rng, is_rough=True)
     walk = MixtureWalk(proposal) if len(proposal.components) > 1 else None
     uses_proposal = True
     gain = path.ends(state)[1]

@@ -26,7 +26,7 @@ def test_the_one_sided_bound_holds_even_for_useless_runs():
 
 @may_not_converge()
 def test_standard_error_and_diagnostics_agree_with_their_definitions():
-    ais = AIS(50, 50, random_state=0).fit(make_rbm_problem("digits").path)
+    ais = AIS(50, 50, checks=False, random_state=0).fit(make_rbm_problem("digits").path)
     diagnostics = ais.result_.diagnostics
     weights = np.exp(diagnostics["log_weights"] - diagnostics["log_weights"].max())
     delta = weights.std(ddof=1) / weights.mean() / np.sqrt(50)
@@ -36,7 +36,7 @@ def test_standard_error_and_diagnostics_agree_with_their_definitions():
     assert diagnostics["jackknife_std_error"] == pytest.approx(jackknife)
     effective = weights.sum() ** 2 / np.sum(weights**2)
     assert diagnostics["effective_sample_size"] == pytest.approx(effective)
-    back = np.exp(-ais.run_.down.ravel())  # a quarter of the chains, as weights of the way up
+    back = np.exp(-ais.run_.down.ravel())  # as weights of the way up
     from_target = np.sqrt((back.mean() * (1 / back).mean() - 1) / 50)
     assert diagnostics["reverse_std_error"] == pytest.approx(from_target)
     error = max(delta, np.sqrt((delta**2 + from_target**2) / 2))
@@ -45,8 +45,9 @@ def test_standard_error_and_diagnostics_agree_with_their_definitions():
     effective = 50 * min(1, mean_weight / back.mean())
     assert diagnostics["effective_sample_size_from_target"] == pytest.approx(effective)
     assert ais.result_.degrees_of_freedom == 49
-    assert ais.run_.down.shape == (12, 1)
-    assert ais.result_.n_sweeps == (50 + 12) * 49 + 12 * 100
+    assert ais.run_.down.shape == (50, 1)  # not a quarter, since their log weights differ much
+    assert np.log(back[:12]).std() > 0.5
+    assert ais.result_.n_sweeps == (50 + 50) * 49 + 50 * 100
 
 
 @may_not_converge()  # 5 of 8 weights must count

@@ -48,7 +48,7 @@ _MATERIAL = 0.05  # nats by which the bound must be above the estimate
 # a false alarm in at most 0.13 % of the runs, 0.75 % if both errors come from ten groups
 _STD_ERRORS = 3.0
 _LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
-_SLACK = 0.02  # nats
+SLACK = 0.02  # nats, or a share of Z
 _LARGEST = 50.0  # nats, where a run has missed all but nothing
 _ERRORS_OF_ELLIPSOIDS = 0.5  # standard errors of log Z that what is missed on R^d must be worth
 _HARDLY_SEEN = 0.25  # of the draws that a region should have
@@ -68,7 +68,7 @@ class Checks:
     Parameters
     ----------
     path : Path
-        Its tails are looked at at once.
+        Its tails are looked at at once. The attribute of this name counts `evaluations`.
     seed : int
         Of the run.
     wanted : bool, default=True
@@ -86,20 +86,20 @@ class Checks:
     """
 
     def __init__(self, path: Any, seed: int, wanted: bool = True):
-        self._path = path
-        self._seed = seed
+        self.path = path
+        self.seed = seed
         self._wanted = wanted
         self.evaluations = Evaluations()
         self._tails: tuple[Alarm, ...] = ()
         if wanted and hasattr(path, "evaluations"):
-            self._path = copy.copy(path)
-            self._path.evaluations = self.evaluations
+            self.path = copy.copy(path)
+            self.path.evaluations = self.evaluations
         if wanted and isinstance(path, GeometricPath):
             known = path.tail_alarms
             if known is not None and path.may_be_nan:
-                known = (*known, *nan_alarms(self._path, stream_key(seed, TAILS)))
+                known = (*known, *nan_alarms(self.path, stream_key(seed, TAILS)))
             self._tails = (
-                tail_alarms(self._path, stream_key(seed, TAILS)) if known is None else known
+                tail_alarms(self.path, stream_key(seed, TAILS)) if known is None else known
             )
 
     def beside(self, run: Any) -> Any:
@@ -116,20 +116,20 @@ class Checks:
         """
         run = replace(
             run,
-            log_f_rounding=self._path.log_f_rounding,
-            base=self._path.base_chosen,
-            region_remedy=self._path.region_remedy,
+            log_f_rounding=self.path.log_f_rounding,
+            base=self.path.base_chosen,
+            region_remedy=self.path.region_remedy,
         )
         if not self._wanted:
             return run
         bound = run.plain_bound
         if bound is None:
-            bound = plain_bound(self._path, self._seed)
-        cost = 0 if bound is None else self._path.bound_cost
+            bound = plain_bound(self.path, self.seed)
+        cost = 0 if bound is None else self.path.bound_cost
         regions = run.regions
-        if regions is None and run.draws is not None and has(self._path, LocalMasses):
-            regions = self._path.regions(Stream(stream_key(self._seed, REGIONS)))
-            cost += self._path.regions_cost
+        if regions is None and run.draws is not None and has(self.path, LocalMasses):
+            regions = self.path.regions(Stream(stream_key(self.seed, REGIONS)))
+            cost += self.path.regions_cost
         return replace(
             run,
             is_checked=True,
@@ -297,8 +297,9 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
     is_small = regions.factors is not None
     slack_of_share = _ERRORS_OF_ELLIPSOIDS * result.std_error if is_small else slack
     # the share of Z that would move log Z by more than its error, and by .02 nats
-    material = float(np.expm1(np.clip(slack_of_share, _SLACK, _LARGEST)))
-    if not masses.sum(axis=0).max(initial=0.0) > material:
+    material = float(np.expm1(np.clip(slack_of_share, SLACK, _LARGEST)))
+    hidden = hidden_weight(run, result.log_partition)
+    if not masses.sum(axis=0).max(initial=0.0) > material and not hidden.any():
         return []
     weights = softmax(draws.log_weights)
     inside = regions.contain(draws.points)
@@ -316,6 +317,9 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
     if _miss_together(masses, weights, draws.groups, inside, slack, material, threshold):
         least = material / len(masses)
         missed |= shares < np.where(means > least, _HARDLY_SEEN * means, 0.0)
+    if hidden.any():
+        n_chains = len(run.up)
+        missed |= n_chains / (1 + hidden) < _needed(n_chains)
 
     errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
     found = [
@@ -323,6 +327,37 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
         for r in np.flatnonzero(missed).tolist()
     ]
     return sorted(found, key=lambda each: each.share - each.mass)
+
+
+def unseen_masses(run: Any, log_partition: float) -> Array:
+    """Return what each region holds (R,), over Z, beyond the share that the run's draws have there.
+
+    Parameters
+    ----------
+    run : Run
+        With draws and regions.
+    log_partition : float
+        log Z in nats.
+
+    Returns
+    -------
+    ndarray of shape (R,)
+        Negative where there are more draws.
+    """
+    masses = np.exp(np.minimum(run.regions.log_masses - log_partition, _LARGEST))
+    shares = softmax(run.draws.log_weights) @ run.regions.contain(run.draws.points)
+    return masses.mean(axis=1) - shares
+
+
+def hidden_weight(run: Any, log_partition: float) -> Array:
+    """Return what regions of which a run of independent chains has few draws add to the mean weight
+    of chains from the target, over the mean of all (R,), beyond what weights of that mean would; 0
+    where no reverse chains were needed.
+    """
+    if run.weight_there is None:
+        return np.zeros(0 if run.regions is None else len(run.regions.radii))
+    excess = np.nan_to_num(np.maximum(run.weight_there - 1, 0.0))
+    return np.maximum(unseen_masses(run, log_partition), 0.0) * excess
 
 
 def _miss_together(masses, weights, groups, inside, slack, material, threshold) -> bool:
@@ -459,7 +494,7 @@ def weight_alarms(n: int, diagnostics: dict[str, Any], remedy: str) -> list[Alar
     """
     here = diagnostics["effective_sample_size"]
     there = diagnostics.get("effective_sample_size_from_target", n)
-    needed = max(_FEWEST_EFFECTIVE, min(_ENOUGH_EFFECTIVE, n / 4))
+    needed = _needed(n)
     if here < needed:
         seen = f"effective sample size {here:.1f} of {n} (at least {needed:g} needed)"
         return [Alarm("few-effective-weights", seen, remedy)]
@@ -470,6 +505,11 @@ def weight_alarms(n: int, diagnostics: dict[str, Any], remedy: str) -> list[Alar
         )
         return [Alarm("few-effective-weights-from-target", seen, remedy)]
     return []
+
+
+def _needed(n: int) -> float:
+    """The smallest effective sample size of n weights that is enough."""
+    return max(_FEWEST_EFFECTIVE, min(_ENOUGH_EFFECTIVE, n / 4))
 
 
 def move_diagnostics(run: Any) -> dict[str, Any]:

@@ -266,7 +266,7 @@ def test_rows_share_calls_of_the_decoder():
 
     watched = Layers([2, 20, 12], 2.0)
     watched.decoder = decoder
-    estimator = HAIS(20, 30, ladder="linear", transition=HMC(0.2), random_state=3)
+    estimator = HAIS(10, 30, ladder="linear", transition=HMC(0.2), random_state=3)
     model = watched.model(partition_estimator=estimator)
     counts = []
     for rows in (X[:1], X, np.repeat(X, 70, axis=0)):
@@ -275,7 +275,7 @@ def test_rows_share_calls_of_the_decoder():
         with may_not_converge():
             estimator.fit(path)
         counts.append(len(calls))
-    assert counts[0] == counts[1] == counts[2]  # 8 rows of 20 chains fit into 256 points
+    assert counts[0] == counts[1] == counts[2]  # 8 rows of 10 chains fit into 256 points
 
 
 # ---- a model as others

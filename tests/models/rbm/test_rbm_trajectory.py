@@ -243,21 +243,18 @@ def test_until_trusted_tries_temperatures_before_training(kind, n_attempts):
 # ---- coverage
 
 
-ESTIMATORS = [
-    ParallelTempering(n_sweeps=512),
-    AIS(n_temperatures=1000),
-    large(RTS(n_temperatures=20, n_sweeps=1000)),
-]
+BY_AIS = AIS(n_temperatures=1000)
+BY_TEMPERING = ParallelTempering(n_sweeps=512)
+BY_RTS = RTS(n_temperatures=20, n_sweeps=1000)
 HONEST = {"least_coverage": 0.93, "false_alarm": 2e-3}
-each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: type(one).__name__)
 
 
-@each
+@pytest.mark.parametrize("estimator", [BY_AIS, large(BY_TEMPERING), large(BY_RTS)], ids=str)
 def test_coverage_on_models_trained_anew(estimator):
     check_coverage(lambda s: trained(s).path(), estimator, 24, **HONEST, least_converged=2 / 3)
 
 
-@each
+@pytest.mark.parametrize("estimator", [BY_TEMPERING, large(BY_AIS), large(BY_RTS)], ids=str)
 def test_coverage_through_checkpoints_that_have_nothing_to_do_with_the_model(estimator):
     def build(seed):
         return make_path(seed=seed, n_hidden=5, n_visible=12, scale=0.5)
@@ -266,7 +263,7 @@ def test_coverage_through_checkpoints_that_have_nothing_to_do_with_the_model(est
 
 
 @pytest.mark.large
-@each
+@pytest.mark.parametrize("estimator", [BY_AIS, BY_TEMPERING, BY_RTS], ids=str)
 def test_coverage_on_digits(estimator):
     X = (load_digits().data > 7).astype(float)
 
