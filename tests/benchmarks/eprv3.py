@@ -17,7 +17,9 @@ allowed for another one, its height is the larger one. `--plain` leaves all this
 
 Methods: `AdaptiveSMC`; "planet by planet", the same from draws of the posterior with a planet less
 and of the prior of the last one; "tempering", `ParallelTempering` from a mixture fitted to the
-draws of an `AdaptiveSMC` of another seed (planet by planet with prior "a"); "dynesty", which must
+draws of an `AdaptiveSMC` of another seed (planet by planet with prior "a" or periods that two
+planets share); "in parts", with prior "a", `AdaptiveSMC` with periods in windows where most of the
+posterior is, and, planet by planet, of the rest; "dynesty", which must
 be installed; "quadrature" without planets.
 Every run is appended to the results file as it ends. Prints Markdown: nats, and logarithms to base
 10 beside what was submitted.
@@ -340,7 +342,8 @@ def sum_of(inner, rest, log_inner):
 
 def tempering(task, seed):
     """From a mixture, fitted to the draws of another run, with a twentieth of the prior."""
-    if task.n_planets < 2 or task.prior == "b":
+    periods = periods_of(task.options.folder, task.number, task.n_planets, task.prior)
+    if task.n_planets < 2 or (task.prior == "b" and not nested_pairs(periods)):
         path = task.path(task.n_planets)
         result = fitted(task.adaptive_smc(LOOSE, 1000 + seed), path)
     else:
