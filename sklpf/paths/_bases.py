@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg, stats
-from scipy.special import betaln, gammaln, logsumexp
+from scipy.special import betaln, gammaln
 
 from sklpf._utils.numbers import Array, check_squares
 from sklpf.paths._base_numbers import (
@@ -39,6 +39,7 @@ from sklpf.paths._modes import (
     inverse_curvature,
     mode_and_widths,
 )
+from sklpf.uncertainty import log_mean_exp
 
 
 class Density(Protocol):
@@ -199,7 +200,7 @@ class _OfParts(BaseDensity):
 
 def _log_sum(joint: Array) -> Array:
     """Log of the sum over parts; of a single one without rounding."""
-    return joint[0] if len(joint) == 1 else logsumexp(joint, axis=0)
+    return joint[0] if len(joint) == 1 else log_mean_exp(joint, axis=0) + np.log(len(joint))
 
 
 class Uniform(_OfParts):

@@ -123,7 +123,7 @@ def test_the_density_of_the_visible_units_is_a_sum_over_the_hidden_ones():
         AIS(n_temperatures=200),
         ParallelTempering(),
         HAIS(),
-        AIS(n_temperatures=100, transition=Slice()),
+        large(AIS(transition=Slice())),
         SMC(transition=HMC()),
         ParallelTempering(transition=HMC()),
     ],
