@@ -50,7 +50,7 @@ TOL = 0.04
 LOOSE = 0.2  # standard error of runs whose draws alone are used, or of a small part
 SMALL_SHARE = 1e-3  # of a part that 3 nats more would raise the sum by 0.02
 # Where most of the posterior is; of other sets in the periods of prior "b".
-WINDOWS = {(2, 2): [(15.4882, 16.2181), (80.0, 750.0)]}
+WINDOWS = {(2, 2): [(15.4882, 16.2181), (80.0, 135.0)]}
 
 
 @numba.njit(error_model="numpy")
