@@ -17,7 +17,9 @@ allowed for another one, its height is the larger one. `--plain` leaves all this
 
 Methods: `AdaptiveSMC`; "planet by planet", the same from draws of the posterior with a planet less
 and of the prior of the last one; "tempering", `ParallelTempering` from a mixture fitted to the
-draws of an `AdaptiveSMC` of another seed (planet by planet with prior "a"); "dynesty", which must
+draws of an `AdaptiveSMC` of another seed (planet by planet with prior "a" or periods that two
+planets share); "in parts", with prior "a", `AdaptiveSMC` with periods in windows where most of the
+posterior is, and, planet by planet, of the rest; "dynesty", which must
 be installed; "quadrature" without planets.
 Every run is appended to the results file as it ends. Prints Markdown: nats, and logarithms to base
 10 beside what was submitted.
@@ -45,7 +47,10 @@ from sklpf.interop import from_prior_transform
 LOG_2PI = np.log(2 * np.pi)
 RAYLEIGH = 0.2  # of eccentricities, below 1
 TOL = 0.04
-LOOSE = 0.2  # standard error of runs whose draws alone are used
+LOOSE = 0.2  # standard error of runs whose draws alone are used, or of a small part
+SMALL_SHARE = 1e-3  # of a part that 3 nats more would raise the sum by 0.02
+# Where most of the posterior is; of other sets in the periods of prior "b".
+WINDOWS = {(2, 2): [(15.4882, 16.2181), (80.0, 135.0)]}
 
 
 @numba.njit(error_model="numpy")
@@ -109,12 +114,23 @@ def periods_of(folder, number, n_planets, prior):
     return [tuple(map(float, bounds[1 + j])) for j in range(n_planets)]
 
 
-def of_narrow_periods(folder, key, log_z):
-    """Log Z of the part of prior "a" whose periods prior "b" allows, in any order."""
-    number, _, n_planets = key
-    ends = [periods_of(folder, number, n_planets, prior) for prior in "ab"]
-    wide, narrow = (np.log(np.log(np.array(each)[:, 1] / np.array(each)[:, 0])) for each in ends)
-    return log_z + gammaln(n_planets + 1) - np.sum(wide - narrow)
+def of_narrow_periods(wide, narrow, log_z):
+    """Log Z of the part of a wide prior whose periods a narrow one allows, in any order."""
+    log_widths = [
+        np.log(np.log(np.array(each)[:, 1] / np.array(each)[:, 0])) for each in (wide, narrow)
+    ]
+    return log_z + gammaln(len(narrow) + 1) - np.sum(log_widths[0] - log_widths[1])
+
+
+def are_within(periods, windows):
+    """Whether each window has a period of its own, of points (n, planets)."""
+    ends = np.array(windows)[:, :, np.newaxis]
+    orders = itertools.permutations(range(len(windows)))
+    within = [
+        np.all((periods[:, order] >= ends[:, 0].T) & (periods[:, order] <= ends[:, 1].T), axis=1)
+        for order in orders
+    ]
+    return np.any(within, axis=0)
 
 
 def is_labelled(periods, known):
@@ -147,17 +163,19 @@ def log_share_of_order(x, inner, outer, low, high):
     return np.where(can_change, share, 0.0)
 
 
-def problem(folder, number, prior, plain, n_planets, known=None):
+def problem(folder, number, prior, plain, n_planets, known=None, narrow=None, outside=None):
     """Log likelihood, prior transform, and its number of coordinates.
 
     With known periods of all planets but one, those with the same prior are labelled by these.
+    Narrow periods replace those of the prior; the likelihood is 0 where all are within windows that
+    they have to be outside of.
     """
     t, v, error = np.loadtxt(folder / f"rvs_000{number}.txt").T[:3]
     lags = t[:, np.newaxis] - t
     kernel = 3 * np.exp(-0.5 * (np.sin(np.pi * lags / 20) ** 2 / 0.25 + lags**2 / 2500))
     values, vectors = np.linalg.eigh(kernel + np.diag(error**2))
-    periods = periods_of(folder, number, n_planets, prior)
-    is_sorted = prior == "a" and not plain and known is None
+    periods = narrow or periods_of(folder, number, n_planets, prior)
+    is_sorted = prior == "a" and not plain and known is None and not narrow
     nested = [] if prior == "a" or plain else nested_pairs(periods)
 
     def log_likelihood(x):
@@ -174,6 +192,8 @@ def problem(folder, number, prior, plain, n_planets, known=None):
         if known is not None:
             is_in = is_labelled(x[:, 2::5], known)
             value = np.where(is_in, value + gammaln(n_planets + 1), -np.inf)
+        if outside is not None:
+            value = np.where(are_within(x[:, 2::5], outside), -np.inf, value)
         return value
 
     def transform(u):
@@ -216,19 +236,21 @@ class Task:
     """A cell of the table: models with up to n planets, and how often they were evaluated."""
 
     def __init__(self, key, options):
-        number, self.prior, self.n_planets = key
-        self.model = functools.partial(problem, options.folder, number, self.prior, options.plain)
+        self.number, self.prior, self.n_planets = key
+        self.model = functools.partial(
+            problem, options.folder, self.number, self.prior, options.plain
+        )
         self.options = options
         self.counted = []
 
-    def of(self, n_planets, known=None):
+    def of(self, n_planets, *given):
         """Log likelihood, prior transform, and its number of coordinates."""
-        log_likelihood, transform, d = self.model(n_planets, known)
+        log_likelihood, transform, d = self.model(n_planets, *given)
         self.counted.append(Counted(log_likelihood))
         return self.counted[-1], transform, d
 
-    def path(self, n_planets, known=None):
-        return from_prior_transform(*self.of(n_planets, known), vectorized=True)
+    def path(self, n_planets, *given):
+        return from_prior_transform(*self.of(n_planets, *given), vectorized=True)
 
     @property
     def n_calls(self):
@@ -259,7 +281,7 @@ def draws_of(result):
     return result.draws.resample().points
 
 
-def one_by_one(task, n_planets, tol, seed):
+def one_by_one(task, n_planets, tol, seed, outside=None):
     """Path and result of `AdaptiveSMC`, from draws with a planet less and one from the prior."""
     if n_planets <= 1:
         path = task.path(n_planets)
@@ -270,7 +292,7 @@ def one_by_one(task, n_planets, tol, seed):
     if task.prior == "a":
         found = before.constrain(draws)
         known = [np.median(found[f"parameter_{2 + 5 * j}"]) for j in range(n_planets - 1)]
-    path = task.path(n_planets, known)
+    path = task.path(n_planets, known, None, outside)
     new = np.random.default_rng(seed).standard_normal((len(draws), 5))
     draws = np.column_stack([draws, new])[np.newaxis]
     smc = UntilTrusted([task.adaptive_smc(tol, seed)], tol, random_state=seed)
@@ -288,9 +310,40 @@ def planet_by_planet(task, seed):
     return one_by_one(task, task.n_planets, TOL, seed)[1]
 
 
+def in_parts(task, seed):
+    """Of prior "a": the part with periods in narrow windows, and the rest, planet by planet.
+
+    The rest may be flagged where its share is small.
+    """
+    if task.n_planets < 2 or task.prior == "b":
+        return None
+    folder, number = task.options.folder, task.number
+    wide = periods_of(folder, number, task.n_planets, "a")
+    windows = WINDOWS.get((number, task.n_planets))
+    windows = windows or periods_of(folder, number, task.n_planets, "b")
+    path = task.path(task.n_planets, None, windows)
+    inner = record_of(fitted(task.adaptive_smc(TOL, 2000 + seed), path))
+    rest = record_of(one_by_one(task, task.n_planets, LOOSE, 2000 + seed, windows)[1])
+    return sum_of(inner, rest, of_narrow_periods(wide, windows, inner["log_evidence"]))
+
+
+def sum_of(inner, rest, log_inner):
+    parts = np.array([log_inner, rest["log_evidence"]])
+    shares = np.exp(parts - logsumexp(parts))
+    counted = [inner] if shares[1] < SMALL_SHARE else [inner, rest]
+    return {
+        "log_evidence": logsumexp(parts),
+        "std_error": np.hypot(*(shares * [inner["std_error"], rest["std_error"]])),
+        "converged": all(each["converged"] for each in counted),
+        "reasons": [reason for each in counted for reason in each["reasons"]],
+        "parts": [inner, rest | {"share": shares[1]}],
+    }
+
+
 def tempering(task, seed):
     """From a mixture, fitted to the draws of another run, with a twentieth of the prior."""
-    if task.n_planets < 2 or task.prior == "b":
+    periods = periods_of(task.options.folder, task.number, task.n_planets, task.prior)
+    if task.n_planets < 2 or (task.prior == "b" and not nested_pairs(periods)):
         path = task.path(task.n_planets)
         result = fitted(task.adaptive_smc(LOOSE, 1000 + seed), path)
     else:
@@ -334,6 +387,7 @@ METHODS = {
     "AdaptiveSMC": adaptive,
     "planet by planet": planet_by_planet,
     "tempering": tempering,
+    "in parts": in_parts,
     "dynesty": dynesty,
     "quadrature": quadrature,
 }
@@ -389,7 +443,8 @@ def report(runs, folder):
         narrow = mean_of(runs.get((key[0], "b", key[2]), []))
         part = ""
         if key[1] == "a" and narrow is not None:
-            part = f"{of_narrow_periods(folder, key, narrow) / np.log(10):.3f}"
+            ends = [periods_of(folder, key[0], key[2], prior) for prior in "ab"]
+            part = f"{of_narrow_periods(*ends, narrow) / np.log(10):.3f}"
         low, middle, high = np.quantile(others[key], [0.25, 0.5, 0.75])
         print(
             f"| {key[0]}, {key[1]}, {key[2]} | {numbers_of(ours)} | {numbers_of(second)} |"
