@@ -331,7 +331,8 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
 
 
 def unseen_masses(run: Any, log_partition: float) -> Array:
-    """Return what each region holds (R,), over Z, beyond the share that the run's draws have there.
+    """Return what each region surely holds (R,), over Z, beyond the share that the run's draws have
+    there.
 
     Parameters
     ----------
@@ -347,7 +348,8 @@ def unseen_masses(run: Any, log_partition: float) -> Array:
     """
     masses = np.exp(np.minimum(run.regions.log_masses - log_partition, _LARGEST))
     shares = softmax(run.draws.log_weights) @ run.regions.contain(run.draws.points)
-    return masses.mean(axis=1) - shares
+    least = [_least(mass, FOR_SECOND_TRY) for mass in masses[:, np.newaxis]]
+    return np.array(least) - shares
 
 
 def hidden_weight(run: Any, log_partition: float) -> Array:
