@@ -110,10 +110,9 @@ class AnnealingRun(Run):
         if hidden.any():
             missing = np.log1p(unseen_masses(self, log_partition)[hidden > 0].sum())
             std_error = float(np.hypot(std_error, min(missing, np.sqrt(hidden.sum() / n))))
-        share = seen.share / (1 + seen.share * hidden.sum())
         diagnostics = {
             **weight_diagnostics(self.up),
-            "effective_sample_size_from_target": n * share,
+            "effective_sample_size_from_target": n * seen.share,
             "delta_std_error": estimate.delta,
             "jackknife_std_error": estimate.jackknife,
             "reverse_std_error": reverse,
@@ -198,8 +197,10 @@ class AIS(SamplingEstimator):
     Not converged if the effective sample size of either direction is below 25, or M / 4 if that is
     less, or 5; or if the estimate is below the path's lower bound of log Z that does not depend on
     its base (`BoundDraws`). Where the path knows the mass of regions (`LocalMasses`), ten reverse
-    chains start in each of the two (or M / 40) of which the run's draws lack most, more than .02 of
-    Z, and count likewise. A mode that the path does not know raises no alarm. See also `RAISE`.
+    chains start in each of the two (or M / 40) of which the run's draws lack most, more than .015
+    of Z. The standard error holds what these add to the variance, at most what is lacking, and an
+    alarm names the region where with them the effective sample size would be too small. A mode that
+    the path does not know raises no alarm. See also `RAISE`.
 
     Examples
     --------

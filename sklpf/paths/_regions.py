@@ -58,16 +58,16 @@ _SLOPE_STEP = 0.1  # of differences between slopes, in widths
 class Regions(NamedTuple):
     """Balls, or ellipsoids, with the part of Z that lies in each.
 
-    A point in several of them belongs to the one whose centre is nearest in units of its radius, so
-    that regions are disjoint: masses of several add up, and so do shares of draws.
+    A point in several of them belongs to the ball whose centre is nearest in units of its radius,
+    or to the ellipsoid whose Gaussian is densest there, so that a narrow one within a wide one is
+    left whole. Regions are disjoint: masses of several add up, and so do shares of draws.
 
     Attributes
     ----------
     centres : ndarray of shape (R, d)
         Rows or points in the middle of each.
     radii : ndarray of shape (R,)
-        A point x lies in region r if ``|factors[r] @ (x - centres[r])|`` is at most ``radii[r]``,
-        and a smaller part of it than of any other radius.
+        A point x lies in region r if ``|factors[r] @ (x - centres[r])|`` is at most ``radii[r]``.
     log_masses : ndarray of shape (R, G)
         Logs of G independent estimates of the integral of f over each, in nats, unbiased or too
         low on average.
@@ -124,10 +124,13 @@ class Regions(NamedTuple):
             squares = np.empty((len(points), len(centres)))
             for r, factor in enumerate(self.factors):
                 squares[:, r] = np.sum(((points - centres[r]) @ factor.T) ** 2, axis=1)
-        squares /= self.radii**2 + _ROUNDING_OF_SQUARES
-        nearest = squares.argmin(axis=1)
-        is_nearest = nearest[:, np.newaxis] == np.arange(len(centres))
-        return is_nearest & (squares <= 1)
+        parts = squares / (self.radii**2 + _ROUNDING_OF_SQUARES)
+        ranks = parts
+        if self.factors is not None:
+            ranks = squares / 2 - np.linalg.slogdet(self.factors)[1]
+        inside = parts <= 1
+        first = np.where(inside, ranks, np.inf).argmin(axis=1)
+        return inside & (first[:, np.newaxis] == np.arange(len(centres)))
 
 
 def drawn_by_weight(points: NDArray, log_weights: Array, rng: np.random.Generator) -> NDArray:

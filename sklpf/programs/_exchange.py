@@ -19,7 +19,7 @@ from sklpf.programs._rounds import RoundProgram
 # Scans between two draws: each interrupts the compiled program, for some 100 us. Short runs pause
 # more often, since fewer draws than these can't show that a region is missed.
 _SHORTEST_PAUSE = 64
-_FEWEST_DRAWS = 100
+_FEWEST_DRAWS = 200
 _RENEW_EVERY = 16  # scans from one draw of the base to the next, where a path asks for them
 
 

@@ -109,7 +109,7 @@ def check_coverage(
     ...         rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
     ...     )
     >>> print(check_coverage(random_rbm, AIS(n_temperatures=100), 20))
-    20 of 20 runs converged, of which 18 cover and 0 are far off
+    20 of 20 runs converged, of which 19 cover and 0 are far off
     """
     right = isinstance(estimator, PartitionEstimator), callable(make_problem)
     if not all(right):

@@ -4,12 +4,13 @@
     [--estimators AIS ...] [--report]
 
 Every model is trained here, by its defaults, on data that are drawn here, with sizes of its own; of
-models with a log Z for each row three rows are scored that had no part in training. All estimators
-run with their defaults. The truth is enumerated or in closed form; of mean-covariance RBMs, linear
-and bilinear models it is the mean of two long runs, whose standard error is added to the one that
-is judged. Estimators that a kind of model has no use for are left out. Every run is appended to the
-results as it ends, and an interrupted benchmark goes on where it stopped. Prints Markdown. A run is
-one log Z, and wrong if it is converged and beyond three standard errors.
+models with a log Z for each row three rows are scored that had no part in training. Those of
+`MADE_TO_BE_HARD` are drawn: parts that are on only together, glasses, modes within others. All
+estimators run with their defaults. The truth is enumerated or in closed form; of mean-covariance
+RBMs, linear and bilinear models it is the mean of two long runs, whose standard error is added to
+the one that is judged. Estimators that a kind of model has no use for are left out. Every run is
+appended to the results as it ends, and an interrupted benchmark goes on where it stopped. Prints
+Markdown. A run is one log Z, and wrong if it is converged and beyond three standard errors.
 """
 
 from __future__ import annotations
@@ -19,16 +20,24 @@ import functools
 import json
 import math
 import os
+import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import softmax
 from scipy.stats import beta
 from short_runs import DATA
 from sklearn.exceptions import ConvergenceWarning
 
 import sklpf
 from sklpf import Gaussian, GeometricPath
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+from cliques import model_with_clique
+from known_problems import all_rows
 
 ESTIMATORS = (
     "AIS",
@@ -200,6 +209,86 @@ def density(rng, _):
     return path, (np.atleast_1d(target.log_partition), 0.0)
 
 
+# ---- models that are drawn
+def together(rng, seed):
+    """An RBM with one to five hidden units more, of which most are on or off together: their states
+    hold 4 to 30 % of Z.
+    """
+    n_visible = int(rng.integers(20, 100))
+    n_plain = int(rng.integers(2, 7))
+    n_more = int(rng.integers(1, 6))
+    share = rng.choice([0.04, 0.07, 0.15, 0.3])
+    pattern = rng.choice([-1.0, 1.0], n_visible) * (rng.random(n_visible) < rng.uniform(0.3, 1))
+    plain = rng.normal(0, 0.3, (n_plain, n_visible))
+    more = rng.uniform(1, 8) / n_more * pattern * rng.uniform(0.7, 1.3, (n_more, n_visible))
+    components = np.vstack([plain, more])
+    intercept = rng.normal(0, 0.5, n_visible) - 0.5
+    biases = np.r_[rng.normal(size=n_plain), np.zeros(n_more)]
+    hidden = all_rows(n_plain + n_more)
+    height = np.logaddexp(0, hidden @ components + intercept).sum(axis=1) + hidden @ biases
+    n_on = hidden[:, n_plain:].sum(axis=1)
+    is_on = n_on > n_more / 2
+
+    def excess(bias):
+        at_bias = height + bias * n_on
+        odds = np.logaddexp.reduce(at_bias[is_on]) - np.logaddexp.reduce(at_bias[~is_on])
+        return odds - np.log(share / (1 - share))
+
+    biases[n_plain:] = brentq(excess, -1e4, 1e4)
+    path = sklpf.BernoulliRBM.from_parameters(components, intercept, biases).path()
+    return path, exact(path)
+
+
+def clique(rng, seed):
+    path = model_with_clique(1000 + seed, rng.choice([0.03, 0.04, 0.07, 0.15])).path()
+    return path, exact(path)
+
+
+def glass(rng, seed):
+    """Frustrated couplings of 14 to 19 units: normal, of +-1 between few, or with heavy tails."""
+    n = int(rng.integers(14, 20))
+    scale = rng.uniform(3, 18) / np.sqrt(n)
+    kinds = (
+        rng.normal(0, scale, (n, n)),
+        rng.uniform(1, 4) * rng.choice([-1, 1], (n, n)) * (rng.random((n, n)) < 3.5 / n),
+        scale / 2 * rng.standard_t(2, (n, n)),
+    )
+    couplings = np.triu(kinds[rng.integers(3)], 1)
+    couplings += couplings.T
+    intercept = rng.normal(0, 0.3, n) - couplings.sum(axis=1) / 2
+    path = sklpf.BoltzmannMachine.from_parameters(couplings, intercept).path()
+    return path, exact(path)
+
+
+def mode_within(rng, _):
+    """A narrow normal density of 3 to 40 % within a wide one, in one to six dimensions."""
+    d = int(rng.integers(1, 7))
+    share = rng.uniform(0.03, 0.4)
+    width = rng.uniform(0.05, 0.3)
+    mean = rng.normal(size=d) * rng.uniform(0, 2)
+
+    def parts(x):
+        wide = np.log1p(-share) - np.sum(x**2, axis=1) / 2
+        away = np.sum((x - mean) ** 2, axis=1) / width**2
+        return np.stack([wide, np.log(share) - d * np.log(width) - away / 2])
+
+    def log_density(x):
+        return np.logaddexp.reduce(parts(x)) - d / 2 * math.log(2 * math.pi)
+
+    def grad(x):
+        wide, narrow = softmax(parts(x), axis=0)[:, :, np.newaxis]
+        return -wide * x - narrow * (x - mean) / width**2
+
+    base = Gaussian(np.zeros(d), rng.uniform(1, 3) ** 2)
+    return GeometricPath(log_density, grad=grad, base=base), (np.zeros(1), 0.0)
+
+
+MADE_TO_BE_HARD = {
+    "RBM, units on together": together,
+    "Boltzmann machine, clique": clique,
+    "glass": glass,
+    "mode within another": mode_within,
+}
 KINDS = {
     "RBM": rbm,
     "Boltzmann machine": boltzmann_machine,
@@ -212,6 +301,7 @@ KINDS = {
     "bilinear": bilinear,
     "density": density,
     "categorical RBM": categorical_rbm,
+    **MADE_TO_BE_HARD,
 }
 
 

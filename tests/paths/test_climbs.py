@@ -199,6 +199,25 @@ def test_a_spike_that_a_draw_of_the_base_meets_is_a_region():
 # ---- bases that models choose
 
 
+def test_a_narrow_mode_within_a_wide_one_keeps_its_mass():
+    """Both ellipsoids hold it. A tenth of the share is ten standard errors of its mass."""
+    share, width, d = 0.2, 0.1, 3
+
+    def log_density(x):
+        wide = np.log1p(-share) - np.sum(x**2, axis=1) / 2
+        away = np.sum((x - 0.3) ** 2, axis=1) / width**2
+        narrow = np.log(share) - d * np.log(width) - away / 2
+        return np.logaddexp(wide, narrow) - d / 2 * np.log(2 * np.pi)
+
+    path = GeometricPath(log_density, base=Gaussian(np.zeros(d), 2.0))
+    regions = path.regions(Stream(stream_key(0, 0)))
+    place = np.linalg.norm(regions.centres - 0.3, axis=1).argmin()
+    mass = np.exp(regions.log_masses[place]).mean()
+    assert mass == pytest.approx(0.95 * share, rel=0.1)
+    for draws in regions.draws[[place]]:
+        assert np.all(np.linalg.norm(draws - 0.3, axis=1) < 5 * width)
+
+
 def test_a_narrow_mode_in_a_box_raises_the_alarm():
     """A Gaussian with a fifth of the mass hides one of a third of its width from every chain."""
 

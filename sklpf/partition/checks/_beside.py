@@ -48,7 +48,7 @@ _MATERIAL = 0.05  # nats by which the bound must be above the estimate
 # a false alarm in at most 0.13 % of the runs, 0.75 % if both errors come from ten groups
 _STD_ERRORS = 3.0
 _LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
-SLACK = 0.02  # nats, or a share of Z
+SLACK = 0.015  # nats, or a share of Z
 _LARGEST = 50.0  # nats, where a run has missed all but nothing
 _ERRORS_OF_ELLIPSOIDS = 0.5  # standard errors of log Z that what is missed on R^d must be worth
 _HARDLY_SEEN = 0.25  # of the draws that a region should have
@@ -296,7 +296,7 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
     # Ellipsoids are small parts of what a run of a density misses where they are on a slope.
     is_small = regions.factors is not None
     slack_of_share = _ERRORS_OF_ELLIPSOIDS * result.std_error if is_small else slack
-    # the share of Z that would move log Z by more than its error, and by .02 nats
+    # the share of Z that would move log Z by more than its error, and by .015 nats
     material = float(np.expm1(np.clip(slack_of_share, SLACK, _LARGEST)))
     hidden = hidden_weight(run, result.log_partition)
     if not masses.sum(axis=0).max(initial=0.0) > material and not hidden.any():
@@ -319,7 +319,8 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
         missed |= shares < np.where(means > least, _HARDLY_SEEN * means, 0.0)
     if hidden.any():
         n_chains = len(run.up)
-        missed |= n_chains / (1 + hidden) < _needed(n_chains)
+        if n_chains / (1 + hidden.sum()) < _needed(n_chains):
+            missed |= hidden > 0.1 * hidden.max()
 
     errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
     found = [

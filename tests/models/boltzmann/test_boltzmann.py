@@ -119,6 +119,20 @@ def test_a_clique_that_is_missed_raises_an_alarm(estimator):
     assert sum(missed) >= 3
 
 
+@pytest.mark.parametrize("n_chains", [20, 100])
+def test_few_chains_see_that_a_small_clique_is_missed(n_chains):
+    """Of 4 %, of which 20 or 100 chains that meet none of it are no evidence. Reverse chains from
+    the clique have weights a thousand times as large as the others.
+    """
+    for seed in range(3):
+        path = model_with_clique(seed, share=0.04).path()
+        with may_not_converge():
+            ais = AIS(n_chains, random_state=seed).fit(path)
+        assert "missed-region" in [alarm.kind for alarm in ais.result_.alarms]
+        off = ais.log_partition_ - Exact().fit(path).log_partition_
+        assert abs(off) < 3 * ais.log_partition_std_error_  # the error knows of it
+
+
 def test_where_nothing_is_missed_there_is_no_alarm():
     """False alarms come at a rate of .01: more than 2 of 20 at one of 1e-3."""
     n_alarms = 0
