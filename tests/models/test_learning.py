@@ -238,20 +238,24 @@ def test_no_more_passes_are_made_than_were_asked_for(max_iter):
 
 # ---- units
 @pytest.mark.parametrize(
-    ("model", "scale", "tolerance"),
+    ("model", "scale"),
     [
-        (ProductOfExperts(5, max_iter=3), np.array([1e-3, 1e4, 10.0]), 0.02),
+        (ProductOfExperts(5, max_iter=3), np.array([1e-3, 1e4, 10.0])),
         (
             MeanCovarianceRBM(max_iter=2, n_chains=20, partition_estimator=HAIS(20, 100)),
             np.full(3, 1e3),
-            1e-4,
         ),
     ],
     ids=["product", "mean and covariance"],
 )
-def test_rows_in_other_units_give_the_same_model(model, scale, tolerance):
+def test_rows_in_other_units_give_the_same_model(model, scale):
+    """log Z to a fifth of its standard error, since other rounding can turn a decision of a
+    chain; all else to 1e-9.
+    """
     X = np.tile(REAL, (5, 1)) + 5
     first, second = (copy.deepcopy(model).set_params(random_state=0) for _ in range(2))
     expected = first.fit(X).score_samples(X) - np.log(scale).sum()
     found = second.fit(X * scale - 7).score_samples(X * scale - 7)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+    between_log_z = np.mean(found - expected)
+    assert abs(between_log_z) < 0.2 * first.log_partition_std_error_
+    np.testing.assert_allclose(found, expected + between_log_z, rtol=0, atol=1e-9)
