@@ -223,7 +223,7 @@ def logger():
 
 def test_lines_go_to_logging_where_it_shows_them_and_are_printed_elsewhere(logger, capsys, caplog):
     def fit():
-        AIS(2, 3, verbose=1, random_state=0).fit(RBM)
+        AIS(2, 3, checks=False, verbose=1, random_state=0).fit(RBM)
 
     fit()  # by default levels below WARNING are not shown
     with caplog.at_level(logging.INFO, logger="sklpf"):
