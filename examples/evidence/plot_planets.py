@@ -127,5 +127,6 @@ for name, x in posterior.items():
     right.hist(periods, bins, density=True, histtype="step", label=name)
 right.axvline(23.4, color="k", linewidth=0.8)
 right.set(xlabel="period (days)", ylabel="density")
+right.margins(y=0.3)  # room for the legend
 right.legend(loc="upper left")
 plt.show()
