@@ -50,8 +50,9 @@ from sklpf.sampling import systematic
 from sklpf.transitions import HMC, Transition
 from sklpf.uncertainty import log_mean_exp
 
-_MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
-_FROM_REGIONS, _MORE = 13, 14
+# random streams; that of the pilot is 0
+_MAIN, _CHECK = 1, 7
+_FROM_REGIONS, _MORE = 13, 14  # of reverse chains
 _WIDE = 0.5  # nats, of the log weights of reverse chains
 _MOST_BACK = 100  # reverse chains where they differ more
 _LARGEST_WEIGHT = 500.0  # nats

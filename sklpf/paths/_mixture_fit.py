@@ -104,7 +104,10 @@ def fit_parts(
             if best is None or criterion > largest:
                 best, largest = mixture, criterion
             n_components = 2 * n_components if is_rough else n_components + 1
-            if n_components > max(best.n_components + patience, is_rough * 2 * best.n_components):
+            enough = best.n_components + patience
+            if is_rough:
+                enough = max(enough, 2 * best.n_components)
+            if n_components > enough:
                 break
     if best is None or best.n_components == 1:
         return None

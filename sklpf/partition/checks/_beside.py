@@ -320,7 +320,7 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
     if hidden.any():
         n_chains = len(run.up)
         if n_chains / (1 + hidden.sum()) < _needed(n_chains):
-            missed |= hidden > 0.1 * hidden.max()
+            missed |= hidden > 0.1 * hidden.max()  # those that matter beside the worst
 
     errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
     found = [
