@@ -243,6 +243,7 @@ class UntilTrusted(PartitionEstimator):
 
     def _of_all(self, attempts: list[PartitionResult], remedy: str) -> PartitionResult:
         """The best of all attempts, with what they cost together."""
+
         def rank(each):
             error = math.inf if math.isnan(each.std_error) else each.std_error  # of no estimate
             return not self._is_enough(each), not each.converged, error
