@@ -109,21 +109,6 @@ class PriorTransformPath(GeometricPath):
         grad = None if posterior.grad is None else posterior.gradient
         super().__init__(posterior, grad=grad, base=base, ladder=ladder)
 
-    def with_base(self, base: Any) -> PriorTransformPath:
-        """Return the path to the same posterior from another base.
-
-        Parameters
-        ----------
-        base : object
-            In the normal coordinates, as the parameter of `GeometricPath`.
-
-        Returns
-        -------
-        PriorTransformPath
-        """
-        names = list(self.parameter_shapes)
-        return PriorTransformPath(self.posterior, names, base=base, ladder=self.ladder)
-
     @property
     def gradients(self) -> Callable[[Any], tuple[NDArray, NDArray]]:
         """The gradients of `GeometricPath`; AttributeError without `grad`."""

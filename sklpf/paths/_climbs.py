@@ -181,7 +181,8 @@ def functions_for_climbs(
     def slopes(points: Array, steps: Array) -> tuple[Array, Array]:
         n, d = points.shape
         if value_and_grad is not None:
-            found = numbers(lambda x: np.column_stack(_pair(value_and_grad, x)), points, 1 + d)
+            # Stacked at once: the next call may reuse both arrays.
+            found = numbers(lambda x: np.column_stack(value_and_grad(x)), points, 1 + d)
             value, gradient = found[:, 0], found[:, 1:]
         else:
             value = values(points)
@@ -195,12 +196,6 @@ def functions_for_climbs(
         return np.where(good, value, -np.inf), np.where(good[:, np.newaxis], gradient, 0.0)
 
     return values, slopes
-
-
-def _pair(value_and_grad, points) -> tuple[Array, Array]:
-    """Log densities and gradients as they were at once: the next call may reuse both arrays."""
-    value, gradient = value_and_grad(points)
-    return np.array(value, dtype=np.float64), np.array(gradient, dtype=np.float64)
 
 
 def _differences(values: LogDensity, points: Array, steps: Array) -> Array:

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklpf._utils.numbers import Array, check_bool
 from sklpf._utils.random import Stream
 from sklpf._utils.warnings import Alarm
-from sklpf.paths._as_base import as_base, box_around, within
 from sklpf.paths._base import (
     CompiledPrograms,
     Points,
@@ -26,7 +25,7 @@ from sklpf.paths._base import (
     check_ladder,
     density_at,
 )
-from sklpf.paths._bases import Gaussian, Mixture, Parts
+from sklpf.paths._bases import Gaussian, Mixture, Parts, as_base, box_around, within
 from sklpf.paths._capabilities import DataRows, has
 from sklpf.paths._climbs import Evaluations, functions_for_climbs
 from sklpf.paths._functions import (
@@ -37,7 +36,6 @@ from sklpf.paths._functions import (
     log_base_of,
     log_densities_of,
     shown,
-    values_of,
     values_of_shape,
 )
 from sklpf.paths._regions import Regions, find_regions
@@ -179,14 +177,13 @@ class GeometricPath(PointsPath):
         self.value_and_grad = value_and_grad
         self.grad_base = grad_base
         self.vectorized = vectorized
-        self.base = as_base(base)
-        self.n_dimensions = self.base.n_dimensions
+        base = as_base(base)
+        self.n_dimensions = base.n_dimensions
         if self.n_dimensions < 1:
             raise ValueError("base must have at least one dimension, got n_dimensions = 0")
         self.bounds = None if bounds is None else box_around(bounds, self.n_dimensions)
-        self.base = within(self.base, self.bounds)
         self.ladder = check_ladder(ladder)
-        check_functions(self)
+        self._start_from(base)
 
     def __repr__(self) -> str:
         functions = [_name(self.log_density)]
@@ -210,18 +207,19 @@ class GeometricPath(PointsPath):
         Returns
         -------
         GeometricPath
-            Its ladder is this one's.
+            With all else that this one has, but `grad_base`.
         """
-        bounds = None if self.bounds is None else (self.bounds[0], self.bounds[1])
-        return GeometricPath(
-            self.log_density,
-            grad=self.grad if self.value_and_grad is None else None,
-            value_and_grad=self.value_and_grad,
-            base=base,
-            bounds=bounds,
-            vectorized=self.vectorized,
-            ladder=self.ladder,
-        )
+        path = copy.copy(self)
+        path.grad_base = None
+        path.base_is_ours = False
+        path.base_chosen = ""
+        path._start_from(base)
+        return path
+
+    def _start_from(self, base: Any) -> None:
+        """Set the base, and check it and the functions by draws of it."""
+        self.base = within(as_base(base, self.n_dimensions), self.bounds)
+        check_functions(self)
 
     @property
     def renews_base(self) -> bool:  # type: ignore[override]
@@ -486,14 +484,13 @@ class GeometricPath(PointsPath):
         """The gradients of log f_0 and of log f_1, both (n, d), where neither density is 0."""
         position = state.position
         if self.value_and_grad is None:
-            slope = values_of("grad", self._target_gradient(position))
+            slope = values_of_shape("grad", self._target_gradient(position), position.shape)
         else:
             slope = state.slope
         # Leapfrog steps with any force are reversible, so that moves stay exact with none
         # where the gradient is not finite.
         slope = np.where(np.isfinite(slope), slope, 0.0)
-        base = gradients_of("grad_base", self._base_gradient(position), position)
-        return base, gradients_of("grad", slope, position)
+        return gradients_of("grad_base", self._base_gradient(position), position), slope
 
     def _call(self, function, position):
         # A copy, in the same layout: a function may write to its argument.
@@ -525,12 +522,7 @@ class GeometricPath(PointsPath):
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise ValueError("value_and_grad must give a pair: log densities and gradients")
         log_target = log_densities_of("value_and_grad", found[0], position, nan_is_zero=True)
-        slope = values_of("value_and_grad", found[1])
-        if slope.shape != position.shape:
-            raise ValueError(
-                f"value_and_grad must give gradients of shape {position.shape} for as many points,"
-                f" got {slope.shape}"
-            )
+        slope = values_of_shape("the gradient of value_and_grad", found[1], position.shape)
         return log_target, slope
 
     def _target_gradient(self, position):
@@ -545,11 +537,9 @@ class GeometricPath(PointsPath):
     def _check_base(self) -> None:
         """Check a base by its boxes where it has some, else by draws."""
         parts = getattr(self.base, "packed", None)
-        if self.bounds is None:
-            return
         if isinstance(parts, Parts):
             self._check_within(np.concatenate([parts.low, parts.high]))
-        else:
+        elif self.bounds is not None:
             self._check_within(self.base.sample(_N_WITHIN, np.random.default_rng(1)))
 
     def _check_within(self, points) -> None:
@@ -566,7 +556,7 @@ class GeometricPath(PointsPath):
 
 class CompiledDensityPath(CompiledPrograms, GeometricPath):
     """A model's path to a density whose kernels are in the module that `_kernels` names; its base
-    has `packed`.
+    has `packed`, else programs run uncompiled.
 
     A subclass defines ``_packed_target()``, the density as kernels know it, with
     `evaluate_density`, which needs nothing that this `__init__` sets.
@@ -587,8 +577,8 @@ class CompiledDensityPath(CompiledPrograms, GeometricPath):
     def _pack(self):
         from sklpf.paths._density_kernels import TemperedDensity
 
-        base: Any = self.base
-        return TemperedDensity(self._packed_target(), base.packed)
+        base = getattr(self.base, "packed", None)
+        return None if base is None else TemperedDensity(self._packed_target(), base)
 
 
 def coordinates_of_rows(path: Any) -> tuple[Array, Array]:
