@@ -808,7 +808,8 @@ def _of_scipy(base: Any, missing: list[str]) -> Density:
 def box_around(bounds: Any, d: int) -> Array:
     """The box (2, d) of a pair (low, high)."""
     try:
-        return frozen(box_of(*bounds, d=d))
+        low, high = bounds
+        return frozen(box_of(low, high, d))
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"bounds must be a pair (low, high) of numbers or arrays ({d},), got {bounds!r}:"
