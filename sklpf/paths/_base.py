@@ -556,12 +556,11 @@ def values_at(density: Any, position: Array) -> Any:
     """Return log f_0, log f_1 - log f_0 and their gradients at points (n, d), of a compiled
     density: (n,), (n,), (n, d) and (n, d), in nats.
     """
-    from sklpf.kernels import compiled
-    from sklpf.kernels._densities import Values, write_values
+    from sklpf.kernels._densities import Values
 
     n, d = position.shape
     values = Values(np.empty(n), np.empty(n), np.empty((n, d)), np.empty((n, d)))
-    compiled(write_values, type(density).__module__)(density, read_only(position), values)
+    _run_compiled("write_values", density, read_only(position), values)
     return values
 
 
@@ -569,14 +568,9 @@ def density_at(density: Any, position: Array) -> tuple[NDArray, NDArray]:
     """Return log f and its gradient at points (n, d), of a compiled density: (n,) in nats, and
     (n, d).
     """
-    from sklpf.kernels import compiled
-    from sklpf.kernels._densities import write_density
-
-    n, d = position.shape
-    log_density = np.empty(n)
-    slope = np.empty((n, d))
-    write = compiled(write_density, type(density).__module__)
-    write(density, read_only(position), log_density, slope)
+    log_density = np.empty(len(position))
+    slope = np.empty(position.shape)
+    _run_compiled("write_density", density, read_only(position), log_density, slope)
     return log_density, slope
 
 
@@ -590,15 +584,19 @@ def trajectory_at(
     """Return where trajectories of kicks and drifts from points (n, d) end, on a compiled density:
     points and velocities (n, d), and log f of beginnings and ends (2, n), in nats.
     """
-    from sklpf.kernels import compiled
-    from sklpf.kernels._densities import follow
-
     end = position.copy()
     velocity = velocity.copy()
     log_density = np.empty((2, len(end)))
-    run = compiled(follow, type(density).__module__)
-    run(density, end, velocity, float(step_size), int(n_leapfrog), log_density)
+    lengths = float(step_size), int(n_leapfrog)
+    _run_compiled("follow", density, end, velocity, *lengths, log_density)
     return end, velocity, log_density
+
+
+def _run_compiled(program: str, density: Any, *arguments: Any) -> None:
+    """Run a program of `sklpf.kernels._densities` that writes to its arguments."""
+    from sklpf.kernels import _densities, compiled
+
+    compiled(getattr(_densities, program), type(density).__module__)(density, *arguments)
 
 
 def read_only(array, dtype=np.float64) -> NDArray:

@@ -134,14 +134,13 @@ def _misfit(path, name, draws) -> str | None:
     of_one = shape_given(function, draws[0])
     n, d = draws.shape
     wanted = (d,) if name == "grad" else ()
-    if not path.vectorized:
-        if of_one is None and of_points == (n, *wanted):
-            return (
-                f"{name} takes points (n, {d}) and no single one: say GeometricPath(...,"
-                " vectorized=True)"
-            )
-        return None
-    if of_points == (n, *wanted):
+    takes_points = of_points == (n, *wanted)
+    if not path.vectorized and takes_points and of_one is None:
+        return (
+            f"{name} takes points (n, {d}) and no single one: say GeometricPath(...,"
+            " vectorized=True)"
+        )
+    if not path.vectorized or takes_points:
         return None
     if of_one == wanted and wanted != of_points:
         return (

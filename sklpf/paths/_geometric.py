@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import logging
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -46,7 +44,6 @@ _PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
 # of Gaussians at regions that were missed
 _WIDER = 1.5  # in variance
 _LEAST_SHARE = 0.01
-_COMPILED: weakref.WeakSet = weakref.WeakSet()  # log densities that programs were made for
 
 
 class GeometricPath(PointsPath):
@@ -445,11 +442,6 @@ class GeometricPath(PointsPath):
         """
         from sklpf.kernels import _programs
 
-        if self.log_density not in _COMPILED:
-            _COMPILED.add(self.log_density)
-            logger = logging.getLogger("sklpf")
-            density = _name(self.log_density)
-            logger.info("compiling programs for %s, once in this process, about 10 s", density)
         return getattr(_programs, name)
 
     @property

@@ -41,8 +41,7 @@ class FittedParts(NamedTuple):
 
 def fit_parts(
     points: Array,
-    center: Array,
-    scale: Array,
+    whole: Gaussian,
     n_effective: float,
     most: int,
     rng: np.random.Generator,
@@ -57,8 +56,8 @@ def fit_parts(
     ----------
     points : ndarray of shape (n, d)
         To fit them to.
-    center, scale : ndarray of shape (d,)
-        Of the points: they are standardised.
+    whole : Gaussian
+        With their moments: they are standardised.
     n_effective : float
         How many independent points these are worth.
     most : int
@@ -81,7 +80,8 @@ def fit_parts(
     """
     from sklearn.mixture import GaussianMixture  # slow to import
 
-    scaled = (points - center) / scale
+    scale = whole.scale
+    scaled = (points - whole.mean) / scale
     n_dimensions = points.shape[1]
     # share, mean and covariance of a part
     n_numbers = (n_dimensions + 1) * (n_dimensions + 2) / 2
@@ -115,7 +115,7 @@ def fit_parts(
     if covariance_type == "diag":
         covariances = covariances[..., np.newaxis] * np.eye(n_dimensions)
     return FittedParts(
-        center + scale * best.means_, covariances * np.outer(scale, scale), best.weights_
+        whole.mean + scale * best.means_, covariances * np.outer(scale, scale), best.weights_
     )
 
 
@@ -155,8 +155,7 @@ def fit_base(
     kind = "full" if bounds is None else "diag"
     parts = fit_parts(
         points,
-        whole.mean,
-        whole.scale,
+        whole,
         n_effective,
         _MOST_PARTS,
         rng,
