@@ -175,11 +175,17 @@ def from_alchemlyb(u_nk: Any, dHdl: Any = None) -> PotentialRun:
     order = np.argsort(level, kind="stable")
     dudl = lambdas = None
     if dHdl is not None:
-        gradients = [frame.to_numpy(dtype=float) for frame in _frames(dHdl, "dHdl")]
+        gradients = _frames(dHdl, "dHdl")
         if any(each.shape[1] != 1 for each in gradients) or any(map(np.iterable, states)):
             raise ValueError("dHdl must have one column, for a single lambda")
-        flat = np.concatenate(gradients)[:, 0]
-        dudl = _one_for_each(flat, len(level), "dHdl")[order]
+        keys = [[key for frame in each for key in frame.index] for each in (frames, gradients)]
+        if keys[0] != keys[1]:
+            raise ValueError(
+                "dHdl must have the rows of u_nk in the same order, by their index: take those of"
+                " both with dHdl.loc[u_nk.index]"
+            )
+        flat = np.concatenate([frame.to_numpy(dtype=float) for frame in gradients])[:, 0]
+        dudl = flat[order]
         lambdas = np.array(states, dtype=float)
     return from_pymbar(
         np.concatenate([frame.to_numpy(dtype=float) for frame in frames])[order].T,
