@@ -17,7 +17,7 @@ from scipy.special import betaln, erf, gammaln, log_ndtr
 
 from sklpf._utils.numbers import Array, as_float64, check_scale, check_squares
 from sklpf.paths._climbs import climb, functions_for_climbs
-from sklpf.paths._functions import check_function
+from sklpf.paths._functions import check_callable
 from sklpf.paths._modes import Function, checked_function, inverse_curvature, mode_and_widths
 from sklpf.uncertainty import log_mean_exp
 
@@ -384,6 +384,7 @@ class Gaussian(_Elliptical):
         """
         mode = vector_of("start", start)
         factor = check_scale(factor, "factor")
+        check_callable(log_density, grad=grad)
         log_density = checked_function("log_density", log_density, mode, ())
         grad = None if grad is None else checked_function("grad", grad, mode, mode.shape)
         with np.errstate(all="ignore"):  # far from the mode anything may happen
@@ -432,9 +433,7 @@ class Gaussian(_Elliptical):
         >>> sorted(float(part.mean[0].round(3)) for part in base.components)
         [-3.0, 3.0]
         """
-        check_function("log_density", log_density)
-        if grad is not None:
-            check_function("grad", grad)
+        check_callable(log_density, grad=grad)
         points = numbers_of("starts", starts)
         if points.ndim != 2 or points.size == 0:
             raise ValueError(
@@ -625,9 +624,7 @@ class Mixture(_OfParts):
         if not components:
             raise ValueError("components must be at least one base, got none")
         for component in components:
-            if not isinstance(
-                component, (Gaussian, StudentT, Uniform, Mixture, _TruncatedGaussian)
-            ):
+            if not isinstance(component, _OfParts):
                 raise TypeError(
                     "components must be Gaussian, StudentT, Uniform or Mixture, got"
                     f" {type(component).__name__}"

@@ -74,9 +74,7 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
     position = np.clip(starts / scale, low, high)
     value, gradient = evaluate(position, np.full(position.shape, 1e-4))
     alive = np.isfinite(value)
-    position = position[alive]
-    value = value[alive]
-    gradient = gradient[alive]
+    position, value, gradient = (part[alive] for part in (position, value, gradient))
     inverse = np.tile(np.eye(d), (len(position), 1, 1))  # of minus the Hessian
     is_new = np.ones(len(position), bool)  # no step was made yet
     length = np.ones(len(position))
@@ -100,10 +98,10 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
         stops = (rise < _CONVERGED) | (length * np.minimum(norm, longest) < _SHORTEST)
         arrived_at.append(position[stops])
         heights.append(value[stops])
-        goes_on = ~stops
-        position, value, gradient = position[goes_on], value[goes_on], gradient[goes_on]
-        inverse, length, is_new = inverse[goes_on], length[goes_on], is_new[goes_on]
-        direction, slope, rise = direction[goes_on], slope[goes_on], rise[goes_on]
+        climbs = (position, value, gradient, inverse, length, is_new, direction, slope, rise)
+        position, value, gradient, inverse, length, is_new, direction, slope, rise = (
+            part[~stops] for part in climbs
+        )
         if not len(position):
             break
 

@@ -21,10 +21,11 @@ _BATCH_NOISE = 1e-3  # relative, of the same point in calls of other sizes: that
 _WIDTHS = (1e-4, 1e-6)
 
 
-def check_function(name: str, function: Any) -> None:
-    """Raise TypeError unless something can be called."""
-    if not callable(function):
-        raise TypeError(f"{name} must be a function of points (n, d), got {function!r:.80}")
+def check_callable(log_density: Any, **others: Any) -> None:
+    """Raise TypeError unless all can be called; the others may be None."""
+    for name, function in {"log_density": log_density, **others}.items():
+        if not callable(function) and (function is not None or name == "log_density"):
+            raise TypeError(f"{name} must be a function of points (n, d), got {function!r:.80}")
 
 
 def values_of(name: str, values: ArrayLike) -> Array:

@@ -27,7 +27,7 @@ from sklpf.paths._bases import Gaussian, Mixture, Parts, as_base, box_around, wi
 from sklpf.paths._capabilities import DataRows, has
 from sklpf.paths._climbs import Evaluations, functions_for_climbs
 from sklpf.paths._functions import (
-    check_function,
+    check_callable,
     check_functions,
     gradients_of,
     is_compiled,
@@ -156,14 +156,7 @@ class GeometricPath(PointsPath):
         vectorized: bool = True,
         ladder: ArrayLike = (0.0, 1.0),
     ):
-        for name, function in {
-            "log_density": log_density,
-            "grad": grad,
-            "value_and_grad": value_and_grad,
-            "grad_base": grad_base,
-        }.items():
-            if function is not None or name == "log_density":
-                check_function(name, function)
+        check_callable(log_density, grad=grad, value_and_grad=value_and_grad, grad_base=grad_base)
         check_bool(vectorized, "vectorized")
         if value_and_grad is not None:
             if grad is not None:

@@ -11,7 +11,7 @@ from scipy import linalg, optimize
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.paths._capabilities import Base, ConditionalModes, has, require
-from sklpf.paths._functions import check_function, values_of_shape
+from sklpf.paths._functions import values_of_shape
 
 Function = Callable[[Array], Array]
 _INSTEAD = (
@@ -28,7 +28,6 @@ def checked_function(
     """The user's function with float64 arrays for values, once it gave a finite one of this shape
     for the start: () of a density, (d,) of a gradient.
     """
-    check_function(name, function)
 
     def checked(points: Array) -> Array:
         hint = ": of a function f of one point give lambda points: np.array([f(x) for x in points])"
