@@ -289,6 +289,8 @@ def _of_result(result: PartitionResult) -> dict[str, Any]:
     found = result.diagnostics
     names = ("acceptance", "overlap", "shares", "round_trips", "crossed", "log_weights")
     drawn: dict[str, Any] = {name: found.get(name) for name in names}
+    if np.ndim(drawn["overlap"]) == 0:  # of BDMC it is that of forward and reverse chains
+        drawn["overlap"] = None
     if "rejection" in found:
         drawn["swaps"] = 1 - found["rejection"]
     return drawn

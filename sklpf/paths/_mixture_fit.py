@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from sklpf._utils.numbers import Array
-from sklpf.paths._bases import Gaussian, Mixture, StudentT, Uniform
+from sklpf.paths._bases import Gaussian, Mixture, Parts, StudentT
 
 _PER_NUMBER = 5  # coordinates of effective points that each fitted number needs
 _PATIENCE = 2  # parts more than the best mixture has, beyond which none is tried
@@ -198,7 +198,7 @@ def defensive(fitted: Mixture, old: Any, bounds: Array | None) -> Mixture:
     """
     parts: list[Any] = [fitted]
     shares = [_SHARES[0]]
-    if isinstance(old, (Gaussian, StudentT, Uniform, Mixture)):
+    if isinstance(getattr(old, "packed", None), Parts):
         parts.append(old)
         shares.append(_SHARES[1])
     if bounds is None:
