@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -442,10 +442,11 @@ class CompiledPrograms:
     """A path with programs that are compiled for it, in the module of numba kernels that `_kernels`
     names.
 
-    A subclass defines `_pack`. Programs run on `packed` and a state that they change in place.
+    Programs run on `packed` and a state that they change in place.
     """
 
     _kernels: str
+    _pack: Callable[[], Any]  # the NamedTuple of arrays and numbers that hooks are chosen by
     ladder: Array
     n_rows: int | None
 
@@ -465,12 +466,6 @@ class CompiledPrograms:
         from sklpf.kernels import _programs
 
         return _programs.compiled(getattr(_programs, name), self._kernels)
-
-    def _pack(self) -> Any:
-        """Return the NamedTuple of read-only arrays and numbers that the hooks are chosen by and
-        work on.
-        """
-        raise NotImplementedError(f"{type(self).__name__} must define _pack()")
 
     @functools.cached_property
     def packed(self) -> Any:

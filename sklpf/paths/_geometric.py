@@ -507,7 +507,7 @@ class GeometricPath(PointsPath):
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise ValueError("value_and_grad must give a pair: log densities and gradients")
         log_target = log_densities_of("value_and_grad", found[0], position, nan_is_zero=True)
-        slope = values_of_shape("the gradient of value_and_grad", found[1], position.shape)
+        slope = values_of_shape("value_and_grad's gradient", found[1], position.shape)
         return log_target, slope
 
     def _target_gradient(self, position):

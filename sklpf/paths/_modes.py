@@ -30,7 +30,7 @@ def checked_function(
     """
 
     def checked(points: Array) -> Array:
-        hint = ": of a function f of one point give lambda points: np.array([f(x) for x in points])"
+        hint = "; of a function of one point say lambda points: np.array([f(x) for x in points])"
         return values_of_shape(name, function(points), (len(points), *shape), hint)
 
     values = checked(start[np.newaxis])
