@@ -21,7 +21,7 @@ LOG_PARTITION = "#E69F00"
 FITS = "#009E73"
 
 _NARROWEST = 1.5  # inches that a panel beside others takes at least
-_BETWEEN = 0.4  # space between panels of one Axes, as a share of a panel
+_BETWEEN = 0.6  # space between panels of one Axes, as a share of a panel
 
 
 class Display:

@@ -397,5 +397,5 @@ def _draw_regions(axes: Any, masses: Any, shares: Any, errors: Any = None) -> No
     axes.bar(place - 0.2, masses, yerr=errors, width=0.4, label="mass")
     axes.bar(place + 0.2, shares, width=0.4, label="share of draws")
     axes.set_ylabel("share of Z")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     axes.legend()
