@@ -70,6 +70,12 @@ def from_pymbar(
     True
     """
     if hasattr(u_kn, "u_kn") and hasattr(u_kn, "N_k"):
+        state_of_column = getattr(u_kn, "x_kindices", None)  # what pymbar was told
+        if state_of_column is not None and np.any(np.diff(state_of_column) < 0):
+            raise ValueError(
+                "u_kn must have its columns ordered by state, and x_kindices of this MBAR has"
+                " another order: give its u_kn[:, np.argsort(x_kindices, kind='stable')] and N_k"
+            )
         u_kn, N_k = u_kn.u_kn, u_kn.N_k
     if N_k is None:
         raise TypeError("from_pymbar needs N_k, the number of draws at each state")

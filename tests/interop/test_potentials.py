@@ -193,7 +193,11 @@ def test_a_run_is_read_by_other_programs_and_after_pickling():
     other = PymbarMBAR()
     other.u_kn, other.N_k = u_kn, np.array(n_k)
     value = run.read().log_partition
+    other.x_kindices = np.repeat(np.arange(4), 100)
     assert from_pymbar(other).read().log_partition == value
+    other.x_kindices = other.x_kindices[::-1]
+    with pytest.raises(ValueError, match="x_kindices of this MBAR has another order"):
+        from_pymbar(other)
     assert pickle.loads(pickle.dumps(run)).read().log_partition == value
     assert run.to_xarray().sizes == {"chain": 1, "draw": 400, "level": 4}
     assert LevelProcess().fit(run).run_ is run
