@@ -20,7 +20,7 @@ from sklpf.paths._climbs import Evaluations, functions_for_climbs
 from sklpf.paths._regions import Regions, find_regions
 
 # Climbs begin at draws of the prior: at the most likely of many, and at some others.
-_N_SCREENED = 1000
+_N_SCREENED = 4000
 _N_HIGHEST = 16
 _N_OTHERS = 16
 _FEWEST_PROBED = 64  # points at which a decoder is evaluated, to be recognised
@@ -79,7 +79,6 @@ class DecoderPath(PointsPath):
     base_log_partition = 0.0
     bounds: Array | None = None
     n_chains_per_block = 1000  # all chains of a row move together
-    region_remedy = "score without the encoder, whose density misses it"
     evaluations: Evaluations | None = None  # by checks, where they are counted
 
     def __init__(
@@ -117,6 +116,13 @@ class DecoderPath(PointsPath):
     def unchanged(self) -> AbstractContextManager[None]:
         """Return a context that finds a decoder whose numbers change in it."""
         return self.network.unchanged(self.n_dimensions)
+
+    @property
+    def region_remedy(self) -> str:  # type: ignore[override]
+        """What helps where a run has missed a region."""
+        if self.encode is None:
+            return "raise n_chains, or give an encoder whose density covers it"
+        return "score without the encoder, whose density misses it"
 
     # -- rows
     def row(self, t: int) -> Self:
@@ -199,18 +205,23 @@ class DecoderPath(PointsPath):
             position, log_base, log_target - log_base, self.scale * (slope - latents)
         )
 
-    @property
-    def regions(self) -> Callable[[Stream], Regions]:
-        """A function of a stream: ellipsoids around the modes to which climbs from the prior lead,
-        in coordinates y, with estimates of their masses.
+    def regions(self, stream: Stream) -> Regions:
+        """Return ellipsoids around the modes to which climbs from the prior lead, in coordinates y,
+        with estimates of their masses.
 
-        Only where an encoder gives the base, which may know one of several modes.
+        An encoder may know one of several modes, and chains from the prior seldom find a narrow
+        one, such as that of a row which a decoder has learned by heart.
+
+        Parameters
+        ----------
+        stream : Stream
+            Of random numbers.
+
+        Returns
+        -------
+        Regions
+            Of one row.
         """
-        if self.encode is None:
-            raise AttributeError("the prior, where chains start, covers all modes")
-        return self._regions
-
-    def _regions(self, stream: Stream) -> Regions:
         rng = stream.generator()
         evaluations = self.evaluations or Evaluations()
         log_target, slopes = functions_for_climbs(
