@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from sklpf.kernels import exp64, inlined, njit
-from sklpf.kernels._vectors import load, multiply_add, store, zeros
+from sklpf.kernels._vectors import load, multiply_add, store
 
 _LANES = 32
 _LEAST_GAIN = 1e-9  # nats
@@ -41,7 +41,9 @@ def _update_tile(products, activations, gram, log_odds, half_precision, work):
         work[_CHANGE + lane] = 0.0
     entropy = 0.0
     for k in range(gram.shape[0]):
-        field = _less_rows(load(products, k * _LANES, _LANES), gram, k, activations)
+        field = load(products, k * _LANES, _LANES)
+        for j in range(gram.shape[0]):
+            field = multiply_add(-gram[k, j], load(activations, j * _LANES, _LANES), field)
         store(work, _FIELD, field)
         own = gram[k, k]
         bias = log_odds[k]
@@ -64,19 +66,6 @@ def _update_tile(products, activations, gram, log_odds, half_precision, work):
 
 
 @inlined
-def _less_rows(start, weights, k, rows):
-    """start - sum_j weights[k, j] rows[j], of _LANES float64: two sums side by side."""
-    n = weights.shape[1]
-    odd = zeros(rows, _LANES)
-    for j in range(0, n - 1, 2):
-        start = multiply_add(-weights[k, j], load(rows, j * _LANES, _LANES), start)
-        odd = multiply_add(-weights[k, j + 1], load(rows, (j + 1) * _LANES, _LANES), odd)
-    if n % 2 == 1:
-        start = multiply_add(-weights[k, n - 1], load(rows, (n - 1) * _LANES, _LANES), start)
-    return start + odd
-
-
-@inlined
 def _fold_entropy(work):
     """Sum of all lanes' _REST and log _FACTOR, which begin anew; few logarithms, as they
     are slow.
@@ -94,31 +83,6 @@ def _fold_entropy(work):
     return total + math.log(product)
 
 
-@inlined
-def _load(source, first, width, tile):
-    """Copy `width` columns of (K, n) to a tile, zeros behind them; a full tile by a loop of known
-    length, for speed.
-    """
-    for k in range(tile.shape[0]):
-        if width == _LANES:
-            for lane in range(_LANES):
-                tile[k, lane] = source[k, first + lane]
-        else:
-            for lane in range(_LANES):
-                tile[k, lane] = source[k, first + lane] if lane < width else 0.0
-
-
-@inlined
-def _store(tile, first, width, target):
-    for k in range(tile.shape[0]):
-        if width == _LANES:
-            for lane in range(_LANES):
-                target[k, first + lane] = tile[k, lane]
-        else:
-            for lane in range(width):
-                target[k, first + lane] = tile[k, lane]
-
-
 @njit
 def update_activations(
     products, activations, gram, log_odds, half_precision, inverse, max_iter, tol
@@ -130,14 +94,15 @@ def update_activations(
     noise variance).
     """
     n_components, n = products.shape
-    fixed = np.empty((n_components, _LANES))
-    tile = np.empty((n_components, _LANES))
+    fixed = np.zeros((n_components, _LANES))
+    tile = np.zeros((n_components, _LANES))
     work = np.zeros(6 * _LANES)
     total = 0.0
     for first in range(0, n, _LANES):
         width = min(_LANES, n - first)
-        _load(products, first, width, fixed)
-        _load(activations, first, width, tile)
+        # The last tile keeps rows of the one before, which do not move.
+        fixed[:, :width] = products[:, first : first + width]
+        tile[:, :width] = activations[:, first : first + width]
         for lane in range(_LANES):
             work[_INVERSE + lane] = inverse[first + lane] if lane < width else 0.0
             work[_MOVING + lane] = 1.0 if lane < width else 0.0
@@ -153,7 +118,7 @@ def update_activations(
             if n_moving == 0:
                 break
         total += entropy
-        _store(tile, first, width, activations)
+        activations[:, first : first + width] = tile[:, :width]
     return total
 
 
