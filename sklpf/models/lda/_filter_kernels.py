@@ -176,31 +176,21 @@ def _shuffled(words, keys):
 
 
 @inlined
-def _first_places(word):
-    """Where each word's tokens begin in a document whose tokens are in the order of their words."""
-    first = np.zeros(word[-1] + 1 if word.shape[0] else 0, np.int64)
-    for i in range(word.shape[0] - 1, -1, -1):
-        first[word[i]] = i
-    return first
+def _first_places(document):
+    """Where each word's tokens begin in a document, whose tokens are in the order of their
+    words.
+    """
+    return np.searchsorted(document.word, np.arange(document.likelihoods.shape[0]))
 
 
 @inlined
-def _keep_ends(word, words, z, particle_weights, ends):
+def _keep_ends(place, words, z, particle_weights, ends):
     """The topics of 16 particles, drawn by systematic resampling, with the tokens in the order of
     their words: ends (n_tokens, 16).
     """
-    n = particle_weights.shape[0]
-    total = particle_weights.sum()
-    chosen = np.empty(LANES, np.int64)
-    c = 0
-    reached = particle_weights[0]
-    for j in range(LANES):
-        while reached < (j + 0.5) / LANES * total and c < n - 1:
-            c += 1
-            reached += particle_weights[c]
-        chosen[j] = c
-    place = _first_places(word)
-    for i in range(word.shape[0]):
+    thresholds = (np.arange(LANES) + 0.5) / LANES * particle_weights.sum()
+    chosen = np.searchsorted(np.cumsum(particle_weights)[:-1], thresholds)
+    for i in range(words.shape[0]):
         for j in range(LANES):
             ends[place[words[i]], j] = z[i, chosen[j]]
         place[words[i]] += 1
@@ -334,7 +324,7 @@ def left_to_right(
                 _resample(particle_weights, np.float64(uniform(order[0])), z, i, counts, copies)
             _draw(alpha, rows, word, counts, sums, new, z, i)
         log_means[f, n_tokens + 1] = total
-        _keep_ends(document.word, words, z, particle_weights, ends[f])
+        _keep_ends(_first_places(document), words, z, particle_weights, ends[f])
         for c in range(n_particles):
             for k in range(n_topics):
                 shares[k] += particle_weights[c] * counts[c // LANES, k, c % LANES]
@@ -356,7 +346,7 @@ def right_to_left(document, plan, words, starts, keys, log_steps):
     work = np.empty(LANES)
     gains = np.empty(n_tokens + 1)
     particle_weights = np.ones(LANES)
-    place = _first_places(document.word)
+    place = _first_places(document)
     for i in range(n_tokens):
         z[i] = starts[place[words[i]]]
         place[words[i]] += 1

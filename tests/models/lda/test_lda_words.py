@@ -104,6 +104,8 @@ def test_two_models_are_compared_per_word():
     rbm = BernoulliRBM.from_parameters(np.zeros((1, 3)), np.zeros(3), np.zeros(1))
     with pytest.raises(TypeError, match="per must be None, as model_a is a BernoulliRBM"):
         compare(rbm, rbm, DOCUMENTS > 0, per="word")
+    with pytest.raises(TypeError, match="per must be None, as model is a BernoulliRBM"):
+        score_interval(rbm, DOCUMENTS > 0, per="word")
 
 
 def test_empty_documents_in_a_mean_are_said():

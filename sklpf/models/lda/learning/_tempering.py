@@ -106,8 +106,6 @@ class DocumentTempering(Tempering):
         Updates of the topics before the last phase at T = 1.
     """
 
-    per_datum = True
-
     def __init__(self, temperatures: NDArray, n_sweeps: int):
         self.temperatures = temperatures
         self.n_sweeps = n_sweeps
