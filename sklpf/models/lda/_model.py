@@ -32,7 +32,9 @@ from sklpf._utils.sklearn import (
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on
 from sklpf.models._validation import SparseInput, check_fitted, check_parameter, validate_rows
-from sklpf.models.lda._counts import (
+from sklpf.models.lda._path import (
+    LDAPath,
+    check_prior,
     check_tokens,
     lengths,
     rounded,
@@ -40,7 +42,6 @@ from sklpf.models.lda._counts import (
     whole_counts,
     whole_rows,
 )
-from sklpf.models.lda._path import LDAPath, check_prior
 from sklpf.models.lda.learning._gibbs import fit_gibbs
 from sklpf.models.lda.learning._posterior import Topics, posterior_of
 from sklpf.models.lda.learning._variational_bayes import (
