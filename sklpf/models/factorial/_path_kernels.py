@@ -57,7 +57,15 @@ def project(X, components, out):
             total += x[d] * x[d]
         row[:] = 0.0
         row[n_components] = total
-        for d in range(X.shape[1]):
+        four = X.shape[1] // 4 * 4
+        for d in range(0, four, 4):
+            a = components[d]
+            b = components[d + 1]
+            c = components[d + 2]
+            e = components[d + 3]
+            for k in range(n_components):
+                row[k] += (x[d] * a[k] + x[d + 1] * b[k]) + (x[d + 2] * c[k] + x[d + 3] * e[k])
+        for d in range(four, X.shape[1]):
             for k in range(n_components):
                 row[k] += x[d] * components[d, k]
 

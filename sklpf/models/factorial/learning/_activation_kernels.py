@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from sklpf.kernels import exp64, inlined, njit
-from sklpf.kernels._vectors import load, multiply_add, store
+from sklpf.kernels._vectors import load, multiply_add, store, zeros
 
 _LANES = 32
 _LEAST_GAIN = 1e-9  # nats
@@ -41,9 +41,7 @@ def _update_tile(products, activations, gram, log_odds, half_precision, work):
         work[_CHANGE + lane] = 0.0
     entropy = 0.0
     for k in range(gram.shape[0]):
-        field = load(products, k * _LANES, _LANES)
-        for j in range(gram.shape[0]):
-            field = multiply_add(-gram[k, j], load(activations, j * _LANES, _LANES), field)
+        field = _less_rows(load(products, k * _LANES, _LANES), gram, k, activations)
         store(work, _FIELD, field)
         own = gram[k, k]
         bias = log_odds[k]
@@ -63,6 +61,19 @@ def _update_tile(products, activations, gram, log_odds, half_precision, work):
         if (k + 1) % _MOST_FACTORS == 0:
             entropy += _fold_entropy(work)
     return entropy + _fold_entropy(work)
+
+
+@inlined
+def _less_rows(start, weights, k, rows):
+    """start - sum_j weights[k, j] rows[j], of _LANES float64: two sums side by side."""
+    n = weights.shape[1]
+    odd = zeros(rows, _LANES)
+    for j in range(0, n - 1, 2):
+        start = multiply_add(-weights[k, j], load(rows, j * _LANES, _LANES), start)
+        odd = multiply_add(-weights[k, j + 1], load(rows, (j + 1) * _LANES, _LANES), odd)
+    if n % 2 == 1:
+        start = multiply_add(-weights[k, n - 1], load(rows, (n - 1) * _LANES, _LANES), start)
+    return start + odd
 
 
 @inlined
