@@ -35,14 +35,17 @@ OPTIONS: dict[str, Any] = {
 
 
 class _Part(JITCodeLibrary):
-    """A function that only other compiled functions call: its code goes into theirs, and no machine
-    code is made of it alone, which takes a third of the time of compiling.
+    """The code of a function that only other compiled functions call, which take it as it is.
+
+    numba optimises every function and makes machine code of it before it copies it into those that
+    call it, where it is optimised again: half of the time of compiling a deep program.
     """
 
     def _optimize_final_module(self):
-        pass
+        """Leave this to the functions that call it."""
 
     def _finalize_final_module(self):
+        """Hand only the addresses of environments to the engine, which numba writes to."""
         self._finalize_dynamic_globals()
         environments = [
             str(variable)
