@@ -32,9 +32,7 @@ from sklpf._utils.sklearn import (
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on
 from sklpf.models._validation import SparseInput, check_fitted, check_parameter, validate_rows
-from sklpf.models.lda._path import (
-    LDAPath,
-    check_prior,
+from sklpf.models.lda._counts import (
     check_tokens,
     lengths,
     rounded,
@@ -42,6 +40,7 @@ from sklpf.models.lda._path import (
     whole_counts,
     whole_rows,
 )
+from sklpf.models.lda._path import LDAPath, check_prior
 from sklpf.models.lda.learning._gibbs import fit_gibbs
 from sklpf.models.lda.learning._posterior import Topics, posterior_of
 from sklpf.models.lda.learning._variational_bayes import (

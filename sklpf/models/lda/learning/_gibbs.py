@@ -19,7 +19,7 @@ from sklpf._utils.parallel import parallel_map
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, draw_seed, stream_key
 from sklpf._utils.warnings import warn
-from sklpf.models.lda._path import lengths, whole_counts
+from sklpf.models.lda._counts import lengths, whole_counts
 from sklpf.models.lda.learning._posterior import Topics, fit_prior, fit_symmetric_prior
 from sklpf.models.lda.learning._variational_bayes import Training
 from sklpf.training import train

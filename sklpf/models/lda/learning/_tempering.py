@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from sklpf._utils.numbers import Array
-from sklpf.models.lda._path import lengths
+from sklpf.models.lda._counts import lengths
 from sklpf.models.lda.learning._posterior import Documents, Posterior
 from sklpf.variational import (
     Annealed,
