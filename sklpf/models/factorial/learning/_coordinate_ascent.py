@@ -15,7 +15,6 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklpf._utils.progress import said, stage
 from sklpf._utils.random import draw_seed
 from sklpf.models._learning import fitted_values, same_values
-from sklpf.models.factorial._path import check_probability
 from sklpf.models.factorial.learning._moves import improve, leading_eigenvalues
 from sklpf.models.factorial.learning._posterior import FactorialPosterior, Statistics
 from sklpf.variational import (
@@ -29,7 +28,6 @@ from sklpf.variational import (
     temperature_schedule,
 )
 
-_STARTING_PROBABILITY = 0.3
 _HYPERPARAMETERS = ("noise_variance", "component_variance", "activation_probability")
 _TOO_LARGE = "X holds values too large to be squared; rescale X"
 
@@ -49,21 +47,19 @@ class Trainer:
     model : FactorialMixture
         Its parameters are read, and nothing is set.
     X : {ndarray, sparse matrix} of shape (n, D)
+    probability : ndarray of shape () or (K,)
+        Activation probabilities to start from.
 
     Raises
     ------
     ValueError
-        If `activation_probability` doesn't fit, or values of X are too large.
+        If values of X are too large.
     """
 
-    def __init__(self, model, X):
+    def __init__(self, model, X, probability):
         self.model = model
         self.X = X
         self.n = X.shape[0]
-        given = model.activation_probability
-        probability = check_probability(
-            _STARTING_PROBABILITY if given is None else given, model.n_components
-        )
         with np.errstate(over="ignore", invalid="ignore"):
             self.variance, square = moments(X)
         if not np.isfinite(square):
