@@ -162,7 +162,8 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows of 0 and 1. Values between are taken for probabilities; others raise a UserWarning.
+            Rows of 0 and 1. Values between are taken for probabilities; others are clipped, with a
+            UserWarning.
         y : ignored
             Not used; there for scikit-learn's conventions.
 
@@ -188,6 +189,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
                 "X holds values outside [0, 1], but the units are binary: binarise X, of spins -1"
                 " and 1 take (X + 1) / 2"
             )
+            X = X.clip(0, 1)
         rng = check_random_state(self.random_state)
         self._partition_seed = draw_seed(rng)
         self.mean_ = BinaryUnits().smoothed_means(X.sum(axis=0), len(X))

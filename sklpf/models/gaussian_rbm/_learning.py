@@ -149,10 +149,11 @@ class Trainer:
         self.step_number = 0
 
     def go_on(self, model) -> None:
-        """Take the model's parameters as they are now, and its weights where a user has set
-        them.
+        """Take the model's parameters as they are now, with a constant learning rate, and its
+        weights where a user has set them.
         """
         self._configure(model)
+        self.n_updates = np.inf
         self.average = RunningAverage(model.average, self.average.n_rows, self.average.n_averaged)
         self.h = np.resize(self.h, (model._n_chains, self.h.shape[1]))
         if not same_values(self.shown, model._parameters):
