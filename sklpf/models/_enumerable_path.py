@@ -244,14 +244,14 @@ class UnitsPath(EnumerablePath):
     visible_units: Any = BinaryUnits()
     bound_cost = BOUND_COST
     n_visible: int
+    state_from_rows: Any
     _work: tuple[float, float]
     _work_per_segment: float
     _sum_of_terms: float
-    _state_of_units: Callable[[Bits, np.random.Generator], Any]
-    _random_chains: Callable[[np.random.Generator], Any]
-    _centres: Callable[[Any, np.random.Generator], Any]
-    _log_f_of_rows: Callable[[NDArray], Array]
-    state_from_rows: Callable[[Any], Any]
+    _state_of_units: Any
+    _random_chains: Any
+    _centres: Any
+    _log_f_of_rows: Any
     _rounding: float = np.finfo(np.float64).eps  # of a sum of numbers
     _in_gray_code = False  # the order in which `enumerate_block` goes through the states
 

@@ -221,7 +221,7 @@ class Centred(Trainer):
         self.mean_h = np.full(len(model.intercept_hidden_), 0.5)
 
     def run(self):
-        self.lists = _lists(self.X) if self.lists is None else self.lists
+        self.lists = self.lists or _lists(self.X)
         updates = self._updates(len(self.X))
         train_centred(
             *self.weights,
@@ -251,7 +251,7 @@ class Tempered(Trainer):
         self.betas = np.linspace(0, 1, self.n_levels + 1)[1:]
 
     def run(self):
-        self.lists = _lists(self.X) if self.lists is None else self.lists
+        self.lists = self.lists or _lists(self.X)
         updates = self._updates(len(self.X))
         updates.rates[:, 1] *= len(self.h) / self.n_ladders
         train_tempered(

@@ -175,7 +175,9 @@ class PersistentChains:
             self._ascend(self.learning_rate * (1 - self.step / self.n_updates))
             self.step += 1
             if self.step > _SETTLED * self.n_updates:
-                self._include_in_average()
+                self.n_averaged += 1
+                ends = zip(self.average, self.current)
+                self.average = Parameters(*(a + (b - a) / self.n_averaged for a, b in ends))
 
     def _ascend(self, rate):
         betas = np.ones(len(self.state.x))
@@ -186,11 +188,6 @@ class PersistentChains:
         couplings = couplings + rate * (self.products - products - self.penalty.l2 * couplings)
         shrunk = np.maximum(np.abs(couplings) - rate * self.penalty.l1, 0)
         self.current = Parameters(intercept, np.copysign(shrunk, couplings))
-
-    def _include_in_average(self):
-        self.n_averaged += 1
-        ends = zip(self.average, self.current)
-        self.average = Parameters(*(a + (b - a) / self.n_averaged for a, b in ends))
 
     def _moments(self, X):
         return X.mean(axis=0), self.pairs.of(X.T @ X) / len(X)

@@ -165,7 +165,7 @@ class CategoricalRBM(DiscreteRBM):
     _positive = ("visible_mean_", "n_categories_")
 
     @property
-    def _visible_units(self) -> CategoricalUnits:
+    def _visible_units(self) -> CategoricalUnits:  # type: ignore[override]
         return CategoricalUnits(self.n_categories_)
 
     def _begin(self, X, rng) -> None:

@@ -36,12 +36,6 @@ class Updates(NamedTuple):
     shares: np.ndarray
     shrinkages: np.ndarray  # (n,) float32: of the weights by their decay, 0 leaves them as they are
 
-    def split(self, n):
-        """The first n updates, and the others."""
-        first = (part[:n] for part in self[1:])
-        others = (part[n:] for part in self[1:])
-        return Updates(self.edges[: n + 1], *first), Updates(self.edges[n:], *others)
-
 
 class Lists(NamedTuple):
     """For each of n accumulators the rows that it takes and their coefficients, as `add_rows` wants
@@ -239,13 +233,16 @@ def train(
     indices,
     values,
     updates,
+    first,
+    last,
     average_by_visible,
     average_by_hidden,
     key0,
     key1,
     step,
 ):
-    """Make updates of persistent contrastive divergence (Tieleman 2008) in place.
+    """Make the updates first <= t < last of persistent contrastive divergence (Tieleman 2008) in
+    place.
 
     h (B, J) uint8 are the persistent chains; the data's rows are given by their non-zero values
     (indptr, indices, values); visible (B, M padded) and hidden (largest batch + B, J padded) are
@@ -261,7 +258,7 @@ def train(
     chains = _empty_lists(n_chains, _BLOCK + 1)
     units = _empty_lists(n_visible + 1, hidden.shape[0])
     totals = np.empty(n_visible + 1, np.float32)
-    for t in range(edges.shape[0] - 1):
+    for t in range(first, last):
         n = edges[t + 1] - edges[t]
         keys = key0, key1, step + t
         for r in range(n):
