@@ -338,7 +338,7 @@ def binary_units(rows, n: int, name: str = "rows") -> Bits:
     return np.array(rows, dtype=np.uint8, order="C")
 
 
-def check_layers(components: Array, visible: dict[str, Array], hidden: dict[str, Array]) -> int:
+def check_layers(components: Array, intercept_hidden: Array, **visible: Array) -> int:
     """Return the number of visible units of an RBM; ValueError unless its weights are a matrix of
     finite numbers that vectors of both layers fit.
     """
@@ -348,12 +348,12 @@ def check_layers(components: Array, visible: dict[str, Array], hidden: dict[str,
         )
     check_finite(components, "components")
     n_hidden, n_visible = components.shape
-    check_vectors(visible, n_visible, "components")
-    check_vectors(hidden, n_hidden, "components")
+    check_vectors(n_visible, "components", **visible)
+    check_vectors(n_hidden, "components", intercept_hidden=intercept_hidden)
     return n_visible
 
 
-def check_vectors(vectors: dict[str, Array], n: int, what: str) -> None:
+def check_vectors(n: int, what: str, **vectors: Array) -> None:
     """Raise ValueError unless all have n entries, finite ones."""
     for name, vector in vectors.items():
         if vector.shape != (n,):

@@ -85,8 +85,7 @@ class BoltzmannPath(PathWithRegions):
         self.offset = check_number(offset, "offset")
         mean = as_float64(base_mean, "base_mean")
         self.n_visible = self.couplings.shape[0]
-        vectors = {"intercept": self.intercept, "base_mean": mean}
-        check_vectors(vectors, self.n_visible, "couplings")
+        check_vectors(self.n_visible, "couplings", intercept=self.intercept, base_mean=mean)
         self.base_logit = self.visible_units.logits_of(mean)
         if not self._sum_of_terms <= np.finfo(np.float32).max:
             raise ValueError(

@@ -120,13 +120,11 @@ class Trainer:
         Rows, whose means and standard deviations give the coordinates.
     seed : int
         Seed of all random numbers.
-    n_passes : int or None, default=None
-        After which the rate of a linear schedule is 0.
     start : Parameters or None, default=None
         Initial parameters, in the coordinates of X; None draws weights.
     """
 
-    def __init__(self, model, X, seed: int, n_passes: int | None = None, start=None):
+    def __init__(self, model, X, seed: int, start: Parameters | None = None):
         self.rng = np.random.default_rng(seed)
         self.location = X.mean(axis=0)
         spread = X.std(axis=0)
@@ -144,7 +142,7 @@ class Trainer:
         self.h = units.astype(np.float64)
         self.n_updates = np.inf
         if model.learning_rate_schedule == "linear":
-            self.n_updates = n_passes * -(-len(X) // model.batch_size)
+            self.n_updates = model.n_iter * -(-len(X) // model.batch_size)
         self._configure(model)
         self.step_number = 0
 

@@ -176,9 +176,6 @@ class MeanCovariancePath(CompiledDensityPath):
     def _packed_target(self):
         return self.units.packed(self.constant)
 
-    def _log_density(self, y):
-        return self.constant + density_at(self.units.packed(), y)[0]
-
     def default_estimator(self) -> PartitionEstimator:
         """Return what a model's ``partition_estimator=None`` stands for.
 
@@ -223,7 +220,8 @@ class MeanCovariancePath(CompiledDensityPath):
             z = centres + units.noise_std * rng.standard_normal((N_CENTRES, d))
             parts = (z @ centres.T - 0.5 * np.sum(centres**2, axis=1)) / variance
             log_mixture = log_mean_exp(parts, axis=1) - np.sum(z**2, axis=1) / (2 * variance)
-            log_weights.append(self._log_density(z) - log_mixture)
+            log_f = self.constant + density_at(units.packed(), z)[0]
+            log_weights.append(log_f - log_mixture)
         return np.array(log_weights) + d / 2 * np.log(2 * np.pi * variance)
 
     def rows(self, state: Points) -> Array:

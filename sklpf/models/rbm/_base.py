@@ -214,7 +214,7 @@ class DiscreteRBM(RBM):
         rng = check_random_state(self.random_state)
         X, X_validation = split(self, X, rng)
         self._begin(X, rng)
-        trainer = Trainer(self, X, self.batch_size, rng, self.n_iter)
+        trainer = Trainer(self, X, self.batch_size, rng)
         monitor = Monitor(self, X_validation, X.shape[0])
         train(
             trainer,
@@ -311,9 +311,10 @@ class DiscreteRBM(RBM):
             self.__dict__.pop(name, None)
 
     @classmethod
-    def _with_weights(cls, weights, visible_mean, parameters, **fitted) -> Self:
+    def _with_weights(
+        cls, components, intercept_visible, intercept_hidden, visible_mean, parameters, **fitted
+    ) -> Self:
         """A fitted model with known weights, biases and other fitted attributes."""
-        components, intercept_visible, intercept_hidden = weights
         dtypes = (np.float64, np.float32)
         components = check_parameter(components, "components", dtype=dtypes, copy=True)
         n_components, n_units = components.shape

@@ -136,11 +136,9 @@ class Trainer:
         Rows in a minibatch; the last one is shorter if need be.
     rng : RandomState
         One number is drawn from it.
-    n_passes : int, default=1
-        After which the rate of a linear schedule would be 0.
     """
 
-    def __init__(self, model, X, batch_size: int, rng: np.random.RandomState, n_passes: int = 1):
+    def __init__(self, model, X, batch_size: int, rng: np.random.RandomState):
         shown = Parameters.of(model)
         kept = vars(model).get("_training", Training())
         if kept.shown is None or not same_values(kept.shown, shown):
@@ -162,7 +160,7 @@ class Trainer:
         self.learning_rate = model.learning_rate
         self.weight_decay = model.weight_decay
         linear = model.learning_rate_schedule == "linear"
-        self.n_updates = n_passes * -(-X.shape[0] // self.batch_size) if linear else np.inf
+        self.n_updates = model.n_iter * -(-X.shape[0] // self.batch_size) if linear else np.inf
         self.step = 0
         self.key = stream_key(draw_seed(rng))
         self.starts = model._visible_units.starts

@@ -127,11 +127,6 @@ def _add_rows(accumulators, rows, lists, n_columns, tile):
 
 
 # ---- units and probabilities
-@inlined
-def _draw_hidden(probability, bits, units):
-    """units ~ Bernoulli(probability)."""
-    for j in range(units.shape[0]):
-        units[j] = np.uint8(uniform(bits[j]) < probability[j])
 
 
 @inlined
@@ -168,9 +163,8 @@ def _negative_phase(by_hidden, h, visible, starts, keys, chains, rows, first):
     units = np.empty(n_visible, np.uint8)
     bias = by_hidden[h.shape[1]]
     for c in range(h.shape[0]):
-        for i in range(
-            n_visible
-        ):  # assigning arrays to arrays would compile numba's formatting of errors, for 5 s
+        # assigning arrays to arrays would compile numba's formatting of errors, for 5 s
+        for i in range(n_visible):
             visible[c, i] = bias[i]
     for first_unit in range(0, h.shape[1], _BLOCK):
         for c in range(h.shape[0]):
@@ -201,7 +195,8 @@ def _hidden_phase(by_visible, h, hidden, keys, rows, n_positive):
         _to_probability(hidden[r], n_hidden)
     for c in range(h.shape[0]):
         random_bits(bits, n_hidden, key0, key1, step, c, _HIDDEN)
-        _draw_hidden(hidden[n_positive + c], bits, h[c])
+        for j in range(n_hidden):
+            h[c, j] = np.uint8(uniform(bits[j]) < hidden[n_positive + c, j])
 
 
 @inlined

@@ -115,9 +115,12 @@ class RBMPath(PathWithRegions):
         self.intercept_visible = as_float64(intercept_visible, "intercept_visible", copy=True)
         self.intercept_hidden = as_float64(intercept_hidden, "intercept_hidden", copy=True)
         mean = as_float64(base_mean, "base_mean")
-        visible = {"intercept_visible": self.intercept_visible, "base_mean": mean}
-        hidden = {"intercept_hidden": self.intercept_hidden}
-        self.n_visible = check_layers(self.components, visible, hidden)
+        self.n_visible = check_layers(
+            self.components,
+            self.intercept_hidden,
+            intercept_visible=self.intercept_visible,
+            base_mean=mean,
+        )
         visible_units.check_number(self.n_visible)
         check_option(weights, ("marginal", "joint"), "weights")
         self.logits = np.atleast_2d(visible_units.logits_of(mean))
