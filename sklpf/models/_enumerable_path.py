@@ -292,8 +292,18 @@ class UnitsPath(EnumerablePath):
         Returns
         -------
         state : NamedTuple
+
+        Raises
+        ------
+        ValueError
+            If the ladder ends below 1: units that are not enumerated are drawn as they are there.
         """
         level = len(self.ladder) - 1
+        if self.ladder[level] < 1:
+            raise ValueError(
+                "exact draws are those at the inverse temperature 1: give a ladder that ends there,"
+                f" this one ends at {self.ladder[level]:g}"
+            )
         n_low = self._units_of_a_block
         blocks = rng.choice(len(log_block_sums), size=n, p=softmax(log_block_sums))
         states = blocks.astype(np.int64) << n_low

@@ -14,6 +14,7 @@ from fused_programs import (
 from known_problems import all_rows, enumerate_log_partition
 from scipy.special import expit, logsumexp
 
+from sklpf import Exact
 from sklpf._utils.random import FIRST, SECOND
 from sklpf.kernels import OPTIONS, random_bits
 from sklpf.kernels import _programs as programs
@@ -123,6 +124,12 @@ def test_weights_of_1e4_stay_finite_and_relatively_exact():
     blocks = range(path.n_enumeration_blocks)
     sums = np.array([logsumexp(path.enumerate_block(b, 4)) for b in blocks])
     assert path.sample_enumerated(sums, 3, np.random.default_rng(0)).v.shape == (3, 33)
+
+
+def test_exact_draws_need_a_ladder_that_ends_at_1():
+    path = make_path(4, 3).with_ladder([0.0, 0.5])
+    with pytest.raises(ValueError, match="give a ladder that ends there, this one ends at 0.5"):
+        Exact().sample(path, 10, np.random.default_rng(0))
 
 
 # ---- one sweep
