@@ -27,7 +27,8 @@ class PathWithRegions(UnitsPath):
 
     A subclass also defines
 
-    - ``_inputs(state)``: inputs of the units of every chain, (n, n_visible);
+    - ``_inputs(state)``: inputs of the units of every chain, (n, n_visible), which are also the
+      `_centres` of the bound;
     - ``_work_of_f``: multiplications that log f of one row takes.
 
     Modes are looked for by chains at the target that begin at ``_region_starts(rng)``,

@@ -187,11 +187,6 @@ class Trainer:
         learned = self.averaged if self.average.n_averaged else self.current
         return learned.rescaled(self.location, self.scale)
 
-    @property
-    def at_floor(self) -> Array:
-        """Which visible units have a variance at the floor, (M,)."""
-        return self.current.variances <= self.variance_floor
-
     def run(self) -> None:
         """Make one pass over the rows, in random order."""
         order = self.rng.permutation(len(self.X))

@@ -231,7 +231,7 @@ class GaussianRBM(RBM):
         trainer.X = trainer.X[:0].copy()
         trainer.shown = Parameters(*map(np.copy, self._parameters))
         self._training = trainer
-        n_low = int(trainer.at_floor.sum())
+        n_low = int(np.sum(trainer.current.variances <= self.variance_floor))
         if n_low:
             warn(
                 f"the variances of {n_low} of {len(self.variances_)} visible units are at their"

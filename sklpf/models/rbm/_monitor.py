@@ -143,7 +143,11 @@ class Monitor:
         if X_validation is not None or model.track_log_partition:
             self.tracker = make_tracker(model, n_rows)
         if X_validation is not None:
-            log_f = functools.partial(_mean_log_f, X_validation)
+
+            def log_f(path):
+                levels = np.full(len(X_validation), len(path.ladder) - 1)
+                return np.mean(path.log_f(path.state_from_rows(X_validation), levels))
+
             rule = (model.tol, model.n_iter_no_change)
             self.stopping = EarlyStopping(self.tracker, log_f, Trainer.snapshot, *rule)
 
@@ -190,9 +194,3 @@ def store_tracker(model, tracker) -> None:
 def path_of(visible_mean, visible_units, trainer) -> RBMPath:
     """The path from units with these means to the model that a trainer has arrived at."""
     return RBMPath(*trainer.parameters, visible_mean, visible_units=visible_units)  # type: ignore[misc, call-arg]
-
-
-def _mean_log_f(X, path) -> float:
-    """Mean of log f over rows, at the end of a path."""
-    levels = np.full(len(X), len(path.ladder) - 1)
-    return float(np.mean(path.log_f(path.state_from_rows(X), levels)))

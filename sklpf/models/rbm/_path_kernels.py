@@ -149,9 +149,11 @@ def _draw_layer(
     purpose,
     scratch,
 ):
-    """Draw one layer of every chain from its field and bring the other layer's field up to date;
-    `offsets` are v's, of which the other layer's field chooses one by `log_weights`, and so are
-    `starts`.
+    """Draw one layer of every chain from its field and bring the other layer's field up to date.
+
+    Only visible units have a base: of its parts one is drawn by `log_weights`, whose logits are
+    `offsets`, and units are in the groups of `starts`. For hidden units there is one part, whose
+    offsets are not added, and no groups.
     """
     bits, drawn, off, indices, signs, counts = scratch
     n_chains, n = units.shape
