@@ -67,8 +67,7 @@ def nan_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
         Of the random numbers.
     """
     with np.errstate(all="ignore"):
-        share = _scouts(path, np.random.default_rng(key)).nan_share
-    return (_not_a_number(share),) if share > _MOST_NAN else ()
+        return _nan_alarms(_scouts(path, np.random.default_rng(key)).nan_share)
 
 
 def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
@@ -97,9 +96,6 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     with np.errstate(all="ignore"):  # far out anything may happen
         axes, drawn = _directions(path, rng)
         scouts = _scouts(path, rng)
-        alarms: tuple[Alarm, ...] = ()
-        if scouts.nan_share > _MOST_NAN:
-            alarms = (_not_a_number(scouts.nan_share),)
         rays = _rays(
             path, np.concatenate([drawn, scouts.position[:_N_SCOUTS] - path.base.center]), axes
         )
@@ -125,6 +121,7 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
         & (exponent <= _LARGEST_POWER * size)
         & levels
     )
+    alarms = _nan_alarms(scouts.nan_share)
     if not heavier.any():
         return alarms
     return (*alarms, _heavy(exponent[heavier], (exponent - size)[heavier], path.bounds is not None))
@@ -164,12 +161,14 @@ def _heavy(exponents, indices, is_bounded: bool) -> Alarm:
     return Alarm("heavy-tails", seen, remedy)
 
 
-def _not_a_number(share: float) -> Alarm:
+def _nan_alarms(share: float) -> tuple[Alarm, ...]:
+    if share <= _MOST_NAN:
+        return ()
     seen = (
         f"log_density is NaN or fails at {100 * share:.2g} % of the points that were tried near its"
         " mass, which count as points of density 0"
     )
-    return Alarm("not-a-number", seen, "mend the function there, or let it give -inf")
+    return (Alarm("not-a-number", seen, "mend the function there, or let it give -inf"),)
 
 
 def _directions(path, rng) -> tuple[NDArray, NDArray]:
