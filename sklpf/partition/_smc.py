@@ -19,7 +19,7 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import CURVE, LOWER_BOUND, MOVES, Diagnostic, PartitionResult
 from sklpf.partition._run import Run
-from sklpf.partition.checks._beside import effective_alarms, modes_alarms, move_diagnostics
+from sklpf.partition.checks._beside import modes_alarms, move_diagnostics
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import Draws
 from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle
@@ -357,7 +357,16 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     here = diagnostics["effective_families"]
     there = diagnostics["effective_families_from_target"]
     what = f"effective number of {'particles' if run.chain_length else 'ancestors'}"
-    alarms = effective_alarms("particles", what, n_all, here, there, needed, needed / 2, run.remedy)
+    alarms = []
+    if here < needed:
+        seen = f"{what} {here:.1f} of {n_all} (at least {needed:.4g} needed)"
+        alarms.append(Alarm("few-effective-particles", seen, run.remedy))
+    elif there < needed / 2:
+        seen = (
+            f"by the reverse chains the {what} is {there:.1f} of {n_all} (at least {needed / 2:.4g}"
+            " needed)"
+        )
+        alarms.append(Alarm("few-effective-particles-from-target", seen, run.remedy))
     between = diagnostics["between_populations"]
     most = max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
     alarms += modes_alarms("populations", between, run.remedy, most)

@@ -501,34 +501,15 @@ def weight_alarms(n: int, diagnostics: dict[str, Any], remedy: str) -> list[Alar
     here = diagnostics["effective_sample_size"]
     there = diagnostics.get("effective_sample_size_from_target", n)
     needed = _needed(n)
-    return effective_alarms(
-        "weights", "effective sample size", n, here, there, needed, needed, remedy
-    )
-
-
-def effective_alarms(
-    things: str,
-    what: str,
-    n: int,
-    here: float,
-    there: float,
-    needed: float,
-    needed_there: float,
-    remedy: str,
-) -> list[Alarm]:
-    """An alarm if an effective number of n things is too small, by themselves or by the reverse
-    chains.
-    """
-    kind = f"few-effective-{things}"
     if here < needed:
-        seen = f"{what} {here:.1f} of {n} (at least {needed:.4g} needed)"
-        return [Alarm(kind, seen, remedy)]
-    if there < needed_there:
+        seen = f"effective sample size {here:.1f} of {n} (at least {needed:g} needed)"
+        return [Alarm("few-effective-weights", seen, remedy)]
+    if there < needed:
         seen = (
-            f"by the reverse chains the {what} is {there:.1f} of {n} (at least {needed_there:.4g}"
-            " needed)"
+            f"by the reverse chains the effective sample size is {there:.1f} of {n} (at least"
+            f" {needed:g} needed)"
         )
-        return [Alarm(f"{kind}-from-target", seen, remedy)]
+        return [Alarm("few-effective-weights-from-target", seen, remedy)]
     return []
 
 
