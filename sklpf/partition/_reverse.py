@@ -28,7 +28,7 @@ from sklpf.programs._annealing import anneal_down
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.uncertainty import jackknife, log_mean_exp
 
-# stages; those of AIS are 0 and 1
+# random streams; that of the pilot is 0
 _STARTS, _RAISE_DOWN, _BDMC_UP, _BDMC_DOWN = 2, 3, 4, 5
 STATEMENTS = {
     "exact": "upper bound",
