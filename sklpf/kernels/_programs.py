@@ -20,7 +20,7 @@ from numba.extending import overload
 
 from sklpf._utils.limits import MAX_EXPONENT, RECORD_EVERY
 from sklpf._utils.random import REDRAW, SWAP
-from sklpf.kernels._compile import OPTIONS, njit
+from sklpf.kernels._compile import OPTIONS, PART, njit
 from sklpf.kernels._exponentials import exp64
 from sklpf.kernels._random import at_sweep, chain_uniform
 
@@ -67,7 +67,7 @@ def implements(hook, model_class, **options):
     """Decorator: the body of a hook for models that are instances of one NamedTuple."""
 
     def register(body):
-        @overload(hook, jit_options=OPTIONS | {"no_cpython_wrapper": True} | options, strict=False)
+        @overload(hook, jit_options=PART | {"no_cpython_wrapper": True} | options, strict=False)
         def choose(model, *arguments):
             if isinstance(model, BaseNamedTuple) and model.instance_class is model_class:
                 return body
@@ -250,7 +250,7 @@ def log_f_derivatives(model, state, betas, out):
         out[c, 0], out[c, 1] = derivatives(model, state, c, betas[c], work)
 
 
-@numba.njit(**OPTIONS, forceinline=True)
+@numba.njit(**PART, forceinline=True)
 def add_derivatives(model, state, c, beta, work, sums):
     """Add 1, U, U^2 and dU / dbeta to the sums (4,) of a level; U = d log f / d beta."""
     first, second = derivatives(model, state, c, beta, work)

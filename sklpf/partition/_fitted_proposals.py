@@ -50,7 +50,7 @@ def fit_proposal(
     whole = Gaussian.fit(points)
     parts = None
     if kind == "mixture":
-        parts = fit_parts(points, whole.mean, whole.scale, n_effective, _MOST_COMPONENTS, rng)
+        parts = fit_parts(points, whole, n_effective, _MOST_COMPONENTS, rng)
     if parts is None:  # a Gaussian has its shrinkage
         return FittedProposal(whole, symmetric=kind == "warp3")
     gaussians = [Gaussian(*each) for each in zip(parts.means, parts.covariances)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.random import REDRAW, Stream, joined_streams
+from sklpf._utils.random import REDRAW, Stream, joined_streams, systematic
 from sklpf.paths._base import n_chains
 from sklpf.programs import _programs as programs
 from sklpf.programs._chains import Chains, together
@@ -22,7 +22,6 @@ from sklpf.programs._plan import (
     segments,
     side_by_side,
 )
-from sklpf.sampling import systematic
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 _LARGEST_BLOCK = 32  # of reverse chains
