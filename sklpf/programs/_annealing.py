@@ -65,7 +65,11 @@ def anneal_up(
         What the random numbers are for.
     """
     orders = [np.arange(len(plan.path.ladder)) for plan in plans]
-    return _anneal(plans, _base_draws, orders, n, stage, n_jobs, checkpoint)
+
+    def start(path, stream, n):
+        return path.sample_base(n, stream)
+
+    return _anneal(plans, start, orders, n, stage, n_jobs, checkpoint)
 
 
 def anneal_down(
@@ -99,10 +103,6 @@ def settle(plan, starts, n_sweeps, stage, n_jobs=None, checkpoint=None) -> Any:
     order = np.full(n_sweeps + 1, len(plan.path.ladder) - 1)
     start = functools.partial(_from_starts, [plan], [starts], 1)
     return _anneal([plan], start, [order], n_chains(starts), stage, n_jobs, checkpoint)[0].state
-
-
-def _base_draws(path, stream, n):
-    return path.sample_base(n, stream)
 
 
 def _from_starts(plans, starts, n_chains_per_start, path, stream, n):

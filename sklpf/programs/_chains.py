@@ -51,9 +51,9 @@ def together(groups: Sequence[Chains]) -> Chains:
     return Chains(*(concatenate(parts) for parts in zip(*groups)))
 
 
-def apart(path: Any, chains: Chains, first: Integers) -> list[Chains]:
-    """The chains of each group, from the first chain of every group and the end."""
-    return [chains.take(path, np.arange(*ends)) for ends in zip(first, first[1:])]
+def apart(path: Any, chains: Chains, groups: Integers) -> list[Chains]:
+    """The chains of each group, from the group of every chain (n,)."""
+    return [chains.take(path, np.flatnonzero(groups == group)) for group in np.unique(groups)]
 
 
 def with_base_renewed(path: Any, transition: Any, chains: Chains, stream: Any) -> Chains:

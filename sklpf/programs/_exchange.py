@@ -56,7 +56,7 @@ class Exchange(RoundProgram):
     def begin(self, n_groups, n_chains):
         return np.zeros(n_chains, dtype=np.int64), np.zeros(n_groups, dtype=np.int64)
 
-    def steps(self, chains, own, half, n, stream, first):
+    def steps(self, chains, own, half, n, stream, groups):
         ends, trips = own
         shift = -np.diff(self.log_pseudo_prior)
         left = programs.exchange(
@@ -64,11 +64,9 @@ class Exchange(RoundProgram):
         )
         return left.chains, (left.ends, trips + left.trips), left.sums
 
-    def at_target(self, levels):
-        return np.flatnonzero(levels == len(self.path.ladder) - 1)
-
-    def target_log_weights(self, state, n):
-        return np.zeros(n)
+    def draws(self, chains):
+        chosen = np.flatnonzero(chains.levels == len(self.path.ladder) - 1)
+        return chosen, np.zeros(len(chosen))
 
     def by_row(self, records):
         n_levels = len(self.path.ladder)

@@ -38,16 +38,17 @@ def equal_blocks(n: int, largest: int, fewest_blocks: int = 8) -> list[int]:
     return [n // n_blocks + (block < n % n_blocks) for block in range(n_blocks)]
 
 
-def side_by_side(path, transition, n_groups: int, n_chains: int) -> Integers:
-    """First group of every block, and the end: one in each where programs are compiled, else all
-    in as few blocks as memory allows.
+def blocks_of_groups(path, transition, n_groups: int, n_chains: int) -> list[Integers]:
+    """The groups of every block: one in each where programs are compiled, else all in as few
+    blocks as memory allows.
     """
     n_blocks = n_groups
     if transition.compiled(path) is None:
         vectorized = getattr(path, "vectorized", True)
         fewest = _FEWEST_BLOCKS if vectorized else _FEWEST_BLOCKS_OF_POINTS
         n_blocks = min(n_blocks, max(fewest, n_chains // _MOST_CHAINS))
-    return np.linspace(0, n_groups, n_blocks + 1).astype(np.int64)
+    first = np.linspace(0, n_groups, n_blocks + 1).astype(np.int64)
+    return np.split(np.arange(n_groups), first[1:-1])
 
 
 def segments(n_sweeps: int, length: int) -> list[int]:
@@ -86,10 +87,7 @@ def check_finite(log_terms: NDArray, allow_zero: bool = False) -> NDArray:
     """Raise ValueError where log_f gave values that are not finite; `allow_zero` lets -inf, a
     density of 0, pass.
     """
-    finite = (
-        np.isfinite(log_terms) | (log_terms == -np.inf) if allow_zero else np.isfinite(log_terms)
-    )
-    if not np.all(finite):
+    if not np.all(np.isfinite(log_terms) | (allow_zero & (log_terms == -np.inf))):
         raise ValueError(
             "log_f gave values that are not finite; check the model's parameters and the path's"
             " log_f"

@@ -15,7 +15,6 @@ from scipy.special import log_softmax
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream
-from sklpf.paths._base import concatenate
 from sklpf.programs._chains import (
     Chains,
     LevelSums,
@@ -25,7 +24,7 @@ from sklpf.programs._chains import (
     with_base_renewed,
 )
 from sklpf.programs._draws import Draws, joined, no_draws, pieces, points_of
-from sklpf.programs._plan import side_by_side
+from sklpf.programs._plan import blocks_of_groups
 
 
 class _Carry(NamedTuple):
@@ -94,19 +93,15 @@ class RoundProgram:
         raise NotImplementedError
 
     def steps(
-        self, chains: Chains, own: tuple, half: int, n: int, stream: Stream, first: NDArray
+        self, chains: Chains, own: tuple, half: int, n: int, stream: Stream, groups: Integers
     ) -> tuple[Chains, tuple, LevelSums]:
         """Chains and what is counted besides after n steps in one half of the round, and what these
-        left; `first` is the first chain of every group here, and the end.
+        left; `groups` are the chains' groups, from 0.
         """
         raise NotImplementedError
 
-    def at_target(self, levels: Integers) -> Integers:
-        """Indices of the chains that may become draws of the target."""
-        raise NotImplementedError
-
-    def target_log_weights(self, state: Any, n: int) -> Array:
-        """Log of their weights as such (n,)."""
+    def draws(self, chains: Chains) -> tuple[Integers, Array]:
+        """Indices of the chains that may become draws of the target, and their log weights."""
         raise NotImplementedError
 
     def by_row(self, records: NDArray) -> NDArray:
@@ -130,12 +125,12 @@ class RoundProgram:
         **options
             `n_jobs` and `checkpoint` of `run_segments`.
         """
-        blocks = side_by_side(self.path, self.transition, len(groups), int(self.first[-1]))
+        blocks = blocks_of_groups(self.path, self.transition, len(groups), int(self.first[-1]))
         bounds = halves(n_steps, longest)
         carries = run_segments(
             functools.partial(self._begin, groups, blocks),
             functools.partial(self._advance, blocks, bounds),
-            len(blocks) - 1,
+            len(blocks),
             bounds,
             stage=stage,
             **options,
@@ -159,20 +154,19 @@ class RoundProgram:
         }
         stand = [
             group
-            for block, chains in enumerate(all_chains)
-            for group in apart(self.path, chains, self._first_here(blocks, block))
+            for own_groups, chains in zip(blocks, all_chains)
+            for group in apart(self.path, chains, self._group_of(own_groups))
         ]
         return stand, list(own), left
 
-    def _first_here(self, blocks, block) -> Integers:
-        """First chain of every group in its block, and the end."""
-        first = self.first[blocks[block] : blocks[block + 1] + 1]
-        return first - first[0]
+    def _group_of(self, groups) -> Integers:
+        """The group of every chain of some groups."""
+        return np.repeat(groups, np.diff(self.first)[groups])
 
     def _begin(self, groups, blocks, block) -> _Carry:
         """The groups of a block before any step."""
-        chains = together(groups[blocks[block] : blocks[block + 1]])
-        n_groups = blocks[block + 1] - blocks[block]
+        chains = together([groups[group] for group in blocks[block]])
+        n_groups = len(blocks[block])
         sums = LevelSums.zeros(self.path, chains.state, n_groups, self.n_pair_sums)
         sums = sums._replace(
             pairs=np.stack([sums.pairs, sums.pairs]),
@@ -189,30 +183,33 @@ class RoundProgram:
     def _advance(self, blocks, bounds, block, begin, end, carry) -> _Carry:
         """The groups of a block after one segment of steps."""
         half = int(begin >= bounds[-1] // 2)
-        first = self._first_here(blocks, block)
-        chains, own, sums, draws = carry
+        first_group = blocks[block][0]
+        groups = self._group_of(blocks[block])
+        chains, own, sums, kept_draws = carry
         pairs = sums.pairs.copy()
         levels = sums.levels.copy()
         summaries = sums.summaries.copy()
         records = []
-        seen = []
+        draws = [kept_draws]
         # A base that is renewed sets the pace of the draws too.
         for start, stop in pieces(begin, end, self.renewal or self.pause):
             stream = Stream(
                 self.key,
-                int(self.first[blocks[block]]),
+                int(self.first[first_group]),
                 self.first_sweep + start * self.sweeps_per_step,
             )
-            chains, own, left = self.steps(chains, own, half, stop - start, stream, first)
+            chains, own, left = self.steps(
+                chains, own, half, stop - start, stream, groups - first_group
+            )
             pairs[half] += left.pairs
             levels[half] += left.levels
             summaries += left.summaries
             if len(left.vectors):
                 records.append((left.vectors, left.vector_levels, left.slopes))
             if self.pause:
-                chosen = self.at_target(chains.levels)
-                group_of = np.searchsorted(first, chosen, side="right") - 1
-                seen.append((self.path.take(chains.state, chosen), blocks[block] + group_of))
+                chosen, log_weights = self.draws(chains)
+                points = points_of(self.path, self.path.take(chains.state, chosen))
+                draws.append(Draws(points, log_weights, groups[chosen]))
             if self.renewal:
                 renewing = stream.aside("renewal")
                 chains = with_base_renewed(self.path, self.transition, chains, renewing)
@@ -226,11 +223,4 @@ class RoundProgram:
                 vector_levels=np.concatenate([sums.vector_levels, vector_levels]),
                 slopes=np.concatenate([sums.slopes, slopes]),
             )
-        if seen:
-            states, groups = zip(*seen)
-            state = concatenate(states)
-            group_of = np.concatenate(groups)
-            log_weights = self.target_log_weights(state, len(group_of))
-            more = Draws(points_of(self.path, state), log_weights, group_of)
-            draws = joined([draws, more])
-        return _Carry(chains, own, sums, draws)
+        return _Carry(chains, own, sums, joined(draws))

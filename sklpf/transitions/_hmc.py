@@ -147,10 +147,8 @@ class HMC(TunedTransition):
             here = path.at(np.where(lost[:, np.newaxis], old, position))
             slopes = path.gradients(here)
             pace = kicked(pace, slopes)
-        with np.errstate(invalid="ignore", over="ignore"):
-            log_accept = path.log_f(here, levels) - path.log_f(state, levels)
-            log_accept += (np.sum(velocity**2, axis=1) - np.sum(pace**2, axis=1)) / 2
-        rate = acceptance(np.where(lost, np.nan, log_accept))
+        fall = (np.sum(velocity**2, axis=1) - np.sum(pace**2, axis=1)) / 2  # of the kinetic energy
+        rate = acceptance(path, state, here, levels, np.where(lost, np.nan, fall))
         accept = stream.uniform(len(levels), ACCEPT) < rate
         kept = choose(accept, (-pace, *slopes), (velocity, base, gain))
         return choose(accept, here, state), (*kept, accepted + rate)

@@ -15,7 +15,7 @@ from scipy.special import softmax
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
-from sklpf.paths._base import n_chains, take
+from sklpf.paths._base import n_chains, read_only, take
 from sklpf.transitions._base import Transition, joined
 
 _FEWEST_CHAINS = 64
@@ -487,19 +487,10 @@ def reflect(bounds, position, velocity):
     """Fold positions (n, d) back into a box, turning the velocity at every side that is met."""
     if bounds is None:
         return position, velocity
-    low, high = bounds
-    with np.errstate(invalid="ignore"):
-        width = high - low  # inf where a side is open
-        two_sided = np.isfinite(width)
-        laps = np.where(
-            two_sided, (position - low) % np.where(two_sided, 2 * width, 1.0), position - low
-        )
-        upper = two_sided & (laps > width)
-        lower = ~two_sided & np.isfinite(low) & (position < low)
-        position = np.where(two_sided, low + np.where(upper, 2 * width - laps, laps), position)
-        position = np.where(lower, 2 * low - position, position)
-        above = ~two_sided & np.isfinite(high) & (position > high)
-        position = np.where(above, 2 * high - position, position)
-    if two_sided.any():
-        position = np.where(two_sided, np.clip(position, low, high), position)
-    return position, np.where(upper | lower | above, -velocity, velocity)
+    from sklpf.transitions._continuous_kernels import reflect as reflect_in_place
+
+    position, velocity = (
+        np.array(part, dtype=np.float64, order="C") for part in (position, velocity)
+    )
+    reflect_in_place(*map(read_only, bounds), position, velocity)
+    return position, velocity

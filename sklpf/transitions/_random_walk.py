@@ -125,9 +125,7 @@ class RandomWalk(TunedTransition):
         else:
             position, log_ratio = self._drifting(old, step, normals, steps, path.ladder, levels)
         proposal = path.at(position)
-        with np.errstate(invalid="ignore"):
-            log_accept = path.log_f(proposal, levels) - path.log_f(state, levels) + log_ratio
-        rate = acceptance(log_accept)
+        rate = acceptance(path, state, proposal, levels, log_ratio)
         accept = stream.uniform(len(levels), ACCEPT) < rate
         return choose(accept, proposal, state), (auxiliary[0] + rate,)
 
