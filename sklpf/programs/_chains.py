@@ -51,6 +51,11 @@ def together(groups: Sequence[Chains]) -> Chains:
     return Chains(*(concatenate(parts) for parts in zip(*groups)))
 
 
+def chain_groups(first: Integers, groups: Integers) -> Integers:
+    """The group of every chain of some groups, from the first chain of every group and the end."""
+    return np.repeat(groups, np.diff(first)[groups])
+
+
 def apart(path: Any, chains: Chains, groups: Integers) -> list[Chains]:
     """The chains of each group, from the group of every chain (n,)."""
     return [chains.take(path, np.flatnonzero(groups == group)) for group in np.unique(groups)]

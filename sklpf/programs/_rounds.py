@@ -19,11 +19,12 @@ from sklpf.programs._chains import (
     Chains,
     LevelSums,
     apart,
+    chain_groups,
     fewest_columns,
     together,
     with_base_renewed,
 )
-from sklpf.programs._draws import Draws, joined, no_draws, pieces, points_of
+from sklpf.programs._draws import Draws, joined, no_draws, points_of
 from sklpf.programs._plan import blocks_of_groups
 
 
@@ -155,13 +156,9 @@ class RoundProgram:
         stand = [
             group
             for own_groups, chains in zip(blocks, all_chains)
-            for group in apart(self.path, chains, self._group_of(own_groups))
+            for group in apart(self.path, chains, chain_groups(self.first, own_groups))
         ]
         return stand, list(own), left
-
-    def _group_of(self, groups) -> Integers:
-        """The group of every chain of some groups."""
-        return np.repeat(groups, np.diff(self.first)[groups])
 
     def _begin(self, groups, blocks, block) -> _Carry:
         """The groups of a block before any step."""
@@ -184,26 +181,24 @@ class RoundProgram:
         """The groups of a block after one segment of steps."""
         half = int(begin >= bounds[-1] // 2)
         first_group = blocks[block][0]
-        groups = self._group_of(blocks[block])
-        chains, own, sums, kept_draws = carry
-        pairs = sums.pairs.copy()
-        levels = sums.levels.copy()
-        summaries = sums.summaries.copy()
+        groups = chain_groups(self.first, blocks[block])
+        chains, own, old_sums, old_draws = carry
+        sums = LevelSums._make(array.copy() for array in old_sums)
         records = []
-        draws = [kept_draws]
+        draws = [old_draws]
         # A base that is renewed sets the pace of the draws too.
-        for start, stop in pieces(begin, end, self.renewal or self.pause):
+        pace = self.renewal or self.pause or end - begin
+        for start in range(begin, end, pace):
             stream = Stream(
                 self.key,
                 int(self.first[first_group]),
                 self.first_sweep + start * self.sweeps_per_step,
             )
-            chains, own, left = self.steps(
-                chains, own, half, stop - start, stream, groups - first_group
-            )
-            pairs[half] += left.pairs
-            levels[half] += left.levels
-            summaries += left.summaries
+            n = min(pace, end - start)
+            chains, own, left = self.steps(chains, own, half, n, stream, groups - first_group)
+            sums.pairs[half] += left.pairs
+            sums.levels[half] += left.levels
+            sums.summaries[:] += left.summaries
             if len(left.vectors):
                 records.append((left.vectors, left.vector_levels, left.slopes))
             if self.pause:
@@ -214,7 +209,6 @@ class RoundProgram:
                 renewing = stream.aside("renewal")
                 chains = with_base_renewed(self.path, self.transition, chains, renewing)
 
-        sums = sums._replace(pairs=pairs, levels=levels, summaries=summaries)
         if records and self.keeps_every and bounds.index(begin) % self.keeps_every == 0:
             vectors, vector_levels, slopes = (np.concatenate(parts) for parts in zip(*records))
             log_q = log_softmax(vectors + self.log_pseudo_prior, axis=-1).astype(np.float32)

@@ -18,7 +18,7 @@ from sklpf._utils.progress import stage
 from sklpf._utils.random import Stream, stream_key
 from sklpf.paths._base import put, take
 from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains, LevelRound, apart, together
+from sklpf.programs._chains import Chains, LevelRound, apart, chain_groups, together
 from sklpf.programs._draws import has_points
 from sklpf.programs._plan import blocks_of_groups, check_alive, check_finite, draw_alive, segments
 from sklpf.programs._rounds import RoundProgram
@@ -119,7 +119,7 @@ class TemperingRound(LevelRound):
         return visits[:, : max(n_end, self.origin + 1)].any(axis=1) & visits[:, -n_end:].any(axis=1)
 
     def _group_of_rows(self):
-        return np.repeat(np.arange(self.n_groups), np.diff(self.first))
+        return chain_groups(self.first, np.arange(self.n_groups))
 
 
 class Setup(NamedTuple):
@@ -142,10 +142,6 @@ class Setup(NamedTuple):
     def stream(self, stage: int, group: int, step: int = 0) -> Stream:
         """The random numbers of one group in one stage."""
         return Stream(stream_key(self.seed, stage), int(self.first[group]), step)
-
-    def group_of(self, groups: Integers) -> Integers:
-        """The group of every chain of some groups."""
-        return np.repeat(groups, np.diff(self.first)[groups])
 
     def base_chains(self, stage: int, group: int) -> Chains:
         """Base draws of a group, at level 0; only where the target has mass."""
@@ -358,7 +354,7 @@ def first_pass(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list[Ch
     check_alive(log_weights[:, -1])
     stand = []
     for groups, (_, _, starts) in zip(blocks, carries):
-        stand += apart(path, starts, setup.group_of(groups))
+        stand += apart(path, starts, chain_groups(setup.first, groups))
     return stand, check_finite(log_weights, allow_zero=True)
 
 
@@ -392,7 +388,7 @@ def _advance(setup, blocks, n_sweeps, block, begin, end, carry):
     chains, log_weights, starts = carry
     log_weights = log_weights.copy()
     groups = blocks[block]
-    group_of = setup.group_of(groups)
+    group_of = chain_groups(setup.first, groups)
     # before sweep begin, begin + 1, …
     at = _levels_passed(np.arange(begin, end + 2), n_sweeps, log_weights.shape[1])
     rises = begin + 1 + np.flatnonzero(np.diff(at[1:-1]))

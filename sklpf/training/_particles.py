@@ -166,11 +166,8 @@ class Particles:
         uniforms = stream.uniform(_N_GROUPS, REDRAW)
         for g in poor:
             index[g] = g * n + systematic(by_group[g], n, uniforms[g])
-        self.log_means = self.log_means.copy()
-        by_group = by_group.copy()
         self.log_means[poor] += log_mean_exp(by_group[poor], axis=1)
-        by_group[poor] = 0.0
-        self.log_weights = by_group.ravel()
+        by_group[poor] = 0.0  # of `log_weights`
         chosen = index.ravel()
         self.state = self.path.take(self.state, chosen)
         self.auxiliary = take(self.auxiliary, chosen)

@@ -253,9 +253,9 @@ def moved_density(path: Any, transition: Any, move_class: type, *parameters: Any
     pilot = transition.frozen
     matrices = np.empty((0, path.n_dimensions, path.n_dimensions))
     scales = pilot.roots
-    if pilot.roots.ndim == 3:
-        matrices = pilot.roots / pilot.sizes[:, np.newaxis]
+    if scales.ndim == 3:
         scales = pilot.sizes
+        matrices = pilot.roots / scales[:, np.newaxis]
     low, high = np.empty((2, 0)) if path.bounds is None else path.bounds
     arrays = pilot.betas, pilot.log_steps, scales, matrices, low, high
     steps = Steps(*(read_only(array) for array in arrays))

@@ -118,7 +118,7 @@ class RandomWalk(TunedTransition):
         steps = self.steps_at(path.ladder)
         old = path.position(state)
         normals = stream_normals(stream, np.empty_like(old))
-        step = steps.step_sizes[levels] * steps.root(levels)(normals)
+        step = steps.step_sizes[levels] * steps.color(levels, normals)
         log_ratio: Any = 0.0
         if self.drift is None:
             position, _ = reflect(path.bounds, old + step, step)
