@@ -267,11 +267,9 @@ def fewest_columns(blocks: Sequence[Array]) -> NDArray[np.floating]:
     """Slopes (..., K) of all blocks as a run keeps them: one float64 where all levels have the
     same, else float32.
     """
-    if all(
-        np.array_equal(slopes, np.broadcast_to(slopes[..., :1], slopes.shape)) for slopes in blocks
-    ):
-        return np.concatenate([slopes[..., :1].copy() for slopes in blocks])
-    return np.concatenate([slopes.astype(np.float32, order="C") for slopes in blocks])
+    if all(np.all(slopes == slopes[..., :1]) for slopes in blocks):
+        return np.concatenate([slopes[..., :1] for slopes in blocks])
+    return np.concatenate(blocks).astype(np.float32, order="C")
 
 
 def linear_vectors(ladder: Array, gains: NDArray[np.floating]) -> Array:

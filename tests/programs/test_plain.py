@@ -55,6 +55,20 @@ def test_annealing_weighs_before_it_moves_and_reverse_annealing_after():
     assert backward.calls == [(7, 3, True), (8, 2, True), (9, 1, True)]
 
 
+class Warned(Linear):
+    def log_f(self, state, levels):
+        return np.log(-state)
+
+
+def test_annealing_silences_nothing_that_a_density_warns_of():
+    state = np.array([1.0, 10.0])
+    levels = np.array([[0, 0], [1, 1]])
+    with pytest.warns(RuntimeWarning, match="invalid value"):
+        _programs.anneal.__wrapped__(
+            Warned(), Recorder(), Chains(state, (), levels[0]), levels, Stream((1, 2))
+        )
+
+
 def exchanged(n_scans, step=0):
     """Of equal states, so that every swap is accepted."""
     zeros = np.zeros(4)
