@@ -16,7 +16,7 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import CURVE, LEVEL, PAIR, Diagnostic, PartitionResult
 from sklpf.partition._run import Curve, LevelRun
 from sklpf.programs import LevelRound
-from sklpf.programs._chains import Samples
+from sklpf.programs._rounds import Samples
 from sklpf.reweighting import bar, mbar, neighbour_overlap
 from sklpf.reweighting._mbar import MixtureSums, mixture_sums, mixture_weights
 from sklpf.uncertainty import difference, effective_draws, jackknife, pareto_shape

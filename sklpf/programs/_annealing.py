@@ -16,8 +16,6 @@ from sklpf._utils.random import Stream
 from sklpf.paths import Completion
 from sklpf.paths._base import concatenate, n_chains, take
 from sklpf.paths._capabilities import has
-from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains, together
 from sklpf.programs._plan import (
     Plan,
     check_finite,
@@ -26,6 +24,7 @@ from sklpf.programs._plan import (
     segments,
     with_round,
 )
+from sklpf.programs._programs import Chains, anneal, together
 from sklpf.reweighting import mean_weight
 from sklpf.transitions._base import Joint, joined
 
@@ -196,7 +195,7 @@ class _Way(NamedTuple):
         levels = np.repeat(first_levels + passed, n, axis=1)
         chains = together([carry[t][0] for t in moving])
         log_weights = np.concatenate([carry[t][1] for t in moving])
-        chains, log_weights = programs.anneal(
+        chains, log_weights = anneal(
             path, transition, chains, levels, stream, self.reverse, log_weights
         )
         check_finite(log_weights, allow_zero=path.has_boundary)

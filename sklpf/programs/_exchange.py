@@ -10,11 +10,10 @@ import numpy as np
 from sklpf._utils.limits import RECORD_EVERY
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
-from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains, LevelRound
 from sklpf.programs._draws import has_points
 from sklpf.programs._plan import check_finite, draw_alive
-from sklpf.programs._rounds import RoundProgram
+from sklpf.programs._programs import Chains, exchange
+from sklpf.programs._rounds import LevelRound, RoundProgram
 
 # Scans between two draws: each interrupts the compiled program, for some 100 us. Short runs pause
 # more often, since fewer draws than these can't show that a region is missed.
@@ -59,9 +58,7 @@ class Exchange(RoundProgram):
     def steps(self, chains, own, half, n, stream, groups):
         ends, trips = own
         shift = -np.diff(self.log_pseudo_prior)
-        left = programs.exchange(
-            self.path, self.transition, chains, ends, shift, n, stream, self.stride
-        )
+        left = exchange(self.path, self.transition, chains, ends, shift, n, stream, self.stride)
         return left.chains, (left.ends, trips + left.trips), left.sums
 
     def draws(self, chains):

@@ -13,8 +13,7 @@ from sklpf._utils.tables import with_error
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._ladders import respace
-from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains
+from sklpf.programs._programs import Chains, anneal
 from sklpf.uncertainty import log_mean_exp
 
 # a history (R, 3) without rounds: log Z in nats, its standard error, sweeps of all chains so far
@@ -200,7 +199,7 @@ def _measured_spread(path, transition, n_chains, key):
     spread = np.empty(len(path.ladder) - 1)
     for k in range(len(spread)):
         levels = np.full((2, n_chains), [[k], [k + 1]])
-        chains, increments = programs.anneal(path, transition, chains, levels, stream.at(k + 1))
+        chains, increments = anneal(path, transition, chains, levels, stream.at(k + 1))
         increments = check_finite(increments, allow_zero=path.has_boundary)
         check_alive(increments)
         spread[k] = increments[increments > -np.inf].std()

@@ -13,8 +13,6 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import REDRAW, Stream, joined_streams
 from sklpf.paths._base import n_chains
-from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains, together
 from sklpf.programs._plan import (
     blocks_of_groups,
     check_finite,
@@ -22,6 +20,7 @@ from sklpf.programs._plan import (
     running_log_partition,
     segments,
 )
+from sklpf.programs._programs import Chains, anneal, increments, together, weighted_sums
 from sklpf.sampling import systematic
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
@@ -167,7 +166,7 @@ def _moved(path, transition, chains, passed, streams) -> tuple:
     n_all = len(chains.levels)
     n = n_all // len(streams)
     levels = np.full((2, n_all), np.reshape(passed, (2, 1)))
-    moved, rises = programs.anneal(path, transition, chains, levels, joined_streams(streams, n))
+    moved, rises = anneal(path, transition, chains, levels, joined_streams(streams, n))
     rates = _accepted_between(transition, chains, moved, len(streams)) / n
     return moved, rises.reshape(-1, n), rates
 
@@ -226,7 +225,7 @@ def _fall(path, transition, stream, step, chains):
     """One level down."""
     level = len(path.ladder) - 1 - step
     levels = np.full((2, len(chains.levels)), [[level], [level - 1]])
-    chains, fall = programs.anneal(path, transition, chains, levels, stream, reverse=True)
+    chains, fall = anneal(path, transition, chains, levels, stream, reverse=True)
     return chains, -check_finite(fall, allow_zero=path.has_boundary)
 
 
@@ -252,7 +251,7 @@ def target_summaries(path, populations: Populations) -> Array:
         weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     summaries = path.summary(populations.chains.state).reshape(*weights.shape, -1)
-    return np.array([programs.weighted_sums(*each) for each in zip(weights, summaries)])
+    return np.array([weighted_sums(*each) for each in zip(weights, summaries)])
 
 
 def _waste_free_step(path, transition, chain_length, streams, level, populations) -> tuple:
@@ -311,7 +310,7 @@ def _walk(path, transition, chains, level, n_moves, stream, reverse=False) -> li
     levels = np.full((2, len(chains.levels)), level)
     for move in range(n_moves):
         now = stream.at(stream.step + move)
-        chains, _ = programs.anneal(path, transition, chains, levels, now, reverse=reverse)
+        chains, _ = anneal(path, transition, chains, levels, now, reverse=reverse)
         passed.append(chains)
     return passed
 
@@ -319,4 +318,4 @@ def _walk(path, transition, chains, level, n_moves, stream, reverse=False) -> li
 def _log_rises(path, state, level) -> Array:
     """log f_(level + 1) - log f_level of every chain, (n,); -inf where the density ends."""
     old, new = (path.log_f(state, np.full(n_chains(state), k)) for k in (level, level + 1))
-    return check_finite(programs.increments(old, new), allow_zero=path.has_boundary)
+    return check_finite(increments(old, new), allow_zero=path.has_boundary)

@@ -1,21 +1,121 @@
-"""The programs that move chains: plain loops over `Transition.move` say what they do, and run a
-user's own path; their compiled forms run where the path has kernels for the transition.
+"""Chains at levels, and the programs that move them: plain loops over `Transition.move` say what they
+do, and run a user's own path; their compiled forms run where the path has kernels for the
+transition.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sklpf._utils.limits import Q_OFFSET, RECORD_EVERY, BadValue
 from sklpf._utils.numbers import Array, Integers
 from sklpf.paths import Derivatives, Endpoints
-from sklpf.paths._base import TemperedPath, map_state, n_chains
+from sklpf.paths._base import TemperedPath, concatenate, map_state, n_chains, take
 from sklpf.paths._capabilities import has
-from sklpf.programs._chains import Chains, LevelSums
+
+
+class Chains(NamedTuple):
+    """n chains, each at a level of its own.
+
+    Attributes
+    ----------
+    state : object
+        State of the chains, into which only the path looks.
+    auxiliary : tuple
+        Auxiliary variables of the move, such as velocities.
+    levels : ndarray of shape (n,)
+    """
+
+    state: Any
+    auxiliary: tuple
+    levels: Integers
+
+    @classmethod
+    def start(cls, path: Any, transition: Any, state: Any, stream: Any) -> Chains:
+        """Return chains at level 0, of which a stream has drawn the state."""
+        levels = np.zeros(n_chains(state), dtype=np.int64)
+        return cls(state, transition.start(path, state, stream), levels)
+
+    def take(self, path: Any, index: Integers) -> Chains:
+        """Return the chains with some indices."""
+        return Chains(path.take(self.state, index), take(self.auxiliary, index), self.levels[index])
+
+
+def together(groups: Sequence[Chains]) -> Chains:
+    """The chains of some groups, one group after the other."""
+    return Chains(*(concatenate(parts) for parts in zip(*groups)))
+
+
+def chain_groups(first: Integers, groups: Integers) -> Integers:
+    """The group of every chain of some groups, from the first chain of every group and the end."""
+    return np.repeat(groups, np.diff(first)[groups])
+
+
+def apart(path: Any, chains: Chains, groups: Integers) -> list[Chains]:
+    """The chains of each group, from the group of every chain (n,)."""
+    return [chains.take(path, np.flatnonzero(groups == group)) for group in np.unique(groups)]
+
+
+def with_base_renewed(path: Any, transition: Any, chains: Chains, stream: Any) -> Chains:
+    """The same chains, but for those at the base, which are drawn anew from it."""
+    at_base = np.flatnonzero(chains.levels == 0)
+    if len(at_base) == 0:
+        return chains
+    fresh = Chains.start(path, transition, path.sample_base(len(at_base), stream), stream)
+    n = len(chains.levels)
+    index = np.arange(n)
+    index[at_base] = n + np.arange(len(at_base))
+    return together([chains, fresh]).take(path, index)
+
+
+class LevelSums(NamedTuple):
+    """What a program leaves of n chains in G groups at K levels, for reweighting.
+
+    Attributes
+    ----------
+    pairs : ndarray of shape (G, K - 1, 4 or 5)
+        As in `LevelRound`.
+    levels : ndarray of shape (G, K, 4)
+        As in `LevelRound`.
+    summaries : ndarray of shape (G, 2, S)
+        As in `LevelRound`.
+    vectors : ndarray of shape (n_records, n, K)
+        log f_k(x) in nats, of the states that are recorded.
+    vector_levels : ndarray of shape (n_records, n)
+        The level that each x was moved at.
+    slopes : ndarray of shape (n_records, n, K) or (n_records, n, 0)
+        d log f / d beta; nothing where the path has no derivatives.
+    """
+
+    pairs: Array
+    levels: Array
+    summaries: Array
+    vectors: Array
+    vector_levels: Integers
+    slopes: Array
+
+    @classmethod
+    def zeros(
+        cls, path: Any, state: Any, n_groups: int, n_pair_sums: int, n_records: int = 0
+    ) -> LevelSums:
+        """Return sums over no state yet, and room for records, of the chains of a state."""
+        n = n_chains(state)
+        n_levels = len(path.ladder)
+        n_summaries = path.summary(path.take(state, [0])).shape[1]
+        n_slopes = n_levels if has(path, Derivatives) else 0
+        return cls(
+            pairs=np.zeros((n_groups, n_levels - 1, n_pair_sums)),
+            levels=np.zeros((n_groups, n_levels, 4)),
+            summaries=np.zeros((n_groups, 2, n_summaries)),
+            vectors=np.empty((n_records, n, n_levels)),
+            vector_levels=np.empty((n_records, n), dtype=np.int64),
+            slopes=np.empty((n_records, n, n_slopes)),
+        )
 
 
 class Exchanged(NamedTuple):
@@ -35,11 +135,6 @@ class Tempered(NamedTuple):
     counts: Integers  # (n, K): how often each level was drawn
     # before each redraw; the shift of a pair is minus the difference of its log pseudo-priors
     sums: LevelSums
-
-    @property
-    def log_q_sums(self) -> Array:
-        """Log of the sums of q(k | x), (n, K)."""
-        return log_q_sums(self.q_sums)
 
 
 def log_q_sums(q_sums: Array) -> Array:

@@ -17,11 +17,19 @@ from sklpf._utils.parallel import run_segments
 from sklpf._utils.progress import stage
 from sklpf._utils.random import Stream, stream_key
 from sklpf.paths._base import put, take
-from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains, LevelRound, apart, chain_groups, together
 from sklpf.programs._draws import has_points
 from sklpf.programs._plan import blocks_of_groups, check_alive, check_finite, draw_alive, segments
-from sklpf.programs._rounds import RoundProgram
+from sklpf.programs._programs import (
+    Chains,
+    anneal,
+    apart,
+    chain_groups,
+    increments,
+    log_q_sums,
+    temper,
+    together,
+)
+from sklpf.programs._rounds import LevelRound, RoundProgram
 from sklpf.reweighting import MeanWeight
 
 START, LEVELS, FIRST_PASS, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
@@ -177,7 +185,7 @@ class Temper(RoundProgram):
 
     def steps(self, chains, own, half, n, stream, groups):
         q_sums, counts = (sums.copy() for sums in own)
-        left = programs.temper(
+        left = temper(
             self.path,
             self.transition,
             chains,
@@ -242,7 +250,7 @@ def run_round(
     return chains, TemperingRound(
         first=setup.first,
         n_redraws=n_redraws,
-        log_q_sums=programs.log_q_sums(q_sums),
+        log_q_sums=log_q_sums(q_sums),
         counts=counts,
         origin=int(setup.first_ratio is not None),
         **left,
@@ -396,12 +404,12 @@ def _advance(setup, blocks, n_sweeps, block, begin, end, carry):
         old, new = at[t - begin], at[t + 1 - begin]
         if new > old:
             log_f = setup.path.log_f_ladder(chains.state)
-            rise = programs.increments(log_f[:, [old]], log_f)
+            rise = increments(log_f[:, [old]], log_f)
             log_weights[:, old + 1 : new + 1] = log_weights[:, [old]] + rise[:, old + 1 : new + 1]
         if new > 0 or setup.first_ratio is None:  # base draws stay where the target has mass
             stay = np.full((stop - t + 1, len(log_weights)), new)
             stream = setup.stream(FIRST_PASS, groups[0], t + 1)
-            chains, _ = programs.anneal(setup.path, setup.transition, chains, stay, stream)
+            chains, _ = anneal(setup.path, setup.transition, chains, stay, stream)
         leaving = stop == n_sweeps or at[stop + 1 - begin] != new
         for group in groups if leaving else ():
             own = np.flatnonzero(group_of == group)

@@ -14,9 +14,8 @@ from sklpf._utils.random import REDRAW, Stream, stream_key
 from sklpf.paths import Continuous
 from sklpf.paths._base import take
 from sklpf.paths._capabilities import has, require_base
-from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains
 from sklpf.programs._plan import check_finite, plan_runs
+from sklpf.programs._programs import Chains, anneal
 from sklpf.programs._tempering import Setup, first_pass, run_round
 from sklpf.reweighting import mean_weight
 from sklpf.sampling import systematic
@@ -144,7 +143,7 @@ class Particles:
         self._resample(stream.aside("resampling"))
         levels = np.repeat(levels[:, np.newaxis], self.n_chains, axis=1)
         chains = Chains(self.state, self.auxiliary, levels[0])
-        chains, gain = programs.anneal(self.path, self.transition, chains, levels, stream)
+        chains, gain = anneal(self.path, self.transition, chains, levels, stream)
         self.state, self.auxiliary, _ = chains
         self._weigh(gain)
         self.n_moves += gain.size * (len(levels) - 1)

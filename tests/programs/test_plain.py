@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from sklpf import Exact
 from sklpf.paths import Path, Stream
 from sklpf.programs import _programs
-from sklpf.programs._chains import Chains
+from sklpf.programs._programs import Chains
 from sklpf.programs._tempering import Setup, first_pass
 from sklpf.transitions import Gibbs, Transition
 
