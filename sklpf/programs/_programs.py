@@ -1,5 +1,5 @@
-"""Chains at levels, and the programs that move them: plain loops over `Transition.move` say what they
-do, and run a user's own path; their compiled forms run where the path has kernels for the
+"""Chains at levels, and the programs that move them: plain loops over `Transition.move` say what
+they do, and run a user's own path; their compiled forms run where the path has kernels for the
 transition.
 """
 
