@@ -118,16 +118,15 @@ class HMC(TunedTransition):
         return moved_density(path, self, HMCMove, int(self.n_leapfrog), half_life)
 
     def move(self, path, state, auxiliary, levels, stream, reverse=False):
-        steps = self.steps_at(path.ladder)
-        step = steps.step_sizes[levels]
+        at_levels = self.steps_at(path.ladder)
+        step = at_levels.step_sizes[levels]
         if reverse:
             auxiliary = self._refresh(auxiliary, step, stream)
-        state, auxiliary = self._trajectory(path, state, auxiliary, levels, steps, stream)
+        state, auxiliary = self._trajectory(path, state, auxiliary, levels, step, at_levels, stream)
         return state, auxiliary if reverse else self._refresh(auxiliary, step, stream)
 
-    def _trajectory(self, path, state, auxiliary, levels, steps, stream):
+    def _trajectory(self, path, state, auxiliary, levels, step, at_levels, stream):
         """Follow the dynamics, turn around, and accept or stay; it is its own reversal."""
-        step = steps.step_sizes[levels]
         velocity, base, gain, accepted = auxiliary
         here = state
         pace = velocity
@@ -137,12 +136,12 @@ class HMC(TunedTransition):
 
         def kicked(pace, slopes):
             force = slopes[0] + betas * slopes[1]
-            return pace + _kick(step / 2 * steps.color_transposed(levels, force))
+            return pace + _kick(step / 2 * at_levels.color_transposed(levels, force))
 
         for _ in range(self.n_leapfrog):
             pace = kicked(pace, slopes)
             old = path.position(here)
-            position, pace = reflect(path.bounds, old + step * steps.color(levels, pace), pace)
+            position, pace = reflect(path.bounds, old + step * at_levels.color(levels, pace), pace)
             lost |= ~np.isfinite(position).all(axis=1)
             here = path.at(np.where(lost[:, np.newaxis], old, position))
             slopes = path.gradients(here)

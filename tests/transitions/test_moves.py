@@ -102,8 +102,8 @@ class NoTurn(HMC):
 
 
 class AlwaysAccepts(HMC):
-    def _trajectory(self, path, state, auxiliary, levels, step, root, stream):
-        return super()._trajectory(path, state, auxiliary, levels, step, root, Certain(stream))
+    def _trajectory(self, path, state, auxiliary, levels, step, roots, stream):
+        return super()._trajectory(path, state, auxiliary, levels, step, roots, Certain(stream))
 
 
 class TooMuchNoise(HMC):
@@ -113,9 +113,9 @@ class TooMuchNoise(HMC):
 
 
 class StepByPosition(HMC):
-    def _trajectory(self, path, state, auxiliary, levels, step, root, stream):
+    def _trajectory(self, path, state, auxiliary, levels, step, roots, stream):
         step = step / (1 + np.abs(path.position(state)[:, :1]))
-        return super()._trajectory(path, state, auxiliary, levels, step, root, stream)
+        return super()._trajectory(path, state, auxiliary, levels, step, roots, stream)
 
 
 class Uncorrected(RandomWalk):
