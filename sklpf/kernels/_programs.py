@@ -23,7 +23,7 @@ from sklpf._utils.limits import MAX_EXPONENT, Q_OFFSET, RECORD_EVERY
 from sklpf._utils.random import REDRAW, SWAP
 from sklpf.kernels._compile import OPTIONS, inlined, njit
 from sklpf.kernels._exponentials import exp64
-from sklpf.kernels._random import at_sweep, chain_uniform
+from sklpf.kernels._random import at_sweep, uniforms
 
 program = numba.njit(**OPTIONS, inline="always")  # a part of what calls it
 
@@ -149,6 +149,7 @@ def exchange(model, state, levels, ends, trips, ladder, shift, n_scans, stride, 
     betas = np.empty(n)
     up = np.empty(n)
     down = np.empty(n)
+    drawn = np.empty(n)
     summary = np.empty(sums.summaries.shape[2])
     record = 0
     for t in range(n_scans):
@@ -173,7 +174,8 @@ def exchange(model, state, levels, ends, trips, ladder, shift, n_scans, stride, 
                 write_slopes(model, state, c, ladder, work, sums.slopes[record, c])
                 sums.vector_levels[record, c] = levels[c]
             record += 1
-        swap_levels(up, down, levels, ends, trips, shift, now, sums.pairs)
+        uniforms(now, SWAP, drawn)
+        swap_levels(up, down, levels, ends, trips, shift, now.step, drawn, sums.pairs)
 
 
 @program
@@ -201,6 +203,7 @@ def temper(
     betas = np.empty(n)
     log_densities = np.empty((n, n_levels))
     at_target = np.empty(n)
+    drawn = np.empty(n)
     summary = np.empty(sums.summaries.shape[2])
     for t in range(n_redraws):
         now = keys
@@ -217,7 +220,8 @@ def temper(
                 sums.vector_levels[t // stride, c] = levels[c]
             add_derivatives(model, state, c, betas[c], work, sums.levels[groups[c], levels[c]])
         add_bridges(log_densities, log_pseudo_prior, levels, groups, sums.pairs)
-        redraw_levels(log_densities, log_pseudo_prior, levels, now, q_sums, counts, at_target)
+        uniforms(now, REDRAW, drawn)
+        redraw_levels(log_densities, log_pseudo_prior, levels, drawn, q_sums, counts, at_target)
         for c in range(n):
             if at_target[c] > 0.0:
                 add_summary(model, state, c, at_target[c], summary, sums.summaries[groups[c]])
@@ -308,25 +312,24 @@ def add_bridges(log_densities, log_pseudo_prior, levels, groups, sums):
             other = level + 1 if up else level - 1
             if 0 <= other < log_pseudo_prior.shape[0]:
                 log_ratio = log_densities[c, other] + log_pseudo_prior[other] - here
-                ratio = exp64(min(log_ratio, MAX_EXPONENT))
+                ratio = math.exp(min(log_ratio, MAX_EXPONENT))
                 pair = sums[groups[c], min(level, other)]
                 pair[0 if up else 1] += ratio / (1.0 + ratio)
                 pair[2 if up else 3] += ratio
 
 
 @njit
-def swap_levels(up, down, levels, ends, trips, shift, keys, sums):
+def swap_levels(up, down, levels, ends, trips, shift, step, drawn, sums):
     """Offer swaps to the even or the odd pairs of each ladder's levels, and add the round trips
     that end here to trips (G,).
 
     The chains of a ladder are K in a row; up and down hold each one's log f at the next level,
     above and below, less that at its own, of which u = up at level k, r = down at level k + 1. Adds
     logistic(u - shift), logistic(r + shift), their exponentials, and the probability of a rejection
-    to sums (G, K - 1, 5).
+    to sums (G, K - 1, 5). drawn (n,) are uniform numbers.
     """
     n_levels = sums.shape[1] + 1
     chain_at = np.empty(n_levels, np.int64)
-    bits = np.empty(4, np.uint32)
     for i in range(sums.shape[0]):
         chains = range(i * n_levels, (i + 1) * n_levels)
         for c in chains:
@@ -335,16 +338,16 @@ def swap_levels(up, down, levels, ends, trips, shift, keys, sums):
             low, high = chain_at[k], chain_at[k + 1]
             u = up[low]
             r = down[high]
-            accept = exp64(min(0.0, u + r))
-            forward = exp64(min(u - shift[k], MAX_EXPONENT))
-            reverse = exp64(min(r + shift[k], MAX_EXPONENT))
+            accept = math.exp(min(0.0, u + r))
+            forward = math.exp(min(u - shift[k], MAX_EXPONENT))
+            reverse = math.exp(min(r + shift[k], MAX_EXPONENT))
             pair = sums[i, k]
             pair[0] += forward / (1.0 + forward)  # the logistic
             pair[1] += reverse / (1.0 + reverse)
             pair[2] += forward
             pair[3] += reverse
             pair[4] += 1.0 - accept
-            if (k + keys.step) % 2 == 0 and chain_uniform(keys, low, SWAP, bits) < accept:
+            if (k + step) % 2 == 0 and drawn[low] < accept:
                 levels[low] = k + 1
                 levels[high] = k
         for c in chains:
@@ -356,18 +359,17 @@ def swap_levels(up, down, levels, ends, trips, shift, keys, sums):
 
 
 @njit
-def redraw_levels(log_densities, log_pseudo_prior, levels, keys, q_sums, counts, at_target):
-    """Draw the level of every chain from q(k | x) = softmax(log_densities + log_pseudo_prior).
+def redraw_levels(log_densities, log_pseudo_prior, levels, drawn, q_sums, counts, at_target):
+    """Draw the level of every chain from q(k | x) = softmax(log_densities + log_pseudo_prior), by
+    uniform numbers (n,).
 
     Adds exp(log q + Q_OFFSET) to q_sums (n, K) and the levels drawn to counts (n, K), and writes
     q(K - 1 | x) to at_target (n,).
     """
     n, n_levels = log_densities.shape
     cumulative = np.empty(n_levels)
-    bits = np.empty(4, np.uint32)
     for c in range(n):
-        u = chain_uniform(keys, c, REDRAW, bits)
-        levels[c] = redraw(log_densities[c], log_pseudo_prior, u, q_sums[c], cumulative)
+        levels[c] = redraw(log_densities[c], log_pseudo_prior, drawn[c], q_sums[c], cumulative)
         counts[c, levels[c]] += 1
         at_target[c] = 1.0 - cumulative[n_levels - 2] / cumulative[n_levels - 1]
 
@@ -391,7 +393,7 @@ def redraw(log_densities, log_pseudo_prior, u, q_sums, cumulative):
         log_q = log_densities[k] + log_pseudo_prior[k] - log_total
         if not log_q <= -1300.0:  # a NaN stays one in the sums
             q_sums[k] += exp64(log_q + Q_OFFSET)
-    threshold = np.float64(u) * total
+    threshold = u * total
     level = 0
     while level < log_densities.shape[0] - 1 and cumulative[level] < threshold:
         level += 1
