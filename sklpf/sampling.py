@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from sklpf._utils.numbers import Array, Integers, as_float64, check_count
+from sklpf._utils.numbers import Array, as_float64, check_count
 from sklpf._utils.random import generator_of
 
 __all__ = ["importance_resample", "inverse_cdf_sample"]
@@ -131,21 +131,3 @@ def importance_resample(
     n = check_count(n, "n")
     rng = generator_of(random_state)
     return samples[rng.choice(len(samples), size=n, p=softmax(log_weights))]
-
-
-def systematic(log_weights: Array, n: int, uniform: float) -> Integers:
-    """Indices (n,) of systematic resampling: each index comes up n w times, rounded up or down, and
-    so on average.
-
-    Parameters
-    ----------
-    log_weights : ndarray of shape (m,)
-        Not all -inf.
-    n : int
-    uniform : float
-        In [0, 1).
-    """
-    weights = np.exp(log_weights - log_weights.max())
-    shares = np.cumsum(weights)
-    index = np.searchsorted(shares, (uniform + np.arange(n)) * (shares[-1] / n), side="right")
-    return np.minimum(index, np.flatnonzero(weights)[-1])

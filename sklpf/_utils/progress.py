@@ -170,8 +170,8 @@ def round_done(
         return
     now = clock()
     left = ""
-    if progress.last_round is not None and n_left > 0:
-        sweeps_before, then = progress.last_round
+    sweeps_before, then = progress.last_round
+    if n_left > 0 and 0 < sweeps_before < n_sweeps:  # else these are rounds of another run
         seconds = n_left * (now - then) / (n_sweeps - sweeps_before)
         left = f", about {duration_text(seconds)} left"
     progress.last_round = n_sweeps, now
@@ -211,7 +211,7 @@ class Progress:
         self._arguments = {"estimator": estimator, "X": X, "y": y}
         self._has_callbacks = bool(getattr(estimator, "_skl_callbacks", None))
         self._open: list[Any] = []  # contexts of scikit-learn, the whole fit's first
-        self.last_round: tuple[float, float] | None = None  # its sweeps and time
+        self.last_round = (0.0, 0.0)  # its sweeps and time
         self._said_once: set[str] = set()
 
     # -- tasks
@@ -304,7 +304,7 @@ class _Stage:
             )
 
     def _how_far(self, seconds) -> str:
-        if self.n_tasks is None:
+        if self.n_tasks is None or not self.n_done:
             return f"{self.n_done} done in {duration_text(seconds)}"
         share = self.n_done / self.n_tasks
         return (

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Integers
 
 # what a random number is for, the fourth word of the Philox counter: two parts of a move, swaps and
 # redraws of levels, acceptance, and the generators that paths in NumPy are given
@@ -191,3 +191,21 @@ def stream_key(seed: int, *stage: int) -> tuple[int, int]:
     """
     words = np.random.SeedSequence(seed, spawn_key=stage).generate_state(2, np.uint32)
     return int(words[0]), int(words[1])
+
+
+def systematic(log_weights: Array, n: int, uniform: float) -> Integers:
+    """Indices (n,) of systematic resampling: each index comes up n w times, rounded up or down, and
+    so on average.
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (m,)
+        Not all -inf.
+    n : int
+    uniform : float
+        In [0, 1).
+    """
+    weights = np.exp(log_weights - log_weights.max())
+    shares = np.cumsum(weights)
+    index = np.searchsorted(shares, (uniform + np.arange(n)) * (shares[-1] / n), side="right")
+    return np.minimum(index, np.flatnonzero(weights)[-1])

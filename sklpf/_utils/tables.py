@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -110,12 +110,8 @@ class Readable(Versioned):
     """
 
     _header: tuple[str, ...] = ()
-
-    def _line(self) -> str:
-        raise NotImplementedError(f"{type(self).__name__} must define _line()")
-
-    def _table(self) -> Rows:
-        raise NotImplementedError(f"{type(self).__name__} must define _table()")
+    _line: Callable[[], str]
+    _table: Callable[[], Rows]
 
     def _title(self) -> str:
         return type(self).__name__

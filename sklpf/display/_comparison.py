@@ -142,7 +142,7 @@ class ComparisonDisplay(Display):
             raise ValueError("scores or differences must hold the interval of at least one model")
         names = list(dict.fromkeys(name for intervals in there.values() for name in intervals))
         size = 2 + 4.0 * len(there), 1.6 + 0.5 * len(names)
-        all_axes = self._panels_in_a_row(ax, len(there), size, apart=0.3, sharey=True)
+        all_axes = self._panels_in_a_row(ax, len(there), size, sharey=True)
         for axes, (label, intervals) in zip(all_axes, there.items()):
             for line, name in enumerate(names):
                 if name in intervals:

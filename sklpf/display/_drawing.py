@@ -21,6 +21,7 @@ LOG_PARTITION = "#E69F00"
 FITS = "#009E73"
 
 _NARROWEST = 1.5  # inches that a panel beside others takes at least
+_BETWEEN = 0.6  # space between panels of one Axes, as a share of a panel
 
 
 class Display:
@@ -47,16 +48,13 @@ class Display:
         n_rows=1,
         n_columns=1,
         size: tuple[float, float] = (6.0, 4.0),
-        *,
-        apart: float = 0.75,
         **options,
     ) -> NDArray:
         """The axes to draw on, (n_rows * n_columns,), which become `ax_`, `axes_` and `figure_`.
 
-        One matplotlib Axes is divided where there are several panels, `apart` inches from each
-        other unless the figure makes room itself, and as many are taken as they are. None makes a
-        figure of a size in inches. Options are those of ``subplots``: height_ratios, sharex and the
-        like.
+        One matplotlib Axes is divided where there are several panels, and as many are taken as they
+        are. None makes a figure of a size in inches. Options are those of ``subplots``:
+        height_ratios, sharex and the like.
         """
         name = type(self).__name__
         n = n_rows * n_columns
@@ -71,7 +69,7 @@ class Display:
                 n_rows, n_columns, figsize=size, layout="constrained", squeeze=False, **options
             )
         elif isinstance(ax, plt.Axes) and n > 1:
-            axes = _divide(ax, n_rows, n_columns, apart, options)
+            axes = _divide(ax, n_rows, n_columns, options)
         else:
             axes = np.asarray(ax, dtype=object)
             if axes.size != n or not all(isinstance(panel, plt.Axes) for panel in axes.ravel()):
@@ -101,16 +99,13 @@ class Display:
                 )
             setattr(self, name, value)
 
-    def _panels_in_a_row(
-        self, ax: Any, n: int, size: tuple[float, float], *, apart: float = 0.75, **options
-    ) -> NDArray:
+    def _panels_in_a_row(self, ax: Any, n: int, size: tuple[float, float], **options) -> NDArray:
         """As `_panels`: n side by side, or fewer where one Axes has no room for them."""
         n_columns = n
         if np.ndim(ax) == 0 and hasattr(ax, "bbox"):
             room = max(int(width(ax) / _NARROWEST), 1)
             n_columns = max(count for count in range(1, n + 1) if n % count == 0 and count <= room)
-        apart = apart if n_columns == n else 0.85  # also for the labels between rows
-        return self._panels(ax, n // n_columns, n_columns, size, apart=apart, **options)
+        return self._panels(ax, n // n_columns, n_columns, size, **options)
 
     def _draw_in_a_row(self, ax: Any, draw: list, inches: float) -> Self:
         """Draw each panel by one function of Axes, with the display's name above the first."""
@@ -286,7 +281,7 @@ def half_width_of(result: PartitionResult, level: float) -> float | None:
     return float(high - result.log_partition)
 
 
-def _divide(ax, n_rows, n_columns, apart, options):
+def _divide(ax, n_rows, n_columns, options):
     """Panels in the place of one."""
     place = ax.get_subplotspec()
     if place is None:
@@ -294,22 +289,10 @@ def _divide(ax, n_rows, n_columns, apart, options):
             f"ax must come from subplots to be divided into {n_rows * n_columns} panels, or give as"
             " many"
         )
-    ratios = {
+    spaces = {
         name: options.pop(name) for name in ("height_ratios", "width_ratios") if name in options
     }
+    if ax.figure.get_layout_engine() is None:  # else that makes room for labels between panels
+        spaces |= {"wspace": _BETWEEN, "hspace": _BETWEEN}
     ax.set_axis_off()
-    if (
-        ax.figure.get_layout_engine() is None
-    ):  # else that makes room for what stands between the panels
-        inches = place.get_position(ax.figure).size * ax.figure.get_size_inches()
-        ratios["wspace"] = _gap(apart, inches[0], n_columns)
-        ratios["hspace"] = _gap(apart, inches[1], n_rows)
-    return place.subgridspec(n_rows, n_columns, **ratios).subplots(squeeze=False, **options)
-
-
-def _gap(inches, length, n) -> float:
-    """The space between n panels in a length, both in inches, as a share of a panel; at most as
-    wide as they.
-    """
-    inches = min(inches, length / (2 * n))
-    return inches / ((length - (n - 1) * inches) / n)
+    return place.subgridspec(n_rows, n_columns, **spaces).subplots(squeeze=False, **options)

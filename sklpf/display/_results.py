@@ -262,9 +262,7 @@ class LogPartitionDisplay(ResultDisplay):
         if self.half_width is None:
             (upper,) = self._panels(ax)
         else:
-            upper, lower = self._panels(
-                ax, 2, 1, (6.0, 5.0), apart=0.2, height_ratios=[2, 1], sharex=True
-            )
+            upper, lower = self._panels(ax, 2, 1, (6.0, 5.0), height_ratios=[2, 1], sharex=True)
         (line,) = upper.plot(self.ladder, self.log_partition_curve, **options)
         upper.set_ylabel("log Z (nats)")
         if options["label"] is not None:

@@ -289,6 +289,8 @@ def _of_result(result: PartitionResult) -> dict[str, Any]:
     found = result.diagnostics
     names = ("acceptance", "overlap", "shares", "round_trips", "crossed", "log_weights")
     drawn: dict[str, Any] = {name: found.get(name) for name in names}
+    if np.ndim(drawn["overlap"]) == 0:  # of BDMC it is that of forward and reverse chains
+        drawn["overlap"] = None
     if "rejection" in found:
         drawn["swaps"] = 1 - found["rejection"]
     return drawn
@@ -395,5 +397,5 @@ def _draw_regions(axes: Any, masses: Any, shares: Any, errors: Any = None) -> No
     axes.bar(place - 0.2, masses, yerr=errors, width=0.4, label="mass")
     axes.bar(place + 0.2, shares, width=0.4, label="share of draws")
     axes.set_ylabel("share of Z")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     axes.legend()

@@ -141,7 +141,7 @@ class TopicsDisplay(Display):
         n_columns = n_columns or min(5, room, len(words))
         n_rows = -(-len(words) // n_columns)
         size = 2.4 * n_columns, (0.7 + 0.2 * words.shape[1]) * n_rows
-        axes = self._panels(ax, n_rows, n_columns, size, apart=0.3, sharex=True)
+        axes = self._panels(ax, n_rows, n_columns, size, sharex=True)
         for k, panel in enumerate(axes[: len(words)]):
             panel.barh(np.arange(words.shape[1]), p[k], alpha=0.4)
             panel.set_yticks(np.arange(words.shape[1]), words[k], fontsize="small", ha="left")

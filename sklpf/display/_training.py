@@ -105,7 +105,7 @@ class TrainingDisplay(Display):
             return cls(model.validation_scores_, **kept, **tracked).plot(ax)
         if hasattr(model, "loss_curve_"):
             label = _TRAINING if isinstance(model, EnergyBasedModel) else _LOSS
-            return cls(-model.loss_curve_, label=label).plot(ax)
+            return cls(np.negative(model.loss_curve_), label=label).plot(ax)
         if hasattr(model, "elbo_curve_"):
             return cls(model.elbo_curve_, label=_ELBO).plot(ax)
         if tracked["log_partition"] is None:
@@ -142,7 +142,7 @@ class TrainingDisplay(Display):
             raise ValueError("values or log_partition must be given")
         size = 6.0, 1.0 + 3.0 * len(curves)
         for axes, (values, errors, label) in zip(
-            self._panels(ax, len(curves), 1, size, apart=0.3, sharex=True), curves
+            self._panels(ax, len(curves), 1, size, sharex=True), curves
         ):
             _draw(axes, values, errors)
             axes.set_ylabel("nats")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sklpf._utils.tables import imported
 from sklpf._utils.warnings import warn
 from sklpf.interop._parameter_path import ParameterPath, Posterior, path_to
 
@@ -48,13 +49,11 @@ def from_numpyro(
     UserWarning
         If the data are subsampled.
     """
-    try:
-        import jax
-        import numpyro
-        from jax.flatten_util import ravel_pytree
-        from numpyro.infer.util import initialize_model, unconstrain_fn
-    except ImportError as error:
-        raise ImportError("from_numpyro needs the package numpyro: pip install numpyro") from error
+    numpyro = imported("numpyro", "from_numpyro")
+    import jax
+    from jax.flatten_util import ravel_pytree
+    from numpyro.infer.util import initialize_model, unconstrain_fn
+
     if not jax.config.jax_enable_x64:
         raise ValueError(
             "JAX computes in 32 bits, too few for log densities: call"

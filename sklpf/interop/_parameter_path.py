@@ -70,20 +70,6 @@ class ParameterPath(GeometricPath):
         self.parameter_shapes = posterior.parameter_shapes
         super().__init__(posterior.log_density, grad=posterior.grad, base=base, ladder=ladder)
 
-    def with_base(self, base: Any) -> ParameterPath:
-        """Return the path to the same posterior from another base.
-
-        Parameters
-        ----------
-        base : object
-            In the unconstrained coordinates, as the parameter of `GeometricPath`.
-
-        Returns
-        -------
-        ParameterPath
-        """
-        return ParameterPath(self.posterior, base=base, ladder=self.ladder)
-
     def constrain(self, position: Array) -> Values:
         """Return the parameters of points.
 

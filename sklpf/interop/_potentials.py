@@ -70,6 +70,12 @@ def from_pymbar(
     True
     """
     if hasattr(u_kn, "u_kn") and hasattr(u_kn, "N_k"):
+        state_of_column = getattr(u_kn, "x_kindices", None)  # what pymbar was told
+        if state_of_column is not None and np.any(np.diff(state_of_column) < 0):
+            raise ValueError(
+                "u_kn must have its columns ordered by state, and x_kindices of this MBAR has"
+                " another order: give its u_kn[:, np.argsort(x_kindices, kind='stable')] and N_k"
+            )
         u_kn, N_k = u_kn.u_kn, u_kn.N_k
     if N_k is None:
         raise TypeError("from_pymbar needs N_k, the number of draws at each state")
@@ -175,11 +181,17 @@ def from_alchemlyb(u_nk: Any, dHdl: Any = None) -> PotentialRun:
     order = np.argsort(level, kind="stable")
     dudl = lambdas = None
     if dHdl is not None:
-        gradients = [frame.to_numpy(dtype=float) for frame in _frames(dHdl, "dHdl")]
+        gradients = _frames(dHdl, "dHdl")
         if any(each.shape[1] != 1 for each in gradients) or any(map(np.iterable, states)):
             raise ValueError("dHdl must have one column, for a single lambda")
-        flat = np.concatenate(gradients)[:, 0]
-        dudl = _one_for_each(flat, len(level), "dHdl")[order]
+        keys = [[key for frame in each for key in frame.index] for each in (frames, gradients)]
+        if keys[0] != keys[1]:
+            raise ValueError(
+                "dHdl must have the rows of u_nk in the same order, by their index: take those of"
+                " both with dHdl.loc[u_nk.index]"
+            )
+        flat = np.concatenate([frame.to_numpy(dtype=float) for frame in gradients])[:, 0]
+        dudl = flat[order]
         lambdas = np.array(states, dtype=float)
     return from_pymbar(
         np.concatenate([frame.to_numpy(dtype=float) for frame in frames])[order].T,

@@ -32,9 +32,7 @@ class _Posterior:
     def __call__(self, z: Array) -> Array:
         log_prior = -0.5 * np.sum(z**2 + LOG_TAU, axis=1)
         values = self._call(self.log_likelihood, self.parameters(z))
-        return (
-            values_of_shape("log_likelihood", values, (len(z),), _hint(self.vectorized)) + log_prior
-        )
+        return values_of_shape("log_likelihood", values, (len(z),), self._hint()) + log_prior
 
     def parameters(self, z: Array) -> Array:
         """Return T(Phi(z)), shape (n, n_parameters)."""
@@ -42,21 +40,18 @@ class _Posterior:
         if parameters.ndim != 2 or len(parameters) != len(z):
             raise ValueError(
                 "transform must give the parameters of each point, got the shape"
-                f" {parameters.shape} for {len(z)} points"
-                f"{_hint(True) if self.vectorized else ''}"
+                f" {parameters.shape} for {len(z)} points{self._hint()}"
             )
         return parameters
 
     def gradient(self, z: Array) -> Array:
         """Return that of the log density, shape (n, d)."""
-        by_uniform = values_of("grad", self._call(self.grad, _uniform(z)))
-        if by_uniform.shape != z.shape:
-            raise ValueError(
-                f"grad must give a gradient for each point of the unit cube, got the shape"
-                f" {by_uniform.shape} for points of shape {z.shape}"
-                f"{_hint(True) if self.vectorized else ''}"
-            )
+        values = self._call(self.grad, _uniform(z))
+        by_uniform = values_of_shape("grad", values, z.shape, self._hint())
         return by_uniform * np.exp(-0.5 * (z**2 + LOG_TAU)) - z
+
+    def _hint(self) -> str:
+        return "; of functions of one point say vectorized=False" if self.vectorized else ""
 
     def _call(self, function, points):
         # Either may change the array that it is given, as dynesty allows, or give it back.
@@ -108,21 +103,6 @@ class PriorTransformPath(GeometricPath):
         self.posterior = posterior
         grad = None if posterior.grad is None else posterior.gradient
         super().__init__(posterior, grad=grad, base=base, ladder=ladder)
-
-    def with_base(self, base: Any) -> PriorTransformPath:
-        """Return the path to the same posterior from another base.
-
-        Parameters
-        ----------
-        base : object
-            In the normal coordinates, as the parameter of `GeometricPath`.
-
-        Returns
-        -------
-        PriorTransformPath
-        """
-        names = list(self.parameter_shapes)
-        return PriorTransformPath(self.posterior, names, base=base, ladder=self.ladder)
 
     @property
     def gradients(self) -> Callable[[Any], tuple[NDArray, NDArray]]:
@@ -270,9 +250,3 @@ def _explained(name, function, points, vectorized, shape):
             f" {error}; give the number of coordinates that transform takes as n_dimensions, or"
             " correct the function"
         ) from error
-
-
-def _hint(vectorized: bool) -> str:
-    if vectorized:
-        return "; of functions of one point say vectorized=False"
-    return ": a number for each point"

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
+from sklpf._utils.tables import imported
 from sklpf._utils.warnings import warn
 from sklpf.interop._parameter_path import ParameterPath, Posterior, Values, path_to
 
@@ -49,10 +50,7 @@ def from_pymc(model: Any, *, base: Any = "auto") -> ParameterPath:
     UserWarning
         If the model has potentials or minibatches.
     """
-    try:
-        import pymc
-    except ImportError as error:
-        raise ImportError("from_pymc needs the package pymc: pip install pymc") from error
+    pymc = imported("pymc", "from_pymc")
     if not isinstance(model, pymc.Model):
         raise TypeError(f"from_pymc takes a pymc.Model, got {type(model).__name__}")
     _check_model(model)

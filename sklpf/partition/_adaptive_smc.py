@@ -14,7 +14,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.progress import said
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key, systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
@@ -29,7 +29,6 @@ from sklpf.paths._ladders import respace
 from sklpf.paths._mixture_fit import defensive, fit_base
 from sklpf.programs._learning import Learned, drift_between, learn
 from sklpf.programs._populations import descend
-from sklpf.sampling import systematic
 from sklpf.transitions import default_move
 from sklpf.transitions._pilot import TunedTransition
 from sklpf.uncertainty import log_mean_exp

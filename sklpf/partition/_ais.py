@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import Stream
+from sklpf._utils.random import Stream, systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import (
@@ -46,7 +46,6 @@ from sklpf.programs._annealing import (
 from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import Plan, check_alive
 from sklpf.reweighting import mean_weight, seen_from_target
-from sklpf.sampling import systematic
 from sklpf.transitions import HMC, Transition
 from sklpf.uncertainty import log_mean_exp
 

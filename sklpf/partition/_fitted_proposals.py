@@ -78,7 +78,7 @@ def _em_steps(density: StudentT, df: float, points: Array, prior: Array) -> Stud
 def fit_mixture(points: Array, n_effective: float, rng: np.random.Generator) -> FittedProposal:
     """A mixture of at most 10 Gaussians, as many as the Bayesian information criterion asks for."""
     whole = Gaussian.fit(points)
-    parts = fit_parts(points, whole.mean, whole.scale, n_effective, _MOST_COMPONENTS, rng)
+    parts = fit_parts(points, whole, n_effective, _MOST_COMPONENTS, rng)
     if parts is None:
         return FittedProposal(whole)  # with its shrinkage
     gaussians = [Gaussian(*each) for each in zip(parts.means, parts.covariances)]

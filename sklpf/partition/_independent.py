@@ -21,7 +21,7 @@ from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths import Continuous, DataRows, GeometricPath, GibbsMove, Gradients
-from sklpf.paths._as_base import as_base
+from sklpf.paths._bases import as_base
 from sklpf.paths._capabilities import has, require_base
 from sklpf.paths._climbs import Evaluations, climb, functions_for_climbs, starts_of_climbs
 from sklpf.programs._draws import draws_of, has_points, points_of

@@ -124,7 +124,7 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
         pooled = combined(
             [
                 *map(StandardError, error, degrees),
-                StandardError(between, len(kept) - 1),
+                StandardError(between, max(len(kept) - 1, 1)),  # 0 of a single run
                 StandardError(float(share @ error**2) / 2, np.inf),
             ],
             [*share, np.linalg.norm(share), 1.0],

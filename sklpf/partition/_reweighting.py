@@ -312,7 +312,7 @@ class MBAR(ReweightingEstimator):
                 Alarm(
                     "few-states",
                     f"{empty} of {len(zeta)} levels have no kept states",
-                    "raise n_sweeps",
+                    run.more_states,
                 )
             ]
         if pairs.min() >= _LEAST_OVERLAP:
@@ -422,7 +422,7 @@ class LevelProcess(ReweightingEstimator):
         if fewest >= _FEWEST_STATES:
             return []
         seen = f"{fewest} kept states at some level (at least {_FEWEST_STATES} needed)"
-        return [Alarm("few-states", seen, "raise n_sweeps")]
+        return [Alarm("few-states", seen, run.more_states)]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

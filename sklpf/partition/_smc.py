@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import removing_checkpoints
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key, systematic
 from sklpf._utils.sklearn import Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
@@ -27,7 +27,6 @@ from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import check_alive
 from sklpf.programs._populations import ascend, descend, family_weights, target_summaries
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
-from sklpf.sampling import systematic
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
 
 _MAIN, _DRAWS, _SETTLE, _DOWN = 1, 2, 3, 4  # random streams; that of the pilot is 0

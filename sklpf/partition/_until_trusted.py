@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import time
 import warnings
@@ -242,10 +243,12 @@ class UntilTrusted(PartitionEstimator):
 
     def _of_all(self, attempts: list[PartitionResult], remedy: str) -> PartitionResult:
         """The best of all attempts, with what they cost together."""
-        best = min(
-            attempts,
-            key=lambda each: (not self._is_enough(each), not each.converged, each.std_error),
-        )
+
+        def rank(each):
+            error = math.inf if math.isnan(each.std_error) else each.std_error  # of no estimate
+            return not self._is_enough(each), not each.converged, error
+
+        best = min(attempts, key=rank)
         alarms = [each for each in best.alarms if each.kind != "tol-missed"]
         alarms += tol_alarms(float(best.std_error), self.tol, f"{remedy}, or raise tol")
         for each in attempts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -442,10 +442,11 @@ class CompiledPrograms:
     """A path with programs that are compiled for it, in the module of numba kernels that `_kernels`
     names.
 
-    A subclass defines `_pack`. Programs run on `packed` and a state that they change in place.
+    Programs run on `packed` and a state that they change in place.
     """
 
     _kernels: str
+    _pack: Callable[[], Any]  # the NamedTuple of arrays and numbers that hooks are chosen by
     ladder: Array
     n_rows: int | None
 
@@ -465,12 +466,6 @@ class CompiledPrograms:
         from sklpf.kernels import _programs
 
         return _programs.compiled(getattr(_programs, name), self._kernels)
-
-    def _pack(self) -> Any:
-        """Return the NamedTuple of read-only arrays and numbers that the hooks are chosen by and
-        work on.
-        """
-        raise NotImplementedError(f"{type(self).__name__} must define _pack()")
 
     @functools.cached_property
     def packed(self) -> Any:
@@ -556,12 +551,11 @@ def values_at(density: Any, position: Array) -> Any:
     """Return log f_0, log f_1 - log f_0 and their gradients at points (n, d), of a compiled
     density: (n,), (n,), (n, d) and (n, d), in nats.
     """
-    from sklpf.kernels import compiled
-    from sklpf.kernels._densities import Values, write_values
+    from sklpf.kernels._densities import Values
 
     n, d = position.shape
     values = Values(np.empty(n), np.empty(n), np.empty((n, d)), np.empty((n, d)))
-    compiled(write_values, type(density).__module__)(density, read_only(position), values)
+    _run_compiled("write_values", density, read_only(position), values)
     return values
 
 
@@ -569,14 +563,9 @@ def density_at(density: Any, position: Array) -> tuple[NDArray, NDArray]:
     """Return log f and its gradient at points (n, d), of a compiled density: (n,) in nats, and
     (n, d).
     """
-    from sklpf.kernels import compiled
-    from sklpf.kernels._densities import write_density
-
-    n, d = position.shape
-    log_density = np.empty(n)
-    slope = np.empty((n, d))
-    write = compiled(write_density, type(density).__module__)
-    write(density, read_only(position), log_density, slope)
+    log_density = np.empty(len(position))
+    slope = np.empty(position.shape)
+    _run_compiled("write_density", density, read_only(position), log_density, slope)
     return log_density, slope
 
 
@@ -590,15 +579,19 @@ def trajectory_at(
     """Return where trajectories of kicks and drifts from points (n, d) end, on a compiled density:
     points and velocities (n, d), and log f of beginnings and ends (2, n), in nats.
     """
-    from sklpf.kernels import compiled
-    from sklpf.kernels._densities import follow
-
     end = position.copy()
     velocity = velocity.copy()
     log_density = np.empty((2, len(end)))
-    run = compiled(follow, type(density).__module__)
-    run(density, end, velocity, float(step_size), int(n_leapfrog), log_density)
+    lengths = float(step_size), int(n_leapfrog)
+    _run_compiled("follow", density, end, velocity, *lengths, log_density)
     return end, velocity, log_density
+
+
+def _run_compiled(program: str, density: Any, *arguments: Any) -> None:
+    """Run a program of `sklpf.kernels._densities` that writes to its arguments."""
+    from sklpf.kernels import _densities, compiled
+
+    compiled(getattr(_densities, program), type(density).__module__)(density, *arguments)
 
 
 def read_only(array, dtype=np.float64) -> NDArray:

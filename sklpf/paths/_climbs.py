@@ -74,9 +74,7 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
     position = np.clip(starts / scale, low, high)
     value, gradient = evaluate(position, np.full(position.shape, 1e-4))
     alive = np.isfinite(value)
-    position = position[alive]
-    value = value[alive]
-    gradient = gradient[alive]
+    position, value, gradient = (part[alive] for part in (position, value, gradient))
     inverse = np.tile(np.eye(d), (len(position), 1, 1))  # of minus the Hessian
     is_new = np.ones(len(position), bool)  # no step was made yet
     length = np.ones(len(position))
@@ -100,10 +98,10 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
         stops = (rise < _CONVERGED) | (length * np.minimum(norm, longest) < _SHORTEST)
         arrived_at.append(position[stops])
         heights.append(value[stops])
-        goes_on = ~stops
-        position, value, gradient = position[goes_on], value[goes_on], gradient[goes_on]
-        inverse, length, is_new = inverse[goes_on], length[goes_on], is_new[goes_on]
-        direction, slope, rise = direction[goes_on], slope[goes_on], rise[goes_on]
+        climbs = (position, value, gradient, inverse, length, is_new, direction, slope, rise)
+        position, value, gradient, inverse, length, is_new, direction, slope, rise = (
+            part[~stops] for part in climbs
+        )
         if not len(position):
             break
 
@@ -181,7 +179,8 @@ def functions_for_climbs(
     def slopes(points: Array, steps: Array) -> tuple[Array, Array]:
         n, d = points.shape
         if value_and_grad is not None:
-            found = numbers(lambda x: np.column_stack(_pair(value_and_grad, x)), points, 1 + d)
+            # Stacked at once: the next call may reuse both arrays.
+            found = numbers(lambda x: np.column_stack(value_and_grad(x)), points, 1 + d)
             value, gradient = found[:, 0], found[:, 1:]
         else:
             value = values(points)
@@ -195,12 +194,6 @@ def functions_for_climbs(
         return np.where(good, value, -np.inf), np.where(good[:, np.newaxis], gradient, 0.0)
 
     return values, slopes
-
-
-def _pair(value_and_grad, points) -> tuple[Array, Array]:
-    """Log densities and gradients as they were at once: the next call may reuse both arrays."""
-    value, gradient = value_and_grad(points)
-    return np.array(value, dtype=np.float64), np.array(gradient, dtype=np.float64)
 
 
 def _differences(values: LogDensity, points: Array, steps: Array) -> Array:

@@ -21,10 +21,11 @@ _BATCH_NOISE = 1e-3  # relative, of the same point in calls of other sizes: that
 _WIDTHS = (1e-4, 1e-6)
 
 
-def check_function(name: str, function: Any) -> None:
-    """Raise TypeError unless something can be called."""
-    if not callable(function):
-        raise TypeError(f"{name} must be a function of points (n, d), got {function!r:.80}")
+def check_callable(log_density: Any, **others: Any) -> None:
+    """Raise TypeError unless all can be called; the others may be None."""
+    for name, function in {"log_density": log_density, **others}.items():
+        if not callable(function) and (function is not None or name == "log_density"):
+            raise TypeError(f"{name} must be a function of points (n, d), got {function!r:.80}")
 
 
 def values_of(name: str, values: ArrayLike) -> Array:
@@ -134,14 +135,13 @@ def _misfit(path, name, draws) -> str | None:
     of_one = shape_given(function, draws[0])
     n, d = draws.shape
     wanted = (d,) if name == "grad" else ()
-    if not path.vectorized:
-        if of_one is None and of_points == (n, *wanted):
-            return (
-                f"{name} takes points (n, {d}) and no single one: say GeometricPath(...,"
-                " vectorized=True)"
-            )
-        return None
-    if of_points == (n, *wanted):
+    takes_points = of_points == (n, *wanted)
+    if not path.vectorized and takes_points and of_one is None:
+        return (
+            f"{name} takes points (n, {d}) and no single one: say GeometricPath(...,"
+            " vectorized=True)"
+        )
+    if not path.vectorized or takes_points:
         return None
     if of_one == wanted and wanted != of_points:
         return (

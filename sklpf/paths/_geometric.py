@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import logging
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklpf._utils.numbers import Array, check_bool
 from sklpf._utils.random import Stream
 from sklpf._utils.warnings import Alarm
-from sklpf.paths._as_base import as_base, box_around, within
 from sklpf.paths._base import (
     CompiledPrograms,
     Points,
@@ -26,18 +23,17 @@ from sklpf.paths._base import (
     check_ladder,
     density_at,
 )
-from sklpf.paths._bases import Gaussian, Mixture, Parts
+from sklpf.paths._bases import Gaussian, Mixture, Parts, as_base, box_around, within
 from sklpf.paths._capabilities import DataRows, has
 from sklpf.paths._climbs import Evaluations, functions_for_climbs
 from sklpf.paths._functions import (
-    check_function,
+    check_callable,
     check_functions,
     gradients_of,
     is_compiled,
     log_base_of,
     log_densities_of,
     shown,
-    values_of,
     values_of_shape,
 )
 from sklpf.paths._regions import Regions, find_regions
@@ -48,7 +44,6 @@ _PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
 # of Gaussians at regions that were missed
 _WIDER = 1.5  # in variance
 _LEAST_SHARE = 0.01
-_COMPILED: weakref.WeakSet = weakref.WeakSet()  # log densities that programs were made for
 
 
 class GeometricPath(PointsPath):
@@ -161,14 +156,7 @@ class GeometricPath(PointsPath):
         vectorized: bool = True,
         ladder: ArrayLike = (0.0, 1.0),
     ):
-        for name, function in {
-            "log_density": log_density,
-            "grad": grad,
-            "value_and_grad": value_and_grad,
-            "grad_base": grad_base,
-        }.items():
-            if function is not None or name == "log_density":
-                check_function(name, function)
+        check_callable(log_density, grad=grad, value_and_grad=value_and_grad, grad_base=grad_base)
         check_bool(vectorized, "vectorized")
         if value_and_grad is not None:
             if grad is not None:
@@ -179,14 +167,13 @@ class GeometricPath(PointsPath):
         self.value_and_grad = value_and_grad
         self.grad_base = grad_base
         self.vectorized = vectorized
-        self.base = as_base(base)
-        self.n_dimensions = self.base.n_dimensions
+        base = as_base(base)
+        self.n_dimensions = base.n_dimensions
         if self.n_dimensions < 1:
             raise ValueError("base must have at least one dimension, got n_dimensions = 0")
         self.bounds = None if bounds is None else box_around(bounds, self.n_dimensions)
-        self.base = within(self.base, self.bounds)
         self.ladder = check_ladder(ladder)
-        check_functions(self)
+        self._start_from(base)
 
     def __repr__(self) -> str:
         functions = [_name(self.log_density)]
@@ -210,18 +197,19 @@ class GeometricPath(PointsPath):
         Returns
         -------
         GeometricPath
-            Its ladder is this one's.
+            With all else that this one has, but `grad_base`.
         """
-        bounds = None if self.bounds is None else (self.bounds[0], self.bounds[1])
-        return GeometricPath(
-            self.log_density,
-            grad=self.grad if self.value_and_grad is None else None,
-            value_and_grad=self.value_and_grad,
-            base=base,
-            bounds=bounds,
-            vectorized=self.vectorized,
-            ladder=self.ladder,
-        )
+        path = copy.copy(self)
+        path.grad_base = None
+        path.base_is_ours = False
+        path.base_chosen = ""
+        path._start_from(base)
+        return path
+
+    def _start_from(self, base: Any) -> None:
+        """Set the base, and check it and the functions by draws of it."""
+        self.base = within(as_base(base, self.n_dimensions), self.bounds)
+        check_functions(self)
 
     @property
     def renews_base(self) -> bool:  # type: ignore[override]
@@ -447,11 +435,6 @@ class GeometricPath(PointsPath):
         """
         from sklpf.kernels import _programs
 
-        if self.log_density not in _COMPILED:
-            _COMPILED.add(self.log_density)
-            logger = logging.getLogger("sklpf")
-            density = _name(self.log_density)
-            logger.info("compiling programs for %s, once in this process, about 10 s", density)
         return getattr(_programs, name)
 
     @property
@@ -486,14 +469,13 @@ class GeometricPath(PointsPath):
         """The gradients of log f_0 and of log f_1, both (n, d), where neither density is 0."""
         position = state.position
         if self.value_and_grad is None:
-            slope = values_of("grad", self._target_gradient(position))
+            slope = values_of_shape("grad", self._target_gradient(position), position.shape)
         else:
             slope = state.slope
         # Leapfrog steps with any force are reversible, so that moves stay exact with none
         # where the gradient is not finite.
         slope = np.where(np.isfinite(slope), slope, 0.0)
-        base = gradients_of("grad_base", self._base_gradient(position), position)
-        return base, gradients_of("grad", slope, position)
+        return gradients_of("grad_base", self._base_gradient(position), position), slope
 
     def _call(self, function, position):
         # A copy, in the same layout: a function may write to its argument.
@@ -525,12 +507,7 @@ class GeometricPath(PointsPath):
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise ValueError("value_and_grad must give a pair: log densities and gradients")
         log_target = log_densities_of("value_and_grad", found[0], position, nan_is_zero=True)
-        slope = values_of("value_and_grad", found[1])
-        if slope.shape != position.shape:
-            raise ValueError(
-                f"value_and_grad must give gradients of shape {position.shape} for as many points,"
-                f" got {slope.shape}"
-            )
+        slope = values_of_shape("value_and_grad's gradient", found[1], position.shape)
         return log_target, slope
 
     def _target_gradient(self, position):
@@ -545,11 +522,9 @@ class GeometricPath(PointsPath):
     def _check_base(self) -> None:
         """Check a base by its boxes where it has some, else by draws."""
         parts = getattr(self.base, "packed", None)
-        if self.bounds is None:
-            return
         if isinstance(parts, Parts):
             self._check_within(np.concatenate([parts.low, parts.high]))
-        else:
+        elif self.bounds is not None:
             self._check_within(self.base.sample(_N_WITHIN, np.random.default_rng(1)))
 
     def _check_within(self, points) -> None:
@@ -566,7 +541,7 @@ class GeometricPath(PointsPath):
 
 class CompiledDensityPath(CompiledPrograms, GeometricPath):
     """A model's path to a density whose kernels are in the module that `_kernels` names; its base
-    has `packed`.
+    has `packed`, else programs run uncompiled.
 
     A subclass defines ``_packed_target()``, the density as kernels know it, with
     `evaluate_density`, which needs nothing that this `__init__` sets.
@@ -587,8 +562,8 @@ class CompiledDensityPath(CompiledPrograms, GeometricPath):
     def _pack(self):
         from sklpf.paths._density_kernels import TemperedDensity
 
-        base: Any = self.base
-        return TemperedDensity(self._packed_target(), base.packed)
+        base = getattr(self.base, "packed", None)
+        return None if base is None else TemperedDensity(self._packed_target(), base)
 
 
 def coordinates_of_rows(path: Any) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from sklpf._utils.numbers import Array
-from sklpf.paths._bases import Gaussian, Mixture, StudentT, Uniform
+from sklpf.paths._bases import Gaussian, Mixture, Parts, StudentT
 
 _PER_NUMBER = 5  # coordinates of effective points that each fitted number needs
 _PATIENCE = 2  # parts more than the best mixture has, beyond which none is tried
@@ -41,8 +41,7 @@ class FittedParts(NamedTuple):
 
 def fit_parts(
     points: Array,
-    center: Array,
-    scale: Array,
+    whole: Gaussian,
     n_effective: float,
     most: int,
     rng: np.random.Generator,
@@ -57,8 +56,8 @@ def fit_parts(
     ----------
     points : ndarray of shape (n, d)
         To fit them to.
-    center, scale : ndarray of shape (d,)
-        Of the points: they are standardised.
+    whole : Gaussian
+        With their moments: they are standardised.
     n_effective : float
         How many independent points these are worth.
     most : int
@@ -81,7 +80,8 @@ def fit_parts(
     """
     from sklearn.mixture import GaussianMixture  # slow to import
 
-    scaled = (points - center) / scale
+    scale = whole.scale
+    scaled = (points - whole.mean) / scale
     n_dimensions = points.shape[1]
     # share, mean and covariance of a part
     n_numbers = (n_dimensions + 1) * (n_dimensions + 2) / 2
@@ -115,7 +115,7 @@ def fit_parts(
     if covariance_type == "diag":
         covariances = covariances[..., np.newaxis] * np.eye(n_dimensions)
     return FittedParts(
-        center + scale * best.means_, covariances * np.outer(scale, scale), best.weights_
+        whole.mean + scale * best.means_, covariances * np.outer(scale, scale), best.weights_
     )
 
 
@@ -155,8 +155,7 @@ def fit_base(
     kind = "full" if bounds is None else "diag"
     parts = fit_parts(
         points,
-        whole.mean,
-        whole.scale,
+        whole,
         n_effective,
         _MOST_PARTS,
         rng,
@@ -199,7 +198,7 @@ def defensive(fitted: Mixture, old: Any, bounds: Array | None) -> Mixture:
     """
     parts: list[Any] = [fitted]
     shares = [_SHARES[0]]
-    if isinstance(old, (Gaussian, StudentT, Uniform, Mixture)):
+    if isinstance(getattr(old, "packed", None), Parts):
         parts.append(old)
         shares.append(_SHARES[1])
     if bounds is None:

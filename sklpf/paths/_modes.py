@@ -1,11 +1,9 @@
-"""A mode of a log density and the curvature there, Gaussians at several, and modes of a discrete
-density.
-"""
+"""A mode of a log density and the curvature there, and modes of a discrete density."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, optimize
@@ -13,11 +11,7 @@ from scipy import linalg, optimize
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.paths._capabilities import Base, ConditionalModes, has, require
-from sklpf.paths._climbs import climb, functions_for_climbs
-from sklpf.paths._functions import check_function, values_of
-
-if TYPE_CHECKING:
-    from sklpf.paths._bases import Gaussian, Mixture
+from sklpf.paths._functions import values_of_shape
 
 Function = Callable[[Array], Array]
 _INSTEAD = (
@@ -25,8 +19,6 @@ _INSTEAD = (
     " hierarchy may have a mode in its non-centred form"
 )
 _DIFFERENCE = 1e-3  # steps of numerical derivatives, in standard deviations
-_SAME = 1.0  # standard deviations between modes that count as one
-_LEAST_WEIGHT = 0.01
 _MOST_PASSES = 10_000
 
 
@@ -34,21 +26,12 @@ def checked_function(
     name: str, function: Function, start: Array, shape: tuple[int, ...]
 ) -> Function:
     """The user's function with float64 arrays for values, once it gave a finite one of this shape
-    for the start.
+    for the start: () of a density, (d,) of a gradient.
     """
 
-    check_function(name, function)
-
     def checked(points: Array) -> Array:
-        values = values_of(name, function(points))
-        if values.shape != (len(points), *shape[1:]):
-            returns = "(n,)" if len(shape) == 1 else "(n, d)"
-            raise ValueError(
-                f"{name} must take points (n, d) and return {returns}, but returned {values.shape}"
-                f" for n = {len(points)}: of a function f of one point give lambda points:"
-                " np.array([f(x) for x in points])"
-            )
-        return values
+        hint = "; of a function of one point say lambda points: np.array([f(x) for x in points])"
+        return values_of_shape(name, function(points), (len(points), *shape), hint)
 
     values = checked(start[np.newaxis])
     if not np.all(np.isfinite(values)):
@@ -145,44 +128,6 @@ def inverse_curvature(
         )
     covariance = linalg.cho_solve(factor, np.eye(len(mode)))
     return (covariance + covariance.T) / 2 * np.outer(widths, widths)
-
-
-def gaussians_at_modes(
-    log_density: Function, starts: Array, grad: Function | None, factor: float
-) -> Mixture:
-    """Return what `Gaussian.at_modes` says."""
-    from sklpf.paths._bases import Gaussian, Mixture
-
-    values, slopes = functions_for_climbs(log_density, grad)
-    spread = starts.std(axis=0)
-    scale = np.where(spread > 0, spread, 1.0)
-    ends = climb(slopes, starts, scale, None)
-    position = ends.position[np.argsort(-ends.log_density)]
-    gaussians: list[Gaussian] = []
-    while len(position):
-        try:
-            found = Gaussian.at_mode(log_density, position[0], grad=grad, factor=factor)
-        except ValueError:
-            position = position[1:]
-            continue
-        if all(_distances(part, found.mean[np.newaxis])[0] > _SAME for part in gaussians):
-            gaussians.append(found)
-        position = position[1:]
-        position = position[_distances(found, position) > _SAME]
-    if not gaussians:
-        raise ValueError(
-            f"no mode of log_density was found from {len(starts)} starts: give starts at which it"
-            " is finite, near its modes, or the base itself"
-        )
-    means = np.array([part.mean for part in gaussians])
-    log_masses = values(means) - [part.log_density(part.mean[np.newaxis])[0] for part in gaussians]
-    masses = np.exp(log_masses - log_masses.max())
-    return Mixture(gaussians, np.maximum(masses / masses.sum(), _LEAST_WEIGHT))
-
-
-def _distances(gaussian: Gaussian, points: Array) -> Array:
-    """Distances of points (n, d) from the mean, in standard deviations, (n,)."""
-    return np.sqrt(gaussian.squared_distances(points))
 
 
 class Modes(NamedTuple):

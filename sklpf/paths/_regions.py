@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from sklpf._utils.numbers import Array
+from sklpf._utils.random import systematic
 from sklpf.paths._climbs import (
     NEARLY,
     STEP,
@@ -23,7 +24,6 @@ from sklpf.paths._climbs import (
     mirrored,
     starts_of_climbs,
 )
-from sklpf.sampling import systematic
 
 DRAWS_OF_A_REGION = 10
 _ROUNDING_OF_SQUARES = 1e-6  # of squared distances

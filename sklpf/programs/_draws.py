@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sklpf._utils.numbers import Array, Integers
+from sklpf._utils.random import systematic
 from sklpf._utils.tables import imported
 from sklpf.paths import Continuous, DataRows, Parameters
 from sklpf.paths._capabilities import has
-from sklpf.sampling import systematic
 
 MOST_DRAWS = 1000  # that a run keeps
 

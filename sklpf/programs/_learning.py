@@ -13,13 +13,12 @@ import numpy as np
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.progress import said
-from sklpf._utils.random import Stream
+from sklpf._utils.random import Stream, systematic
 from sklpf.paths import Gradients
 from sklpf.paths._base import choose, take
 from sklpf.paths._capabilities import has
 from sklpf.paths._mixture_fit import fit_base
 from sklpf.programs._exploring import MixtureWalk, explore
-from sklpf.sampling import systematic
 from sklpf.transitions._base import acceptance
 from sklpf.transitions._pilot import fixed_pilot, next_beta, root_of
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.random import REDRAW, Stream, joined_streams
+from sklpf._utils.random import REDRAW, Stream, joined_streams, systematic
 from sklpf.paths._base import n_chains
 from sklpf.programs._plan import (
     blocks_of_groups,
@@ -21,7 +21,6 @@ from sklpf.programs._plan import (
     segments,
 )
 from sklpf.programs._programs import Chains, anneal, increments, together, weighted_sums
-from sklpf.sampling import systematic
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 _LARGEST_BLOCK = 32  # of reverse chains

@@ -38,7 +38,8 @@ def level_moments(level_sums: NDArray, ladder: NDArray) -> Moments:
     Moments
         slope and curvature, (K,) each.
     """
-    seen = level_sums[:, 0] > 0
+    order = np.argsort(ladder)  # that of other programs' runs may fall
+    seen = order[level_sums[order, 0] > 0]
     first, square, bend = (level_sums[seen, 1:] / level_sums[seen, :1]).T
     return Moments(
         *(np.interp(ladder, ladder[seen], values) for values in (first, square - first**2 + bend))

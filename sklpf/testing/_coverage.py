@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.numbers import Array, check_count, check_level
 from sklpf.partition import Exact, PartitionEstimator
+from sklpf.testing._checks import fit_clone, holds
 
-_ROUNDING = 1e-9
 _FAR = 3.0  # standard errors, or as rare a quantile of Student's t
 _FAR_SHARE = 2 * 2 * norm.sf(_FAR)  # of intervals that cover, at most twice as many as expected
 
@@ -132,24 +131,15 @@ def _run(problem: Any, estimator: PartitionEstimator, level: float, seed: int) -
     if not isinstance(problem, tuple):
         problem = "", problem, Exact().fit(problem).log_partition_
     _, path, truth, truth_error = (*problem, 0.0)[:4]
-    fitted = clone(estimator)
-    fitted.set_params(**{k: seed for k in fitted.get_params() if k.endswith("random_state")})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = fitted.fit(path).result_
+        result = fit_clone(estimator, path, seed).result_
     errors = np.atleast_1d(result.log_partition - truth)
     converged = result.diagnostics.get("converged", result.converged)
     shares = level, 1 - 2 * norm.sf(_FAR)
-    near = [_holds(result.interval(share), truth, truth_error, share) for share in shares]
+    near = [holds(result.interval(share), truth, truth_error, share) for share in shares]
     std_errors = np.broadcast_to(np.hypot(result.std_error, truth_error), errors.shape)
     return errors, std_errors, np.broadcast_to(converged, errors.shape), near[0], ~near[1]
-
-
-def _holds(interval, truth, truth_error, level) -> NDArray[np.bool_]:
-    """Whether intervals, widened by the error of the truth and by rounding, hold it."""
-    low, high = interval
-    slack = truth_error * norm.ppf(0.5 + level / 2) + _ROUNDING * np.maximum(1, np.abs(truth))
-    return np.atleast_1d((low - slack <= truth) & (truth <= high + slack))
 
 
 def _require_coverage(check, least, least_converged, false_alarm, name) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import log_softmax, logsumexp
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import REDRAW, Stream, stream_key
+from sklpf._utils.random import REDRAW, Stream, stream_key, systematic
 from sklpf.paths import Continuous
 from sklpf.paths._base import take
 from sklpf.paths._capabilities import has, require_base
@@ -18,7 +18,6 @@ from sklpf.programs._plan import check_finite, plan_runs
 from sklpf.programs._programs import Chains, anneal
 from sklpf.programs._tempering import Setup, first_pass, run_round
 from sklpf.reweighting import mean_weight
-from sklpf.sampling import systematic
 from sklpf.transitions import default_move
 from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
 

@@ -8,8 +8,9 @@ import pytest
 from convergence import may_not_converge
 from sklearn.exceptions import NotFittedError
 
-from sklpf import AIS, SMC, BridgeSampling, Gaussian, GeometricPath, ParallelTempering
+from sklpf import AIS, BDMC, SMC, BridgeSampling, Gaussian, GeometricPath, ParallelTempering
 from sklpf.display import RunDisplay
+from sklpf.transitions import RandomWalk
 
 
 def log_two(x):
@@ -77,3 +78,10 @@ def test_what_has_no_run_or_no_levels_is_refused(smc):
     bridge = BridgeSampling(random_state=0).fit(lambda x: -np.sum(x**2, axis=1) / 2, draws=draws)
     with pytest.raises(ValueError, match="this run of BridgeSampling has none"):
         RunDisplay.from_estimator(bridge)
+
+
+@may_not_converge()
+def test_overlap_of_two_directions_is_not_that_of_levels():
+    path = GeometricPath(lambda x: -np.sum(x**2, axis=1), base=Gaussian([0.0], 1.0))
+    bdmc = BDMC(10, 20, transition=RandomWalk(1.0), random_state=0).fit(path)
+    assert RunDisplay.from_estimator(bdmc).overlap is None

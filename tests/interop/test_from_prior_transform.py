@@ -89,7 +89,7 @@ def test_bridge_from_draws():
         ({"names": ["a", "b"]}, ValueError, "names must name each of the 1 parameters"),
         ({"names": 5}, TypeError, "names must be a sequence of str"),
         ({"names": "b"}, TypeError, "names must be a sequence of str"),
-        ({"log_likelihood": lambda x: x}, ValueError, "a number for each point"),
+        ({"log_likelihood": lambda x: x}, ValueError, "log_likelihood must give shape"),
         ({"transform": lambda u: 0.5}, ValueError, "parameters of each point"),
         ({"log_likelihood": lambda x: np.nan}, ValueError, "must be a number or -inf"),
         ({"log_likelihood": lambda x: None}, ValueError, "without return gives None"),

@@ -193,7 +193,11 @@ def test_a_run_is_read_by_other_programs_and_after_pickling():
     other = PymbarMBAR()
     other.u_kn, other.N_k = u_kn, np.array(n_k)
     value = run.read().log_partition
+    other.x_kindices = np.repeat(np.arange(4), 100)
     assert from_pymbar(other).read().log_partition == value
+    other.x_kindices = other.x_kindices[::-1]
+    with pytest.raises(ValueError, match="x_kindices of this MBAR has another order"):
+        from_pymbar(other)
     assert pickle.loads(pickle.dumps(run)).read().log_partition == value
     assert run.to_xarray().sizes == {"chain": 1, "draw": 400, "level": 4}
     assert LevelProcess().fit(run).run_ is run
@@ -223,6 +227,21 @@ def test_frames_of_alchemlyb():
     slopes = from_alchemlyb(frame(repeats[0], n_k, names), gradients)
     np.testing.assert_array_equal(slopes.slopes[:, 0], -repeats[0][3])
     np.testing.assert_array_equal(slopes.ladder, names)
+    with pytest.raises(ValueError, match="dHdl must have the rows of u_nk in the same order"):
+        from_alchemlyb(frame(repeats[0], n_k, names).sort_index(level="time"), gradients)
+
+
+def test_lambdas_may_fall():
+    rng = np.random.default_rng(0)
+    stiffness = np.array([1.0, 1.5, 2.0])
+    x = rng.normal(scale=np.repeat(stiffness**-0.5, 300))
+    u_kn = 0.5 * stiffness[:, np.newaxis] * x**2
+    up = from_pymbar(u_kn, [300] * 3, dudl=0.5 * x**2, lambdas=stiffness)
+    down = from_pymbar(
+        u_kn[::-1, ::-1], [300] * 3, dudl=0.5 * x[::-1] ** 2, lambdas=stiffness[::-1]
+    )
+    first, second = (ThermodynamicIntegration().fit(run).log_partition_ for run in (up, down))
+    np.testing.assert_allclose(first, -second, rtol=1e-10)
 
 
 def test_frames_of_states_with_several_coordinates():

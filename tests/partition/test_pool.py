@@ -106,6 +106,8 @@ def test_a_run_that_did_not_converge_makes_the_pool_doubtful():
     none = pool([result(0.1, 0.2, **FLAGGED), result(0.2, 0.2, **FLAGGED)])
     assert none.log_partition == pytest.approx(0.15)
     assert not none.converged
+    one = pool([result(0.1, 0.2, 9), result(0.2, 0.2, **FLAGGED)])
+    assert np.isfinite(one.interval()).all()
     nan = pool([result(np.nan, np.nan), result(np.nan, 0.1)])
     assert np.isnan(nan.log_partition)
     assert not nan.converged

@@ -3,10 +3,11 @@ the user's.
 """
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from convergence import may_not_converge
+from convergence import may_not_converge, quietly
 from marks import large
 from scipy.special import logsumexp, softmax
 from sklearn.base import clone
@@ -80,6 +81,12 @@ def test_the_first_try_is_kept_and_the_cost_of_both_counted(first):
     again = clone(QUICK).fit(path(ours=True))
     assert again.result_.diagnostics["first_try"] == first.log_partition_
     assert again.result_.n_sweeps > first.result_.n_sweeps
+
+
+def test_sweeps_of_a_first_try_do_not_shrink_the_error_of_the_second():
+    run = quietly(ParallelTempering(4, 6, 128, random_state=0), path(ours=False)).run_
+    costly = replace(run, n_sweeps=100 * run.n_sweeps)
+    assert costly.read().std_error == run.read().std_error
 
 
 def test_a_base_of_the_users_is_left_as_it_is_and_the_alarm_says_how_it_is_made_to_cover(first):

@@ -33,6 +33,7 @@ def gaussian():
         ([Says(1.0, 0.5), Says(1.2, 0.05)], 2, 1.2, None),
         ([Says(1.0, 0.5), Says(1.2, 0.3)], 2, 1.2, "is above tol: give more estimators"),
         ([Says(1.0, 0.3, False), Says(1.2, 0.2, False)], 2, 1.2, "it was told so: raise n_chains"),
+        ([Says(1.0, np.nan, False), Says(1.2, 0.2, False)], 2, 1.2, "it was told so"),
         ([Says(2.0, 0.1, False), Says(1.0)], 2, 1.0, "before found 2.00 .* which is more"),
         ([Says(-2.0, 0.1, False), Says(1.0)], 2, 1.0, None),  # low ones have missed something
     ],

@@ -12,6 +12,7 @@ from scipy import integrate
 from scipy.special import logsumexp
 
 from sklpf import HAIS, SMC, Gaussian, GeometricPath, Mixture, ParallelTempering, StudentT, Uniform
+from sklpf.paths._mixture_fit import defensive, fit_base
 
 Z_BOUND = 4.0
 FULL = [[2.0, 0.9], [0.9, 1.0]]
@@ -141,3 +142,14 @@ def test_from_one_mode_alone_the_alarm_rings():
     path = GeometricPath(log_three, grad=grad_three, base=base)
     smc = quietly(SMC(random_state=0), path)
     assert "missed-region" in [alarm.kind for alarm in smc.result_.alarms]
+
+
+def test_a_fitted_base_keeps_a_share_of_the_old_one_in_a_box():
+    rng = np.random.default_rng(0)
+    bounds = np.array([[-5.0, -5.0], [5.0, 5.0]])
+    old = Gaussian([0.0, 0.0], 9.0).truncated(*bounds)
+    fitted = fit_base(rng.normal(scale=0.3, size=(400, 2)), 200.0, bounds, rng)
+    corner = np.array([[4.9, 4.9]])
+    assert fitted.log_density(corner) < old.log_density(corner) - 100
+    defended = defensive(fitted, old, bounds)
+    assert defended.log_density(corner) > old.log_density(corner) + np.log(0.05)

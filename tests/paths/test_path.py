@@ -104,7 +104,7 @@ class LosesParameters(PairPath):
         (NotFinite, "must be finite"),
         (OneNumber, "log_f must have shape"),
         (GlobalRandomness, "the same draws for the same stream"),
-        (WrongCount, "must return 7 chains, got 8"),
+        (WrongCount, "must return 61 chains, got 62"),
         (OtherLadder, "log_f_ladder"),
         (IgnoresBlock, "block"),
         (WrongTake, "take"),

@@ -9,9 +9,9 @@ from known_problems import make_rbm_problem
 from scipy.special import logsumexp
 
 from sklpf import Exact, Gaussian, GeometricPath
+from sklpf._utils.random import systematic
 from sklpf.paths import Path, stream_key
 from sklpf.programs._populations import ascend, descend, family_weights, target_summaries
-from sklpf.sampling import systematic
 from sklpf.transitions import HMC, Gibbs
 
 Z_BOUND = 4.5

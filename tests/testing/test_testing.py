@@ -13,7 +13,14 @@ from reference_data import shared_data
 
 from sklpf import AIS
 from sklpf.partition import Alarm, PartitionEstimator, PartitionResult
-from sklpf.testing import check_parallel, check_partition_estimator, find_shared_data
+from sklpf.paths import TemperedPath
+from sklpf.testing import (
+    Problem,
+    check_parallel,
+    check_partition_estimator,
+    check_path,
+    find_shared_data,
+)
 
 
 def test_reference_data_is_found_by_environment_variable(tmp_path, monkeypatch):
@@ -58,11 +65,40 @@ def test_check_passes_honest_results(result):
     check_partition_estimator(Made(result), hidden_mode_problem(2))
 
 
+def test_check_knows_errors_of_the_truth_and_rows():
+    path = hidden_mode_problem(2).path
+    check_partition_estimator(Made(GOOD), Problem("measured", path, 0.1, 0.02))
+    with pytest.raises(AssertionError, match="off by -0.07"):
+        check_partition_estimator(Made(GOOD), Problem("exact", path, 0.1))
+    rows = replace(GOOD, log_partition=np.array([0.03, 1.0]), std_error=np.array([0.01, 0.01]))
+    check_partition_estimator(Made(rows), Problem("rows", path, np.array([0.0, 1.0])))
+    with pytest.raises(AssertionError, match="off by 0.5"):
+        check_partition_estimator(Made(rows), Problem("rows", path, np.array([0.0, 0.5])))
+
+
+class CoinPath(TemperedPath):
+    """One fair coin, which is tempered to one that shows 1 three times as often."""
+
+    base_log_partition = 0.0
+
+    def sample_base(self, n, stream):
+        return stream.generator().integers(2, size=n)
+
+    def ends(self, state):
+        log_base = np.full(len(state), np.log(0.5))
+        return log_base, np.log(np.where(state, 3, 1)) - log_base
+
+
+def test_check_path_passes_a_coin_with_every_seed():
+    for seed in range(100):  # seven draws of two blocks were the same with three of 300 seeds
+        check_path(CoinPath(), random_state=seed)
+
+
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (Made(replace(GOOD, log_partition=0.04)), "off by 0.04, more than 0.0372"),
-        (Made(replace(GOOD, log_partition=1e-7, statement="exact")), "off by 1e-07"),
+        (Made(replace(GOOD, log_partition=0.04)), "its estimate's interval of 99.98 %"),
+        (Made(replace(GOOD, log_partition=1e-7, std_error=0.0, statement="exact")), "off by 1e-07"),
         (Made(replace(GOOD, log_partition=9.0, statement="lower bound")), "its lower bound's int"),
         (Made(replace(GOOD, log_partition=-9.0, statement="upper bound")), "its upper bound's int"),
         (Made(replace(GOOD, alarms=(Alarm("short", "too short"),))), "did not converge: too short"),
@@ -85,6 +121,11 @@ class CountsJobs(PartitionEstimator):
 
     def _estimate(self, path, seed):
         return PartitionResult("CountsJobs", float(joblib.effective_n_jobs(self.n_jobs)), 0.1)
+
+
+def test_check_parallel_takes_bounds():
+    bound = replace(GOOD, statement="lower bound", std_error=np.nan)
+    check_parallel(Made(bound), hidden_mode_problem(2).path)
 
 
 def test_check_parallel_compares_bits():

@@ -176,9 +176,6 @@ class MeanCovariancePath(CompiledDensityPath):
     def _packed_target(self):
         return self.units.packed(self.constant)
 
-    def _log_density(self, y):
-        return self.constant + density_at(self.units.packed(), y)[0]
-
     def default_estimator(self) -> PartitionEstimator:
         """Return what a model's ``partition_estimator=None`` stands for.
 

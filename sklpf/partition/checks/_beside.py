@@ -460,7 +460,7 @@ def single_state_alarms(draws: Draws | None, std_error: float) -> list[Alarm]:
     if len(draws.points) < 2 or np.any(draws.points != draws.points[0]):
         return []
     seen = f"all {len(draws.points)} draws are the same state, so that the error is not known"
-    return [Alarm("single-state", seen, "raise n_chains or n_particles")]
+    return [Alarm("single-state", seen, "raise n_chains, n_particles or n_sweeps")]
 
 
 def rounding_alarms(log_partition: float, rounding: float = 0.0) -> tuple[Alarm, ...]:
