@@ -21,7 +21,7 @@ from numba.extending import overload
 
 from sklpf._utils.limits import MAX_EXPONENT, Q_OFFSET, RECORD_EVERY
 from sklpf._utils.random import REDRAW, SWAP
-from sklpf.kernels._compile import OPTIONS, inlined, njit
+from sklpf.kernels._compile import OPTIONS, PART, inlined, njit
 from sklpf.kernels._exponentials import exp64
 from sklpf.kernels._random import at_sweep, uniforms
 
@@ -67,7 +67,7 @@ def implements(hook, model_class, **options):
     """Decorator: the body of a hook for models that are instances of one NamedTuple."""
 
     def register(body):
-        @overload(hook, jit_options=OPTIONS | {"no_cpython_wrapper": True} | options, strict=False)
+        @overload(hook, jit_options=PART | {"no_cpython_wrapper": True} | options, strict=False)
         def choose(model, *arguments):
             if isinstance(model, BaseNamedTuple) and model.instance_class is model_class:
                 return body
@@ -215,7 +215,8 @@ def temper(
         for c in range(n):
             log_ladder(model, state, c, ladder, work, log_densities[c])
             if t % stride == 0:
-                sums.vectors[t // stride, c] = log_densities[c]
+                for k in range(n_levels):
+                    sums.vectors[t // stride, c, k] = log_densities[c, k]
                 write_slopes(model, state, c, ladder, work, sums.slopes[t // stride, c])
                 sums.vector_levels[t // stride, c] = levels[c]
             add_derivatives(model, state, c, betas[c], work, sums.levels[groups[c], levels[c]])
@@ -253,7 +254,7 @@ def log_f_derivatives(model, state, betas, out):
         out[c, 0], out[c, 1] = derivatives(model, state, c, betas[c], work)
 
 
-@numba.njit(**OPTIONS, forceinline=True)
+@numba.njit(**PART, forceinline=True)
 def add_derivatives(model, state, c, beta, work, sums):
     """Add 1, U, U^2 and dU / dbeta to the sums (4,) of a level; U = d log f / d beta."""
     first, second = derivatives(model, state, c, beta, work)

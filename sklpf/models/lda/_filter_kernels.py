@@ -310,7 +310,8 @@ def left_to_right(
     for f in range(n_filters):
         own = Keys(keys.key0, keys.key1, (keys.chain + f) * width, keys.step)
         words = _shuffled(document.word, own)
-        orders[f] = words
+        for i in range(n_tokens):
+            orders[f, i] = words[i]
         step = own.step
         total = 0.0
         log_means[f, 0] = 0.0

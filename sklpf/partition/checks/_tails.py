@@ -1,5 +1,5 @@
-"""Tails of a density on R^d against those of its base, measured along rays before anything is
-sampled.
+"""Tails of a density on R^d, and poles at its boundary, against those of its base: measured along
+rays before anything is sampled.
 """
 
 from __future__ import annotations
@@ -36,6 +36,15 @@ _LARGEST_POWER = 20.0
 _MOST_NAN = 0.1
 _MOST_DF = 8.0  # that are recommended
 _LOG_LARGEST = np.log(np.finfo(np.float64).max)  # of a distance
+# of poles at the boundary of the support
+_MOST_COORDINATES = 64
+_FEWEST_TO_BOUNDARY = 8  # rays
+_REACH = 1e3  # scales of the base
+_HALVINGS = 60
+_SHARES = 10.0 ** -np.arange(2, 10)  # of the distance from a scout to the boundary
+_RESOLVED = 1e4  # times the rounding error of a distance
+# of the power law of weights under the base; from 1.5 (x^-.67 in a uniform base) down errors begin
+_LEAST_WEIGHT_INDEX = 1.6
 # of scouts
 _N_CHAINS = 64
 _N_LEVELS = 20
@@ -67,8 +76,8 @@ def nan_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
         Of the random numbers.
     """
     with np.errstate(all="ignore"):
-        share = _scouts(path, np.random.default_rng(key)).nan_share
-    return (_not_a_number(share),) if share > _MOST_NAN else ()
+        scouts = _scouts(path, np.random.default_rng(key))
+    return _nan_alarms(scouts)
 
 
 def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
@@ -80,6 +89,10 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     levels off where f falls as a power of r. A ray along which f still rises is followed to 1e20;
     nothing is said of it where that gives no numbers.
 
+    At the boundary of the support, where f is 0 beyond it or the box ends, f may rise as a power of
+    the distance. If the base does not, weights there have a power law too, and a pole that holds
+    much of the mass in next to no volume is missed.
+
     Raises
     ------
     ValueError
@@ -90,16 +103,16 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
         if path.bounds is None
         else np.isinf(path.bounds).any(axis=0)
     )
-    if not is_open.any():
-        return nan_alarms(path, key)
     rng = np.random.default_rng(key)
+    if not is_open.any():
+        with np.errstate(all="ignore"):
+            scouts = _scouts(path, rng)
+            return (*_nan_alarms(scouts), *_pole_alarms(path, scouts, rng))
     d = int(is_open.sum())
     with np.errstate(all="ignore"):  # far out anything may happen
         axes, drawn = _directions(path, rng)
         scouts = _scouts(path, rng)
-        alarms: tuple[Alarm, ...] = ()
-        if scouts.nan_share > _MOST_NAN:
-            alarms = (_not_a_number(scouts.nan_share),)
+        alarms = (*_nan_alarms(scouts), *_pole_alarms(path, scouts, rng))
         rays = _rays(
             path, np.concatenate([drawn, scouts.position[:_N_SCOUTS] - path.base.center]), axes
         )
@@ -164,12 +177,105 @@ def _heavy(exponents, indices, is_bounded: bool) -> Alarm:
     return Alarm("heavy-tails", seen, remedy)
 
 
-def _not_a_number(share: float) -> Alarm:
+def _nan_alarms(scouts: _Scouts) -> tuple[Alarm, ...]:
+    if not scouts.nan_share > _MOST_NAN:
+        return ()
     seen = (
-        f"log_density is NaN or fails at {100 * share:.2g} % of the points that were tried near its"
-        " mass, which count as points of density 0"
+        f"log_density is NaN or fails at {100 * scouts.nan_share:.2g} % of the points that were"
+        " tried near its mass, which count as points of density 0"
     )
-    return Alarm("not-a-number", seen, "mend the function there, or let it give -inf")
+    return (Alarm("not-a-number", seen, "mend the function there, or let it give -inf"),)
+
+
+class _AxisRays(NamedTuple):
+    """Lines through points (n, d), each along one coordinate, (n,), towards lower or higher values,
+    (n,).
+    """
+
+    start: NDArray
+    axis: NDArray[np.intp]
+    sign: Array
+
+    @property
+    def at_start(self) -> Array:
+        """The coordinate at the points, (n,)."""
+        return self.start[np.arange(len(self.axis)), self.axis]
+
+    def take(self, chosen) -> _AxisRays:
+        """Some of them."""
+        return _AxisRays(self.start[chosen], self.axis[chosen], self.sign[chosen])
+
+    def log_densities(self, path, coordinate) -> NDArray:
+        """Log densities of base and target where each has this coordinate, (2, n)."""
+        position = self.start.copy()
+        position[np.arange(len(self.axis)), self.axis] = coordinate
+        return _at(path, position)
+
+
+def _pole_alarms(path, scouts: _Scouts, rng) -> tuple[Alarm, ...]:
+    """An alarm if f rises at the boundary of its support as a power of the distance t, so that the
+    mass within t is t^a, and the base's mass, t^b, is so much smaller that weights have too heavy a
+    tail. Its index b / (b - a) is the same in any coordinates.
+    """
+    rays, boundary, rounding = _to_boundary(path, scouts, rng)
+    if not len(boundary):
+        return ()
+    length = np.abs(rays.at_start - boundary)
+    coordinates = boundary - rays.sign * _SHARES[:, np.newaxis] * length
+    distance = np.abs(coordinates - boundary)
+    log_f = np.array([rays.log_densities(path, each) for each in coordinates])
+    log_f = np.where((distance > _RESOLVED * rounding)[:, np.newaxis], log_f, np.nan)
+    log_mass = log_f + np.log(distance)[:, np.newaxis]
+    indices = np.diff(log_mass, axis=0) / np.diff(np.log(distance), axis=0)[:, np.newaxis]
+
+    # of each ray the two that are nearest to the boundary
+    n = np.isfinite(indices).all(axis=1).cumprod(axis=0).sum(axis=0)
+    seen = np.flatnonzero(n > 1)
+    (base, target), (_, before) = indices[n[seen] - 1, :, seen].T, indices[n[seen] - 2, :, seen].T
+    levels = np.abs(target - before) <= _GROWTH * np.abs(1 - before) + _FLAT
+    pole = levels & (base > 0) & (target < (1 - 1 / _LEAST_WEIGHT_INDEX) * base)
+    if not pole.any():
+        return ()
+    ray = seen[pole][target[pole].argmin()]
+    where = boundary[ray] if abs(boundary[ray]) > _RESOLVED * rounding[ray] else 0.0
+    seen_there = (
+        f"the target has a pole at the boundary of its support, where x[{rays.axis[ray]}] is"
+        f" {where:.4g}: it rises as t^{target[pole].min() - 1:.2g} with the distance t, much more"
+        " than the base, and chains hardly find this mass"
+    )
+    remedy = (
+        "integrate over the log of this distance, or the log odds between two sides; or give a base"
+        " that rises as the target, such as a list of scipy.stats.beta"
+    )
+    return (Alarm("pole", seen_there, remedy),)
+
+
+def _to_boundary(path, scouts: _Scouts, rng) -> tuple[_AxisRays, Array, Array]:
+    """Rays from scouts that meet the boundary of the support, its coordinate, and rounding error,
+    both (n,).
+    """
+    d = path.n_dimensions
+    axes = np.repeat(rng.permutation(d)[:_MOST_COORDINATES], 2)
+    axes = np.resize(axes, max(len(axes), _FEWEST_TO_BOUNDARY))
+    points = rng.choice(scouts.position, len(axes))
+    rays = _AxisRays(points, axes, np.resize([-1.0, 1.0], len(axes)))
+    sides = np.full((2, d), [[-np.inf], [np.inf]]) if path.bounds is None else path.bounds
+    outside = sides[(rays.sign > 0).astype(int), rays.axis]
+    is_side = np.isfinite(outside)
+    reach = rays.at_start + rays.sign * _REACH * np.asarray(path.base.scale)[rays.axis]
+    outside = np.where(is_side, outside, reach)
+    inside = np.where(is_side, outside, rays.at_start)
+    ends = is_side.copy()
+    ends[~is_side] = ~np.isfinite(rays.take(~is_side).log_densities(path, reach[~is_side])[1])
+    rays, outside, inside = rays.take(ends), outside[ends], inside[ends]
+
+    searched = inside != outside
+    for _ in range(_HALVINGS if searched.any() else 0):
+        middle = (inside[searched] + outside[searched]) / 2
+        is_inside = np.isfinite(rays.take(searched).log_densities(path, middle)[1])
+        inside[searched] = np.where(is_inside, middle, inside[searched])
+        outside[searched] = np.where(is_inside, outside[searched], middle)
+    return rays, outside, np.maximum(np.abs(outside - inside), np.spacing(np.abs(outside)))
 
 
 def _directions(path, rng) -> tuple[NDArray, NDArray]:
