@@ -374,11 +374,7 @@ def require(path: Any, group: type, who: str) -> None:
         member = getattr(group, name, None)
         kind = f"attribute {name}"
         if callable(member):
-            parameters = [
-                parameter
-                for parameter in inspect.signature(member).parameters
-                if parameter != "self"
-            ]
+            parameters = list(inspect.signature(member).parameters)[1:]  # without self
             kind = f"method {name}({', '.join(parameters)})"
         reason = _own_reason(path, name) or _INSTEAD.get(group, "define it")
         raise TypeError(

@@ -286,8 +286,8 @@ class GainRule(Protocol):
 
 
 class Adapted(NamedTuple):
-    """Chains, log Z_k - log Z_0 (K,), rounds of the last half, and of every update the fields of
-    `Adaptation`.
+    """Chains, log Z_k - log Z_0 (K,), rounds of the last half, and of every update what an
+    `AdaptedRun` keeps.
     """
 
     chains: list[Chains]
