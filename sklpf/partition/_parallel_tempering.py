@@ -33,10 +33,10 @@ from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._ladders import respace
 from sklpf.programs import ExchangeRound
-from sklpf.programs._chains import Chains
 from sklpf.programs._draws import MOST_DRAWS
 from sklpf.programs._exchange import move_ladders, run_scans, start_ladders
 from sklpf.programs._plan import NO_ROUNDS, check_ends, doubling, n_tuning_moves, with_round
+from sklpf.programs._programs import Chains
 from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.transitions import Transition
 from sklpf.uncertainty import (

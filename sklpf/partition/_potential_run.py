@@ -16,8 +16,7 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import CURVE, LEVEL, PAIR, Diagnostic, PartitionResult
 from sklpf.partition._run import Curve, LevelRun
 from sklpf.programs import LevelRound
-from sklpf.programs._chains import Samples
-from sklpf.programs._programs import add_bridges
+from sklpf.programs._rounds import Samples
 from sklpf.reweighting import bar, mbar, neighbour_overlap
 from sklpf.reweighting._mbar import MixtureSums, mixture_sums, mixture_weights
 from sklpf.uncertainty import difference, effective_draws, jackknife, pareto_shape
@@ -120,13 +119,15 @@ class PotentialRun(LevelRun):
     @cached_property
     def last(self) -> LevelRound:
         """The sums over neighbouring states and of slopes that `BAR` and others read."""
+        from sklpf.kernels._programs import add_bridges
+
         groups = self._groups
         n_groups = self.n_groups
         n_levels = self.vectors.shape[1]
         ratios = np.where(np.isfinite(self._ratios), self._ratios, np.diff(self._zeta))
         log_pseudo_prior = np.log(np.maximum(self.counts, 1)) - np.r_[0.0, np.cumsum(ratios)]
         pairs = np.zeros((2, n_groups, n_levels - 1, 4))
-        add_bridges(self.vectors + log_pseudo_prior, self.levels, pairs[0], groups)
+        add_bridges(self.vectors, log_pseudo_prior, self.levels, groups, pairs[0])
         slope = self.slopes.sum(axis=1)  # of one number, or of none
         powers = np.column_stack([slope**0, slope, slope**2, np.zeros_like(slope)])
         levels = np.zeros((2, n_groups, n_levels, 4))

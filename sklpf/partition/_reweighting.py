@@ -28,7 +28,7 @@ from sklpf.partition._run import (
 )
 from sklpf.partition._simulated_tempering import SimulatedTempering
 from sklpf.partition.checks._beside import checked
-from sklpf.programs._chains import Samples
+from sklpf.programs._rounds import Samples
 from sklpf.reweighting import (
     overlap,
     overlap_matrix,

@@ -19,8 +19,8 @@ from sklpf.partition._result import FIRST_TRY, PLAIN_BOUND, Diagnostic, Partitio
 from sklpf.partition.checks._beside import checked, single_state_alarms
 from sklpf.paths import Regions
 from sklpf.programs import Draws, LevelRound
-from sklpf.programs._chains import Samples
 from sklpf.programs._plan import NO_ROUNDS, with_round
+from sklpf.programs._rounds import Samples
 from sklpf.reweighting import MeanWeight, bar_ratios, level_process, mbar, stepping_stones
 from sklpf.uncertainty import between_groups
 

@@ -27,8 +27,8 @@ from sklpf.partition._tempering_run import (
 from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import TemperingRound
-from sklpf.programs._chains import Chains
 from sklpf.programs._plan import NO_ROUNDS, check_alive, check_finite, with_round
+from sklpf.programs._programs import Chains
 from sklpf.programs._tempering import Setup, first_pass, pool_groups, run_round
 from sklpf.reweighting import MeanWeight, Pooled, mean_weight
 

@@ -25,7 +25,7 @@ from sklpf.partition._result import (
 from sklpf.partition._run import Curve, LevelRun, bar_curve, between_by_slope
 from sklpf.partition.checks._beside import halves_alarms, modes_alarms, tol_alarms
 from sklpf.programs import TemperingRound
-from sklpf.programs._chains import Samples
+from sklpf.programs._rounds import Samples
 from sklpf.programs._tempering import pool_groups
 from sklpf.reweighting import (
     Pooled,
