@@ -61,6 +61,13 @@ def uniform(bits):
 
 
 @inlined
+def chain_uniform(keys, chain, purpose, bits):
+    """A uniform float32 of one chain of a block; bits (4,) is work space."""
+    random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + chain, purpose)
+    return uniform(bits[0])
+
+
+@inlined
 def at_sweep(keys, t):
     """The same random stream t sweeps later."""
     return Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
