@@ -43,7 +43,8 @@ regions with mass were found, and draws | no mode was found at which | R-hat is 
 draws are effective, in the worst | by halves log Z differs | terms of the bridge have Pareto |
 by two kinds of proposals log Z | nothing speaks against them |
 checks beside the run | converged by the run alone, without checks | evaluations of the density, … |
-` of the target. | of the halves of a single chain
+` of the target. | of the halves of a single chain | and models are compared by one: see compare |
+pool those of one row
 """
 NO_ALARMS = [part.strip() for part in NO_ALARMS.split("|")]
 

@@ -28,8 +28,7 @@ from sklearn.datasets import load_digits
 
 from sklpf import BernoulliRBM, Exact
 from sklpf.paths import Stream, make_ladder, stream_key
-from sklpf.programs._chains import Chains
-from sklpf.programs._programs import temper
+from sklpf.programs._programs import Chains, log_q_sums, temper
 from sklpf.testing import find_shared_data
 from sklpf.transitions import Gibbs
 
@@ -78,7 +77,7 @@ def initialise(rao_blackwell, n_rounds=8):
         )
         state = left.chains.state
         log_c = (
-            logsumexp(left.log_q_sums, axis=0)
+            logsumexp(log_q_sums(left.q_sums), axis=0)
             if rao_blackwell
             else np.log(left.counts.sum(axis=0) + 0.1)
         )

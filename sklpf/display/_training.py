@@ -135,9 +135,11 @@ class TrainingDisplay(Display):
         self._check_arrays()
         if self.best_iteration is not None:
             check_count(self.best_iteration, "best_iteration")
-        curves = [(self.values, self.std_errors, self.label)]
-        curves += [(self.log_partition, self.log_partition_std_errors, "log Z")]
-        curves = [curve for curve in curves if curve[0] is not None]
+        both = (
+            (self.values, self.std_errors, self.label),
+            (self.log_partition, self.log_partition_std_errors, "log Z"),
+        )
+        curves = [curve for curve in both if curve[0] is not None]
         if not curves:
             raise ValueError("values or log_partition must be given")
         size = 6.0, 1.0 + 3.0 * len(curves)

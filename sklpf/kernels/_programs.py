@@ -3,7 +3,8 @@
 A hook is a stub; `implements` gives it a body for the models that are instances of one NamedTuple.
 `compiled` gives a program for the models of one module of kernels.
 
-`programs/_programs.py` has the same programs as plain loops, which specify what they do.
+`programs/_programs.py` has the same programs as plain loops, which specify what they do; how levels
+change is the same function in both.
 """
 
 import functools
@@ -18,13 +19,12 @@ import numpy as np
 from numba.core.types import BaseNamedTuple
 from numba.extending import overload
 
-from sklpf._utils.limits import MAX_EXPONENT, RECORD_EVERY
+from sklpf._utils.limits import MAX_EXPONENT, Q_OFFSET, RECORD_EVERY
 from sklpf._utils.random import REDRAW, SWAP
-from sklpf.kernels._compile import OPTIONS, njit
+from sklpf.kernels._compile import OPTIONS, PART, inlined, njit
 from sklpf.kernels._exponentials import exp64
-from sklpf.kernels._random import at_sweep, chain_uniform
+from sklpf.kernels._random import at_sweep, uniforms
 
-Q_OFFSET = 600.0  # q(level | x) is summed as exp(log q + 600), which keeps terms down to e^-1300
 program = numba.njit(**OPTIONS, inline="always")  # a part of what calls it
 
 
@@ -67,7 +67,7 @@ def implements(hook, model_class, **options):
     """Decorator: the body of a hook for models that are instances of one NamedTuple."""
 
     def register(body):
-        @overload(hook, jit_options=OPTIONS | {"no_cpython_wrapper": True} | options, strict=False)
+        @overload(hook, jit_options=PART | {"no_cpython_wrapper": True} | options, strict=False)
         def choose(model, *arguments):
             if isinstance(model, BaseNamedTuple) and model.instance_class is model_class:
                 return body
@@ -77,6 +77,12 @@ def implements(hook, model_class, **options):
     return register
 
 
+@inlined
+def log_density(beta, base, gain):
+    """log f_beta of log f_0 and log f_1 - log f_0, where log f_1 may be -inf."""
+    return base if beta == 0.0 and gain == -np.inf else base + beta * gain
+
+
 def tempered(model_class):
     """Derive `log_ratio`, `log_ladder` and `derivatives` where log f_beta = log f_0 + beta (log f_1
     - log f_0).
@@ -84,14 +90,15 @@ def tempered(model_class):
 
     @implements(log_ratio, model_class, forceinline=True)
     def _log_ratio(model, state, c, old, new, work):
-        return (new - old) * log_gain(model, state, c)
+        gain = log_gain(model, state, c)
+        return gain if gain == -np.inf and new > 0.0 else (new - old) * gain
 
     @implements(log_ladder, model_class)
     def _log_ladder(model, state, c, ladder, work, out):
         base = log_base(model, state, c)
         gain = log_gain(model, state, c)
         for k in range(ladder.shape[0]):
-            out[k] = base + ladder[k] * gain
+            out[k] = log_density(ladder[k], base, gain)
 
     @implements(derivatives, model_class, forceinline=True)
     def _derivatives(model, state, c, beta, work):
@@ -142,7 +149,7 @@ def exchange(model, state, levels, ends, trips, ladder, shift, n_scans, stride, 
     betas = np.empty(n)
     up = np.empty(n)
     down = np.empty(n)
-    chain_at = np.empty(n_levels, np.int64)
+    drawn = np.empty(n)
     summary = np.empty(sums.summaries.shape[2])
     record = 0
     for t in range(n_scans):
@@ -167,11 +174,8 @@ def exchange(model, state, levels, ends, trips, ladder, shift, n_scans, stride, 
                 write_slopes(model, state, c, ladder, work, sums.slopes[record, c])
                 sums.vector_levels[record, c] = levels[c]
             record += 1
-        for start in range(0, n, n_levels):
-            i = start // n_levels
-            trips[i] += swap_levels(
-                up, down, levels, ends, shift, start, now, chain_at, sums.pairs[i]
-            )
+        uniforms(now, SWAP, drawn)
+        swap_levels(up, down, levels, ends, trips, shift, now.step, drawn, sums.pairs)
 
 
 @program
@@ -184,21 +188,22 @@ def temper(
     n_redraws,
     sweeps_per_redraw,
     stride,
+    groups,
     keys,
     q_sums,
     counts,
     sums,
 ):
-    """Simulated tempering in place of one group of chains, which adds exp(log q(k | x) + Q_OFFSET)
-    to q_sums (n, K), the levels drawn to counts (n, K), and the rest to `LevelSums`.
+    """Simulated tempering in place of chains in groups (n,), which adds to q_sums and counts (n, K)
+    as `redraw_levels` does, and the rest to `LevelSums`.
     """
     n = levels.shape[0]
     n_levels = ladder.shape[0]
     work = scratch(model, state)
     betas = np.empty(n)
-    bits = np.empty(4, np.uint32)
-    log_densities = np.empty(n_levels)
-    cumulative = np.empty(n_levels)
+    log_densities = np.empty((n, n_levels))
+    at_target = np.empty(n)
+    drawn = np.empty(n)
     summary = np.empty(sums.summaries.shape[2])
     for t in range(n_redraws):
         now = keys
@@ -208,20 +213,19 @@ def temper(
             now = at_sweep(keys, t * sweeps_per_redraw + s)
             sweep(model, state, betas, False, now, work)
         for c in range(n):
-            log_ladder(model, state, c, ladder, work, log_densities)
+            log_ladder(model, state, c, ladder, work, log_densities[c])
             if t % stride == 0:
                 for k in range(n_levels):
-                    sums.vectors[t // stride, c, k] = log_densities[k]
+                    sums.vectors[t // stride, c, k] = log_densities[c, k]
                 write_slopes(model, state, c, ladder, work, sums.slopes[t // stride, c])
                 sums.vector_levels[t // stride, c] = levels[c]
-            add_bridges(log_densities, log_pseudo_prior, levels[c], sums.pairs[0])
-            add_derivatives(model, state, c, betas[c], work, sums.levels[0, levels[c]])
-            u = chain_uniform(now, c, REDRAW, bits)
-            levels[c] = redraw(log_densities, log_pseudo_prior, u, q_sums[c], cumulative)
-            counts[c, levels[c]] += 1
-            at_target = 1.0 - cumulative[n_levels - 2] / cumulative[n_levels - 1]
-            if at_target > 0.0:
-                add_summary(model, state, c, at_target, summary, sums.summaries[0])
+            add_derivatives(model, state, c, betas[c], work, sums.levels[groups[c], levels[c]])
+        add_bridges(log_densities, log_pseudo_prior, levels, groups, sums.pairs)
+        uniforms(now, REDRAW, drawn)
+        redraw_levels(log_densities, log_pseudo_prior, levels, drawn, q_sums, counts, at_target)
+        for c in range(n):
+            if at_target[c] > 0.0:
+                add_summary(model, state, c, at_target[c], summary, sums.summaries[groups[c]])
 
 
 @program
@@ -250,7 +254,7 @@ def log_f_derivatives(model, state, betas, out):
         out[c, 0], out[c, 1] = derivatives(model, state, c, betas[c], work)
 
 
-@numba.njit(**OPTIONS, forceinline=True)
+@numba.njit(**PART, forceinline=True)
 def add_derivatives(model, state, c, beta, work, sums):
     """Add 1, U, U^2 and dU / dbeta to the sums (4,) of a level; U = d log f / d beta."""
     first, second = derivatives(model, state, c, beta, work)
@@ -277,22 +281,6 @@ def write_slopes(model, state, c, ladder, work, out):
             out[k], _ = derivatives(model, state, c, ladder[k], work)
 
 
-@njit
-def add_bridges(log_densities, log_pseudo_prior, level, sums):
-    """Add what a state at `level` says of the pairs with its neighbours to sums (K - 1, 4), as the
-    plain loop says.
-    """
-    here = log_densities[level] + log_pseudo_prior[level]
-    for up in (True, False):
-        other = level + 1 if up else level - 1
-        if 0 <= other < log_densities.shape[0]:
-            log_ratio = log_densities[other] + log_pseudo_prior[other] - here
-            ratio = exp64(min(log_ratio, MAX_EXPONENT))
-            pair = sums[min(level, other)]
-            pair[0 if up else 1] += ratio / (1.0 + ratio)
-            pair[2 if up else 3] += ratio
-
-
 @program
 def add_summary(model, state, c, weight, summary, sums):
     """Add a state's weighted summary and its squares to sums (2, S)."""
@@ -309,45 +297,82 @@ def summaries(model, state, out):
         summarise(model, state, c, out[c])
 
 
+# ---- levels, for plain loops too
 @njit
-def swap_levels(up, down, levels, ends, shift, start, keys, chain_at, sums):
-    """Offer the even or the odd pairs of one ladder's levels a swap; returns the round trips that
-    end here.
+def add_bridges(log_densities, log_pseudo_prior, levels, groups, sums):
+    """Add what states (n, K) at their levels say of the pairs with their neighbours to sums[group,
+    pair], (G, K - 1, 4 or more).
 
-    The ladder's chains are start, …, start + K - 1; up and down hold each one's log f at the next
-    level, above and below, less that at its own. Adds to sums (K - 1, 5) what the plain loop says;
-    chain_at (K,) is work space.
+    With r the log ratio, weighted by the pseudo-priors, of the level above or below to the state's
+    own: logistic(r) above and below, exp(r) above and below.
     """
-    n_levels = chain_at.shape[0]
-    trips = 0
-    bits = np.empty(4, np.uint32)
-    for c in range(start, start + n_levels):
-        chain_at[levels[c]] = c
-    for k in range(n_levels - 1):
-        low, high = chain_at[k], chain_at[k + 1]
-        u = up[low]
-        r = down[high]
-        accept = exp64(min(0.0, u + r))
-        pair = sums[k]
-        forward, reverse = (
-            exp64(min(u - shift[k], MAX_EXPONENT)),
-            exp64(min(r + shift[k], MAX_EXPONENT)),
-        )
-        pair[0] += forward / (1.0 + forward)  # the logistic
-        pair[1] += reverse / (1.0 + reverse)
-        pair[2] += forward
-        pair[3] += reverse
-        pair[4] += 1.0 - accept
-        if (k + keys.step) % 2 == 0 and chain_uniform(keys, low, SWAP, bits) < accept:
-            levels[low] = k + 1
-            levels[high] = k
-    for c in range(start, start + n_levels):
-        if levels[c] == 0:
-            trips += ends[c] == 1
-            ends[c] = -1
-        elif levels[c] == n_levels - 1 and ends[c] == -1:
-            ends[c] = 1
-    return trips
+    for c in range(levels.shape[0]):
+        level = levels[c]
+        here = log_densities[c, level] + log_pseudo_prior[level]
+        for up in (True, False):
+            other = level + 1 if up else level - 1
+            if 0 <= other < log_pseudo_prior.shape[0]:
+                log_ratio = log_densities[c, other] + log_pseudo_prior[other] - here
+                ratio = math.exp(min(log_ratio, MAX_EXPONENT))
+                pair = sums[groups[c], min(level, other)]
+                pair[0 if up else 1] += ratio / (1.0 + ratio)
+                pair[2 if up else 3] += ratio
+
+
+@njit
+def swap_levels(up, down, levels, ends, trips, shift, step, drawn, sums):
+    """Offer swaps to the even or the odd pairs of each ladder's levels, and add the round trips
+    that end here to trips (G,).
+
+    The chains of a ladder are K in a row; up and down hold each one's log f at the next level,
+    above and below, less that at its own, of which u = up at level k, r = down at level k + 1. Adds
+    logistic(u - shift), logistic(r + shift), their exponentials, and the probability of a rejection
+    to sums (G, K - 1, 5). drawn (n,) are uniform numbers.
+    """
+    n_levels = sums.shape[1] + 1
+    chain_at = np.empty(n_levels, np.int64)
+    for i in range(sums.shape[0]):
+        chains = range(i * n_levels, (i + 1) * n_levels)
+        for c in chains:
+            chain_at[levels[c]] = c
+        for k in range(n_levels - 1):
+            low, high = chain_at[k], chain_at[k + 1]
+            u = up[low]
+            r = down[high]
+            accept = math.exp(min(0.0, u + r))
+            forward = math.exp(min(u - shift[k], MAX_EXPONENT))
+            reverse = math.exp(min(r + shift[k], MAX_EXPONENT))
+            pair = sums[i, k]
+            pair[0] += forward / (1.0 + forward)  # the logistic
+            pair[1] += reverse / (1.0 + reverse)
+            pair[2] += forward
+            pair[3] += reverse
+            pair[4] += 1.0 - accept
+            if (k + step) % 2 == 0 and drawn[low] < accept:
+                levels[low] = k + 1
+                levels[high] = k
+        for c in chains:
+            if levels[c] == 0:
+                trips[i] += ends[c] == 1
+                ends[c] = -1
+            elif levels[c] == n_levels - 1 and ends[c] == -1:
+                ends[c] = 1
+
+
+@njit
+def redraw_levels(log_densities, log_pseudo_prior, levels, drawn, q_sums, counts, at_target):
+    """Draw the level of every chain from q(k | x) = softmax(log_densities + log_pseudo_prior), by
+    uniform numbers (n,).
+
+    Adds exp(log q + Q_OFFSET) to q_sums (n, K) and the levels drawn to counts (n, K), and writes
+    q(K - 1 | x) to at_target (n,).
+    """
+    n, n_levels = log_densities.shape
+    cumulative = np.empty(n_levels)
+    for c in range(n):
+        levels[c] = redraw(log_densities[c], log_pseudo_prior, drawn[c], q_sums[c], cumulative)
+        counts[c, levels[c]] += 1
+        at_target[c] = 1.0 - cumulative[n_levels - 2] / cumulative[n_levels - 1]
 
 
 @njit
@@ -369,7 +394,7 @@ def redraw(log_densities, log_pseudo_prior, u, q_sums, cumulative):
         log_q = log_densities[k] + log_pseudo_prior[k] - log_total
         if not log_q <= -1300.0:  # a NaN stays one in the sums
             q_sums[k] += exp64(log_q + Q_OFFSET)
-    threshold = np.float64(u) * total
+    threshold = u * total
     level = 0
     while level < log_densities.shape[0] - 1 and cumulative[level] < threshold:
         level += 1

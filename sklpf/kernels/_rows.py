@@ -8,26 +8,18 @@ from sklpf.kernels._vectors import differing_bits, load, lowest_bit, multiply_ad
 
 # ---- comparing units
 @inlined
-def _list_bits(mask, offset, count, indices):
-    while mask != np.uint64(0):
-        indices[count] = offset + lowest_bit(mask)
-        count += 1
-        mask &= mask - np.uint64(1)
-    return count
-
-
-@inlined
 def list_differences(first, second, n, indices):
     """Write the j < n where first[j] != second[j] (uint8) to indices; returns how many. Cost goes
     with their number.
     """
     count = j = np.int64(0)  # of one type from the first use on, so that nothing is compiled twice
     while j + 64 <= n:
-        count = _list_bits(differing_bits(first, j, second, j, 64), j, count, indices)
+        mask = differing_bits(first, second, j)
+        while mask != np.uint64(0):
+            indices[count] = j + lowest_bit(mask)
+            count += 1
+            mask &= mask - np.uint64(1)
         j += 64
-    while j + 16 <= n:
-        count = _list_bits(differing_bits(first, j, second, j, 16), j, count, indices)
-        j += 16
     while j < n:
         if first[j] != second[j]:
             indices[count] = j

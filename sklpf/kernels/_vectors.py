@@ -329,12 +329,12 @@ def _emit_transpose_tile(context, builder, signature, arguments):
 
 
 # ---- bits
-def differing_bits(first, i, second, j, n):
-    """Bit b is set where byte b of n (16 or 64, a constant) differs, of two C-contiguous arrays of
-    bytes from places i and j on (uint64).
+def differing_bits(first, second, index):
+    """Bit b is set where byte b of 64 differs, of two C-contiguous arrays of bytes from place
+    `index` of all on (uint64).
     """
-    differ = first.reshape(-1)[i : i + n] != second.reshape(-1)[j : j + n]
-    return np.uint64(sum(1 << int(b) for b in np.flatnonzero(differ)))
+    a, b = (array.reshape(-1)[index : index + 64] for array in (first, second))
+    return np.uint64(sum(1 << int(bit) for bit in np.flatnonzero(a != b)))
 
 
 def lowest_bit(mask):
@@ -342,18 +342,15 @@ def lowest_bit(mask):
     return (int(mask) & -int(mask)).bit_length() - 1
 
 
-@_instruction(differing_bits, lambda first, i, second, j, n: types.uint64 if _literal(n) else None)
+@_instruction(differing_bits, lambda first, second, index: types.uint64)
 def _emit_differing_bits(context, builder, signature, arguments):
-    n = signature.args[4].literal_value
-    vector = ir.VectorType(ir.IntType(8), n)
+    *arrays, index = arguments
+    vector = ir.VectorType(ir.IntType(8), 64)
     a, b = (
-        builder.load(
-            _place(context, builder, signature.args[k], *arguments[k : k + 2], vector), align=1
-        )
-        for k in (0, 2)
+        builder.load(_place(context, builder, kind, array, index, vector), align=1)
+        for kind, array in zip(signature.args, arrays)
     )
-    bits = builder.bitcast(builder.icmp_unsigned("!=", a, b), ir.IntType(n))
-    return bits if n == 64 else builder.zext(bits, ir.IntType(64))
+    return builder.bitcast(builder.icmp_unsigned("!=", a, b), ir.IntType(64))
 
 
 @_instruction(lowest_bit, lambda mask: types.int64)

@@ -202,7 +202,7 @@ class EnergyBasedModel(
         if "_training" not in vars(self):  # known parameters
             family, parameters = self._shown()
             rows = self._coordinates(X)
-            return self._from_rows(family, parameters, rows), rows
+            return self._contrastive(family, parameters, rows), rows
         trainer, shown = self._training
         if not same_values(shown, fitted_values(self)):
             trainer.begin(self._shown()[1])
@@ -217,15 +217,9 @@ class EnergyBasedModel(
         """Store what was learned, and the chains that `partial_fit` goes on with; no rows."""
         self._store(trainer.family, trainer.parameters)
         if not isinstance(trainer, PersistentContrastiveDivergence):
-            trainer = self._from_rows(trainer.family, trainer.parameters, rows)
+            trainer = self._contrastive(trainer.family, trainer.parameters, rows)
         trainer.X = rows[:0].copy()
         self._training = trainer, fitted_values(self)
-
-    def _from_rows(self, family, parameters, rows):
-        """What trains known parameters further, with chains that start at the rows."""
-        start = np.resize(rows, (self.n_chains, rows.shape[1]))
-        rng = np.random.default_rng(self._partition_seed)
-        return self._contrastive(family, parameters, rows, start, rng)
 
     def _trainer(self, X, algorithm):
         """What trains the model from the start, and the rows in its coordinates."""
@@ -240,10 +234,15 @@ class EnergyBasedModel(
             return MaximumLikelihood(family, parameters, rows), rows
         if algorithm == "mpf":
             return MinimumProbabilityFlow(family, parameters, rows, rng), rows
-        start = rng.standard_normal((self.n_chains, rows.shape[1]))
-        return self._contrastive(family, parameters, rows, start, rng), rows
+        return self._contrastive(family, parameters, rows, rng), rows
 
-    def _contrastive(self, family, parameters, rows, start, rng):
+    def _contrastive(self, family, parameters, rows, rng=None):
+        """What trains by chains: with a generator from normal numbers, of known parameters from the
+        rows.
+        """
+        shape = (self.n_chains, rows.shape[1])
+        start = np.resize(rows, shape) if rng is None else rng.standard_normal(shape)
+        rng = rng or np.random.default_rng(self._partition_seed)
         chains = Chains(start, rng, n_leapfrog=self.n_leapfrog, rescale=self._rescale_chains)
         return PersistentContrastiveDivergence(
             family, parameters, rows, chains, self.batch_size, self.learning_rate

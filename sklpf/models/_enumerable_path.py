@@ -244,14 +244,14 @@ class UnitsPath(EnumerablePath):
     visible_units: Any = BinaryUnits()
     bound_cost = BOUND_COST
     n_visible: int
+    state_from_rows: Any
     _work: tuple[float, float]
     _work_per_segment: float
     _sum_of_terms: float
-    _state_of_units: Callable[[Bits, np.random.Generator], Any]
-    _random_chains: Callable[[np.random.Generator], Any]
-    _centres: Callable[[Any, np.random.Generator], Any]
-    _log_f_of_rows: Callable[[NDArray], Array]
-    state_from_rows: Callable[[Any], Any]
+    _state_of_units: Any
+    _random_chains: Any
+    _centres: Any
+    _log_f_of_rows: Any
     _rounding: float = np.finfo(np.float64).eps  # of a sum of numbers
     _in_gray_code = False  # the order in which `enumerate_block` goes through the states
 
@@ -292,8 +292,18 @@ class UnitsPath(EnumerablePath):
         Returns
         -------
         state : NamedTuple
+
+        Raises
+        ------
+        ValueError
+            If the ladder ends below 1: units that are not enumerated are drawn as they are there.
         """
         level = len(self.ladder) - 1
+        if self.ladder[level] < 1:
+            raise ValueError(
+                "exact draws are those at the inverse temperature 1: give a ladder that ends there,"
+                f" this one ends at {self.ladder[level]:g}"
+            )
         n_low = self._units_of_a_block
         blocks = rng.choice(len(log_block_sums), size=n, p=softmax(log_block_sums))
         states = blocks.astype(np.int64) << n_low
@@ -338,7 +348,7 @@ def binary_units(rows, n: int, name: str = "rows") -> Bits:
     return np.array(rows, dtype=np.uint8, order="C")
 
 
-def check_layers(components: Array, visible: dict[str, Array], hidden: dict[str, Array]) -> int:
+def check_layers(components: Array, intercept_hidden: Array, **visible: Array) -> int:
     """Return the number of visible units of an RBM; ValueError unless its weights are a matrix of
     finite numbers that vectors of both layers fit.
     """
@@ -348,12 +358,12 @@ def check_layers(components: Array, visible: dict[str, Array], hidden: dict[str,
         )
     check_finite(components, "components")
     n_hidden, n_visible = components.shape
-    check_vectors(visible, n_visible, "components")
-    check_vectors(hidden, n_hidden, "components")
+    check_vectors(n_visible, "components", **visible)
+    check_vectors(n_hidden, "components", intercept_hidden=intercept_hidden)
     return n_visible
 
 
-def check_vectors(vectors: dict[str, Array], n: int, what: str) -> None:
+def check_vectors(n: int, what: str, **vectors: Array) -> None:
     """Raise ValueError unless all have n entries, finite ones."""
     for name, vector in vectors.items():
         if vector.shape != (n,):

@@ -92,15 +92,12 @@ class GenerativeModel(
         """
         self._validate_params()
         check_scale(self.noise_std, "noise_std")
-        X = self._centred(self._validate(X, reset=True))
+        X = self._validate(X, reset=True)
+        self.mean_ = X.mean(axis=0)
         rng = check_random_state(self.random_state)
-        self._learn(X, rng)
+        self._learn(X - self.mean_, rng)
         self._partition_seed = draw_seed(rng)
         return self
-
-    def _centred(self, X):
-        self.mean_ = X.mean(axis=0)
-        return X - self.mean_
 
     def _repeated(self, X):
         """The rows once for each chain; of few rows each has several."""

@@ -31,7 +31,14 @@ class LatentRowsPath(CompiledPrograms, PointsPath):
     n_features: int
 
     def __init__(self, X: ArrayLike, ladder: ArrayLike):
-        self.X = _check_rows(X, self.n_features)
+        X = as_float64(X, "X", copy=True)
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise ValueError(
+                f"X must have the shape (n_rows, {self.n_features}) to match components, got"
+                f" {X.shape}"
+            )
+        check_squares(X)
+        self.X = np.ascontiguousarray(X)
         self.ladder = check_ladder(ladder)
         self.n_rows: int | None = len(self.X)
 
@@ -100,13 +107,3 @@ def check_components(components: ArrayLike, name: str = "components") -> Array:
         )
     check_finite(components, name)
     return components
-
-
-def _check_rows(X, n_features):
-    X = as_float64(X, "X", copy=True)
-    if X.ndim != 2 or X.shape[1] != n_features:
-        raise ValueError(
-            f"X must have the shape (n_rows, {n_features}) to match components, got {X.shape}"
-        )
-    check_squares(X)
-    return np.ascontiguousarray(X)

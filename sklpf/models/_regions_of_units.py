@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES, UnitsPath
 from sklpf.paths import Regions
-from sklpf.paths._base import map_state
 from sklpf.paths._regions import drawn_by_weight
 from sklpf.uncertainty import log_mean_exp
 
@@ -30,26 +27,23 @@ class PathWithRegions(UnitsPath):
 
     A subclass also defines
 
-    - ``_unit_inputs(states)``: inputs of the units (n, len(states), n_visible) at these states of
-      the chains;
+    - ``_inputs(state)``: inputs of the units of every chain, (n, n_visible), which are also the
+      `_centres` of the bound;
     - ``_work_of_f``: multiplications that log f of one row takes.
 
     Modes are looked for by chains at the target that begin at ``_region_starts(rng)``,
     ``_n_region_starts`` of them: random ones unless a subclass says otherwise.
     """
 
-    _unit_inputs: Callable[[Sequence[Any]], Array]
-
-    @property
-    def _n_region_starts(self) -> int:
-        return N_CENTRES
+    _inputs: Any
+    _work_of_f: int
+    _n_region_starts = N_CENTRES
 
     def _region_starts(self, rng: np.random.Generator) -> Any:
         return self._random_chains(rng)
 
-    @property
-    def _work_of_f(self) -> int:
-        raise NotImplementedError
+    def _centres(self, state, rng):
+        return self._inputs(state)
 
     @property
     def regions_cost(self) -> int:  # type: ignore[override]  # derived from the model's size
@@ -68,15 +62,15 @@ class PathWithRegions(UnitsPath):
         rng = stream.generator()
         state = self._region_starts(rng)
         self.move_at_target(state, CENTRE_SWEEPS, stream.at(1))
-        states = [map_state(np.copy, state)]
+        inputs = [self._inputs(state)]
         for i in range(_STATES_OF_A_REGION - 1):
             self.move_at_target(state, 1, stream.at(2 + i))
-            states.append(map_state(np.copy, state))
-        fields = self._unit_inputs(states)
-        _, distinct = np.unique(self.visible_units.modes(fields[:, 0]), axis=0, return_index=True)
-        fields = fields[np.sort(distinct)]
+            inputs.append(self._inputs(state))
+        modes = self.visible_units.modes(inputs[0])
+        distinct = np.sort(np.unique(modes, axis=0, return_index=True)[1])
+        modes = modes[distinct]
+        fields = np.stack(inputs, axis=1)[distinct]  # (n_modes, n_states, n_visible)
 
-        modes = self.visible_units.modes(fields[:, 0])
         radii = np.array([self._squared_radius(own, rng) for own in fields])
         masses = [self._mass_of_ball(*ball, rng) for ball in zip(fields, radii)]
         most = max(_FEWEST_REGIONS, _REGION_WORK // (self._work_of_f * _MOST_REGION_DRAWS))

@@ -187,7 +187,9 @@ def check_vector(values, n: int, name: str, default: float | None = None) -> Arr
         return np.full(n, default)
     values = check_parameter(values, name, ensure_2d=False, dtype=np.float64, copy=True)
     if values.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},) to fit components, got {values.shape}")
+        raise ValueError(
+            f"{name} must have shape ({n},) to fit the other parameters, got {values.shape}"
+        )
     return values
 
 

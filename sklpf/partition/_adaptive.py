@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf.partition._simulated_tempering import PRIOR, SimulatedTempering, Start, log_prior_of
+from sklpf.partition._simulated_tempering import PRIOR, SimulatedTempering, Start
 from sklpf.partition._tempering_run import (
     N_GROUPS,
-    Adaptation,
     AdaptedRun,
     pool_rounds,
     value_and_error,
@@ -64,12 +63,16 @@ class AdaptiveTempering(SimulatedTempering):
             estimate=estimate,
             used=used,
             history=self._with_round(pilot.history, setup, "adaptation", value, used),
-            adaptation=Adaptation(adapted.curve, **adapted.history, settled=rule.settled),
+            adaptation={
+                "frozen": adapted.curve,
+                "updates": adapted.history,
+                "settled": rule.settled,
+            },
         )
 
     def _produce(self, setup, log_prior, start):
         run, used, history = super()._produce(setup, log_prior, start)
-        return AdaptedRun(**vars(run), adaptation=start.adaptation), used, history
+        return AdaptedRun(**vars(run), **start.adaptation), used, history
 
     @classmethod
     def _reads(cls, run) -> bool:
@@ -190,9 +193,6 @@ class SAMS(AdaptiveTempering):
         "update": [StrOptions({"rao-blackwell", "binary"})],
         "exponent": [Interval(Real, 0.5, 1, closed="neither")],
     }
-
-    def _log_prior(self, ladder):
-        return log_prior_of(self.prior, ladder)
 
     def _rule(self, log_prior, pilot_error):
         return TwoStageGain(np.exp(log_prior), self.exponent)

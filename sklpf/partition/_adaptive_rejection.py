@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -81,7 +80,7 @@ class AdaptiveRejection(PartitionEstimator):
     _parameter_constraints = {"tol": [POSITIVE]}
 
     def _estimate(self, path, seed) -> PartitionResult:
-        hull = _hull(path)
+        hull = Hull(path)
         low, high = hull.refine(self.tol)
         n = hull.n_evaluations
         log_partition = (low + high) / 2
@@ -103,7 +102,7 @@ class AdaptiveRejection(PartitionEstimator):
         """Return a state of n chains, exact and independent draws from the target of such
         a path.
         """
-        hull = _hull(path)
+        hull = Hull(path)
         drawn = []
         missing = n
         hull.refine(max(self.tol, 1e-3))  # one draw in a thousand is rejected
@@ -119,33 +118,6 @@ class AdaptiveRejection(PartitionEstimator):
             )
             missing = n - sum(len(part.position) for part in drawn)
         return concatenate(drawn)
-
-
-def _hull(path) -> Hull:
-    if not isinstance(path, GeometricPath):
-        raise TypeError(
-            "AdaptiveRejection needs a GeometricPath, a density on the line, got"
-            f" {type(path).__name__}"
-        )
-    if path.n_dimensions != 1:
-        raise ValueError(
-            f"AdaptiveRejection needs a density in one dimension, got {path.n_dimensions};"
-            " choose AIS"
-        )
-
-    def log_density(x):
-        values = path.raw_log_density(x[:, np.newaxis])
-        bad = np.isnan(values) | (values == np.inf)
-        if bad.any():
-            raise ValueError(
-                f"log_density is {values[bad][0]} at {x[bad][0]:.6g}: it must be a number or -inf"
-            )
-        return values
-
-    low, high = (
-        (-np.inf, np.inf) if path.bounds is None else (float(side) for side in path.bounds[:, 0])
-    )
-    return Hull(log_density, low, high, float(path.base.center[0]), float(path.base.scale[0]))
 
 
 def _check_below(x, log_f, log_upper) -> None:
@@ -195,36 +167,48 @@ class Hull:
 
     Parameters
     ----------
-    log_density : callable
-        Log density, a function of points (n,) that returns (n,), in nats.
-    low, high : float
-        The interval, which may be infinite.
-    center, scale : float
-        Where to look for mass first.
+    path : GeometricPath
+        To a density on the line. Mass is looked for near the center of its base first.
 
     Raises
     ------
+    TypeError
+        If the path is not to a density on R^d.
     ValueError
-        If f isn't log-concave, doesn't fall far out, or has no mass near the center.
+        If it has several dimensions, or f isn't log-concave or doesn't fall far out, or has no
+        mass near the center.
     """
 
-    def __init__(
-        self,
-        log_density: Callable[[Array], Array],
-        low: float,
-        high: float,
-        center: float,
-        scale: float,
-    ):
-        self._log_density = log_density
-        self.low = low
-        self.high = high
+    def __init__(self, path: Any):
+        if not isinstance(path, GeometricPath):
+            raise TypeError(
+                "AdaptiveRejection needs a GeometricPath, a density on the line, got"
+                f" {type(path).__name__}"
+            )
+        if path.n_dimensions != 1:
+            raise ValueError(
+                f"AdaptiveRejection needs a density in one dimension, got {path.n_dimensions};"
+                " choose AIS"
+            )
+        self._path = path
+        sides = (-np.inf, np.inf) if path.bounds is None else path.bounds[:, 0]
+        self.low, self.high = map(float, sides)
         self.n_evaluations = 0
         self.x = np.empty(0)
         self.h = np.empty(0)
-        grid = np.clip(center + scale * np.linspace(-8, 8, 17), low, high)
-        self._add(np.append(grid, [side for side in (low, high) if np.isfinite(side)]))
+        grid = float(path.base.center[0]) + float(path.base.scale[0]) * np.linspace(-8, 8, 17)
+        ends = [side for side in (self.low, self.high) if np.isfinite(side)]
+        self._add(np.append(np.clip(grid, self.low, self.high), ends))
         self._bracket()
+
+    def _log_density(self, x: Array) -> Array:
+        values = self._path.raw_log_density(x[:, np.newaxis])
+        bad = np.isnan(values) | (values == np.inf)
+        if bad.any():
+            raise ValueError(
+                f"log_density is {values[bad][0]} at {x[bad][0]:.6g}: it must be a number or -inf"
+            )
+        return values
 
     def _add(self, points: Array) -> None:
         """Evaluate f at further points; the nearest ones where it is 0 become the ends of the

@@ -330,7 +330,9 @@ class AdaptiveSMC(SamplingEstimator):
             own_seed = stream_key(seed, _ROUND, n_rounds)[0]
             if self.checks and (n_rounds == 1 or search.goes_on):
                 found = self._search(path, learned.passed, points, base, own_seed, evaluations)
-                search = search.followed_by(found)
+                search = Search(
+                    search.regions or found.regions, search.lost + found.lost, found.goes_on
+                )
             rebased = _from_base(path, base, search.lost, points)
             known, populations, n_levels = self._sample_populations(
                 rebased, move, starts, own_seed, n_particles, levels_per_step
@@ -419,10 +421,6 @@ class Search(NamedTuple):
     regions: Regions | None
     lost: list[Regions]
     goes_on: bool
-
-    def followed_by(self, other: Search) -> Search:
-        """Return all that this one and a later one have lost."""
-        return Search(self.regions or other.regions, self.lost + other.lost, other.goes_on)
 
 
 def _from_base(path: GeometricPath, base: Mixture, lost: list[Regions], points: Array) -> Any:

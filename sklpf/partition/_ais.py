@@ -4,7 +4,7 @@ chains from there, which HAIS and ImportanceSampling leave too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
@@ -106,9 +106,10 @@ class AnnealingRun(Run):
         log_partition = self.base_log_partition + estimate.log_mean
         reverse = np.sqrt(seen.variance / n)
         std_error = max(estimate.delta, np.sqrt((estimate.delta**2 + reverse**2) / 2))
-        hidden = hidden_weight(self, log_partition)
-        if hidden.any():
-            missing = np.log1p(unseen_masses(self, log_partition)[hidden > 0].sum())
+        if self.weight_there is not None:
+            unseen = unseen_masses(self, log_partition)
+            hidden = hidden_weight(self, unseen)
+            missing = np.log1p(unseen[hidden > 0].sum())
             std_error = float(np.hypot(std_error, min(missing, np.sqrt(hidden.sum() / n))))
         diagnostics = {
             **weight_diagnostics(self.up),
@@ -263,27 +264,33 @@ def annealing_runs(
     """A run on the path of every row: n chains from the base, and reverse chains from where these
     ended.
     """
-
     n_back = min(n, max(FEWEST_BACK, n // 4))
+    n_more = min(n, _MOST_BACK) - n_back
 
-    def ends(plan, up):
-        return plan.path.take(up.state, _by_weight(up.log_weights, n_back, plan.key(_CHECK)))
+    def starts(plan, up):
+        return _ends_by_weight(plan, up, n_back, _CHECK)
 
     stages = (_MAIN,), (_CHECK,)
-    both = list(anneal_both_ways(estimator, paths, n, seeds, stages, ends, True))
-    _go_on_down(both, min(n, _MOST_BACK) - n_back, estimator.n_jobs)
+    plans, ups, downs = anneal_both_ways(estimator, paths, n, seeds, stages, starts, True)
+    # Few reverse chains whose log weights differ much show no rare ones.
+    wide = [t for t, down in enumerate(downs) if n_more > 0 and down.std() > _WIDE]
+    if wide:
+        chosen = [plans[t] for t in wide]
+        states = [_ends_by_weight(plans[t], ups[t], n_more, _MORE) for t in wide]
+        more = anneal_down(chosen, states, 1, (_MORE,), estimator.n_jobs, settles=True)
+        for t, further in zip(wide, more):
+            downs[t] = np.concatenate([downs[t], further])
     runs = []
-    for plan, up, fields in both:
+    for plan, up, down in zip(plans, ups, downs):
         draws = None
         if estimator._keeps_draws:
             draws = draws_of(plan.path, up.state, up.log_weights, np.arange(n))
-        history = plan.history + [fields["base_log_partition"], 0.0, 0.0]
         run = estimator._run_class(
             draws=draws,
-            history=history,
+            history=plan.history + [plan.path.base_log_partition, 0.0, 0.0],
             acceptance=up.acceptance,
             pilot=plan.transition.pilot,
-            **fields,
+            **fields_of_run(plan, up, down, True),
         )
         runs.append(run)
     return runs
@@ -297,55 +304,42 @@ def anneal_both_ways(
     stages: tuple[tuple[int, ...], tuple[int, ...]],
     starts: Callable[[Plan, Arrivals], Any],
     settles: bool,
-) -> Iterator[tuple[Plan, Arrivals, dict[str, Any]]]:
+) -> tuple[list[Plan], list[Arrivals], list[Array]]:
     """Anneal n chains of every row up, and then chains from the states that starts(plan, arrivals)
     gives down.
 
-    Yields the row's plan, the chains that went up, and the fields that runs have in common.
+    Returns every row's plan, the chains that went up, and the log weights of those that went down.
     """
-    base_log_partition = require_base(paths[0], type(estimator).__name__)
+    require_base(paths[0], type(estimator).__name__)
     options = estimator.n_jobs, estimator._checkpoint(paths[0], seeds[0])
     plans = estimator._plans(paths, seeds, n)
     ups = anneal_up(plans, n, stages[0], *options)
     states = [starts(plan, up) for plan, up in zip(plans, ups)]
-    downs = anneal_down(plans, states, 1, stages[1], *options, settles)
-    for plan, up, down in zip(plans, ups, downs):
-        n_moves = len(plan.path.ladder) - 1
-        n_back = n_moves + (n_settling(n_moves) if settles else 0)
-        fields = {
-            "ladder": plan.path.ladder,
-            "base_log_partition": base_log_partition,
-            "n_sweeps": plan.n_sweeps + n * n_moves + len(down) * n_back,
-            "up": up.log_weights,
-            "down": down,
-        }
-        yield plan, up, fields
+    return plans, ups, anneal_down(plans, states, 1, stages[1], *options, settles)
 
 
-def _go_on_down(both: list[tuple[Plan, Arrivals, dict]], n: int, n_jobs: Any) -> None:
-    """Add n reverse chains for every row whose log weights differ much: few show no rare ones."""
-    hard = [each for each in both if n > 0 and each[2]["down"].std() > _WIDE]
-    if not hard:
-        return
-    plans, ups, fields = zip(*hard)
-    states = []
-    for plan, up in zip(plans, ups):
-        states.append(plan.path.take(up.state, _by_weight(up.log_weights, n, plan.key(_MORE))))
-    downs = anneal_down(plans, states, 1, (_MORE,), n_jobs, settles=True)
-    for own, down in zip(fields, downs):
-        own["down"] = np.concatenate([own["down"], down])
-        n_moves = len(own["ladder"]) - 1
-        own["n_sweeps"] += n * (n_moves + n_settling(n_moves))
+def fields_of_run(plan: Plan, up: Arrivals, down: Array, settles: bool) -> dict[str, Any]:
+    """What runs of chains that were annealed both ways have in common."""
+    n_moves = len(plan.path.ladder) - 1
+    n_back = n_moves + (n_settling(n_moves) if settles else 0)
+    return {
+        "ladder": plan.path.ladder,
+        "base_log_partition": plan.path.base_log_partition,
+        "n_sweeps": plan.n_sweeps + len(up.log_weights) * n_moves + len(down) * n_back,
+        "up": up.log_weights,
+        "down": down,
+    }
 
 
-def _by_weight(log_weights, n, key):
-    """Indices of n chains, drawn in proportion to their weights (systematic resampling).
+def _ends_by_weight(plan, up, n, stage):
+    """The state of n forward chains where they ended, drawn in proportion to their weights
+    (systematic resampling).
 
     A chain that was left behind in a tail has hardly any weight, and is no draw from the target.
     """
-    check_alive(log_weights)
-    uniform = Stream(key).aside("starts").generator().random()
-    return systematic(log_weights, n, uniform)
+    check_alive(up.log_weights)
+    uniform = Stream(plan.key(stage)).aside("starts").generator().random()
+    return plan.path.take(up.state, systematic(up.log_weights, n, uniform))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

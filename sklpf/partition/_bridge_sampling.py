@@ -15,7 +15,7 @@ from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._fitted_proposals import FITS
+from sklpf.partition._fitted_proposals import KINDS, fit_proposal
 from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
@@ -218,7 +218,7 @@ class BridgeSampling(PartitionEstimator):
     verbose: int = 0
 
     _parameter_constraints = {
-        "proposal": [StrOptions(set(FITS))],
+        "proposal": [StrOptions(set(KINDS))],
         "checks": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -296,10 +296,10 @@ class BridgeSampling(PartitionEstimator):
         first, second = _halves(points, log_f)
         bridges, checks = (
             (
-                _bridge(FITS[proposal], first, second, density, rng),
-                _bridge(FITS[proposal], second, first, density, rng),
+                _bridge(kind, first, second, density, rng),
+                _bridge(kind, second, first, density, rng),
             )
-            for proposal in (self.proposal, _CHECKED_BY[self.proposal])
+            for kind in (self.proposal, _CHECKED_BY[self.proposal])
         )
         most = most_effective(points)
         described = np.concatenate([points, log_f[..., np.newaxis]], axis=2)
@@ -355,14 +355,14 @@ def _halves(points: NDArray, log_f: NDArray) -> list[_Half]:
     return [_Half(*half) for half in zip(*parts)]
 
 
-def _bridge(fit, fitted_to: _Half, met: _Half, density, rng: np.random.Generator) -> Bridge:
+def _bridge(kind, fitted_to: _Half, met: _Half, density, rng: np.random.Generator) -> Bridge:
     """The bridge of a half of the draws with what was fitted to the other."""
     n_effective = min(
-        effective_draws(fitted_to.log_f),
+        float(effective_draws(fitted_to.log_f)),
         most_effective(fitted_to.points),
         fitted_to.log_f.size,
     )
-    proposal = fit(_flat(fitted_to.points), n_effective, rng)
+    proposal = fit_proposal(kind, _flat(fitted_to.points), n_effective, rng)
     drawn = proposal.density.sample(met.log_f.size, rng)
 
     def at_draws(half: _Half) -> Array:

@@ -15,7 +15,7 @@ from sklpf._utils.numbers import as_float64, check_level
 from sklpf._utils.tables import Readable, Rows, from_to, imported, text_table, with_error
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._reweighting import BAR, MBAR, LevelProcess, SteppingStone
-from sklpf.partition._run import check_run
+from sklpf.partition._run import check_run, single_result
 from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
 
 _CERTAIN = ("exact", "estimate", "enclosed")  # statements with an error to both sides
@@ -29,8 +29,6 @@ class StandardError(NamedTuple):
 
     def half_width(self, level: float) -> float:
         """How far an interval reaches to either side."""
-        if self.std_error == 0:
-            return 0.0
         return float(student_t.ppf(0.5 + level / 2, self.degrees_of_freedom) * self.std_error)
 
 
@@ -205,7 +203,10 @@ def compare_evidence(
     if not isinstance(fitted, Mapping) or len(fitted) < 2:  # type: ignore[redundant-expr]
         raise ValueError("fitted must be a dict of at least two fitted estimators or results")
     check_level(level)
-    results = {name: _result_of(name, one) for name, one in fitted.items()}
+    remedy = ", and models are compared by one: see compare"
+    results = {
+        name: single_result(f"fitted[{name!r}]", one, remedy) for name, one in fitted.items()
+    }
     log_prior = _log_prior(prior, results)
     names = sorted(results, key=lambda name: -results[name].log_partition)
     errors = {name: _error_of(results[name]) for name in names}
@@ -238,21 +239,6 @@ def compare_evidence(
         if results[name].statement not in _CERTAIN:
             reasons.append(f"{name}: log Z is not estimated, but {results[name].statement}")
     return EvidenceComparison(models, level, tuple(reasons))
-
-
-def _result_of(name: str, fitted: Any) -> PartitionResult:
-    result = getattr(fitted, "result_", fitted)
-    if not isinstance(result, PartitionResult):
-        raise TypeError(
-            f"fitted[{name!r}] must be a fitted estimator of log Z or its result_, got"
-            f" {type(fitted).__name__}"
-        )
-    if np.ndim(result.log_partition):
-        raise ValueError(
-            f"fitted[{name!r}] has a log Z for each of {len(result.log_partition)} rows, and models"
-            " are compared by one: see compare"
-        )
-    return result
 
 
 def _log_prior(
@@ -294,14 +280,12 @@ def combined(errors: list[StandardError], weights: Any) -> StandardError:
 
 def _log_odds(name, results, errors, log_prior) -> tuple[float, StandardError]:
     """Log odds of a model against all others together."""
-    others = [other for other in results if other != name]
     weighted = {other: results[other].log_partition + log_prior[other] for other in results}
-    against = np.array([weighted[other] for other in others])
-    shares = np.exp(log_softmax(against))
-    log_odds = float(weighted[name] - np.logaddexp.reduce(against))
-    of_all = [errors[name], *(errors[other] for other in others)]
-    known = [1.0, *np.where(shares > 1e-300, shares, 1e-300)]
-    return log_odds, combined(of_all, known)
+    own = weighted.pop(name)
+    against = np.array(list(weighted.values()))
+    shares = np.fmax(np.exp(log_softmax(against)), 1e-300)
+    of_all = [errors[name], *(errors[other] for other in weighted)]
+    return float(own - np.logaddexp.reduce(against)), combined(of_all, [1.0, *shares])
 
 
 @dataclass(frozen=True, repr=False)

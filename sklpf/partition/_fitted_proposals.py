@@ -13,6 +13,8 @@ from sklpf.paths._mixture_fit import fit_parts
 
 LogDensity = Callable[[Array], Array]
 
+KINDS = ("normal", "t", "warp3", "mixture")
+
 _DEGREES_OF_FREEDOM = (100.0, 30.0, 15.0, 8.0, 5.0, 3.0, 2.0, 1.0)
 _N_EM_STEPS = 5  # with each
 _MOST_COMPONENTS = 10
@@ -34,61 +36,49 @@ class FittedProposal(NamedTuple):
         return log_target - self.density.log_density(points)
 
 
-def fit_normal(points: Array, n_effective: float, rng: np.random.Generator) -> FittedProposal:
-    """A Gaussian with the mean and the covariance of the points."""
-    return FittedProposal(Gaussian.fit(points))
+def fit_proposal(
+    kind: str, points: Array, n_effective: float, rng: np.random.Generator
+) -> FittedProposal:
+    """Fit a proposal to points (n, d), which are worth so many independent ones.
+
+    A Gaussian has their mean and covariance; "warp3" is the same one for the target without its
+    skewness (Meng & Schilling 2002, Warp-III). A mixture has at most 10 Gaussians, as many as the
+    Bayesian information criterion asks for.
+    """
+    if kind == "t":
+        return FittedProposal(_fit_t(points))
+    whole = Gaussian.fit(points)
+    parts = None
+    if kind == "mixture":
+        parts = fit_parts(points, whole, n_effective, _MOST_COMPONENTS, rng)
+    if parts is None:  # a Gaussian has its shrinkage
+        return FittedProposal(whole, symmetric=kind == "warp3")
+    gaussians = [Gaussian(*each) for each in zip(parts.means, parts.covariances)]
+    return FittedProposal(Mixture(gaussians, parts.weights))
 
 
-def fit_warp3(points: Array, n_effective: float, rng: np.random.Generator) -> FittedProposal:
-    """The same Gaussian for the target without its skewness (Meng & Schilling 2002, Warp-III)."""
-    return FittedProposal(Gaussian.fit(points), symmetric=True)
+def _fit_t(points: Array) -> StudentT:
+    """A t distribution by maximum likelihood, with degrees of freedom from 1 to 100.
 
-
-def fit_t(points: Array, n_effective: float, rng: np.random.Generator) -> FittedProposal:
-    """A t distribution by maximum likelihood, with degrees of freedom from 1 to 100."""
+    Of the EM algorithm for location and scale matrix a prior matrix (d, d) counts as d points, so
+    that there is always an inverse.
+    """
+    n, n_dimensions = points.shape
     start = Gaussian.fit(points)
     density = StudentT(start.mean, start.covariance, _DEGREES_OF_FREEDOM[0])
     best = density
     highest = -np.inf
     for df in _DEGREES_OF_FREEDOM:
-        density = _em_steps(density, df, points, start.covariance)
+        for _ in range(_N_EM_STEPS):
+            squares = density.squared_distances(points)
+            weights = (df + n_dimensions) / (df + squares)
+            mean = weights @ points / weights.sum()
+            apart = points - mean
+            scatter = (weights[:, np.newaxis] * apart).T @ apart + n_dimensions * start.covariance
+            scale = scatter / (n + n_dimensions)
+            density = StudentT(mean, (scale + scale.T) / 2, df)
         log_likelihood = density.log_density(points).mean()
         if log_likelihood > highest:
             best = density
             highest = log_likelihood
-    return FittedProposal(best)
-
-
-def _em_steps(density: StudentT, df: float, points: Array, prior: Array) -> StudentT:
-    """Steps of the EM algorithm for location and scale matrix; a prior matrix (d, d) counts as d
-    points, so that there is always an inverse.
-    """
-    n, n_dimensions = points.shape
-    for _ in range(_N_EM_STEPS):
-        squares = density.squared_distances(points)
-        weights = (df + n_dimensions) / (df + squares)
-        mean = weights @ points / weights.sum()
-        apart = points - mean
-        scatter = (weights[:, np.newaxis] * apart).T @ apart + n_dimensions * prior
-        scale = scatter / (n + n_dimensions)
-        density = StudentT(mean, (scale + scale.T) / 2, df)
-    return density
-
-
-def fit_mixture(points: Array, n_effective: float, rng: np.random.Generator) -> FittedProposal:
-    """A mixture of at most 10 Gaussians, as many as the Bayesian information criterion asks for."""
-    whole = Gaussian.fit(points)
-    parts = fit_parts(points, whole, n_effective, _MOST_COMPONENTS, rng)
-    if parts is None:
-        return FittedProposal(whole)  # with its shrinkage
-    gaussians = [Gaussian(*each) for each in zip(parts.means, parts.covariances)]
-    return FittedProposal(Mixture(gaussians, parts.weights))
-
-
-# Of points (n, d), how many independent ones they are worth, and a generator.
-FITS: dict[str, Callable[[Array, float, np.random.Generator], FittedProposal]] = {
-    "normal": fit_normal,
-    "t": fit_t,
-    "warp3": fit_warp3,
-    "mixture": fit_mixture,
-}
+    return best

@@ -35,7 +35,6 @@ _FEWEST = 32
 _MOST = 1000
 _FILTERS_PER_BLOCK = 10
 _REVERSED = 2  # filters of a block through which chains go back
-_CHAINS_BACK = 16  # through each, as `Filters.left_to_right` promises
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -227,10 +226,10 @@ class LeftToRight(PartitionEstimator):
         many = self.n_filters, n_particles, self.n_sweeps, n_reversed
         main = functools.partial(_run_filters, path, *many, keys[0], np.array(guide))
         n_blocks = -(-self.n_filters // _FILTERS_PER_BLOCK)
-        blocks = run(lambda block: (none, np.zeros(())), main, n_blocks, [0, 1], stage="filters")
-        log_estimates, variances = zip(*blocks)
-        n_back = min(self.n_filters, n_blocks * n_reversed) * _CHAINS_BACK
-        n_chains = self.n_filters * n_particles + n_back
+        blocks = run(lambda block: (none, np.zeros(2)), main, n_blocks, [0, 1], stage="filters")
+        log_estimates, of_reverse = zip(*blocks)
+        variances, n_reverse_chains = np.transpose(of_reverse)
+        n_chains = self.n_filters * n_particles + np.sum(n_reverse_chains)
         n_sweeps = round((n_drawn + n_chains) * (1 + self.n_sweeps))
         unseen = 0.0 if path.filters_are_exact else 1 / (self.n_filters * n_particles)
         return FilterRun(
@@ -272,12 +271,14 @@ def _run_pilot(path, n_sweeps, variance, keys, block, begin, end, carry):
 def _run_filters(
     path, n_filters, n_particles, n_sweeps, n_reversed, key, guide, block, begin, end, carry
 ):
-    """Log estimates of the filters of a block, and their variance as reverse chains see it."""
+    """Log estimates of the filters of a block; their variance as reverse chains see it, and the
+    number of these.
+    """
     first = block * _FILTERS_PER_BLOCK
     n = min(_FILTERS_PER_BLOCK, n_filters - first)
     stream = Stream(key, first)
     found = _filter(path, n, n_particles, n_sweeps, stream, guide, min(n, n_reversed))
-    return found.log_estimates, np.asarray(found.variance)
+    return found.log_estimates, np.array([found.variance, found.n_reverse_chains])
 
 
 def _filter(path, n, n_particles, n_sweeps, stream, guide=None, n_reverse=0):

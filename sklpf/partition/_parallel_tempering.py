@@ -33,10 +33,10 @@ from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._ladders import respace
 from sklpf.programs import ExchangeRound
-from sklpf.programs._chains import Chains
 from sklpf.programs._draws import MOST_DRAWS
 from sklpf.programs._exchange import move_ladders, run_scans, start_ladders
 from sklpf.programs._plan import NO_ROUNDS, check_ends, doubling, n_tuning_moves, with_round
+from sklpf.programs._programs import Chains
 from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.transitions import Transition
 from sklpf.uncertainty import (
@@ -117,7 +117,14 @@ class ExchangeRun(LevelRun):
             **self._rounds(log_partition, own_error),
         }
 
-        alarms = _round_trip_alarms(self)
+        alarms = []
+        n_without = int(np.sum(last.round_trips == 0))
+        if n_without:
+            seen = (
+                f"{n_without} of {self.n_groups} ladders made no round trip between base and target"
+                " in the last round"
+            )
+            alarms.append(Alarm("no-round-trip", seen, "raise n_sweeps"))
         modes = modes_alarms("ladders", between, "raise n_sweeps")
         by_half = np.array([_by_ladder(self, pair_ratios(self, half)) for half in (0, 1)])
         if not modes and groups_persist(by_half):
@@ -157,12 +164,6 @@ def pair_ratios(run: ExchangeRun, half: int | None = None) -> Curve:
         return stepping_ratios(run, half)
     pair_sums, counts = run.last.pairs(half)
     return bar_ratios(pair_sums, run.last.shift, counts)
-
-
-def value_and_error(run: ExchangeRun) -> tuple[float, float]:
-    """log Z and its standard error."""
-    curve, errors = jackknife(run.curve(), run.n_groups)
-    return float(run.base_log_partition + curve[-1]), float(errors[-1])
 
 
 def cut_off(run: ExchangeRun, log_ratios: NDArray) -> NDArray[np.bool_]:
@@ -211,17 +212,6 @@ def _typical_error(run: ExchangeRun, own_error: float) -> float:
 def _by_ladder(run: ExchangeRun, ratios: Curve) -> Array:
     """log Z_K / Z_1 of every ladder (G,)."""
     return np.array([ratios(np.array([g])).sum() for g in range(run.n_groups)])
-
-
-def _round_trip_alarms(run: ExchangeRun) -> list[Alarm]:
-    n_without = int(np.sum(run.last.round_trips == 0))
-    if not n_without:
-        return []
-    seen = (
-        f"{n_without} of {run.n_groups} ladders made no round trip between base and target in the"
-        " last round"
-    )
-    return [Alarm("no-round-trip", seen, "raise n_sweeps")]
 
 
 @dataclass(eq=False, repr=False)
@@ -383,11 +373,9 @@ class ParallelTempering(SamplingEstimator):
         log_pseudo_prior = np.zeros(len(path.ladder))
         n_sweeps = n_tuning_moves(move, transition)
         precise = 0
-        i = 0
         repeated = False
         history = NO_ROUNDS
-        while i < len(lengths):
-            n_scans = lengths[i]
+        for i, n_scans in enumerate(lengths):  # to which a second try may be added
             n_kept = _MOST_KEPT if self.tol is not None or i + 1 >= len(lengths) else 0
             ladders, last = run_scans(
                 path,
@@ -426,7 +414,8 @@ class ParallelTempering(SamplingEstimator):
                 if repeated:  # a second try, from where the ladders stand
                     lengths.append(n_scans)
             if i + 1 < len(lengths):
-                value = value_and_error(run)
+                curve, errors = jackknife(run.curve(), n_ladders)
+                value = float(base_log_partition + curve[-1]), float(errors[-1])
                 history = with_round(history, *value, n_sweeps)
                 n_left = n_ladders * len(path.ladder) * sum(lengths[i + 1 :])
                 round_done(f"round {i + 1} of {len(lengths)}", *value, n_sweeps, n_left)
@@ -435,7 +424,6 @@ class ParallelTempering(SamplingEstimator):
                 )
                 ladders = move_ladders(ladders, path, moved)
                 path = moved
-            i += 1
         return path, transition, ladders, run
 
     def _first_ladder(self, path):

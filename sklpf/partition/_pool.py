@@ -13,7 +13,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._compare_evidence import StandardError, combined
 from sklpf.partition._result import Diagnostic, PartitionResult
-from sklpf.partition._run import Run
+from sklpf.partition._run import single_result
 
 _FALSE_ALARM = 0.01  # of the test that runs agree
 _MATERIAL = 0.01  # nats: runs that are as close as this agree
@@ -83,7 +83,15 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
     >>> pool(results)
     PartitionResult(pool of 2 runs: log Z = 9.940 ± 0.090, converged (0 ms))
     """
-    results = [_result_of(i, run) for i, run in enumerate(runs)]
+    results = [
+        single_result(f"runs[{i}]", run, ": pool those of one row") for i, run in enumerate(runs)
+    ]
+    for i, result in enumerate(results):
+        if result.statement != "estimate":
+            raise ValueError(
+                f"runs[{i}] must be an estimate, got a number whose statement is"
+                f" {result.statement!r}"
+            )
     if len(results) < 2:
         raise ValueError(f"runs must be at least two, got {len(results)}")
     values = np.array([result.log_partition for result in results], dtype=float)
@@ -151,27 +159,6 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
         },
         described=_DESCRIBED,
     )
-
-
-def _result_of(i: int, run: Any) -> PartitionResult:
-    result = getattr(run, "result_", run)
-    if isinstance(result, Run):
-        result = result.read()
-    if not isinstance(result, PartitionResult):
-        raise TypeError(
-            f"runs[{i}] must be a fitted estimator of log Z, its run_ or its result_, got"
-            f" {type(run).__name__}"
-        )
-    if np.ndim(result.log_partition):
-        raise ValueError(
-            f"runs[{i}] has a log Z for each of {len(result.log_partition)} rows: pool those of one"
-            " row"
-        )
-    if result.statement != "estimate":
-        raise ValueError(
-            f"runs[{i}] must be an estimate, got a number whose statement is {result.statement!r}"
-        )
-    return result
 
 
 def _check_different(values: Array) -> None:

@@ -16,8 +16,7 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import CURVE, LEVEL, PAIR, Diagnostic, PartitionResult
 from sklpf.partition._run import Curve, LevelRun
 from sklpf.programs import LevelRound
-from sklpf.programs._chains import Samples
-from sklpf.programs._programs import add_bridges
+from sklpf.programs._rounds import Samples
 from sklpf.reweighting import bar, mbar, neighbour_overlap
 from sklpf.reweighting._mbar import MixtureSums, mixture_sums, mixture_weights
 from sklpf.uncertainty import difference, effective_draws, jackknife, pareto_shape
@@ -120,13 +119,15 @@ class PotentialRun(LevelRun):
     @cached_property
     def last(self) -> LevelRound:
         """The sums over neighbouring states and of slopes that `BAR` and others read."""
+        from sklpf.kernels._programs import add_bridges
+
         groups = self._groups
         n_groups = self.n_groups
         n_levels = self.vectors.shape[1]
         ratios = np.where(np.isfinite(self._ratios), self._ratios, np.diff(self._zeta))
         log_pseudo_prior = np.log(np.maximum(self.counts, 1)) - np.r_[0.0, np.cumsum(ratios)]
         pairs = np.zeros((2, n_groups, n_levels - 1, 4))
-        add_bridges(self.vectors + log_pseudo_prior, self.levels, pairs[0], groups)
+        add_bridges(self.vectors, log_pseudo_prior, self.levels, groups, pairs[0])
         slope = self.slopes.sum(axis=1)  # of one number, or of none
         powers = np.column_stack([slope**0, slope, slope**2, np.zeros_like(slope)])
         levels = np.zeros((2, n_groups, n_levels, 4))
@@ -175,10 +176,7 @@ class PotentialRun(LevelRun):
             errors[-1],
             self.n_groups - 1,
             alarms=[
-                *self._effective_alarms(),
-                *_shared_alarms(cut.name, cut.shared),
-                *self._weight_alarms(weights),
-                *self._dominance_alarms(),
+                *self._draws_alarms(weights),
                 *self._halves_alarms(curve),
             ],
             diagnostics=diagnostics,
@@ -317,20 +315,21 @@ class PotentialRun(LevelRun):
         return sums.reshape(-1, n_levels, n_levels), n.reshape(-1, n_levels)
 
     # -- alarms
-    def _effective_alarms(self) -> list[Alarm]:
-        """An alarm if the draws are too few to tell how correlated they are."""
-        typical = self._draw_numbers.typical
-        if self.given_groups is not None or typical >= _FEWEST_EFFECTIVE:
-            return []
-        seen = (
-            f"only {typical:.0f} draws of a state are effective, by the mean of those that make the"
-            f" variance (at least {_FEWEST_EFFECTIVE:g} needed)"
-        )
-        return [Alarm("few-effective-draws", seen, "draw more, or give independent groups")]
-
-    def _weight_alarms(self, weights: Array) -> list[Alarm]:
-        """Alarms of states without draws, which are seen by the weighted draws of the others."""
+    def _draws_alarms(self, weights: Array) -> list[Alarm]:
+        """Alarms of draws that are too few to tell how correlated they are, or that sets of states
+        hardly share; of states without draws, seen by the weighted draws of the others; and of a
+        draw that is too large.
+        """
         alarms = []
+        typical = self._draw_numbers.typical
+        if self.given_groups is None and typical < _FEWEST_EFFECTIVE:
+            seen = (
+                f"only {typical:.0f} draws of a state are effective, by the mean of those that make"
+                f" the variance (at least {_FEWEST_EFFECTIVE:g} needed)"
+            )
+            remedy = "draw more, or give independent groups"
+            alarms.append(Alarm("few-effective-draws", seen, remedy))
+        alarms += _shared_alarms(self._cut.name, self._cut.shared)
         for k in np.flatnonzero(self.counts == 0).tolist():
             shape = pareto_shape(self.vectors[:, k] - self._draw_numbers.log_mixture)
             if not weights[k] >= _FEWEST_WEIGHTS:
@@ -345,14 +344,11 @@ class PotentialRun(LevelRun):
                     f" shape {shape:.2f} (at most {_HEAVY:g})"
                 )
                 alarms.append(Alarm("heavy-terms", seen, "draw at it"))
-        return alarms
-
-    def _dominance_alarms(self) -> list[Alarm]:
         share = self._draw_numbers.largest_share
-        if share <= _MOST_OF_ONE:
-            return []
-        seen = f"a single draw makes {share:.0%} of the variance (at most {_MOST_OF_ONE:.0%})"
-        return [Alarm("one-draw-dominates", seen, _MORE_DRAWS)]
+        if share > _MOST_OF_ONE:
+            seen = f"a single draw makes {share:.0%} of the variance (at most {_MOST_OF_ONE:.0%})"
+            alarms.append(Alarm("one-draw-dominates", seen, _MORE_DRAWS))
+        return alarms
 
     def _halves_alarms(self, curve: Curve) -> list[Alarm]:
         """An alarm if draws have not reached equilibrium at first."""

@@ -14,7 +14,7 @@ from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import at_least
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._ais import anneal_both_ways
+from sklpf.partition._ais import anneal_both_ways, fields_of_run
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._parallel_tempering import ParallelTempering
@@ -28,27 +28,19 @@ from sklpf.programs._annealing import anneal_down
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.uncertainty import jackknife, log_mean_exp
 
-# stages; those of AIS are 0 and 1
+# random streams; that of the pilot is 0
 _STARTS, _RAISE_DOWN, _BDMC_UP, _BDMC_DOWN = 2, 3, 4, 5
 STATEMENTS = {
     "exact": "upper bound",
     "tempered": "approximate",
     "given": "conservative, not a bound",
 }
-_NO_ESTIMATE = Alarm(
-    "inexact-starts",
-    "the starts are not exact samples of the model, so that the number is neither a bound nor an"
-    " estimate",
-)
+_INEXACT = "the starts are not exact samples of the model, so that the number is "
 _REMEDY = "raise n_temperatures or n_chains_per_start"
 _FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
 _WIDE_GAP = 4.0  # standard errors
 _MIN_OVERLAP = 5.0  # chains
 _ROUNDING = 1e-6  # nats
-_NOT_EXACT = Alarm(
-    "inexact-starts",
-    "the starts are not exact samples of the model, so that the number is no estimate",
-)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -96,8 +88,10 @@ class ReverseRun(Run):
             diagnostics=diagnostics,
             statement=STATEMENTS[self.starts],
         )
-        is_bound = self.starts == "exact"
-        return result if is_bound else result.no_estimate(result.statement, _NO_ESTIMATE)
+        if self.starts == "exact":
+            return result
+        alarm = Alarm("inexact-starts", f"{_INEXACT}neither a bound nor an estimate")
+        return result.no_estimate(result.statement, alarm)
 
 
 @dataclass(eq=False, repr=False)
@@ -327,7 +321,9 @@ class BidirectionalRun(Run):
                 "reverse_log_weights": down,
             },
         )
-        return result if self.starts == "exact" else result.no_estimate("approximate", _NOT_EXACT)
+        if self.starts == "exact":
+            return result
+        return result.no_estimate("approximate", Alarm("inexact-starts", f"{_INEXACT}no estimate"))
 
 
 @dataclass(eq=False, repr=False)
@@ -422,7 +418,10 @@ class BDMC(SamplingEstimator):
 
         stages = (_BDMC_UP,), (_BDMC_DOWN,)
         both = anneal_both_ways(self, paths, n, seeds, stages, starts, known)
-        return [BidirectionalRun(starts=kinds[t], **run) for t, (_, _, run) in enumerate(both)]
+        return [
+            BidirectionalRun(starts=kind, **fields_of_run(*row, known))
+            for kind, row in zip(kinds, zip(*both))
+        ]
 
 
 def _jackknife(estimate, n, most_groups):

@@ -28,7 +28,7 @@ from sklpf.partition._run import (
 )
 from sklpf.partition._simulated_tempering import SimulatedTempering
 from sklpf.partition.checks._beside import checked
-from sklpf.programs._chains import Samples
+from sklpf.programs._rounds import Samples
 from sklpf.reweighting import (
     overlap,
     overlap_matrix,
@@ -473,8 +473,7 @@ class SteppingStone(ReweightingEstimator):
     }
 
     def _curve(self, run):
-        weights = {"forward": (1.0, 0.0), "reverse": (0.0, 1.0), "both": (0.5, 0.5)}[self.direction]
-        return chained(run, stepping_ratios(run, weights=weights))
+        return chained(run, stepping_ratios(run, direction=self.direction))
 
     def _alarms(self, run, curve, diagnostics, std_error):
         return run.pair_alarms()

@@ -19,7 +19,6 @@ from sklpf.partition._simulated_tempering import (
     FirstRatio,
     SimulatedTempering,
     Start,
-    log_prior_of,
 )
 from sklpf.partition._tempering_run import (
     ALL,
@@ -367,9 +366,6 @@ class RTS(SimulatedTempering):
 
     _run_class = (TemperingRun, ContinuousRun)
 
-    def _log_prior(self, ladder):
-        return log_prior_of(self.prior, ladder)
-
     def _sample(self, path, seed) -> Run:
         if self.continuous:
             _check_continuous(path, self.rao_blackwell, self.tol)
@@ -383,10 +379,7 @@ class RTS(SimulatedTempering):
             check_mass(setup)
         if self.init == "paper":
             return self._paper_rounds(setup, log_prior)
-        return self._pilot_and_burn_in(setup, log_prior)
-
-    def _pilot_and_burn_in(self, setup, log_prior) -> Start:
-        """Annealed chains give the first weights; rounds of doubling length improve them."""
+        # Annealed chains give the first weights; rounds of doubling length improve them.
         start = self._first_pass(setup, log_prior)
         lengths = doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)
         for i, n_redraws in enumerate(lengths):

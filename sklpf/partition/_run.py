@@ -19,8 +19,8 @@ from sklpf.partition._result import FIRST_TRY, PLAIN_BOUND, Diagnostic, Partitio
 from sklpf.partition.checks._beside import checked, single_state_alarms
 from sklpf.paths import Regions
 from sklpf.programs import Draws, LevelRound
-from sklpf.programs._chains import Samples
 from sklpf.programs._plan import NO_ROUNDS, with_round
+from sklpf.programs._rounds import Samples
 from sklpf.reweighting import MeanWeight, bar_ratios, level_process, mbar, stepping_stones
 from sklpf.uncertainty import between_groups
 
@@ -301,6 +301,23 @@ class LevelRun(Run):
         return xarray.Dataset(variables, coords={"beta": ("level", self.ladder)})
 
 
+def single_result(name: str, given: Any, remedy: str) -> PartitionResult:
+    """The result of a fitted estimator, of a run, or as it is given; an error names what is none,
+    or has rows.
+    """
+    result = getattr(given, "result_", given)
+    if isinstance(result, Run):
+        result = result.read()
+    if not isinstance(result, PartitionResult):
+        raise TypeError(
+            f"{name} must be a fitted estimator of log Z, its run_ or its result_, got"
+            f" {type(given).__name__}"
+        )
+    if np.ndim(result.log_partition):
+        raise ValueError(f"{name} has a log Z for each of {len(result.log_partition)} rows{remedy}")
+    return result
+
+
 def check_run(run: Any) -> None:
     """Raise TypeError or ValueError unless a run can be reweighted."""
     if hasattr(run, "betas"):
@@ -335,11 +352,9 @@ def bar_curve(run: LevelRun) -> Curve:
     return chained(run, bar_ratios(pair_sums, run.last.shift, counts))
 
 
-def stepping_ratios(
-    run: LevelRun, half: int | None = None, weights: tuple[float, float] = (0.5, 0.5)
-) -> Curve:
-    """log Z_(k+1) / Z_k (K - 1,) by stepping stones, the weighted mean of forward and reverse ones
-    where both can be had.
+def stepping_ratios(run: LevelRun, half: int | None = None, direction: str = "both") -> Curve:
+    """log Z_(k+1) / Z_k (K - 1,) by stepping stones; by forward ones at least where no reverse one
+    can be had.
     """
     pair_sums, counts = run.last.pairs(half)
     both = stepping_stones(pair_sums, run.last.shift, counts)
@@ -347,8 +362,8 @@ def stepping_ratios(
 
     def ratios(keep):
         forward, reverse = both(keep)
-        mean = weights[0] * forward[first:] + weights[1] * reverse[first:]
-        return np.r_[forward[:first], mean]
+        by_direction = {"forward": forward, "reverse": reverse, "both": (forward + reverse) / 2}
+        return np.r_[forward[:first], by_direction[direction][first:]]
 
     return ratios
 

@@ -21,15 +21,14 @@ from sklpf.partition._base import ANNEALING, FIRST_RATIO, SamplingEstimator
 from sklpf.partition._tempering_run import (
     ALL,
     N_GROUPS,
-    Adaptation,
     TemperingRun,
     value_and_error,
 )
 from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import TemperingRound
-from sklpf.programs._chains import Chains
 from sklpf.programs._plan import NO_ROUNDS, check_alive, check_finite, with_round
+from sklpf.programs._programs import Chains
 from sklpf.programs._tempering import Setup, first_pass, pool_groups, run_round
 from sklpf.reweighting import MeanWeight, Pooled, mean_weight
 
@@ -59,15 +58,15 @@ class Start(NamedTuple):
     estimate: Pooled
     used: int
     history: Array
-    adaptation: Adaptation | None = None
+    adaptation: dict[str, Any] | None = None
 
 
 @dataclass(eq=False, repr=False)
 class SimulatedTempering(SamplingEstimator):
     """Simulated tempering: burn-in finds weights of the levels, production runs with these fixed.
 
-    A subclass says how burn-in goes (`_initialise`); it may choose the levels' prior
-    (`_log_prior`), and have a parameter `rao_blackwell`: how visits of levels are counted.
+    A subclass says how burn-in goes (`_initialise`); it may have the parameters `prior`, of the
+    levels, and `rao_blackwell`: how visits of levels are counted.
     """
 
     n_chains: int = 100
@@ -92,10 +91,6 @@ class SimulatedTempering(SamplingEstimator):
         """Burn-in."""
         raise NotImplementedError
 
-    def _log_prior(self, ladder) -> Array:
-        """log r_k, the share of draws that each level should have, normalised."""
-        return log_prior_of("uniform", ladder)
-
     def _sample(self, path, seed):
         base_log_partition = require_base(path, type(self).__name__)
         options = {"n_jobs": self.n_jobs, "checkpoint": self._checkpoint(path, seed)}
@@ -104,7 +99,7 @@ class SimulatedTempering(SamplingEstimator):
         first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
         redraws = self._sweeps_per_redraw(path)
         setup = Setup(path, transition, first, seed, redraws, options, ratio)
-        log_prior = self._log_prior(path.ladder)
+        log_prior = log_prior_of(getattr(self, "prior", "uniform"), path.ladder)
         start = self._initialise(setup, log_prior)
         run, used, history = self._produce(setup, log_prior, start)
         n_before = n_moves + n_draws
@@ -117,7 +112,32 @@ class SimulatedTempering(SamplingEstimator):
         )
 
     def _first_ratio(self, path, key) -> FirstRatio:
-        return first_ratio(path, self.n_chains * self.n_sweeps, self.tol, key)
+        """The mean of f_1 / f_0 over independent base draws, where these fall on points with
+        f_1 = 0.
+
+        Such points are seen from level 0 alone. Chains that have left them seldom return, so that
+        what their visits say of Z_1 / Z_0 is noise that does not show how large it is.
+        """
+        if not path.has_boundary:
+            return FirstRatio()
+        stream = Stream(key)
+        log_weights = _log_weights(path, stream)
+        if np.mean(log_weights == -np.inf) < _MATERIAL:
+            return FirstRatio()
+        check_alive(log_weights)
+        n = max(_LOOK, self.n_chains * self.n_sweeps // _COST)
+        if self.tol is not None:
+            variance = mean_weight(log_weights).std_error ** 2 * _LOOK
+            n = max(n, min(_MOST_DRAWS, int(variance * (_TOL_SHARE / self.tol) ** 2)))
+        further = [_log_weights(path, stream.at(i)) for i in range(1, -(-n // _LOOK))]
+        log_weights = np.concatenate([log_weights, *further])
+        n = len(log_weights)
+        remedy = (
+            "the others lie where the target is 0, or nearly: give a base that covers the target"
+            " more closely"
+        )
+        alarms = weight_alarms(n, weight_diagnostics(log_weights), remedy)
+        return FirstRatio(mean_weight(log_weights), n, tuple(alarms))
 
     def _sweeps_per_redraw(self, path) -> int:
         n = self.sweeps_per_redraw
@@ -199,43 +219,6 @@ class FirstRatio(NamedTuple):
     mean: MeanWeight | None = None
     n_draws: int = 0
     alarms: tuple[Alarm, ...] = ()
-
-
-def first_ratio(path: Any, n_sweeps: int, tol: float | None, key: tuple[int, int]) -> FirstRatio:
-    """The mean of f_1 / f_0 over independent base draws, where these fall on points with f_1 = 0.
-
-    Such points are seen from level 0 alone. Chains that have left them seldom return, so that what
-    their visits say of Z_1 / Z_0 is noise that does not show how large it is.
-
-    Parameters
-    ----------
-    path : Path
-    n_sweeps : int
-        Number of sweeps of all chains together: a quarter as many draws are made, at least 1000.
-    tol : float or None
-        Standard error (nats) that the run is to have; more draws are made for it, up to a million.
-    key : tuple of int
-        Key of the draws' random stream.
-    """
-    if not path.has_boundary:
-        return FirstRatio()
-    stream = Stream(key)
-    parts = [_log_weights(path, Stream(key))]
-    if np.mean(parts[0] == -np.inf) < _MATERIAL:
-        return FirstRatio()
-    check_alive(parts[0])
-    n = max(_LOOK, n_sweeps // _COST)
-    if tol is not None:
-        variance = mean_weight(parts[0]).std_error ** 2 * _LOOK
-        n = max(n, min(_MOST_DRAWS, int(variance * (_TOL_SHARE / tol) ** 2)))
-    parts += [_log_weights(path, stream.at(i)) for i in range(1, -(-n // _LOOK))]
-    log_weights = np.concatenate(parts)
-    remedy = (
-        "the others lie where the target is 0, or nearly: give a base that covers the target more"
-        " closely"
-    )
-    alarms = weight_alarms(len(log_weights), weight_diagnostics(log_weights), remedy)
-    return FirstRatio(mean_weight(log_weights), len(log_weights), tuple(alarms))
 
 
 def _log_weights(path, stream) -> Array:

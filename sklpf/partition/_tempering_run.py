@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf._utils.tables import Fields
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import (
     CURVE,
@@ -26,7 +25,7 @@ from sklpf.partition._result import (
 from sklpf.partition._run import Curve, LevelRun, bar_curve, between_by_slope
 from sklpf.partition.checks._beside import halves_alarms, modes_alarms, tol_alarms
 from sklpf.programs import TemperingRound
-from sklpf.programs._chains import Samples
+from sklpf.programs._rounds import Samples
 from sklpf.programs._tempering import pool_groups
 from sklpf.reweighting import (
     Pooled,
@@ -184,67 +183,47 @@ class TemperingRun(LevelRun):
         return Difference(float(value[-1]), t_ratio(value[-1], error))
 
 
-@dataclass(frozen=True, repr=False)
-class Adaptation(Fields):
-    """What an adaptive phase found, and what its updates did.
-
-    Attributes
-    ----------
-    curve : ndarray of shape (K,)
-        The estimates log Z_k - log Z_0 that were frozen.
-    n_draws : ndarray of shape (n_updates,)
-        Draws of a level by all chains together, this update's included.
-    gain : ndarray of shape (n_updates,)
-        Factor of (share of visits) / r_k in each update.
-    evenness : ndarray of shape (n_updates,)
-        Evenness of the visits that the rule looked at; 1 is perfect.
-    log_partition : ndarray of shape (n_updates,)
-        log Z_target - log Z_base after the update.
-    settled : bool
-        Whether the gain has begun to fall as 1 / draws.
-    """
-
-    curve: Array
-    n_draws: Integers
-    gain: Array
-    evenness: Array
-    log_partition: Array
-    settled: bool
-
-
 @dataclass(frozen=True, repr=False, kw_only=True)
 class AdaptedRun(TemperingRun):
     """Rounds of simulated tempering with weights that an adaptive phase has found.
 
     Attributes
     ----------
-    adaptation : Adaptation
-        How it found them.
+    frozen : ndarray of shape (K,)
+        The estimates log Z_k - log Z_0 that were frozen.
+    updates : dict
+        Of each update of the weights, arrays of shape (n_updates,): "n_draws", draws of a level by
+        all chains together, its own included; "gain", the factor of (share of visits) / r_k;
+        "evenness" of the visits that the rule looked at, of which 1 is perfect; and
+        "log_partition", log Z_target - log Z_base after it.
+    settled : bool
+        Whether the gain has begun to fall as 1 / draws.
     """
 
     described = TEMPERING | {
         f"adaptive_{name}": Diagnostic(dimensions=("update",)) for name in _UPDATES
     }
 
-    adaptation: Adaptation
+    frozen: Array
+    updates: dict[str, Array]
+    settled: bool
 
     def _read(self) -> PartitionResult:
         result = super()._read()
-        adaptation = self.adaptation
         alarms = []
-        if not adaptation.settled:
+        if not self.settled:
             seen = (
                 "weights had not settled when they were frozen (evenness"
-                f" {adaptation.evenness[-1]:.2f})"
+                f" {self.updates['evenness'][-1]:.2f})"
             )
             alarms.append(Alarm("weights-unsettled", seen, "raise n_sweeps"))
         curve = np.asarray(result.log_partition_curve) - self.base_log_partition
-        off = np.abs(curve - adaptation.curve).max()
+        off = np.abs(curve - self.frozen).max()
         if off > _LARGEST_OFF:
             seen = f"the frozen weights were off by {off:.1f} nats"
             alarms.append(Alarm("weights-off", seen, "raise n_sweeps"))
-        updates = {f"adaptive_{name}": getattr(adaptation, name) for name in _UPDATES}
-        updates["adaptive_log_partition"] = self.base_log_partition + adaptation.log_partition
+        updates = {f"adaptive_{name}": self.updates[name] for name in _UPDATES}
+        updates["adaptive_log_partition"] = self.base_log_partition + self.updates["log_partition"]
         return replace(
             result,
             alarms=(*alarms, *result.alarms),

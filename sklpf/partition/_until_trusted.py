@@ -261,16 +261,14 @@ class UntilTrusted(PartitionEstimator):
                 )
                 alarms.append(Alarm("attempts-disagree", seen, "look for a mode that is missed"))
         columns = {
-            "attempt_log_partition": [each.log_partition for each in attempts],
-            "attempt_std_error": [each.std_error for each in attempts],
-            "attempt_converged": [each.converged for each in attempts],
+            f"attempt_{name}": np.array([getattr(each, name) for each in attempts])
+            for name in ("log_partition", "std_error", "converged")
         }
         return replace(
             best,
             alarms=tuple(dict.fromkeys(alarms)),
             n_sweeps=sum(each.n_sweeps for each in attempts),
             check_evaluations=sum(each.check_evaluations for each in attempts),
-            diagnostics=best.diagnostics
-            | {name: np.array(column) for name, column in columns.items()},
+            diagnostics=best.diagnostics | columns,
             described=best.described | dict.fromkeys(columns, Diagnostic(dimensions=_DIMENSIONS)),
         )

@@ -312,11 +312,14 @@ class FilterEstimates(NamedTuple):
     variance : float
         Var Z_hat / Z^2 of an estimate, as chains from the target say that went back through the
         first filters; 0 without these.
+    n_reverse_chains : int
+        Number of these chains.
     """
 
     log_estimates: Array
     guide: Array
     variance: float
+    n_reverse_chains: int
 
 
 class Filters(Protocol):
@@ -331,8 +334,8 @@ class Filters(Protocol):
         guide: Any = None,
         n_reverse: int = 0,
     ) -> FilterEstimates:
-        """Return what n filters say of Z, and 16 chains from the target that go back through each
-        of the first n_reverse of them.
+        """Return what n filters say of Z, and chains from the target that go back through each of
+        the first n_reverse of them.
 
         `guide` is None or that of an earlier call, which must not make the estimates biased.
         """
@@ -374,11 +377,7 @@ def require(path: Any, group: type, who: str) -> None:
         member = getattr(group, name, None)
         kind = f"attribute {name}"
         if callable(member):
-            parameters = [
-                parameter
-                for parameter in inspect.signature(member).parameters
-                if parameter != "self"
-            ]
+            parameters = list(inspect.signature(member).parameters)[1:]  # without self
             kind = f"method {name}({', '.join(parameters)})"
         reason = _own_reason(path, name) or _INSTEAD.get(group, "define it")
         raise TypeError(

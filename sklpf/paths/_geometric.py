@@ -389,14 +389,11 @@ class GeometricPath(PointsPath):
         position = center + _PROBED[:, np.newaxis] * (draws - center)
         if self.bounds is not None:
             position = np.clip(position, *self.bounds)
-        functions = [self.base.log_density, self.raw_log_density]
-        if self.grad is not None:
-            functions.append(self._target_gradient)
-        if self._base_gradient is not None:
-            functions.append(self._base_gradient)
+        gradient = None if self.grad is None else self._target_gradient
+        functions = [self.base.log_density, self.raw_log_density, gradient, self._base_gradient]
         values = []
         with np.errstate(all="ignore"):
-            for function in functions:
+            for function in filter(None, functions):
                 try:
                     found = np.ravel(np.asarray(function(position), dtype=np.float64))
                     values += [f"{value:.9e}" for value in found]

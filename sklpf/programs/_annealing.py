@@ -16,8 +16,6 @@ from sklpf._utils.random import Stream
 from sklpf.paths import Completion
 from sklpf.paths._base import concatenate, n_chains, take
 from sklpf.paths._capabilities import has
-from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains, together
 from sklpf.programs._plan import (
     Plan,
     check_finite,
@@ -26,6 +24,7 @@ from sklpf.programs._plan import (
     segments,
     with_round,
 )
+from sklpf.programs._programs import Chains, anneal, together
 from sklpf.reweighting import mean_weight
 from sklpf.transitions._base import Joint, joined
 
@@ -65,7 +64,11 @@ def anneal_up(
         What the random numbers are for.
     """
     orders = [np.arange(len(plan.path.ladder)) for plan in plans]
-    return _anneal(plans, _base_draws, orders, n, stage, n_jobs, checkpoint)
+
+    def start(path, stream, n):
+        return path.sample_base(n, stream)
+
+    return _anneal(plans, start, orders, n, stage, n_jobs, checkpoint)
 
 
 def anneal_down(
@@ -99,10 +102,6 @@ def settle(plan, starts, n_sweeps, stage, n_jobs=None, checkpoint=None) -> Any:
     order = np.full(n_sweeps + 1, len(plan.path.ladder) - 1)
     start = functools.partial(_from_starts, [plan], [starts], 1)
     return _anneal([plan], start, [order], n_chains(starts), stage, n_jobs, checkpoint)[0].state
-
-
-def _base_draws(path, stream, n):
-    return path.sample_base(n, stream)
 
 
 def _from_starts(plans, starts, n_chains_per_start, path, stream, n):
@@ -196,7 +195,7 @@ class _Way(NamedTuple):
         levels = np.repeat(first_levels + passed, n, axis=1)
         chains = together([carry[t][0] for t in moving])
         log_weights = np.concatenate([carry[t][1] for t in moving])
-        chains, log_weights = programs.anneal(
+        chains, log_weights = anneal(
             path, transition, chains, levels, stream, self.reverse, log_weights
         )
         check_finite(log_weights, allow_zero=path.has_boundary)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import run_segments
-from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains
 from sklpf.programs._plan import check_finite, segments
+from sklpf.programs._programs import Chains, anneal, weighted_sums
 from sklpf.programs._tempering import Setup
 from sklpf.reweighting import draw_betas, log_densities
 
@@ -87,11 +86,11 @@ def _advance(setup, log_pseudo_prior, group, begin, end, carry):
         levels = np.broadcast_to(
             np.searchsorted(path.ladder, betas), (setup.sweeps_per_redraw + 1, len(betas))
         )
-        chains, _ = programs.anneal(path, setup.transition, chains, levels.copy(), stream)
+        chains, _ = anneal(path, setup.transition, chains, levels.copy(), stream)
         gains = _check_gains(path.ends(chains.state)[1])
         records.append((betas, gains))
         at_target = np.exp(log_densities(log_pseudo_prior, setup.path.ladder, gains)[:, -1])
-        summaries = summaries + programs.weighted_sums(at_target, setup.path.summary(chains.state))
+        summaries = summaries + weighted_sums(at_target, setup.path.summary(chains.state))
         uniforms = stream.aside("betas").generator().random((2, len(betas)))
         betas = draw_betas(log_pseudo_prior, setup.path.ladder, gains, uniforms)
     kept = [np.concatenate([old, new]) for old, new in zip(kept, map(np.array, zip(*records)))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,18 +125,20 @@ class Draws(NamedTuple):
         """
         if not np.any(self.log_weights > -np.inf):
             return None
-        index, log_weights = _thin(self.log_weights)
-        return Draws(self.points[index], log_weights, self.groups[index])
+        if len(self.log_weights) <= MOST_DRAWS:
+            return self
+        chosen = systematic(self.log_weights, MOST_DRAWS, 0.5)
+        index, counts = np.unique(chosen, return_counts=True)
+        return Draws(self.points[index], np.log(counts), self.groups[index])
 
 
 def draws_of(path: Any, state: Any, log_weights: NDArray, groups: NDArray) -> Draws | None:
     """At most a thousand draws from the weighted chains of a state; None where the path knows no
     points.
     """
-    if not has_points(path) or not np.any(log_weights > -np.inf):
+    if not has_points(path):
         return None
-    index, log_weights = _thin(log_weights)
-    return Draws(points_of(path, path.take(state, index)), log_weights, groups[index])
+    return Draws(points_of(path, state), log_weights, groups).thinned()
 
 
 def joined(parts: Sequence[Draws]) -> Draws:
@@ -158,16 +160,3 @@ def has_points(path: Any) -> bool:
 def points_of(path: Any, state: Any) -> NDArray:
     """Rows or points of chains, (n, d)."""
     return path.rows(state) if has(path, DataRows) else path.position(state)
-
-
-def pieces(begin: int, end: int, length: int) -> Iterator[tuple[int, int]]:
-    """Begin and end of each piece of at most `length` steps; all in one for a length of 0."""
-    starts = range(begin, end, length) if length else [begin]
-    return zip(starts, [*starts[1:], end])
-
-
-def _thin(log_weights: NDArray) -> tuple[Integers, Array]:
-    if len(log_weights) <= MOST_DRAWS:
-        return np.arange(len(log_weights)), log_weights
-    index, counts = np.unique(systematic(log_weights, MOST_DRAWS, 0.5), return_counts=True)
-    return index, np.log(counts)

@@ -10,11 +10,10 @@ import numpy as np
 from sklpf._utils.limits import RECORD_EVERY
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
-from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains, LevelRound
 from sklpf.programs._draws import has_points
 from sklpf.programs._plan import check_finite, draw_alive
-from sklpf.programs._rounds import RoundProgram
+from sklpf.programs._programs import Chains, exchange
+from sklpf.programs._rounds import LevelRound, RoundProgram
 
 # Scans between two draws: each interrupts the compiled program, for some 100 us. Short runs pause
 # more often, since fewer draws than these can't show that a region is missed.
@@ -56,19 +55,15 @@ class Exchange(RoundProgram):
     def begin(self, n_groups, n_chains):
         return np.zeros(n_chains, dtype=np.int64), np.zeros(n_groups, dtype=np.int64)
 
-    def steps(self, chains, own, half, n, stream, first):
+    def steps(self, chains, own, half, n, stream, groups):
         ends, trips = own
         shift = -np.diff(self.log_pseudo_prior)
-        left = programs.exchange(
-            self.path, self.transition, chains, ends, shift, n, stream, self.stride
-        )
+        left = exchange(self.path, self.transition, chains, ends, shift, n, stream, self.stride)
         return left.chains, (left.ends, trips + left.trips), left.sums
 
-    def at_target(self, levels):
-        return np.flatnonzero(levels == len(self.path.ladder) - 1)
-
-    def target_log_weights(self, state, n):
-        return np.zeros(n)
+    def draws(self, chains):
+        chosen = np.flatnonzero(chains.levels == len(self.path.ladder) - 1)
+        return chosen, np.zeros(len(chosen))
 
     def by_row(self, records):
         n_levels = len(self.path.ladder)

@@ -168,11 +168,9 @@ class MixtureWalk:
         there = self._part_of(new)
         back = self._each(there, step, _whitened)
 
-        with np.errstate(invalid="ignore"):
-            log_accept = path.log_f(new_state, levels) - path.log_f(state, levels)
-        log_accept += self._log_scale(there) - self._log_scale(here)
-        log_accept += 0.5 * np.sum(z**2 - back**2, axis=1)
-        rate = acceptance(log_accept)
+        scales = self._log_scale(there) - self._log_scale(here)
+        steps = 0.5 * np.sum(z**2 - back**2, axis=1)
+        rate = acceptance(path, state, new_state, levels, scales, steps)
         rate[outside] = 0.0
 
         self.n_moves += 1

@@ -339,9 +339,8 @@ def _propose(path, state, levels, proposal, rng):
     new_state = path.at(proposal.sample(len(old), rng))
     new = path.position(new_state)
     with np.errstate(invalid="ignore"):
-        log_accept = path.log_f(new_state, levels) - path.log_f(state, levels)
-        log_accept += proposal.log_density(old) - proposal.log_density(new)
-    rate = acceptance(log_accept)
+        log_ratio = proposal.log_density(old) - proposal.log_density(new)
+    rate = acceptance(path, state, new_state, levels, log_ratio)
     return choose(rng.random(len(old)) < rate, new_state, state), float(rate.mean())
 
 

@@ -13,8 +13,7 @@ from sklpf._utils.tables import with_error
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._ladders import respace
-from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains
+from sklpf.programs._programs import Chains, anneal
 from sklpf.uncertainty import log_mean_exp
 
 # a history (R, 3) without rounds: log Z in nats, its standard error, sweeps of all chains so far
@@ -38,16 +37,17 @@ def equal_blocks(n: int, largest: int, fewest_blocks: int = 8) -> list[int]:
     return [n // n_blocks + (block < n % n_blocks) for block in range(n_blocks)]
 
 
-def side_by_side(path, transition, n_groups: int, n_chains: int) -> Integers:
-    """First group of every block, and the end: one in each where programs are compiled, else all
-    in as few blocks as memory allows.
+def blocks_of_groups(path, transition, n_groups: int, n_chains: int) -> list[Integers]:
+    """The groups of every block: one in each where programs are compiled, else all in as few
+    blocks as memory allows.
     """
     n_blocks = n_groups
     if transition.compiled(path) is None:
         vectorized = getattr(path, "vectorized", True)
         fewest = _FEWEST_BLOCKS if vectorized else _FEWEST_BLOCKS_OF_POINTS
         n_blocks = min(n_blocks, max(fewest, n_chains // _MOST_CHAINS))
-    return np.linspace(0, n_groups, n_blocks + 1).astype(np.int64)
+    first = np.linspace(0, n_groups, n_blocks + 1).astype(np.int64)
+    return np.split(np.arange(n_groups), first[1:-1])
 
 
 def segments(n_sweeps: int, length: int) -> list[int]:
@@ -86,10 +86,7 @@ def check_finite(log_terms: NDArray, allow_zero: bool = False) -> NDArray:
     """Raise ValueError where log_f gave values that are not finite; `allow_zero` lets -inf, a
     density of 0, pass.
     """
-    finite = (
-        np.isfinite(log_terms) | (log_terms == -np.inf) if allow_zero else np.isfinite(log_terms)
-    )
-    if not np.all(finite):
+    if not np.all(np.isfinite(log_terms) | (allow_zero & (log_terms == -np.inf))):
         raise ValueError(
             "log_f gave values that are not finite; check the model's parameters and the path's"
             " log_f"
@@ -202,7 +199,7 @@ def _measured_spread(path, transition, n_chains, key):
     spread = np.empty(len(path.ladder) - 1)
     for k in range(len(spread)):
         levels = np.full((2, n_chains), [[k], [k + 1]])
-        chains, increments = programs.anneal(path, transition, chains, levels, stream.at(k + 1))
+        chains, increments = anneal(path, transition, chains, levels, stream.at(k + 1))
         increments = check_finite(increments, allow_zero=path.has_boundary)
         check_alive(increments)
         spread[k] = increments[increments > -np.inf].std()

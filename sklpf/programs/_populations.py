@@ -13,15 +13,14 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import REDRAW, Stream, joined_streams, systematic
 from sklpf.paths._base import n_chains
-from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains, together
 from sklpf.programs._plan import (
+    blocks_of_groups,
     check_finite,
     equal_blocks,
     running_log_partition,
     segments,
-    side_by_side,
 )
+from sklpf.programs._programs import Chains, anneal, increments, together, weighted_sums
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 _LARGEST_BLOCK = 32  # of reverse chains
@@ -66,12 +65,12 @@ def ascend(
         step = functools.partial(_step, path, transition, resample_at)
     else:
         step = functools.partial(_waste_free_step, path, transition, chain_length)
-    first = np.arange(n_populations + 1)  # population of every block, and the end
+    blocks = list(np.arange(n_populations)[:, np.newaxis])  # populations of every block
     if transition.joins_rows:
-        first = side_by_side(path, transition, n_populations, n_populations * n)
+        blocks = blocks_of_groups(path, transition, n_populations, n_populations * n)
 
     def begin(block) -> Populations:
-        populations = np.arange(*first[block : block + 2])
+        populations = blocks[block]
         streams = [Stream(key, int(population) * n) for population in populations]
         chains = [
             Chains.start(path, transition, path.sample_base(n, stream), stream)
@@ -87,30 +86,30 @@ def ascend(
         )
 
     tells = path.base_log_partition is not None and n_populations > 1  # not of a pilot
-    blocks = run_segments(
+    carries = run_segments(
         begin,
-        functools.partial(_advance, step, key, chain_length or 1, first),
-        len(first) - 1,
+        functools.partial(_advance, step, key, chain_length or 1, blocks),
+        len(blocks),
         bounds,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage="populations",
         so_far=functools.partial(_so_far, path) if tells else None,
     )
-    chains, *parts = zip(*blocks)
+    chains, *parts = zip(*carries)
     return Populations(together(chains), *map(np.concatenate, parts))
 
 
-def _so_far(path, level, blocks) -> str:
+def _so_far(path, level, carries) -> str:
     """log Z of the level that populations have reached, with its standard error."""
-    log_means = [each.log_mean + log_mean_exp(each.log_weights, axis=1) for each in blocks]
+    log_means = [each.log_mean + log_mean_exp(each.log_weights, axis=1) for each in carries]
     return running_log_partition(path, level, np.concatenate(log_means))
 
 
-def _advance(step, key, n_moves, first, block, begin, end, populations) -> Populations:
+def _advance(step, key, n_moves, blocks, block, begin, end, populations) -> Populations:
     """Populations after some levels, with so many moves of every chain at each."""
     n = populations.log_weights.shape[1]
-    chains = [int(population) * n for population in range(*first[block : block + 2])]
+    chains = [int(population) * n for population in blocks[block]]
     records = [populations.records]
     for level in range(begin, end):
         streams = [Stream(key, chain, 1 + level * n_moves) for chain in chains]
@@ -166,7 +165,7 @@ def _moved(path, transition, chains, passed, streams) -> tuple:
     n_all = len(chains.levels)
     n = n_all // len(streams)
     levels = np.full((2, n_all), np.reshape(passed, (2, 1)))
-    moved, rises = programs.anneal(path, transition, chains, levels, joined_streams(streams, n))
+    moved, rises = anneal(path, transition, chains, levels, joined_streams(streams, n))
     rates = _accepted_between(transition, chains, moved, len(streams)) / n
     return moved, rises.reshape(-1, n), rates
 
@@ -225,7 +224,7 @@ def _fall(path, transition, stream, step, chains):
     """One level down."""
     level = len(path.ladder) - 1 - step
     levels = np.full((2, len(chains.levels)), [[level], [level - 1]])
-    chains, fall = programs.anneal(path, transition, chains, levels, stream, reverse=True)
+    chains, fall = anneal(path, transition, chains, levels, stream, reverse=True)
     return chains, -check_finite(fall, allow_zero=path.has_boundary)
 
 
@@ -251,7 +250,7 @@ def target_summaries(path, populations: Populations) -> Array:
         weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     summaries = path.summary(populations.chains.state).reshape(*weights.shape, -1)
-    return np.array([programs.weighted_sums(*each) for each in zip(weights, summaries)])
+    return np.array([weighted_sums(*each) for each in zip(weights, summaries)])
 
 
 def _waste_free_step(path, transition, chain_length, streams, level, populations) -> tuple:
@@ -310,7 +309,7 @@ def _walk(path, transition, chains, level, n_moves, stream, reverse=False) -> li
     levels = np.full((2, len(chains.levels)), level)
     for move in range(n_moves):
         now = stream.at(stream.step + move)
-        chains, _ = programs.anneal(path, transition, chains, levels, now, reverse=reverse)
+        chains, _ = anneal(path, transition, chains, levels, now, reverse=reverse)
         passed.append(chains)
     return passed
 
@@ -318,5 +317,4 @@ def _walk(path, transition, chains, level, n_moves, stream, reverse=False) -> li
 def _log_rises(path, state, level) -> Array:
     """log f_(level + 1) - log f_level of every chain, (n,); -inf where the density ends."""
     old, new = (path.log_f(state, np.full(n_chains(state), k)) for k in (level, level + 1))
-    with np.errstate(invalid="ignore"):
-        return check_finite(np.where(new == -np.inf, new, new - old), allow_zero=path.has_boundary)
+    return check_finite(increments(old, new), allow_zero=path.has_boundary)

@@ -1,23 +1,122 @@
-"""The programs that move chains: plain loops over `Transition.move` say what they do, and run a
-user's own path; their compiled forms run where the path has kernels for the transition.
+"""Chains at levels, and the programs that move them: plain loops over `Transition.move` say what
+they do, and run a user's own path; their compiled forms run where the path has kernels for the
+transition.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_softmax
 
-from sklpf._utils.limits import MAX_EXPONENT, RECORD_EVERY, BadValue
+from sklpf._utils.limits import Q_OFFSET, RECORD_EVERY, BadValue
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import REDRAW, SWAP
-from sklpf.paths import Derivatives
-from sklpf.paths._base import TemperedPath, map_state, n_chains
+from sklpf.paths import Derivatives, Endpoints
+from sklpf.paths._base import TemperedPath, concatenate, map_state, n_chains, take
 from sklpf.paths._capabilities import has
-from sklpf.programs._chains import Chains, LevelSums
+
+
+class Chains(NamedTuple):
+    """n chains, each at a level of its own.
+
+    Attributes
+    ----------
+    state : object
+        State of the chains, into which only the path looks.
+    auxiliary : tuple
+        Auxiliary variables of the move, such as velocities.
+    levels : ndarray of shape (n,)
+    """
+
+    state: Any
+    auxiliary: tuple
+    levels: Integers
+
+    @classmethod
+    def start(cls, path: Any, transition: Any, state: Any, stream: Any) -> Chains:
+        """Return chains at level 0, of which a stream has drawn the state."""
+        levels = np.zeros(n_chains(state), dtype=np.int64)
+        return cls(state, transition.start(path, state, stream), levels)
+
+    def take(self, path: Any, index: Integers) -> Chains:
+        """Return the chains with some indices."""
+        return Chains(path.take(self.state, index), take(self.auxiliary, index), self.levels[index])
+
+
+def together(groups: Sequence[Chains]) -> Chains:
+    """The chains of some groups, one group after the other."""
+    return Chains(*(concatenate(parts) for parts in zip(*groups)))
+
+
+def chain_groups(first: Integers, groups: Integers) -> Integers:
+    """The group of every chain of some groups, from the first chain of every group and the end."""
+    return np.repeat(groups, np.diff(first)[groups])
+
+
+def apart(path: Any, chains: Chains, groups: Integers) -> list[Chains]:
+    """The chains of each group, from the group of every chain (n,)."""
+    return [chains.take(path, np.flatnonzero(groups == group)) for group in np.unique(groups)]
+
+
+def with_base_renewed(path: Any, transition: Any, chains: Chains, stream: Any) -> Chains:
+    """The same chains, but for those at the base, which are drawn anew from it."""
+    at_base = np.flatnonzero(chains.levels == 0)
+    if len(at_base) == 0:
+        return chains
+    fresh = Chains.start(path, transition, path.sample_base(len(at_base), stream), stream)
+    n = len(chains.levels)
+    index = np.arange(n)
+    index[at_base] = n + np.arange(len(at_base))
+    return together([chains, fresh]).take(path, index)
+
+
+class LevelSums(NamedTuple):
+    """What a program leaves of n chains in G groups at K levels, for reweighting.
+
+    Attributes
+    ----------
+    pairs : ndarray of shape (G, K - 1, 4 or 5)
+        As in `LevelRound`.
+    levels : ndarray of shape (G, K, 4)
+        As in `LevelRound`.
+    summaries : ndarray of shape (G, 2, S)
+        As in `LevelRound`.
+    vectors : ndarray of shape (n_records, n, K)
+        log f_k(x) in nats, of the states that are recorded.
+    vector_levels : ndarray of shape (n_records, n)
+        The level that each x was moved at.
+    slopes : ndarray of shape (n_records, n, K) or (n_records, n, 0)
+        d log f / d beta; nothing where the path has no derivatives.
+    """
+
+    pairs: Array
+    levels: Array
+    summaries: Array
+    vectors: Array
+    vector_levels: Integers
+    slopes: Array
+
+    @classmethod
+    def zeros(
+        cls, path: Any, state: Any, n_groups: int, n_pair_sums: int, n_records: int = 0
+    ) -> LevelSums:
+        """Return sums over no state yet, and room for records, of the chains of a state."""
+        n = n_chains(state)
+        n_levels = len(path.ladder)
+        n_summaries = path.summary(path.take(state, [0])).shape[1]
+        n_slopes = n_levels if has(path, Derivatives) else 0
+        return cls(
+            pairs=np.zeros((n_groups, n_levels - 1, n_pair_sums)),
+            levels=np.zeros((n_groups, n_levels, 4)),
+            summaries=np.zeros((n_groups, 2, n_summaries)),
+            vectors=np.empty((n_records, n, n_levels)),
+            vector_levels=np.empty((n_records, n), dtype=np.int64),
+            slopes=np.empty((n_records, n, n_slopes)),
+        )
 
 
 class Exchanged(NamedTuple):
@@ -33,91 +132,46 @@ class Tempered(NamedTuple):
     """What `temper` leaves."""
 
     chains: Chains
-    log_q_sums: Array  # (n, K): log of the sum of q(k | x)
+    q_sums: Array  # (n, K): sums of exp(log q(k | x) + Q_OFFSET)
     counts: Integers  # (n, K): how often each level was drawn
     # before each redraw; the shift of a pair is minus the difference of its log pseudo-priors
     sums: LevelSums
 
 
-# ---- compiled forms, which take a packed `model` in the place of the transition
-def _compiled_anneal(path, model, chains, levels, stream, reverse=False, log_weights=0.0):
-    moving = _copies(chains)
-    sums = np.zeros(n_chains(chains.state)) + log_weights
-    path.kernel("anneal")(model, moving, path.ladder[levels], reverse, stream.keys, sums)
-    return _moved(moving, chains, levels[-1]), sums
+def log_q_sums(q_sums: Array) -> Array:
+    """Log of sums of q(k | x) that hold a factor of exp(Q_OFFSET); at least -1300."""
+    return np.log(np.maximum(q_sums, np.exp(-1300.0 + Q_OFFSET))) - Q_OFFSET
 
 
-def _compiled_exchange(path, model, chains, ends, shift, n_scans, stream, stride=0):
-    moving = _copies(chains)
-    levels = np.array(chains.levels)
-    ends = np.array(ends)
-    sums = no_scans(path, chains.state, n_scans, stream, stride)
-    trips = np.zeros(len(sums.pairs), dtype=np.int64)
-    order = path.ladder, shift, n_scans, stride, stream.keys
-    path.kernel("exchange")(model, moving, levels, ends, trips, *order, sums)
-    return Exchanged(_moved(moving, chains, levels), ends, trips, sums)
+def _compiled_first(program):
+    """Decorator of a program that runs its compiled form where it is given the packed `model`, else
+    its plain loop: gives it the model where the path has kernels for the transition.
+    """
+
+    @functools.wraps(program)
+    def run(path, transition, *arguments, **options):
+        model = transition.compiled(path)
+        if model is not None:
+            with contextlib.suppress(BadValue):  # the plain loop says where
+                return program(path, transition, *arguments, **options, model=model)
+        return program(path, transition, *arguments, **options)
+
+    return run
 
 
-def _compiled_temper(
-    path,
-    model,
-    chains,
-    log_pseudo_prior,
-    n_redraws,
-    sweeps_per_redraw,
-    stride,
-    stream,
-    first=None,  # the chains are one group
-):
-    from sklpf.kernels._programs import Q_OFFSET
-
-    moving = _copies(chains)
-    levels = np.array(chains.levels)
-    q = np.zeros((len(levels), len(path.ladder)))
-    counts = np.zeros(q.shape, dtype=np.int64)
-    sums = no_redraws(path, chains.state, 1, n_redraws, stride)
-    order = path.ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream.keys
-    path.kernel("temper")(model, moving, levels, *order, q, counts, sums)
-    with np.errstate(divide="ignore"):
-        log_q_sums = np.log(q) - Q_OFFSET
-    return Tempered(_moved(moving, chains, levels), log_q_sums, counts, sums)
-
-
-def _copies(chains):
-    """What a compiled program changes in place: the state, with the move's auxiliary variables if
-    it has any.
+def _run_compiled(program, path, model, chains, levels, *arguments) -> Chains:
+    """The chains, at levels where a compiled program leaves them, which changes a copy of their
+    state in place, with the move's auxiliary variables if it has any.
     """
     state = map_state(np.array, chains.state)
-    return (state, map_state(np.array, chains.auxiliary)) if chains.auxiliary else state
-
-
-def _moved(moving, chains, levels) -> Chains:
-    """The chains after a compiled program."""
-    state, auxiliary = moving if chains.auxiliary else (moving, ())
+    auxiliary = map_state(np.array, chains.auxiliary)
+    path.kernel(program)(model, (state, auxiliary) if auxiliary else state, *arguments)
     return Chains(state, auxiliary, levels)
 
 
-def _with_compiled_form(compiled):
-    """Decorator of a plain loop, of which there is a compiled form."""
-
-    def decorate(plain):
-        @functools.wraps(plain)
-        def program(path, transition, *arguments, **options):
-            model = transition.compiled(path)
-            if model is not None:
-                with contextlib.suppress(BadValue):  # the plain loop says where
-                    return compiled(path, model, *arguments, **options)
-            return plain(path, transition, *arguments, **options)
-
-        return program
-
-    return decorate
-
-
 # ---- programs
-@_with_compiled_form(_compiled_anneal)
-@np.errstate(invalid="ignore")  # inf - inf, which those who use the weights report
-def anneal(path, transition, chains, levels, stream, reverse=False, log_weights=0.0):
+@_compiled_first
+def anneal(path, transition, chains, levels, stream, reverse=False, log_weights=0.0, model=None):
     """Move through levels (n_sweeps + 1, n) and sum the increments of log f (Neal 2001).
 
     Forward: the increment from levels[t] to levels[t + 1], then a move at levels[t + 1].
@@ -131,20 +185,32 @@ def anneal(path, transition, chains, levels, stream, reverse=False, log_weights=
     """
     state, auxiliary, _ = chains
     log_weights = np.zeros(n_chains(state)) + log_weights
+    if model is not None:
+        order = path.ladder[levels], reverse, stream.keys, log_weights
+        return _run_compiled("anneal", path, model, chains, levels[-1], *order), log_weights
     for t in range(len(levels) - 1):
         now = stream.at(stream.step + t)
         if reverse:
             state, auxiliary = transition.move(path, state, auxiliary, levels[t], now, reverse=True)
-        old, new = path.log_f(state, levels[t]), path.log_f(state, levels[t + 1])
-        # also of a chain whose weight is 0 already
-        log_weights += np.where(new == -np.inf, new, new - old)
+        old = path.log_f(state, levels[t])
+        log_weights += increments(old, path.log_f(state, levels[t + 1]))
         if not reverse:
             state, auxiliary = transition.move(path, state, auxiliary, levels[t + 1], now)
     return Chains(state, auxiliary, levels[-1]), log_weights
 
 
-@_with_compiled_form(_compiled_exchange)
-def exchange(path, transition, chains, ends, shift, n_scans, stream, stride=0) -> Exchanged:
+def increments(old, new):
+    """What log f gains from one level to another: -inf where the density is 0 there, also of a
+    chain at which it was 0 already.
+    """
+    with np.errstate(invalid="ignore"):
+        return np.where(new == -np.inf, new, new - old)
+
+
+@_compiled_first
+def exchange(
+    path, transition, chains, ends, shift, n_scans, stream, stride=0, model=None
+) -> Exchanged:
     """Replica exchange of K consecutive chains a ladder, even and odd pairs in turn (Syed et al.
     2022).
 
@@ -160,45 +226,37 @@ def exchange(path, transition, chains, ends, shift, n_scans, stream, stride=0) -
     stride : int, default=0
         The scans at steps that it divides are recorded; 0 records none.
     """
+    from sklpf.kernels._programs import swap_levels
+
     n_levels = len(path.ladder)
     state, auxiliary, levels = chains
-    levels = levels.reshape(-1, n_levels).copy()
-    ends = ends.reshape(-1, n_levels).copy()
-    rows = np.arange(len(levels))[:, np.newaxis]
-    ladder_of = np.repeat(np.arange(len(levels)), n_levels)
-    sums = no_scans(path, state, n_scans, stream, stride)
-    trips = np.zeros(len(levels), dtype=np.int64)
+    levels = levels.copy()
+    ends = ends.copy()
+    n_ladders = len(levels) // n_levels
+    trips = np.zeros(n_ladders, dtype=np.int64)
+    n_records = len(range(-stream.step % stride, n_scans, stride)) if stride else 0
+    sums = LevelSums.zeros(path, state, n_ladders, 5, n_records)
+    if model is not None:
+        order = levels, ends, trips, path.ladder, shift, n_scans, stride, stream.keys, sums
+        chains = _run_compiled("exchange", path, model, chains, levels, *order)
+        return Exchanged(chains, ends, trips, sums)
+    ladder_of = np.arange(len(levels)) // n_levels
     record = 0
-    pairs = np.arange(n_levels - 1)
     for t in range(n_scans):
         now = stream.at(stream.step + t)
-        state, auxiliary = transition.move(path, state, auxiliary, levels.ravel(), now)
-        summary = path.summary(path.take(state, np.flatnonzero(levels.ravel() == n_levels - 1)))
+        state, auxiliary = transition.move(path, state, auxiliary, levels, now)
+        summary = path.summary(path.take(state, np.flatnonzero(levels == n_levels - 1)))
         sums.summaries[:, 0] += summary
         sums.summaries[:, 1] += summary**2
         if now.step % RECORD_EVERY == 0:
-            add_derivatives(path, state, levels.ravel(), sums.levels, ladder_of)
+            add_derivatives(path, state, levels, sums.levels, ladder_of)
         if stride and now.step % stride == 0:
-            write_record(path, state, path.log_f_ladder(state), levels.ravel(), sums, record)
+            write_record(path, state, path.log_f_ladder(state), levels, sums, record)
             record += 1
-        up, down = _to_neighbours(path, state, levels.ravel())
-        chain_at = np.argsort(levels, axis=1)
-        u = up.reshape(levels.shape)[rows, chain_at[:, :-1]]
-        r = down.reshape(levels.shape)[rows, chain_at[:, 1:]]
-        accept = np.exp(np.minimum(0, u + r))
-        forward, reverse = np.minimum(u - shift, MAX_EXPONENT), np.minimum(r + shift, MAX_EXPONENT)
-        terms = expit(forward), expit(reverse), np.exp(forward), np.exp(reverse), 1 - accept
-        for i, term in enumerate(terms):
-            sums.pairs[:, :, i] += term
-        uniforms = now.uniform(levels.size, SWAP).reshape(levels.shape)[rows, chain_at[:, :-1]]
-        odd = (pairs + now.step) % 2 == 1
-        ladder, k = np.nonzero((uniforms < accept) & ~odd)
-        levels[ladder, chain_at[ladder, k]] += 1
-        levels[ladder, chain_at[ladder, k + 1]] -= 1
-        trips += np.sum((levels == 0) & (ends == 1), axis=1)
-        ends[(levels == n_levels - 1) & (ends == -1)] = 1
-        ends[levels == 0] = -1
-    return Exchanged(Chains(state, auxiliary, levels.ravel()), ends.ravel(), trips, sums)
+        up, down = _to_neighbours(path, state, levels)
+        drawn = now.uniform(len(levels), SWAP)
+        swap_levels(up, down, levels, ends, trips, shift, now.step, drawn, sums.pairs)
+    return Exchanged(Chains(state, auxiliary, levels), ends, trips, sums)
 
 
 def _to_neighbours(path, state, levels):
@@ -212,7 +270,7 @@ def _to_neighbours(path, state, levels):
     return up - here, down - here
 
 
-@_with_compiled_form(_compiled_temper)
+@_compiled_first
 def temper(
     path,
     transition,
@@ -222,7 +280,8 @@ def temper(
     sweeps_per_redraw,
     stride,
     stream,
-    first=None,
+    groups=None,
+    model=None,
 ) -> Tempered:
     """Simulated tempering: moves, then a redraw of each level from q(level | x) (Carlson et al.
     2016, eq. 7).
@@ -233,40 +292,39 @@ def temper(
         log r_k minus the estimate of log Z_k.
     stride : int
         Every `stride`-th redraw is recorded.
-    first : ndarray of shape (G + 1,) or None, default=None
-        First chain of every group, and the end; None is one group.
+    groups : ndarray of shape (n,) or None, default=None
+        The group of every chain; None is one group.
     """
+    from sklpf.kernels._programs import add_bridges, redraw_levels
+
     state, auxiliary, levels = chains
     levels = levels.copy()
-    n = len(levels)
-    every = np.arange(n)
-    first = [0, n] if first is None else first
-    n_groups = len(first) - 1
-    group_of = np.repeat(np.arange(n_groups), np.diff(first))
-    log_q_sums = np.full((n, len(path.ladder)), -np.inf)
-    counts = np.zeros(log_q_sums.shape, dtype=np.int64)
-    sums = no_redraws(path, state, n_groups, n_redraws, stride)
+    if groups is None:
+        groups = np.zeros(len(levels), dtype=np.int64)
+    q_sums = np.zeros((len(levels), len(path.ladder)))
+    counts = np.zeros(q_sums.shape, dtype=np.int64)
+    sums = LevelSums.zeros(path, state, groups[-1] + 1, 4, -(-n_redraws // stride))
+    if model is not None:
+        order = levels, path.ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, groups
+        room = q_sums, counts, sums
+        chains = _run_compiled("temper", path, model, chains, levels, *order, stream.keys, *room)
+        return Tempered(chains, *room)
+    at_target = np.empty(len(levels))
     for t in range(n_redraws):
         for s in range(sweeps_per_redraw):
             now = stream.at(stream.step + t * sweeps_per_redraw + s)
             state, auxiliary = transition.move(path, state, auxiliary, levels, now)
-        add_derivatives(path, state, levels, sums.levels, group_of)
-        log_densities = path.log_f_ladder(state)
+        add_derivatives(path, state, levels, sums.levels, groups)
+        log_densities = np.ascontiguousarray(path.log_f_ladder(state), dtype=np.float64)
         if t % stride == 0:
             write_record(path, state, log_densities, levels, sums, t // stride)
-        add_bridges(log_densities + log_pseudo_prior, levels, sums.pairs, group_of)
-        log_q = log_softmax(log_densities + log_pseudo_prior, axis=1)
-        with np.errstate(invalid="ignore"):  # a log_f that is not a number stays one in the sums
-            log_q_sums = np.logaddexp(log_q_sums, log_q)
-        cumulative = np.cumsum(np.exp(log_q), axis=1)
-        threshold = now.uniform(n, REDRAW) * cumulative[:, -1]
-        levels = np.sum(cumulative[:, :-1] < threshold[:, np.newaxis], axis=1)
-        counts[every, levels] += 1
+        add_bridges(log_densities, log_pseudo_prior, levels, groups, sums.pairs)
+        drawn = now.uniform(len(levels), REDRAW)
+        redraw_levels(log_densities, log_pseudo_prior, levels, drawn, q_sums, counts, at_target)
         summary = path.summary(state)
-        weights = np.exp(log_q[:, -1])
-        for own_sums, start, end in zip(sums.summaries, first, first[1:]):
-            own_sums += weighted_sums(weights[start:end], summary[start:end])
-    return Tempered(Chains(state, auxiliary, levels), log_q_sums, counts, sums)
+        powers = np.stack([summary, summary**2], axis=1)
+        np.add.at(sums.summaries, groups, at_target[:, np.newaxis, np.newaxis] * powers)
+    return Tempered(Chains(state, auxiliary, levels), q_sums, counts, sums)
 
 
 def weighted_sums(weights, summary):
@@ -289,21 +347,6 @@ def add_derivatives(path, state, levels, sums, group):
     )
 
 
-def add_bridges(log_weights, levels, sums, group):
-    """Add what states at their levels say of the pairs with their neighbours to sums[group, pair];
-    see `temper`.
-    """
-    here = log_weights[np.arange(len(levels)), levels]
-    for i, step in enumerate((1, -1)):
-        inside = (levels + step >= 0) & (levels + step < log_weights.shape[1])
-        other = log_weights[inside, levels[inside] + step]
-        with np.errstate(invalid="ignore"):  # of a chain where both densities are 0
-            ratios = np.minimum(other - here[inside], MAX_EXPONENT)
-        pairs = np.minimum(levels, levels + step)[inside]
-        np.add.at(sums[..., i], (group[inside], pairs), expit(ratios))
-        np.add.at(sums[..., i + 2], (group[inside], pairs), np.exp(ratios))
-
-
 def slopes(path, state):
     """d log f / d beta of every chain at every level, shape (n, K); (n, 0) where the path has no
     derivatives.
@@ -312,11 +355,9 @@ def slopes(path, state):
     n_levels = len(path.ladder)
     if not has(path, Derivatives):
         return np.empty((n, 0))
-    ends = [path.derivatives(state, np.full(n, k)) for k in (0, n_levels - 1)]
-    if np.array_equal(ends[0][:, 0], ends[1][:, 0]) and not np.any([end[:, 1] for end in ends]):
-        return np.repeat(ends[0][:, :1], n_levels, axis=1)  # linear in beta
-    inner = [path.derivatives(state, np.full(n, k)) for k in range(1, n_levels - 1)]
-    return np.stack([found[:, 0] for found in (ends[0], *inner, ends[1])], axis=1)
+    different = 1 if has(path, Endpoints) else n_levels  # one for all where log f is linear in beta
+    columns = [path.derivatives(state, np.full(n, k))[:, 0] for k in range(different)]
+    return np.broadcast_to(np.stack(columns, axis=1), (n, n_levels))
 
 
 def write_record(path, state, vectors, levels, sums, record):
@@ -324,14 +365,3 @@ def write_record(path, state, vectors, levels, sums, record):
     sums.vectors[record] = vectors
     sums.vector_levels[record] = levels
     sums.slopes[record] = slopes(path, state)
-
-
-def no_scans(path, state, n_scans, stream, stride) -> LevelSums:
-    """Room for the sums of `exchange`."""
-    n_records = len(range(-stream.step % stride, n_scans, stride)) if stride else 0
-    return LevelSums.zeros(path, state, n_chains(state) // len(path.ladder), 5, n_records)
-
-
-def no_redraws(path, state, n_groups, n_redraws, stride) -> LevelSums:
-    """Room for the sums of `temper`."""
-    return LevelSums.zeros(path, state, n_groups, 4, -(-n_redraws // stride))

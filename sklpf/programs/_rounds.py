@@ -1,10 +1,12 @@
 """A round of chains at levels: groups side by side in blocks, segment by segment, and what they
-leave. `_exchange.py` and `_tempering.py` say how chains change their levels.
+leave: sums over all of their states, and a thinning of these. `_exchange.py` and `_tempering.py`
+say how chains change their levels.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -15,17 +17,177 @@ from scipy.special import log_softmax
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream
-from sklpf.paths._base import concatenate
-from sklpf.programs._chains import (
+from sklpf._utils.tables import Fields
+from sklpf.programs._draws import Draws, joined, no_draws, points_of
+from sklpf.programs._plan import blocks_of_groups
+from sklpf.programs._programs import (
     Chains,
     LevelSums,
     apart,
-    fewest_columns,
+    chain_groups,
     together,
     with_base_renewed,
 )
-from sklpf.programs._draws import Draws, joined, no_draws, pieces, points_of
-from sklpf.programs._plan import side_by_side
+
+
+class Samples(NamedTuple):
+    """The N states that a run kept, a systematic thinning.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (N, K)
+        log f_k(x) at every level, but for a constant of every x, in nats.
+    slopes : ndarray of shape (N, K), (N, 1) or (N, 0)
+        U = d log f / d beta at every level; one number where it is the same at all, none where the
+        path has no derivatives.
+    levels : ndarray of shape (N,)
+        The level that each x was moved at.
+    groups : ndarray of shape (N,)
+        Its independent group.
+    """
+
+    vectors: Array
+    slopes: NDArray[np.floating]
+    levels: Integers
+    groups: Integers
+
+    def of(self, keep: Integers) -> Samples:
+        """Return the samples of some groups."""
+        chosen = np.isin(self.groups, keep)
+        return Samples._make(array[chosen] for array in self)
+
+    @property
+    def counts(self) -> Integers:
+        """States of every level, shape (K,)."""
+        return np.bincount(self.levels, minlength=self.vectors.shape[1])
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class LevelRound(Fields):
+    """What a round leaves of G independent groups of chains at K levels.
+
+    A group is a ladder of replica exchange, or some chains of simulated tempering. States are kept
+    in R rows, one for each ladder or chain. U is d log f / d beta.
+
+    Attributes
+    ----------
+    log_pseudo_prior : ndarray of shape (K,)
+        Reference of the round, in nats: the log of the share of draws that a level should have,
+        minus the estimate of log Z_k; of replica exchange minus that estimate alone.
+    pair_sums : ndarray of shape (2, G, K - 1, 4 or 5)
+        Sums over the first and the second half, for every group and pair of neighbouring levels, of
+        logistic(u - shift), logistic(r + shift), exp(u - shift), exp(r + shift) and, of replica
+        exchange, the swap's rejection probability; u = log f_(k+1) - log f_k at level k, r its
+        negative at level k + 1.
+    level_sums : ndarray of shape (2, G, K, 4)
+        Number of states, sums of U, U^2 and dU / dbeta at every level; of replica exchange at every
+        fourth scan.
+    summaries : ndarray of shape (G, 2, S)
+        Sums of the path's summaries of states at the target, and of their squares; of simulated
+        tempering over all states, weighted by q(K - 1 | x).
+    log_q : ndarray of shape (R, n_kept, K) or None
+        log softmax_k(log f_k(x) + log_pseudo_prior_k) of the kept states. float32, so that a run
+        stays small: near 0, where q matters, it is exact to 1e-7. None where U is the same at all
+        levels, which then says the same.
+    vector_levels : ndarray of shape (R, n_kept)
+        The levels at which these x were moved.
+    slopes : ndarray of shape (R, n_kept, K), (R, n_kept, 1) or (R, n_kept, 0)
+        U of these x at every level; one number where it is the same at all, none where the path has
+        no derivatives. float32 where there are K.
+    draws : Draws or None
+        At most a thousand draws from the target.
+    """
+
+    log_pseudo_prior: Array
+    pair_sums: Array
+    level_sums: Array
+    summaries: Array
+    log_q: NDArray[np.float32] | None
+    vector_levels: Integers
+    slopes: NDArray[np.floating]
+    draws: Draws | None = None
+
+    @property
+    def n_groups(self) -> int:
+        """G."""
+        return len(self.summaries)
+
+    @property
+    def shift(self) -> Array:
+        """Reference of the sums over pairs, shape (K - 1,)."""
+        return -np.diff(self.log_pseudo_prior)
+
+    def counts_in(self, half: int) -> Array:
+        """Return the states of every level in the sums over pairs of one half.
+
+        Parameters
+        ----------
+        half : int
+            0 or 1.
+
+        Returns
+        -------
+        ndarray of shape (G, K)
+        """
+        return self.level_sums[half, ..., 0]
+
+    def pairs(self, half: int | None = None) -> tuple[Array, Array]:
+        """Return the sums over pairs of both halves or of one.
+
+        Parameters
+        ----------
+        half : int or None, default=None
+            0 or 1; None takes both together.
+
+        Returns
+        -------
+        sums : ndarray of shape (G, K - 1, 4 or 5)
+            As in `pair_sums`.
+        counts : ndarray of shape (G, K)
+            States of every level in them.
+        """
+        if half is None:
+            return self.pair_sums.sum(axis=0), self.counts_in(0) + self.counts_in(1)
+        return self.pair_sums[half], self.counts_in(half)
+
+    def samples(self, ladder: Array) -> Samples:
+        """Return the states that were kept.
+
+        Parameters
+        ----------
+        ladder : ndarray of shape (K,)
+            Inverse temperatures.
+
+        Returns
+        -------
+        Samples
+        """
+        slopes = self.slopes.reshape(self.vector_levels.size, self.slopes.shape[-1])
+        if self.log_q is None:
+            vectors = linear_vectors(ladder, slopes)
+        else:
+            vectors = (self.log_q - self.log_pseudo_prior).reshape(-1, len(ladder))
+        groups = np.repeat(self._group_of_rows(), self.vector_levels.shape[1])
+        return Samples(vectors, slopes, self.vector_levels.ravel(), groups)
+
+    def _group_of_rows(self) -> Integers:
+        """The group of every row of kept states, shape (R,)."""
+        return np.arange(self.n_groups)
+
+
+def fewest_columns(blocks: Sequence[Array]) -> NDArray[np.floating]:
+    """Slopes (..., K) of all blocks as a run keeps them: one float64 where all levels have the
+    same, else float32.
+    """
+    if all(np.all(slopes == slopes[..., :1]) for slopes in blocks):
+        return np.concatenate([slopes[..., :1] for slopes in blocks])
+    return np.concatenate(blocks).astype(np.float32, order="C")
+
+
+def linear_vectors(ladder: Array, gains: NDArray[np.floating]) -> Array:
+    """beta_k (log f_1 - log f_0), shape (N, K), of gains (N, 1), which may be -inf."""
+    with np.errstate(invalid="ignore"):
+        return np.where(ladder == 0, 0.0, ladder * gains)
 
 
 class _Carry(NamedTuple):
@@ -94,19 +256,15 @@ class RoundProgram:
         raise NotImplementedError
 
     def steps(
-        self, chains: Chains, own: tuple, half: int, n: int, stream: Stream, first: NDArray
+        self, chains: Chains, own: tuple, half: int, n: int, stream: Stream, groups: Integers
     ) -> tuple[Chains, tuple, LevelSums]:
         """Chains and what is counted besides after n steps in one half of the round, and what these
-        left; `first` is the first chain of every group here, and the end.
+        left; `groups` are the chains' groups, from 0.
         """
         raise NotImplementedError
 
-    def at_target(self, levels: Integers) -> Integers:
-        """Indices of the chains that may become draws of the target."""
-        raise NotImplementedError
-
-    def target_log_weights(self, state: Any, n: int) -> Array:
-        """Log of their weights as such (n,)."""
+    def draws(self, chains: Chains) -> tuple[Integers, Array]:
+        """Indices of the chains that may become draws of the target, and their log weights."""
         raise NotImplementedError
 
     def by_row(self, records: NDArray) -> NDArray:
@@ -130,12 +288,12 @@ class RoundProgram:
         **options
             `n_jobs` and `checkpoint` of `run_segments`.
         """
-        blocks = side_by_side(self.path, self.transition, len(groups), int(self.first[-1]))
+        blocks = blocks_of_groups(self.path, self.transition, len(groups), int(self.first[-1]))
         bounds = halves(n_steps, longest)
         carries = run_segments(
             functools.partial(self._begin, groups, blocks),
             functools.partial(self._advance, blocks, bounds),
-            len(blocks) - 1,
+            len(blocks),
             bounds,
             stage=stage,
             **options,
@@ -159,20 +317,15 @@ class RoundProgram:
         }
         stand = [
             group
-            for block, chains in enumerate(all_chains)
-            for group in apart(self.path, chains, self._first_here(blocks, block))
+            for own_groups, chains in zip(blocks, all_chains)
+            for group in apart(self.path, chains, chain_groups(self.first, own_groups))
         ]
         return stand, list(own), left
 
-    def _first_here(self, blocks, block) -> Integers:
-        """First chain of every group in its block, and the end."""
-        first = self.first[blocks[block] : blocks[block + 1] + 1]
-        return first - first[0]
-
     def _begin(self, groups, blocks, block) -> _Carry:
         """The groups of a block before any step."""
-        chains = together(groups[blocks[block] : blocks[block + 1]])
-        n_groups = blocks[block + 1] - blocks[block]
+        chains = together([groups[group] for group in blocks[block]])
+        n_groups = len(blocks[block])
         sums = LevelSums.zeros(self.path, chains.state, n_groups, self.n_pair_sums)
         sums = sums._replace(
             pairs=np.stack([sums.pairs, sums.pairs]),
@@ -189,35 +342,35 @@ class RoundProgram:
     def _advance(self, blocks, bounds, block, begin, end, carry) -> _Carry:
         """The groups of a block after one segment of steps."""
         half = int(begin >= bounds[-1] // 2)
-        first = self._first_here(blocks, block)
-        chains, own, sums, draws = carry
-        pairs = sums.pairs.copy()
-        levels = sums.levels.copy()
-        summaries = sums.summaries.copy()
+        first_group = blocks[block][0]
+        groups = chain_groups(self.first, blocks[block])
+        chains, own, old_sums, old_draws = carry
+        sums = LevelSums._make(array.copy() for array in old_sums)
         records = []
-        seen = []
+        draws = [old_draws]
         # A base that is renewed sets the pace of the draws too.
-        for start, stop in pieces(begin, end, self.renewal or self.pause):
+        pace = self.renewal or self.pause or end - begin
+        for start in range(begin, end, pace):
             stream = Stream(
                 self.key,
-                int(self.first[blocks[block]]),
+                int(self.first[first_group]),
                 self.first_sweep + start * self.sweeps_per_step,
             )
-            chains, own, left = self.steps(chains, own, half, stop - start, stream, first)
-            pairs[half] += left.pairs
-            levels[half] += left.levels
-            summaries += left.summaries
+            n = min(pace, end - start)
+            chains, own, left = self.steps(chains, own, half, n, stream, groups - first_group)
+            sums.pairs[half] += left.pairs
+            sums.levels[half] += left.levels
+            sums.summaries[:] += left.summaries
             if len(left.vectors):
                 records.append((left.vectors, left.vector_levels, left.slopes))
             if self.pause:
-                chosen = self.at_target(chains.levels)
-                group_of = np.searchsorted(first, chosen, side="right") - 1
-                seen.append((self.path.take(chains.state, chosen), blocks[block] + group_of))
+                chosen, log_weights = self.draws(chains)
+                points = points_of(self.path, self.path.take(chains.state, chosen))
+                draws.append(Draws(points, log_weights, groups[chosen]))
             if self.renewal:
                 renewing = stream.aside("renewal")
                 chains = with_base_renewed(self.path, self.transition, chains, renewing)
 
-        sums = sums._replace(pairs=pairs, levels=levels, summaries=summaries)
         if records and self.keeps_every and bounds.index(begin) % self.keeps_every == 0:
             vectors, vector_levels, slopes = (np.concatenate(parts) for parts in zip(*records))
             log_q = log_softmax(vectors + self.log_pseudo_prior, axis=-1).astype(np.float32)
@@ -226,11 +379,4 @@ class RoundProgram:
                 vector_levels=np.concatenate([sums.vector_levels, vector_levels]),
                 slopes=np.concatenate([sums.slopes, slopes]),
             )
-        if seen:
-            states, groups = zip(*seen)
-            state = concatenate(states)
-            group_of = np.concatenate(groups)
-            log_weights = self.target_log_weights(state, len(group_of))
-            more = Draws(points_of(self.path, state), log_weights, group_of)
-            draws = joined([draws, more])
-        return _Carry(chains, own, sums, draws)
+        return _Carry(chains, own, sums, joined(draws))

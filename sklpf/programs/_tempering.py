@@ -17,17 +17,24 @@ from sklpf._utils.parallel import run_segments
 from sklpf._utils.progress import stage
 from sklpf._utils.random import Stream, stream_key
 from sklpf.paths._base import put, take
-from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains, LevelRound, apart, together
 from sklpf.programs._draws import has_points
-from sklpf.programs._plan import check_alive, check_finite, draw_alive, segments, side_by_side
-from sklpf.programs._rounds import RoundProgram
+from sklpf.programs._plan import blocks_of_groups, check_alive, check_finite, draw_alive, segments
+from sklpf.programs._programs import (
+    Chains,
+    anneal,
+    apart,
+    chain_groups,
+    increments,
+    log_q_sums,
+    temper,
+    together,
+)
+from sklpf.programs._rounds import LevelRound, RoundProgram
 from sklpf.reweighting import MeanWeight
 
 START, LEVELS, FIRST_PASS, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
 _LOOKED_AT = 2000  # states of a round that may become draws
 _RENEW_EVERY = 8  # redraws from one draw of the base to the next, where a path asks for them
-_LOWEST = -1300.0  # log of the smallest sum of q(k | x) that is told from 0
 END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
 _GROWTH = 10  # an update takes a tenth of the redraws before it, at least one
 _LARGEST_STEP = 1.0  # nats that an update adds to a level
@@ -120,7 +127,7 @@ class TemperingRound(LevelRound):
         return visits[:, : max(n_end, self.origin + 1)].any(axis=1) & visits[:, -n_end:].any(axis=1)
 
     def _group_of_rows(self):
-        return np.repeat(np.arange(self.n_groups), np.diff(self.first))
+        return chain_groups(self.first, np.arange(self.n_groups))
 
 
 class Setup(NamedTuple):
@@ -143,12 +150,6 @@ class Setup(NamedTuple):
     def stream(self, stage: int, group: int, step: int = 0) -> Stream:
         """The random numbers of one group in one stage."""
         return Stream(stream_key(self.seed, stage), int(self.first[group]), step)
-
-    @property
-    def blocks(self) -> list[Integers]:
-        """The groups that move side by side: one array a block."""
-        bounds = side_by_side(self.path, self.transition, self.n_groups, int(self.first[-1]))
-        return np.split(np.arange(self.n_groups), bounds[1:-1])
 
     def base_chains(self, stage: int, group: int) -> Chains:
         """Base draws of a group, at level 0; only where the target has mass."""
@@ -180,11 +181,11 @@ class Temper(RoundProgram):
 
     def begin(self, n_groups, n_chains):
         shape = (2, n_chains, len(self.path.ladder))
-        return np.full(shape, -np.inf), np.zeros(shape, dtype=np.int64)
+        return np.zeros(shape), np.zeros(shape, dtype=np.int64)
 
-    def steps(self, chains, own, half, n, stream, first):
-        log_q_sums, counts = (sums.copy() for sums in own)
-        left = programs.temper(
+    def steps(self, chains, own, half, n, stream, groups):
+        q_sums, counts = (sums.copy() for sums in own)
+        left = temper(
             self.path,
             self.transition,
             chains,
@@ -193,19 +194,16 @@ class Temper(RoundProgram):
             self.sweeps_per_step,
             self.stride,
             stream,
-            first,
+            groups,
         )
-        more = check_finite(left.log_q_sums, allow_zero=True)
-        log_q_sums[half] = np.logaddexp(log_q_sums[half], more)
+        q_sums[half] += check_finite(left.q_sums)
         counts[half] += left.counts
-        return left.chains, (log_q_sums, counts), left.sums
+        return left.chains, (q_sums, counts), left.sums
 
-    def at_target(self, levels):
-        return np.arange(len(levels))
-
-    def target_log_weights(self, state, n):
-        log_f = self.path.log_f_ladder(state)
-        return log_softmax(log_f + self.log_pseudo_prior, axis=1)[:, -1]
+    def draws(self, chains):
+        log_f = self.path.log_f_ladder(chains.state)
+        log_q = log_softmax(log_f + self.log_pseudo_prior, axis=1)
+        return np.arange(len(log_q)), log_q[:, -1]
 
     def by_row(self, records):
         # Sums over it depend on its layout, which pickling would change.
@@ -248,11 +246,11 @@ def run_round(
     )
     stage = "round" + "-".join(map(str, name))
     chains, own, left = program.run(chains, n_redraws, longest, stage, **setup.options)
-    log_q_sums, counts = (np.concatenate(parts, axis=1) for parts in zip(*own))
+    q_sums, counts = (np.concatenate(parts, axis=1) for parts in zip(*own))
     return chains, TemperingRound(
         first=setup.first,
         n_redraws=n_redraws,
-        log_q_sums=np.maximum(log_q_sums, _LOWEST),
+        log_q_sums=log_q_sums(q_sums),
         counts=counts,
         origin=int(setup.first_ratio is not None),
         **left,
@@ -288,8 +286,8 @@ class GainRule(Protocol):
 
 
 class Adapted(NamedTuple):
-    """Chains, log Z_k - log Z_0 (K,), rounds of the last half, and of every update the fields of
-    `Adaptation`.
+    """Chains, log Z_k - log Z_0 (K,), rounds of the last half, and of every update what an
+    `AdaptedRun` keeps.
     """
 
     chains: list[Chains]
@@ -350,12 +348,13 @@ def first_pass(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list[Ch
         log f_k / f_0 accumulated by every chain on its way: the mean of its exponential over chains
         is Z_k / Z_0.
     """
-    blocks = setup.blocks
+    path = setup.path
+    blocks = blocks_of_groups(path, setup.transition, setup.n_groups, int(setup.first[-1]))
     carries = run_segments(
         functools.partial(_begin, setup, blocks, log_prior, n_sweeps),
         functools.partial(_advance, setup, blocks, n_sweeps),
         len(blocks),
-        segments(n_sweeps, setup.path.n_moves_per_segment),
+        segments(n_sweeps, path.n_moves_per_segment),
         stage="pilot",
         **setup.options,
     )
@@ -363,8 +362,7 @@ def first_pass(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list[Ch
     check_alive(log_weights[:, -1])
     stand = []
     for groups, (_, _, starts) in zip(blocks, carries):
-        sizes = np.diff(setup.first)[groups]
-        stand += apart(setup.path, starts, np.cumsum([0, *sizes]))
+        stand += apart(path, starts, chain_groups(setup.first, groups))
     return stand, check_finite(log_weights, allow_zero=True)
 
 
@@ -398,7 +396,7 @@ def _advance(setup, blocks, n_sweeps, block, begin, end, carry):
     chains, log_weights, starts = carry
     log_weights = log_weights.copy()
     groups = blocks[block]
-    group_of = np.repeat(groups, np.diff(setup.first)[groups])
+    group_of = chain_groups(setup.first, groups)
     # before sweep begin, begin + 1, …
     at = _levels_passed(np.arange(begin, end + 2), n_sweeps, log_weights.shape[1])
     rises = begin + 1 + np.flatnonzero(np.diff(at[1:-1]))
@@ -406,13 +404,12 @@ def _advance(setup, blocks, n_sweeps, block, begin, end, carry):
         old, new = at[t - begin], at[t + 1 - begin]
         if new > old:
             log_f = setup.path.log_f_ladder(chains.state)
-            with np.errstate(invalid="ignore"):
-                rise = np.where(log_f == -np.inf, -np.inf, log_f - log_f[:, [old]])
+            rise = increments(log_f[:, [old]], log_f)
             log_weights[:, old + 1 : new + 1] = log_weights[:, [old]] + rise[:, old + 1 : new + 1]
         if new > 0 or setup.first_ratio is None:  # base draws stay where the target has mass
             stay = np.full((stop - t + 1, len(log_weights)), new)
             stream = setup.stream(FIRST_PASS, groups[0], t + 1)
-            chains, _ = programs.anneal(setup.path, setup.transition, chains, stay, stream)
+            chains, _ = anneal(setup.path, setup.transition, chains, stay, stream)
         leaving = stop == n_sweeps or at[stop + 1 - begin] != new
         for group in groups if leaving else ():
             own = np.flatnonzero(group_of == group)

@@ -1,14 +1,5 @@
-"""Log normalisers from the arrays of a run: pure functions, one method a file."""
+"""Log normalisers from the arrays of a run: pure functions, by method."""
 
-from sklpf.reweighting._bar import (
-    bar,
-    bar_ratios,
-    neighbour_overlap,
-    overlap,
-    stepping_stones,
-    with_first_error,
-    with_first_ratio,
-)
 from sklpf.reweighting._continuous import (
     NodeSums,
     between_nodes,
@@ -17,13 +8,20 @@ from sklpf.reweighting._continuous import (
     log_mean_between,
     node_sums,
 )
-from sklpf.reweighting._importance import (
+from sklpf.reweighting._mbar import mbar, overlap_matrix
+from sklpf.reweighting._ratios import (
     MeanWeight,
+    bar,
+    bar_ratios,
     mean_weight,
+    neighbour_overlap,
+    overlap,
     population_seen_from_target,
     seen_from_target,
+    stepping_stones,
+    with_first_error,
+    with_first_ratio,
 )
-from sklpf.reweighting._mbar import mbar, overlap_matrix
 from sklpf.reweighting._rts import (
     Pooled,
     bias,

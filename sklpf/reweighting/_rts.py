@@ -16,9 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, logsumexp
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf.reweighting._bar import with_first_ratio
-from sklpf.reweighting._importance import MeanWeight
 from sklpf.reweighting._mbar import minimise
+from sklpf.reweighting._ratios import MeanWeight, with_first_ratio
 
 _RIDGE = 1e-12  # keeps the scaled Hessian invertible
 

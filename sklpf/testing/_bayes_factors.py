@@ -84,7 +84,7 @@ def check_bayes_factors(
     TypeError
         If `simulators` is no dict of functions, or an evidence no number.
     ValueError
-        If there are fewer than two models, or the prior is not of these.
+        If there are fewer than two models, the prior is not of these, or an evidence is +inf.
     AssertionError
         If the probabilities are not calibrated, with a sentence that says how.
 
@@ -171,6 +171,8 @@ def _number(evidence: Any, name: str) -> float:
             f"log_evidence must return a number, a result or a fitted estimator, got for {name}"
             f" {type(evidence).__name__}"
         )
+    if result == np.inf:
+        raise ValueError(f"log_evidence must be finite or -inf, got +inf for {name}")
     return float(result)
 
 

@@ -364,7 +364,8 @@ class LogPartitionTracker:
         self.estimates.append(estimate)
 
     def after(self, other: LogPartitionTracker) -> LogPartitionTracker:
-        """Return one that goes on from where another stands.
+        """Return one that goes on from where another stands, with this one's `path_of` and
+        `n_moves`.
 
         Parameters
         ----------
@@ -374,7 +375,6 @@ class LogPartitionTracker:
         Returns
         -------
         LogPartitionTracker
-            With the options of this one.
         """
         tracker = copy.copy(other)
         tracker.path_of = self.path_of

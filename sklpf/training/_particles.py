@@ -14,9 +14,8 @@ from sklpf._utils.random import REDRAW, Stream, stream_key, systematic
 from sklpf.paths import Continuous
 from sklpf.paths._base import take
 from sklpf.paths._capabilities import has, require_base
-from sklpf.programs import _programs as programs
-from sklpf.programs._chains import Chains
 from sklpf.programs._plan import check_finite, plan_runs
+from sklpf.programs._programs import Chains, anneal
 from sklpf.programs._tempering import Setup, first_pass, run_round
 from sklpf.reweighting import mean_weight
 from sklpf.transitions import default_move
@@ -143,7 +142,7 @@ class Particles:
         self._resample(stream.aside("resampling"))
         levels = np.repeat(levels[:, np.newaxis], self.n_chains, axis=1)
         chains = Chains(self.state, self.auxiliary, levels[0])
-        chains, gain = programs.anneal(self.path, self.transition, chains, levels, stream)
+        chains, gain = anneal(self.path, self.transition, chains, levels, stream)
         self.state, self.auxiliary, _ = chains
         self._weigh(gain)
         self.n_moves += gain.size * (len(levels) - 1)
@@ -165,11 +164,8 @@ class Particles:
         uniforms = stream.uniform(_N_GROUPS, REDRAW)
         for g in poor:
             index[g] = g * n + systematic(by_group[g], n, uniforms[g])
-        self.log_means = self.log_means.copy()
-        by_group = by_group.copy()
         self.log_means[poor] += log_mean_exp(by_group[poor], axis=1)
-        by_group[poor] = 0.0
-        self.log_weights = by_group.ravel()
+        by_group[poor] = 0.0  # of `log_weights`
         chosen = index.ravel()
         self.state = self.path.take(self.state, chosen)
         self.auxiliary = take(self.auxiliary, chosen)

@@ -414,7 +414,7 @@ class EM:
         self.losses: list[float] = []
         self.converged = False
         self.chains = Chains(position, rng, n_leapfrog=n_leapfrog, bounds=bounds)
-        self._n_searching: int | None = None  # passes until the loss had settled
+        self._n_searching: int | None = None  # passes, of all fits, until the loss had settled
 
     def fit(self, max_iter: int) -> None:
         """Make passes until the loss settles, and those with falling rates after them.
@@ -430,7 +430,7 @@ class EM:
             self,
             max_iter,
             report=lambda *_: f"loss = {self.losses[-1]:.3f}",
-            callbacks=[EM._ended],
+            callbacks=[lambda *_: self._ended()],
         )
 
     def run(self) -> None:
@@ -440,10 +440,11 @@ class EM:
         self.model.maximise(self.chains.position, (1 + n_settled) ** -_FORGETTING)
         self.losses.append(self.model.loss(self.chains.position))
 
-    def _ended(self, iteration: int) -> bool:
-        """The callback that says whether training is over."""
+    def _ended(self) -> bool:
+        """Whether training is over."""
         if self._n_searching is None and has_settled(self.losses, self.tol, _WINDOW):
-            self._n_searching = iteration
+            self._n_searching = len(self.losses)
         if self._n_searching is None:
             return False
-        return iteration >= self._n_searching + max(_FEWEST_SETTLING, self._n_searching // 2)
+        n_settling = max(_FEWEST_SETTLING, self._n_searching // 2)
+        return len(self.losses) >= self._n_searching + n_settling

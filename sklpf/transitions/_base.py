@@ -229,8 +229,14 @@ def joined(rows: Sequence[Any], streams: Sequence[Stream], n_chains: int) -> Joi
     return Joint(path, transition, RowStreams(streams, n_chains), first_levels)
 
 
-def acceptance(log_ratio: Array) -> Array:
-    """Return Metropolis's acceptance probabilities (n,); 0 where the log of the ratio is NaN."""
+def acceptance(path: Any, state: Any, proposal: Any, levels: Integers, *log_ratios: Any) -> Array:
+    """Return the acceptance probabilities (n,) of proposals (Hastings 1970), where log f and the
+    log ratios to be added rise; 0 where their sum is NaN.
+    """
+    new = path.log_f(proposal, levels)
+    old = path.log_f(state, levels)
+    with np.errstate(invalid="ignore", over="ignore"):
+        log_ratio = sum(log_ratios, new - old)
     return np.where(np.isnan(log_ratio), 0.0, np.exp(np.minimum(log_ratio, 0.0)))
 
 
@@ -247,9 +253,9 @@ def moved_density(path: Any, transition: Any, move_class: type, *parameters: Any
     pilot = transition.frozen
     matrices = np.empty((0, path.n_dimensions, path.n_dimensions))
     scales = pilot.roots
-    if pilot.roots.ndim == 3:
-        matrices = pilot.roots / pilot.sizes[:, np.newaxis]
+    if scales.ndim == 3:
         scales = pilot.sizes
+        matrices = pilot.roots / scales[:, np.newaxis]
     low, high = np.empty((2, 0)) if path.bounds is None else path.bounds
     arrays = pilot.betas, pilot.log_steps, scales, matrices, low, high
     steps = Steps(*(read_only(array) for array in arrays))

@@ -50,12 +50,6 @@ def _sweep(model, state, betas, reverse, keys, work):
 
 
 # ---- densities at the chains
-@inlined
-def log_density(beta, log_base, gain):
-    """log f_beta, where log f_1 may be -inf."""
-    return log_base if beta == 0.0 and gain == -np.inf else log_base + beta * gain
-
-
 @implements(programs.log_base, MovedDensity)
 def _log_base(model, state, c):
     return state[0].log_base[c]
@@ -66,23 +60,7 @@ def _log_gain(model, state, c):
     return state[0].gain[c]
 
 
-@implements(programs.log_ratio, MovedDensity, forceinline=True)
-def _log_ratio(model, state, c, old, new, work):
-    log_base = state[0].log_base[c]
-    gain = state[0].gain[c]
-    here = log_density(new, log_base, gain)
-    return here if here == -np.inf else here - log_density(old, log_base, gain)
-
-
-@implements(programs.log_ladder, MovedDensity)
-def _log_ladder(model, state, c, ladder, work, out):
-    for k in range(ladder.shape[0]):
-        out[k] = log_density(ladder[k], state[0].log_base[c], state[0].gain[c])
-
-
-@implements(programs.derivatives, MovedDensity, forceinline=True)
-def _derivatives(model, state, c, beta, work):
-    return state[0].gain[c], 0.0
+programs.tempered(MovedDensity)
 
 
 @implements(programs.summarise, MovedDensity)
@@ -183,24 +161,26 @@ def rotate(matrices, knots, vectors, transpose, out):
 
 @njit
 def reflect(low, high, position, velocity):
-    """Fold a point (d,) back into the box; the velocity turns at every side that is met."""
-    for j in range(position.shape[0]):
-        x = position[j]
-        turned = False
-        if math.isfinite(low[j]) and math.isfinite(high[j]):
-            width = high[j] - low[j]
-            lap = (x - low[j]) % (2.0 * width)
-            turned = lap > width
-            x = min(max(low[j] + (2.0 * width - lap if turned else lap), low[j]), high[j])
-        elif x < low[j]:
-            x = 2.0 * low[j] - x
-            turned = True
-        elif x > high[j]:
-            x = 2.0 * high[j] - x
-            turned = True
-        position[j] = x
-        if turned:
-            velocity[j] = -velocity[j]
+    """Fold points (n, d) back into the box; velocities turn at every side that is met."""
+    n, d = position.shape
+    for c in range(n):
+        for j in range(d):
+            x = position[c, j]
+            turned = False
+            if math.isfinite(low[j]) and math.isfinite(high[j]):
+                width = high[j] - low[j]
+                lap = (x - low[j]) % (2.0 * width)
+                turned = lap > width
+                x = min(max(low[j] + (2.0 * width - lap if turned else lap), low[j]), high[j])
+            elif x < low[j]:
+                x = 2.0 * low[j] - x
+                turned = True
+            elif x > high[j]:
+                x = 2.0 * high[j] - x
+                turned = True
+            position[c, j] = x
+            if turned:
+                velocity[c, j] = -velocity[c, j]
 
 
 @inlined

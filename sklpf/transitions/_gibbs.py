@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sklpf._utils.random import ACCEPT
 from sklpf.paths import Compiled, GibbsMove, Proposal
 from sklpf.paths._base import choose
 from sklpf.paths._capabilities import has
-from sklpf.transitions._base import Transition
+from sklpf.transitions._base import Transition, acceptance
 
 
 class Gibbs(Transition):
@@ -59,6 +57,6 @@ class Metropolis(Transition):
 
     def move(self, path, state, auxiliary, levels, stream, reverse=False):
         proposal, log_ratio = path.propose(state, levels, stream)
-        log_accept = path.log_f(proposal, levels) - path.log_f(state, levels) + log_ratio
-        accept = np.log(stream.uniform(len(levels), ACCEPT)) < log_accept
+        rate = acceptance(path, state, proposal, levels, log_ratio)
+        accept = stream.uniform(len(levels), ACCEPT) < rate
         return choose(accept, proposal, state), auxiliary

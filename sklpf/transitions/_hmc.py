@@ -118,15 +118,14 @@ class HMC(TunedTransition):
         return moved_density(path, self, HMCMove, int(self.n_leapfrog), half_life)
 
     def move(self, path, state, auxiliary, levels, stream, reverse=False):
-        steps = self.steps_at(path.ladder)
-        step = steps.step_sizes[levels]
-        root = steps.root(levels)
+        at_levels = self.steps_at(path.ladder)
+        step = at_levels.step_sizes[levels]
         if reverse:
             auxiliary = self._refresh(auxiliary, step, stream)
-        state, auxiliary = self._trajectory(path, state, auxiliary, levels, step, root, stream)
+        state, auxiliary = self._trajectory(path, state, auxiliary, levels, step, at_levels, stream)
         return state, auxiliary if reverse else self._refresh(auxiliary, step, stream)
 
-    def _trajectory(self, path, state, auxiliary, levels, step, root, stream):
+    def _trajectory(self, path, state, auxiliary, levels, step, at_levels, stream):
         """Follow the dynamics, turn around, and accept or stay; it is its own reversal."""
         velocity, base, gain, accepted = auxiliary
         here = state
@@ -137,20 +136,18 @@ class HMC(TunedTransition):
 
         def kicked(pace, slopes):
             force = slopes[0] + betas * slopes[1]
-            return pace + _kick(step / 2 * root(force, transpose=True))
+            return pace + _kick(step / 2 * at_levels.color_transposed(levels, force))
 
         for _ in range(self.n_leapfrog):
             pace = kicked(pace, slopes)
             old = path.position(here)
-            position, pace = reflect(path.bounds, old + step * root(pace), pace)
+            position, pace = reflect(path.bounds, old + step * at_levels.color(levels, pace), pace)
             lost |= ~np.isfinite(position).all(axis=1)
             here = path.at(np.where(lost[:, np.newaxis], old, position))
             slopes = path.gradients(here)
             pace = kicked(pace, slopes)
-        with np.errstate(invalid="ignore", over="ignore"):
-            log_accept = path.log_f(here, levels) - path.log_f(state, levels)
-            log_accept += (np.sum(velocity**2, axis=1) - np.sum(pace**2, axis=1)) / 2
-        rate = acceptance(np.where(lost, np.nan, log_accept))
+        fall = (np.sum(velocity**2, axis=1) - np.sum(pace**2, axis=1)) / 2  # of the kinetic energy
+        rate = acceptance(path, state, here, levels, np.where(lost, np.nan, fall))
         accept = stream.uniform(len(levels), ACCEPT) < rate
         kept = choose(accept, (-pace, *slopes), (velocity, base, gain))
         return choose(accept, here, state), (*kept, accepted + rate)

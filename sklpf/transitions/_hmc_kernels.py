@@ -8,11 +8,11 @@ from sklpf._utils.limits import LARGEST_KICK
 from sklpf._utils.random import ACCEPT, FIRST
 from sklpf.kernels import SUMS, implements, inlined, njit, uniform
 from sklpf.kernels._densities import evaluate
+from sklpf.kernels._programs import log_density
 from sklpf.kernels._random import chains_bits, normals
 from sklpf.transitions._continuous_kernels import (
     Steps,
     copy_row,
-    log_density,
     move_chains,
     reflect,
     rotate,
@@ -100,8 +100,7 @@ def _drift(move, start, work):
             if lost[c]:
                 copy_row(start, position, c)
     if steps.low.shape[0] > 0:
-        for c in range(n):
-            reflect(steps.low, steps.high, position[c], pace[c])
+        reflect(steps.low, steps.high, position, pace)
 
 
 @inlined

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -15,7 +15,7 @@ from scipy.special import softmax
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
-from sklpf.paths._base import n_chains, take
+from sklpf.paths._base import n_chains, read_only, take
 from sklpf.transitions._base import Transition, joined
 
 _FEWEST_CHAINS = 64
@@ -67,8 +67,9 @@ class Pilot(NamedTuple):
         if self.roots.ndim == 2:
             return LevelSteps(ladder, step_sizes, self.scales(ladder))
         knots = np.searchsorted(self.betas, ladder, side="right") - 1
-        sizes = self._between(self.sizes, ladder) / self.sizes[knots]
-        return LevelSteps(ladder, step_sizes, sizes, knots, self.roots)
+        sizes = self.sizes
+        scales = self._between(sizes, ladder) / sizes[knots]
+        return LevelSteps(ladder, step_sizes, scales, knots, self.roots)
 
     def _between(self, scales, betas):
         """Scales (J, m) at some inverse temperatures: precisions are linear in between, as a
@@ -90,42 +91,29 @@ class LevelSteps(NamedTuple):
     knots: Integers = np.empty(0, dtype=np.int64)  # (K,): which of the matrices
     matrices: Array = np.empty(0)  # (J, d, d), or empty
 
-    def root(self, levels: Integers) -> Callable[..., NDArray]:
-        """A function of velocities (n, d): root @ velocity of every chain; with ``transpose=True``
-        root.T @ it.
-        """
-        scales = self.scales[levels]
-        if not len(self.matrices):
-            return lambda velocity, transpose=False: scales * velocity
-        knots = self.knots[levels]
-        groups = [(np.flatnonzero(knots == k), self.matrices[k]) for k in np.unique(knots)]
+    def color(self, levels: Integers, vectors: Array) -> NDArray:
+        """root @ vector of every chain, of vectors (n, d)."""
+        return self.scales[levels] * self._each(levels, vectors, lambda own, root: own @ root.T)
 
-        def apply(velocity, transpose=False):
-            out = np.empty_like(velocity)
-            for chains, matrix in groups:
-                out[chains] = velocity[chains] @ (matrix if transpose else matrix.T)
-            return scales * out
-
-        return apply
+    def color_transposed(self, levels: Integers, vectors: Array) -> NDArray:
+        """root.T @ vector of every chain."""
+        return self.scales[levels] * self._each(levels, vectors, np.matmul)
 
     def whiten(self, levels: Integers, vectors: Array) -> NDArray:
-        """The inverse of root @ vector of every chain, of vectors (n, d)."""
+        """The inverse of root @ vector of every chain."""
         vectors = vectors / self.scales[levels]
+        return self._each(levels, vectors, lambda own, root: np.linalg.solve(root, own.T).T)
+
+    def _each(self, levels, vectors, function):
+        """A function of the vectors and the matrix of chains that share one; else the vectors."""
         if not len(self.matrices):
             return vectors
         knots = self.knots[levels]
         out = np.empty_like(vectors)
         for k in np.unique(knots):
             chains = knots == k
-            out[chains] = np.linalg.solve(self.matrices[k], vectors[chains].T).T
+            out[chains] = function(vectors[chains], self.matrices[k])
         return out
-
-
-def joined_steps(steps: list[LevelSteps], ladder: Array) -> LevelSteps:
-    """Step sizes and roots at the levels of several ladders, one after the other."""
-    first = np.cumsum([0, *(len(part.matrices) for part in steps[:-1])])
-    parts = [part._replace(knots=part.knots + k) for part, k in zip(steps, first)]
-    return LevelSteps(ladder, *(np.concatenate(arrays) for arrays in list(zip(*parts))[1:]))
 
 
 def fixed_pilot(log_step: float, root: Array) -> Pilot:
@@ -150,11 +138,6 @@ class _Row:
     def transition(self) -> TunedTransition:
         """The move with the row's step size and root."""
         return self.untuned.with_pilot(fixed_pilot(self.log_step, self.root))
-
-    @property
-    def level(self) -> int:
-        """Of beta on the path's ladder."""
-        return int(np.searchsorted(self.path.ladder, self.beta))
 
     def rise(self, gain: Array, n_moves: int) -> Integers:
         """Note what was found at this level, and go on to the next; returns which of the row's
@@ -251,7 +234,7 @@ def _tune_level(rows, state, auxiliary, n_moves, first_sweep):
                 bounds = row.path.bounds
                 row.root = root_of([p[own] for p in points], forces, untuned.metric, bounds)
         path, move, stream, first_levels = joined(rows, streams, n)
-        levels = np.repeat(first_levels + [row.level for row in rows], n)
+        levels = np.repeat(first_levels + [row.beta > 0 for row in rows], n)
         before = untuned.accepted(auxiliary)
         state, auxiliary = move.move(path, state, auxiliary, levels, stream.at(first_sweep + i))
         if before is not None:
@@ -449,8 +432,11 @@ class TunedTransition(Transition):
         step sizes and metric of that row's `transition`.
         """
         steps = [row.transition.steps_at(row.path.ladder) for row in rows]
+        first = np.cumsum([0, *(len(own.matrices) for own in steps[:-1])])
+        steps = [own._replace(knots=own.knots + k) for own, k in zip(steps, first)]
+        _, *arrays = map(np.concatenate, zip(*steps))
         joint = copy.copy(self)
-        joint.__dict__["level_steps_"] = joined_steps(steps, ladder)
+        joint.__dict__["level_steps_"] = LevelSteps(ladder, *arrays)
         return joint
 
     def with_pilot(self, pilot: Pilot) -> TunedTransition:
@@ -487,19 +473,10 @@ def reflect(bounds, position, velocity):
     """Fold positions (n, d) back into a box, turning the velocity at every side that is met."""
     if bounds is None:
         return position, velocity
-    low, high = bounds
-    with np.errstate(invalid="ignore"):
-        width = high - low  # inf where a side is open
-        two_sided = np.isfinite(width)
-        laps = np.where(
-            two_sided, (position - low) % np.where(two_sided, 2 * width, 1.0), position - low
-        )
-        upper = two_sided & (laps > width)
-        lower = ~two_sided & np.isfinite(low) & (position < low)
-        position = np.where(two_sided, low + np.where(upper, 2 * width - laps, laps), position)
-        position = np.where(lower, 2 * low - position, position)
-        above = ~two_sided & np.isfinite(high) & (position > high)
-        position = np.where(above, 2 * high - position, position)
-    if two_sided.any():
-        position = np.where(two_sided, np.clip(position, low, high), position)
-    return position, np.where(upper | lower | above, -velocity, velocity)
+    from sklpf.transitions._continuous_kernels import reflect as reflect_in_place
+
+    position, velocity = (
+        np.array(part, dtype=np.float64, order="C") for part in (position, velocity)
+    )
+    reflect_in_place(*map(read_only, bounds), position, velocity)
+    return position, velocity

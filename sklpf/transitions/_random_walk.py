@@ -118,16 +118,14 @@ class RandomWalk(TunedTransition):
         steps = self.steps_at(path.ladder)
         old = path.position(state)
         normals = stream_normals(stream, np.empty_like(old))
-        step = steps.step_sizes[levels] * steps.root(levels)(normals)
+        step = steps.step_sizes[levels] * steps.color(levels, normals)
         log_ratio: Any = 0.0
         if self.drift is None:
             position, _ = reflect(path.bounds, old + step, step)
         else:
             position, log_ratio = self._drifting(old, step, normals, steps, path.ladder, levels)
         proposal = path.at(position)
-        with np.errstate(invalid="ignore"):
-            log_accept = path.log_f(proposal, levels) - path.log_f(state, levels) + log_ratio
-        rate = acceptance(log_accept)
+        rate = acceptance(path, state, proposal, levels, log_ratio)
         accept = stream.uniform(len(levels), ACCEPT) < rate
         return choose(accept, proposal, state), (auxiliary[0] + rate,)
 

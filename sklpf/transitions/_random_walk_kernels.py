@@ -6,11 +6,11 @@ from typing import NamedTuple
 from sklpf._utils.random import ACCEPT, FIRST
 from sklpf.kernels import implements, uniform
 from sklpf.kernels._densities import evaluate
+from sklpf.kernels._programs import log_density
 from sklpf.kernels._random import chains_bits, normals
 from sklpf.transitions._continuous_kernels import (
     Steps,
     copy_row,
-    log_density,
     move_chains,
     reflect,
     rotate,
@@ -43,8 +43,8 @@ def _walk(move, density, state, betas, reverse, keys, work):
     for c in range(n):
         for j in range(d):
             proposal[c, j] = points.position[c, j] + lengths[first[c], j] * step[c, j]
-        if steps.low.shape[0] > 0:
-            reflect(steps.low, steps.high, proposal[c], step[c])
+    if steps.low.shape[0] > 0:
+        reflect(steps.low, steps.high, proposal, step)
 
     evaluate(density, proposal, work.values)
     new_log_base = work.values.log_base

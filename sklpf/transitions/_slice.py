@@ -78,55 +78,49 @@ class Slice(TunedTransition):
 
     def _coordinate(self, path, state, levels, j, rng):
         position = path.position(state)
-        n = len(position)
         here = position[:, j]
         with np.errstate(divide="ignore"):
-            threshold = path.log_f(state, levels) + np.log(rng.random(n))
-        left, right = self._interval(path, position, levels, j, threshold, rng)
+            log_uniforms = np.log(rng.random(len(here)))
+        threshold = path.log_f(state, levels) + log_uniforms
+
+        def moved(chains, values):
+            """Some chains with another coordinate j, and which of them lie in their slices."""
+            points = position[chains]
+            points[:, j] = values
+            new = path.at(points)
+            return new, path.log_f(new, levels[chains]) >= threshold[chains]
+
+        width = self._widths(path.ladder[levels], j)
+        low, high = (-np.inf, np.inf) if path.bounds is None else path.bounds[:, j]
+        left, right = self._interval(here, width, low, high, threshold, moved, rng)
         todo = np.flatnonzero(threshold > -np.inf)  # a point of density 0 stays
         for _ in range(_MOST_SHRINKS):
             if not len(todo):
                 break
             drawn = left[todo] + rng.random(len(todo)) * (right[todo] - left[todo])
-            new, inside = self._evaluate(
-                path, position[todo], levels[todo], j, drawn, threshold[todo]
-            )
+            new, inside = moved(todo, drawn)
             state = put(state, todo[inside], path.take(new, inside))
             todo = todo[~inside]
             drawn = drawn[~inside]
             below = drawn < here[todo]
-            left[todo], right[todo] = (
-                np.where(below, drawn, left[todo]),
-                np.where(below, right[todo], drawn),
-            )
+            left[todo[below]] = drawn[below]
+            right[todo[~below]] = drawn[~below]
         return state
 
-    def _interval(self, path, position, levels, j, threshold, rng):
+    def _interval(self, here, width, low, high, threshold, moved, rng):
         """Ends (n,) of the interval of every chain, stepped out within the path's bounds."""
-        n = len(position)
-        here = position[:, j]
-        width = self._widths(path.ladder[levels], j)
+        n = len(here)
         left = here - width * rng.random(n)
         right = left + width
         share = np.floor(self.max_steps * rng.random(n))
-        low, high = (-np.inf, np.inf) if path.bounds is None else path.bounds[:, j]
-        for ends, step, allowed, limit in (
-            (left, -width, share, low),
-            (right, width, self.max_steps - 1 - share, high),
+        for ends, step, allowed in (
+            (left, -width, share),
+            (right, width, self.max_steps - 1 - share),
         ):
             todo = np.flatnonzero((allowed > 0) & (threshold > -np.inf))
             while len(todo):
-                beyond = ends[todo] <= limit if limit == low else ends[todo] >= limit
-                inside = ~beyond
-                inside[inside] = self._evaluate(
-                    path,
-                    position[todo[inside]],
-                    levels[todo[inside]],
-                    j,
-                    ends[todo[inside]],
-                    threshold[todo[inside]],
-                )[1]
-                todo = todo[inside]
+                todo = todo[(low < ends[todo]) & (ends[todo] < high)]
+                todo = todo[moved(todo, ends[todo])[1]]
                 ends[todo] += step[todo]
                 allowed[todo] -= 1
                 todo = todo[allowed[todo] > 0]
@@ -136,11 +130,3 @@ class Slice(TunedTransition):
         if self.width != "auto":
             return np.full(len(betas), float(self.width))
         return self.frozen.step(betas) * self.frozen.scales(betas)[:, j]
-
-    @staticmethod
-    def _evaluate(path, position, levels, j, values, threshold):
-        """The state with another coordinate j, and which chains of it lie in their slices."""
-        position = position.copy()
-        position[:, j] = values
-        state = path.at(position)
-        return state, path.log_f(state, levels) >= threshold

@@ -153,7 +153,16 @@ def sweeps(
     """
     if tempering is not None:
         yield from _tempered(model, tempering, tol)
-    yield from _untempered(model, tol, max_iter)
+    last = -np.inf
+    for _ in range(max_iter):
+        model.update(1.0)
+        model.update_hyperparameters()
+        elbo = model.regulariser() + float(model.expected_log_joint())
+        converged = elbo - last < tol
+        yield Sweep(elbo, elbo, 1.0, converged)
+        if converged:
+            return
+        last = elbo
 
 
 def _tempered(model, tempering, tol):
@@ -172,17 +181,3 @@ def _tempered(model, tempering, tol):
             return
         last = objective
         tempering.advance(value)
-
-
-def _untempered(model, tol, max_iter):
-    """Sweeps at T = 1."""
-    last = -np.inf
-    for _ in range(max_iter):
-        model.update(1.0)
-        model.update_hyperparameters()
-        elbo = model.regulariser() + float(model.expected_log_joint())
-        converged = elbo - last < tol
-        yield Sweep(elbo, elbo, 1.0, converged)
-        if converged:
-            return
-        last = elbo

@@ -200,15 +200,11 @@ class Annealed(Tempering):
     def __init__(self, temperatures: ArrayLike):
         self.temperatures = _check(temperatures, "temperatures")
         self.n_sweeps = len(self.temperatures)
-        self._set(0)
+        self._left = [1.0, *1 / self.temperatures[::-1]]
+        self.advance(None)
 
     def advance(self, expected_log_joint) -> None:
-        self._set(self._sweep + 1)
-
-    def _set(self, sweep: int) -> None:
-        """Go to this sweep's temperature."""
-        self._sweep = sweep
-        self.inverse = 1 / self.temperatures[sweep] if sweep < self.n_sweeps else 1.0
+        self.inverse = self._left.pop() if len(self._left) > 1 else 1.0
 
 
 class _Learned(Tempering):

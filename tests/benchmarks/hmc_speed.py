@@ -33,7 +33,7 @@ from sklpf._utils.random import Stream
 from sklpf.models import LinearPath
 from sklpf.paths._base import map_state
 from sklpf.programs import _programs
-from sklpf.programs._chains import Chains
+from sklpf.programs._programs import Chains
 from sklpf.transitions import HMC
 
 LEVELS, ROUNDS, KEY = 100, 15, (1, 2)

@@ -215,13 +215,13 @@ def train_tempered(
 class Centred(Trainer):
     """A trainer by the centred gradient."""
 
-    def __init__(self, model, X, batch_size, rng, n_passes):
-        super().__init__(model, X, batch_size, rng, n_passes)
+    def __init__(self, model, X, batch_size, rng):
+        super().__init__(model, X, batch_size, rng)
         self.mean_v = model.visible_mean_.copy()
         self.mean_h = np.full(len(model.intercept_hidden_), 0.5)
 
     def run(self):
-        self.lists = _lists(self.X) if self.lists is None else self.lists
+        self.lists = self.lists or _lists(self.X)
         updates = self._updates(len(self.X))
         train_centred(
             *self.weights,
@@ -243,15 +243,15 @@ class Tempered(Trainer):
 
     n_levels = 5
 
-    def __init__(self, model, X, batch_size, rng, n_passes):
-        super().__init__(model, X, batch_size, rng, n_passes)
+    def __init__(self, model, X, batch_size, rng):
+        super().__init__(model, X, batch_size, rng)
         self.n_ladders = len(self.h) // self.n_levels
         self.h = self.h[: self.n_ladders * self.n_levels]
         self.base = np.log(model.visible_mean_ / (1 - model.visible_mean_)).astype(np.float32)
         self.betas = np.linspace(0, 1, self.n_levels + 1)[1:]
 
     def run(self):
-        self.lists = _lists(self.X) if self.lists is None else self.lists
+        self.lists = self.lists or _lists(self.X)
         updates = self._updates(len(self.X))
         updates.rates[:, 1] *= len(self.h) / self.n_ladders
         train_tempered(
@@ -276,9 +276,8 @@ def fitted(trainer_class, X, n_passes, seed, **options):
     """A model that a trainer has trained for some passes, and the processor time of these."""
     rng = check_random_state(seed)
     model = BernoulliRBM(n_iter=n_passes, random_state=seed, **options)
-    model._initialise(X, rng)
-    model._count(X)
-    trainer = trainer_class(model, X, model.batch_size, rng, n_passes)
+    model._begin(X, rng)
+    trainer = trainer_class(model, X, model.batch_size, rng)
     began = time.process_time()
     for _ in range(n_passes):
         trainer.run()

@@ -60,8 +60,7 @@ def watched(learning_rate, seed, average):
     X, held_out = train_test_split(
         model._training_rows(X, reset=True), test_size=0.1, random_state=rng
     )
-    model._initialise(X, rng)
-    model._count(X)
+    model._begin(X, rng)
     trainer, monitor = Trainer(model, X, 10, rng), Monitor(model, held_out, len(X))
     truth: list[float] = []
 
@@ -202,8 +201,7 @@ def compared(learning_rate, seed, average):
     model = BernoulliRBM(N_HIDDEN, learning_rate=learning_rate, average=average, random_state=seed)
     rng = np.random.RandomState(seed)
     X = model._training_rows(X, reset=True)
-    model._initialise(X, rng)
-    model._count(X)
+    model._begin(X, rng)
     trainer = Trainer(model, X, 10, rng)
     particles = make_tracker(model, len(X))
     groups = Groups(seed + 6)

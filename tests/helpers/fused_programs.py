@@ -9,7 +9,7 @@ from sklpf.kernels import njit
 from sklpf.kernels._densities import Values, evaluate
 from sklpf.paths import Stream, stream_key
 from sklpf.programs import _programs
-from sklpf.programs._chains import Chains
+from sklpf.programs._programs import Chains
 from sklpf.transitions import HMC, Gibbs
 
 STREAM = Stream(stream_key(1), chain=5, step=1)
@@ -72,7 +72,7 @@ def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride, rtol=1e-9)
     assert_array_equal(fused.chains.levels, plain.chains.levels)
     assert_array_equal(fused.counts, plain.counts)
     assert_array_equal(fused.sums.vector_levels, plain.sums.vector_levels)
-    assert_allclose(fused.log_q_sums, plain.log_q_sums, rtol=1e-9, atol=1e-9)
+    assert_allclose(fused.q_sums, plain.q_sums, rtol=2e-9)
     assert_allclose(fused.sums.levels, plain.sums.levels, rtol=rtol)
     assert fused.sums.levels[..., 0].sum() == 30 * 8
     for name in ("vectors", "slopes"):

@@ -52,8 +52,8 @@ def wide(a, b, out):
 
 @njit
 def bits(first, second, numbers, out):
-    out[0] = differing_bits(first, 0, second, 1, 16)
-    out[1] = differing_bits(first, 3, second, 3, 64)
+    out[0] = differing_bits(first, second, 0)
+    out[1] = differing_bits(first, second, 3)
     out[2] = lowest_bit(out[1])
     numbers[0] = bits_to_float64(float64_to_bits(numbers[1]) + 1)
     numbers[2] = bits_to_float32(np.int32(1 << 30))

@@ -42,7 +42,7 @@ def test_is_right_at_a_known_log_partition(estimator, weights):
     if not isinstance(fitted, RTS):
         diagnostics = fitted.result_.diagnostics
         assert abs(diagnostics["adaptive_log_partition"][-1] - problem.log_partition) < 0.5
-        assert fitted.run_.adaptation.settled
+        assert fitted.run_.settled
         assert np.all(np.diff(diagnostics["adaptive_n_draws"]) > 0)
         assert 0.97 * 1500 * 100 <= fitted.result_.n_sweeps <= 1500 * 100
 
@@ -92,7 +92,7 @@ def test_short_runs_of_few_chains_settle(name):
     problem = make_rbm_problem(name)
     for seed in range(3):
         fitted = quietly(WangLandau(20, n_sweeps=400, random_state=seed), problem.path)
-        assert fitted.run_.adaptation.settled
+        assert fitted.run_.settled
         assert "weights-off" not in {alarm.kind for alarm in fitted.result_.alarms}
         assert abs(z_score(fitted, problem.log_partition)) < T_BOUND
         assert fitted.result_.diagnostics["adaptive_gain"][0] < 0.05

@@ -10,7 +10,7 @@ from sklpf import HAIS, Gaussian, GeometricPath, StudentT, Uniform
 from sklpf._utils.parallel import _leaves
 from sklpf.paths import Stream, stream_key
 from sklpf.programs import _programs
-from sklpf.programs._chains import Chains
+from sklpf.programs._programs import Chains
 from sklpf.testing import check_transition
 from sklpf.transitions import HMC, RandomWalk
 

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from sklpf import Exact
 from sklpf.paths import Path, Stream
 from sklpf.programs import _programs
-from sklpf.programs._chains import Chains
+from sklpf.programs._programs import Chains
 from sklpf.programs._tempering import Setup, first_pass
 from sklpf.transitions import Gibbs, Transition
 
@@ -53,6 +53,20 @@ def test_annealing_weighs_before_it_moves_and_reverse_annealing_after():
     np.testing.assert_array_equal(log_weights, -(3 * start + 6))
     np.testing.assert_array_equal(state, start + 3)
     assert backward.calls == [(7, 3, True), (8, 2, True), (9, 1, True)]
+
+
+class Warned(Linear):
+    def log_f(self, state, levels):
+        return np.log(-state)
+
+
+def test_annealing_silences_nothing_that_a_density_warns_of():
+    state = np.array([1.0, 10.0])
+    levels = np.array([[0, 0], [1, 1]])
+    with pytest.warns(RuntimeWarning, match="invalid value"):
+        _programs.anneal.__wrapped__(
+            Warned(), Recorder(), Chains(state, (), levels[0]), levels, Stream((1, 2))
+        )
 
 
 def exchanged(n_scans, step=0):

@@ -133,6 +133,7 @@ def test_three_models_and_a_sum():
         ((MODELS, exact), {"prior": {"zero": 1}}, ValueError, "names zero, free"),
         ((MODELS, exact), {"prior": {"zero": 1, "free": 0}}, ValueError, "positive"),
         ((MODELS, lambda name, y: "3"), {}, TypeError, "must return a number"),
+        ((MODELS, lambda name, y: np.inf), {}, ValueError, "must be finite or -inf, got .inf for"),
     ],
 )
 def test_bad_input_is_named(arguments, options, error, message):

@@ -301,3 +301,37 @@ def run(scores, errors, **options):
 )
 def test_the_rule_that_ends_training(scores, error, expected):
     assert run(scores, [error] * len(scores), tol=0.1, n_iter_no_change=3) == expected
+
+
+class Settling:
+    """Its loss falls for 30 passes."""
+
+    def __init__(self):
+        self.rates = []
+
+    def log_density(self, z):
+        return -0.5 * np.sum(z**2, axis=1)
+
+    def grad(self, z):
+        return -z
+
+    def maximise(self, z, rate):
+        self.rates.append(rate)
+
+    def loss(self, z):
+        return max(0, 30 - len(self.rates))
+
+
+def test_rates_of_em_begin_to_fall_when_the_loss_has_settled_in_a_second_fit_too():
+    model = Settling()
+    em = EM(model, np.zeros((3, 1)), np.random.default_rng(0))
+    em.fit(max_iter=20)
+    assert not em.converged
+    em.fit(max_iter=200)
+    assert em.converged
+    rates = np.array(model.rates)
+    n_full = np.sum(rates == 1)
+    assert n_full >= 40  # means over 10 passes are compared
+    n_falling = len(rates) - n_full
+    assert n_falling == n_full // 2
+    np.testing.assert_allclose(rates[n_full:], (2.0 + np.arange(n_falling)) ** -0.7)

@@ -25,8 +25,8 @@ def trajectory(path, move, state, velocity, level=3):
     steps = move.steps_at(path.ladder)
     auxiliary = velocity, *path.gradients(state), np.zeros(n)
     certain = Certain(Stream(KEY))
-    sizes, roots = steps.step_sizes[levels], steps.root(levels)
-    state, auxiliary = move._trajectory(path, state, auxiliary, levels, sizes, roots, certain)
+    sizes = steps.step_sizes[levels]
+    state, auxiliary = move._trajectory(path, state, auxiliary, levels, sizes, steps, certain)
     return state, auxiliary[0]
 
 

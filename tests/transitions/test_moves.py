@@ -102,8 +102,8 @@ class NoTurn(HMC):
 
 
 class AlwaysAccepts(HMC):
-    def _trajectory(self, path, state, auxiliary, levels, step, root, stream):
-        return super()._trajectory(path, state, auxiliary, levels, step, root, Certain(stream))
+    def _trajectory(self, path, state, auxiliary, levels, step, roots, stream):
+        return super()._trajectory(path, state, auxiliary, levels, step, roots, Certain(stream))
 
 
 class TooMuchNoise(HMC):
@@ -113,9 +113,9 @@ class TooMuchNoise(HMC):
 
 
 class StepByPosition(HMC):
-    def _trajectory(self, path, state, auxiliary, levels, step, root, stream):
+    def _trajectory(self, path, state, auxiliary, levels, step, roots, stream):
         step = step / (1 + np.abs(path.position(state)[:, :1]))
-        return super()._trajectory(path, state, auxiliary, levels, step, root, stream)
+        return super()._trajectory(path, state, auxiliary, levels, step, roots, stream)
 
 
 class Uncorrected(RandomWalk):
@@ -129,15 +129,15 @@ class Uncorrected(RandomWalk):
 class StepsToTheRightToo(Slice):
     """Steps are not shared out: as many to the right as were given to the left."""
 
-    def _interval(self, path, position, levels, j, threshold, rng):
-        left, right = super()._interval(path, position, levels, j, threshold, rng)
-        return left, np.minimum(right + (position[:, j] - left) * (position[:, j] > 0), np.inf)
+    def _interval(self, here, *arguments):
+        left, right = super()._interval(here, *arguments)
+        return left, right + (here - left) * (here > 0)
 
 
 class BelowTheSlice(Slice):
-    @staticmethod
-    def _evaluate(path, position, levels, j, values, threshold):
-        return Slice._evaluate(path, position, levels, j, values, threshold - 0.3)
+    def _interval(self, here, width, low, high, threshold, *arguments):
+        threshold -= 0.3
+        return super()._interval(here, width, low, high, threshold, *arguments)
 
 
 def not_reversed(move):

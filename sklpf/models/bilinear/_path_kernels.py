@@ -49,5 +49,10 @@ def _evaluate(row, position, values):
             s = slope[c, k]
             content[c, k] = s * style[c, k]
             style[c, k] = s * u
-    values.gain_slope[:, :n_content] = np.dot(content, row.content_weights)
-    values.gain_slope[:, n_content:] = np.dot(style, row.style_weights)
+    of_content = np.dot(content, row.content_weights)
+    of_style = np.dot(style, row.style_weights)
+    for c in range(n):
+        for j in range(n_content):
+            values.gain_slope[c, j] = of_content[c, j]
+        for j in range(n_content, d):
+            values.gain_slope[c, j] = of_style[c, j - n_content]

@@ -60,8 +60,13 @@ class Penalty(NamedTuple):
 
 def log_pseudo_likelihood(X, intercept, couplings) -> Array:
     """Sum over units of log p(x_i | all other units of x) of every row, (n,), in nats."""
-    fields = X @ couplings + intercept
-    return log_expit(np.where(X > 0, fields, -fields)).sum(axis=1)
+    return _log_probabilities(X, X @ couplings + intercept).sum(axis=1)
+
+
+def _log_probabilities(X, fields) -> Array:
+    """x log p(on) + (1 - x) log p(off) of every unit given its input, (n, M), in nats."""
+    on = X > 0
+    return log_expit(np.where(on, fields, -fields)) - on * (1 - X) * fields
 
 
 class PseudoLikelihood:
@@ -118,7 +123,7 @@ class PseudoLikelihood:
         X = self.X
         intercept, couplings = self._unpack(values)
         fields = X @ self.pairs.matrix(couplings) + intercept
-        loss = -log_expit(np.where(X > 0, fields, -fields)).sum() / len(X)
+        loss = -_log_probabilities(X, fields).sum() / len(X)
         residuals = (expit(fields) - X) / len(X)
         slopes = X.T @ residuals
         by_coupling = self.pairs.of(slopes + slopes.T) + self.penalty.l2 * couplings
@@ -170,7 +175,9 @@ class PersistentChains:
             self._ascend(self.learning_rate * (1 - self.step / self.n_updates))
             self.step += 1
             if self.step > _SETTLED * self.n_updates:
-                self._include_in_average()
+                self.n_averaged += 1
+                ends = zip(self.average, self.current)
+                self.average = Parameters(*(a + (b - a) / self.n_averaged for a, b in ends))
 
     def _ascend(self, rate):
         betas = np.ones(len(self.state.x))
@@ -181,11 +188,6 @@ class PersistentChains:
         couplings = couplings + rate * (self.products - products - self.penalty.l2 * couplings)
         shrunk = np.maximum(np.abs(couplings) - rate * self.penalty.l1, 0)
         self.current = Parameters(intercept, np.copysign(shrunk, couplings))
-
-    def _include_in_average(self):
-        self.n_averaged += 1
-        ends = zip(self.average, self.current)
-        self.average = Parameters(*(a + (b - a) / self.n_averaged for a, b in ends))
 
     def _moments(self, X):
         return X.mean(axis=0), self.pairs.of(X.T @ X) / len(X)

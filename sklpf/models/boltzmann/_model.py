@@ -162,7 +162,8 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows of 0 and 1. Values between are taken for probabilities; others raise a UserWarning.
+            Rows of 0 and 1. Values between are taken for probabilities; others are clipped, with a
+            UserWarning.
         y : ignored
             Not used; there for scikit-learn's conventions.
 
@@ -188,6 +189,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
                 "X holds values outside [0, 1], but the units are binary: binarise X, of spins -1"
                 " and 1 take (X + 1) / 2"
             )
+            X = X.clip(0, 1)
         rng = check_random_state(self.random_state)
         self._partition_seed = draw_seed(rng)
         self.mean_ = BinaryUnits().smoothed_means(X.sum(axis=0), len(X))
@@ -225,10 +227,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         return bool(gains.size and gains[0] <= self.tol)
 
     def _pairs(self, n_features) -> Pairs:
-        if self.graph is None:
-            first, second = np.triu_indices(n_features, 1)
-            return Pairs(first, second, n_features)
-        graph: Any = self.graph
+        graph: Any = np.ones((n_features, n_features)) if self.graph is None else self.graph
         graph = graph.toarray() if sp.issparse(graph) else np.asarray(graph)
         if graph.shape != (n_features, n_features):
             raise ValueError(
@@ -380,7 +379,11 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         check_level(level)
         result = self._partition().result_
         if result.statement == "exact":
-            entropy = self._exact_entropy(result.log_partition)
+            path = self.path()
+            entropy = 0.0
+            for block in range(path.n_enumeration_blocks):
+                log_probabilities = path.enumerate_block(block, 1) - result.log_partition
+                entropy += float(np.sum(entr(np.exp(log_probabilities))))
             exact = (entropy, entropy)
             return ScoreInterval(entropy, exact, exact, exact, level, unit="entropy")
         score = self.score_interval(self.sample(n_samples, random_state), level)
@@ -394,13 +397,6 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
             combined=combined,
             unit="entropy",
         )
-
-    def _exact_entropy(self, log_partition: float) -> float:
-        path = self.path()
-        entropy = 0.0
-        for block in range(path.n_enumeration_blocks):
-            entropy += np.sum(entr(np.exp(path.enumerate_block(block, 1) - log_partition)))
-        return float(entropy)
 
     _fitted_shapes = {
         "couplings_": ("n_features", "n_features"),

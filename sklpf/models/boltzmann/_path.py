@@ -85,8 +85,7 @@ class BoltzmannPath(PathWithRegions):
         self.offset = check_number(offset, "offset")
         mean = as_float64(base_mean, "base_mean")
         self.n_visible = self.couplings.shape[0]
-        vectors = {"intercept": self.intercept, "base_mean": mean}
-        check_vectors(vectors, self.n_visible, "couplings")
+        check_vectors(self.n_visible, "couplings", intercept=self.intercept, base_mean=mean)
         self.base_logit = self.visible_units.logits_of(mean)
         if not self._sum_of_terms <= np.finfo(np.float32).max:
             raise ValueError(
@@ -163,21 +162,12 @@ class BoltzmannPath(PathWithRegions):
     def _random_chains(self, rng) -> BoltzmannState:
         return self.state_from_rows(rng.random((N_CENTRES, self.n_visible)) < 0.5)
 
-    def _centres(self, state, rng) -> Array:
-        """Logits of independent units: the inputs of the units of every chain."""
-        return self._inputs(state)
-
-    def _inputs(self, state: BoltzmannState) -> Array:
-        """Inputs of the units of every chain, (n, n_visible)."""
+    def _inputs(self, state) -> Array:
         return state.x @ self.couplings + self.intercept
 
-    # -- regions
     @property
-    def _work_of_f(self) -> int:
+    def _work_of_f(self) -> int:  # type: ignore[override]
         return self.couplings.nnz + self.n_visible
-
-    def _unit_inputs(self, states) -> Array:
-        return np.stack([self._inputs(state) for state in states], axis=1)
 
     # -- exact enumeration
     @property

@@ -149,10 +149,16 @@ class CategoricalRBM(DiscreteRBM):
         ValueError
             If a value is not finite or a shape does not fit.
         """
-        weights = components, intercept_visible, intercept_hidden
         n_categories = np.array(n_categories)
-        fitted = {"n_categories_": n_categories, "n_features_in_": n_categories.size}
-        return cls._with_weights(weights, visible_mean, parameters, **fitted)
+        return cls._with_weights(
+            components,
+            intercept_visible,
+            intercept_hidden,
+            visible_mean,
+            parameters,
+            n_categories_=n_categories,
+            n_features_in_=n_categories.size,
+        )
 
     # -- what the likelihood asks for
     _fitted_shapes = {
@@ -165,7 +171,7 @@ class CategoricalRBM(DiscreteRBM):
     _positive = ("visible_mean_", "n_categories_")
 
     @property
-    def _visible_units(self) -> CategoricalUnits:
+    def _visible_units(self) -> CategoricalUnits:  # type: ignore[override]
         return CategoricalUnits(self.n_categories_)
 
     def _begin(self, X, rng) -> None:

@@ -296,7 +296,8 @@ def score_interval(model, X, level: float = 0.95, *, per: str | None = None) -> 
     Raises
     ------
     TypeError
-        If the model has no log-likelihood with an error.
+        If the model has no log-likelihood with an error, or `per` is given for a model of other
+        rows than documents.
 
     Examples
     --------
@@ -310,6 +311,7 @@ def score_interval(model, X, level: float = 0.95, *, per: str | None = None) -> 
     -1.3863
     """
     model, rows = _last_step("model", model, X)
+    _check_per("model", model, per)
     options = {} if per is None else {"per": per}
     return model.score_interval(rows, level, **options)
 
@@ -327,11 +329,7 @@ def score_all(models: Mapping[str, Any], X, level: float, per: str | None = None
     entrants = [(name, *_last_step(name, model, X)) for name, model in models.items()]
     check_same_kind({name: model for name, model, _ in entrants})
     for name, model, _ in entrants:
-        if per is not None and getattr(model, "_unit", "row") != "document":
-            raise TypeError(
-                f"per must be None, as {name} is a {type(model).__name__}: only topic models score"
-                " documents and words"
-            )
+        _check_per(name, model, per)
     first, _, rows = entrants[0]
     for name, _, others in entrants[1:]:
         check_same_rows(first, name, rows is others or rows_digest(rows) == rows_digest(others))
@@ -339,6 +337,15 @@ def score_all(models: Mapping[str, Any], X, level: float, per: str | None = None
     return [
         Entrant(name, model, getattr(model, score)(rows, level)) for name, model, rows in entrants
     ]
+
+
+def _check_per(name: str, model: Any, per: str | None) -> None:
+    """Raise TypeError if a model can't score per document or word."""
+    if per is not None and getattr(model, "_unit", "row") != "document":
+        raise TypeError(
+            f"per must be None, as {name} is a {type(model).__name__}: only topic models score"
+            " documents and words"
+        )
 
 
 def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:

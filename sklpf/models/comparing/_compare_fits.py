@@ -180,7 +180,7 @@ def compare_fits(
     ]
     if len(missing) == len(tasks):
         raise ValueError(f"no fit of any candidate can be scored; {missing[0]}")
-    return compare_held_out(_held_out(named, splits, groups, tasks, outcomes), missing, level)
+    return compare_held_out(_held_out(named, splits, groups, outcomes), missing, level)
 
 
 class FitTask(NamedTuple):
@@ -198,6 +198,10 @@ class FitTask(NamedTuple):
     def label(self) -> str:
         return f"{self.name}, split {self.split}, seed {self.number}"
 
+    def clone(self) -> Any:
+        """Return a clone of the candidate with the task's seed."""
+        return _clone_with(self.estimator, ("random_state",), self.seed)
+
 
 class Outcome(NamedTuple):
     """Held-out log-likelihoods of one fit, NaN where it failed; kept in checkpoints."""
@@ -212,7 +216,7 @@ class Outcome(NamedTuple):
 # -- running
 def fit_and_score(X, y, task: FitTask) -> Outcome:
     """Fit a clone with the task's seed and score the rows held out."""
-    model = _with_seed(task)
+    model = task.clone()
     digest = ""
     try:
         model.fit(safe_indexing(X, task.train), None if y is None else safe_indexing(y, task.train))
@@ -288,18 +292,16 @@ def _check_same_rows(
     check_same_rows(name, task.name, rows == outcome.rows)
 
 
-def _held_out(named, splits, groups, tasks, outcomes) -> HeldOutRows:
+def _held_out(named, splits, groups, outcomes) -> HeldOutRows:
     if groups is None:
         groups = np.arange(1 + max(test.max() for _, test in splits))
     fits: dict[str, list[Fits]] = {name: [] for name in named}
+    n_fits = len(outcomes) // len(splits)
     for split, (_, test) in enumerate(splits):
-        for name, of_splits in fits.items():
-            seeds = [
-                outcome[:3]
-                for task, outcome in zip(tasks, outcomes)
-                if (task.name, task.split) == (name, split)
-            ]
-            of_splits.append(Fits(groups[test], *map(np.array, zip(*seeds))))
+        of_split = outcomes[split * n_fits : (split + 1) * n_fits]
+        for place, name in enumerate(named):  # one after the other, for each seed
+            seeds = [outcome[:3] for outcome in of_split[place :: len(named)]]
+            fits[name].append(Fits(groups[test], *map(np.array, zip(*seeds))))
     n_train = min(len(train) for train, _ in splits)
     test_over_train = float(np.mean([len(test) / len(train) for train, test in splits]))
     return HeldOutRows(n_train, test_over_train, fits, common_unit(named.values()))
@@ -312,7 +314,7 @@ def _open_checkpoint(directory, tasks: list[FitTask], X, y) -> Checkpoint:
 
     versions = (sklpf.__version__, np.__version__, numba.__version__, sklearn.__version__)
     candidates = {
-        task.name: _without(task.estimator, ("random_state", *NO_NUMBERS)) for task in tasks
+        task.name: _clone_with(task.estimator, ("random_state", *NO_NUMBERS)) for task in tasks
     }
     plan = [(task.name, task.seed, task.train, task.test) for task in tasks]
     first = {task.name: task for task in reversed(tasks)}
@@ -329,7 +331,7 @@ def _probe(task: FitTask, X, y) -> str:
         try:
             with one_blas_thread(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return _made_of(_with_seed(task), safe_indexing(X, train), labels)
+                return _made_of(task.clone(), safe_indexing(X, train), labels)
         except Exception as error:  # the fits will fail alike, and say why
             reason = str(error)
     return reason
@@ -347,12 +349,6 @@ def _made_of(estimator, rows, y) -> str:
     return rows_digest(rows)
 
 
-def _with_seed(task: FitTask):
-    """A clone of the candidate with the task's seed."""
-    model = clone(task.estimator)
-    return model.set_params(**dict.fromkeys(_parameters(model, ("random_state",)), task.seed))
-
-
 def _file(task: FitTask) -> str:
     return f"{task.split}-{task.number}-{fingerprint(task.name)}"
 
@@ -365,15 +361,11 @@ def _load(kept: Checkpoint, task: FitTask) -> Outcome | None:
     return Outcome(values, float(partition), float(bias), str(rows), str(reason))
 
 
-def _without(estimator, names: tuple[str, ...]):
-    """A clone in which parameters of these names, also of what it holds, are the same for all."""
+def _clone_with(estimator, names: tuple[str, ...], value: int | None = None):
+    """A clone in which parameters of these names, also of what it holds, have this value."""
     model = clone(estimator)
-    return model.set_params(**dict.fromkeys(_parameters(model, names)))
-
-
-def _parameters(model, names: tuple[str, ...]) -> list[str]:
-    """Parameters of these names, of the model and of what it holds."""
-    return [name for name in model.get_params() if name.split("__")[-1] in names]
+    found = [name for name in model.get_params() if name.split("__")[-1] in names]
+    return model.set_params(**dict.fromkeys(found, value))
 
 
 # -- what is given

@@ -126,7 +126,7 @@ class _Drawn:
 
 def _solve(root, x):
     """inv(root) @ x of every x (..., d)."""
-    return np.linalg.solve(root, np.moveaxis(x, -1, 0).reshape(len(root), -1)).T.reshape(x.shape)
+    return np.linalg.solve(root, x.reshape(-1, len(root)).T).T.reshape(x.shape)
 
 
 # ---- from models

@@ -31,7 +31,7 @@ from sklpf._utils.sklearn import (
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
 from sklpf.models._validation import SparseInput, check_fitted, check_parameter
-from sklpf.models.factorial._path import FactorialPath
+from sklpf.models.factorial._path import FactorialPath, check_probability
 from sklpf.models.factorial.learning._coordinate_ascent import Trainer, Training, update
 from sklpf.models.factorial.learning._posterior import (
     dense,
@@ -44,6 +44,7 @@ from sklpf.variational._temperatures import TEMPERING
 
 _ROWS_AT_ONCE = 1024  # of transform
 _MAX_SETTLING = 1000  # updates of the activations of a new row
+_STARTING_PROBABILITY = 0.3
 
 
 @dataclass(eq=False, repr=False)
@@ -241,7 +242,11 @@ class FactorialMixture(
         self._validate_params()
         X = self._validate(X, reset=True)
         rng = check_random_state(self.random_state)
-        trainer = Trainer(self, X)
+        given = self.activation_probability
+        probability = check_probability(
+            _STARTING_PROBABILITY if given is None else given, self.n_components
+        )
+        trainer = Trainer(self, X, probability)
         runs = (trainer.run(rng) for _ in range(self.n_init))
         posterior, steps = max(runs, key=lambda run: run[1][-1].elbo)
         self._store(posterior)

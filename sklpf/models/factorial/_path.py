@@ -53,7 +53,7 @@ class FactorialPath(EnumerablePath):
         S, symmetric and positive semidefinite.
     noise_variance : float
         Positive.
-    activation_probability : array-like of shape (n_components,)
+    activation_probability : float or array-like of shape (n_components,)
         pi, strictly between 0 and 1.
     ladder : array-like of shape (n_levels,)
         Inverse temperatures, increasing in [0, 1].
@@ -96,14 +96,15 @@ class FactorialPath(EnumerablePath):
         components: ArrayLike,
         component_covariance: ArrayLike,
         noise_variance: float,
-        activation_probability: ArrayLike,
+        activation_probability: float | ArrayLike,
         ladder: ArrayLike = (0.0, 1.0),
     ):
         components = check_components(components)
         n_components, self.n_features = components.shape
         self.component_covariance = _check_covariance(component_covariance, n_components)
         self.noise_variance = check_scale(noise_variance, "noise_variance")
-        self.activation_probability = _check_probability(activation_probability, n_components)
+        probability = check_probability(activation_probability, n_components)
+        self.activation_probability = np.broadcast_to(probability, n_components)
         self.products = components @ components.T
         self.statistics = _project(X, components)
         self.n_rows: int | None = len(self.statistics)
@@ -273,12 +274,13 @@ def _check_covariance(covariance, n_components):
     return covariance
 
 
-def _check_probability(probability, n_components):
-    """Return a copy, or raise ValueError."""
+def check_probability(probability: ArrayLike, n_components: int) -> Array:
+    """Return a copy, of shape () or (n_components,), or raise ValueError."""
     probability = as_float64(probability, "activation_probability", copy=True)
-    if probability.shape != (n_components,):
+    if probability.shape not in ((), (n_components,)):
         raise ValueError(
-            f"activation_probability must have the shape ({n_components},), got {probability.shape}"
+            f"activation_probability must be a number or have shape ({n_components},) to fit"
+            f" n_components, got {probability.shape}"
         )
     if not np.all((probability > 0) & (probability < 1)):
         raise ValueError(

@@ -120,13 +120,11 @@ class Trainer:
         Rows, whose means and standard deviations give the coordinates.
     seed : int
         Seed of all random numbers.
-    n_passes : int or None, default=None
-        After which the rate of a linear schedule is 0.
     start : Parameters or None, default=None
         Initial parameters, in the coordinates of X; None draws weights.
     """
 
-    def __init__(self, model, X, seed: int, n_passes: int | None = None, start=None):
+    def __init__(self, model, X, seed: int, start: Parameters | None = None):
         self.rng = np.random.default_rng(seed)
         self.location = X.mean(axis=0)
         spread = X.std(axis=0)
@@ -144,15 +142,16 @@ class Trainer:
         self.h = units.astype(np.float64)
         self.n_updates = np.inf
         if model.learning_rate_schedule == "linear":
-            self.n_updates = n_passes * -(-len(X) // model.batch_size)
+            self.n_updates = model.n_iter * -(-len(X) // model.batch_size)
         self._configure(model)
         self.step_number = 0
 
     def go_on(self, model) -> None:
-        """Take the model's parameters as they are now, and its weights where a user has set
-        them.
+        """Take the model's parameters as they are now, with a constant learning rate, and its
+        weights where a user has set them.
         """
         self._configure(model)
+        self.n_updates = np.inf
         self.average = RunningAverage(model.average, self.average.n_rows, self.average.n_averaged)
         self.h = np.resize(self.h, (model._n_chains, self.h.shape[1]))
         if not same_values(self.shown, model._parameters):
@@ -187,11 +186,6 @@ class Trainer:
         check_not_diverged(*self.current)
         learned = self.averaged if self.average.n_averaged else self.current
         return learned.rescaled(self.location, self.scale)
-
-    @property
-    def at_floor(self) -> Array:
-        """Which visible units have a variance at the floor, (M,)."""
-        return self.current.variances <= self.variance_floor
 
     def run(self) -> None:
         """Make one pass over the rows, in random order."""

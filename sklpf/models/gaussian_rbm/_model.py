@@ -161,7 +161,7 @@ class GaussianRBM(RBM):
         """
         self._validate_params()
         X = validate_data(self, X, dtype=np.float64)
-        trainer = self._begin(X, check_random_state(self.random_state), n_passes=self.n_iter)
+        trainer = self._begin(X, check_random_state(self.random_state))
         self.n_iter_, _ = train(
             trainer,
             self.n_iter,
@@ -202,15 +202,15 @@ class GaussianRBM(RBM):
             self._count(X)
         else:
             start = None if first else self._parameters
-            trainer = self._begin(X, self._stream_of_numbers(), start=start)
+            trainer = self._begin(X, self._stream_of_numbers(), start)
         trainer.step(X)
         self._keep(trainer)
         return self
 
-    def _begin(self, X, rng, n_passes=None, start=None) -> Trainer:
+    def _begin(self, X, rng, start=None) -> Trainer:
         """What trains the model from new chains."""
         self._partition_seed = draw_seed(rng)
-        trainer = Trainer(self, X, draw_seed(rng), n_passes, start)
+        trainer = Trainer(self, X, draw_seed(rng), start)
         self._moments = 0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
         self._count(X)
         return trainer
@@ -231,7 +231,7 @@ class GaussianRBM(RBM):
         trainer.X = trainer.X[:0].copy()
         trainer.shown = Parameters(*map(np.copy, self._parameters))
         self._training = trainer
-        n_low = int(trainer.at_floor.sum())
+        n_low = int(np.sum(trainer.current.variances <= self.variance_floor))
         if n_low:
             warn(
                 f"the variances of {n_low} of {len(self.variances_)} visible units are at their"

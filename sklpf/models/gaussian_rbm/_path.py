@@ -96,12 +96,16 @@ class GaussianRBMPath(UnitsPath):
         self.variances = as_float64(variances, "variances", copy=True)
         self.base_mean = as_float64(base_mean, "base_mean", copy=True)
         self.base_variance = as_float64(base_variance, "base_variance", copy=True)
-        names = "intercept_visible", "variances", "base_mean", "base_variance"
-        visible = {name: getattr(self, name) for name in names}
-        hidden = {"intercept_hidden": self.intercept_hidden}
-        self.n_visible = check_layers(self.components, visible, hidden)
-        for name in ("variances", "base_variance"):
-            check_positive(getattr(self, name), name)
+        self.n_visible = check_layers(
+            self.components,
+            self.intercept_hidden,
+            intercept_visible=self.intercept_visible,
+            variances=self.variances,
+            base_mean=self.base_mean,
+            base_variance=self.base_variance,
+        )
+        check_positive(self.variances, "variances")
+        check_positive(self.base_variance, "base_variance")
         if not np.isfinite(self._sum_of_terms):
             raise ValueError(
                 "log f overflows: components, or differences of the means, are too large beside"

@@ -6,13 +6,14 @@ total. Conditional probabilities are float32; predictions, which make the estima
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
 from sklpf._utils.random import Keys
-from sklpf.kernels import exp64, inlined, njit, random_bits, uniform
+from sklpf.kernels import inlined, njit, random_bits, uniform
 from sklpf.kernels._random import chains_bits
 from sklpf.kernels._vectors import load, store, to_float32, zeros
 from sklpf.models.lda._vector_kernels import aligned
@@ -92,7 +93,7 @@ def _predict(particle_weights, counts, topics, prior, urn, sums):
     whole = topics.shape[0] // 4 * 4
     for g in range(counts.shape[0]):
         sums[:] = prior
-        for k in range(0, whole, 4):
+        for k in range(0, whole, 4):  # a loop over single topics takes a fifth longer in all
             a = topics[k]
             b = topics[k + 1]
             c = topics[k + 2]
@@ -151,6 +152,16 @@ def _resample(particle_weights, u, z, n_tokens, counts, copies):
 
 
 # ---- filters
+class Plan(NamedTuple):
+    """What filters of a document do before each of its N tokens, and at their end."""
+
+    topics: np.ndarray  # (U, K) float64: the topics' probabilities of the document's words
+    n_sweeps: np.ndarray  # (N,) int64: how often the tokens before number i are drawn anew
+    stages: np.ndarray  # (N + 1,) int64: the prior priors[stages[i]] holds when number i comes
+    priors: np.ndarray  # (n_stages, K) float64: alpha, that of the document at the end
+    predictions: np.ndarray  # (n_stages, U) float64: sum_k priors_k topics_k
+
+
 @inlined
 def _shuffled(words, keys):
     """The tokens in a random order."""
@@ -165,45 +176,24 @@ def _shuffled(words, keys):
 
 
 @inlined
-def _first_places(word):
-    """Where each word's tokens begin in a document whose tokens are in the order of their words."""
-    first = np.zeros(word[-1] + 1 if word.shape[0] else 0, np.int64)
-    for i in range(word.shape[0] - 1, -1, -1):
-        first[word[i]] = i
-    return first
+def _first_places(document):
+    """Where each word's tokens begin in a document, whose tokens are in the order of their
+    words.
+    """
+    return np.searchsorted(document.word, np.arange(document.likelihoods.shape[0]))
 
 
 @inlined
-def _keep_ends(word, words, z, particle_weights, ends):
+def _keep_ends(place, words, z, particle_weights, ends):
     """The topics of 16 particles, drawn by systematic resampling, with the tokens in the order of
     their words: ends (n_tokens, 16).
     """
-    n = particle_weights.shape[0]
-    total = particle_weights.sum()
-    chosen = np.empty(LANES, np.int64)
-    c = 0
-    reached = particle_weights[0]
-    for j in range(LANES):
-        while reached < (j + 0.5) / LANES * total and c < n - 1:
-            c += 1
-            reached += particle_weights[c]
-        chosen[j] = c
-    place = _first_places(word)
-    for i in range(word.shape[0]):
+    thresholds = (np.arange(LANES) + 0.5) / LANES * particle_weights.sum()
+    chosen = np.searchsorted(np.cumsum(particle_weights)[:-1], thresholds)
+    for i in range(words.shape[0]):
         for j in range(LANES):
             ends[place[words[i]], j] = z[i, chosen[j]]
         place[words[i]] += 1
-
-
-@inlined
-def _probabilities(document):
-    """p(w | k) of the document's words in float64, (U, K)."""
-    out = np.empty_like(document.log_base)
-    for k in range(out.shape[1]):
-        log_mean = math.log(document.mean[k])
-        for w in range(out.shape[0]):
-            out[w, k] = exp64(document.log_base[w, k] - log_mean)
-    return out
 
 
 @inlined
@@ -269,9 +259,7 @@ def _change_prior(particle_weights, counts, n_tokens, old, new, gains):
 @njit
 def left_to_right(
     document,
-    n_sweeps,
-    priors,
-    stages,
+    plan,
     n_particles,
     keys,
     log_means,
@@ -280,16 +268,14 @@ def left_to_right(
     ends,
     shares,
 ):
-    """Independent particle filters over the tokens, each in an order of its own.
-
-    n_sweeps (N,) says how often the tokens before number i are drawn anew before it comes, and
-    priors[stages[i]] which alpha then holds, N for the end, where it is the document's. Particles
-    are resampled in proportion to their weights, once under half of them count.
+    """Independent particle filters over the tokens, each in an order of its own. Particles are
+    resampled in proportion to their weights, once under half of them count.
 
     log_means (n, N + 2) get the logs of the estimates of Z before each token, after the last one
     and at the end, resampled (n, N + 2) where particles were, orders (n, N) the tokens as they
     came, ends (n, N, 16) the topics of some particles (of the tokens in the order of their words),
-    and shares (K,) the mean of the topics' shares that the particles end with.
+    and shares (K,) the mean of the topics' shares that the particles end with. log_means, resampled
+    and shares are 0 before.
     """
     n_tokens = document.word.shape[0]
     n_topics = document.alpha.shape[0]
@@ -299,44 +285,37 @@ def left_to_right(
     z, counts, sums, bits = _work_space(n_tokens, n_topics, n_groups)
     order = np.empty(4, np.uint32)
     rows = document.likelihoods
-    topics = _probabilities(document)
-    predictions = np.dot(priors, topics.T)
     work = np.empty(LANES)
     new = np.empty_like(bits)
     gains = np.empty(n_tokens + 1)
     particle_weights = np.empty(n_particles)
     copies = np.empty(n_particles, np.int64)
-    shares[:] = 0.0
     for f in range(n_filters):
         own = Keys(keys.key0, keys.key1, (keys.chain + f) * width, keys.step)
         words = _shuffled(document.word, own)
-        orders[f] = words
+        for i in range(n_tokens):
+            orders[f, i] = words[i]
         step = own.step
         total = 0.0
-        log_means[f, 0] = 0.0
-        resampled[f] = False
-        prior = priors[stages[0]]
-        alpha = prior.astype(np.float32)
-        urn = prior.sum()
         chains_bits(new, (n_tokens + 3) // 4, own, _NEW)
         counts[:] = 0.0
         particle_weights[:] = 1.0
         for i in range(n_tokens + 1):
-            if i > 0 and stages[i] != stages[i - 1]:
-                total += _change_prior(particle_weights, counts, i, prior, priors[stages[i]], gains)
-                prior = priors[stages[i]]
-                alpha = prior.astype(np.float32)
-                urn = prior.sum()
+            stage = plan.stages[i]
+            prior = plan.priors[stage]
+            if i > 0 and stage != plan.stages[i - 1]:
+                last = plan.priors[plan.stages[i - 1]]
+                total += _change_prior(particle_weights, counts, i, last, prior, gains)
             if i == n_tokens:
                 break
-            for _ in range(n_sweeps[i]):
+            alpha = prior.astype(np.float32)
+            for _ in range(plan.n_sweeps[i]):
                 step += 1
                 chains_bits(bits, (i + 3) // 4, Keys(own.key0, own.key1, own.chain, step), _Z)
                 _sweep(alpha, rows, words, i, z, counts, sums, bits, False)
             word = words[i]
-            _predict(
-                particle_weights, counts, topics[word], predictions[stages[i], word], urn + i, work
-            )
+            of_prior = plan.predictions[stage, word]
+            _predict(particle_weights, counts, plan.topics[word], of_prior, prior.sum() + i, work)
             log_mean, squares = _normalise(particle_weights)
             total += log_mean
             log_means[f, i + 1] = total
@@ -346,7 +325,7 @@ def left_to_right(
                 _resample(particle_weights, np.float64(uniform(order[0])), z, i, counts, copies)
             _draw(alpha, rows, word, counts, sums, new, z, i)
         log_means[f, n_tokens + 1] = total
-        _keep_ends(document.word, words, z, particle_weights, ends[f])
+        _keep_ends(_first_places(document), words, z, particle_weights, ends[f])
         for c in range(n_particles):
             for k in range(n_topics):
                 shares[k] += particle_weights[c] * counts[c // LANES, k, c % LANES]
@@ -354,10 +333,10 @@ def left_to_right(
 
 
 @njit
-def right_to_left(document, n_sweeps, priors, stages, words, starts, keys, log_steps):
+def right_to_left(document, plan, words, starts, keys, log_steps):
     """Sixteen chains from the target through the distributions of a filter, which took the tokens
-    in the order of `words`; log_steps (N + 1, 16) get the logs of the factors of their weights on
-    the way there.
+    in the order of `words`; log_steps (N + 1, 16), 0 before, get the logs of the factors of their
+    weights on the way there.
 
     Each move of `left_to_right` is reversed. starts (N, 16) are topics as its `ends`.
     """
@@ -365,37 +344,35 @@ def right_to_left(document, n_sweeps, priors, stages, words, starts, keys, log_s
     n_topics = document.alpha.shape[0]
     z, counts, sums, bits = _work_space(n_tokens, n_topics, 1)
     rows = document.likelihoods
-    topics = _probabilities(document)
-    predictions = np.dot(priors, topics.T)
     work = np.empty(LANES)
     gains = np.empty(n_tokens + 1)
     particle_weights = np.ones(LANES)
-    place = _first_places(document.word)
+    place = _first_places(document)
     for i in range(n_tokens):
         z[i] = starts[place[words[i]]]
         place[words[i]] += 1
         _add(counts, 0, z, i, np.float32(1))
-    log_steps[:] = 0.0
     step = keys.step
     for i in range(n_tokens, -1, -1):
-        prior = priors[stages[i]]
+        stage = plan.stages[i]
+        prior = plan.priors[stage]
         if i < n_tokens:
             word = words[i]
             _add(counts, 0, z, i, np.float32(-1))
-            of_word = predictions[stages[i], word]
-            _predict(particle_weights, counts, topics[word], of_word, prior.sum() + i, work)
+            of_prior = plan.predictions[stage, word]
+            _predict(particle_weights, counts, plan.topics[word], of_prior, prior.sum() + i, work)
             for c in range(LANES):
                 log_steps[i, c] = math.log(particle_weights[c])
             particle_weights[:] = 1.0
             alpha = prior.astype(np.float32)
-            for _ in range(n_sweeps[i]):
+            for _ in range(plan.n_sweeps[i]):
                 step += 1
                 own = Keys(keys.key0, keys.key1, keys.chain, step)
                 chains_bits(bits, (i + 3) // 4, own, _Z)
                 _sweep(alpha, rows, words, i, z, counts, sums, bits, True)
-        if i > 0 and stages[i] != stages[i - 1]:
-            old = priors[stages[i - 1]]
-            total = _change_prior(particle_weights, counts, i, old, prior, gains)
+        if i > 0 and stage != plan.stages[i - 1]:
+            last = plan.priors[plan.stages[i - 1]]
+            total = _change_prior(particle_weights, counts, i, last, prior, gains)
             for c in range(LANES):
                 log_steps[i, c] += total + math.log(particle_weights[c])
             particle_weights[:] = 1.0

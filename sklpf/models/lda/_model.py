@@ -554,13 +554,13 @@ class LatentDirichletAllocation(
         shares = self._gamma(first)
         shares /= shares.sum(axis=1, keepdims=True)
         shares /= topics.sums  # of E beta = lambda / sums
-        values = np.zeros(X.shape[0])
+        total = 0.0
         for d in range(X.shape[0]):
             row = slice(second.indptr[d], second.indptr[d + 1])
             weights = topics.weights[second.indices[row]].astype(np.float64)
             words = topics.base + topics.scale * weights
-            values[d] = second.data[row] @ np.log(np.sum(words * shares[d], axis=1))
-        return float(values.sum() / second.sum(axis=1).sum())
+            total += second.data[row] @ np.log(np.sum(words * shares[d], axis=1))
+        return float(total / second.data.sum(dtype=np.float64))
 
     # -- fitted topics
     @property

@@ -113,7 +113,8 @@ class LDAPath(KernelPath):
         prior = check_prior("doc_topic_prior", doc_topic_prior, len(checked), _LARGEST_PRIOR)
         self.doc_topic_prior = np.broadcast_to(prior, len(checked)).copy()
         self.counts = _check_counts(X, checked.shape[1])
-        self.words, self.log_topics = _used_words(checked, self.counts)
+        self.words = np.unique(self.counts.indices).astype(np.int64)
+        self.log_topics = np.log(checked.T[self.words], order="C")  # (U, n_topics)
         self.n_rows: int | None = self.counts.shape[0]
         self.ladder = check_ladder(ladder)
 
@@ -161,14 +162,13 @@ class LDAPath(KernelPath):
         likelihoods[:, :n_topics] = np.exp(
             self.log_topics - self.log_topics.max(axis=1, keepdims=True, initial=-np.inf)
         )
-        different = alpha if np.ptp(alpha) > 0 else alpha[:1]
-        mean = different / alpha.sum()
-        log_urn = np.log((different[:, np.newaxis] + drawn) / mean[:, np.newaxis])
+        mean = alpha / alpha.sum()
+        log_urn = np.log((alpha[:, np.newaxis] + drawn) / mean[:, np.newaxis])
         return Document(
             word=read_only(np.repeat(np.arange(n_words), self.counts), np.int32),
-            log_base=read_only(self.log_topics + np.log(alpha / alpha.sum())),
+            log_base=read_only(self.log_topics + np.log(mean)),
             likelihoods=read_only(likelihoods, np.float32),
-            mean=read_only(alpha / alpha.sum()),
+            mean=read_only(mean),
             alpha=read_only(alpha),
             log_urn=read_only(np.cumsum(np.c_[np.zeros(len(mean)), log_urn], axis=1)),
             log_denominator=float(np.log(alpha.sum() + drawn[:-1]).sum()),
@@ -217,34 +217,37 @@ class LDAPath(KernelPath):
 
         Sixteen chains go back through each of the first `n_reverse` filters, from particles of all.
         """
-        from sklpf.models.lda._filter_kernels import left_to_right, right_to_left
+        from sklpf.models.lda._filter_kernels import Plan, left_to_right, right_to_left
 
         n_tokens = len(self.packed.word)
         passed = np.floor(n_sweeps * np.log1p(np.arange(n_tokens))).astype(np.int64)
-        plan = (self.packed, np.diff(passed, prepend=0), *self._priors(guide))
-        log_means = np.empty((n, n_tokens + 2))
-        resampled = np.empty((n, n_tokens + 2), dtype=bool)
+        topics = np.exp(self.log_topics)
+        priors, stages = self._priors(guide)
+        plan = Plan(topics, np.diff(passed, prepend=0), stages, priors, priors @ topics.T)
+        log_means = np.zeros((n, n_tokens + 2))
+        resampled = np.zeros((n, n_tokens + 2), dtype=bool)
         orders = np.empty((n, n_tokens), dtype=np.int32)
         ends = np.empty((n, n_tokens, LANES), dtype=np.int32)
-        shares = np.empty(len(self.doc_topic_prior))
-        left_to_right(*plan, n_particles, stream.keys, log_means, resampled, orders, ends, shares)
+        shares = np.zeros(len(self.doc_topic_prior))
+        found = (log_means, resampled, orders, ends, shares)
+        left_to_right(self.packed, plan, n_particles, stream.keys, *found)
 
         log_estimates = log_means[:, -1]
         reverse = stream.aside("reverse")
         chances = np.cumsum(softmax(log_estimates))
         sources = np.searchsorted(chances, reverse.generator().random((n_reverse, LANES)))
-        log_steps = np.empty((n_reverse, n_tokens + 1, LANES))
+        log_steps = np.zeros((n_reverse, n_tokens + 1, LANES))
         for f in range(n_reverse):
             starts = ends[np.minimum(sources[f], n - 1), :, np.arange(LANES)].T.copy()
             keys = replace(reverse, chain=(stream.chain + f) * LANES).keys
-            right_to_left(*plan, orders[f], starts, keys, log_steps[f])
+            right_to_left(self.packed, plan, orders[f], starts, keys, log_steps[f])
         variance = 0.0
         if n_reverse:
             down = log_steps.transpose(0, 2, 1)
             seen = resampled[:n_reverse], log_means[:n_reverse], n_particles
             log_weights = log_estimates[:n_reverse] - log_mean_exp(log_estimates[:n_reverse])
             variance = population_seen_from_target(down, *seen, log_weights)
-        return FilterEstimates(log_estimates, shares, variance)
+        return FilterEstimates(log_estimates, shares, variance, n_reverse * LANES)
 
     @property
     def filters_are_exact(self) -> bool:
@@ -325,8 +328,7 @@ class LDAPath(KernelPath):
 # -- parameters
 def _check_topics(topics):
     """Return topics whose rows are probabilities, or raise ValueError."""
-    if not isinstance(topics, np.ndarray) or topics.dtype.kind != "f":
-        topics = as_float64(topics, "topics")
+    topics = as_float64(topics, "topics")
     if topics.ndim != 2 or 0 in topics.shape:
         raise ValueError(f"topics must have the shape (n_topics, n_words), got {topics.shape}")
     if not np.all((topics > 0) & np.isfinite(topics)):
@@ -334,7 +336,7 @@ def _check_topics(topics):
             "topics must be positive and finite; add a little to every probability and normalise"
             " the rows"
         )
-    if np.abs(topics.sum(axis=1, dtype=np.float64) - 1).max() > 1e-5:
+    if np.abs(topics.sum(axis=1) - 1).max() > 1e-5:
         raise ValueError("topics must have rows that sum to 1; divide each by its sum")
     return topics
 
@@ -383,13 +385,3 @@ def _check_counts(X, n_words):
     X.sum_duplicates()
     X.eliminate_zeros()
     return X
-
-
-def _used_words(topics, counts):
-    """The words that occur (U,) and the logs of their probabilities (U, n_topics)."""
-    from sklpf.models.lda._path_kernels import log_probabilities
-
-    words = np.unique(counts.indices).astype(np.int64)
-    out = np.empty((len(words), len(topics)))
-    log_probabilities(read_only(topics), words, out)
-    return words, out

@@ -41,8 +41,7 @@ class Document(NamedTuple):
     likelihoods: np.ndarray
     mean: np.ndarray  # (K,) float64: m
     alpha: np.ndarray  # (K,) float64
-    # (1 or K, N + 2) float64: sum_(j < c) log (alpha_k + j) / m_k; one row for equal alpha
-    log_urn: np.ndarray
+    log_urn: np.ndarray  # (K, N + 2) float64: sum_(j < c) log (alpha_k + j) / m_k
     log_denominator: float  # log A (A + 1) … (A + N - 1)
 
 
@@ -73,7 +72,7 @@ def _weight(document, k, count, beta):
     """Prior weight m_k ((alpha_k + count) / m_k)^beta of topic k with so many other tokens."""
     if beta == 1.0:
         return np.float32(document.alpha[k] + count)
-    log_urn = document.log_urn[k if document.log_urn.shape[0] > 1 else 0]
+    log_urn = document.log_urn[k]
     return np.float32(document.mean[k] * exp64(beta * (log_urn[count + 1] - log_urn[count])))
 
 
@@ -95,21 +94,11 @@ def _work_space(document, z, n_tokens):
 
 # ---- densities
 @njit
-def log_probabilities(topics, words, out):
-    """out (U, K) = log topics[:, words].T; one logarithm at a time, so that a word has the same
-    bits in any company.
-    """
-    for u in range(words.shape[0]):
-        for k in range(topics.shape[0]):
-            out[u, k] = math.log(topics[k, words[u]])
-
-
-@njit
 def urn_gain(document, counts):
     """How much log f gains from level 0 to level 1 with these counts of the topics."""
     total = -document.log_denominator
     for k in range(counts.shape[0]):
-        total += document.log_urn[k if document.log_urn.shape[0] > 1 else 0, counts[k]]
+        total += document.log_urn[k, counts[k]]
     return total
 
 
@@ -212,8 +201,7 @@ def _binomials(n_topics, n_tokens):
     """Table of t + b over t for t < n_topics and b <= n_tokens."""
     table = np.ones((n_topics, n_tokens + 1), np.int64)
     for t in range(1, n_topics):
-        for b in range(1, n_tokens + 1):
-            table[t, b] = table[t - 1, b] + table[t, b - 1]
+        table[t] = np.cumsum(table[t - 1])
     return table
 
 

@@ -154,9 +154,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
     n_mean: int | None = None
 
     _monitor = HAIS(400, 200, checks=False, random_state=0)
-    _rescale_chains = (
-        True  # rows with all covariance units on are short, those with few on are long
-    )
+    _rescale_chains = True  # rows with all covariance units on are short, with few on they are long
     _parameter_constraints = {
         **EnergyBasedModel._parameter_constraints,
         "n_factors": _COUNT,
@@ -348,8 +346,7 @@ class UnitsFamily(CompiledFamily):
             (n_features,),
             (),
         )
-        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()
-        self.slices = [slice(*ends_of_part) for ends_of_part in zip([0, *ends[:-1]], ends)]
+        self.ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes])[:-1]
 
     def pack(self, units: Units) -> Array:
         """Return the vector of some units."""
@@ -362,7 +359,8 @@ class UnitsFamily(CompiledFamily):
         return free._replace(pooling=free.pooling**2, noise_std=float(np.exp(free.noise_std)))
 
     def _parts(self, parameters):
-        return [parameters[part].reshape(shape) for part, shape in zip(self.slices, self.shapes)]
+        parts = np.split(parameters, self.ends)
+        return [part.reshape(shape) for part, shape in zip(parts, self.shapes)]
 
     def packed(self, parameters: Array) -> Any:
         """Return the units as a compiled density."""

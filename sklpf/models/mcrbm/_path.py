@@ -101,12 +101,6 @@ class PeakMixture:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_dimensions={self.n_dimensions})"
 
-    def as_mixture(self) -> Mixture:
-        """Return the same base with all components, so that others can join them."""
-        zero = np.zeros(self.n_dimensions)
-        means = [self.center, *[zero] * (len(self.precisions) - 1)]
-        return Mixture([Gaussian(m, 1 / p) for m, p in zip(means, self.precisions)])
-
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Return n independent draws, shape (n, d)."""
         part = rng.integers(len(self.precisions), size=n)
@@ -220,7 +214,8 @@ class MeanCovariancePath(CompiledDensityPath):
             z = centres + units.noise_std * rng.standard_normal((N_CENTRES, d))
             parts = (z @ centres.T - 0.5 * np.sum(centres**2, axis=1)) / variance
             log_mixture = log_mean_exp(parts, axis=1) - np.sum(z**2, axis=1) / (2 * variance)
-            log_weights.append(self._log_density(z) - log_mixture)
+            log_f = self.constant + density_at(units.packed(), z)[0]
+            log_weights.append(log_f - log_mixture)
         return np.array(log_weights) + d / 2 * np.log(2 * np.pi * variance)
 
     def rows(self, state: Points) -> Array:
@@ -239,7 +234,12 @@ class MeanCovariancePath(CompiledDensityPath):
         return self.mean + state.position @ self.axes.T
 
     def _base_to_mix(self) -> Any:
-        return self.base.as_mixture() if isinstance(self.base, PeakMixture) else self.base
+        base = self.base
+        if not isinstance(base, PeakMixture):
+            return base
+        first, *others = base.precisions
+        parts = [Gaussian(np.zeros(len(first)), 1 / precision) for precision in others]
+        return Mixture([Gaussian(base.center, 1 / first), *parts])
 
 
 def _check_sizes(units: Units) -> None:

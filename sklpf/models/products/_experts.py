@@ -293,16 +293,12 @@ class Experts(NamedTuple):
 
 def closed_log_partition(experts: Experts) -> float:
     """Return log Z of a complete product, as many experts as dimensions."""
-    d = len(experts.filters)
-    log_integrals = (
-        d * np.log(2.0) if experts.exponents is None else np.sum(_log_integral(experts.exponents))
-    )
+    exponents = experts.exponents
+    if exponents is None:
+        log_integrals = len(experts.filters) * np.log(2.0)
+    else:  # of (1 + u²)^-exponent
+        log_integrals = np.sum(0.5 * np.log(np.pi) + gammaln(exponents - 0.5) - gammaln(exponents))
     return float(experts.constant + log_integrals - np.linalg.slogdet(experts.filters)[1])
-
-
-def _log_integral(exponents):
-    """log of the integral of (1 + u²)^-exponent."""
-    return 0.5 * np.log(np.pi) + gammaln(exponents - 0.5) - gammaln(exponents)
 
 
 def sample_complete(experts: Experts, n: int, rng: np.random.Generator) -> Array:

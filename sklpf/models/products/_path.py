@@ -108,10 +108,7 @@ class ProductPath(CompiledDensityPath):
     def sample_target(self) -> Callable[[int, Stream], Points]:
         """A function of n and a stream: the state of n chains, exact draws from the product."""
         self._require_complete()
-        return self._sample_target
-
-    def _sample_target(self, n: int, stream: Stream) -> Points:
-        return self.at(sample_complete(self.experts, n, stream.generator()))
+        return lambda n, stream: self.at(sample_complete(self.experts, n, stream.generator()))
 
     def _require_complete(self):
         if not self.is_complete:

@@ -171,6 +171,7 @@ class DiscreteRBM(RBM):
     track_trajectory: bool = False
     _discrete = True
     _states_are_points = False
+    _visible_units = BinaryUnits()
     _report: ClassVar[Any] = None
     _validate: ClassVar[Any]
     _parameter_constraints = {
@@ -183,10 +184,6 @@ class DiscreteRBM(RBM):
         "track_log_partition": [StrOptions({"particles", "rts"}), Options(bool, {False})],
         "track_trajectory": ["boolean"],
     }
-
-    @property
-    def _visible_units(self) -> BinaryUnits:
-        return BinaryUnits()
 
     # -- training
     @named_by_model
@@ -217,7 +214,7 @@ class DiscreteRBM(RBM):
         rng = check_random_state(self.random_state)
         X, X_validation = split(self, X, rng)
         self._begin(X, rng)
-        trainer = Trainer(self, X, self.batch_size, rng, self.n_iter)
+        trainer = Trainer(self, X, self.batch_size, rng)
         monitor = Monitor(self, X_validation, X.shape[0])
         train(
             trainer,
@@ -267,7 +264,9 @@ class DiscreteRBM(RBM):
         trainer.run()
         trainer.store(self)
         if self.track_log_partition:
-            self._track(trainer)
+            tracker = make_tracker(self, X.shape[0], before=vars(self).get("_tracker"))
+            tracker(trainer, 1)
+            store_tracker(self, tracker)
         else:
             self._forget_tracking()
         return self
@@ -306,21 +305,16 @@ class DiscreteRBM(RBM):
         self._visible_sum = self._visible_sum + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
         self.visible_mean_ = self._visible_units.smoothed_means(self._visible_sum, self._n_seen)
 
-    def _track(self, trainer) -> None:
-        """Estimate log Z after a step of `partial_fit`."""
-        tracker = make_tracker(self, trainer.X.shape[0], before=self.__dict__.get("_tracker"))
-        tracker(trainer, 1)
-        store_tracker(self, tracker)
-
     def _forget_tracking(self) -> None:
         """Drop what following log Z has left."""
         for name in (*ATTRIBUTES, "_tracker"):
             self.__dict__.pop(name, None)
 
     @classmethod
-    def _with_weights(cls, weights, visible_mean, parameters, **fitted) -> Self:
+    def _with_weights(
+        cls, components, intercept_visible, intercept_hidden, visible_mean, parameters, **fitted
+    ) -> Self:
         """A fitted model with known weights, biases and other fitted attributes."""
-        components, intercept_visible, intercept_hidden = weights
         dtypes = (np.float64, np.float32)
         components = check_parameter(components, "components", dtype=dtypes, copy=True)
         n_components, n_units = components.shape

@@ -17,9 +17,9 @@ from sklpf.kernels import (
     inlined,
     njit,
     random_bits,
-    uniform,
 )
 from sklpf.kernels import _programs as programs
+from sklpf.kernels._random import chain_uniform
 
 _HIDDEN = np.int64(_random.FIRST)
 _VISIBLE = np.int64(_random.SECOND)
@@ -195,9 +195,9 @@ def _sweep(model, state, betas, reverse, keys, work):
         random_bits(bits, n_visible, keys.key0, keys.key1, keys.step, keys.chain + c, _VISIBLE)
         draw_units(field, model.starts, bits, n_visible, v)
         if has_draws and keys.step % _RENEW_EVERY == 0 and (beta == 0.0 or beta == 1.0):
-            random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + c, _DRAW)
             own = model.draws[np.int64(beta), state.ladder[c]]
-            chosen = own[np.int64(np.float64(uniform(bits[0])) * own.shape[0])]
+            u = chain_uniform(keys, c, _DRAW, bits)
+            chosen = own[np.int64(np.float64(u) * own.shape[0])]
             for i in range(n_visible):
                 v[i] = chosen[i]
         _refresh_chain(model, v, state.inputs[c], state.linear[c], piece)

@@ -224,7 +224,8 @@ class RBMTrajectoryPath(CheckpointsPath):
         """Return n chains at exact draws from the target, given the log sums of all blocks'
         weights.
         """
-        return self.state_from_rows(self.target.sample_enumerated(log_block_sums, n, rng).v)
+        target: Any = self.target.with_ladder(self.ladder)
+        return self.state_from_rows(target.sample_enumerated(log_block_sums, n, rng).v)
 
     # -- the target, which is that of the path in temperature
     log2_states = _of_target("log2_states")

@@ -15,7 +15,7 @@ from scipy.special import expit
 from sklearn.utils import gen_batches
 
 from sklpf._utils.layout import LANES, aligned_zeros, padded
-from sklpf._utils.numbers import Array, Array32, Booleans
+from sklpf._utils.numbers import Array, Array32
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models._learning import same_values
@@ -136,11 +136,9 @@ class Trainer:
         Rows in a minibatch; the last one is shorter if need be.
     rng : RandomState
         One number is drawn from it.
-    n_passes : int, default=1
-        After which the rate of a linear schedule would be 0.
     """
 
-    def __init__(self, model, X, batch_size: int, rng: np.random.RandomState, n_passes: int = 1):
+    def __init__(self, model, X, batch_size: int, rng: np.random.RandomState):
         shown = Parameters.of(model)
         kept = vars(model).get("_training", Training())
         if kept.shown is None or not same_values(kept.shown, shown):
@@ -162,7 +160,7 @@ class Trainer:
         self.learning_rate = model.learning_rate
         self.weight_decay = model.weight_decay
         linear = model.learning_rate_schedule == "linear"
-        self.n_updates = n_passes * -(-X.shape[0] // self.batch_size) if linear else np.inf
+        self.n_updates = model.n_iter * -(-X.shape[0] // self.batch_size) if linear else np.inf
         self.step = 0
         self.key = stream_key(draw_seed(rng))
         self.starts = model._visible_units.starts
@@ -178,32 +176,36 @@ class Trainer:
             if not self.lists or len(self.chunks) > 1:
                 self.lists = _lists(self.X[rows])
             updates = self._updates(rows.stop - rows.start)
-            while len(updates.rates):
-                updates = self._make(updates)
+            first = 0
+            while first < len(updates.rates):
+                first = self._make(updates, first)
+            self.step += first
 
-    def _make(self, updates):
-        """Make updates until the trajectory is to be looked at; returns those that are left."""
+    def _make(self, updates, first: int) -> int:
+        """Make updates from `first` on until the trajectory is to be looked at; returns the number
+        of the next one.
+        """
         from sklpf.models.rbm._learning_kernels import train
 
-        n = len(updates.rates)
+        n = len(updates.rates) - first
         if self.trajectory is not None:
             n = min(n, self.trajectory.n_until_look)
-        now, left = updates.split(n)
         train(
             *self.weights,
             self.h,
             *self.scratch,
             self.starts,
             *self.lists,
-            now,
+            updates,
+            first,
+            first + n,
             *self.averaged,
             *self.key,
             self.step,
         )
-        self.step += n
         if self.trajectory is not None:
             self.trajectory = self.trajectory.after(n, self)
-        return left
+        return first + n
 
     def _updates(self, n_rows: int):
         """The updates by as many rows."""
@@ -278,11 +280,7 @@ class Point(NamedTuple):
     """An RBM and draws from it."""
 
     parameters: Parameters
-    v: Booleans  # (n, M)
-
-    def log_f(self, v: Booleans) -> Array:
-        """log f of rows v, (n,)."""
-        return self.parameters.log_f(v.astype(np.float32))
+    v: Array32  # (n, M)
 
 
 @dataclass(frozen=True)
@@ -338,7 +336,7 @@ class Trajectory:
         base = Parameters(weights, logits.astype(np.float32), weights[:, 0])
         h = (rng.random((_N_CHAINS, n_hidden)) < 0.5).astype(np.float32)
         v, h = base.gibbs(h, rng, units)
-        start = Point(base, v > 0)
+        start = Point(base, v)
         return cls((start,), (), start, h, np.inf, model._partition_seed, units)
 
     @property
@@ -359,9 +357,10 @@ class Trajectory:
         h = self.h
         for _ in range(_N_SWEEPS):
             v, h = parameters.gibbs(h, rng, self.units)
-        here = Point(parameters.astype(np.float32), v > 0)
+        here = Point(parameters.astype(np.float32), v)
         now = replace(self, latest=here, h=h)
-        distance = _divergence(self.kept[0], here)
+        gain_base, gain_here = _gains(self.kept[0], here)
+        distance = float(gain_here.mean() - gain_base.mean())  # of Kullback and Leibler, both ways
         if 0 < distance < self.distance:  # negative where chains lag far behind
             return replace(now, kept=self.kept[:1], rejections=(), distance=distance)
         last = self.kept[-1]
@@ -386,13 +385,7 @@ def acceptance(first: Point, second: Point) -> float:
     return float(np.mean(np.exp(np.minimum(np.subtract.outer(gain_first, gain_second), 0.0))))
 
 
-def _divergence(first: Point, second: Point) -> float:
-    """Symmetrised Kullback-Leibler divergence in nats."""
-    gain_first, gain_second = _gains(first, second)
-    return float(gain_second.mean() - gain_first.mean())
-
-
 def _gains(first: Point, second: Point) -> tuple[Array, Array]:
     """log f_second - log f_first at the draws of both."""
-    a, b = (second.log_f(point.v) - first.log_f(point.v) for point in (first, second))
+    a, b = (second.parameters.log_f(v) - first.parameters.log_f(v) for v in (first.v, second.v))
     return a, b

@@ -36,12 +36,6 @@ class Updates(NamedTuple):
     shares: np.ndarray
     shrinkages: np.ndarray  # (n,) float32: of the weights by their decay, 0 leaves them as they are
 
-    def split(self, n):
-        """The first n updates, and the others."""
-        first = (part[:n] for part in self[1:])
-        others = (part[n:] for part in self[1:])
-        return Updates(self.edges[: n + 1], *first), Updates(self.edges[n:], *others)
-
 
 class Lists(NamedTuple):
     """For each of n accumulators the rows that it takes and their coefficients, as `add_rows` wants
@@ -133,11 +127,6 @@ def _add_rows(accumulators, rows, lists, n_columns, tile):
 
 
 # ---- units and probabilities
-@inlined
-def _draw_hidden(probability, bits, units):
-    """units ~ Bernoulli(probability)."""
-    for j in range(units.shape[0]):
-        units[j] = np.uint8(uniform(bits[j]) < probability[j])
 
 
 @inlined
@@ -174,9 +163,8 @@ def _negative_phase(by_hidden, h, visible, starts, keys, chains, rows, first):
     units = np.empty(n_visible, np.uint8)
     bias = by_hidden[h.shape[1]]
     for c in range(h.shape[0]):
-        for i in range(
-            n_visible
-        ):  # assigning arrays to arrays would compile numba's formatting of errors, for 5 s
+        # assigning arrays to arrays would compile numba's formatting of errors, for 5 s
+        for i in range(n_visible):
             visible[c, i] = bias[i]
     for first_unit in range(0, h.shape[1], _BLOCK):
         for c in range(h.shape[0]):
@@ -207,7 +195,8 @@ def _hidden_phase(by_visible, h, hidden, keys, rows, n_positive):
         _to_probability(hidden[r], n_hidden)
     for c in range(h.shape[0]):
         random_bits(bits, n_hidden, key0, key1, step, c, _HIDDEN)
-        _draw_hidden(hidden[n_positive + c], bits, h[c])
+        for j in range(n_hidden):
+            h[c, j] = np.uint8(uniform(bits[j]) < hidden[n_positive + c, j])
 
 
 @inlined
@@ -239,13 +228,16 @@ def train(
     indices,
     values,
     updates,
+    first,
+    last,
     average_by_visible,
     average_by_hidden,
     key0,
     key1,
     step,
 ):
-    """Make updates of persistent contrastive divergence (Tieleman 2008) in place.
+    """Make the updates first <= t < last of persistent contrastive divergence (Tieleman 2008) in
+    place.
 
     h (B, J) uint8 are the persistent chains; the data's rows are given by their non-zero values
     (indptr, indices, values); visible (B, M padded) and hidden (largest batch + B, J padded) are
@@ -261,7 +253,7 @@ def train(
     chains = _empty_lists(n_chains, _BLOCK + 1)
     units = _empty_lists(n_visible + 1, hidden.shape[0])
     totals = np.empty(n_visible + 1, np.float32)
-    for t in range(edges.shape[0] - 1):
+    for t in range(first, last):
         n = edges[t + 1] - edges[t]
         keys = key0, key1, step + t
         for r in range(n):

@@ -175,8 +175,9 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
         ValueError
             If a value is not finite or a shape does not fit.
         """
-        weights = components, intercept_visible, intercept_hidden
-        return cls._with_weights(weights, visible_mean, parameters)
+        return cls._with_weights(
+            components, intercept_visible, intercept_hidden, visible_mean, parameters
+        )
 
     def pseudo_log_likelihood(self, X) -> Array:
         """Log pseudo-likelihood of every row: the sum over visible units of log p(x_i | all other

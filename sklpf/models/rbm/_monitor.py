@@ -76,19 +76,15 @@ def log_likelihood_scatter(passes: Sequence[Parameters], model, trainer) -> floa
             - 0.5 * (_mean_ratio(a, b, draws_a) + _mean_ratio(a, b, draws_b))
             for (a, b), (draws_a, draws_b) in zip(pairwise(passes), pairwise(draws))
         ]
-    return _scatter_around_line(np.cumsum([0.0, *gains]))
+    values = np.cumsum([0.0, *gains])
+    time = np.arange(len(values))
+    residuals = values - np.polyval(np.polyfit(time, values, 1), time)
+    return float(np.sqrt(np.sum(residuals**2) / (len(values) - 2)))
 
 
 def _mean_ratio(a, b, v) -> float:
     """Mean over rows v of log f_b(v) - log f_a(v)."""
     return float(np.mean(b.log_f(v) - a.log_f(v)))
-
-
-def _scatter_around_line(values) -> float:
-    """Standard deviation of values around the straight line that fits them best."""
-    time = np.arange(len(values))
-    residuals = values - np.polyval(np.polyfit(time, values, 1), time)
-    return float(np.sqrt(np.sum(residuals**2) / (len(values) - 2)))
 
 
 def split(model, X, rng) -> tuple[Any, Any]:
@@ -147,7 +143,11 @@ class Monitor:
         if X_validation is not None or model.track_log_partition:
             self.tracker = make_tracker(model, n_rows)
         if X_validation is not None:
-            log_f = functools.partial(_mean_log_f, X_validation)
+
+            def log_f(path):
+                levels = np.full(len(X_validation), len(path.ladder) - 1)
+                return np.mean(path.log_f(path.state_from_rows(X_validation), levels))
+
             rule = (model.tol, model.n_iter_no_change)
             self.stopping = EarlyStopping(self.tracker, log_f, Trainer.snapshot, *rule)
 
@@ -166,17 +166,21 @@ class Monitor:
         model.log_likelihood_scatter_ = log_likelihood_scatter(passes, model, trainer)
         if self.tracker is not None:
             store_tracker(model, self.tracker)
-            _warn_of_lost_passes(model.log_partition_std_errors_)
-        if self.stopping is not None:
-            self._store_best(model, trainer, self.stopping)
-
-    def _store_best(self, model, trainer, stopping) -> None:
-        """Write the validation scores, and give the trainer the best weights back."""
-        model.validation_scores_ = np.array(stopping.scores)
-        model.validation_score_std_errors_ = np.array(stopping.std_errors)
-        model.best_iteration_ = stopping.best_iteration or len(stopping.scores)
-        if stopping.best_iteration:
-            trainer.restore(stopping.best)
+            n_lost = int(np.isinf(model.log_partition_std_errors_).sum())
+            if n_lost:
+                warn(
+                    f"log Z could not be followed in {n_lost} of {len(self.tracker.estimates)}"
+                    " passes, whose standard errors are inf: lower learning_rate, or track it no"
+                    " longer and let score estimate log Z",
+                    ConvergenceWarning,
+                )
+        stopping = self.stopping
+        if stopping is not None:
+            model.validation_scores_ = np.array(stopping.scores)
+            model.validation_score_std_errors_ = np.array(stopping.std_errors)
+            model.best_iteration_ = stopping.best_iteration or len(stopping.scores)
+            if stopping.best_iteration:
+                trainer.restore(stopping.best)
 
 
 def store_tracker(model, tracker) -> None:
@@ -187,26 +191,6 @@ def store_tracker(model, tracker) -> None:
     model.log_partition_std_errors_ = np.array([each.std_error for each in estimates])
 
 
-def _warn_of_lost_passes(std_errors) -> None:
-    n_lost = int(np.isinf(std_errors).sum())
-    if n_lost:
-        warn(
-            f"log Z could not be followed in {n_lost} of {len(std_errors)} passes, whose standard"
-            " errors are inf: lower learning_rate, or track it no longer and let score"
-            " estimate log Z",
-            ConvergenceWarning,
-        )
-
-
 def path_of(visible_mean, visible_units, trainer) -> RBMPath:
     """The path from units with these means to the model that a trainer has arrived at."""
-    components, intercept_visible, intercept_hidden = trainer.parameters
-    return RBMPath(
-        components, intercept_visible, intercept_hidden, visible_mean, visible_units=visible_units
-    )
-
-
-def _mean_log_f(X, path) -> float:
-    """Mean of log f over rows, at the end of a path."""
-    levels = np.full(len(X), len(path.ladder) - 1)
-    return float(np.mean(path.log_f(path.state_from_rows(X), levels)))
+    return RBMPath(*trainer.parameters, visible_mean, visible_units=visible_units)  # type: ignore[misc, call-arg]

@@ -115,9 +115,12 @@ class RBMPath(PathWithRegions):
         self.intercept_visible = as_float64(intercept_visible, "intercept_visible", copy=True)
         self.intercept_hidden = as_float64(intercept_hidden, "intercept_hidden", copy=True)
         mean = as_float64(base_mean, "base_mean")
-        visible = {"intercept_visible": self.intercept_visible, "base_mean": mean}
-        hidden = {"intercept_hidden": self.intercept_hidden}
-        self.n_visible = check_layers(self.components, visible, hidden)
+        self.n_visible = check_layers(
+            self.components,
+            self.intercept_hidden,
+            intercept_visible=self.intercept_visible,
+            base_mean=mean,
+        )
         visible_units.check_number(self.n_visible)
         check_option(weights, ("marginal", "joint"), "weights")
         self.logits = np.atleast_2d(visible_units.logits_of(mean))
@@ -198,16 +201,17 @@ class RBMPath(PathWithRegions):
 
     def _state(self, v, h) -> RBMState:
         """Chains with these units (uint8), and the inputs that belong to them."""
-        from sklpf.models.rbm._path_kernels import refresh_fields
+        from sklpf.models.rbm._path_kernels import refresh_field
 
         packed = self.packed
-        fields = (
-            np.empty((len(v), rows.shape[1]), dtype=np.float32)
-            for rows in (packed.by_visible, packed.by_hidden)
-        )
-        state = RBMState(v, h, *fields)
-        refresh_fields(packed, *state)
-        return state
+        fields = []
+        for units, bias, rows in (
+            (v, packed.hidden_bias, packed.by_visible),
+            (h, packed.visible_bias, packed.by_hidden),
+        ):
+            fields.append(np.empty((len(v), rows.shape[1]), dtype=np.float32))
+            refresh_field(units, bias, rows, fields[-1])
+        return RBMState(v, h, *fields)
 
     def rows(self, state: RBMState) -> Bits:
         """Return the visible rows of all chains.
@@ -265,11 +269,11 @@ class RBMPath(PathWithRegions):
         return len(self.components)
 
     @property
-    def _n_region_starts(self) -> int:
+    def _n_region_starts(self) -> int:  # type: ignore[override]
         return N_CENTRES + min(len(self.components), N_CENTRES) + len(self.starts)
 
     @property
-    def _work_of_f(self) -> int:
+    def _work_of_f(self) -> int:  # type: ignore[override]
         return self.components.size
 
     def _region_starts(self, rng) -> RBMState:
@@ -277,8 +281,8 @@ class RBMPath(PathWithRegions):
         rows = [self._random_rows(rng), self._rows_of_units(rng), self.starts]
         return self.state_from_rows(np.concatenate(rows))
 
-    def _unit_inputs(self, states) -> Array:
-        return self._visible_fields(np.stack([state.h for state in states], axis=1))
+    def _inputs(self, state) -> Array:
+        return self._visible_fields(state.h)
 
     def with_regions(self, regions: Regions) -> RBMPath:
         """Return the path to the same RBM from a mixture of this base and of independent units at
@@ -318,7 +322,7 @@ class RBMPath(PathWithRegions):
 
     def _random_rows(self, rng):
         """Starts of chains at the target: half of them random rows, half drawn given random hidden
-        units.
+        units. Either kind finds modes that the other does not.
         """
         n_half = N_CENTRES // 2
         visible = self.visible_units.draw(np.zeros((n_half, self.n_visible)), rng)
@@ -346,17 +350,12 @@ class RBMPath(PathWithRegions):
         """Return log f(v) - log mean_l p(v | h_l), shape (n,), the h_l those of the centres (PRML
         11.73).
         """
-        fields = self._visible_fields(centres.h)
+        fields = self._inputs(centres)
         parts = np.array_split(state.v, -(-len(state.v) // _ROWS_AT_ONCE))
         return np.concatenate([self._log_weights(v, fields) for v in parts])
 
-    # -- the bound: half of its chains start at random visible units and half at random hidden ones,
-    # of which either kind finds modes that the other does not
     def _random_chains(self, rng) -> RBMState:
         return self.state_from_rows(self._random_rows(rng))
-
-    def _centres(self, state, rng) -> Array:
-        return self._visible_fields(state.h)
 
     # -- modes
     def log_joint(self, state: RBMState) -> Array:
@@ -364,7 +363,7 @@ class RBMPath(PathWithRegions):
         (n,), in nats.
         """
         h = np.asarray(state.h, dtype=np.float64)
-        return np.sum(state.v * self._visible_fields(h), axis=1) + h @ self.intercept_hidden
+        return np.sum(state.v * self._inputs(state), axis=1) + h @ self.intercept_hidden
 
     def conditional_modes(self, state: RBMState) -> RBMState:
         """Return the chains with h at its mode given v, and then v at its mode given h."""

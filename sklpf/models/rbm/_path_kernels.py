@@ -30,6 +30,7 @@ from sklpf.kernels import (
     uniform,
 )
 from sklpf.kernels import _programs as programs
+from sklpf.kernels._random import chain_uniform
 
 # draws of each layer and of the part of the base; typed, since numba compiles a function anew for
 # each literal number that it is given
@@ -148,9 +149,11 @@ def _draw_layer(
     purpose,
     scratch,
 ):
-    """Draw one layer of every chain from its field and bring the other layer's field up to date;
-    `offsets` are v's, of which the other layer's field chooses one by `log_weights`, and so are
-    `starts`.
+    """Draw one layer of every chain from its field and bring the other layer's field up to date.
+
+    Only visible units have a base: of its parts one is drawn by `log_weights`, whose logits are
+    `offsets`, and units are in the groups of `starts`. For hidden units there is one part, whose
+    offsets are not added, and no groups.
     """
     bits, drawn, off, indices, signs, counts = scratch
     n_chains, n = units.shape
@@ -159,8 +162,8 @@ def _draw_layer(
     for c in range(n_chains):
         part = 0
         if log_weights.shape[0] > 1:
-            random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + c, _PART)
-            part = _draw_part(log_weights, other_field[c], n_other, betas[c], uniform(bits[0]))
+            u = chain_uniform(keys, c, _PART, bits)
+            part = _draw_part(log_weights, other_field[c], n_other, betas[c], u)
         random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + c, purpose)
         scale = np.float32(betas[c])
         shift = np.float32(1.0 - betas[c] if purpose == _VISIBLE else 0.0)
@@ -182,8 +185,7 @@ def _draw_layer(
 
 
 @inlined
-def _unit_scratch(n_chains, n_visible, n_hidden):
-    largest = max(n_visible, n_hidden)
+def _unit_scratch(n_chains, largest):
     bits = np.empty(largest + 4, np.uint32)
     drawn = np.empty(largest, np.uint8)
     off = np.zeros(largest, np.uint8)
@@ -193,17 +195,14 @@ def _unit_scratch(n_chains, n_visible, n_hidden):
 
 
 @njit
-def refresh_fields(weights, v, h, hidden_field, visible_field):
-    """Sum both fields anew from the units."""
-    _, _, off, indices, signs, counts = _unit_scratch(v.shape[0], v.shape[1], h.shape[1])
-    for c in range(v.shape[0]):
-        _copy_row(weights.hidden_bias[0], hidden_field[c])
-        counts[c] = _list_active(v[c], off, v.shape[1], indices[c], signs[c])
-    add_rows(hidden_field, weights.by_visible, indices, signs, counts)
-    for c in range(v.shape[0]):
-        _copy_row(weights.visible_bias[0], visible_field[c])
-        counts[c] = _list_active(h[c], off, h.shape[1], indices[c], signs[c])
-    add_rows(visible_field, weights.by_hidden, indices, signs, counts)
+def refresh_field(units, bias, rows, field):
+    """Sum the field of one layer anew from the units of the other."""
+    n_chains, n = units.shape
+    _, _, off, indices, signs, counts = _unit_scratch(n_chains, n)
+    for c in range(n_chains):
+        _copy_row(bias[0], field[c])
+        counts[c] = _list_active(units[c], off, n, indices[c], signs[c])
+    add_rows(field, rows, indices, signs, counts)
 
 
 # ---- log densities
@@ -299,9 +298,9 @@ def _marginal_derivatives(field, n, beta):
 # ---- what the programs need
 @implements(programs.scratch, Parameters)
 def _scratch(model, state):
-    return _unit_scratch(state.v.shape[0], state.v.shape[1], state.h.shape[1]), _row_scratch(
-        state.h.shape[1]
-    )
+    n_chains, n_visible = state.v.shape
+    n_hidden = state.h.shape[1]
+    return _unit_scratch(n_chains, max(n_visible, n_hidden)), _row_scratch(n_hidden)
 
 
 @implements(programs.sweep, Parameters)
@@ -404,16 +403,11 @@ def _add_log_sums(field, n, ladder, scratch, out):
             delta = ladder[k] - ladder[k - 1]
             for j in range(n):
                 ratios[j] = exp32(-np.float32(delta) * abs(field[j]))
+        for j in range(padded):
+            powers[j] *= ratios[j]
         for j in range(quarter):
-            p = powers[j] * ratios[j]
-            q = powers[quarter + j] * ratios[quarter + j]
-            r = powers[half + j] * ratios[half + j]
-            s = powers[last + j] * ratios[last + j]
-            powers[j] = p
-            powers[quarter + j] = q
-            powers[half + j] = r
-            powers[last + j] = s
-            folded[j] = ((one + p) * (one + q)) * ((one + r) * (one + s))
+            low = (one + powers[j]) * (one + powers[quarter + j])
+            folded[j] = low * ((one + powers[half + j]) * (one + powers[last + j]))
         length = quarter
         while length > 8 and 64 * length > padded:  # at most 64 factors in one
             length //= 2

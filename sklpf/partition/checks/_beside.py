@@ -162,10 +162,13 @@ def checked(run: Any, result: Any) -> Any:
         threshold = FOR_SECOND_TRY
     if run.failed_evaluations:
         diagnostics["failed_evaluations"] = run.failed_evaluations
+    missed = region_alarms(run, result, diagnostics, threshold)
+    if {each.kind for each in missed} & {each.kind for each in result.alarms}:
+        missed = []  # said of the sampler's number, which this one is read beside
     alarms = [
         *result.alarms,
         *_bound_alarms(run.plain_bound, result, diagnostics),
-        *region_alarms(run, result, diagnostics, threshold),
+        *missed,
         *run.earlier_alarms,
         *rounding_alarms(result.log_partition, run.log_f_rounding),
     ]
@@ -298,7 +301,9 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
     slack_of_share = _ERRORS_OF_ELLIPSOIDS * result.std_error if is_small else slack
     # the share of Z that would move log Z by more than its error, and by .015 nats
     material = float(np.expm1(np.clip(slack_of_share, SLACK, _LARGEST)))
-    hidden = hidden_weight(run, result.log_partition)
+    hidden = np.zeros(len(masses))
+    if run.weight_there is not None:
+        hidden = hidden_weight(run, unseen_masses(run, result.log_partition))
     if not masses.sum(axis=0).max(initial=0.0) > material and not hidden.any():
         return []
     weights = softmax(draws.log_weights)
@@ -352,15 +357,13 @@ def unseen_masses(run: Any, log_partition: float) -> Array:
     return np.array(least) - shares
 
 
-def hidden_weight(run: Any, log_partition: float) -> Array:
+def hidden_weight(run: Any, unseen: Array) -> Array:
     """Return what regions of which a run of independent chains has few draws add to the mean weight
     of chains from the target, over the mean of all (R,), beyond what weights of that mean would; 0
-    where no reverse chains were needed.
+    where no reverse chains were needed. `unseen` is what `unseen_masses` gives.
     """
-    if run.weight_there is None:
-        return np.zeros(0 if run.regions is None else len(run.regions.radii))
     excess = np.nan_to_num(np.maximum(run.weight_there - 1, 0.0))
-    return np.maximum(unseen_masses(run, log_partition), 0.0) * excess
+    return np.maximum(unseen, 0.0) * excess
 
 
 def _miss_together(masses, weights, groups, inside, slack, material, threshold) -> bool:

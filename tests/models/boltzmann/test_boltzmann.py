@@ -196,9 +196,14 @@ def test_couplings_off_the_graph_are_zero():
             np.testing.assert_array_equal(model.couplings_ != 0, graph != 0)
 
 
-def test_penalised_pseudo_likelihood_is_at_its_maximum():
-    """The objective's slope is 0 where a coupling is not, and at most the penalty elsewhere."""
+@pytest.mark.parametrize("softened", [False, True])
+def test_penalised_pseudo_likelihood_is_at_its_maximum(softened):
+    """The objective's slope is 0 where a coupling is not, and at most the penalty elsewhere; also
+    of rows of probabilities.
+    """
     X = random_model(6, seed=8).sample(300, random_state=0)
+    if softened:
+        X = 0.2 * np.random.default_rng(0).random(X.shape) + 0.8 * X
     for l1_ratio in (0.0, 0.5, 1.0):
         model = BoltzmannMachine(alpha=0.1, l1_ratio=l1_ratio, tol=0.0, max_iter=200).fit(X)
         fields = X @ model.couplings_ + model.intercept_

@@ -230,6 +230,16 @@ def test_partial_fit_goes_on_and_keeps_no_rows():
         known.set_params(learning_rate_schedule="linear").partial_fit(REAL)
 
 
+def test_partial_fit_goes_on_after_a_linear_schedule():
+    """As its error says: with a constant rate. It once went on with rates below 0, downhill."""
+    model = GaussianRBM(2, n_iter=20, learning_rate_schedule="linear", random_state=0).fit(REAL)
+    before = model.score(REAL)
+    model.set_params(learning_rate_schedule="constant")
+    for _ in range(200):
+        model.partial_fit(REAL)
+    assert model.score(REAL) > before
+
+
 def test_variances_at_the_floor_raise_an_alarm():
     """A unit learns two columns that hold one of two values, and both variances fall to 0."""
     X = np.repeat(np.random.default_rng(3).integers(2, size=(300, 1)), 2, axis=1)

@@ -181,7 +181,7 @@ def test_joint_partition_is_the_enumerated_one(documents, temperature):
     if documents == [4] and temperature == 2.0:
         assert exact == pytest.approx(4.09, abs=0.01)
     lengths, numbers = np.unique(documents, return_counts=True)
-    options = {"n_topic_draws": 1000, "n_proportion_draws": 1000}
+    options = {"n_topic_draws": 1000}
     size = corpus(lengths, numbers)
     estimates = [log_partition([temperature], size, **options, random_state=i)[0] for i in range(3)]
     # 3 runs within 0.02 of each other and of the truth; their spread over seeds is 0.002 to 0.005
@@ -200,7 +200,7 @@ def test_marginal_partition_is_the_one_summed_over_words():
     values = sum(np.prod(powers[:, list(words)], axis=1) for words in texts)
     error = values.std() / values.mean() / np.sqrt(n)
     assert np.log(values.mean()) == pytest.approx(2.80, abs=0.02)
-    options = {"marginal": True, "n_topic_draws": 1000, "n_proportion_draws": 1000}
+    options = {"marginal": True, "n_topic_draws": 1000}
     estimate = log_partition([2.0], corpus([4]), **options, random_state=0)[0]
     # both within 5 standard errors of the truth, that of the estimate being 0.005: a false alarm in
     # 1e6 runs

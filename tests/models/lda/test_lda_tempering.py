@@ -54,3 +54,15 @@ def test_a_learned_temperature_may_have_any_support(tempering):
     assert not np.array_equal(model.components_, same[0].components_)
     with pytest.raises(ValueError, match="two temperatures that rise from 1"):
         fitted(tempering=tempering, n_temperatures=[2.0, 4.0])
+
+
+def test_streams_learn_alike_whatever_fit_would_do():
+    """Of as many documents as the stream has each batch is but a part: what is seen is smoothed."""
+    X, _, _ = make_bars_corpus(120, size=4, n_tokens=5, random_state=0)
+    options = {"tempering": "global", "monotone_temperature": False, "initial_temperature": 3.0}
+    options |= {"total_samples": 120, "batch_size": 30, "random_state": 0}
+    batch, online = (
+        LatentDirichletAllocation(8, learning_method=method, **options).partial_fit(X)
+        for method in ("batch", "online")
+    )
+    np.testing.assert_array_equal(batch.temperatures_, online.temperatures_)

@@ -14,6 +14,7 @@ from fused_programs import (
 from known_problems import all_rows, enumerate_log_partition
 from scipy.special import expit, logsumexp
 
+from sklpf import Exact
 from sklpf._utils.random import FIRST, SECOND
 from sklpf.kernels import OPTIONS, random_bits
 from sklpf.kernels import _programs as programs
@@ -22,7 +23,7 @@ from sklpf.models.rbm import _path_kernels as _rbm_kernels
 from sklpf.models.rbm._path import RBMState
 from sklpf.paths import Stream, stream_key
 from sklpf.programs import _programs
-from sklpf.programs._chains import Chains
+from sklpf.programs._programs import Chains
 from sklpf.testing import check_path
 from sklpf.transitions import Gibbs
 
@@ -123,6 +124,12 @@ def test_weights_of_1e4_stay_finite_and_relatively_exact():
     blocks = range(path.n_enumeration_blocks)
     sums = np.array([logsumexp(path.enumerate_block(b, 4)) for b in blocks])
     assert path.sample_enumerated(sums, 3, np.random.default_rng(0)).v.shape == (3, 33)
+
+
+def test_exact_draws_need_a_ladder_that_ends_at_1():
+    path = make_path(4, 3).with_ladder([0.0, 0.5])
+    with pytest.raises(ValueError, match="give a ladder that ends there, this one ends at 0.5"):
+        Exact().sample(path, 10, np.random.default_rng(0))
 
 
 # ---- one sweep
@@ -260,9 +267,10 @@ def test_tempering_keeps_tiny_level_probabilities():
     path = make_path(30, 12, scale=3.0, ladder=[0.0, 1.0])
     levels, log_prior = np.zeros(2, dtype=np.int64), np.array([0.0, -1000.0])
     arguments = (Chains(path.sample_base(2, STREAM), (), levels), log_prior, 1, 1, 1, STREAM)
-    log_q_sums = _programs.temper(path, Gibbs(), *arguments).log_q_sums
-    expected = _programs.temper.__wrapped__(path, Gibbs(), *arguments).log_q_sums
-    np.testing.assert_allclose(log_q_sums, expected, rtol=1e-9, atol=1e-9)
+    q_sums = _programs.temper(path, Gibbs(), *arguments).q_sums
+    expected = _programs.temper.__wrapped__(path, Gibbs(), *arguments).q_sums
+    log_q_sums = _programs.log_q_sums(q_sums)
+    np.testing.assert_allclose(log_q_sums, _programs.log_q_sums(expected), rtol=1e-9, atol=1e-9)
     assert np.all((log_q_sums[:, 1] < -700) & np.isfinite(log_q_sums[:, 1]))
 
 

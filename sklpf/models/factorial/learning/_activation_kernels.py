@@ -94,31 +94,6 @@ def _fold_entropy(work):
     return total + math.log(product)
 
 
-@inlined
-def _load(source, first, width, tile):
-    """Copy `width` columns of (K, n) to a tile, zeros behind them; a full tile by a loop of known
-    length, for speed.
-    """
-    for k in range(tile.shape[0]):
-        if width == _LANES:
-            for lane in range(_LANES):
-                tile[k, lane] = source[k, first + lane]
-        else:
-            for lane in range(_LANES):
-                tile[k, lane] = source[k, first + lane] if lane < width else 0.0
-
-
-@inlined
-def _store(tile, first, width, target):
-    for k in range(tile.shape[0]):
-        if width == _LANES:
-            for lane in range(_LANES):
-                target[k, first + lane] = tile[k, lane]
-        else:
-            for lane in range(width):
-                target[k, first + lane] = tile[k, lane]
-
-
 @njit
 def update_activations(
     products, activations, gram, log_odds, half_precision, inverse, max_iter, tol
@@ -130,14 +105,15 @@ def update_activations(
     noise variance).
     """
     n_components, n = products.shape
-    fixed = np.empty((n_components, _LANES))
-    tile = np.empty((n_components, _LANES))
+    fixed = np.zeros((n_components, _LANES))
+    tile = np.zeros((n_components, _LANES))
     work = np.zeros(6 * _LANES)
     total = 0.0
     for first in range(0, n, _LANES):
         width = min(_LANES, n - first)
-        _load(products, first, width, fixed)
-        _load(activations, first, width, tile)
+        # The last tile keeps rows of the one before, which do not move.
+        fixed[:, :width] = products[:, first : first + width]
+        tile[:, :width] = activations[:, first : first + width]
         for lane in range(_LANES):
             work[_INVERSE + lane] = inverse[first + lane] if lane < width else 0.0
             work[_MOVING + lane] = 1.0 if lane < width else 0.0
@@ -153,7 +129,7 @@ def update_activations(
             if n_moving == 0:
                 break
         total += entropy
-        _store(tile, first, width, activations)
+        activations[:, first : first + width] = tile[:, :width]
     return total
 
 

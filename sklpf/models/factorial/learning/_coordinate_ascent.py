@@ -8,9 +8,10 @@ import copy
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.progress import said, stage
 from sklpf._utils.random import draw_seed
 from sklpf.models._learning import fitted_values, same_values
@@ -27,7 +28,6 @@ from sklpf.variational import (
     temperature_schedule,
 )
 
-_STARTING_PROBABILITY = 0.3
 _HYPERPARAMETERS = ("noise_variance", "component_variance", "activation_probability")
 _TOO_LARGE = "X holds values too large to be squared; rescale X"
 
@@ -47,18 +47,19 @@ class Trainer:
     model : FactorialMixture
         Its parameters are read, and nothing is set.
     X : {ndarray, sparse matrix} of shape (n, D)
+    probability : ndarray of shape () or (K,)
+        Activation probabilities to start from.
 
     Raises
     ------
     ValueError
-        If `activation_probability` doesn't fit, or values of X are too large.
+        If values of X are too large.
     """
 
-    def __init__(self, model, X):
+    def __init__(self, model, X, probability):
         self.model = model
         self.X = X
         self.n = X.shape[0]
-        probability = _check_probability(model)
         with np.errstate(over="ignore", invalid="ignore"):
             self.variance, square = moments(X)
         if not np.isfinite(square):
@@ -179,25 +180,10 @@ def _options(model) -> dict:
 
 def moments(X) -> tuple[float, float]:
     """Mean variance of the features, and mean square of all values."""
-    if not hasattr(X, "toarray"):
-        variance = X.var(axis=0, dtype=np.float64).mean()
-        return float(variance), float(np.mean(np.square(X, dtype=np.float64)))
-    square = float(np.sum(np.square(X.data, dtype=np.float64))) / (X.shape[0] * X.shape[1])
-    means = np.asarray(X.mean(axis=0, dtype=np.float64))
-    return max(0.0, square - float(np.mean(means**2))), square
-
-
-def _check_probability(model) -> Array:
-    """Probabilities to start from, () or (n_components,), or ValueError."""
-    given = model.activation_probability
-    probability = as_float64(
-        _STARTING_PROBABILITY if given is None else given, "activation_probability"
-    )
-    if probability.shape not in ((), (model.n_components,)):
-        raise ValueError(
-            f"activation_probability must be a number or have shape ({model.n_components},) to fit"
-            f" n_components, got {probability.shape}"
-        )
-    if not np.all((probability > 0) & (probability < 1)):
-        raise ValueError("activation_probability must lie strictly between 0 and 1")
-    return probability
+    if sp.issparse(X):
+        square = np.sum(np.square(X.data, dtype=np.float64)) / np.prod(X.shape)
+        variances = mean_variance_axis(X.astype(np.float64), axis=0)[1]
+    else:
+        square = np.mean(np.square(X, dtype=np.float64))
+        variances = X.var(axis=0, dtype=np.float64)
+    return float(variances.mean()), float(square)

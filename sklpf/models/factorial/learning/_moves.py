@@ -14,6 +14,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array
 from sklpf.models.factorial.learning._posterior import FactorialPosterior, RowEnergy
+from sklpf.variational import sweeps
 
 _POWER_STEPS = 15
 _SPARE = 8  # directions of the subspace iteration beyond those that are wanted
@@ -186,18 +187,13 @@ def improve(
 
 
 def _settle(posterior, max_sweeps) -> None:
-    """Sweep at T = 1 until the bound has settled."""
-    last = -np.inf
-    least = _SETTLED * len(posterior.activations)
-    n_components = posterior.activations.shape[1]
-    for sweep in range(max_sweeps):
-        posterior.forced = ((-1 - sweep) % n_components,)  # the last one first, a newborn
-        posterior.update(1.0)
-        posterior.update_hyperparameters()
-        value = posterior.elbo()
-        if value - last < least:
-            return
-        last = value
+    """Sweep at T = 1 until the bound has settled; each sweep forces another component, the last
+    one, a newborn, first.
+    """
+    n, n_components = posterior.activations.shape
+    posterior.forced = (n_components - 1,)
+    for i, _ in enumerate(sweeps(posterior, tol=_SETTLED * n, max_iter=max_sweeps)):
+        posterior.forced = ((-2 - i) % n_components,)
 
 
 # -- moves

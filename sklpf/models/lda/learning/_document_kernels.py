@@ -374,15 +374,11 @@ def _expected_log_joint(scratch, rows, log_rows, words, gamma, width, turned):
     for i in range(words.shape[0]):
         log_row = log_rows[words[i]]
         ratio = scratch.ratios[i]
-        if turned:
-            for k in range(width):
-                if scratch.ones[k] > 0.0:
-                    power = scratch.matrix[scratch.topic_starts[k] + i]
-                    sums[k] += np.float64(ratio * power) * log_row[scratch.topics[k]]
-        else:
-            row = rows[scratch.word_starts[i] :]
-            for k in range(width):
-                sums[k] += np.float64(ratio * row[k]) * log_row[k]
+        row = rows[scratch.word_starts[i] :]
+        for k in range(width):
+            if scratch.ones[k] > 0.0:
+                power = scratch.matrix[scratch.topic_starts[k] + i] if turned else row[k]
+                sums[k] += np.float64(ratio * power) * log_row[scratch.topics[k]]
     for k in range(width):
         if scratch.ones[k] > 0.0:
             expected = digamma(scratch.gamma[k]) - offset

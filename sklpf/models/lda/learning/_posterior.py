@@ -206,7 +206,7 @@ class Posterior(NamedTuple):
     def settle(self, X: sp.csr_matrix) -> Iterator[Documents]:
         """Documents at T = 1, in parts, from gamma = 1."""
         for rows in cut(X.shape[0], _DOCUMENTS_AT_ONCE):
-            part = take_documents(X, rows)
+            part = X[rows]
             yield self.infer(part, np.ones((part.shape[0], len(self.alpha))))
 
     def bound(self, X: sp.csr_matrix) -> tuple[float, float]:
@@ -262,17 +262,6 @@ def posterior_of(model) -> Iterator[Posterior]:
         return
     with ThreadPoolExecutor(n_jobs) as pool:
         yield posterior._replace(tasks=pool.map)
-
-
-def take_documents(X: sp.csr_matrix, rows: slice) -> Any:
-    """Neighbouring documents, without a copy."""
-    indptr = X.indptr[rows.start : rows.stop + 1]
-    span = slice(indptr[0], indptr[-1])
-    return sp.csr_matrix(
-        (X.data[span], X.indices[span], indptr - indptr[0]),
-        shape=(len(indptr) - 1, X.shape[1]),
-        copy=False,
-    )
 
 
 def cut(n: int, size: int) -> list[slice]:

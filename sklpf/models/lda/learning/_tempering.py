@@ -41,6 +41,7 @@ _ROWS_AT_ONCE = 200  # draws of theta whose words are held at a time
 _NUMBERS_DRAWN = 500_000
 _FEWEST_DRAWS = 5
 _MOST_DRAWS = 200
+_PROPORTION_DRAWS = 1000
 
 
 # ---- the temperature of every update
@@ -70,10 +71,9 @@ class Cooling:
         inverse = tempering.inverse
         if isinstance(tempering, DocumentTempering):
             # Every document first settles at the mean temperature, from which its own follows.
-            tempering.prepare(posterior.topics)
             first = posterior.infer(X, gamma, inverse, joint=True)
             gamma = first.gamma
-            inverse = tempering.inverses(first.joints, lengths(X), gamma)
+            inverse = tempering.inverses(posterior.topics, first.joints, lengths(X), gamma)
         return posterior.infer(X, gamma, inverse, joint=isinstance(tempering, GlobalTempering))
 
     def advance(self, X, documents: Documents) -> Cooling | None:
@@ -106,32 +106,26 @@ class DocumentTempering(Tempering):
         Updates of the topics before the last phase at T = 1.
     """
 
-    per_datum = True
-
     def __init__(self, temperatures: NDArray, n_sweeps: int):
         self.temperatures = temperatures
         self.n_sweeps = n_sweeps
         self.inverse = float(np.mean(1 / temperatures))
         self._nodes = nodes(float(temperatures[-1]))
         self._matrix = interpolation(temperatures)
-        self._age = 0
-        self._log_sums = None
+        self._age = 0  # updates since the start
 
     def advance(self, expected_log_joint) -> None:
         """Do nothing: the temperatures follow from the documents of a batch."""
 
-    def prepare(self, topics) -> None:
-        """Compute the moments of the topics where they are out of date; once before every
-        update.
+    def inverses(self, topics, joints: NDArray, n_tokens: NDArray, gamma: NDArray) -> Array:
+        """b of every document, (n,), given U, the numbers of tokens, and gamma (n, n_topics); once
+        before every update.
         """
+        from sklpf.models.lda.learning._word_kernels import log_tempered_tokens
+
         if self._age % _REFRESH == 0:
             self._log_sums = topics.log_power_sums(1 / self._nodes)
         self._age += 1
-
-    def inverses(self, joints: NDArray, n_tokens: NDArray, gamma: NDArray) -> Array:
-        """b of every document, (n,), given U, the numbers of tokens, and gamma (n, n_topics)."""
-        from sklpf.models.lda.learning._word_kernels import log_tempered_tokens
-
         tokens = log_tempered_tokens(gamma, 1 / self._nodes, self._log_sums)
         return temperature_posterior(
             joints, self.temperatures, n_tokens[:, None] * (tokens @ self._matrix.T)
@@ -185,10 +179,9 @@ def start_cooling(model, X, n_documents: float, batch_size: int, n_passes: float
         temperatures, corpus, model.tempered_partition == "marginal", model._partition_seed
     )
     tempering = GlobalTempering(temperatures, log_c, n_updates, monotone=model.monotone_temperature)
-    # In batch learning every update sees all documents, so that there is nothing to smooth.
-    sees_all = model.learning_method == "batch" and n_documents == X.shape[0]
     n_tokens = float(corpus.lengths @ corpus.n_documents)
-    return Cooling(tempering, n_tokens, 1.0 if sees_all else _SMOOTHING)
+    # Where every update sees all documents there is nothing to smooth.
+    return Cooling(tempering, n_tokens, 1.0 if per_pass == 1 else _SMOOTHING)
 
 
 # ---- the normaliser
@@ -232,7 +225,6 @@ def log_partition(
     *,
     marginal: bool = False,
     n_topic_draws: int | None = None,
-    n_proportion_draws: int = 1000,
     random_state=None,
 ) -> Array:
     """Monte-Carlo estimate of log C(T), where C(T) integrates the tempered likelihood over data,
@@ -255,9 +247,8 @@ def log_partition(
     marginal : bool, default=False
         Whether the tokens' topics are summed out.
     n_topic_draws : int or None, default=None
-        Draws of beta. None: 5 for large models, up to 200 for small ones.
-    n_proportion_draws : int, default=1000
-        Draws of theta for each of them.
+        Draws of beta, with 1000 of theta for each. None: 5 for large models, up to 200 for small
+        ones.
     random_state : int or None, default=None
 
     Returns
@@ -274,7 +265,7 @@ def log_partition(
     draws = []
     for _ in range(n_topic_draws):
         topics = _dirichlet(rng, np.full(corpus.n_features, corpus.topic_word_prior), n_topics)
-        proportions = _dirichlet(rng, corpus.doc_topic_prior, n_proportion_draws)
+        proportions = _dirichlet(rng, corpus.doc_topic_prior, _PROPORTION_DRAWS)
         tokens = _log_tokens(powers, topics, proportions, marginal)
         draws.append([_log_documents(corpus, row) for row in tokens])
     return logsumexp(draws, axis=0) - np.log(n_topic_draws)

@@ -14,7 +14,6 @@ from sklpf.models.lda.learning._posterior import (
     cut,
     fit_prior,
     posterior_of,
-    take_documents,
 )
 from sklpf.models.lda.learning._tempering import Cooling, start_cooling
 from sklpf.training import train
@@ -106,7 +105,7 @@ class Trainer:
         n = self.X.shape[0]
         X = self.X[self.model.random_state_.permutation(n)] if self.shuffle else self.X
         for rows in cut(n, n if self.batch else self.model.batch_size):
-            self._update(take_documents(X, rows))
+            self._update(X[rows])
 
     def has_settled(self, iteration: int) -> bool:
         """Evaluate the bound after every `evaluate_every` passes; whether it has settled at
