@@ -58,14 +58,15 @@ def test_a_likelihood_that_is_ten_thousand_times_narrower_than_its_prior(d):
     assert smc.result_.n_sweeps < 400_000
 
 
-def test_intervals_cover_regressions_and_modes():
+@pytest.mark.parametrize("n", [12, large(48)])
+def test_intervals_cover_regressions_and_modes(n):
     def problem(seed):
         d = 2 + seed % 4 // 2 * 2
         likelihood, transform, truth = narrow(d, 0.05, seed) if seed % 2 else modes(d, seed)
         return d, from_prior_transform(likelihood, transform, d, vectorized=True), truth
 
     least = {"least_coverage": 0.95, "least_converged": 0.9}
-    check_coverage(problem, AdaptiveSMC(), 24, **least, false_alarm=2e-4)
+    check_coverage(problem, AdaptiveSMC(), n, **least, false_alarm=2e-4)
 
 
 @pytest.mark.parametrize("transition", [None, HMC(), RandomWalk(metric="diag"), Slice()], ids=str)
@@ -145,10 +146,7 @@ def test_modes_far_beyond_the_base_are_found_from_those_within_it():
         return logsumexp(-squares / 2, axis=1) - np.log(25) - 2 * np.log(0.3) - LOG_2PI
 
     path = GeometricPath(log_density, base=Gaussian(np.zeros(2), 9.0))
-    runs = [quietly(AdaptiveSMC(random_state=seed), path) for seed in range(2)]
-    assert any(smc.converged_ for smc in runs)
-    for smc in runs:  # t with 9 df: false alarm 1e-3 each
-        assert abs(smc.log_partition_) < 4.8 * smc.log_partition_std_error_
+    assert_right(AdaptiveSMC(random_state=1).fit(path), 0.0)  # 1e-3
 
 
 def test_rounds_of_many_particles_end_where_populations_stay():
