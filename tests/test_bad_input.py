@@ -115,7 +115,7 @@ def test_units_of_another_type_are_refused():
         (FactorialPath, {"component_covariance": [[1, 0.5], [0, 1]]}, "must be symmetric"),
         (FactorialPath, {"component_covariance": [[1, 2], [2, 1]]}, "covariance must be positive"),
         (FactorialPath, {"noise_variance": 0.0}, "noise_variance must be positive and finite"),
-        (FactorialPath, {"activation_probability": [0.5]}, r"must be a number or have shape \(2,\)"),
+        (FactorialPath, {"activation_probability": [0.5]}, r"a number or have shape \(2,\)"),
         (FactorialPath, {"activation_probability": [0.5, 1]}, "must lie strictly between 0 and 1"),
         (LDAPath, {"topics": [0.5, 0.5]}, "topics must have the shape"),
         (LDAPath, {"topics": [[1, 0], [0.1, 0.9]]}, "topics must be positive and finite"),
