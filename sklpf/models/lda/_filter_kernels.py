@@ -349,7 +349,8 @@ def right_to_left(document, plan, words, starts, keys, log_steps):
     particle_weights = np.ones(LANES)
     place = _first_places(document)
     for i in range(n_tokens):
-        z[i] = starts[place[words[i]]]
+        for c in range(LANES):
+            z[i, c] = starts[place[words[i]], c]
         place[words[i]] += 1
         _add(counts, 0, z, i, np.float32(1))
     step = keys.step

@@ -201,7 +201,8 @@ def _binomials(n_topics, n_tokens):
     """Table of t + b over t for t < n_topics and b <= n_tokens."""
     table = np.ones((n_topics, n_tokens + 1), np.int64)
     for t in range(1, n_topics):
-        table[t] = np.cumsum(table[t - 1])
+        for b in range(1, n_tokens + 1):
+            table[t, b] = table[t - 1, b] + table[t, b - 1]
     return table
 
 

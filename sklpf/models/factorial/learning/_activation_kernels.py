@@ -112,8 +112,10 @@ def update_activations(
     for first in range(0, n, _LANES):
         width = min(_LANES, n - first)
         # The last tile keeps rows of the one before, which do not move.
-        fixed[:, :width] = products[:, first : first + width]
-        tile[:, :width] = activations[:, first : first + width]
+        for k in range(n_components):
+            for lane in range(width):
+                fixed[k, lane] = products[k, first + lane]
+                tile[k, lane] = activations[k, first + lane]
         for lane in range(_LANES):
             work[_INVERSE + lane] = inverse[first + lane] if lane < width else 0.0
             work[_MOVING + lane] = 1.0 if lane < width else 0.0
@@ -129,7 +131,9 @@ def update_activations(
             if n_moving == 0:
                 break
         total += entropy
-        activations[:, first : first + width] = tile[:, :width]
+        for k in range(n_components):
+            for lane in range(width):
+                activations[k, first + lane] = tile[k, lane]
     return total
 
 
