@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.pipeline import Pipeline
 
 from sklpf._utils.numbers import check_option
 from sklpf._utils.parallel import fingerprint
@@ -20,6 +19,7 @@ from sklpf.models.scoring._likelihood import report
 from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of
 from sklpf.models.scoring._searches import (
     check_same_kind,
+    find_model,
     holds_model,
     is_model,
     last_step,
@@ -387,10 +387,7 @@ def _last_step(name, estimator, X):
             " that ends in one, got"
             f" {type(model).__module__}.{type(model).__name__}{where}{_instead(estimator, model)}"
         )
-    while isinstance(estimator, Pipeline):
-        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
-        estimator = estimator[-1]
-    return model, X
+    return find_model(estimator, X)
 
 
 def _instead(estimator, last) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from sklpf._utils.random import FIRST as _Z
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import exp64, implements, inlined, njit, random_bits
+from sklpf.kernels import chain_bits, exp64, implements, inlined, njit
 
 _LOG_TAU = math.log(2 * math.pi)
 _TILE_BITS = 10
@@ -105,7 +105,7 @@ def sample_prior(row, keys, z, distance, variance):
     fields = np.empty((2, n))
     bits = np.empty(n + 4, np.uint32)
     for c in range(z.shape[0]):
-        random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + c, _Z)
+        chain_bits(bits, n, keys, c, _Z)
         for k in range(n):
             z[c, k] = np.uint8(_uniform64(bits[k]) * (1.0 + math.exp(-gram.logit[k])) < 1.0)
         distance[c], variance[c] = _forms(row, z[c], fields)
@@ -130,7 +130,7 @@ def _sweep(model, state, betas, reverse, keys, work):
     fields, bits = work
     for c in range(state.z.shape[0]):
         z = state.z[c]
-        random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + c, _Z)
+        chain_bits(bits, n, keys, c, _Z)
         distance, variance = _forms(model, z, fields)
         log_variance = math.log(variance)
         exponent = 0.5 * distance / variance

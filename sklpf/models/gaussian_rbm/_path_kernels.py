@@ -15,11 +15,11 @@ from sklpf._utils.random import FIRST as _HIDDEN
 from sklpf._utils.random import SECOND as _VISIBLE
 from sklpf.kernels import (
     SUMS,
+    chain_bits,
     exp64,
     implements,
     inlined,
     njit,
-    random_bits,
     softplus_sum,
     softplus_sum_and_sigmoids,
     uniform,
@@ -56,7 +56,7 @@ def _draw_hidden(field, betas, keys, bits, h):
     """h given u at every chain's inverse temperature."""
     n, n_hidden = h.shape
     for c in range(n):
-        random_bits(bits, n_hidden, keys.key0, keys.key1, keys.step, keys.chain + c, _HIDDEN)
+        chain_bits(bits, n_hidden, keys, c, _HIDDEN)
         for j in range(n_hidden):
             odds = exp64(-betas[c] * field[c, j])
             h[c, j] = np.float64(np.float64(uniform(bits[j])) * (1.0 + odds) < 1.0)

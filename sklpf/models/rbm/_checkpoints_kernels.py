@@ -11,12 +11,12 @@ import numpy as np
 from sklpf._utils import random as _random
 from sklpf.kernels import (
     SUMS,
+    chain_bits,
     draw_units,
     exp32,
     implements,
     inlined,
     njit,
-    random_bits,
 )
 from sklpf.kernels import _programs as programs
 from sklpf.kernels._random import chain_uniform
@@ -183,7 +183,7 @@ def _sweep(model, state, betas, reverse, keys, work):
         share = _share(model, piece, beta)
         low, high = np.float32(1.0 - share), np.float32(share)
         _blend(state.inputs[c], share, n_hidden, field)
-        random_bits(bits, n_hidden, keys.key0, keys.key1, keys.step, keys.chain + c, _HIDDEN)
+        chain_bits(bits, n_hidden, keys, c, _HIDDEN)
         draw_units(field, model.starts[:1], bits, n_hidden, h)
         for i in range(n_visible):
             field[i] = low * model.visible[piece, i] + high * model.visible[piece + 1, i]
@@ -192,7 +192,7 @@ def _sweep(model, state, betas, reverse, keys, work):
                 first, second = model.weights[piece, j], model.weights[piece + 1, j]
                 for i in range(n_visible):
                     field[i] += low * first[i] + high * second[i]
-        random_bits(bits, n_visible, keys.key0, keys.key1, keys.step, keys.chain + c, _VISIBLE)
+        chain_bits(bits, n_visible, keys, c, _VISIBLE)
         draw_units(field, model.starts, bits, n_visible, v)
         if has_draws and keys.step % _RENEW_EVERY == 0 and (beta == 0.0 or beta == 1.0):
             own = model.draws[np.int64(beta), state.ladder[c]]

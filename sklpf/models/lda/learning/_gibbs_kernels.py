@@ -13,7 +13,7 @@ import numpy as np
 
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
-from sklpf.kernels import inlined, njit, random_bits, uniform
+from sklpf.kernels import chain_bits, inlined, njit, uniform
 from sklpf.kernels._vectors import load, store, to_float32, zeros
 from sklpf.models.lda._vector_kernels import aligned, draw_topic
 
@@ -74,7 +74,7 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
     for d in range(indptr.shape[0] - 1):
         begin = indptr[d]
         n = indptr[d + 1] - indptr[d]
-        random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + d, _TOPIC)
+        chain_bits(bits, n, keys, d, _TOPIC)
         by_document[:] = 0
         for i in range(begin, begin + n):
             if z[i] >= 0:
