@@ -164,24 +164,23 @@ def _summarise(model, state, c, out):
 class PackedDensity(NamedTuple):
     """log f(u) = constant - |u|² / 2 + the softplus functions of the hidden units' inputs."""
 
-    by_hidden: np.ndarray  # (J, M): U
-    by_visible: np.ndarray  # (M, J): its transpose
-    intercept_hidden: np.ndarray  # (J,)
+    units: Packed
     constant: float
 
 
 @implements(evaluate_density, PackedDensity, **SUMS)
 def _density(model, position, log_density, slope):
+    units = model.units
     n, n_visible = position.shape
-    field = np.dot(position, model.by_visible)
+    field = np.dot(position, units.by_visible)
     for c in range(n):
         square = 0.0
         for i in range(n_visible):
             square += position[c, i] * position[c, i]
         for j in range(field.shape[1]):
-            field[c, j] += model.intercept_hidden[j]
+            field[c, j] += units.intercept_hidden[j]
         log_density[c] = model.constant - 0.5 * square + softplus_sum_and_sigmoids(field[c])
-    np.dot(field, model.by_hidden, slope)
+    np.dot(field, units.by_hidden, slope)
     for c in range(n):
         for i in range(n_visible):
             slope[c, i] -= position[c, i]

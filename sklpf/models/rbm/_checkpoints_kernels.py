@@ -86,14 +86,14 @@ def _share(model, piece, beta):
 
 
 @inlined
-def _ends(model, state, c, piece, inputs, linear):
+def _ends(model, state, c, piece, work):
     """The inputs and linear terms of chain c at both ends of a piece: its own, or work space that
     they are written to.
     """
     if piece == state.piece[c]:
         return state.inputs[c], state.linear[c]
-    _refresh_chain(model, state.v[c], inputs, linear, piece)
-    return inputs, linear
+    _refresh_chain(model, state.v[c], work.inputs, work.linear, piece)
+    return work.inputs, work.linear
 
 
 @inlined
@@ -124,7 +124,7 @@ def _softplus_sum(ends, share, n, work):
 def _log_f(model, state, c, beta, work):
     """log f_beta of one chain."""
     piece = _piece(model, beta)
-    inputs, linear = _ends(model, state, c, piece, work.inputs, work.linear)
+    inputs, linear = _ends(model, state, c, piece, work)
     return _log_f_between(inputs, linear, _share(model, piece, beta), work.field)
 
 
@@ -216,11 +216,11 @@ def _log_ratio(model, state, c, old, new, work):
 @implements(programs.log_ladder, Checkpoints)
 def _log_ladder(model, state, c, ladder, work, out):
     piece = 0
-    inputs, linear = _ends(model, state, c, piece, work.inputs, work.linear)
+    inputs, linear = _ends(model, state, c, piece, work)
     for k in range(ladder.shape[0]):
         if ladder[k] > model.betas[piece + 1]:
             piece = _piece(model, ladder[k])
-            inputs, linear = _ends(model, state, c, piece, work.inputs, work.linear)
+            inputs, linear = _ends(model, state, c, piece, work)
         out[k] = _log_f_between(inputs, linear, _share(model, piece, ladder[k]), work.field)
 
 
@@ -230,7 +230,7 @@ def _derivatives(model, state, c, beta, work):
     sigma(x)); both are divided by the length of the piece.
     """
     piece = _piece(model, beta)
-    inputs, linear = _ends(model, state, c, piece, work.inputs, work.linear)
+    inputs, linear = _ends(model, state, c, piece, work)
     field = work.field
     n = model.weights.shape[1]
     first = linear[1] - linear[0]
@@ -250,6 +250,6 @@ def _summarise(model, state, c, out):
     """Probabilities of the last model's hidden units."""
     work = _work(model)
     n = model.weights.shape[1]
-    inputs, _ = _ends(model, state, c, _piece(model, 1.0), work.inputs, work.linear)
+    inputs, _ = _ends(model, state, c, _piece(model, 1.0), work)
     for j in range(n):
         out[j] = 1.0 / (1.0 + np.float64(exp32(-inputs[n + j])))
