@@ -90,27 +90,6 @@ def _forms(row, z, fields):
     return max(distance, 0.0), max(variance, gram.noise_variance)
 
 
-# ---- one sweep
-@inlined
-def _uniform64(bits):
-    """A uniform number of double precision."""
-    return (np.float64(bits) + 0.5) * 2.0**-32
-
-
-@njit
-def sample_prior(row, keys, z, distance, variance):
-    """Exact draws from level 0."""
-    gram = row.gram
-    n = z.shape[1]
-    fields = np.empty((2, n))
-    bits = np.empty(n + 4, np.uint32)
-    for c in range(z.shape[0]):
-        chain_bits(bits, n, keys, c, _Z)
-        for k in range(n):
-            z[c, k] = np.uint8(_uniform64(bits[k]) * (1.0 + math.exp(-gram.logit[k])) < 1.0)
-        distance[c], variance[c] = _forms(row, z[c], fields)
-
-
 # ---- what the programs need
 programs.tempered(Row)
 
@@ -147,7 +126,8 @@ def _sweep(model, state, betas, reverse, keys, work):
             new_exponent = 0.5 * new_distance / new_variance
             gain = half_features * (log_variance - new_log_variance) + (exponent - new_exponent)
             log_odds = sign * gram.logit[k] + betas[c] * gain
-            if _uniform64(bits[k]) * (1.0 + exp64(-log_odds)) < 1.0:
+            uniform = (np.float64(bits[k]) + 0.5) * 2.0**-32  # of double precision
+            if uniform * (1.0 + exp64(-log_odds)) < 1.0:
                 z[k] = np.uint8(1) - z[k]
                 distance = new_distance
                 variance = new_variance

@@ -76,22 +76,6 @@ def _weight(document, k, count, beta):
     return np.float32(document.mean[k] * exp64(beta * (log_urn[count + 1] - log_urn[count])))
 
 
-@inlined
-def _work_space(document, z, n_tokens):
-    """Work space of chains whose first tokens have the topics z (n, N)."""
-    n = z.shape[0]
-    n_topics = document.alpha.shape[0]
-    padded = document.likelihoods.shape[1]
-    counts = np.zeros((n, n_topics), np.int32)
-    weights = aligned((n, padded), np.float32)
-    for c in range(n):
-        for i in range(n_tokens):
-            counts[c, z[c, i]] += 1
-    return Scratch(
-        counts, weights, aligned((padded,), np.float32), np.empty((n, z.shape[1] + 4), np.uint32)
-    )
-
-
 # ---- densities
 @njit
 def urn_gain(document, counts):
@@ -102,44 +86,24 @@ def urn_gain(document, counts):
     return total
 
 
-@inlined
-def _measure(document, z, base, slope, counts):
-    """Both parts of every chain's log f, summed anew so that rounding does not build up."""
-    for c in range(z.shape[0]):
-        base[c] = 0.0
-        for i in range(z.shape[1]):
-            base[c] += document.log_base[document.word[i], z[c, i]]
-        slope[c] = urn_gain(document, counts[c])
-
-
-@njit
-def sample_base(document, keys, z, base, slope):
-    """Exact draws from level 0: tokens are independent."""
-    n, n_tokens = z.shape
-    scratch = _work_space(document, z, 0)
-    n_topics = document.alpha.shape[0]
-    for k in range(n_topics):
-        scratch.weights[0, k] = np.float32(document.mean[k])
-    for c in range(n):
-        bits = scratch.bits[c]
-        chain_bits(bits, n_tokens, keys, c, _Z)
-        for i in range(n_tokens):
-            word = document.word[i]
-            u = uniform(bits[i])
-            z[c, i] = _draw(
-                scratch.weights, 0, document.likelihoods, word, scratch.sums, n_topics, u
-            )
-            scratch.counts[c, z[c, i]] += 1
-    _measure(document, z, base, slope, scratch.counts)
-
-
 # ---- what the programs need
 programs.tempered(Document)
 
 
 @implements(programs.scratch, Document)
 def _scratch(model, state):
-    return _work_space(model, state.z, state.z.shape[1])
+    n, n_tokens = state.z.shape
+    padded = model.likelihoods.shape[1]
+    counts = np.zeros((n, model.alpha.shape[0]), np.int32)
+    for c in range(n):
+        for i in range(n_tokens):
+            counts[c, state.z[c, i]] += 1
+    return Scratch(
+        counts,
+        aligned((n, padded), np.float32),
+        aligned((padded,), np.float32),
+        np.empty((n, n_tokens + 4), np.uint32),
+    )
 
 
 @implements(programs.sweep, Document)
@@ -174,7 +138,11 @@ def _sweep(model, state, betas, reverse, keys, work):
                 old = z[c, following]
                 counts[c, old] -= 1
                 weights[c, old] = _weight(model, old, counts[c, old], betas[c])
-    _measure(model, z, state.base, state.slope, counts)
+    for c in range(n):  # anew, so that rounding does not build up
+        state.base[c] = 0.0
+        for i in range(n_tokens):
+            state.base[c] += model.log_base[model.word[i], z[c, i]]
+        state.slope[c] = urn_gain(model, counts[c])
 
 
 @implements(programs.log_base, Document)
