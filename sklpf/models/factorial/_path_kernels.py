@@ -70,26 +70,6 @@ def project(X, components, out):
                 row[k] += x[d] * components[d, k]
 
 
-@inlined
-def _forms(row, z, fields):
-    """Sum G z and S z (rows of fields (2, K)); returns distance and variance."""
-    gram = row.gram
-    n = z.shape[0]
-    fields[:] = 0.0
-    for k in range(n):
-        if z[k]:
-            for j in range(n):
-                fields[0, j] += gram.products[k, j]
-                fields[1, j] += gram.covariance[k, j]
-    distance = row.squared_norm
-    variance = gram.noise_variance
-    for k in range(n):
-        if z[k]:
-            distance += fields[0, k] - 2.0 * row.projection[k]
-            variance += fields[1, k]
-    return max(distance, 0.0), max(variance, gram.noise_variance)
-
-
 # ---- what the programs need
 programs.tempered(Row)
 
@@ -110,7 +90,20 @@ def _sweep(model, state, betas, reverse, keys, work):
     for c in range(state.z.shape[0]):
         z = state.z[c]
         chain_bits(bits, n, keys, c, _Z)
-        distance, variance = _forms(model, z, fields)
+        fields[:] = 0.0  # G z and S z
+        for k in range(n):
+            if z[k]:
+                for j in range(n):
+                    fields[0, j] += gram.products[k, j]
+                    fields[1, j] += gram.covariance[k, j]
+        distance = model.squared_norm
+        variance = gram.noise_variance
+        for k in range(n):
+            if z[k]:
+                distance += fields[0, k] - 2.0 * model.projection[k]
+                variance += fields[1, k]
+        distance = max(distance, 0.0)
+        variance = max(variance, gram.noise_variance)
         log_variance = math.log(variance)
         exponent = 0.5 * distance / variance
         for i in range(n):

@@ -57,17 +57,6 @@ class Scratch(NamedTuple):
 
 # ---- one token
 @inlined
-def _draw(weights, c, likelihoods, word, sums, n_topics, u):
-    """Draw a topic in proportion to weights[c] * likelihoods[word]; `sums` is work space."""
-    size = sums.shape[0]
-    total = zeros(sums)
-    for k in range(0, size, LANES):
-        total = total + load(weights, c * size + k) * load(likelihoods, word * size + k)
-        store(sums, k, total)
-    return draw_topic(total, sums, n_topics, u)
-
-
-@inlined
 def _weight(document, k, count, beta):
     """Prior weight m_k ((alpha_k + count) / m_k)^beta of topic k with so many other tokens."""
     if beta == 1.0:
@@ -117,6 +106,7 @@ def _sweep(model, state, betas, reverse, keys, work):
     sums = work.sums
     bits = work.bits
     rows = model.likelihoods
+    padded = rows.shape[1]
     if n_tokens == 0:
         return
     for c in range(n):
@@ -128,7 +118,12 @@ def _sweep(model, state, betas, reverse, keys, work):
         i = n_tokens - 1 - j if reverse else j
         following = i - 1 if reverse else i + 1
         for c in range(n):
-            topic = _draw(weights, c, rows, model.word[i], sums, n_topics, uniform(bits[c, i]))
+            total = zeros(sums)
+            for k in range(0, padded, LANES):
+                likelihoods = load(rows, model.word[i] * padded + k)
+                total = total + load(weights, c * padded + k) * likelihoods
+                store(sums, k, total)
+            topic = draw_topic(total, sums, n_topics, uniform(bits[c, i]))
             z[c, i] = topic
             counts[c, topic] += 1
             weights[c, topic] = _weight(model, topic, counts[c, topic], betas[c])

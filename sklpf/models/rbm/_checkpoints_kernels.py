@@ -16,7 +16,6 @@ from sklpf.kernels import (
     exp32,
     implements,
     inlined,
-    njit,
 )
 from sklpf.kernels import _programs as programs
 from sklpf.kernels._random import chain_uniform
@@ -42,18 +41,11 @@ class Checkpoints(NamedTuple):
     starts: np.ndarray  # of groups of visible units with one unit on; a single one: there are none
 
 
-@njit
-def refresh(model, v, inputs, linear, piece):
-    """Sum the hidden units' inputs (n, 2 J) and the linear terms of log f (n, 2) at both ends of
-    each chain's piece.
-    """
-    for c in range(v.shape[0]):
-        _refresh_chain(model, v[c], inputs[c], linear[c], piece[c])
-
-
 @inlined
 def _refresh_chain(model, v, inputs, linear, piece):
-    """`refresh` of one chain."""
+    """Sum the hidden units' inputs (2 J,) and the linear terms of log f (2,) at both ends of a
+    chain's piece.
+    """
     n = model.weights.shape[1]
     start = piece * n
     first, second = model.constants[piece], model.constants[piece + 1]
