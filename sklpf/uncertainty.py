@@ -46,6 +46,57 @@ MOST_BETWEEN = 0.1
 _ROUNDING = 1e-9  # differences (nats) that no test looks at
 
 
+class Variance(NamedTuple):
+    """An estimate of the variance of a number, and its degrees of freedom.
+
+    Attributes
+    ----------
+    value : float
+    df : float
+    """
+
+    value: float
+    df: float = np.inf
+
+    @property
+    def std_error(self) -> float:
+        """The number's standard error."""
+        return float(np.sqrt(self.value))
+
+    def half_width(self, level: float) -> float:
+        """Return how far an interval by Student's t reaches to either side.
+
+        Parameters
+        ----------
+        level : float
+            Probability with which it covers.
+
+        Returns
+        -------
+        float
+        """
+        return float(student_t.ppf(0.5 + level / 2, self.df) * self.std_error)
+
+    def plus(self, other: Variance, weight: float = 1.0) -> Variance:
+        """Return the variance of a sum, with the degrees of freedom of Welch and Satterthwaite.
+
+        Parameters
+        ----------
+        other : Variance
+            That of another number, which is independent.
+        weight : float, default=1.0
+            What the other number is multiplied by.
+
+        Returns
+        -------
+        Variance
+        """
+        added = float(weight * other.std_error) ** 2
+        value = self.value + added
+        spread = self.value * self.value / self.df + added * added / other.df
+        return Variance(value, value * value / spread if 0 < spread < np.inf else np.inf)
+
+
 def effective_draws(values: ArrayLike, *, split: bool = True) -> Array:
     """Return the number of independent draws whose mean would have the variance that the mean of
     these has.

@@ -135,6 +135,13 @@ class Readable(Versioned):
         return html_table(self._table(), self._title(), self._header)
 
 
+class Table(Readable):
+    """A result that prints as its table, without a title."""
+
+    def __repr__(self) -> str:
+        return text_table([self._header, *self._table()])
+
+
 class Fields(Readable):
     """A dataclass that prints as its name and a line for every field, arrays by their shapes."""
 

@@ -53,6 +53,12 @@ def random_bits(out, n, key0, key1, step, chain, purpose):
 
 
 @inlined
+def chain_bits(out, n, keys, chain, purpose):
+    """`random_bits` of one chain of a block."""
+    random_bits(out, n, keys.key0, keys.key1, keys.step, keys.chain + chain, purpose)
+
+
+@inlined
 def uniform(bits):
     """A uniform float32 in (0, 1), ends excluded, from the upper 23 of 32 random bits: every value
     is exact.
@@ -63,7 +69,7 @@ def uniform(bits):
 @inlined
 def chain_uniform(keys, chain, purpose, bits):
     """A uniform float32 of one chain of a block; bits (4,) is work space."""
-    random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + chain, purpose)
+    chain_bits(bits, 1, keys, chain, purpose)
     return uniform(bits[0])
 
 

@@ -9,27 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_softmax
-from scipy.stats import t as student_t
 
 from sklpf._utils.numbers import as_float64, check_level
-from sklpf._utils.tables import Readable, Rows, from_to, imported, text_table, with_error
+from sklpf._utils.tables import Readable, Rows, Table, from_to, imported, with_error
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._reweighting import BAR, MBAR, LevelProcess, SteppingStone
 from sklpf.partition._run import check_run, single_result
 from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
+from sklpf.uncertainty import Variance
 
 _CERTAIN = ("exact", "estimate", "enclosed")  # statements with an error to both sides
-
-
-class StandardError(NamedTuple):
-    """A standard error in nats and its degrees of freedom."""
-
-    std_error: float
-    degrees_of_freedom: float
-
-    def half_width(self, level: float) -> float:
-        """How far an interval reaches to either side."""
-        return float(student_t.ppf(0.5 + level / 2, self.degrees_of_freedom) * self.std_error)
 
 
 class ModelEvidence(NamedTuple):
@@ -216,9 +205,7 @@ def compare_evidence(
     for name in names:
         result = results[name]
         difference = float(result.log_partition - results[best].log_partition)
-        error = StandardError(0.0, math.inf)
-        if name != best:
-            error = combined([errors[name], errors[best]], [1.0, 1.0])
+        error = Variance(0.0) if name == best else errors[name].plus(errors[best])
         half = error.half_width(level)
         log_odds, odds_error = _log_odds(name, results, errors, log_prior)
         odds_half = odds_error.half_width(level)
@@ -260,36 +247,26 @@ def _log_prior(
     return dict(zip(prior, np.log(values)))
 
 
-def _error_of(result: PartitionResult) -> StandardError:
+def _error_of(result: PartitionResult) -> Variance:
     if result.statement not in _CERTAIN or math.isnan(result.std_error):
-        return StandardError(math.inf, math.inf)
-    return StandardError(float(result.std_error), float(result.degrees_of_freedom))
+        return Variance(math.inf)
+    return Variance(float(result.std_error) ** 2, float(result.degrees_of_freedom))
 
 
-def combined(errors: list[StandardError], weights: Any) -> StandardError:
-    """Error of a weighted sum of independent numbers, by Welch and Satterthwaite."""
-    variances = np.array([(w * e.std_error) ** 2 for w, e in zip(weights, errors)])
-    total = float(variances.sum())
-    if total == 0 or math.isinf(total):
-        return StandardError(math.sqrt(total), math.inf)
-    degrees = np.array([error.degrees_of_freedom for error in errors])
-    return StandardError(
-        math.sqrt(total), float(total**2 / max(np.sum(variances**2 / degrees), 1e-300))
-    )
-
-
-def _log_odds(name, results, errors, log_prior) -> tuple[float, StandardError]:
+def _log_odds(name, results, errors, log_prior) -> tuple[float, Variance]:
     """Log odds of a model against all others together."""
     weighted = {other: results[other].log_partition + log_prior[other] for other in results}
     own = weighted.pop(name)
     against = np.array(list(weighted.values()))
     shares = np.fmax(np.exp(log_softmax(against)), 1e-300)
-    of_all = [errors[name], *(errors[other] for other in weighted)]
-    return float(own - np.logaddexp.reduce(against)), combined(of_all, [1.0, *shares])
+    error = errors[name]
+    for other, share in zip(weighted, shares):
+        error = error.plus(errors[other], share)
+    return float(own - np.logaddexp.reduce(against)), error
 
 
 @dataclass(frozen=True, repr=False)
-class EstimateComparison(Readable):
+class EstimateComparison(Table):
     """Estimates of one log Z from one run; printed it is a line for each.
 
     Attributes
@@ -328,9 +305,6 @@ class EstimateComparison(Readable):
             trust = "" if converged else "not converged"
             table.append((method, f"{value:.4f}", f"[{low:.4f}, {high:.4f}]", beside, trust))
         return table
-
-    def __repr__(self) -> str:
-        return text_table([self._header, *self._table()])
 
     def _title(self) -> str:
         return "log Z from one run (nats)"

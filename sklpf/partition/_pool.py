@@ -11,9 +11,9 @@ from scipy.stats import f as fisher_f
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._compare_evidence import StandardError, combined
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import single_result
+from sklpf.uncertainty import Variance
 
 _FALSE_ALARM = 0.01  # of the test that runs agree
 _MATERIAL = 0.01  # nats: runs that are as close as this agree
@@ -129,15 +129,12 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
         share /= share.sum()
         weights[kept] = share
         log_partition = float(share @ value)
-        pooled = combined(
-            [
-                *map(StandardError, error, degrees),
-                StandardError(between, max(len(kept) - 1, 1)),  # 0 of a single run
-                StandardError(float(share @ error**2) / 2, np.inf),
-            ],
-            [*share, np.linalg.norm(share), 1.0],
-        )
-        std_error, degrees_of_freedom = pooled.std_error, pooled.degrees_of_freedom
+        pooled = Variance((float(share @ error**2) / 2) ** 2)
+        for weight, own, df in zip(share, error, degrees):
+            pooled = pooled.plus(Variance(own**2, df), weight)
+        among = Variance(between**2, max(len(kept) - 1, 1))  # 0 of a single run
+        pooled = pooled.plus(among, float(np.linalg.norm(share)))
+        std_error, degrees_of_freedom = pooled.std_error, pooled.df
     return PartitionResult(
         f"pool of {len(results)} runs",
         log_partition,

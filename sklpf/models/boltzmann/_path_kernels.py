@@ -12,7 +12,7 @@ import numpy as np
 
 from sklpf._utils.random import FIRST as _UNITS
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import exp32, implements, inlined, random_bits, tempered, uniform
+from sklpf.kernels import chain_bits, exp32, implements, inlined, tempered, uniform
 
 _LANES = 8  # float32 in a vector; loops over the chains that are left take as long
 
@@ -120,7 +120,7 @@ def _sweep(model, state, betas, reverse, keys, work):
     """Draw all units in turn, each given all others; the time reversal goes backwards."""
     n, n_units = state.x.shape
     for c in range(n):
-        random_bits(work.bits, n_units, keys.key0, keys.key1, keys.step, keys.chain + c, _UNITS)
+        chain_bits(work.bits, n_units, keys, c, _UNITS)
         for i in range(n_units):
             work.uniforms[i, c] = uniform(work.bits[i])
             work.units[i, c] = np.float64(state.x[c, i])

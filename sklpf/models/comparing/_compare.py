@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.pipeline import Pipeline
 
 from sklpf._utils.numbers import check_option
 from sklpf._utils.parallel import fingerprint
-from sklpf._utils.tables import Readable, Rows, decimals, imported, text_table
+from sklpf._utils.tables import Rows, Table, decimals, imported
 from sklpf.models.comparing._density_ratio_path import direct_ratio, disagreement
 from sklpf.models.scoring._likelihood import report
 from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of
 from sklpf.models.scoring._searches import (
     check_same_kind,
+    find_model,
     holds_model,
     is_model,
     last_step,
@@ -28,7 +28,7 @@ from sklpf.models.scoring._searches import (
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Readable):
+class Comparison(Table):
     """Mean log-likelihoods by name, the best first, and differences of all others from it."""
 
     scores: dict[str, Any]  # intervals: of fitted models or of procedures
@@ -102,9 +102,6 @@ class Comparison(Readable):
         """Remarks on a name's numbers, such as why they are not trusted."""
         reasons = self._shown(name).reasons
         return [f"not converged: {'; '.join(reasons)}"] if reasons else []
-
-    def __repr__(self) -> str:
-        return text_table([self._header, *self._table()])
 
 
 @dataclass(frozen=True, repr=False)
@@ -387,10 +384,7 @@ def _last_step(name, estimator, X):
             " that ends in one, got"
             f" {type(model).__module__}.{type(model).__name__}{where}{_instead(estimator, model)}"
         )
-    while isinstance(estimator, Pipeline):
-        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
-        estimator = estimator[-1]
-    return model, X
+    return find_model(estimator, X)
 
 
 def _instead(estimator, last) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -130,33 +130,51 @@ def _solve(root, x):
 
 
 # ---- from models
-def energy_ratio_path(model_a: Any, model_b: Any) -> DensityRatioPath | None:
+def energy_ratio_path(*models: Any) -> DensityRatioPath | None:
     """Return the path from one fitted `EnergyBasedModel` to another, with draws of both; None if
     a run that draws has not converged.
     """
-    seeds = (model_a._partition_seed, model_b._partition_seed)
-    paths = (model_a.path(), model_b.path())
-    draws_a = _draws(model_a, paths[0], (*seeds, 0))
-    draws_b = _draws(model_b, paths[1], (*seeds, 1))
-    if draws_a is None or draws_b is None:
+    paths = [model.path() for model in models]
+    draws = draws_of_both(models, paths, _N_DRAWS, _exact_rows)
+    return None if draws is None else DensityRatioPath(*paths, *draws)
+
+
+def _exact_rows(path, seed) -> Array | None:
+    """Exact draws (G, N, d); None of a path that has none."""
+    if not has(path, TargetDraws):
         return None
-    return DensityRatioPath(*paths, draws_a, draws_b)
+    rows = path.rows(path.sample_target(N_GROUPS * _N_DRAWS, Stream(stream_key(*seed))))
+    return rows.reshape(N_GROUPS, _N_DRAWS, -1)
 
 
-def _draws(model, path, seed) -> Array | None:
-    """Rows of a model (G, N, d): exact, or of as many independent tempered ladders if their run
+def draws_of_both(
+    models: Sequence[Any],
+    paths: Sequence[Any],
+    n_draws: int,
+    exact_rows: Callable[[Any, Sequence[int]], NDArray | None],
+) -> Any:
+    """Return a list of rows (N_GROUPS, n_draws, d) of two models; None if a run that draws has not
     converged.
+
+    They are exact where ``exact_rows(path, seed)`` knows such, and no `ParallelTempering` was asked
+    for; else from as many independent tempered ladders.
     """
-    n = N_GROUPS * _N_DRAWS
-    estimator = model.partition_estimator
-    if not isinstance(estimator, ParallelTempering):
-        if has(path, TargetDraws):
-            rows = path.rows(path.sample_target(n, Stream(stream_key(*seed))))
-            return rows.reshape(N_GROUPS, _N_DRAWS, -1)
-        estimator = ParallelTempering()
-    rng = np.random.default_rng(seed)
-    rows, result = tempered_rows(path, estimator, _N_DRAWS, rng, model.n_jobs)
-    return rows if result.converged else None
+    seeds = [model._partition_seed for model in models]
+    draws = []
+    for number, (model, path) in enumerate(zip(models, paths)):
+        seed = (*seeds, number)
+        estimator = model.partition_estimator
+        rows = None
+        if not isinstance(estimator, ParallelTempering):
+            estimator = ParallelTempering()
+            rows = exact_rows(path, seed)
+        if rows is None:
+            rng = np.random.default_rng(seed)
+            rows, result = tempered_rows(path, estimator, n_draws, rng, model.n_jobs)
+            if not result.converged:
+                return None
+        draws.append(rows)
+    return draws
 
 
 def direct_ratio(model_a: Any, model_b: Any, values: Array) -> PartitionResult | None:

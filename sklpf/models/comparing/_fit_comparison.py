@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student_t
 
 from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.tables import Rows
 from sklpf.models.comparing._compare import Comparison, digits, half_width
 from sklpf.models.scoring._scored import IntervalOfMean, best_first
+from sklpf.uncertainty import Variance
 
 _MOST_MISSING = 0.25  # of the fits: those that fail are not like the others
 
@@ -51,16 +51,6 @@ class FitError(NamedTuple):
 _NOTHING = FitError(*[np.nan] * 5)  # of a mean that can't be estimated
 
 
-class Variance(NamedTuple):
-    """An estimate of a variance and its degrees of freedom."""
-
-    value: float
-    df: float
-
-    def half_width(self, level: float) -> float:
-        return float(student_t.ppf(0.5 + level / 2, self.df) * np.sqrt(self.value))
-
-
 def error_of_mean(splits: Sequence[Fits], test_over_train: float, level: float) -> FitError:
     """Return the mean over at least 2 splits, each the mean of its fits, with its error.
 
@@ -73,10 +63,10 @@ def error_of_mean(splits: Sequence[Fits], test_over_train: float, level: float) 
     rows = rows_variance(splits)
     seeds = seeds_variance(splits)
     log_z = sum(float(np.mean(fits.partition**2)) / len(fits.partition) for fits in splits)
-    partition = Variance(log_z / len(splits) ** 2, np.inf)
+    partition = Variance(log_z / len(splits) ** 2)
 
     # the errors of log Z are among what differs between seeds
-    within = _sum(rows, seeds if seeds.value > partition.value else partition)
+    within = rows.plus(seeds if seeds.value > partition.value else partition)
     between = corrected_variance(means, test_over_train)
     half_width = max(within.half_width(level), between.half_width(level))
 
@@ -86,13 +76,12 @@ def error_of_mean(splits: Sequence[Fits], test_over_train: float, level: float) 
 
     # a bias does not average out over fits
     bias = float(np.mean(np.concatenate([fits.bias for fits in splits]))) ** 2
-    normal = Variance(bias, np.inf)
     return FitError(
         mean=float(means.mean()),
         rows=scale * rows.value,
         fits=scale * max(seen - rows.value - partition.value, 0.0),
         partition=scale * partition.value + bias,
-        half_width=float(np.hypot(half_width, normal.half_width(level))),
+        half_width=float(np.hypot(half_width, Variance(bias).half_width(level))),
     )
 
 
@@ -119,7 +108,7 @@ def seeds_variance(splits: Sequence[Fits]) -> Variance:
     """
     repeated = [fits for fits in splits if len(fits.values) > 1]
     if not repeated:
-        return Variance(0.0, np.inf)
+        return Variance(0.0)
     df = sum(len(fits.values) - 1 for fits in repeated)
     squares = [(len(fits.values) - 1) * fits.values.mean(axis=1).var(ddof=1) for fits in repeated]
     spread = sum(squares) / df
@@ -155,13 +144,6 @@ def corrected_variance(scores: Array, test_over_train: float) -> Variance:
     """
     n_splits = len(scores)
     return Variance(float(scores.var(ddof=1)) * (1 / n_splits + test_over_train), n_splits - 1)
-
-
-def _sum(a: Variance, b: Variance) -> Variance:
-    """The sum, with the degrees of freedom of Welch and Satterthwaite."""
-    value = a.value + b.value
-    spread = a.value**2 / a.df + b.value**2 / b.df
-    return Variance(value, value**2 / spread if spread > 0 else np.inf)
 
 
 @dataclass(frozen=True, repr=False)

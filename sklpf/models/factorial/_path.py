@@ -151,14 +151,11 @@ class FactorialPath(EnumerablePath):
 
     # -- states
     def sample_base(self, n: int, stream: Stream) -> FactorialState:
-        """Return n exact draws from the prior."""
-        from sklpf.models.factorial._path_kernels import sample_prior
-
-        state = FactorialState(
-            np.empty((n, len(self.products)), dtype=np.uint8), np.empty(n), np.empty(n)
-        )
-        sample_prior(self.packed, stream.keys, *state)
-        return state
+        """Return n exact draws from the prior: one sweep at beta = 0, where components are
+        independent.
+        """
+        off = np.zeros((n, len(self.products)), dtype=np.uint8)
+        return self._sweep(FactorialState(off, np.ones(n), np.ones(n)), np.zeros(n), stream)
 
     @property
     def n_summaries(self) -> int:

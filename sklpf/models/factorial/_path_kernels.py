@@ -16,7 +16,7 @@ import numpy as np
 
 from sklpf._utils.random import FIRST as _Z
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import exp64, implements, inlined, njit, random_bits
+from sklpf.kernels import chain_bits, exp64, implements, inlined, njit
 
 _LOG_TAU = math.log(2 * math.pi)
 _TILE_BITS = 10
@@ -70,47 +70,6 @@ def project(X, components, out):
                 row[k] += x[d] * components[d, k]
 
 
-@inlined
-def _forms(row, z, fields):
-    """Sum G z and S z (rows of fields (2, K)); returns distance and variance."""
-    gram = row.gram
-    n = z.shape[0]
-    fields[:] = 0.0
-    for k in range(n):
-        if z[k]:
-            for j in range(n):
-                fields[0, j] += gram.products[k, j]
-                fields[1, j] += gram.covariance[k, j]
-    distance = row.squared_norm
-    variance = gram.noise_variance
-    for k in range(n):
-        if z[k]:
-            distance += fields[0, k] - 2.0 * row.projection[k]
-            variance += fields[1, k]
-    return max(distance, 0.0), max(variance, gram.noise_variance)
-
-
-# ---- one sweep
-@inlined
-def _uniform64(bits):
-    """A uniform number of double precision."""
-    return (np.float64(bits) + 0.5) * 2.0**-32
-
-
-@njit
-def sample_prior(row, keys, z, distance, variance):
-    """Exact draws from level 0."""
-    gram = row.gram
-    n = z.shape[1]
-    fields = np.empty((2, n))
-    bits = np.empty(n + 4, np.uint32)
-    for c in range(z.shape[0]):
-        random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + c, _Z)
-        for k in range(n):
-            z[c, k] = np.uint8(_uniform64(bits[k]) * (1.0 + math.exp(-gram.logit[k])) < 1.0)
-        distance[c], variance[c] = _forms(row, z[c], fields)
-
-
 # ---- what the programs need
 programs.tempered(Row)
 
@@ -130,8 +89,21 @@ def _sweep(model, state, betas, reverse, keys, work):
     fields, bits = work
     for c in range(state.z.shape[0]):
         z = state.z[c]
-        random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + c, _Z)
-        distance, variance = _forms(model, z, fields)
+        chain_bits(bits, n, keys, c, _Z)
+        fields[:] = 0.0  # G z and S z
+        for k in range(n):
+            if z[k]:
+                for j in range(n):
+                    fields[0, j] += gram.products[k, j]
+                    fields[1, j] += gram.covariance[k, j]
+        distance = model.squared_norm
+        variance = gram.noise_variance
+        for k in range(n):
+            if z[k]:
+                distance += fields[0, k] - 2.0 * model.projection[k]
+                variance += fields[1, k]
+        distance = max(distance, 0.0)
+        variance = max(variance, gram.noise_variance)
         log_variance = math.log(variance)
         exponent = 0.5 * distance / variance
         for i in range(n):
@@ -147,7 +119,8 @@ def _sweep(model, state, betas, reverse, keys, work):
             new_exponent = 0.5 * new_distance / new_variance
             gain = half_features * (log_variance - new_log_variance) + (exponent - new_exponent)
             log_odds = sign * gram.logit[k] + betas[c] * gain
-            if _uniform64(bits[k]) * (1.0 + exp64(-log_odds)) < 1.0:
+            uniform = (np.float64(bits[k]) + 0.5) * 2.0**-32  # of double precision
+            if uniform * (1.0 + exp64(-log_odds)) < 1.0:
                 z[k] = np.uint8(1) - z[k]
                 distance = new_distance
                 variance = new_variance

@@ -313,9 +313,8 @@ class GaussianRBMDensityPath(CompiledDensityPath):
     def _packed_target(self):
         from sklpf.models.gaussian_rbm._path_kernels import PackedDensity
 
-        units = self.joint.packed
         constant = float(0.5 * np.log(self.joint.variances).sum())
-        return PackedDensity(units.by_hidden, units.by_visible, units.intercept_hidden, constant)
+        return PackedDensity(self.joint.packed, constant)
 
     def bound_draws(self, stream: Stream) -> Array:
         """Return log weights (10, 100), as `GaussianRBMPath.bound_draws`."""

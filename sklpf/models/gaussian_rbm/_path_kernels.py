@@ -15,11 +15,11 @@ from sklpf._utils.random import FIRST as _HIDDEN
 from sklpf._utils.random import SECOND as _VISIBLE
 from sklpf.kernels import (
     SUMS,
+    chain_bits,
     exp64,
     implements,
     inlined,
     njit,
-    random_bits,
     softplus_sum,
     softplus_sum_and_sigmoids,
     uniform,
@@ -56,7 +56,7 @@ def _draw_hidden(field, betas, keys, bits, h):
     """h given u at every chain's inverse temperature."""
     n, n_hidden = h.shape
     for c in range(n):
-        random_bits(bits, n_hidden, keys.key0, keys.key1, keys.step, keys.chain + c, _HIDDEN)
+        chain_bits(bits, n_hidden, keys, c, _HIDDEN)
         for j in range(n_hidden):
             odds = exp64(-betas[c] * field[c, j])
             h[c, j] = np.float64(np.float64(uniform(bits[j])) * (1.0 + odds) < 1.0)
@@ -164,24 +164,23 @@ def _summarise(model, state, c, out):
 class PackedDensity(NamedTuple):
     """log f(u) = constant - |u|² / 2 + the softplus functions of the hidden units' inputs."""
 
-    by_hidden: np.ndarray  # (J, M): U
-    by_visible: np.ndarray  # (M, J): its transpose
-    intercept_hidden: np.ndarray  # (J,)
+    units: Packed
     constant: float
 
 
 @implements(evaluate_density, PackedDensity, **SUMS)
 def _density(model, position, log_density, slope):
+    units = model.units
     n, n_visible = position.shape
-    field = np.dot(position, model.by_visible)
+    field = np.dot(position, units.by_visible)
     for c in range(n):
         square = 0.0
         for i in range(n_visible):
             square += position[c, i] * position[c, i]
         for j in range(field.shape[1]):
-            field[c, j] += model.intercept_hidden[j]
+            field[c, j] += units.intercept_hidden[j]
         log_density[c] = model.constant - 0.5 * square + softplus_sum_and_sigmoids(field[c])
-    np.dot(field, model.by_hidden, slope)
+    np.dot(field, units.by_hidden, slope)
     for c in range(n):
         for i in range(n_visible):
             slope[c, i] -= position[c, i]

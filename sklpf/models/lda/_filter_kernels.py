@@ -87,8 +87,14 @@ def _sweep(alpha, rows, words, n_tokens, z, counts, sums, bits, reverse):
 
 
 @inlined
-def _predict(particle_weights, counts, topics, prior, urn, sums):
-    """Multiply weights by (prior + sum_k counts_k topics_k) / urn; sums (16,) is work space."""
+def _predict(particle_weights, counts, plan, i, word, sums):
+    """Multiply weights by the probability that token i is this word, given those before; sums (16,)
+    is work space.
+    """
+    stage = plan.stages[i]
+    topics = plan.topics[word]
+    prior = plan.predictions[stage, word]
+    urn = plan.priors[stage].sum() + i
     n = particle_weights.shape[0]
     whole = topics.shape[0] // 4 * 4
     for g in range(counts.shape[0]):
@@ -241,16 +247,18 @@ def _multiply_by_exp(particle_weights, counts, log_gains):
 
 
 @inlined
-def _change_prior(particle_weights, counts, n_tokens, old, new, gains):
-    """Multiply weights by how much more probable the topics of so many tokens are a priori; log of
-    the mean weight.
+def _change_prior(particle_weights, counts, plan, n_tokens, gains):
+    """Multiply weights by how much more probable the topics of so many tokens are a priori than
+    they were before the last of these; log of the mean weight.
 
     Ratios are products over tokens, since differences of log Gamma lose their digits where priors
     are large; sums of logs where the product leaves the range of numbers. After each topic weights
     are divided by their mean, so that they stay in range. gains (n_tokens + 1,) is work space.
     """
-    all_old = old.sum()
-    all_new = new.sum()
+    if n_tokens == 0 or plan.stages[n_tokens] == plan.stages[n_tokens - 1]:
+        return 0.0
+    old = plan.priors[plan.stages[n_tokens - 1]]
+    new = plan.priors[plan.stages[n_tokens]]
     total = 0.0
     for k in range(old.shape[0]):
         if old[k] == new[k]:
@@ -264,7 +272,7 @@ def _change_prior(particle_weights, counts, n_tokens, old, new, gains):
         else:
             total += _multiply_by_exp(particle_weights, counts[:, k], gains)
         total += _normalise(particle_weights)[0]
-    if _fill_ratios(all_old, all_new, n_tokens, gains):
+    if _fill_ratios(old.sum(), new.sum(), n_tokens, gains):
         return total + math.log(gains[n_tokens])
     return total + gains[n_tokens]
 
@@ -314,21 +322,16 @@ def left_to_right(
         counts[:] = 0.0
         particle_weights[:] = 1.0
         for i in range(n_tokens + 1):
-            stage = plan.stages[i]
-            prior = plan.priors[stage]
-            if i > 0 and stage != plan.stages[i - 1]:
-                last = plan.priors[plan.stages[i - 1]]
-                total += _change_prior(particle_weights, counts, i, last, prior, gains)
+            total += _change_prior(particle_weights, counts, plan, i, gains)
             if i == n_tokens:
                 break
-            alpha = prior.astype(np.float32)
+            alpha = plan.priors[plan.stages[i]].astype(np.float32)
             for _ in range(plan.n_sweeps[i]):
                 step += 1
                 chains_bits(bits, (i + 3) // 4, Keys(own.key0, own.key1, own.chain, step), _Z)
                 _sweep(alpha, rows, words, i, z, counts, sums, bits, False)
             word = words[i]
-            of_prior = plan.predictions[stage, word]
-            _predict(particle_weights, counts, plan.topics[word], of_prior, prior.sum() + i, work)
+            _predict(particle_weights, counts, plan, i, word, work)
             log_mean, squares = _normalise(particle_weights)
             total += log_mean
             log_means[f, i + 1] = total
@@ -368,25 +371,20 @@ def right_to_left(document, plan, words, starts, keys, log_steps):
         _add(counts, 0, z, i, np.float32(1))
     step = keys.step
     for i in range(n_tokens, -1, -1):
-        stage = plan.stages[i]
-        prior = plan.priors[stage]
         if i < n_tokens:
             word = words[i]
             _add(counts, 0, z, i, np.float32(-1))
-            of_prior = plan.predictions[stage, word]
-            _predict(particle_weights, counts, plan.topics[word], of_prior, prior.sum() + i, work)
+            _predict(particle_weights, counts, plan, i, word, work)
             for c in range(LANES):
                 log_steps[i, c] = math.log(particle_weights[c])
             particle_weights[:] = 1.0
-            alpha = prior.astype(np.float32)
+            alpha = plan.priors[plan.stages[i]].astype(np.float32)
             for _ in range(plan.n_sweeps[i]):
                 step += 1
                 own = Keys(keys.key0, keys.key1, keys.chain, step)
                 chains_bits(bits, (i + 3) // 4, own, _Z)
                 _sweep(alpha, rows, words, i, z, counts, sums, bits, True)
-        if i > 0 and stage != plan.stages[i - 1]:
-            last = plan.priors[plan.stages[i - 1]]
-            total = _change_prior(particle_weights, counts, i, last, prior, gains)
-            for c in range(LANES):
-                log_steps[i, c] += total + math.log(particle_weights[c])
-            particle_weights[:] = 1.0
+        total = _change_prior(particle_weights, counts, plan, i, gains)
+        for c in range(LANES):
+            log_steps[i, c] += total + math.log(particle_weights[c])
+        particle_weights[:] = 1.0

@@ -516,8 +516,7 @@ class LatentDirichletAllocation(
         ValueError
             If X has no tokens.
         """
-        n_tokens = self._n_tokens(X).sum()
-        return float(np.exp(-super()._scored(X)[0].sum() / n_tokens))
+        return float(np.exp(-self._words_scored(X).values.mean()))
 
     def completion_score(self, X) -> float:
         """Mean log predictive probability, in nats a token, of half of each document's tokens given
@@ -688,9 +687,10 @@ class LatentDirichletAllocation(
                 )
         return super()._scored(X, level, tolerates)
 
-    def _words_scored(self, X, level: float) -> Scored:
+    def _words_scored(self, X, level: float | None = None) -> Scored:
         """Log-likelihoods per word; documents without words do not count."""
-        return _per_word(super()._scored(X, level), self._n_tokens(X))
+        n_tokens = self._n_tokens(X)
+        return _per_word(super()._scored(X, level), n_tokens)
 
     def _n_tokens(self, X) -> Array:
         """Tokens of every document, (n,); ValueError if there is none at all."""

@@ -189,14 +189,11 @@ class LDAPath(KernelPath):
 
     # -- states
     def sample_base(self, n: int, stream: Stream) -> TopicState:
-        """Return n exact draws from the base, whose tokens are independent."""
-        from sklpf.models.lda._path_kernels import sample_base
-
-        state = TopicState(
-            np.empty((n, len(self.packed.word)), dtype=np.int32), np.empty(n), np.empty(n)
-        )
-        sample_base(self.packed, stream.keys, *state)
-        return state
+        """Return n exact draws from the base: one sweep at beta = 0, where tokens are
+        independent.
+        """
+        z = np.zeros((n, len(self.packed.word)), dtype=np.int32)
+        return self._sweep(TopicState(z, np.zeros(n), np.zeros(n)), np.zeros(n), stream)
 
     # -- particle filters
     def left_to_right(

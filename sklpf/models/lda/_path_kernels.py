@@ -21,7 +21,7 @@ import numpy as np
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import exp64, implements, inlined, njit, random_bits, uniform
+from sklpf.kernels import chain_bits, exp64, implements, inlined, njit, uniform
 from sklpf.kernels._vectors import load, store, zeros
 from sklpf.models.lda._vector_kernels import aligned, draw_topic
 
@@ -57,39 +57,12 @@ class Scratch(NamedTuple):
 
 # ---- one token
 @inlined
-def _draw(weights, c, likelihoods, word, sums, n_topics, u):
-    """Draw a topic in proportion to weights[c] * likelihoods[word]; `sums` is work space."""
-    size = sums.shape[0]
-    total = zeros(sums)
-    for k in range(0, size, LANES):
-        total = total + load(weights, c * size + k) * load(likelihoods, word * size + k)
-        store(sums, k, total)
-    return draw_topic(total, sums, n_topics, u)
-
-
-@inlined
 def _weight(document, k, count, beta):
     """Prior weight m_k ((alpha_k + count) / m_k)^beta of topic k with so many other tokens."""
     if beta == 1.0:
         return np.float32(document.alpha[k] + count)
     log_urn = document.log_urn[k]
     return np.float32(document.mean[k] * exp64(beta * (log_urn[count + 1] - log_urn[count])))
-
-
-@inlined
-def _work_space(document, z, n_tokens):
-    """Work space of chains whose first tokens have the topics z (n, N)."""
-    n = z.shape[0]
-    n_topics = document.alpha.shape[0]
-    padded = document.likelihoods.shape[1]
-    counts = np.zeros((n, n_topics), np.int32)
-    weights = aligned((n, padded), np.float32)
-    for c in range(n):
-        for i in range(n_tokens):
-            counts[c, z[c, i]] += 1
-    return Scratch(
-        counts, weights, aligned((padded,), np.float32), np.empty((n, z.shape[1] + 4), np.uint32)
-    )
 
 
 # ---- densities
@@ -102,44 +75,24 @@ def urn_gain(document, counts):
     return total
 
 
-@inlined
-def _measure(document, z, base, slope, counts):
-    """Both parts of every chain's log f, summed anew so that rounding does not build up."""
-    for c in range(z.shape[0]):
-        base[c] = 0.0
-        for i in range(z.shape[1]):
-            base[c] += document.log_base[document.word[i], z[c, i]]
-        slope[c] = urn_gain(document, counts[c])
-
-
-@njit
-def sample_base(document, keys, z, base, slope):
-    """Exact draws from level 0: tokens are independent."""
-    n, n_tokens = z.shape
-    scratch = _work_space(document, z, 0)
-    n_topics = document.alpha.shape[0]
-    for k in range(n_topics):
-        scratch.weights[0, k] = np.float32(document.mean[k])
-    for c in range(n):
-        bits = scratch.bits[c]
-        random_bits(bits, n_tokens, keys.key0, keys.key1, keys.step, keys.chain + c, _Z)
-        for i in range(n_tokens):
-            word = document.word[i]
-            u = uniform(bits[i])
-            z[c, i] = _draw(
-                scratch.weights, 0, document.likelihoods, word, scratch.sums, n_topics, u
-            )
-            scratch.counts[c, z[c, i]] += 1
-    _measure(document, z, base, slope, scratch.counts)
-
-
 # ---- what the programs need
 programs.tempered(Document)
 
 
 @implements(programs.scratch, Document)
 def _scratch(model, state):
-    return _work_space(model, state.z, state.z.shape[1])
+    n, n_tokens = state.z.shape
+    padded = model.likelihoods.shape[1]
+    counts = np.zeros((n, model.alpha.shape[0]), np.int32)
+    for c in range(n):
+        for i in range(n_tokens):
+            counts[c, state.z[c, i]] += 1
+    return Scratch(
+        counts,
+        aligned((n, padded), np.float32),
+        aligned((padded,), np.float32),
+        np.empty((n, n_tokens + 4), np.uint32),
+    )
 
 
 @implements(programs.sweep, Document)
@@ -153,10 +106,11 @@ def _sweep(model, state, betas, reverse, keys, work):
     sums = work.sums
     bits = work.bits
     rows = model.likelihoods
+    padded = rows.shape[1]
     if n_tokens == 0:
         return
     for c in range(n):
-        random_bits(bits[c], n_tokens, keys.key0, keys.key1, keys.step, keys.chain + c, _Z)
+        chain_bits(bits[c], n_tokens, keys, c, _Z)
         counts[c, z[c, n_tokens - 1 if reverse else 0]] -= 1
         for k in range(n_topics):
             weights[c, k] = _weight(model, k, counts[c, k], betas[c])
@@ -164,7 +118,12 @@ def _sweep(model, state, betas, reverse, keys, work):
         i = n_tokens - 1 - j if reverse else j
         following = i - 1 if reverse else i + 1
         for c in range(n):
-            topic = _draw(weights, c, rows, model.word[i], sums, n_topics, uniform(bits[c, i]))
+            total = zeros(sums)
+            for k in range(0, padded, LANES):
+                likelihoods = load(rows, model.word[i] * padded + k)
+                total = total + load(weights, c * padded + k) * likelihoods
+                store(sums, k, total)
+            topic = draw_topic(total, sums, n_topics, uniform(bits[c, i]))
             z[c, i] = topic
             counts[c, topic] += 1
             weights[c, topic] = _weight(model, topic, counts[c, topic], betas[c])
@@ -174,7 +133,11 @@ def _sweep(model, state, betas, reverse, keys, work):
                 old = z[c, following]
                 counts[c, old] -= 1
                 weights[c, old] = _weight(model, old, counts[c, old], betas[c])
-    _measure(model, z, state.base, state.slope, counts)
+    for c in range(n):  # anew, so that rounding does not build up
+        state.base[c] = 0.0
+        for i in range(n_tokens):
+            state.base[c] += model.log_base[model.word[i], z[c, i]]
+        state.slope[c] = urn_gain(model, counts[c])
 
 
 @implements(programs.log_base, Document)

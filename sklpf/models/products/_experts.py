@@ -248,12 +248,10 @@ class Experts(NamedTuple):
     @property
     def packed(self) -> Any:
         """The experts as a compiled density."""
-        from sklpf.models.products._path_kernels import LaplaceExperts, StudentTExperts
+        from sklpf.models.products._path_kernels import PackedExperts
 
-        filters = read_only(self.filters)
-        if self.exponents is None:
-            return LaplaceExperts(filters, self.constant)
-        return StudentTExperts(filters, read_only(self.exponents), self.constant)
+        exponents = np.empty(0) if self.exponents is None else self.exponents
+        return PackedExperts(read_only(self.filters), read_only(exponents), self.constant)
 
     def forces(self, u: Array) -> Array:
         """Return dE / du of every expert, of filter outputs (n, K)."""

@@ -11,12 +11,11 @@ import numpy as np
 from sklpf._utils import random as _random
 from sklpf.kernels import (
     SUMS,
+    chain_bits,
     draw_units,
     exp32,
     implements,
     inlined,
-    njit,
-    random_bits,
 )
 from sklpf.kernels import _programs as programs
 from sklpf.kernels._random import chain_uniform
@@ -42,18 +41,11 @@ class Checkpoints(NamedTuple):
     starts: np.ndarray  # of groups of visible units with one unit on; a single one: there are none
 
 
-@njit
-def refresh(model, v, inputs, linear, piece):
-    """Sum the hidden units' inputs (n, 2 J) and the linear terms of log f (n, 2) at both ends of
-    each chain's piece.
-    """
-    for c in range(v.shape[0]):
-        _refresh_chain(model, v[c], inputs[c], linear[c], piece[c])
-
-
 @inlined
 def _refresh_chain(model, v, inputs, linear, piece):
-    """`refresh` of one chain."""
+    """Sum the hidden units' inputs (2 J,) and the linear terms of log f (2,) at both ends of a
+    chain's piece.
+    """
     n = model.weights.shape[1]
     start = piece * n
     first, second = model.constants[piece], model.constants[piece + 1]
@@ -86,14 +78,14 @@ def _share(model, piece, beta):
 
 
 @inlined
-def _ends(model, state, c, piece, inputs, linear):
+def _ends(model, state, c, piece, work):
     """The inputs and linear terms of chain c at both ends of a piece: its own, or work space that
     they are written to.
     """
     if piece == state.piece[c]:
         return state.inputs[c], state.linear[c]
-    _refresh_chain(model, state.v[c], inputs, linear, piece)
-    return inputs, linear
+    _refresh_chain(model, state.v[c], work.inputs, work.linear, piece)
+    return work.inputs, work.linear
 
 
 @inlined
@@ -124,7 +116,7 @@ def _softplus_sum(ends, share, n, work):
 def _log_f(model, state, c, beta, work):
     """log f_beta of one chain."""
     piece = _piece(model, beta)
-    inputs, linear = _ends(model, state, c, piece, work.inputs, work.linear)
+    inputs, linear = _ends(model, state, c, piece, work)
     return _log_f_between(inputs, linear, _share(model, piece, beta), work.field)
 
 
@@ -183,7 +175,7 @@ def _sweep(model, state, betas, reverse, keys, work):
         share = _share(model, piece, beta)
         low, high = np.float32(1.0 - share), np.float32(share)
         _blend(state.inputs[c], share, n_hidden, field)
-        random_bits(bits, n_hidden, keys.key0, keys.key1, keys.step, keys.chain + c, _HIDDEN)
+        chain_bits(bits, n_hidden, keys, c, _HIDDEN)
         draw_units(field, model.starts[:1], bits, n_hidden, h)
         for i in range(n_visible):
             field[i] = low * model.visible[piece, i] + high * model.visible[piece + 1, i]
@@ -192,7 +184,7 @@ def _sweep(model, state, betas, reverse, keys, work):
                 first, second = model.weights[piece, j], model.weights[piece + 1, j]
                 for i in range(n_visible):
                     field[i] += low * first[i] + high * second[i]
-        random_bits(bits, n_visible, keys.key0, keys.key1, keys.step, keys.chain + c, _VISIBLE)
+        chain_bits(bits, n_visible, keys, c, _VISIBLE)
         draw_units(field, model.starts, bits, n_visible, v)
         if has_draws and keys.step % _RENEW_EVERY == 0 and (beta == 0.0 or beta == 1.0):
             own = model.draws[np.int64(beta), state.ladder[c]]
@@ -216,11 +208,11 @@ def _log_ratio(model, state, c, old, new, work):
 @implements(programs.log_ladder, Checkpoints)
 def _log_ladder(model, state, c, ladder, work, out):
     piece = 0
-    inputs, linear = _ends(model, state, c, piece, work.inputs, work.linear)
+    inputs, linear = _ends(model, state, c, piece, work)
     for k in range(ladder.shape[0]):
         if ladder[k] > model.betas[piece + 1]:
             piece = _piece(model, ladder[k])
-            inputs, linear = _ends(model, state, c, piece, work.inputs, work.linear)
+            inputs, linear = _ends(model, state, c, piece, work)
         out[k] = _log_f_between(inputs, linear, _share(model, piece, ladder[k]), work.field)
 
 
@@ -230,7 +222,7 @@ def _derivatives(model, state, c, beta, work):
     sigma(x)); both are divided by the length of the piece.
     """
     piece = _piece(model, beta)
-    inputs, linear = _ends(model, state, c, piece, work.inputs, work.linear)
+    inputs, linear = _ends(model, state, c, piece, work)
     field = work.field
     n = model.weights.shape[1]
     first = linear[1] - linear[0]
@@ -250,6 +242,6 @@ def _summarise(model, state, c, out):
     """Probabilities of the last model's hidden units."""
     work = _work(model)
     n = model.weights.shape[1]
-    inputs, _ = _ends(model, state, c, _piece(model, 1.0), work.inputs, work.linear)
+    inputs, _ = _ends(model, state, c, _piece(model, 1.0), work)
     for j in range(n):
         out[j] = 1.0 / (1.0 + np.float64(exp32(-inputs[n + j])))

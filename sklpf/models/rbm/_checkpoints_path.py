@@ -74,15 +74,11 @@ class CheckpointsPath(KernelPath):
 
     def state_from_rows(self, v: ArrayLike, ladder: ArrayLike = 0) -> CheckpointState:
         """Return chains at visible rows v (n, M) of 0 and 1, of given ladders (n,)."""
-        from sklpf.models.rbm._checkpoints_kernels import refresh
-
         v = binary_units(v, self.visible.shape[1], "visible rows")
-        inputs = np.empty((len(v), 2 * self.hidden.shape[1]), np.float32)
-        linear = np.empty((len(v), 2))
-        piece = np.zeros(len(v), dtype=np.int64)
-        refresh(self.packed, v, inputs, linear, piece)
-        ladder = np.full(len(v), ladder, dtype=np.int64)
-        return CheckpointState(v, inputs, linear, piece, ladder)
+        n = len(v)
+        inputs = np.zeros((n, 2 * self.hidden.shape[1]), np.float32)
+        piece = np.full(n, -1, np.int64)  # none: a sweep sums the inputs
+        return CheckpointState(v, inputs, np.zeros((n, 2)), piece, np.full(n, ladder, np.int64))
 
     def rows(self, state: CheckpointState) -> Bits:
         """Return the visible rows of all chains, zeros and ones (n, M)."""

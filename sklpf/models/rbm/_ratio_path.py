@@ -11,10 +11,9 @@ from scipy.optimize import linear_sum_assignment
 from sklpf._utils.numbers import Bits, Integers
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BinaryUnits
-from sklpf.models.comparing._density_ratio_path import N_GROUPS, draw_alarms, tempered_rows
+from sklpf.models.comparing._density_ratio_path import N_GROUPS, draw_alarms, draws_of_both
 from sklpf.models.rbm._checkpoints_path import CheckpointsPath, CheckpointState
 from sklpf.models.rbm._learning import Parameters
-from sklpf.models.scoring._likelihood import default_estimator
 from sklpf.partition import ParallelTempering
 from sklpf.paths._base import check_ladder
 from sklpf.uncertainty import between_groups
@@ -133,29 +132,23 @@ def align(a: Parameters, b: Parameters, pairs: Integers) -> tuple[NDArray, NDArr
 
 
 # ---- from models
-def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath | None:
+def ratio_path(*models: Any) -> RBMRatioPath | None:
     """Return the path from one fitted RBM to another, with draws of both; None if a run that draws
     has not converged.
     """
-    seeds = model_a._partition_seed, model_b._partition_seed
-    draws_a = _draws(model_a, np.random.default_rng([*seeds, 0]))
-    draws_b = _draws(model_b, np.random.default_rng([*seeds, 1]))
-    if draws_a is None or draws_b is None:
+    paths = [model.path() for model in models]
+    draws = draws_of_both(models, paths, _N_DRAWS, _exact_rows)
+    if draws is None:
         return None
-    a, b = (Parameters.of(model).astype(np.float64) for model in (model_a, model_b))
-    return RBMRatioPath(a, b, draws_a, draws_b, visible_units=model_a._visible_units)
+    a, b = (Parameters.of(model).astype(np.float64) for model in models)
+    draws_a, draws_b = draws
+    return RBMRatioPath(a, b, draws_a, draws_b, visible_units=models[0]._visible_units)
 
 
-def _draws(model, rng) -> Bits | None:
-    """Draws of a model for every ladder, (G, N, M): exact, or of as many independent tempered
-    ladders if their run converged.
-    """
-    path = model.path()
-    estimator = model.partition_estimator
-    if not isinstance(estimator, ParallelTempering):
-        estimator = default_estimator(path)
-    if not isinstance(estimator, ParallelTempering):
-        v = estimator.sample(path, N_GROUPS * _N_DRAWS, rng).v
-        return v.reshape(_N_DRAWS, N_GROUPS, -1).swapaxes(0, 1)
-    rows, result = tempered_rows(path, estimator, _N_DRAWS, rng, model.n_jobs)
-    return rows if result.converged else None
+def _exact_rows(path, seed) -> Bits | None:
+    """Exact draws for every ladder, (G, N, M); None where units are too many to be enumerated."""
+    exact = path.default_estimator()
+    if isinstance(exact, ParallelTempering):
+        return None
+    v = exact.sample(path, N_GROUPS * _N_DRAWS, np.random.default_rng(seed)).v
+    return v.reshape(_N_DRAWS, N_GROUPS, -1).swapaxes(0, 1)

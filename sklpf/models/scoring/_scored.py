@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import t as student_t
 
 from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, imported
+from sklpf.uncertainty import Variance
 
 
 class IntervalOfMean(Readable):
@@ -220,7 +220,7 @@ def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval
     n = len(values)
     if np.isfinite(mean):
         with np.errstate(over="ignore"):  # of rows outside the domain
-            half = float(student_t.ppf(0.5 + level / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+            half = Variance(values.var(ddof=1) / n, n - 1).half_width(level)
     else:
         reasons = reasons or (f"the mean is {mean}, since some rows have the likelihood 0",)
         half = below = above = 0.0

@@ -192,31 +192,23 @@ def _climb(coupling, z, fields, sign, held):
 
 
 @njit
-def climb_rows(bias, coupling, z):
-    """Raise the energy of all rows of z (n, K), uint8, in place."""
-    n, n_components = z.shape
-    fields = np.empty(n_components)
-    sign = np.empty(n_components)
-    for row in range(n):
-        _set_fields(bias[row], coupling, z[row], fields)
-        _climb(coupling, z[row], fields, sign, -1)
+def climb_rows(bias, coupling, z, k, values):
+    """Raise the energy of all rows of z (n, K), uint8, in place, with component k at `values` (n,);
+    none is held where k is -1.
 
-
-@njit
-def force_component(bias, coupling, z, k, values):
-    """Set component k of all rows of z (n, K) to `values` (n,), in place, and let the others
-    follow.
-
-    Returns what the energy of every row gains, (n,); 0 where the component had the value.
+    Returns what the energy of every row gains, (n,). Rows in which k has its value stay as they
+    are.
     """
     n, n_components = z.shape
     fields = np.empty(n_components)
     sign = np.empty(n_components)
     gains = np.zeros(n)
     for row in range(n):
-        if z[row, k] != values[row]:
-            _set_fields(bias[row], coupling, z[row], fields)
+        if k >= 0 and z[row, k] == values[row]:
+            continue
+        _set_fields(bias[row], coupling, z[row], fields)
+        if k >= 0:
             gains[row] = (1.0 - 2.0 * z[row, k]) * fields[k]
             _flip(coupling, z[row], fields, k)
-            gains[row] += _climb(coupling, z[row], fields, sign, k)
+        gains[row] += _climb(coupling, z[row], fields, sign, k)
     return gains

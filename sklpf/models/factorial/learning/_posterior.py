@@ -53,14 +53,14 @@ class RowEnergy(NamedTuple):
         return np.sum(active * linear + entr(active) + entr(1 - active), axis=1)
 
     def forced(self, z, k: int, value) -> tuple[NDArray[np.uint8], Array]:
-        """Return z (n, K) with component k at `value` and the others where the energy then leads,
-        and what it gains.
+        """Return z (n, K) with component k (none if it is -1) at `value` and the others where the
+        energy then leads, and what it gains.
         """
-        from sklpf.models.factorial.learning._activation_kernels import force_component
+        from sklpf.models.factorial.learning._activation_kernels import climb_rows
 
         z = z.copy()
         values = np.broadcast_to(np.asarray(value, dtype=np.uint8), len(z)).copy()
-        gains = force_component(self.bias, self.coupling, z, k, values)
+        gains = climb_rows(self.bias, self.coupling, z, k, values)
         return z, gains
 
     def searched(self, z, forced: Iterable[int]) -> NDArray[np.uint8]:
@@ -69,10 +69,7 @@ class RowEnergy(NamedTuple):
 
         Of many to be forced every row takes those whose own flips lose least.
         """
-        from sklpf.models.factorial.learning._activation_kernels import climb_rows
-
-        z = z.copy()
-        climb_rows(self.bias, self.coupling, z)
+        z, _ = self.forced(z, -1, 0)
         for k, rows in self._to_be_forced(z, list(forced)):
             before = z[rows]
             other, gains = self._replace(bias=self.bias[rows]).forced(before, k, 1 - before[:, k])

@@ -13,33 +13,12 @@ import numpy as np
 
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
-from sklpf.kernels import inlined, njit, random_bits, uniform
+from sklpf.kernels import chain_bits, njit, uniform
 from sklpf.kernels._vectors import load, store, to_float32, zeros
 from sklpf.models.lda._vector_kernels import aligned, draw_topic
 
 _TOPIC = np.int64(_random.FIRST)
 _LEAST = -100.0  # log2 of a weight that float32 holds
-
-
-# ---- one token
-@inlined
-def _draw(counts, word, shares, eta, sums, n_topics, u):
-    """Draw a topic in proportion to (counts[word] + eta) * shares; `sums` is work space."""
-    size = sums.shape[0]
-    total = zeros(sums)
-    for k in range(0, size, LANES):
-        weights = to_float32(load(counts, word * size + k)) + eta
-        total = total + weights * load(shares, k)
-        store(sums, k, total)
-    return draw_topic(total, sums, n_topics, u)
-
-
-@inlined
-def _scale(weight):
-    """A power of 2 by which weights are multiplied where priors are so small that this one is lost
-    in float32.
-    """
-    return 2.0 ** max(0.0, math.ceil(_LEAST - math.log2(weight)))
 
 
 @njit
@@ -68,13 +47,15 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
     reciprocals = np.empty(n_topics)
     eta32 = np.float32(eta)
     total = by_word.shape[0] * eta
-    scale = _scale(alpha.max() * eta / (words.shape[0] + total))
+    # A power of 2 for weights that would be lost in float32, as priors are so small.
+    least = alpha.max() * eta / (words.shape[0] + total)
+    scale = 2.0 ** max(0.0, math.ceil(_LEAST - math.log2(least)))
     for k in range(n_topics):
         reciprocals[k] = scale / (by_topic[k] + total)
     for d in range(indptr.shape[0] - 1):
         begin = indptr[d]
         n = indptr[d + 1] - indptr[d]
-        random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + d, _TOPIC)
+        chain_bits(bits, n, keys, d, _TOPIC)
         by_document[:] = 0
         for i in range(begin, begin + n):
             if z[i] >= 0:
@@ -90,7 +71,12 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
                 by_topic[k] -= 1
                 reciprocals[k] = scale / (by_topic[k] + total)
                 shares[k] = (by_document[k] + alpha[k]) * reciprocals[k]
-            k = _draw(by_word, word, shares, eta32, sums, n_topics, uniform(bits[i]))
+            weight = zeros(sums)
+            for j in range(0, padded, LANES):
+                likelihoods = to_float32(load(by_word, word * padded + j)) + eta32
+                weight = weight + likelihoods * load(shares, j)
+                store(sums, j, weight)
+            k = draw_topic(weight, sums, n_topics, uniform(bits[i]))
             by_word[word, k] += 1
             by_document[k] += 1
             by_topic[k] += 1

@@ -275,7 +275,7 @@ def _fill_rows(topics: Topics, offsets: NDArray, documents: Documents, block: sl
     """Fill in a block of words: E log beta where it is asked for, and exp(b E log beta) unless b
     differs between documents; offsets are digamma(sums).
     """
-    from sklpf.models.lda.learning._word_kernels import fill_exp_rows, fill_log_rows, raise_rows
+    from sklpf.models.lda.learning._word_kernels import fill_exp_rows, fill_log_rows
 
     lambdas = topics.weights, documents.words[block], topics.base, topics.scale
     rows = documents.rows[block]
@@ -285,8 +285,7 @@ def _fill_rows(topics: Topics, offsets: NDArray, documents: Documents, block: sl
         return
     if len(log_rows) == 0:  # a topic with hardly any words, whose exp(digamma) is out of range
         log_rows = rows
-    fill_log_rows(*lambdas, offsets, log_rows)
-    raise_rows(log_rows, documents.inverse[0], len(offsets), rows)
+    fill_log_rows(*lambdas, offsets, documents.inverse[0], log_rows, rows)
 
 
 # ---- priors that fit expected or sampled counts

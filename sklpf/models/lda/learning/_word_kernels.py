@@ -37,12 +37,17 @@ def fill_exp_rows(weights, words, base, scale, factors, out):
 
 
 @njit
-def fill_log_rows(weights, words, base, scale, offsets, out):
-    """out[i] = E log beta of words[i], not below _LOWEST; offsets are digamma(sums)."""
+def fill_log_rows(weights, words, base, scale, offsets, inverse, log_rows, rows):
+    """log_rows[i] = E log beta of words[i], not below _LOWEST; offsets are digamma(sums). And
+    rows[i] = exp(inverse * log_rows[i]) where there are rows, which may be log_rows themselves.
+    """
     for i in range(words.shape[0]):
         row = weights[words[i]]
-        for k in range(row.shape[0]):
-            out[i, k] = max(digamma(base + scale * np.float64(row[k])) - offsets[k], _LOWEST)
+        n_topics = row.shape[0]
+        for k in range(n_topics):
+            log_rows[i, k] = max(digamma(base + scale * np.float64(row[k])) - offsets[k], _LOWEST)
+        if rows.shape[0] > 0:
+            fill_powers(log_rows[i, :n_topics], inverse, rows[i, :n_topics])
 
 
 @njit
@@ -51,13 +56,6 @@ def fill_powers(log_row, inverse, out):
     for k in range(out.shape[0]):
         value = exp64(inverse * np.float64(log_row[k]))
         out[k] = value if value > FLUSH else 0.0
-
-
-@njit
-def raise_rows(log_rows, inverse, n_topics, out):
-    """`fill_powers` for many rows."""
-    for i in range(out.shape[0]):
-        fill_powers(log_rows[i, :n_topics], inverse, out[i, :n_topics])
 
 
 @njit
