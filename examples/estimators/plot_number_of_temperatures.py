@@ -50,7 +50,7 @@ if full:
         *(parameters[name] for name in names), visible_mean=mean
     )
     truth = 451.28
-    n_runs = 10
+    n_runs, n_sweeps = 10, 1000
     n_temperatures = [10, 20, 50, 100, 200, 500, 1000]
 else:
     digits = (load_digits().data > 7).astype(float)
@@ -58,7 +58,7 @@ else:
         20, learning_rate=0.1, n_iter=300, batch_size=100, random_state=0
     ).fit(digits)
     truth = Exact().fit(rbm).log_partition_
-    n_runs = 4
+    n_runs, n_sweeps = 4, 500
     n_temperatures = [3, 5, 10, 20, 50]
 
 # %%
@@ -79,7 +79,7 @@ for i, n_levels in enumerate(n_temperatures):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             run = (
-                RTS(100, n_levels, 1000, random_state=seed, n_jobs=2)
+                RTS(100, n_levels, n_sweeps, random_state=seed, n_jobs=2)
                 .fit(rbm)
                 .run_
             )
@@ -92,7 +92,7 @@ for i, n_levels in enumerate(n_temperatures):
 # %%
 # RMSE and bias in nats
 # ---------------------
-# 100 chains, 1000 sweeps each. The bias with few levels is that of the
+# Of 100 chains. The bias with few levels is that of the
 # trapezoidal rule; `converged` says which method raised an alarm.
 
 rmse = np.sqrt(np.mean(errors**2, axis=1))

@@ -38,7 +38,7 @@ from sklpf.testing import find_shared_data
 
 full = os.environ.get("SKLPF_FULL") == "1"
 size, d, n_train, n_test, n_rows = (
-    (16, 36, 10_000, 1000, 100) if full else (8, 8, 1500, 500, 10)
+    (16, 36, 10_000, 1000, 100) if full else (8, 8, 1500, 500, 5)
 )
 file = find_shared_data("natural/images.npz") if full else None
 if file is None:
@@ -62,7 +62,7 @@ X_train, X_test = patches.X_train, patches.X_test
 # trusted are marked. Seconds are processor time.
 
 # Without ``tol`` log Z is not estimated after every pass.
-passes = {} if full else {"max_iter": 30, "tol": None}
+passes = {} if full else {"max_iter": 15, "tol": None}
 gaussian = GaussianMixture(1, reg_covar=0).fit(X_train).score_samples(X_test)
 models = {
     "mixture of 8 Gaussians (scikit-learn)": GaussianMixture(8, random_state=0),
