@@ -115,5 +115,7 @@ axis.loglog(n_temperatures, rmse, "o-", ms=4, label=list(READINGS))
 axis.set(
     xlabel="number of inverse temperatures K", ylabel="RMSE of log Z (nats)"
 )
+axis.set_xticks(n_temperatures, n_temperatures)
+axis.set_xticks([], minor=True)
 axis.legend()
 figure.savefig("number_of_temperatures.png", dpi=120)

@@ -179,5 +179,7 @@ for name, values in found.items():
     axis.set(
         title=name, xlabel="sweeps of ten chains", ylabel="RMSE of log Z (nats)"
     )
+    axis.set_xticks(N_SWEEPS, N_SWEEPS)
+    axis.set_xticks([], minor=True)
     axis.legend(fontsize="small", ncols=2)
     figure.savefig(f"one_run_{name.replace(' ', '_')}.png", dpi=120)
