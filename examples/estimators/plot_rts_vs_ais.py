@@ -5,7 +5,7 @@ How many more sweeps does AIS need than RTS?
 Figure 3 of Carlson et al. (2016) says that annealed importance sampling needs
 more than ten times the Gibbs sweeps to match what Rao-Blackwellised tempered
 sampling (RTS) achieves with 1000. This page repeats the comparison: every
-method gets the same number of sweeps of 100 chains, in some repeats. This number
+method gets the same number of sweeps of 100 chains. This number
 includes the pilot and burn-in of RTS and all rounds of parallel tempering. It
 does not include the reverse chains of AIS, which only serve its error bar.
 
