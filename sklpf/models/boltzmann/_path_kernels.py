@@ -77,28 +77,6 @@ def _add_four(model, units, p, sums):
         sums[c] = total + value3 * units[j3, c]
 
 
-@inlined
-def _draw_unit(model, i, work):
-    """Draw one unit of every chain given its neighbours."""
-    one = np.float32(1.0)
-    intercept = model.intercept[i]
-    base_logit = model.base_logit[i]
-    for c in range(work.betas.shape[0]):
-        field = intercept + work.before[c] + work.after[c]
-        logit = np.float32(base_logit + work.betas[c] * (field - base_logit))
-        work.units[i, c] = np.float64(work.uniforms[i, c] * (one + exp32(-logit)) < one)
-
-
-@inlined
-def _add_energies(model, i, settled, work):
-    """Add what one unit of every chain contributes; settled (n',) holds each pair of units once."""
-    base_logit = model.base_logit[i]
-    rest = model.intercept[i] - base_logit
-    for c in range(work.betas.shape[0]):
-        work.log_base[c] += work.units[i, c] * base_logit
-        work.gain[c] += work.units[i, c] * (settled[c] + rest)
-
-
 @implements(programs.scratch, Couplings)
 def _scratch(model, state):
     n, n_units = state.x.shape
@@ -119,6 +97,7 @@ def _scratch(model, state):
 def _sweep(model, state, betas, reverse, keys, work):
     """Draw all units in turn, each given all others; the time reversal goes backwards."""
     n, n_units = state.x.shape
+    one = np.float32(1.0)
     for c in range(n):
         chain_bits(work.bits, n_units, keys, c, _UNITS)
         for i in range(n_units):
@@ -132,9 +111,18 @@ def _sweep(model, state, betas, reverse, keys, work):
         i = n_units - 1 - step if reverse else step
         _add_neighbours(model, work.units, model.starts[i], model.middles[i], work.before)
         _add_neighbours(model, work.units, model.middles[i], model.starts[i + 1], work.after)
-        _draw_unit(model, i, work)
-        # Neighbours that were drawn before this unit keep their values until the sweep ends.
-        _add_energies(model, i, work.after if reverse else work.before, work)
+        # Neighbours that were drawn before this unit keep their values until the sweep ends, so
+        # that these sums hold each pair of units once.
+        settled = work.after if reverse else work.before
+        intercept = model.intercept[i]
+        base_logit = model.base_logit[i]
+        for c in range(work.betas.shape[0]):
+            field = intercept + work.before[c] + work.after[c]
+            logit = np.float32(base_logit + work.betas[c] * (field - base_logit))
+            unit = np.float64(work.uniforms[i, c] * (one + exp32(-logit)) < one)
+            work.units[i, c] = unit
+            work.log_base[c] += unit * base_logit
+            work.gain[c] += unit * (settled[c] + (intercept - base_logit))
 
     for c in range(n):
         for i in range(n_units):

@@ -190,19 +190,6 @@ def _first_places(document):
 
 
 @inlined
-def _keep_ends(place, words, z, particle_weights, ends):
-    """The topics of 16 particles, drawn by systematic resampling, with the tokens in the order of
-    their words: ends (n_tokens, 16).
-    """
-    thresholds = (np.arange(LANES) + 0.5) / LANES * particle_weights.sum()
-    chosen = np.searchsorted(np.cumsum(particle_weights)[:-1], thresholds)
-    for i in range(words.shape[0]):
-        for j in range(LANES):
-            ends[place[words[i]], j] = z[i, chosen[j]]
-        place[words[i]] += 1
-
-
-@inlined
 def _fill_ratios(above, below, n, out):
     """Products of (above + j) / (below + j) over j < 0, …, n, and True; where these leave the range
     of numbers their logs, and False.
@@ -328,7 +315,14 @@ def left_to_right(
                 _resample(particle_weights, np.float64(uniform(order[0])), z, i, counts, copies)
             _draw(alpha, rows, word, counts, sums, new, z, i)
         log_means[f, n_tokens + 1] = total
-        _keep_ends(_first_places(document), words, z, particle_weights, ends[f])
+        # Some particles, by systematic resampling, with the tokens in the order of their words.
+        thresholds = (np.arange(LANES) + 0.5) / LANES * particle_weights.sum()
+        chosen = np.searchsorted(np.cumsum(particle_weights)[:-1], thresholds)
+        place = _first_places(document)
+        for i in range(n_tokens):
+            for j in range(LANES):
+                ends[f, place[words[i]], j] = z[i, chosen[j]]
+            place[words[i]] += 1
         for c in range(n_particles):
             for k in range(n_topics):
                 shares[k] += particle_weights[c] * counts[c // LANES, k, c % LANES]

@@ -219,24 +219,6 @@ def _row_scratch(n_hidden):
 
 
 @inlined
-def _marginal_parts(field, n, old, new, terms, factors):
-    """Parts of every hidden unit, summed out: log(1 + e^(beta g)) = beta max(g, 0) + log(1 +
-    e^(-beta |g|)).
-
-    The terms are max(g, 0), the factors the ratios of 1 + e^(-beta |g|) at new and old, in [1/2,
-    2].
-    """
-    one = np.float32(1.0)
-    zero = np.float32(0.0)
-    minus_old = -np.float32(old)
-    minus_new = -np.float32(new)
-    for j in range(n):
-        g = field[j]
-        terms[j] = max(g, zero)
-        factors[j] = (one + exp32(minus_new * abs(g))) / (one + exp32(minus_old * abs(g)))
-
-
-@inlined
 def _fold(terms, factors):
     """Sum of the terms and log of the product of the factors; in float32 64 of them are folded into
     one at most.
@@ -271,7 +253,16 @@ def _line_and_bend(model, state, c, old, new, scratch):
         for j in range(n):
             terms[j] = np.float32(state.h[c, j]) * field[j]
     else:
-        _marginal_parts(field, n, old, new, terms, factors)
+        # log(1 + e^(beta g)) = beta max(g, 0) + log(1 + e^(-beta |g|)): the terms are max(g, 0),
+        # the factors the ratios of 1 + e^(-beta |g|) at new and old, in [1/2, 2].
+        one = np.float32(1.0)
+        zero = np.float32(0.0)
+        minus_old = -np.float32(old)
+        minus_new = -np.float32(new)
+        for j in range(n):
+            g = field[j]
+            terms[j] = max(g, zero)
+            factors[j] = (one + exp32(minus_new * abs(g))) / (one + exp32(minus_old * abs(g)))
     total, bend = _fold(terms, factors)
     return np.float64(field[n]) + model.base_constant + total, bend
 
