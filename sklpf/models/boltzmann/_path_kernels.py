@@ -49,32 +49,26 @@ def _add_neighbours(model, units, first, last, sums):
     for c in range(sums.shape[0]):
         sums[c] = 0.0
     p = first
-    while p + 4 <= last:
-        _add_four(model, units, p, sums)
+    while p + 4 <= last:  # four at once, for fewer loads and stores of the sums
+        value0 = model.values[p]
+        value1 = model.values[p + 1]
+        value2 = model.values[p + 2]
+        value3 = model.values[p + 3]
+        j0 = model.neighbours[p]
+        j1 = model.neighbours[p + 1]
+        j2 = model.neighbours[p + 2]
+        j3 = model.neighbours[p + 3]
+        for c in range(sums.shape[0]):
+            total = sums[c] + value0 * units[j0, c]
+            total += value1 * units[j1, c]
+            total += value2 * units[j2, c]
+            sums[c] = total + value3 * units[j3, c]
         p += 4
     for q in range(p, last):
         value = model.values[q]
         j = model.neighbours[q]
         for c in range(sums.shape[0]):
             sums[c] += value * units[j, c]
-
-
-@inlined
-def _add_four(model, units, p, sums):
-    """Add four neighbours at once, for fewer loads and stores of the sums."""
-    value0 = model.values[p]
-    value1 = model.values[p + 1]
-    value2 = model.values[p + 2]
-    value3 = model.values[p + 3]
-    j0 = model.neighbours[p]
-    j1 = model.neighbours[p + 1]
-    j2 = model.neighbours[p + 2]
-    j3 = model.neighbours[p + 3]
-    for c in range(sums.shape[0]):
-        total = sums[c] + value0 * units[j0, c]
-        total += value1 * units[j1, c]
-        total += value2 * units[j2, c]
-        sums[c] = total + value3 * units[j3, c]
 
 
 @implements(programs.scratch, Couplings)

@@ -274,8 +274,11 @@ def infer(documents, first, last, alpha, joint, tolerance, max_iter):
     for d in range(first, last):
         span = slice(indptr[d], indptr[d + 1])
         inverse = documents.inverse[d if own else 0]
-        if own:
-            _raise_words(scratch, log_rows, words[span], inverse, n_topics)
+        if own:  # rows at the document's own temperature
+            for i in range(indptr[d + 1] - indptr[d]):
+                begin = i * padded
+                row = log_rows[words[indptr[d] + i], :n_topics]
+                fill_powers(row, inverse, scratch.powers[begin : begin + n_topics])
         tokens = _start(scratch, words[span], counts[span], alpha, gamma[d], 0 if own else padded)
         threshold = _NEGLIGIBLE * min(1.0, tokens)
         n_words = indptr[d + 1] - indptr[d]
@@ -295,17 +298,6 @@ def infer(documents, first, last, alpha, joint, tolerance, max_iter):
             documents.joints[d] = _expected_log_joint(
                 scratch, rows, log_rows, words[span], gamma[d], width, turned
             )
-
-
-@inlined
-def _raise_words(scratch, log_rows, words, inverse, n_topics):
-    """Raise the rows of a document's words to its own inverse temperature."""
-    padded = log_rows.shape[1]
-    for i in range(words.shape[0]):
-        begin = i * padded
-        fill_powers(
-            log_rows[words[i], :n_topics], inverse, scratch.powers[begin : begin + n_topics]
-        )
 
 
 @inlined
