@@ -131,12 +131,12 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         self._validate_params()
         self._forget()
         started = time.perf_counter()
-        if isinstance(path, Run):
-            self._check_reads(path)
-            result = self._read(path)
-            self.run_ = path
-        else:
-            with own_arithmetic(), removing_checkpoints():
+        with own_arithmetic(), removing_checkpoints():
+            if isinstance(path, Run):
+                self._check_reads(path)
+                result = self._read(path)
+                self.run_ = path
+            else:
                 path = self._as_path(path)
                 with path.unchanged():
                     result = self._estimate_path(path)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.base import clone
 
-from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.sklearn import N_JOBS, Instance, StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
@@ -162,22 +161,21 @@ class ReweightingEstimator(PartitionEstimator):
 
     def _beside(self, run, own: PartitionResult) -> PartitionResult:
         """The result of a run of which its sampler says `own`."""
-        with one_blas_thread():
-            sampler_curve = run.curve()
-            from_run = self._curve(run)
+        sampler_curve = run.curve()
+        from_run = self._curve(run)
 
-            @functools.cache
-            def known(keep: tuple[int, ...]):
-                return with_first_ratio(from_run(np.array(keep)), run.first_ratio)
+        @functools.cache
+        def known(keep: tuple[int, ...]):
+            return with_first_ratio(from_run(np.array(keep)), run.first_ratio)
 
-            def curve_of(keep):
-                return known(tuple(keep))
+        def curve_of(keep):
+            return known(tuple(keep))
 
-            def with_difference(keep):
-                curve = curve_of(keep)
-                return np.r_[curve, curve[-1] - sampler_curve(keep)[-1]]
+        def with_difference(keep):
+            curve = curve_of(keep)
+            return np.r_[curve, curve[-1] - sampler_curve(keep)[-1]]
 
-            values, errors = jackknife(with_difference, run.n_groups)
+        values, errors = jackknife(with_difference, run.n_groups)
         curve = values[:-1]
         curve_error = with_first_error(errors[:-1], run.first_ratio)
         between = Difference(values[-1], t_ratio(values[-1], errors[-1]))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
+from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.tables import Fields, imported
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import FIRST_TRY, PLAIN_BOUND, Diagnostic, PartitionResult
@@ -117,7 +118,7 @@ class Run(Fields):
         PartitionResult
         """
         # Ratios of levels that do not overlap are infinite, and sums of them NaN: alarms say so.
-        with np.errstate(invalid="ignore", over="ignore"):
+        with one_blas_thread(), np.errstate(invalid="ignore", over="ignore"):
             return checked(self, self._read())
 
     def _read(self) -> PartitionResult:

@@ -134,7 +134,7 @@ def test_hais_with_a_gradient_by_the_unit_cube(vectorized):
         return 2 * ndtri(u)
 
     path = from_prior_transform(log_likelihood, transform, d, grad=grad, vectorized=vectorized)
-    hais = HAIS(random_state=0).fit(path)
+    hais = HAIS(50, 100, random_state=0).fit(path)
     truth = stats.norm.logpdf(y, 0, np.sqrt(4.25)).sum()
     assert abs(hais.log_partition_ - truth) < 4.5 * hais.log_partition_std_error_  # 5e-5
 

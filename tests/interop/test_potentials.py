@@ -115,7 +115,7 @@ def test_intervals_cover(name, n_k, rho):
         u_kn = exponential(n_k, seed) if name == "exponential" else harmonic(n_k, seed, rho=rho)
         return name, from_pymbar(u_kn, n_k), -np.log(5) if name == "exponential" else EXACT
 
-    check_coverage(problem, MBAR(), 200, least_converged=0.975, false_alarm=2e-4)
+    check_coverage(problem, MBAR(), 80, least_converged=0.975, false_alarm=2e-4)
 
 
 def test_groups_of_the_user_are_the_jackknifes():

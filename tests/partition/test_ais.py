@@ -65,7 +65,7 @@ def test_ladders():
 
 @pytest.mark.shared
 @pytest.mark.parametrize(
-    ("name", "n_temperatures"), [large("mnist_toy15", 40_000), ("mnist_h10", 16_000)]
+    ("name", "n_temperatures"), [large("mnist_toy15", 40_000), large("mnist_h10", 16_000)]
 )
 def test_reference_models(name, n_temperatures):
     with shared_data(f"rbm/{name}.npz") as data, shared_data("binary/mnist.npz") as mnist:

@@ -160,12 +160,11 @@ COVERAGE = {  # and the share of the runs that converge at least: to flag everyt
 }
 
 
-@functools.cache
-def runs(name, seeds):
+def runs(name, seeds, n_kinds=None):
     """Whether each run converged, and whether its interval covers, (2, n)."""
     estimator, kinds, _ = COVERAGE[name]
     rows = []
-    for kind in kinds:
+    for kind in kinds[:n_kinds]:
         for seed in seeds:
             fitted = clone(estimator)
             seeded = {name: seed for name in fitted.get_params() if name.endswith("random_state")}
@@ -175,24 +174,24 @@ def runs(name, seeds):
     return np.array(rows).T
 
 
-def assert_covered(names, seeds):
+def assert_covered(converged, covered):
     """Fails in 1e-4 of the cases where intervals of converged runs cover 94 %."""
-    converged, covered = np.concatenate([runs(name, seeds) for name in names], axis=1)
     assert covered[converged].sum() >= binom.ppf(1e-4, converged.sum(), 0.94)
 
 
 def test_intervals_of_converged_runs_cover():
-    """Of all estimators together; a third of the runs that converge elsewhere do so for each."""
-    assert_covered(COVERAGE, range(1))
-    for name, (_, _, fewest) in COVERAGE.items():
-        assert runs(name, range(1))[0].mean() >= fewest / 3, name
+    """One run of each estimator, of which two thirds converge at least."""
+    converged, covered = np.concatenate([runs(name, [0], 1) for name in COVERAGE], axis=1)
+    assert_covered(converged, covered)
+    assert converged.mean() > 2 / 3
 
 
 @pytest.mark.large
 @pytest.mark.parametrize("name", COVERAGE)
 def test_intervals_of_each_estimator_cover(name):
-    assert_covered([name], range(2, 10))
-    assert runs(name, range(2, 10))[0].mean() >= COVERAGE[name][2]
+    converged, covered = runs(name, range(2, 10))
+    assert_covered(converged, covered)
+    assert converged.mean() >= COVERAGE[name][2]
 
 
 # ---- seeds and interruptions

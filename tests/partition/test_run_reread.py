@@ -15,6 +15,7 @@ from convergence import may_not_converge, quietly
 from known_problems import make_rbm_problem
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklpf import (
     AIS,
@@ -212,3 +213,20 @@ def test_a_run_is_read_right_or_refused_by_whoever_did_not_make_it(made_by):
         readers.add(type(reader).__name__)
     theirs = READ_ELSEWHERE.get(made_by, set())
     assert readers - {"ThermodynamicIntegration"} == theirs | {type(fitted).__name__}
+
+
+def test_blas_has_one_thread_where_a_run_is_read(monkeypatch):
+    """Two threads give other bits, and take three times the processor time."""
+    tempering = ParallelTempering(4, n_sweeps=64, random_state=0)
+    run = quietly(tempering, make_rbm_problem("easy").path).run_
+    read, seen = type(run)._read, set()
+
+    def noted(self):
+        seen.update(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
+        return read(self)
+
+    monkeypatch.setattr(type(run), "_read", noted)
+    with threadpool_limits(2, user_api="blas"):
+        run.read()
+        quietly(MBAR(), run)
+    assert seen == {1}

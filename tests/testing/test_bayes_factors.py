@@ -87,7 +87,7 @@ def test_false_alarms_are_as_rare_as_said():
 )
 def test_wrong_evidences_fail(log_evidence, message):
     with pytest.raises(AssertionError, match=message):
-        check_bayes_factors(MODELS, log_evidence, n_simulations=2000)
+        check_bayes_factors(MODELS, log_evidence, n_simulations=1000)
 
 
 def test_probabilities_that_are_too_sure_or_unsure_are_seen():

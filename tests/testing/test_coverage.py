@@ -67,14 +67,14 @@ def test_the_error_of_the_truth_widens_intervals():
 
 
 def test_fewer_than_the_false_alarms_fail():
-    """Of 100 checks of 95 % intervals no more than occur with a probability of 1e-4."""
+    """Of 50 checks of 95 % intervals no more than occur with a probability of 1e-4."""
     failures = 0
-    for k in range(100):
+    for k in range(50):
         try:
             check_coverage(known, Drawn(), 40, false_alarm=0.05, random_state=1000 * k)
         except AssertionError:
             failures += 1
-    assert failures <= binom.isf(1e-4, 100, 0.05)
+    assert failures <= binom.isf(1e-4, 50, 0.05)
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,33 @@ def _first_places(document):
     """Where each word's tokens begin in a document, whose tokens are in the order of their
     words.
     """
-    return np.searchsorted(document.word, np.arange(document.likelihoods.shape[0]))
+    place = np.empty(document.likelihoods.shape[0], np.int64)
+    i = 0
+    for word in range(place.shape[0]):
+        while i < document.word.shape[0] and document.word[i] < word:
+            i += 1
+        place[word] = i
+    return place
+
+
+@inlined
+def _keep_ends(place, words, z, particle_weights, ends):
+    """The topics of 16 particles, drawn by systematic resampling, with the tokens in the order of
+    their words: ends (n_tokens, 16).
+    """
+    total = particle_weights.sum()
+    chosen = np.empty(LANES, np.int64)
+    c = 0
+    reached = particle_weights[0]
+    for j in range(LANES):
+        while c < particle_weights.shape[0] - 1 and reached < (j + 0.5) / LANES * total:
+            c += 1
+            reached += particle_weights[c]
+        chosen[j] = c
+    for i in range(words.shape[0]):
+        for j in range(LANES):
+            ends[place[words[i]], j] = z[i, chosen[j]]
+        place[words[i]] += 1
 
 
 @inlined
@@ -315,14 +341,7 @@ def left_to_right(
                 _resample(particle_weights, np.float64(uniform(order[0])), z, i, counts, copies)
             _draw(alpha, rows, word, counts, sums, new, z, i)
         log_means[f, n_tokens + 1] = total
-        # Some particles, by systematic resampling, with the tokens in the order of their words.
-        thresholds = (np.arange(LANES) + 0.5) / LANES * particle_weights.sum()
-        chosen = np.searchsorted(np.cumsum(particle_weights)[:-1], thresholds)
-        place = _first_places(document)
-        for i in range(n_tokens):
-            for j in range(LANES):
-                ends[f, place[words[i]], j] = z[i, chosen[j]]
-            place[words[i]] += 1
+        _keep_ends(_first_places(document), words, z, particle_weights, ends[f])
         for c in range(n_particles):
             for k in range(n_topics):
                 shares[k] += particle_weights[c] * counts[c // LANES, k, c % LANES]

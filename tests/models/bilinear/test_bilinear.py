@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
+from marks import large
 from scipy.special import log_ndtr, logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
@@ -140,7 +141,7 @@ def log_likelihood_by_quadrature(path, x, width=0.1):
     return logsumexp(total) - len(x) * np.log(s * np.sqrt(2 * np.pi))
 
 
-@pytest.mark.parametrize("noise_std", [0.1, 0.5])
+@pytest.mark.parametrize("noise_std", [large(0.1), 0.5])
 def test_two_content_and_two_style_agree_with_quadrature(noise_std):
     """4.5 standard errors of 4 rows in all: 3e-5 false alarms."""
     path = model((2, 2, 2), 3, n_rows=2, noise_std=noise_std, seed=1)

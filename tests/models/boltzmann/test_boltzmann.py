@@ -108,7 +108,7 @@ def test_a_clique_that_is_missed_raises_an_alarm(estimator):
     is off by five standard errors and .03 nats.
     """
     missed = []
-    for seed in range(6):
+    for seed in range(4):
         path = model_with_clique(seed, share=0.08).path()
         exact = Exact().fit(path).log_partition_
         with may_not_converge():
@@ -116,7 +116,7 @@ def test_a_clique_that_is_missed_raises_an_alarm(estimator):
         off = abs(result.log_partition - exact)
         assert not (result.converged and off > max(5 * result.std_error, 0.03))
         missed.append("missed-region" in [alarm.kind for alarm in result.alarms])
-    assert sum(missed) >= 3
+    assert sum(missed) >= 2
 
 
 @pytest.mark.parametrize("n_chains", [20, 100])
@@ -134,14 +134,14 @@ def test_few_chains_see_that_a_small_clique_is_missed(n_chains):
 
 
 def test_where_nothing_is_missed_there_is_no_alarm():
-    """False alarms come at a rate of .01: more than 2 of 20 at one of 1e-3."""
+    """False alarms come at a rate of .01: more than 1 of 10 at one of 4e-3."""
     n_alarms = 0
-    for seed in range(20):
+    for seed in range(10):
         path = random_model(n_features=24, seed=seed).path()
         with may_not_converge():
             result = ParallelTempering(n_sweeps=1024, random_state=seed).fit(path).result_
         n_alarms += "missed-region" in [alarm.kind for alarm in result.alarms]
-    assert n_alarms <= 2
+    assert n_alarms <= 1
 
 
 def test_entropy_of_few_and_of_many_units():

@@ -145,7 +145,9 @@ def test_samplers_agree_with_enumeration(estimator):
     assert abs(result.log_partition - exact) < Z_BOUND * result.std_error
 
 
-@pytest.mark.parametrize("estimator", [None, ParallelTempering(n_ladders=10, random_state=0)])
+@pytest.mark.parametrize(
+    "estimator", [None, ParallelTempering(n_ladders=10, n_sweeps=512, random_state=0)]
+)
 def test_draws_have_the_probabilities_of_the_model(estimator):
     """Shares of 24 rows within 4.5 standard errors: a false alarm in 6,000; draws of tempered
     chains count half.

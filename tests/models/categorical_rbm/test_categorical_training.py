@@ -71,7 +71,7 @@ def trajectory_path():
 def test_levels_along_training_keep_the_contract():
     path = trajectory_path()
     check_path(path)
-    finer = path.with_ladder(np.linspace(0, 1, 41))
+    finer = path.with_ladder(np.linspace(0, 1, 21))
     check_transition(finer, Gibbs(), variables=lambda state: state.v)
     v = indicators(all_rows([3, 2, 4]), [3, 2, 4])
     at_all = np.logaddexp.reduce(path.log_f_ladder(path.state_from_rows(v)), axis=0)
