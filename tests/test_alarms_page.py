@@ -17,7 +17,7 @@ NO_ALARMS = """
 exponents_ are too small | a second try, from a base that covers it | expected from |
 difference from the first | sweeps and moves | (nats) | Iteration …, log-likelihood |
 Iteration …, pseudo-likelihood | log p(words, topics): … | log p(words, topics) = … |
-variance given hidden units = | The tracking of log Z | only RBMs have it | define it |
+variance given hidden units = | The tracking of log Z | only RBMs of discrete | define it |
 its states are no points of R^d | only topic models have one |
 choose AIS, RTS or ParallelTempering | an estimator of log Z (such as | compiling kernels, once |
 compiles what it needs at its first use | compiled kernels (others are |

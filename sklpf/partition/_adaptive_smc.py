@@ -234,8 +234,8 @@ class AdaptiveSMC(SamplingEstimator):
         path = super()._as_path(path)
         if not isinstance(path, GeometricPath) or has(path, DataRows):
             raise TypeError(
-                f"AdaptiveSMC needs a GeometricPath, a density on R^d, got a {type(path).__name__}:"
-                " take SMC"
+                "AdaptiveSMC needs a density of your own on R^d, a GeometricPath, got a"
+                f" {type(path).__name__}: take SMC"
             )
         require_base(path, "AdaptiveSMC")
         path = copy.copy(path)

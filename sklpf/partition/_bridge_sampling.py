@@ -265,7 +265,7 @@ class BridgeSampling(PartitionEstimator):
         path = super()._as_path(path)
         if not isinstance(path, GeometricPath) or has(path, DataRows):
             raise TypeError(
-                "BridgeSampling needs a GeometricPath, a density on R^d, got a"
+                "BridgeSampling needs a density of your own on R^d, a GeometricPath, got a"
                 f" {type(path).__name__}"
             )
         path = copy.copy(path)

@@ -359,7 +359,9 @@ _INSTEAD: dict[Any, str] = {
         "its states are no points of R^d, which alone this moves: choose AIS, RTS or"
         " ParallelTempering, with transition=None"
     ),
-    ConditionalDraws: "only RBMs have it: choose AIS, RTS or ParallelTempering, on R^d HAIS",
+    ConditionalDraws: (
+        "only RBMs of discrete units have it: choose AIS, RTS or ParallelTempering, on R^d HAIS"
+    ),
     Enumeration: "choose AIS, RTS or ParallelTempering, on R^d HAIS",
     Gradients: "define it, or choose RandomWalk or Slice as transition",
     Filters: "only topic models have one: choose Exact, AIS or ParallelTempering, on R^d HAIS",
