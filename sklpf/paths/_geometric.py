@@ -541,14 +541,32 @@ class CompiledDensityPath(CompiledPrograms, GeometricPath):
     has `packed`, else programs run uncompiled.
 
     A subclass defines ``_packed_target()``, the density as kernels know it, with
-    `evaluate_density`, which needs nothing that this `__init__` sets.
+    `evaluate_density`, which needs nothing that this `__init__` sets; and `mean` (d,) and `root`
+    (d, d) of the model's rows, or ``rows(state)``.
     """
 
     base_is_ours = True
+    mean: Array
+    root: Array
     _packed_target: Callable[[], Any]
 
     def __init__(self, base: Any):
         super().__init__(self._log_density, grad=self._slope, base=base)
+
+    def rows(self, state: Points) -> Array:
+        """Return x of the chains.
+
+        Parameters
+        ----------
+        state : Points
+            The chains.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            In the model's coordinates.
+        """
+        return self.mean + state.position @ self.root.T
 
     def _log_density(self, position):
         return density_at(self._packed_target(), position)[0]

@@ -49,54 +49,26 @@ def _add_neighbours(model, units, first, last, sums):
     for c in range(sums.shape[0]):
         sums[c] = 0.0
     p = first
-    while p + 4 <= last:
-        _add_four(model, units, p, sums)
+    while p + 4 <= last:  # four at once, for fewer loads and stores of the sums
+        value0 = model.values[p]
+        value1 = model.values[p + 1]
+        value2 = model.values[p + 2]
+        value3 = model.values[p + 3]
+        j0 = model.neighbours[p]
+        j1 = model.neighbours[p + 1]
+        j2 = model.neighbours[p + 2]
+        j3 = model.neighbours[p + 3]
+        for c in range(sums.shape[0]):
+            total = sums[c] + value0 * units[j0, c]
+            total += value1 * units[j1, c]
+            total += value2 * units[j2, c]
+            sums[c] = total + value3 * units[j3, c]
         p += 4
     for q in range(p, last):
         value = model.values[q]
         j = model.neighbours[q]
         for c in range(sums.shape[0]):
             sums[c] += value * units[j, c]
-
-
-@inlined
-def _add_four(model, units, p, sums):
-    """Add four neighbours at once, for fewer loads and stores of the sums."""
-    value0 = model.values[p]
-    value1 = model.values[p + 1]
-    value2 = model.values[p + 2]
-    value3 = model.values[p + 3]
-    j0 = model.neighbours[p]
-    j1 = model.neighbours[p + 1]
-    j2 = model.neighbours[p + 2]
-    j3 = model.neighbours[p + 3]
-    for c in range(sums.shape[0]):
-        total = sums[c] + value0 * units[j0, c]
-        total += value1 * units[j1, c]
-        total += value2 * units[j2, c]
-        sums[c] = total + value3 * units[j3, c]
-
-
-@inlined
-def _draw_unit(model, i, work):
-    """Draw one unit of every chain given its neighbours."""
-    one = np.float32(1.0)
-    intercept = model.intercept[i]
-    base_logit = model.base_logit[i]
-    for c in range(work.betas.shape[0]):
-        field = intercept + work.before[c] + work.after[c]
-        logit = np.float32(base_logit + work.betas[c] * (field - base_logit))
-        work.units[i, c] = np.float64(work.uniforms[i, c] * (one + exp32(-logit)) < one)
-
-
-@inlined
-def _add_energies(model, i, settled, work):
-    """Add what one unit of every chain contributes; settled (n',) holds each pair of units once."""
-    base_logit = model.base_logit[i]
-    rest = model.intercept[i] - base_logit
-    for c in range(work.betas.shape[0]):
-        work.log_base[c] += work.units[i, c] * base_logit
-        work.gain[c] += work.units[i, c] * (settled[c] + rest)
 
 
 @implements(programs.scratch, Couplings)
@@ -119,6 +91,7 @@ def _scratch(model, state):
 def _sweep(model, state, betas, reverse, keys, work):
     """Draw all units in turn, each given all others; the time reversal goes backwards."""
     n, n_units = state.x.shape
+    one = np.float32(1.0)
     for c in range(n):
         chain_bits(work.bits, n_units, keys, c, _UNITS)
         for i in range(n_units):
@@ -132,9 +105,18 @@ def _sweep(model, state, betas, reverse, keys, work):
         i = n_units - 1 - step if reverse else step
         _add_neighbours(model, work.units, model.starts[i], model.middles[i], work.before)
         _add_neighbours(model, work.units, model.middles[i], model.starts[i + 1], work.after)
-        _draw_unit(model, i, work)
-        # Neighbours that were drawn before this unit keep their values until the sweep ends.
-        _add_energies(model, i, work.after if reverse else work.before, work)
+        # Neighbours that were drawn before this unit keep their values until the sweep ends, so
+        # that these sums hold each pair of units once.
+        settled = work.after if reverse else work.before
+        intercept = model.intercept[i]
+        base_logit = model.base_logit[i]
+        for c in range(work.betas.shape[0]):
+            field = intercept + work.before[c] + work.after[c]
+            logit = np.float32(base_logit + work.betas[c] * (field - base_logit))
+            unit = np.float64(work.uniforms[i, c] * (one + exp32(-logit)) < one)
+            work.units[i, c] = unit
+            work.log_base[c] += unit * base_logit
+            work.gain[c] += unit * (settled[c] + (intercept - base_logit))
 
     for c in range(n):
         for i in range(n_units):

@@ -258,10 +258,15 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
         _check_same_rows(first_rows, task, outcome)
         if verbose:
             n_new = sum(outcomes[position] is not None for position in todo)
-            left = (_progress.clock() - began) / n_new * (len(todo) - n_new)
-            _progress.say(
-                f"[compare_fits] {_progress_line(task, outcome, n_done + n_new, len(tasks), left)}"
-            )
+            n_left = len(todo) - n_new
+            said = f"{outcome.values.mean():.2f} nats"
+            if outcome.reason:
+                said = f"missing: {outcome.reason}"
+            if n_left:
+                seconds = (_progress.clock() - began) / n_new * n_left
+                said = f"{said}, about {_progress.duration_text(seconds)} left"
+            number = f"{n_done + n_new} of {len(tasks)} fits"
+            _progress.say(f"[compare_fits] {number} ({task.label}): {said}")
 
     # Models that run in threads change the warning filters: restore these at the end.
     with warnings.catch_warnings():
@@ -272,14 +277,6 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
             on_result=arrived,
         )
     return outcomes  # type: ignore[return-value]
-
-
-def _progress_line(task, outcome, n_done, n_all, left) -> str:
-    said = f"{outcome.values.mean():.2f} nats"
-    if outcome.reason:
-        said = f"missing: {outcome.reason}"
-    time = f", about {_progress.duration_text(left)} left" if n_done < n_all else ""
-    return f"{n_done} of {n_all} fits ({task.label}): {said}{time}"
 
 
 def _check_same_rows(

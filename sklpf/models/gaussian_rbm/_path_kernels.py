@@ -51,30 +51,6 @@ class Work(NamedTuple):
     noise: np.ndarray  # (n, M)
 
 
-@inlined
-def _draw_hidden(field, betas, keys, bits, h):
-    """h given u at every chain's inverse temperature."""
-    n, n_hidden = h.shape
-    for c in range(n):
-        chain_bits(bits, n_hidden, keys, c, _HIDDEN)
-        for j in range(n_hidden):
-            odds = exp64(-betas[c] * field[c, j])
-            h[c, j] = np.float64(np.float64(uniform(bits[j])) * (1.0 + odds) < 1.0)
-
-
-@inlined
-def _draw_visible(model, pull, betas, noise, u):
-    """u given h at every chain's inverse temperature: a product of two Gaussians."""
-    n, n_visible = u.shape
-    for c in range(n):
-        beta = betas[c]
-        for i in range(n_visible):
-            base = (1.0 - beta) * model.base_precision[i]
-            precision = base + beta
-            mean = (base * model.base_mean[i] + beta * pull[c, i]) / precision
-            u[c, i] = mean + noise[c, i] / math.sqrt(precision)
-
-
 @functools.partial(inlined, **SUMS)
 def _squares(u, mean, precision):
     """|u|² and the sum of precision (u - mean)²."""
@@ -114,10 +90,22 @@ def _scratch(model, state):
 @implements(programs.sweep, Packed)
 def _sweep(model, state, betas, reverse, keys, work):
     """Block Gibbs: h given u, then u given h, which of u alone is its own time reversal."""
-    _draw_hidden(state.field, betas, keys, work.bits, work.h)
+    bits = work.bits
+    n, n_hidden = work.h.shape
+    for c in range(n):
+        chain_bits(bits, n_hidden, keys, c, _HIDDEN)
+        for j in range(n_hidden):
+            odds = exp64(-betas[c] * state.field[c, j])
+            work.h[c, j] = np.float64(np.float64(uniform(bits[j])) * (1.0 + odds) < 1.0)
     np.dot(work.h, model.by_hidden, work.pull)
     normals(keys, _VISIBLE, work.noise)
-    _draw_visible(model, work.pull, betas, work.noise, state.u)
+    for c in range(n):
+        beta = betas[c]
+        for i in range(state.u.shape[1]):  # a product of two Gaussians
+            base = (1.0 - beta) * model.base_precision[i]
+            precision = base + beta
+            mean = (base * model.base_mean[i] + beta * work.pull[c, i]) / precision
+            state.u[c, i] = mean + work.noise[c, i] / math.sqrt(precision)
     write_fields(model, state.u, state.field, state.start, state.slope)
 
 

@@ -11,7 +11,7 @@ from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BOUND_COST, BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths import Gaussian, Mixture
-from sklpf.paths._base import Points, density_at, read_only
+from sklpf.paths._base import density_at, read_only
 from sklpf.paths._geometric import CompiledDensityPath
 from sklpf.uncertainty import log_mean_exp
 
@@ -163,7 +163,7 @@ class MeanCovariancePath(CompiledDensityPath):
         turned = {name: getattr(units, name) @ axes for name in ("factors", "filters", "intercept")}
         self.units = units._replace(**turned)
         self.mean = mean
-        self.axes = scale * axes
+        self.root = scale * axes
         self.constant = len(mean) * float(np.log(scale))
         super().__init__(PeakMixture(self.units))
 
@@ -217,21 +217,6 @@ class MeanCovariancePath(CompiledDensityPath):
             log_f = self.constant + density_at(units.packed(), z)[0]
             log_weights.append(log_f - log_mixture)
         return np.array(log_weights) + d / 2 * np.log(2 * np.pi * variance)
-
-    def rows(self, state: Points) -> Array:
-        """Return x of the chains.
-
-        Parameters
-        ----------
-        state : Points
-            The chains.
-
-        Returns
-        -------
-        ndarray of shape (n, d)
-            In the model's coordinates.
-        """
-        return self.mean + state.position @ self.axes.T
 
     def _base_to_mix(self) -> Any:
         base = self.base

@@ -127,21 +127,6 @@ class ProductPath(CompiledDensityPath):
         """
         return Exact() if self.is_complete else HAIS(n_temperatures=_N_LEVELS)
 
-    def rows(self, state: Points) -> Array:
-        """Return x of the chains.
-
-        Parameters
-        ----------
-        state : Points
-            The chains.
-
-        Returns
-        -------
-        ndarray of shape (n, d)
-            In the model's coordinates.
-        """
-        return self.mean + state.position @ self.root.T
-
 
 def _alarms(far_out: TailIndex, near: dict[float, float]) -> tuple[Alarm, ...]:
     """Why chains are not to be trusted, where tails are so heavy that they stay for long

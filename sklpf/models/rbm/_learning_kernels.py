@@ -207,15 +207,6 @@ def _move_average(average, share, values):
             average[i, j] += share * (values[i, j] - average[i, j])
 
 
-@inlined
-def _shrink(weights, n_rows, n_columns, share):
-    """weights -= share * weights, but for the biases in the last row."""
-    keep = np.float32(1.0) - share
-    for i in range(n_rows):
-        for j in range(n_columns):
-            weights[i, j] *= keep
-
-
 @njit
 def train(
     by_visible,
@@ -265,7 +256,10 @@ def train(
         for i in range(n_visible):
             bias[i] += totals[i]
         if updates.shrinkages[t] > 0:
-            _shrink(by_visible, n_visible, n_hidden, updates.shrinkages[t])
+            keep = np.float32(1.0) - updates.shrinkages[t]
+            for i in range(n_visible):
+                for j in range(n_hidden):
+                    by_visible[i, j] *= keep
         _add_rows(by_visible, hidden, units, n_hidden, _SHORT_TILE)
         _transpose(by_visible, n_visible, n_hidden, by_hidden)
         if updates.shares[t] > 0:

@@ -59,32 +59,12 @@ class Parameters(NamedTuple):
 
 # ---- one sweep
 @inlined
-def _list_flips(drawn, units, n, indices, signs):
-    """Replace units by drawn; list the flipped ones with sign +1 (on) or -1 (off)."""
-    count = list_differences(drawn, units, n, indices)
-    for p in range(count):
-        unit = drawn[indices[p]]
-        units[indices[p]] = unit
-        signs[p] = np.float32(2.0) * np.float32(unit) - np.float32(1.0)
-    return count
-
-
-@inlined
 def _list_active(units, off, n, indices, signs):
     """List the units that are on, each with sign +1; `off` is a row of zeros."""
     count = list_differences(units, off, n, indices)
     for p in range(count):
         signs[p] = np.float32(1.0)
     return count
-
-
-@inlined
-def _count_active(units, n):
-    """Number of units that are on."""
-    total = 0
-    for j in range(n):
-        total += np.int64(units[j])
-    return total
 
 
 @inlined
@@ -176,8 +156,16 @@ def _draw_layer(
             for j in range(n):
                 negative = -(scale * field[c, j] + shift * offsets[part, j])
                 drawn[j] = np.uint8(uniform(bits[j]) * (one + exp32(negative)) < one)
-        count = _list_flips(drawn, units[c], n, indices[c], signs[c])
-        if refresh or _count_active(units[c], n) < count:
+        # The flipped units, with sign +1 (on) or -1 (off); or all that are on, if these are fewer.
+        count = list_differences(drawn, units[c], n, indices[c])
+        for p in range(count):
+            unit = drawn[indices[c, p]]
+            units[c, indices[c, p]] = unit
+            signs[c, p] = np.float32(2.0) * np.float32(unit) - one
+        n_on = 0
+        for j in range(n):
+            n_on += np.int64(units[c, j])
+        if refresh or n_on < count:
             count = _list_active(units[c], off, n, indices[c], signs[c])
             _copy_row(other_bias[0], other_field[c])
         counts[c] = count
@@ -219,24 +207,6 @@ def _row_scratch(n_hidden):
 
 
 @inlined
-def _marginal_parts(field, n, old, new, terms, factors):
-    """Parts of every hidden unit, summed out: log(1 + e^(beta g)) = beta max(g, 0) + log(1 +
-    e^(-beta |g|)).
-
-    The terms are max(g, 0), the factors the ratios of 1 + e^(-beta |g|) at new and old, in [1/2,
-    2].
-    """
-    one = np.float32(1.0)
-    zero = np.float32(0.0)
-    minus_old = -np.float32(old)
-    minus_new = -np.float32(new)
-    for j in range(n):
-        g = field[j]
-        terms[j] = max(g, zero)
-        factors[j] = (one + exp32(minus_new * abs(g))) / (one + exp32(minus_old * abs(g)))
-
-
-@inlined
 def _fold(terms, factors):
     """Sum of the terms and log of the product of the factors; in float32 64 of them are folded into
     one at most.
@@ -271,7 +241,16 @@ def _line_and_bend(model, state, c, old, new, scratch):
         for j in range(n):
             terms[j] = np.float32(state.h[c, j]) * field[j]
     else:
-        _marginal_parts(field, n, old, new, terms, factors)
+        # log(1 + e^(beta g)) = beta max(g, 0) + log(1 + e^(-beta |g|)): the terms are max(g, 0),
+        # the factors the ratios of 1 + e^(-beta |g|) at new and old, in [1/2, 2].
+        one = np.float32(1.0)
+        zero = np.float32(0.0)
+        minus_old = -np.float32(old)
+        minus_new = -np.float32(new)
+        for j in range(n):
+            g = field[j]
+            terms[j] = max(g, zero)
+            factors[j] = (one + exp32(minus_new * abs(g))) / (one + exp32(minus_old * abs(g)))
     total, bend = _fold(terms, factors)
     return np.float64(field[n]) + model.base_constant + total, bend
 

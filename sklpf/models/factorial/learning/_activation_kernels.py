@@ -139,16 +139,6 @@ def update_activations(
 
 # ---- flips
 @inlined
-def _set_fields(bias, coupling, z, fields):
-    """fields_k = what the energy of z gains when component k goes from off to on."""
-    for k in range(len(z)):
-        field = bias[k]
-        for j in range(len(z)):
-            field -= coupling[k, j] * z[j]
-        fields[k] = field
-
-
-@inlined
 def _flip(coupling, z, fields, k):
     """Flip unit k of a row, and move the fields of all units along."""
     sign = 1.0 - 2.0 * z[k]
@@ -206,7 +196,12 @@ def climb_rows(bias, coupling, z, k, values):
     for row in range(n):
         if k >= 0 and z[row, k] == values[row]:
             continue
-        _set_fields(bias[row], coupling, z[row], fields)
+        # fields_j = what the energy gains when component j goes from off to on
+        for j in range(n_components):
+            field = bias[row, j]
+            for i in range(n_components):
+                field -= coupling[j, i] * z[row, i]
+            fields[j] = field
         if k >= 0:
             gains[row] = (1.0 - 2.0 * z[row, k]) * fields[k]
             _flip(coupling, z[row], fields, k)

@@ -137,21 +137,6 @@ def _set_theta(gamma, total, inverse, theta):
 
 
 @inlined
-def _set_gamma(alpha, gamma, theta, sums, inverse, threshold, moves):
-    """gamma = alpha + inverse * theta * sums; moves gets the changes, gamma, and whether a topic
-    has its tokens.
-    """
-    width = gamma.shape[0]
-    for k in range(width):
-        tokens = np.float64(theta[k]) * np.float64(sums[k])
-        new = alpha[k] + inverse * tokens
-        moves[k] = abs(new - gamma[k])
-        moves[width + k] = new
-        moves[2 * width + k] = 1.0 if tokens > threshold else 0.0
-        gamma[k] = new
-
-
-@inlined
 def _drop(scratch, gamma, width):
     """Drop topics without tokens, whose gamma is final and goes to `gamma`; returns the width of
     those that are left.
@@ -222,15 +207,13 @@ def _settle(scratch, rows, gamma, n_words, inverse, tolerance, max_iter, thresho
             _explain_words(scratch, rows, n_words, width)
         if iteration == max_iter:
             break
-        _set_gamma(
-            scratch.alpha[:width],
-            scratch.gamma[:width],
-            scratch.theta[:width],
-            scratch.sums[:width],
-            inverse,
-            threshold,
-            scratch.moves,
-        )
+        for k in range(width):
+            tokens = np.float64(scratch.theta[k]) * np.float64(scratch.sums[k])
+            new = scratch.alpha[k] + inverse * tokens
+            scratch.moves[k] = abs(new - scratch.gamma[k])
+            scratch.moves[width + k] = new
+            scratch.moves[2 * width + k] = 1.0 if tokens > threshold else 0.0
+            scratch.gamma[k] = new
         scratch.slots[1] = width
         scratch.slots[2] = 2 * width
         scratch.slots[3] = 3 * width
@@ -291,8 +274,11 @@ def infer(documents, first, last, alpha, joint, tolerance, max_iter):
     for d in range(first, last):
         span = slice(indptr[d], indptr[d + 1])
         inverse = documents.inverse[d if own else 0]
-        if own:
-            _raise_words(scratch, log_rows, words[span], inverse, n_topics)
+        if own:  # rows at the document's own temperature
+            for i in range(indptr[d + 1] - indptr[d]):
+                begin = i * padded
+                row = log_rows[words[indptr[d] + i], :n_topics]
+                fill_powers(row, inverse, scratch.powers[begin : begin + n_topics])
         tokens = _start(scratch, words[span], counts[span], alpha, gamma[d], 0 if own else padded)
         threshold = _NEGLIGIBLE * min(1.0, tokens)
         n_words = indptr[d + 1] - indptr[d]
@@ -312,17 +298,6 @@ def infer(documents, first, last, alpha, joint, tolerance, max_iter):
             documents.joints[d] = _expected_log_joint(
                 scratch, rows, log_rows, words[span], gamma[d], width, turned
             )
-
-
-@inlined
-def _raise_words(scratch, log_rows, words, inverse, n_topics):
-    """Raise the rows of a document's words to its own inverse temperature."""
-    padded = log_rows.shape[1]
-    for i in range(words.shape[0]):
-        begin = i * padded
-        fill_powers(
-            log_rows[words[i], :n_topics], inverse, scratch.powers[begin : begin + n_topics]
-        )
 
 
 @inlined
