@@ -258,7 +258,7 @@ def numbers(rows, estimator=SHORT, **parameters):
     "estimator",
     [
         SHORT,
-        SMC(20, 20, n_populations=3, random_state=3),
+        SMC(10, 10, n_populations=3, random_state=3),
         large(HAIS(20, 60, transition=HMC(metric="dense"), random_state=3)),
         large(HAIS(20, 60, transition=RandomWalk(), random_state=3)),
         large(ParallelTempering(n_sweeps=128, random_state=3)),

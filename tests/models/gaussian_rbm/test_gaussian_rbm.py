@@ -156,7 +156,7 @@ def test_draws_have_the_models_moments():
     means = model.intercept_visible_ + hidden @ model.components_
     log_weights = log_joint(model, means, hidden)
     mean = np.exp(log_weights - logsumexp(log_weights)) @ means
-    tempering = ParallelTempering(n_sweeps=512, random_state=0)
+    tempering = ParallelTempering(n_sweeps=256, random_state=0)
     moved = ParallelTempering(transition=HMC(), n_sweeps=512, random_state=0)
     estimators = (None, 20_000, 1), (tempering, 4000, 2), (moved, 4000, 2)
     for estimator, n, factor in estimators:

@@ -64,7 +64,7 @@ def test_a_learned_prior_tells_frequent_topics_from_rare_ones():
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize("options", [{}, {"learning_method": "online", "tempering": "global"}])
 def test_a_prior_for_every_topic(learned, options):
-    X, _, _ = make_bars_corpus(100, size=4, n_tokens=40, doc_topic_prior=0.3, random_state=0)
+    X, _, _ = make_bars_corpus(50, size=4, n_tokens=40, doc_topic_prior=0.3, random_state=0)
     options = options | {"learn_doc_topic_prior": learned, "max_iter": 5, "random_state": 0}
     models = (LatentDirichletAllocation(8, doc_topic_prior=p, **options) for p in (0.3, [0.3] * 8))
     one, same = (model.fit(X) for model in models)
