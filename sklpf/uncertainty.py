@@ -52,7 +52,9 @@ class Variance(NamedTuple):
     Attributes
     ----------
     value : float
+        The square of the standard error.
     df : float
+        Degrees of freedom of Student's t; inf where the variance is known.
     """
 
     value: float

@@ -123,8 +123,7 @@ PROBLEMS = {
 # Error against levels
 # --------------------
 # Root mean square and median absolute error over repeats of 200 chains on a
-# linear ladder, as in the paper. What checks beside the chains would say is not
-# asked here.
+# linear ladder, as in the paper, without the checks beside the chains.
 
 full = os.environ.get("SKLPF_FULL") == "1"
 LEVELS, REPEATS = (

@@ -92,7 +92,7 @@ for i, n_levels in enumerate(n_temperatures):
 # %%
 # RMSE and bias in nats
 # ---------------------
-# Of 100 chains. The bias with few levels is that of the
+# Each run has 100 chains. The bias with few levels is that of the
 # trapezoidal rule; `converged` says which method raised an alarm.
 
 rmse = np.sqrt(np.mean(errors**2, axis=1))

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from convergence import quietly
+from marks import large
 
 from sklpf.interop import from_alchemlyb, from_pymbar
 from sklpf.partition import BAR, MBAR, LevelProcess, ThermodynamicIntegration, compare_estimates
@@ -104,18 +105,19 @@ def test_states_without_draws_are_seen_by_the_others():
 
 
 # ---- coverage
+@pytest.mark.parametrize("n", [80, large(200)])
 @pytest.mark.parametrize(
     ("name", "n_k", "rho"),
     [("harmonic", [300] * 4, 0.0), ("harmonic", [1500] * 4, 0.8), ("exponential", [100] * 5, 0.0)],
     ids=str,
 )
-def test_intervals_cover(name, n_k, rho):
+def test_intervals_cover(name, n_k, rho, n):
 
     def problem(seed):
         u_kn = exponential(n_k, seed) if name == "exponential" else harmonic(n_k, seed, rho=rho)
         return name, from_pymbar(u_kn, n_k), -np.log(5) if name == "exponential" else EXACT
 
-    check_coverage(problem, MBAR(), 80, least_converged=0.975, false_alarm=2e-4)
+    check_coverage(problem, MBAR(), n, least_converged=0.975, false_alarm=2e-4)
 
 
 def test_groups_of_the_user_are_the_jackknifes():

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from marks import large
 from scipy.stats import binom
 from test_compare_evidence import result
 
@@ -56,19 +57,20 @@ def test_intervals_cover(n_runs, degrees):
     assert sum(not each.converged for each in pools) <= binom.ppf(1 - 1e-4, 400, 0.01)
 
 
-def test_runs_of_an_estimator_cover():
-    """50 pools of 4, at least as many as occur with a probability of 1e-4 if 95 % cover."""
+@pytest.mark.parametrize("n", [50, large(100)])
+def test_runs_of_an_estimator_cover(n):
+    """n pools of 4, at least as many as occur with a probability of 1e-4 if 95 % cover."""
     rng = np.random.default_rng(0)
     rbm = BernoulliRBM.from_parameters(*(rng.normal(size=size) for size in ((5, 8), 8, 5)))
     exact = Exact().fit(rbm).log_partition_
     covers = 0
-    for study in range(50):
+    for study in range(n):
         seeds = range(4 * study, 4 * study + 4)
         found = pool([AIS(30, 60, checks=False, random_state=seed).fit(rbm) for seed in seeds])
         assert not found.is_checked
         low, high = found.interval()
         covers += low <= exact <= high
-    assert covers >= binom.ppf(1e-4, 50, 0.95)
+    assert covers >= binom.ppf(1e-4, n, 0.95)
 
 
 # ---- disagreement

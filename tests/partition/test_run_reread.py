@@ -216,7 +216,7 @@ def test_a_run_is_read_right_or_refused_by_whoever_did_not_make_it(made_by):
 
 
 def test_blas_has_one_thread_where_a_run_is_read(monkeypatch):
-    """Two threads give other bits, and take three times the processor time."""
+    """More threads may give other bits, and wait for each other at full load."""
     tempering = ParallelTempering(4, n_sweeps=64, random_state=0)
     run = quietly(tempering, make_rbm_problem("easy").path).run_
     read, seen = type(run)._read, set()

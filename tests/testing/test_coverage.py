@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from known_problems import make_rbm_problem
 from known_rows import make_rows_problem
+from marks import large
 from scipy.stats import binom
 
 from sklpf import AIS, BernoulliRBM, Exact, Gaussian, GeometricPath
@@ -66,15 +67,16 @@ def test_the_error_of_the_truth_widens_intervals():
     assert np.all(check.std_errors > 3)
 
 
-def test_fewer_than_the_false_alarms_fail():
-    """Of 50 checks of 95 % intervals no more than occur with a probability of 1e-4."""
+@pytest.mark.parametrize("n", [50, large(100)])
+def test_fewer_than_the_false_alarms_fail(n):
+    """Of n checks of 95 % intervals no more than occur with a probability of 1e-4."""
     failures = 0
-    for k in range(50):
+    for k in range(n):
         try:
             check_coverage(known, Drawn(), 40, false_alarm=0.05, random_state=1000 * k)
         except AssertionError:
             failures += 1
-    assert failures <= binom.isf(1e-4, 50, 0.05)
+    assert failures <= binom.isf(1e-4, n, 0.05)
 
 
 @pytest.mark.parametrize(

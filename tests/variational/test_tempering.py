@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from marks import large
 from scipy.integrate import quad
 from scipy.special import logsumexp, softmax
 from scipy.stats import norm
@@ -185,7 +186,9 @@ def test_objective_bounds_the_evidence(kind):
 # -- figure 1
 
 
-@pytest.mark.parametrize(("temperature", "n_optima"), [(13.0, 1), (8.5, 2)])
+@pytest.mark.parametrize(
+    ("temperature", "n_optima"), [large(20.0, 1), (13.0, 1), (8.5, 2), large(1.0, 2)]
+)
 def test_there_is_one_optimum_at_high_temperatures(temperature, n_optima):
     x = data(n=200)
     ends = []

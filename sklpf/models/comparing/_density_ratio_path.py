@@ -130,10 +130,11 @@ def _solve(root, x):
 
 
 # ---- from models
-def energy_ratio_path(*models: Any) -> DensityRatioPath | None:
+def energy_ratio_path(model_a: Any, model_b: Any) -> DensityRatioPath | None:
     """Return the path from one fitted `EnergyBasedModel` to another, with draws of both; None if
     a run that draws has not converged.
     """
+    models = model_a, model_b
     paths = [model.path() for model in models]
     draws = draws_of_both(models, paths, _N_DRAWS, _exact_rows)
     return None if draws is None else DensityRatioPath(*paths, *draws)

@@ -132,17 +132,18 @@ def align(a: Parameters, b: Parameters, pairs: Integers) -> tuple[NDArray, NDArr
 
 
 # ---- from models
-def ratio_path(*models: Any) -> RBMRatioPath | None:
+def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath | None:
     """Return the path from one fitted RBM to another, with draws of both; None if a run that draws
     has not converged.
     """
+    models = model_a, model_b
     paths = [model.path() for model in models]
     draws = draws_of_both(models, paths, _N_DRAWS, _exact_rows)
     if draws is None:
         return None
     a, b = (Parameters.of(model).astype(np.float64) for model in models)
     draws_a, draws_b = draws
-    return RBMRatioPath(a, b, draws_a, draws_b, visible_units=models[0]._visible_units)
+    return RBMRatioPath(a, b, draws_a, draws_b, visible_units=model_a._visible_units)
 
 
 def _exact_rows(path, seed) -> Bits | None:

@@ -133,15 +133,16 @@ def test_few_chains_see_that_a_small_clique_is_missed(n_chains):
         assert abs(off) < 3 * ais.log_partition_std_error_  # the error knows of it
 
 
-def test_where_nothing_is_missed_there_is_no_alarm():
-    """False alarms come at a rate of .01: more than 1 of 10 at one of 4e-3."""
+@pytest.mark.parametrize(("n", "most"), [(10, 1), large(20, 2)])
+def test_where_nothing_is_missed_there_is_no_alarm(n, most):
+    """False alarms come at a rate of .01: more than 1 of 10 at one of 4e-3, 2 of 20 at 1e-3."""
     n_alarms = 0
-    for seed in range(10):
+    for seed in range(n):
         path = random_model(n_features=24, seed=seed).path()
         with may_not_converge():
             result = ParallelTempering(n_sweeps=1024, random_state=seed).fit(path).result_
         n_alarms += "missed-region" in [alarm.kind for alarm in result.alarms]
-    assert n_alarms <= 1
+    assert n_alarms <= most
 
 
 def test_entropy_of_few_and_of_many_units():
