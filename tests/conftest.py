@@ -1,5 +1,10 @@
 """What holds for every test."""
 
+import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # else the threads of two processes wait for each other
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from sklpf._utils.numbers import Array
+from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import at_least
 from sklpf.models._generative import GenerativeModel
@@ -161,7 +162,8 @@ class BilinearGenerativeModel(GenerativeModel):
             Content first.
         """
         X = self._scorable(X)
-        return posterior_modes(X, self._parameters(), self.noise_std)
+        with one_blas_thread():
+            return posterior_modes(X, self._parameters(), self.noise_std)
 
     # -- log-likelihood
     def _path(self, X):

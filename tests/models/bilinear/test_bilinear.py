@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
 from marks import large
+from scipy import optimize
 from scipy.special import log_ndtr, logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklpf import HAIS, BilinearGenerativeModel, LinearGenerativeModel, compare
 from sklpf.models import BilinearPath
@@ -54,6 +56,23 @@ def test_samples_have_the_moments_of_the_model():
     X = model.sample(100_000, random_state=0)
     expected = 4 * np.array([1.0, 4.0]) + 0.25
     assert np.all(np.abs(np.mean(X**2, axis=0) - expected) < 5 * np.sqrt(100 / len(X)) * expected)
+
+
+def test_climbs_of_transform_run_on_one_thread(monkeypatch):
+    """On two threads of BLAS, which wait for each other, L-BFGS took twenty times as long."""
+    seen = set()
+    minimize = optimize.minimize
+
+    def noted(*arguments, **options):
+        seen.update(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
+        return minimize(*arguments, **options)
+
+    X = bilinear_rows(20)
+    fitted = clone(SMALL).set_params(max_iter=1).fit(X)
+    monkeypatch.setattr("sklpf.models.bilinear._model.minimize", noted)
+    with threadpool_limits(2, user_api="blas"):
+        fitted.transform(X[:2])
+    assert seen == {1}
 
 
 # -- the path
