@@ -122,14 +122,6 @@ def test_keeps_the_contract(capability):
 # ---- what is wrong is said in one sentence
 
 
-def test_an_undeclared_base_is_refused():
-    path = Ring()
-    path.base_log_partition = None
-    message = "AIS needs a base with a known normaliser: declare base_log_partition on Ring"
-    with pytest.raises(ValueError, match=message):
-        sklpf.AIS().fit(path)
-
-
 class Broken(Ring):
     """log f_k is `value` for one chain of five, from the second level on."""
 

@@ -22,6 +22,14 @@ def assert_family_has_its_slopes(family, parameters, x, rng):
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
+def assert_path_has_its_slopes(path, state, tolerance):
+    """Gradients of both ends of a path against differences."""
+    for point, *gradients in zip(state.position, *path.gradients(state)):
+        for end, gradient in enumerate(gradients):
+            expected = slopes(lambda u, e=end: path.ends(path.at(u[np.newaxis]))[e][0], point)
+            np.testing.assert_allclose(gradient, expected, rtol=tolerance, atol=tolerance)
+
+
 def log_integral(log_f, half_width, n=801):
     """log of the integral over a square of a log density at points (n, 2), by the
     trapezoidal rule.

@@ -101,13 +101,6 @@ def test_blocks_of_many_components_equal_a_plain_sum():
     assert_allclose(np.concatenate(blocks), log_weights[2], rtol=1e-9)
 
 
-def test_the_density_integrates_to_one_in_one_dimension():
-    parameters = make_parameters(4, 1)
-    x = np.linspace(-15, 15, 4001)  # the narrowest normal density has a standard deviation of 0.55
-    density = np.exp(Exact().fit(FactorialPath(x[:, np.newaxis], *parameters)).log_partition_)
-    assert np.sum(density) * (x[1] - x[0]) == pytest.approx(1, abs=1e-10)
-
-
 # ---- the path's contract
 @pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
 def test_keeps_the_contract(n_components, n_features):
@@ -189,8 +182,7 @@ def test_extreme_values_stay_finite(noise, scale):
     parameters = means, covariance, noise, probability
     X = np.array([[0.0, 0.0, 0.0], [1.0, -1.0, 1.0]]) * scale
     path = FactorialPath(X, *parameters)
-    with may_not_converge():  # squares of 1e21 are rounded by 100 nats, which is said
-        exact = Exact().fit(path)
+    exact = quietly(Exact(), path)  # squares of 1e21 are rounded by 100 nats, which is said
     assert_allclose(exact.log_partition_, brute_force(X, *parameters), rtol=1e-6)
     sampled = quietly(AIS(30, 30, random_state=0), path)
     assert np.all(np.isfinite(sampled.log_partition_))

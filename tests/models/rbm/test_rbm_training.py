@@ -2,6 +2,8 @@
 depend on.
 """
 
+import inspect
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -240,3 +242,34 @@ def test_scatter_needs_three_passes_and_is_not_kept_by_partial_fit():
     model = BernoulliRBM(3, n_iter=3, random_state=0).fit(BINARY[:50])
     assert model.log_likelihood_scatter_ >= 0
     assert not hasattr(model.partial_fit(BINARY[:10]), "log_likelihood_scatter_")
+
+
+# ---- against scikit-learn's class
+def small(**options):
+    return BernoulliRBM(6, n_iter=3, random_state=0).set_params(**options)
+
+
+def test_methods_and_parameters_of_scikit_learns_class_exist():
+    theirs = neural_network.BernoulliRBM().fit(BINARY[:20])
+    ours = BernoulliRBM().fit(BINARY[:20])
+    assert theirs.get_params().items() <= ours.get_params().items()
+    kinds = BernoulliRBM, neural_network.BernoulliRBM
+    signatures = (inspect.signature(kind).parameters.values() for kind in kinds)
+    own, others = ({p.name: (p.kind, p.default) for p in given} for given in signatures)
+    assert others.items() <= own.items()
+    assert next(iter(own)) == next(iter(others))  # all but the first are keyword-only
+    names = {name for name in dir(theirs) if not name.startswith("_")}
+    assert names <= set(dir(ours))
+    for name in ("components_", "intercept_hidden_", "intercept_visible_", "h_samples_"):
+        assert getattr(ours, name).shape == getattr(theirs, name).shape
+
+
+def test_transform_is_scikit_learns():
+    model = small().fit(BINARY)
+    theirs = neural_network.BernoulliRBM(6, n_iter=0).fit(BINARY)
+    for name in ("components_", "intercept_hidden_", "intercept_visible_"):
+        setattr(theirs, name, getattr(model, name))
+    for X in (DIGITS, sp.csr_matrix(DIGITS), DIGITS.astype(np.float32)):
+        ours, expected = model.transform(X), theirs.transform(X)
+        np.testing.assert_allclose(ours, expected, rtol=1e-12)
+        assert ours.dtype == expected.dtype
