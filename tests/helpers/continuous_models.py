@@ -37,3 +37,11 @@ def log_integral(log_f, half_width, n=801):
     grid = np.linspace(-half_width, half_width, n)
     points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
     return np.log(np.sum(np.exp(log_f(points)))) + 2 * np.log(grid[1] - grid[0])
+
+
+def sources(n_samples, n_features=4, seed=0):
+    """Rows with independent heavy-tailed sources, scaled and shifted."""
+    rng = np.random.default_rng(seed)
+    scales = np.logspace(-1, 2, n_features)[:, np.newaxis]
+    mixing = scales * rng.normal(size=(n_features, n_features))
+    return rng.standard_t(4, size=(n_samples, n_features)) @ mixing.T + 5

@@ -62,15 +62,17 @@ def test_curves_match_enumeration_at_every_level(sampler, weights):
     path = make_rbm_problem("digits", weights=weights).path
     run = sampler.fit(path).run_
     exact = [Exact().fit(path.with_ladder([0, beta])).log_partition_ for beta in run.ladder[1:]]
-    for method in METHODS.values():
-        method = quietly(clone(method), run)
+    for method in (sampler, *METHODS.values()):
+        method = method if method is sampler else quietly(clone(method), run)
         result = method.result_
         assert method.run_ is run
         assert result.degrees_of_freedom == 9
         assert 0 < result.std_error < 0.15
         assert abs(result.log_partition - exact[-1]) < T_BOUND * result.std_error
         difference = result.log_partition - sampler.log_partition_
-        assert result.diagnostics["difference"] == pytest.approx(difference, abs=1e-9)
+        assert result.diagnostics.get("difference", 0) == pytest.approx(difference, abs=1e-9)
+        assert result.log_partition_curve[0] == 0
+        assert result.log_partition_curve[-1] == pytest.approx(result.log_partition, abs=1e-9)
         # an error grows along the ladder to the one that is said: 5 of these hold for all levels
         # together
         np.testing.assert_allclose(result.log_partition_curve[1:], exact, atol=5 * result.std_error)

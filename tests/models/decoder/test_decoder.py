@@ -35,18 +35,19 @@ def assert_right(model, rows, exact):
 
 
 # ---- right numbers
-def test_a_linear_decoder_has_the_density_of_its_closed_form():
-    linear = Linear(3, 8, 0.5)
-    model = linear.model()
-    rows = model.sample(12, random_state=2)
-    assert_right(model, rows, linear.log_likelihood(rows))
+REAL = {"likelihood": "gaussian", "noise_std": 0.3}
 
 
-def test_a_network_with_binary_rows_agrees_with_a_grid():
-    network = Layers([2, 20, 12], 2.0)
-    model = network.model()
+@pytest.mark.parametrize(
+    ("network", "options"),
+    [(Linear(3, 8, 0.5), {}), (NETWORK, {}), large(Layers([1, 10, 6], 2.0), REAL)],
+    ids=["closed form", "binary rows", "real rows"],
+)
+def test_densities_are_those_of_closed_forms_and_grids(network, options):
+    model = network.model(**options)
     rows = model.sample(12, random_state=2)
-    assert_right(model, rows, network.log_likelihood(rows))
+    noise = [options["noise_std"]] if options else []
+    assert_right(model, rows, network.log_likelihood(rows, *noise))
 
 
 @pytest.mark.large
@@ -119,14 +120,6 @@ def test_a_decoder_that_changes_while_it_is_used_is_found(change):
     begun[0] = len(calls)
     with pytest.raises(ValueError, match="decoder (has changed while it was used|is random)"):
         model.score_samples(X[:2])
-
-
-@pytest.mark.large
-def test_a_network_with_real_rows_agrees_with_a_grid():
-    network = Layers([1, 10, 6], 2.0)
-    model = network.model(likelihood="gaussian", noise_std=0.3)
-    rows = model.sample(12, random_state=2)
-    assert_right(model, rows, network.log_likelihood(rows, 0.3))
 
 
 def test_an_encoder_changes_where_chains_start_and_not_what_is_estimated():

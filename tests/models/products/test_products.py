@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 import pytest
-from continuous_models import log_integral
+from continuous_models import log_integral, sources
 from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
 from marks import large
 from scipy import stats
@@ -208,16 +208,6 @@ def test_compiled_trajectories_are_those_of_the_functions(rescale):
 
 
 # -- training
-
-
-def sources(n_samples, n_features=4, seed=0):
-    """Rows with independent heavy-tailed sources, scaled and shifted."""
-    rng = np.random.default_rng(seed)
-    scales = np.logspace(-1, 2, n_features)[:, np.newaxis]
-    mixing = scales * rng.normal(size=(n_features, n_features))
-    return rng.standard_t(4, size=(n_samples, n_features)) @ mixing.T + 5
-
-
 @pytest.mark.parametrize("expert", ["student_t", large("laplace")])
 def test_sampling_comes_close_to_maximum_likelihood(expert):
     """Nats a row on new rows: .1 for contrastive divergence, .3 for probability flow, which uses

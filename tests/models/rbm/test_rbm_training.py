@@ -61,23 +61,15 @@ def test_a_step_is_scikit_learns(n_features, n_components, kind):
         np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=3e-6)
 
 
-def test_a_minibatch_of_few_rows_does_not_let_the_chains_outweigh_them():
+@pytest.mark.parametrize(("n_rows", "weight_decay"), [(1, 0.0), (13, 0.5)])
+def test_chains_do_not_outweigh_few_rows_and_decay_shrinks_weights_alone(n_rows, weight_decay):
     model, rng = start(37, 20, n_chains=9)
-    X = (rng.random((1, 37)) < 0.3).astype(float)
-    expected = step_in_numpy(*weights_of(model), X, 9, 0.3)
-    model.partial_fit(X)
-    for ours, theirs in zip(weights_of(model), expected):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=3e-6)
-
-
-def test_weight_decay_shrinks_the_weights_and_not_the_biases():
-    model, rng = start(37, 20, n_chains=9)
-    X = (rng.random((13, 37)) < 0.3).astype(float)
-    weights, visible, hidden = (np.copy(part) for part in weights_of(model))
-    plain = step_in_numpy(weights, visible, hidden, X, 9, 0.3)
-    model.set_params(weight_decay=0.5).partial_fit(X)
-    expected = plain[0] - 0.3 * 0.5 * weights, plain[1], plain[2]
-    for ours, theirs in zip(weights_of(model), expected):
+    X = (rng.random((n_rows, 37)) < 0.3).astype(float)
+    before = np.copy(model.components_)
+    expected, *biases = step_in_numpy(*weights_of(model), X, 9, 0.3)
+    expected -= 0.3 * weight_decay * before
+    model.set_params(weight_decay=weight_decay).partial_fit(X)
+    for ours, theirs in zip(weights_of(model), (expected, *biases)):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=3e-6)
 
 
