@@ -33,6 +33,8 @@ class AdaptiveTempering(SimulatedTempering):
     "rao-blackwell": then probabilities.
     """
 
+    update: Literal["rao-blackwell", "binary"] = "binary"
+
     _run_class = AdaptedRun
 
     def _rule(self, log_prior, pilot_error: float) -> GainRule:
@@ -51,7 +53,7 @@ class AdaptiveTempering(SimulatedTempering):
             pilot.curve,
             n_redraws,
             rule,
-            getattr(self, "update", "binary") == "rao-blackwell",
+            self.update == "rao-blackwell",
         )
         sizes = [float(r.n_redraws) for r in adapted.recent]
         estimate = pool_rounds(adapted.recent, True, sizes, first_ratio=setup.first_ratio)

@@ -4,7 +4,7 @@ barriers between levels show.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -65,7 +65,7 @@ class Start(NamedTuple):
 class SimulatedTempering(SamplingEstimator):
     """Simulated tempering: burn-in finds weights of the levels, production runs with these fixed.
 
-    A subclass says how burn-in goes (`_initialise`); it may have the parameters `prior`, of the
+    A subclass says how burn-in goes (`_initialise`); it may make parameters of `prior`, of the
     levels, and `rao_blackwell`: how visits of levels are counted.
     """
 
@@ -77,6 +77,8 @@ class SimulatedTempering(SamplingEstimator):
     max_sweeps: int | None = None
     ladder: str | ArrayLike = "linear"
     sweeps_per_redraw: int | None = None
+    prior: Any = field(default="uniform", init=False)
+    rao_blackwell: bool = field(default=True, init=False)
 
     _parameter_constraints = {
         **ANNEALING,
@@ -99,7 +101,7 @@ class SimulatedTempering(SamplingEstimator):
         first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
         redraws = self._sweeps_per_redraw(path)
         setup = Setup(path, transition, first, seed, redraws, options, ratio)
-        log_prior = log_prior_of(getattr(self, "prior", "uniform"), path.ladder)
+        log_prior = log_prior_of(self.prior, path.ladder)
         start = self._initialise(setup, log_prior)
         run, used, history = self._produce(setup, log_prior, start)
         n_before = n_moves + n_draws
@@ -191,7 +193,7 @@ class SimulatedTempering(SamplingEstimator):
                 rounds=tuple(rounds),
                 previous=estimate,
                 sweeps_per_redraw=setup.sweeps_per_redraw,
-                rao_blackwell=getattr(self, "rao_blackwell", True),
+                rao_blackwell=self.rao_blackwell,
                 tol=self.tol,
             )
             if self.tol is None:

@@ -103,20 +103,21 @@ class NoTurn(HMC):
 
 
 class AlwaysAccepts(HMC):
-    def _trajectory(self, path, state, auxiliary, levels, step, roots, stream):
-        return super()._trajectory(path, state, auxiliary, levels, step, roots, Certain(stream))
+    def _trajectory(self, path, state, auxiliary, levels, steps, stream):
+        return super()._trajectory(path, state, auxiliary, levels, steps, Certain(stream))
 
 
 class TooMuchNoise(HMC):
-    def _refresh(self, auxiliary, step, stream):
-        velocity, *rest = super()._refresh(auxiliary, step, stream)
+    def _refresh(self, auxiliary, steps, stream):
+        velocity, *rest = super()._refresh(auxiliary, steps, stream)
         return 1.1 * velocity, *rest
 
 
 class StepByPosition(HMC):
-    def _trajectory(self, path, state, auxiliary, levels, step, roots, stream):
-        step = step / (1 + np.abs(path.position(state)[:, :1]))
-        return super()._trajectory(path, state, auxiliary, levels, step, roots, stream)
+    def _trajectory(self, path, state, auxiliary, levels, steps, stream):
+        shorter = steps.step_sizes / (1 + np.abs(path.position(state)[:, :1]))
+        steps = steps._replace(step_sizes=shorter)
+        return super()._trajectory(path, state, auxiliary, levels, steps, stream)
 
 
 class Uncorrected(RandomWalk):
