@@ -143,6 +143,7 @@ class GeometricPath(PointsPath):
     evaluations: Evaluations | None = None  # by checks, where they are counted
     climbs_from: Array | None = None  # (n, d): of `regions`; None: draws of the base
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
+    density_name = "log_density"  # in errors: what the user calls it
 
     def __init__(
         self,
@@ -485,7 +486,7 @@ class GeometricPath(PointsPath):
         if self.vectorized:
             hint = "; of a function of one point say GeometricPath(..., vectorized=False)"
         values = self._call(self.log_density, position)
-        return log_densities_of("log_density", values, position, nan_is_zero, hint)
+        return log_densities_of(self.density_name, values, position, nan_is_zero, hint)
 
     def _target_and_slope(self, position):
         """Log density (n,) and gradient (n, d) from one call, copied: the caller may reuse both."""
