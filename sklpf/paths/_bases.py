@@ -752,9 +752,10 @@ def _shrunk_covariance(points: Array) -> Array:
     if len(points) < _FEWEST_TO_HALVE:
         return covariance
     intensities = most * _SHARES_OF_SHRINKAGE
-    halves = np.array_split(points, 2)
-    losses = _held_out_losses(*halves, intensities) + _held_out_losses(*halves[::-1], intensities)
-    chosen = int(np.argmax(losses / 2 <= losses.min() / 2 + _NEGLIGIBLE_LOSS))
+    first, second = np.array_split(points, 2)
+    halves = (first, second), (second, first)
+    losses = np.mean([_held_out_losses(*each, intensities) for each in halves], axis=0)
+    chosen = int(np.argmax(losses <= losses.min() + _NEGLIGIBLE_LOSS))
     if chosen == 0:
         return covariance
     covariance = (1 - intensities[chosen]) * (points.T @ points) / len(points)
