@@ -41,15 +41,14 @@ class AdaptiveTempering(SimulatedTempering):
         """The rule for a ladder, and for estimates of which the worst has this standard error."""
         raise NotImplementedError
 
-    def _initialise(self, setup, log_prior) -> Start:
-        pilot = self._first_pass(setup, log_prior)
+    def _initialise(self, setup) -> Start:
+        pilot = self._first_pass(setup)
         n_redraws = max(1, self.n_sweeps // 4 // setup.sweeps_per_redraw)
         _, errors = jackknife(pilot.estimate, N_GROUPS)
-        rule = self._rule(log_prior, float(errors.max()))
+        rule = self._rule(setup.log_prior, float(errors.max()))
         adapted = adapt(
             setup,
             pilot.chains,
-            log_prior,
             pilot.curve,
             n_redraws,
             rule,
@@ -72,8 +71,8 @@ class AdaptiveTempering(SimulatedTempering):
             },
         )
 
-    def _produce(self, setup, log_prior, start):
-        run, used, history = super()._produce(setup, log_prior, start)
+    def _produce(self, setup, start):
+        run, used, history = super()._produce(setup, start)
         return AdaptedRun(**vars(run), **start.adaptation), used, history
 
     @classmethod
