@@ -79,13 +79,6 @@ def test_refuses_large_models_with_the_cost(n_visible, n_hidden):
         Exact().sample(path, 3, np.random.default_rng(0))
 
 
-def test_rejects_what_is_no_path_and_bad_parameters():
-    with pytest.raises(TypeError, match=r"must be a fitted model of sklpf or a path.*ndarray$"):
-        Exact().fit(np.zeros((3, 3)))
-    with pytest.raises(ValueError, match="n_jobs"):
-        Exact(n_jobs="two").fit(make_path(2, 2))
-
-
 @pytest.mark.parametrize(
     ("model", "advice"),
     [

@@ -165,12 +165,3 @@ def test_two_content_and_two_style_agree_with_quadrature(noise_std):
     assert np.all(hais.log_partition_std_error_ < 0.11)
     errors = np.abs(hais.log_partition_ - expected)
     assert np.all(errors < 4.5 * hais.log_partition_std_error_)
-
-
-def test_without_components_rows_are_noise():
-    """Eq. 41 of the paper."""
-    X = np.random.default_rng(0).normal(size=(3, 4))
-    path = BilinearPath(X, np.zeros((2, 4)), np.ones((2, 3)), np.ones((2, 2)), 0.7)
-    hais = HAIS(10, 20, random_state=0).fit(path)
-    expected = multivariate_normal(np.zeros(4), 0.49).logpdf(X)
-    np.testing.assert_allclose(hais.log_partition_, expected, rtol=1e-12)
