@@ -17,6 +17,7 @@ from interruption import kept_files, saves
 from joblib import parallel_config
 from known_problems import HiddenModePath, hidden_mode_problem, make_rbm_problem
 from marks import large
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklpf._utils.parallel import Checkpoint, one_blas_thread, parallel_map, run_segments
 from sklpf.partition import AIS
@@ -93,6 +94,19 @@ def test_blas_uses_one_thread_in_every_back_end(backend):
     np.testing.assert_array_equal(parallel, serial)
     alone = parallel_map(functools.partial(advance, 0, 0, 1), serial, n_jobs=1)
     np.testing.assert_array_equal(mapped, alone)
+
+
+def test_a_limit_within_a_limit_leaves_blas_as_it_was():
+    def n_threads():
+        return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+
+    with threadpool_limits(2, user_api="blas"):
+        before = n_threads()
+        with one_blas_thread():
+            with pytest.raises(ZeroDivisionError), one_blas_thread():
+                raise ZeroDivisionError
+            assert set(n_threads()) == {1}
+        assert n_threads() == before
 
 
 # ---- checkpoints

@@ -14,6 +14,7 @@ import os
 import pickle
 import platform
 import tempfile
+import threading
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -36,13 +37,26 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+class _Limit(threading.local):
+    """Whether this thread is in `one_blas_thread`; OpenMP has a limit for each thread."""
+
+    is_on = False
+
+
+_LIMIT = _Limit()
+
+
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
     """A context in which BLAS runs on one thread: more of them give other bits, and compete with
     the blocks. An interruption that comes while numba converts what a kernel takes or gives, which
     it makes a SystemError of, leaves it as a KeyboardInterrupt.
     """
-    with _blas().limit(limits=1, user_api="blas"):
+    was_on = _LIMIT.is_on
+    # to ask for a limit takes 40 µs, too much for every row that is scored
+    limit = contextlib.nullcontext() if was_on else _blas().limit(limits=1, user_api="blas")
+    with limit:
+        _LIMIT.is_on = True
         try:
             yield
         except SystemError as error:
@@ -52,6 +66,8 @@ def one_blas_thread() -> Iterator[None]:
             if isinstance(cause, KeyboardInterrupt):
                 raise cause from None
             raise
+        finally:
+            _LIMIT.is_on = was_on
 
 
 @contextlib.contextmanager

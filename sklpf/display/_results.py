@@ -206,7 +206,8 @@ class LogPartitionDisplay(ResultDisplay):
 
         The band at the target is the result's interval. At other levels its width is in proportion
         to the jackknife's standard error there (independent groups of chains), so that it covers
-        each level with the probability `level`, not all of them at once.
+        each level with the probability `level`, not all of them at once. It is that of the noise: a
+        bias, such as the ``diagnostics["bias"]`` of `RTS`, has no part in it.
 
         Parameters
         ----------

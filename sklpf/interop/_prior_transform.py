@@ -90,6 +90,7 @@ class PriorTransformPath(GeometricPath):
 
     tail_alarms = ()  # beyond the smallest uniform number the likelihood is constant
     may_be_nan = True
+    density_name = "log_likelihood, at normal coordinates z = ndtri(u),"
 
     def __init__(
         self,

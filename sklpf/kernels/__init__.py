@@ -11,14 +11,20 @@ from sklpf.kernels._exponentials import (
     softplus_sum_and_sigmoids,
 )
 from sklpf.kernels._programs import compiled, implements, program, tempered
-from sklpf.kernels._random import chain_bits, draw_categories, draw_units, random_bits, uniform
+from sklpf.kernels._random import (
+    bits_of_one_chain,
+    draw_categories,
+    draw_units,
+    random_bits,
+    uniform,
+)
 from sklpf.kernels._rows import add_rows, list_differences
 
 __all__ = [
     "OPTIONS",
     "SUMS",
     "add_rows",
-    "chain_bits",
+    "bits_of_one_chain",
     "compiled",
     "draw_categories",
     "draw_units",

@@ -53,8 +53,8 @@ def random_bits(out, n, key0, key1, step, chain, purpose):
 
 
 @inlined
-def chain_bits(out, n, keys, chain, purpose):
-    """`random_bits` of one chain of a block."""
+def bits_of_one_chain(out, n, keys, chain, purpose):
+    """Fill out[:n] with `random_bits` of one chain of a block."""
     random_bits(out, n, keys.key0, keys.key1, keys.step, keys.chain + chain, purpose)
 
 
@@ -69,7 +69,7 @@ def uniform(bits):
 @inlined
 def chain_uniform(keys, chain, purpose, bits):
     """A uniform float32 of one chain of a block; bits (4,) is work space."""
-    chain_bits(bits, 1, keys, chain, purpose)
+    bits_of_one_chain(bits, 1, keys, chain, purpose)
     return uniform(bits[0])
 
 
@@ -148,7 +148,7 @@ def _cos_sin(bits):
 
 
 @inlined
-def chains_bits(out, quarter, keys, purpose):
+def bits_of_all_chains(out, quarter, keys, purpose):
     """What `random_bits` gives for 4 quarter words of n chains, out (4 quarter, n); vectorises over
     chains.
     """
@@ -175,7 +175,7 @@ def chains_bits(out, quarter, keys, purpose):
 def uniforms(keys, purpose, out):
     """Fill out (n,) with a uniform number for each chain."""
     bits = np.empty((4, out.shape[0]), np.uint32)
-    chains_bits(bits, 1, keys, purpose)
+    bits_of_all_chains(bits, 1, keys, purpose)
     for c in range(out.shape[0]):
         out[c] = uniform(bits[0, c])
 
@@ -190,7 +190,7 @@ def normals(keys, purpose, out):
     quarter = (d + 3) // 4
     bits = np.empty((4 * quarter, n), np.uint32)
     drawn = np.empty((4 * quarter, n))
-    chains_bits(bits, quarter, keys, purpose)
+    bits_of_all_chains(bits, quarter, keys, purpose)
     half = 2 * quarter
     for j in range(half):
         lengths = bits[j]

@@ -33,25 +33,26 @@ class AdaptiveTempering(SimulatedTempering):
     "rao-blackwell": then probabilities.
     """
 
+    update: Literal["rao-blackwell", "binary"] = "binary"
+
     _run_class = AdaptedRun
 
     def _rule(self, log_prior, pilot_error: float) -> GainRule:
         """The rule for a ladder, and for estimates of which the worst has this standard error."""
         raise NotImplementedError
 
-    def _initialise(self, setup, log_prior) -> Start:
-        pilot = self._first_pass(setup, log_prior)
+    def _initialise(self, setup) -> Start:
+        pilot = self._first_pass(setup)
         n_redraws = max(1, self.n_sweeps // 4 // setup.sweeps_per_redraw)
         _, errors = jackknife(pilot.estimate, N_GROUPS)
-        rule = self._rule(log_prior, float(errors.max()))
+        rule = self._rule(setup.log_prior, float(errors.max()))
         adapted = adapt(
             setup,
             pilot.chains,
-            log_prior,
             pilot.curve,
             n_redraws,
             rule,
-            getattr(self, "update", "binary") == "rao-blackwell",
+            self.update == "rao-blackwell",
         )
         sizes = [float(r.n_redraws) for r in adapted.recent]
         estimate = pool_rounds(adapted.recent, True, sizes, first_ratio=setup.first_ratio)
@@ -70,8 +71,8 @@ class AdaptiveTempering(SimulatedTempering):
             },
         )
 
-    def _produce(self, setup, log_prior, start):
-        run, used, history = super()._produce(setup, log_prior, start)
+    def _produce(self, setup, start):
+        run, used, history = super()._produce(setup, start)
         return AdaptedRun(**vars(run), **start.adaptation), used, history
 
     @classmethod

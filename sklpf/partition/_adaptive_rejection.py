@@ -201,15 +201,6 @@ class Hull:
         self._add(np.append(np.clip(grid, self.low, self.high), ends))
         self._bracket()
 
-    def _log_density(self, x: Array) -> Array:
-        values = self._path.raw_log_density(x[:, np.newaxis])
-        bad = np.isnan(values) | (values == np.inf)
-        if bad.any():
-            raise ValueError(
-                f"log_density is {values[bad][0]} at {x[bad][0]:.6g}: it must be a number or -inf"
-            )
-        return values
-
     def _add(self, points: Array) -> None:
         """Evaluate f at further points; the nearest ones where it is 0 become the ends of the
         interval.
@@ -217,7 +208,7 @@ class Hull:
         points = np.setdiff1d(points, self.x)
         self.n_evaluations += len(points)
         x = np.append(self.x, points)
-        h = np.append(self.h, self._log_density(points))
+        h = np.append(self.h, self._path._target(points[:, np.newaxis]))
         order = np.argsort(x)
         x = x[order]
         h = h[order]

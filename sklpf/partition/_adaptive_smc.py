@@ -22,9 +22,10 @@ from sklpf.partition._base import SAMPLING, TUNE, SamplingEstimator
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
 from sklpf.partition.checks._beside import tol_alarms
-from sklpf.paths import DataRows, GeometricPath, Mixture, Regions
-from sklpf.paths._capabilities import has, require_base
+from sklpf.paths import GeometricPath, Mixture, Regions
+from sklpf.paths._capabilities import require_base
 from sklpf.paths._climbs import Evaluations
+from sklpf.paths._geometric import is_own_density
 from sklpf.paths._ladders import respace
 from sklpf.paths._mixture_fit import defensive, fit_base
 from sklpf.programs._learning import Learned, drift_between, learn
@@ -232,7 +233,7 @@ class AdaptiveSMC(SamplingEstimator):
 
     def _as_path(self, path):
         path = super()._as_path(path)
-        if not isinstance(path, GeometricPath) or has(path, DataRows):
+        if not is_own_density(path):
             raise TypeError(
                 "AdaptiveSMC needs a density of your own on R^d, a GeometricPath, got a"
                 f" {type(path).__name__}: take SMC"

@@ -19,8 +19,9 @@ from sklpf.partition._fitted_proposals import KINDS, fit_proposal
 from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
-from sklpf.paths import DataRows, Gaussian, GeometricPath
-from sklpf.paths._capabilities import has
+from sklpf.paths import Gaussian, GeometricPath
+from sklpf.paths._bases import is_outside
+from sklpf.paths._geometric import is_own_density
 from sklpf.programs import Draws
 from sklpf.reweighting import bar, effective_sample_size, overlap
 from sklpf.uncertainty import (
@@ -263,7 +264,7 @@ class BridgeSampling(PartitionEstimator):
             points = posterior_draws(self._given_draws).points
             path = GeometricPath(path, base=Gaussian.fit(points.reshape(-1, points.shape[-1])))
         path = super()._as_path(path)
-        if not isinstance(path, GeometricPath) or has(path, DataRows):
+        if not is_own_density(path):
             raise TypeError(
                 "BridgeSampling needs a density of your own on R^d, a GeometricPath, got a"
                 f" {type(path).__name__}"
@@ -329,10 +330,7 @@ class _CountedDensity:
         self.n_evaluations = 0
 
     def __call__(self, points: Array) -> Array:
-        inside = np.ones(len(points), dtype=bool)
-        if self._path.bounds is not None:
-            low, high = self._path.bounds
-            inside = np.all((points >= low) & (points <= high), axis=1)
+        inside = ~is_outside(points, self._path.bounds)
         values = np.full(len(points), -np.inf)
         if inside.any():
             values[inside] = self._path._target(points[inside])

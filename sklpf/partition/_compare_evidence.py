@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, log_softmax
 
-from sklpf._utils.numbers import as_float64, check_level
+from sklpf._utils.numbers import Array, as_float64, check_level
 from sklpf._utils.tables import Readable, Rows, Table, from_to, imported, with_error
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._reweighting import BAR, MBAR, LevelProcess, SteppingStone
@@ -196,7 +196,7 @@ def compare_evidence(
     results = {
         name: single_result(f"fitted[{name!r}]", one, remedy) for name, one in fitted.items()
     }
-    log_prior = _log_prior(prior, results)
+    log_prior = dict(zip(results, np.log(prior_weights(prior, tuple(results)))))
     names = sorted(results, key=lambda name: -results[name].log_partition)
     errors = {name: _error_of(results[name]) for name in names}
     best = names[0]
@@ -228,23 +228,22 @@ def compare_evidence(
     return EvidenceComparison(models, level, tuple(reasons))
 
 
-def _log_prior(
-    prior: Mapping[str, float] | None, results: Mapping[str, PartitionResult]
-) -> dict[str, float]:
+def prior_weights(prior: Mapping[str, float] | None, names: tuple[str, ...]) -> Array:
+    """The prior probabilities of the models with these names, up to a factor."""
     if prior is None:
-        return dict.fromkeys(results, 0.0)
+        return np.ones(len(names))
     if not isinstance(prior, Mapping):
         raise TypeError(
             "prior must be a dict of the models' names to their prior probabilities, got"
             f" {type(prior).__name__}"
         )
-    if prior.keys() != results.keys():
+    if prior.keys() != set(names):
         given = ", ".join(map(str, prior))
-        raise ValueError(f"prior must name the models {', '.join(results)}, got {given}")
-    values = as_float64(list(prior.values()), "prior")
+        raise ValueError(f"prior must name the models {', '.join(names)}, got {given}")
+    values = as_float64([prior[name] for name in names], "prior")
     if not np.all((values > 0) & np.isfinite(values)):
         raise ValueError("prior must hold positive numbers; leave out models that are impossible")
-    return dict(zip(prior, np.log(values)))
+    return values
 
 
 def _error_of(result: PartitionResult) -> Variance:

@@ -20,10 +20,11 @@ from sklpf.partition._base import SAMPLING, PartitionEstimator, SamplingEstimato
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._run import Run
 from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
-from sklpf.paths import Continuous, DataRows, GeometricPath, GibbsMove, Gradients
+from sklpf.paths import Continuous, GeometricPath, GibbsMove, Gradients
 from sklpf.paths._bases import as_base
 from sklpf.paths._capabilities import has, require_base
 from sklpf.paths._climbs import Evaluations, climb, functions_for_climbs, starts_of_climbs
+from sklpf.paths._geometric import is_own_density
 from sklpf.programs._draws import draws_of, has_points, points_of
 from sklpf.programs._plan import check_finite
 from sklpf.reweighting import mean_weight
@@ -198,7 +199,7 @@ def proposing(path: Any, proposal: Any) -> Any:
     """
     if proposal is None:
         return path
-    if not isinstance(path, GeometricPath) or has(path, DataRows):
+    if not is_own_density(path):
         # a model's path has coordinates of its own
         raise TypeError(
             f"proposal must be None for a {type(path).__name__}: proposals are for a GeometricPath,"

@@ -374,24 +374,24 @@ class RTS(SimulatedTempering):
     def _first_ratio(self, path, key):
         return FirstRatio() if self.continuous else super()._first_ratio(path, key)
 
-    def _initialise(self, setup, log_prior) -> Start:
+    def _initialise(self, setup) -> Start:
         if self.continuous:
             check_mass(setup)
         if self.init == "paper":
-            return self._paper_rounds(setup, log_prior)
+            return self._paper_rounds(setup)
         # Annealed chains give the first weights; rounds of doubling length improve them.
-        start = self._first_pass(setup, log_prior)
+        start = self._first_pass(setup)
         lengths = doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)
         for i, n_redraws in enumerate(lengths):
             old = start.estimate
-            start, last = self._burn_in(setup, log_prior, start, i, n_redraws)
+            start, last = self._burn_in(setup, start, i, n_redraws)
             if largest_move(start.estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
                 break
         return start
 
-    def _paper_rounds(self, setup, log_prior) -> Start:
+    def _paper_rounds(self, setup) -> Start:
         """Short rounds from base draws until visits are even, as Carlson et al. do."""
-        n_levels = len(log_prior)
+        n_levels = len(setup.log_prior)
         chains = [setup.base_chains(START, group) for group in range(setup.n_groups)]
         sums = np.zeros((1, N_GROUPS, n_levels))
         estimate = Pooled(np.zeros((1, n_levels)), sums, first_ratio=setup.first_ratio)
@@ -400,28 +400,25 @@ class RTS(SimulatedTempering):
         n_rounds = min(_PAPER_ROUNDS, self.n_sweeps // (2 * n_redraws * setup.sweeps_per_redraw))
         for i in range(n_rounds):
             fresh = setup.with_fresh_levels(start.chains, i)
-            start, _ = self._burn_in(setup, log_prior, start._replace(chains=fresh), i, n_redraws)
+            start, _ = self._burn_in(setup, start._replace(chains=fresh), i, n_redraws)
             shares = np.exp(start.estimate.log_shares(ALL)[0])
-            if np.abs(np.exp(log_prior) - shares).max() < TOLERANCE / n_levels:
+            if np.abs(np.exp(setup.log_prior) - shares).max() < TOLERANCE / n_levels:
                 break
         return start
 
-    def _burn_in(
-        self, setup, log_prior, start: Start, i: int, n_redraws: int
-    ) -> tuple[Start, TemperingRound]:
+    def _burn_in(self, setup, start: Start, i: int, n_redraws: int) -> tuple[Start, TemperingRound]:
         """What production would begin with after one more round, and the round."""
-        log_pseudo_prior = log_prior - start.curve
-        chains, last = run_round(setup, (0, i), start.chains, log_pseudo_prior, n_redraws)
+        chains, last = run_round(setup, (0, i), start.chains, start.curve, n_redraws)
         estimate = pool_rounds([last], self.rao_blackwell, first_ratio=setup.first_ratio)
         used = start.used + n_redraws * setup.sweeps_per_redraw
         value = value_and_error(estimate)
         history = self._with_round(start.history, setup, f"burn-in {i + 1}", value, used)
         return Start(chains, estimate(ALL), estimate, used, history), last
 
-    def _produce(self, setup, log_prior, start):
+    def _produce(self, setup, start):
         if not self.continuous:
-            return super()._produce(setup, log_prior, start)
-        log_pseudo_prior = log_prior - start.curve
+            return super()._produce(setup, start)
+        log_pseudo_prior = setup.log_prior - start.curve
         n_redraws = (self.n_sweeps - start.used) // setup.sweeps_per_redraw
         left = temper_continuously(setup, start.chains, log_pseudo_prior, n_redraws)
         run = ContinuousRun(

@@ -4,7 +4,7 @@ barriers between levels show.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -27,7 +27,8 @@ from sklpf.partition._tempering_run import (
 from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import TemperingRound
-from sklpf.programs._plan import NO_ROUNDS, check_alive, check_finite, with_round
+from sklpf.programs._plan import NO_ROUNDS, check_alive, with_round
+from sklpf.programs._populations import log_rises
 from sklpf.programs._programs import Chains
 from sklpf.programs._tempering import Setup, first_pass, pool_groups, run_round
 from sklpf.reweighting import MeanWeight, Pooled, mean_weight
@@ -65,7 +66,7 @@ class Start(NamedTuple):
 class SimulatedTempering(SamplingEstimator):
     """Simulated tempering: burn-in finds weights of the levels, production runs with these fixed.
 
-    A subclass says how burn-in goes (`_initialise`); it may have the parameters `prior`, of the
+    A subclass says how burn-in goes (`_initialise`); it may make parameters of `prior`, of the
     levels, and `rao_blackwell`: how visits of levels are counted.
     """
 
@@ -77,6 +78,8 @@ class SimulatedTempering(SamplingEstimator):
     max_sweeps: int | None = None
     ladder: str | ArrayLike = "linear"
     sweeps_per_redraw: int | None = None
+    prior: Any = field(default="uniform", init=False)
+    rao_blackwell: bool = field(default=True, init=False)
 
     _parameter_constraints = {
         **ANNEALING,
@@ -87,7 +90,7 @@ class SimulatedTempering(SamplingEstimator):
         "sweeps_per_redraw": [at_least(1), None],
     }
 
-    def _initialise(self, setup: Setup, log_prior: Array) -> Start:
+    def _initialise(self, setup: Setup) -> Start:
         """Burn-in."""
         raise NotImplementedError
 
@@ -98,10 +101,10 @@ class SimulatedTempering(SamplingEstimator):
         ratio, n_draws, alarms = self._first_ratio(path, stream_key(seed, FIRST_RATIO))
         first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
         redraws = self._sweeps_per_redraw(path)
-        setup = Setup(path, transition, first, seed, redraws, options, ratio)
-        log_prior = log_prior_of(getattr(self, "prior", "uniform"), path.ladder)
-        start = self._initialise(setup, log_prior)
-        run, used, history = self._produce(setup, log_prior, start)
+        log_prior = log_prior_of(self.prior, path.ladder)
+        setup = Setup(path, transition, log_prior, first, seed, redraws, options, ratio)
+        start = self._initialise(setup)
+        run, used, history = self._produce(setup, start)
         n_before = n_moves + n_draws
         return replace(
             run,
@@ -150,12 +153,12 @@ class SimulatedTempering(SamplingEstimator):
             )
         return int(n)
 
-    def _first_pass(self, setup, log_prior) -> Start:
+    def _first_pass(self, setup) -> Start:
         """Annealed chains, which take a quarter of the sweeps, and what they say."""
         used = self.n_sweeps // 4
-        chains, log_weights = first_pass(setup, log_prior, used)
+        chains, log_weights = first_pass(setup, used)
         sums = pool_groups(setup.first, log_weights)[np.newaxis]
-        estimate = Pooled(np.zeros((1, len(log_prior))), sums, first_ratio=setup.first_ratio)
+        estimate = Pooled(np.zeros((1, len(setup.log_prior))), sums, first_ratio=setup.first_ratio)
         history = self._with_round(NO_ROUNDS, setup, "pilot", value_and_error(estimate), used)
         return Start(chains, estimate(ALL), estimate, used, history)
 
@@ -168,7 +171,7 @@ class SimulatedTempering(SamplingEstimator):
         round_done(name, log_partition, value[1], used * self.n_chains, n_left * self.n_chains)
         return with_round(history, value[0], value[1], used)
 
-    def _produce(self, setup, log_prior, start):
+    def _produce(self, setup, start):
         """A run of one round, or with `tol` of as many as it takes, a chain's sweeps, and the
         history.
         """
@@ -181,7 +184,7 @@ class SimulatedTempering(SamplingEstimator):
             n_kept = _MAX_VECTORS // 2 if rounds else _MAX_VECTORS
             name = 1, len(rounds)
             chains, last = run_round(
-                setup, name, chains, log_prior - curve, n_redraws, n_kept, self._keeps_draws
+                setup, name, chains, curve, n_redraws, n_kept, self._keeps_draws
             )
             rounds = [*(earlier.thinned() for earlier in rounds), last]
             used += n_redraws * setup.sweeps_per_redraw
@@ -191,7 +194,7 @@ class SimulatedTempering(SamplingEstimator):
                 rounds=tuple(rounds),
                 previous=estimate,
                 sweeps_per_redraw=setup.sweeps_per_redraw,
-                rao_blackwell=getattr(self, "rao_blackwell", True),
+                rao_blackwell=self.rao_blackwell,
                 tol=self.tol,
             )
             if self.tol is None:
@@ -223,9 +226,7 @@ class FirstRatio(NamedTuple):
 
 def _log_weights(path, stream) -> Array:
     """log f_1 - log f_0 of base draws."""
-    state = path.sample_base(_LOOK, stream)
-    log_base, log_first = (path.log_f(state, np.full(_LOOK, k)) for k in (0, 1))
-    return check_finite(log_first - log_base, allow_zero=True)
+    return log_rises(path, path.sample_base(_LOOK, stream), 0)
 
 
 def log_prior_of(prior, ladder):

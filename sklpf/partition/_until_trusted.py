@@ -30,8 +30,9 @@ from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._smc import SMC
 from sklpf.partition.checks._beside import tol_alarms
-from sklpf.paths import DataRows, GeometricPath, Gradients
+from sklpf.paths import GeometricPath, Gradients
 from sklpf.paths._capabilities import has
+from sklpf.paths._geometric import is_own_density
 from sklpf.paths._mixture_fit import defensive, fit_base
 
 _MANY_DIMENSIONS = 20  # in which gradients are needed
@@ -206,7 +207,7 @@ class UntilTrusted(PartitionEstimator):
         if self._given_draws is not None:
             bridges = [BridgeSampling(), BridgeSampling(proposal="mixture")]
         tempering = [ParallelTempering(n_sweeps=n, tol=self.tol) for n in (16_384, 65_536)]
-        if not isinstance(path, GeometricPath) or has(path, DataRows):
+        if not is_own_density(path):
             default = path.default_estimator() if hasattr(path, "default_estimator") else AIS()
             return [*bridges, default, SMC(n_temperatures=1000), *tempering]
         if has(path, Gradients) and path.n_dimensions > _MANY_DIMENSIONS:

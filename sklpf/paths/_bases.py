@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, stats
 from scipy.special import betaln, erf, gammaln, log_ndtr
 
@@ -812,6 +812,14 @@ def box_around(bounds: Any, d: int) -> Array:
             f"bounds must be a pair (low, high) of numbers or arrays ({d},), got {bounds!r}:"
             f" {error}"
         ) from error
+
+
+def is_outside(points: Array, bounds: Array | None) -> NDArray[np.bool_]:
+    """Which points (n, d) lie outside of a box (2, d); none where there is none."""
+    if bounds is None:
+        return np.zeros(len(points), dtype=bool)
+    low, high = bounds
+    return np.any((points < low) | (points > high), axis=1)
 
 
 def within(base, bounds):

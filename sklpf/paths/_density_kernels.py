@@ -112,25 +112,27 @@ def _mixture(base, position, log_density, slope):
 def _log_part(base, k, x, z, slope):
     """Log of weight times density of a part at x (d,); writes the gradient to slope (d,)."""
     d = len(x)
+    mean = base.means[k]
+    if base.roots.shape[1] < d:  # a diagonal
+        diagonal = base.roots[k, 0]
+        for i in range(d):
+            z[i] = (x[i] - mean[i]) * diagonal[i]
+            slope[i] = -z[i] * diagonal[i]
+    else:
+        root = base.roots[k]
+        for i in range(d):
+            total = 0.0
+            for j in range(i + 1):
+                total += root[i, j] * (x[j] - mean[j])
+            z[i] = total
+            slope[i] = 0.0
+            for j in range(i + 1):
+                slope[j] -= root[i, j] * total
     inside = True
     square = 0.0
-    is_diagonal = base.roots.shape[1] < d
     for i in range(d):
-        inside = inside and base.low[k, i] <= x[i] <= base.high[k, i]
-        if is_diagonal:
-            diagonal = base.roots[k, 0, i]
-            z[i] = (x[i] - base.means[k, i]) * diagonal
-            slope[i] = -z[i] * diagonal
-            square += z[i] * z[i]
-            continue
-        total = 0.0
-        for j in range(i + 1):
-            total += base.roots[k, i, j] * (x[j] - base.means[k, j])
-        z[i] = total
-        square += total * total
-        slope[i] = 0.0
-        for j in range(i + 1):
-            slope[j] -= base.roots[k, i, j] * total
+        inside &= (base.low[k, i] <= x[i]) & (x[i] <= base.high[k, i])
+        square += z[i] * z[i]
     if not inside:
         return -np.inf
     df = base.dfs[k]

@@ -23,7 +23,7 @@ from sklpf.paths._base import (
     check_ladder,
     density_at,
 )
-from sklpf.paths._bases import Gaussian, Mixture, Parts, as_base, box_around, within
+from sklpf.paths._bases import Gaussian, Mixture, Parts, as_base, box_around, is_outside, within
 from sklpf.paths._capabilities import DataRows, has
 from sklpf.paths._climbs import Evaluations, functions_for_climbs
 from sklpf.paths._functions import (
@@ -143,6 +143,7 @@ class GeometricPath(PointsPath):
     evaluations: Evaluations | None = None  # by checks, where they are counted
     climbs_from: Array | None = None  # (n, d): of `regions`; None: draws of the base
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
+    density_name = "log_density"  # in errors: what the user calls it
 
     def __init__(
         self,
@@ -316,7 +317,7 @@ class GeometricPath(PointsPath):
         log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
         masses = np.exp(log_masses - log_masses.max())
         shares = np.maximum(masses / masses.sum(), _LEAST_SHARE)
-        base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
+        base = Mixture([self.base, *found], [1.0, *(shares / shares.sum())])
         chosen = self.base_chosen
         if chosen:
             chosen += ", and Gaussians at regions that it missed"
@@ -342,10 +343,6 @@ class GeometricPath(PointsPath):
         path.grad_base = None
         path.base_chosen = chosen
         return path
-
-    def _base_to_mix(self) -> Any:
-        """The base as a component of a `Mixture`."""
-        return self.base
 
     def _of_draws(self, regions: Regions) -> Regions:
         """Regions in the coordinates of a run's draws, which are rows where the path has them."""
@@ -489,7 +486,7 @@ class GeometricPath(PointsPath):
         if self.vectorized:
             hint = "; of a function of one point say GeometricPath(..., vectorized=False)"
         values = self._call(self.log_density, position)
-        return log_densities_of("log_density", values, position, nan_is_zero, hint)
+        return log_densities_of(self.density_name, values, position, nan_is_zero, hint)
 
     def _target_and_slope(self, position):
         """Log density (n,) and gradient (n, d) from one call, copied: the caller may reuse both."""
@@ -526,10 +523,7 @@ class GeometricPath(PointsPath):
 
     def _check_within(self, points) -> None:
         """Raise where a point of the base lies outside of the box, whose mass would be missing."""
-        if self.bounds is None:
-            return
-        low, high = self.bounds
-        if np.any((np.asarray(points) < low) | (np.asarray(points) > high)):
+        if is_outside(np.asarray(points), self.bounds).any():
             raise ValueError(
                 "base draws points outside bounds: give a base within them, such as Uniform(low,"
                 " high), or a Gaussian with independent coordinates, which is truncated"
@@ -579,6 +573,11 @@ class CompiledDensityPath(CompiledPrograms, GeometricPath):
 
         base = getattr(self.base, "packed", None)
         return None if base is None else TemperedDensity(self._packed_target(), base)
+
+
+def is_own_density(path: Any) -> bool:
+    """Whether a path is to a density of the user's own on R^d, no model's, which has rows."""
+    return isinstance(path, GeometricPath) and not has(path, DataRows)
 
 
 def coordinates_of_rows(path: Any) -> tuple[Array, Array]:

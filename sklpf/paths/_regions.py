@@ -95,11 +95,7 @@ class Regions(NamedTuple):
         -------
         Regions
         """
-        factors = None if self.factors is None else self.factors[chosen]
-        draws = None if self.draws is None else self.draws[chosen]
-        return Regions(
-            self.centres[chosen], self.radii[chosen], self.log_masses[chosen], factors, draws
-        )
+        return Regions._make(None if part is None else part[chosen] for part in self)
 
     def contain(self, points: NDArray) -> NDArray[np.bool_]:
         """Return which points lie in which regions, each in one at most.

@@ -10,7 +10,7 @@ from scipy import linalg
 from sklpf._utils.numbers import Array, Integers
 from sklpf.paths import Mixture
 from sklpf.paths._base import choose
-from sklpf.paths._bases import full_roots
+from sklpf.paths._bases import full_roots, is_outside
 from sklpf.paths._mixture_fit import fit_base
 from sklpf.transitions._base import acceptance
 
@@ -160,10 +160,8 @@ class MixtureWalk:
         z = rng.standard_normal(old.shape)
         step = self._each(here, z, _colored)
         new = old + step
-        outside = np.zeros(len(old), dtype=bool)
-        if path.bounds is not None:
-            outside = np.any((new < path.bounds[0]) | (new > path.bounds[1]), axis=1)
-            new[outside] = old[outside]
+        outside = is_outside(new, path.bounds)
+        new[outside] = old[outside]
         new_state = path.at(new)
         there = self._part_of(new)
         back = self._each(there, step, _whitened)

@@ -14,7 +14,7 @@ from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._ladders import respace
 from sklpf.programs._programs import Chains, anneal
-from sklpf.uncertainty import log_mean_exp
+from sklpf.reweighting import mean_weight
 
 # a history (R, 3) without rounds: log Z in nats, its standard error, sweeps of all chains so far
 NO_ROUNDS = np.empty((0, 3))
@@ -73,12 +73,9 @@ def with_round(history: NDArray, log_partition: float, std_error: float, n_sweep
 
 def running_log_partition(path: Any, level: int, log_weights: NDArray) -> str:
     """log Z of a level with its standard error, from independent log weights on the way (n,)."""
-    n = len(log_weights)
-    log_mean = float(log_mean_exp(log_weights))
     with np.errstate(invalid="ignore"):  # all weights may be 0
-        relative = np.exp(log_weights - log_mean)
-    std_error = float(np.std(relative) / np.sqrt(max(n - 1, 1)))
-    value = with_error(path.base_log_partition + log_mean, std_error)
+        estimate = mean_weight(log_weights)
+    value = with_error(path.base_log_partition + estimate.log_mean, estimate.delta)
     return f"log Z = {value} at inverse temperature {path.ladder[level]:.2g}"
 
 

@@ -261,7 +261,7 @@ def _waste_free_step(path, transition, chain_length, streams, level, populations
     """
     shape = populations.log_weights.shape
     n_starts = shape[1] // chain_length
-    rises = _log_rises(path, populations.chains.state, level).reshape(shape)
+    rises = log_rises(path, populations.chains.state, level).reshape(shape)
     effective = effective_sample_size(rises, axis=1)
     log_mean = populations.log_mean + log_mean_exp(rises, axis=1)
     starts = np.tile(np.arange(n_starts), (len(streams), 1))
@@ -299,7 +299,7 @@ def _waste_free_fall(path, transition, chain_length, stream, step, chains):
     ahead = _walk(
         path, transition, chains, level, chain_length - 1 - n_back, stream.at(stream.step + n_back)
     )
-    rises = [_log_rises(path, each.state, level) for each in (chains, *back, *ahead)]
+    rises = [log_rises(path, each.state, level) for each in (chains, *back, *ahead)]
     return back[-1] if back else chains, log_mean_exp(np.array(rises), axis=0)
 
 
@@ -314,7 +314,7 @@ def _walk(path, transition, chains, level, n_moves, stream, reverse=False) -> li
     return passed
 
 
-def _log_rises(path, state, level) -> Array:
+def log_rises(path, state, level) -> Array:
     """log f_(level + 1) - log f_level of every chain, (n,); -inf where the density ends."""
     old, new = (path.log_f(state, np.full(n_chains(state), k)) for k in (level, level + 1))
     return check_finite(increments(old, new), allow_zero=path.has_boundary)

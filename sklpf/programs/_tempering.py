@@ -135,6 +135,7 @@ class Setup(NamedTuple):
 
     path: Any
     transition: Any
+    log_prior: Array  # (K,): log r_k of the levels
     first: Integers  # (G + 1,): first chain of every group, and the end
     seed: int
     sweeps_per_redraw: int
@@ -214,13 +215,13 @@ def run_round(
     setup: Setup,
     name: tuple[int, ...],
     chains: list[Chains],
-    log_pseudo_prior: Array,
+    curve: Array,
     n_redraws: int,
     n_kept: int = 0,
     with_draws: bool = False,
 ) -> tuple[list[Chains], TemperingRound]:
-    """Return the chains of all groups after a round, and its record with about `n_kept` vectors log
-    f_k(x).
+    """Return the chains of all groups after a round with weights of the levels by estimates log Z_k
+    (K,), and its record with about `n_kept` vectors log f_k(x).
     """
     path = setup.path
     n_chains = int(setup.first[-1])
@@ -235,7 +236,7 @@ def run_round(
         path=path,
         transition=setup.transition,
         first=setup.first,
-        log_pseudo_prior=log_pseudo_prior,
+        log_pseudo_prior=setup.log_prior - curve,
         key=stream_key(setup.seed, _ROUND, *name),
         first_sweep=1,
         sweeps_per_step=setup.sweeps_per_redraw,
@@ -299,7 +300,6 @@ class Adapted(NamedTuple):
 def adapt(
     setup: Setup,
     chains: list[Chains],
-    log_prior,
     curve,
     n_redraws: int,
     rule: GainRule,
@@ -310,7 +310,7 @@ def adapt(
     The draws of all chains between two updates count together, as if chains took turns, but move no
     level by more than 1 nat. An update takes one redraw at first, later a tenth of those before it.
     """
-    prior = np.exp(log_prior)
+    prior = np.exp(setup.log_prior)
     n_chains = int(setup.first[-1])
     done = 0
     recent = list[TemperingRound]()
@@ -318,7 +318,7 @@ def adapt(
     with stage("adaptation", n_redraws) as redraws_done:
         while done < n_redraws:
             n = min(max(1, done // _GROWTH), n_redraws - done)
-            chains, last = run_round(setup, (0, len(records)), chains, log_prior - curve, n)
+            chains, last = run_round(setup, (0, len(records)), chains, curve, n)
             done += n
             shares = last.shares(rao_blackwell).mean(axis=0)
             gain = min(rule.gain(n * n_chains), _LARGEST_STEP / np.max(shares / prior))
@@ -335,7 +335,7 @@ def adapt(
     return Adapted(chains, curve, recent, history)
 
 
-def first_pass(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list[Chains], NDArray]:
+def first_pass(setup: Setup, n_sweeps: int) -> tuple[list[Chains], NDArray]:
     """Anneal all chains from base draws to the target in `n_sweeps` sweeps.
 
     Returns
@@ -351,7 +351,7 @@ def first_pass(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list[Ch
     path = setup.path
     blocks = blocks_of_groups(path, setup.transition, setup.n_groups, int(setup.first[-1]))
     carries = run_segments(
-        functools.partial(_begin, setup, blocks, log_prior, n_sweeps),
+        functools.partial(_begin, setup, blocks, n_sweeps),
         functools.partial(_advance, setup, blocks, n_sweeps),
         len(blocks),
         segments(n_sweeps, path.n_moves_per_segment),
@@ -371,12 +371,13 @@ def _levels_passed(sweeps, n_sweeps, n_levels):
     return (2 * sweeps * (n_levels - 1) + n_sweeps) // (2 * n_sweeps)
 
 
-def _begin(setup, blocks, log_prior, n_sweeps, block):
+def _begin(setup, blocks, n_sweeps, block):
     groups = blocks[block]
     chains = together([setup.base_chains(FIRST_PASS, group) for group in groups])
     quantiles = np.concatenate([_quantiles(setup, group) for group in groups])
-    n_levels = len(log_prior)
-    levels = np.minimum(np.searchsorted(np.cumsum(np.exp(log_prior)), quantiles), n_levels - 1)
+    n_levels = len(setup.log_prior)
+    shares = np.cumsum(np.exp(setup.log_prior))
+    levels = np.minimum(np.searchsorted(shares, quantiles), n_levels - 1)
     n_stops = min(n_sweeps, n_levels - 1)
     visited = _levels_passed(np.arange(n_stops + 1), n_stops, n_levels)
     starts = chains._replace(levels=visited[np.searchsorted(visited, levels)])

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import entr, softmax
 
-from sklpf._utils.numbers import Array, Integers, as_float64, check_count
+from sklpf._utils.numbers import Array, Integers, check_count
 from sklpf.partition import PartitionResult
+from sklpf.partition._compare_evidence import prior_weights
 
 _NULL_DRAWS = 10.0  # of the test statistic beyond its bound
 _MOST_AT_ONCE = 10_000_000  # numbers
@@ -118,7 +119,8 @@ def check_bayes_factors(
         raise ValueError(f"simulators must be of at least two models, got {len(simulators)}")
     check_count(n_simulations, "n_simulations", 10)
     names = tuple(simulators)
-    shares = _shares(prior, names)
+    shares = prior_weights(prior, names)
+    shares /= shares.sum()
     rng = np.random.default_rng(random_state)
 
     true = []
@@ -147,18 +149,6 @@ def check_bayes_factors(
     )
     _require_calibrated(check, false_alarm)
     return check
-
-
-def _shares(prior: Mapping[str, float] | None, names: tuple[str, ...]) -> Array:
-    """Prior probabilities of the models."""
-    if prior is None:
-        return np.full(len(names), 1 / len(names))
-    if not isinstance(prior, Mapping) or prior.keys() != set(names):  # type: ignore[redundant-expr]
-        raise ValueError(f"prior must be a dict with the names {', '.join(names)}")
-    shares = as_float64([prior[name] for name in names], "prior")
-    if not np.all((shares > 0) & np.isfinite(shares)):
-        raise ValueError("prior must hold positive numbers; leave out models that are impossible")
-    return shares / shares.sum()
 
 
 def _number(evidence: Any, name: str) -> float:

@@ -23,6 +23,7 @@ from sklpf._utils.random import Stream, stream_key
 from sklpf.partition import PartitionEstimator, PartitionResult
 from sklpf.paths import Path
 from sklpf.paths._base import check_ladder, flat_rows, map_state, n_chains
+from sklpf.programs._programs import increments
 from sklpf.reweighting import effective_sample_size
 from sklpf.transitions import Transition
 
@@ -222,10 +223,8 @@ def check_transition(
     for level in range(n_levels):
         levels = np.full(n, level)
         if level > 0:
-            old, new = path.log_f(state, levels - 1), path.log_f(state, levels)
-            with np.errstate(invalid="ignore"):
-                # 0 of a density stays 0
-                log_weights = log_weights + np.where(new == -np.inf, new, new - old)
+            old = path.log_f(state, levels - 1)
+            log_weights = log_weights + increments(old, path.log_f(state, levels))
         moved, new_auxiliary = transition.move(
             path, state, auxiliary, levels, stream.at(2 * level + 1)
         )

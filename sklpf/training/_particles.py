@@ -199,9 +199,9 @@ class TemperedChains:
         transition = default_move(path).tune(path, stream_key(self.seed, _TUNE))
         first = np.array([0, self.n_chains])
         path = path.with_ladder(ladder)
-        self.setup = Setup(path, transition, first, self.seed, 1, {"n_jobs": None})
-        self.log_prior = log_softmax(_SLOPE * ladder)
-        self.chains, log_weights = first_pass(self.setup, self.log_prior, _PILOT_SWEEPS)
+        log_prior = log_softmax(_SLOPE * ladder)
+        self.setup = Setup(path, transition, log_prior, first, self.seed, 1, {"n_jobs": None})
+        self.chains, log_weights = first_pass(self.setup, _PILOT_SWEEPS)
         self.curve = base_log_partition + log_mean_exp(log_weights, axis=0)
         self.n_moves = self.n_chains * _PILOT_SWEEPS
 
@@ -216,11 +216,9 @@ class TemperedChains:
         """
         chains = [old._replace(state=carried(self.path, path, old.state)) for old in self.chains]
         self.setup = self.setup._replace(path=path)
-        log_pseudo_prior = self.log_prior - self.curve
-        self.chains, left = run_round(
-            self.setup, (self.n_updates,), chains, log_pseudo_prior, _SWEEPS
-        )
-        log_shares = logsumexp(left.log_q_sums, axis=(0, 1)) - self.log_prior
+        name = (self.n_updates,)
+        self.chains, left = run_round(self.setup, name, chains, self.curve, _SWEEPS)
+        log_shares = logsumexp(left.log_q_sums, axis=(0, 1)) - self.setup.log_prior
         self.curve = self.curve + _GAIN * (log_shares - log_shares[0])
         self.n_updates += 1
         self.n_moves += self.n_chains * _SWEEPS

@@ -118,14 +118,13 @@ class HMC(TunedTransition):
         return moved_density(path, self, HMCMove, int(self.n_leapfrog), half_life)
 
     def move(self, path, state, auxiliary, levels, stream, reverse=False):
-        at_levels = self.steps_at(path.ladder)
-        step = at_levels.step_sizes[levels]
+        steps = self.steps_at(path.ladder, levels)
         if reverse:
-            auxiliary = self._refresh(auxiliary, step, stream)
-        state, auxiliary = self._trajectory(path, state, auxiliary, levels, step, at_levels, stream)
-        return state, auxiliary if reverse else self._refresh(auxiliary, step, stream)
+            auxiliary = self._refresh(auxiliary, steps, stream)
+        state, auxiliary = self._trajectory(path, state, auxiliary, levels, steps, stream)
+        return state, auxiliary if reverse else self._refresh(auxiliary, steps, stream)
 
-    def _trajectory(self, path, state, auxiliary, levels, step, at_levels, stream):
+    def _trajectory(self, path, state, auxiliary, levels, steps, stream):
         """Follow the dynamics, turn around, and accept or stay; it is its own reversal."""
         velocity, base, gain, accepted = auxiliary
         here = state
@@ -133,15 +132,16 @@ class HMC(TunedTransition):
         slopes = (base, gain)
         lost = np.zeros(len(levels), dtype=bool)
         betas = path.ladder[levels][:, np.newaxis]
+        step = steps.step_sizes
 
         def kicked(pace, slopes):
             force = slopes[0] + betas * slopes[1]
-            return pace + _kick(step / 2 * at_levels.color_transposed(levels, force))
+            return pace + _kick(step / 2 * steps.color_transposed(force))
 
         for _ in range(self.n_leapfrog):
             pace = kicked(pace, slopes)
             old = path.position(here)
-            position, pace = reflect(path.bounds, old + step * at_levels.color(levels, pace), pace)
+            position, pace = reflect(path.bounds, old + step * steps.color(pace), pace)
             lost |= ~np.isfinite(position).all(axis=1)
             here = path.at(np.where(lost[:, np.newaxis], old, position))
             slopes = path.gradients(here)
@@ -152,12 +152,12 @@ class HMC(TunedTransition):
         kept = choose(accept, (-pace, *slopes), (velocity, base, gain))
         return choose(accept, here, state), (*kept, accepted + rate)
 
-    def _refresh(self, auxiliary, step, stream):
+    def _refresh(self, auxiliary, steps, stream):
         """Turn the velocity around and renew a part of it."""
         share = (
             1.0
             if self.half_life is None
-            else -np.expm1(-step * self.n_leapfrog / self.half_life * np.log(2))
+            else -np.expm1(-steps.step_sizes * self.n_leapfrog / self.half_life * np.log(2))
         )
         normals = stream_normals(stream, np.empty_like(auxiliary[0]))
         return -np.sqrt(1 - share) * auxiliary[0] + np.sqrt(share) * normals, *auxiliary[1:]

@@ -9,7 +9,7 @@ from sklpf._utils.random import ACCEPT, FIRST
 from sklpf.kernels import SUMS, implements, inlined, njit, uniform
 from sklpf.kernels._densities import evaluate
 from sklpf.kernels._programs import log_density
-from sklpf.kernels._random import chains_bits, normals
+from sklpf.kernels._random import bits_of_all_chains, normals
 from sklpf.transitions._continuous_kernels import (
     Steps,
     copy_row,
@@ -129,7 +129,7 @@ def _decide(points, auxiliary, betas, keys, work):
     lost = work.lost
     rates = work.rates
     bits = work.bits
-    chains_bits(bits, 1, keys, ACCEPT)
+    bits_of_all_chains(bits, 1, keys, ACCEPT)
     for c in range(betas.shape[0]):
         total = 0.0
         for j in range(pace.shape[1]):

@@ -83,7 +83,7 @@ class Pilot(NamedTuple):
 
 
 class LevelSteps(NamedTuple):
-    """Step sizes and roots at the K levels of a ladder, as chains at these look them up."""
+    """Step sizes and roots at the K levels of a ladder."""
 
     ladder: Array  # (K,)
     step_sizes: Array  # (K, 1)
@@ -91,28 +91,42 @@ class LevelSteps(NamedTuple):
     knots: Integers = np.empty(0, dtype=np.int64)  # (K,): which of the matrices
     matrices: Array = np.empty(0)  # (J, d, d), or empty
 
-    def color(self, levels: Integers, vectors: Array) -> NDArray:
+    def of(self, levels: Integers) -> ChainSteps:
+        """Those of chains at some levels (n,)."""
+        groups = []
+        if len(self.matrices):
+            knots = self.knots[levels]
+            groups = [(knots == k, self.matrices[k]) for k in np.unique(knots)]
+        return ChainSteps(self.step_sizes[levels], self.scales[levels], groups)
+
+
+class ChainSteps(NamedTuple):
+    """Step sizes and roots of n chains."""
+
+    step_sizes: Array  # (n, 1)
+    scales: Array  # (n, 1) or (n, d); of matrices what they are multiplied by
+    groups: list[tuple[Array, Array]]  # which chains share a matrix, and the matrix
+
+    def color(self, vectors: Array) -> NDArray:
         """root @ vector of every chain, of vectors (n, d)."""
-        return self.scales[levels] * self._each(levels, vectors, lambda own, root: own @ root.T)
+        return self.scales * self._each(vectors, lambda own, root: own @ root.T)
 
-    def color_transposed(self, levels: Integers, vectors: Array) -> NDArray:
+    def color_transposed(self, vectors: Array) -> NDArray:
         """root.T @ vector of every chain."""
-        return self.scales[levels] * self._each(levels, vectors, np.matmul)
+        return self.scales * self._each(vectors, np.matmul)
 
-    def whiten(self, levels: Integers, vectors: Array) -> NDArray:
+    def whiten(self, vectors: Array) -> NDArray:
         """The inverse of root @ vector of every chain."""
-        vectors = vectors / self.scales[levels]
-        return self._each(levels, vectors, lambda own, root: np.linalg.solve(root, own.T).T)
+        vectors = vectors / self.scales
+        return self._each(vectors, lambda own, root: np.linalg.solve(root, own.T).T)
 
-    def _each(self, levels, vectors, function):
+    def _each(self, vectors, function):
         """A function of the vectors and the matrix of chains that share one; else the vectors."""
-        if not len(self.matrices):
+        if not self.groups:
             return vectors
-        knots = self.knots[levels]
         out = np.empty_like(vectors)
-        for k in np.unique(knots):
-            chains = knots == k
-            out[chains] = function(vectors[chains], self.matrices[k])
+        for chains, root in self.groups:
+            out[chains] = function(vectors[chains], root)
         return out
 
 
@@ -409,18 +423,24 @@ class TunedTransition(Transition):
             )
         return fixed_pilot(np.log(self.step_size), np.ones(1))
 
-    def steps_at(self, ladder: Array) -> LevelSteps:
-        """Return step sizes and roots at the levels of a ladder, computed once for each ladder.
+    def steps_at(self, ladder: Array, levels: Integers) -> ChainSteps:
+        """Return step sizes and roots of chains at levels of a ladder.
 
         Parameters
         ----------
         ladder : ndarray of shape (K,)
             Of the path that is moved on.
+        levels : ndarray of shape (n,)
+            The level of each chain.
 
         Returns
         -------
-        LevelSteps
+        ChainSteps
         """
+        return self._level_steps(ladder).of(levels)
+
+    def _level_steps(self, ladder: Array) -> LevelSteps:
+        """Step sizes and roots at the levels of a ladder, computed once for each ladder."""
         known = self.__dict__.get("level_steps_")
         if known is None or known.ladder is not ladder:
             known = self.frozen.at(ladder)
@@ -431,7 +451,7 @@ class TunedTransition(Transition):
         """Return the move on the ladders of several rows, one after the other: at each it has the
         step sizes and metric of that row's `transition`.
         """
-        steps = [row.transition.steps_at(row.path.ladder) for row in rows]
+        steps = [row.transition._level_steps(row.path.ladder) for row in rows]
         first = np.cumsum([0, *(len(own.matrices) for own in steps[:-1])])
         steps = [own._replace(knots=own.knots + k) for own, k in zip(steps, first)]
         _, *arrays = map(np.concatenate, zip(*steps))

@@ -115,31 +115,30 @@ class RandomWalk(TunedTransition):
         return moved_density(path, self, RandomWalkMove)
 
     def move(self, path, state, auxiliary, levels, stream, reverse=False):
-        steps = self.steps_at(path.ladder)
+        steps = self.steps_at(path.ladder, levels)
         old = path.position(state)
         normals = stream_normals(stream, np.empty_like(old))
-        step = steps.step_sizes[levels] * steps.color(levels, normals)
+        step = steps.step_sizes * steps.color(normals)
         log_ratio: Any = 0.0
         if self.drift is None:
             position, _ = reflect(path.bounds, old + step, step)
         else:
-            position, log_ratio = self._drifting(old, step, normals, steps, path.ladder, levels)
+            position, log_ratio = self._drifting(old, step, normals, steps, path.ladder[levels])
         proposal = path.at(position)
         rate = acceptance(path, state, proposal, levels, log_ratio)
         accept = stream.uniform(len(levels), ACCEPT) < rate
         return choose(accept, proposal, state), (auxiliary[0] + rate,)
 
-    def _drifting(self, old, step, normals, steps, ladder, levels):
+    def _drifting(self, old, step, normals, steps, betas):
         """Points x' = x + drift(x) + step, and log q(x | x') - log q(x' | x) of each, (n,).
 
         The step back from x' is -step - drift(x) - drift(x').
         """
         drift: Any = self.drift
-        betas = ladder[levels]
         there = gradients_of("drift", drift(old.copy(), betas.copy()), old)
         new = old + there + step
         back = values_of_shape("drift", drift(new.copy(), betas.copy()), new.shape)
         with np.errstate(invalid="ignore", over="ignore"):
-            whitened = steps.whiten(levels, there + back) / steps.step_sizes[levels]
+            whitened = steps.whiten(there + back) / steps.step_sizes
             log_ratio = (np.sum(normals**2, axis=1) - np.sum((normals + whitened) ** 2, axis=1)) / 2
         return new, log_ratio

@@ -7,7 +7,7 @@ from sklpf._utils.random import ACCEPT, FIRST
 from sklpf.kernels import implements, uniform
 from sklpf.kernels._densities import evaluate
 from sklpf.kernels._programs import log_density
-from sklpf.kernels._random import chains_bits, normals
+from sklpf.kernels._random import bits_of_all_chains, normals
 from sklpf.transitions._continuous_kernels import (
     Steps,
     copy_row,
@@ -49,7 +49,7 @@ def _walk(move, density, state, betas, reverse, keys, work):
     evaluate(density, proposal, work.values)
     new_log_base = work.values.log_base
     new_gain = work.values.gain
-    chains_bits(work.bits, 1, keys, ACCEPT)
+    bits_of_all_chains(work.bits, 1, keys, ACCEPT)
     for c in range(n):
         new = log_density(betas[c], new_log_base[c], new_gain[c])
         log_accept = new - log_density(betas[c], points.log_base[c], points.gain[c])

@@ -10,7 +10,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer
 
-from sklpf import BernoulliRBM, LatentDirichletAllocation, compare, compare_evidence, compare_fits
+from sklpf import (
+    BernoulliRBM,
+    LatentDirichletAllocation,
+    PartitionResult,
+    compare,
+    compare_evidence,
+    compare_fits,
+)
 from sklpf.datasets import make_bars_corpus
 from sklpf.display import (
     ComparisonDisplay,
@@ -21,6 +28,7 @@ from sklpf.display import (
     TrainingDisplay,
 )
 from sklpf.models import ScoreInterval
+from sklpf.partition import Alarm
 
 
 # ---- comparisons
@@ -75,7 +83,7 @@ def test_what_is_not_trusted_is_hollow_and_what_is_not_finite_is_written():
     display.figure_.canvas.draw()
 
 
-@pytest.mark.parametrize("result", [{}, {"a": 1.0}, 3.0])
+@pytest.mark.parametrize("result", [{}, {"a": 1.0}, 3.0, {"a": PartitionResult("HAIS", 1.0, 0.1)}])
 def test_other_results_are_refused(result):
     with pytest.raises(TypeError, match="result must be what compare"):
         ComparisonDisplay.from_result(result)
@@ -103,6 +111,23 @@ def test_procedures_are_drawn_with_every_fit():
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert legend == ["one fit", "all errors, 95 %", "rows", "fits", "log Z"]
     assert display.ax_.get_xlabel() == "expected log-likelihood\nper row (nats)"
+
+
+DOUBTED = PartitionResult("HAIS", -106.0, 0.3, alarms=(Alarm("kind", "seen"),))
+RESULTS = {"line": PartitionResult("HAIS", -104.2, 0.05), "sine": DOUBTED}
+
+
+def test_evidences_and_probabilities_have_a_panel_each():
+    comparison = compare_evidence(RESULTS)
+    display = ComparisonDisplay.from_result(comparison)
+    left, right = display.axes_
+    assert [label.get_text() for label in left.get_yticklabels()] == ["line", "sine"]
+    bars = [line.get_xdata() for line in right.lines if len(line.get_xdata()) == 2]
+    np.testing.assert_allclose(bars[1], comparison.models["sine"].probability_interval)
+    points = [line for line in left.lines if len(line.get_xdata()) == 1]
+    assert [line.get_markerfacecolor() for line in points] == ["k", "none"]
+    again = display.plot(display.axes_)
+    assert again.figure_ is display.figure_
 
 
 # ---- components

@@ -8,20 +8,25 @@ import pytest
 from convergence import may_not_converge
 from sklearn.exceptions import NotFittedError
 
-from sklpf import AIS, BDMC, SMC, BridgeSampling, Gaussian, GeometricPath, ParallelTempering
+from sklpf import (
+    AIS,
+    BDMC,
+    SMC,
+    BridgeSampling,
+    Gaussian,
+    GeometricPath,
+    Mixture,
+    ParallelTempering,
+)
 from sklpf.display import RunDisplay
 from sklpf.transitions import RandomWalk
 
-
-def log_two(x):
-    """0.3 N((-2, -2), .25 I) + 0.7 N((2, 2), .25 I)."""
-    heights = [-2 * np.sum((x - centre) ** 2, axis=1) - np.log(np.pi / 2) for centre in (-2, 2)]
-    return np.logaddexp(np.log(0.3) + heights[0], np.log(0.7) + heights[1])
+TWO = Mixture([Gaussian([-2, -2], 0.25), Gaussian([2, 2], 0.25)], [0.3, 0.7])
 
 
 @pytest.fixture(scope="module")
 def path():
-    return GeometricPath(log_two, base=Gaussian([0.0, 0.0], 9.0))
+    return GeometricPath(TWO.log_density, base=Gaussian([0.0, 0.0], 9.0))
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,14 @@ def may_not_converge():
         yield
 
 
-def quietly(estimator, path):
+def quietly(estimator, path, **options):
     """The fitted estimator, converged or not."""
     with may_not_converge():
-        return estimator.fit(path)
+        return estimator.fit(path, **options)
+
+
+def alarm_kinds(fitted):
+    return {alarm.kind for alarm in fitted.result_.alarms}
 
 
 def z_score(fitted, log_partition):

@@ -10,9 +10,8 @@ import warnings
 import numpy as np
 import pytest
 from scipy import integrate, stats
-from scipy.special import logsumexp, softmax
 
-from sklpf import HAIS, BridgeSampling, Gaussian
+from sklpf import HAIS, BridgeSampling, Gaussian, Mixture
 from sklpf.interop import from_numpyro, from_pymc, from_stan
 from sklpf.transitions import HMC
 
@@ -373,8 +372,7 @@ def pymc_without_mode(pymc):
 class TwoModes(BridgeStanStandIn):
     """A light mode where the climb from 0 ends, and a heavy one."""
 
-    centres = np.array([[0.0, 0.0], [1.5, 1.5]])
-    log_shares = np.log([0.01, 0.99])
+    both = Mixture([Gaussian([0.0, 0.0], 0.2**2), Gaussian([1.5, 1.5], 0.2**2)], [0.01, 0.99])
 
     def param_unc_num(self):
         return 2
@@ -382,14 +380,11 @@ class TwoModes(BridgeStanStandIn):
     def param_names(self, *, include_tp=False, include_gq=False):
         return ["a", "b"]
 
-    def parts(self, x):
-        return self.log_shares - np.sum((x - self.centres) ** 2, axis=1) / (2 * 0.2**2)
-
     def value(self, x):
-        return float(logsumexp(self.parts(x)))
+        return float(self.both.log_density(x[np.newaxis])[0])
 
     def slope(self, x):
-        return softmax(self.parts(x)) @ (self.centres - x) / 0.2**2
+        return self.both.grad_log_density(x[np.newaxis])[0]
 
     def parameters(self, x):
         return np.array(x)
@@ -402,5 +397,4 @@ def test_the_base_is_at_the_heaviest_of_several_modes():
     path = from_stan(TwoModes())
     np.testing.assert_allclose(path.base.mean, 1.5, atol=1e-3)
     hais = HAIS(50, 100, checks=False, random_state=0).fit(path)
-    error = abs(hais.log_partition_ - np.log(2 * np.pi * 0.2**2))
-    assert error < 4 * hais.log_partition_std_error_ + 0.01  # and the light mode's mass
+    assert abs(hais.log_partition_) < 4 * hais.log_partition_std_error_ + 0.01  # the light mode

@@ -91,7 +91,7 @@ def test_bridge_from_draws():
         ({"names": "b"}, TypeError, "names must be a sequence of str"),
         ({"log_likelihood": lambda x: x}, ValueError, "log_likelihood must give shape"),
         ({"transform": lambda u: 0.5}, ValueError, "parameters of each point"),
-        ({"log_likelihood": lambda x: np.nan}, ValueError, "must be a number or -inf"),
+        ({"log_likelihood": lambda x: np.nan}, ValueError, "^log_likelihood, .* a number or -inf"),
         ({"log_likelihood": lambda x: None}, ValueError, "without return gives None"),
         ({"log_likelihood": lambda x: x[1]}, ValueError, "fails at 1 numbers a point, with n_dim"),
         ({"transform": lambda u: [u[0], u[1]]}, ValueError, "transform fails at 1 numbers"),

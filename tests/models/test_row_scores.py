@@ -128,16 +128,6 @@ def test_the_same_rows_are_not_estimated_again(fitted):
     assert Judged.runs > n_runs  # other weights
 
 
-def test_it_says_which_rows_are_not_trusted(fitted):
-    model, X = fitted
-    doubted, _ = doubt(model, X, 4)
-    with pytest.warns(ConvergenceWarning, match="not to be trusted: Judged did not converge"):
-        model.score_samples(X)
-    found = model.partition_estimator_.result_
-    np.testing.assert_array_equal(found.diagnostics["converged"], ~doubted)
-    assert found.reasons == (f"in {doubted.sum()} of {N_ROWS} rows: it was told so",)
-
-
 # ---- rows that are not trusted
 def typical(values):
     """The row whose value is nearest to the mean."""

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from continuous_models import sources
 from marks import large
 from sklearn.base import clone
 from sklearn.decomposition import PCA
@@ -143,13 +144,6 @@ def flat():
     return rng.normal(size=(300, 2)) @ rng.normal(size=(2, 4)) + 0.1 * rng.normal(size=(300, 4))
 
 
-def sources():
-    """Independent heavy-tailed sources, scaled and shifted."""
-    rng = np.random.default_rng(0)
-    mixing = rng.normal(size=(4, 4)) * np.logspace(-1, 2, 4)[:, np.newaxis]
-    return rng.standard_t(4, size=(600, 4)) @ mixing.T + 5
-
-
 SHAPED = FactorialMixture(tempering="annealed", n_tempered=20, max_iter=100)
 FLOW = ProductOfExperts(algorithm="mpf")
 
@@ -167,7 +161,7 @@ FLOW = ProductOfExperts(algorithm="mpf")
             make_factorial_shapes(400, random_state=0)[0],
         ),
         (StandardScaler(), LinearGenerativeModel(prior="gaussian"), "n_components", [1, 2], flat()),
-        (PCA(whiten=True), FLOW, "expert", ["laplace", "student_t"], sources()),
+        (PCA(whiten=True), FLOW, "expert", ["laplace", "student_t"], sources(600)),
     ],
     **NAMES,
 )

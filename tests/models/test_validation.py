@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from interruption import bits
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -128,22 +127,6 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(model, method, parameters, 
         getattr(fitted.set_params(**parameters), method)(X)
     assert fitted.n_features_in_ == 4
     np.testing.assert_array_equal(fitted.transform(rows), expected)
-
-
-@pytest.mark.parametrize("model", [TOPICS, MIXTURE])
-def test_a_fit_that_fails_half_way_leaves_the_model_as_it_was(model, monkeypatch):
-    def fail(*args, **options):
-        raise ValueError("half way")
-
-    fitted = copy.deepcopy(model).fit(GOOD.toarray())
-    before = bits(fitted)
-    monkeypatch.setattr("sklpf.models.lda.learning._posterior.Posterior.update", fail)
-    monkeypatch.setattr(
-        "sklpf.models.factorial.learning._posterior.FactorialPosterior.update_hyperparameters", fail
-    )
-    with pytest.raises(ValueError, match="half way"):
-        fitted.fit(np.eye(6))
-    assert bits(fitted) == before
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, 1e-300, np.nan])

@@ -6,10 +6,9 @@ from convergence import assert_right, quietly
 from marks import large
 from scipy.special import gammaln, logsumexp
 
-from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Uniform
+from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Mixture, Uniform
 from sklpf.interop import from_prior_transform
-from sklpf.paths._mixture_fit import fit_base
-from sklpf.programs._learning import Learned, _n_noted
+from sklpf.programs._learning import Learned
 from sklpf.testing import check_coverage
 from sklpf.transitions import HMC, RandomWalk, Slice
 
@@ -21,12 +20,7 @@ def narrow(d, width, seed=0):
     rng = np.random.default_rng(seed)
     root = width * (np.eye(d) + 0.5 * rng.normal(size=(d, d)))
     mean = rng.uniform(-0.5, 0.5, d)
-    inverse = np.linalg.inv(root)
-    log_norm = np.linalg.slogdet(root)[1] + d / 2 * LOG_2PI
-
-    def log_likelihood(x):
-        return -0.5 * np.sum(((x - mean) @ inverse.T) ** 2, axis=1) - log_norm
-
+    log_likelihood = Gaussian(mean, root @ root.T).log_density
     return log_likelihood, lambda u: 2 * u - 1, -d * np.log(2)
 
 
@@ -36,14 +30,9 @@ def modes(d, seed):
     k = int(rng.integers(2, 4))
     means = rng.uniform(-7, 7, (k, d))
     widths = 0.3 * 10 ** rng.uniform(-0.1, 0.1, k)
-    shares = rng.dirichlet(np.full(k, 5.0))
-
-    def log_likelihood(x):
-        squares = np.sum((x[:, np.newaxis] - means) ** 2, axis=2) / widths**2
-        heights = np.log(shares) - d * np.log(widths) - d / 2 * LOG_2PI
-        return logsumexp(heights - squares / 2, axis=1)
-
-    return log_likelihood, lambda u: 20 * u - 10, -d * np.log(20)
+    parts = [Gaussian(mean, width**2) for mean, width in zip(means, widths)]
+    likelihood = Mixture(parts, rng.dirichlet(np.full(k, 5.0)))
+    return likelihood.log_density, lambda u: 20 * u - 10, -d * np.log(20)
 
 
 @pytest.mark.parametrize("d", [1, large(3), 10])
@@ -110,32 +99,13 @@ def test_a_target_with_mass_at_one_of_720_base_draws(seed):
 
 def test_a_mode_that_particles_have_lost_is_found_by_climbs():
     d = 5
-
-    def log_likelihood(x):
-        wide, narrow_mode = (
-            np.log(share) - np.sum((x - mean) ** 2, axis=1) / (2 * width**2) - d * np.log(width)
-            for share, mean, width in [(0.3, -3, 0.5), (0.7, 3, 0.15)]
-        )
-        return np.logaddexp(wide, narrow_mode) - d / 2 * LOG_2PI
-
-    path = from_prior_transform(log_likelihood, lambda u: 20 * u - 10, d, vectorized=True)
+    parts = Gaussian([-3.0] * d, 0.5**2), Gaussian([3.0] * d, 0.15**2)
+    likelihood = Mixture(parts, [0.3, 0.7]).log_density
+    path = from_prior_transform(likelihood, lambda u: 20 * u - 10, d, vectorized=True)
     unchecked = quietly(AdaptiveSMC(checks=False, random_state=0), path)
     smc = AdaptiveSMC(random_state=0).fit(path)
     assert unchecked.log_partition_ < -d * np.log(20) - 1  # the heavier mode is missing
     assert_right(smc, -(d * np.log(20)))  # 1e-3
-
-
-@pytest.mark.parametrize(
-    ("d", "has_gradient", "expected"),
-    [(8, False, 400), (30, False, 163), (200, False, 100), (200, True, 400)],
-)
-def test_climbs_begin_at_more_base_draws_where_slopes_are_cheap(d, has_gradient, expected):
-    # a mode whose basin holds a hundredth of the base is missed by 400 climbs in 2 % of runs
-    grad = (lambda x: -x) if has_gradient else None
-    path = GeometricPath(
-        lambda x: -0.5 * np.sum(x**2, axis=1), base=Gaussian(np.zeros(d), 1.0), grad=grad
-    )
-    assert _n_noted(path, 3_000_000) == expected
 
 
 def test_modes_far_beyond_the_base_are_found_from_those_within_it():
@@ -203,14 +173,6 @@ def test_a_base_that_hardly_draws_a_point_with_mass_is_refused():
     path = GeometricPath(lambda x: np.where(x[:, 0] > 40, 0.0, -np.inf), base=Gaussian([0.0], 1.0))
     with pytest.raises(ValueError, match="base draws hardly any point where the target has mass"):
         AdaptiveSMC(random_state=0).fit(path)
-
-
-def test_a_fitted_base_has_a_part_for_each_mode():
-    rng = np.random.default_rng(0)
-    points = np.concatenate([rng.normal(-5, 0.1, (400, 2)), rng.normal(5, 1.0, (400, 2))])
-    base = fit_base(points, 800, None, rng)
-    assert len(base.components) == 2
-    assert sorted(np.round([part.mean[0] for part in base.components])) == [-5, 5]
 
 
 def test_verbose_tells_how_far_particles_are(caplog):

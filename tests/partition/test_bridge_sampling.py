@@ -1,15 +1,14 @@
 """BridgeSampling: right numbers from draws of every origin, and alarms where they don't do."""
 
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from convergence import alarm_kinds, quietly
 from known_densities import make_density_problem
 from marks import large
 from scipy.special import gammaln
 from scipy.stats import chi2
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import HAIS, SMC, BridgeSampling, Gaussian, GeometricPath
 from sklpf.uncertainty import effective_draws
@@ -25,13 +24,7 @@ def exact(kind, n_chains=4, n_draws=500, seed=0):
 
 
 def fitted(path, draws, proposal="warp3", seed=0):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return BridgeSampling(proposal, random_state=seed).fit(path, draws=draws)
-
-
-def kinds(bridge):
-    return {alarm.kind for alarm in bridge.result_.alarms}
+    return quietly(BridgeSampling(proposal, random_state=seed), path, draws=draws)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +83,7 @@ def test_standard_errors_are_those_of_many_sets(laplace, n_sets):
 
 def test_heavy_tails_want_a_t():
     problem, draws = exact("student-t 6-D")
-    assert "heavy-terms" in kinds(fitted(problem.path, draws, "normal"))
+    assert "heavy-terms" in alarm_kinds(fitted(problem.path, draws, "normal"))
     bridge = fitted(problem.path, draws, "t")
     assert bridge.converged_
     assert abs(bridge.log_partition_ - problem.log_partition) < 0.06  # 3.5 standard errors
@@ -156,7 +149,7 @@ def test_labelled_draws(origin):
     }[origin]
     bridge = fitted(LogScale(), given)
     assert bridge.log_partition_ == fitted(LogScale(), values).log_partition_
-    assert ("divergences" in kinds(bridge)) == (origin != "Dataset")
+    assert ("divergences" in alarm_kinds(bridge)) == (origin != "Dataset")
     if origin == "Dataset":
         one = {name: array[:1] for name, array in values.items()}
         alone = fitted(LogScale(), posterior.sel(chain=0))
@@ -188,21 +181,19 @@ def test_chains_in_different_modes():
     pool = draws.reshape(-1, 2)
     in_first = pool @ direction > 0
     stuck = np.stack([pool[in_first][:500], pool[~in_first][:500]] * 2)
-    assert "chains-disagree" in kinds(fitted(problem.path, stuck, "mixture"))
+    assert "chains-disagree" in alarm_kinds(fitted(problem.path, stuck, "mixture"))
 
 
 def test_draws_of_a_run_that_did_not_converge():
     """A bridge from them may agree with itself; the run's alarm goes with its draws."""
     path = make_density_problem("two gaussians 10-D").path
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        short = SMC(n_temperatures=2, random_state=0).fit(path)
+    short = quietly(SMC(n_temperatures=2, random_state=0), path)
     assert not short.converged_
     for given in (short, short.result_, short.run_):
         bridge = fitted(path, given)
-        assert "draws-not-converged" in kinds(bridge)
+        assert "draws-not-converged" in alarm_kinds(bridge)
         assert short.result_.alarms[0].seen in bridge.result_.summary()
-    assert "draws-not-converged" not in kinds(fitted(path, short.result_.draws))
+    assert "draws-not-converged" not in alarm_kinds(fitted(path, short.result_.draws))
 
 
 def test_slow_chains_are_too_few_draws():
@@ -211,7 +202,7 @@ def test_slow_chains_are_too_few_draws():
     for t in range(1, 500):
         x[:, t] = 0.99 * x[:, t - 1] + np.sqrt(1 - 0.99**2) * noise[:, t]
     bridge = fitted(lambda x: -np.sum(x**2, axis=1) / 2, x)
-    assert "few-effective-draws" in kinds(bridge)
+    assert "few-effective-draws" in alarm_kinds(bridge)
 
 
 def test_repeated_draws_in_any_order_count_once():
@@ -223,12 +214,12 @@ def test_repeated_draws_in_any_order_count_once():
     points = draws.reshape(4000, -1)
     shuffled = rng.permutation(np.repeat(points[:400], 10, axis=0)).reshape(draws.shape)
     bridge = fitted(problem.path, shuffled)
-    assert "repeated-draws" in kinds(bridge)
+    assert "repeated-draws" in alarm_kinds(bridge)
     assert bridge.result_.diagnostics["effective_draws"] <= 400
 
     stays = np.repeat(points, rng.geometric(0.3, 4000), axis=0)[:4000].reshape(draws.shape)
     bridge = fitted(problem.path, stays)
-    assert "repeated-draws" not in kinds(bridge)
+    assert "repeated-draws" not in alarm_kinds(bridge)
     off = bridge.log_partition_ - problem.log_partition
     assert abs(off) < 4.5 * bridge.log_partition_std_error_
 
@@ -237,7 +228,7 @@ def test_draws_of_another_density():
     """20 % too wide in 10 dimensions: proposals agree, as they are too wide as well."""
     draws = 1.2 * np.random.default_rng(0).standard_normal((4, 500, 10))
     bridge = fitted(lambda x: -np.sum(x**2, axis=1) / 2, draws)
-    assert "bridges-disagree" in kinds(bridge)
+    assert "bridges-disagree" in alarm_kinds(bridge)
 
 
 # -- errors

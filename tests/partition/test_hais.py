@@ -9,6 +9,7 @@ import pytest
 from convergence import assert_right, may_not_converge
 from densities import PATHS
 from known_densities import make_density_problem
+from marks import large
 from scipy.special import log_ndtr
 from sklearn.base import clone
 
@@ -31,9 +32,15 @@ class Plane(GeometricPath):
 
 
 # ---- right numbers
-@pytest.mark.parametrize("metric", [None, "diag", "dense"])
+KINDS = "gaussian 20-D, condition 1", "gaussian 2-D, condition 100", "laplace 6-D"
+
+
 @pytest.mark.parametrize(
-    "kind", ["gaussian 20-D, condition 1", "gaussian 2-D, condition 100", "laplace 6-D"]
+    ("kind", "metric"),
+    [
+        *zip(KINDS, (None, "dense", "diag")),
+        *(large(kind, metric) for kind in KINDS for metric in (None, "diag", "dense")),
+    ],
 )
 def test_log_partition_is_right(kind, metric):
     problem = make_density_problem(kind)

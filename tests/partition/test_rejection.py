@@ -11,7 +11,7 @@ from marks import large
 from scipy import optimize, stats
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import Gaussian, GeometricPath, StudentT
+from sklpf import Gaussian, GeometricPath, Mixture, StudentT
 from sklpf.partition import RejectionSampling
 
 NORMAL = np.log(2 * np.pi) / 2
@@ -90,14 +90,8 @@ def random_mixture(seed, d):
     """Four Gaussians of other widths, normalised, and a point near each top."""
     rng = np.random.default_rng(seed)
     means, scales = 2 * rng.normal(size=(4, d)), np.exp(0.7 * rng.normal(size=4) - 0.7)
-    parts = [stats.multivariate_normal(m, s**2) for m, s in zip(means, scales)]
-    log_shares = np.log(rng.dirichlet(np.ones(4)))
-
-    def log_density(x):
-        parts_at = [part.logpdf(x).reshape(len(x)) for part in parts]
-        return np.logaddexp.reduce(log_shares[:, np.newaxis] + parts_at, axis=0)
-
-    return log_density, means
+    parts = [Gaussian(m, s**2) for m, s in zip(means, scales)]
+    return Mixture(parts, rng.dirichlet(np.ones(4))).log_density, means
 
 
 @pytest.mark.parametrize("d", [1, 2])

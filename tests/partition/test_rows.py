@@ -2,7 +2,6 @@
 
 import copy
 
-import joblib
 import numpy as np
 import pytest
 from convergence import quietly
@@ -162,13 +161,6 @@ def test_other_rows_beside_them_their_order_and_jobs_leave_the_bits(name):
     assert np.all(np.diff(np.sort(everything[0])) > 0)  # rows do differ
 
 
-def test_a_back_end_of_processes_leaves_the_bits():
-    path = Coins(X[:3])
-    expected = numbers(AIS(20, 10, random_state=3), path)
-    with joblib.parallel_config(backend="loky", n_jobs=2):
-        assert_array_equal(numbers(AIS(20, 10, random_state=3), path), expected)
-
-
 class Counting(PartitionEstimator):
     """Returns the number of calls so far, and complains about rows above 0."""
 
@@ -244,7 +236,6 @@ def test_bounds_give_one_sided_arrays():
     assert_allclose(high, [1 - np.log(0.05), 2 - np.log(0.05)])
 
 
-# ---- HAIS: levels chosen for the row, and moves that do not suit it
 # ---- a move that does not suit a row
 class OfAnotherModel(LinearRowsPath):
     """Its simulated row has another noise."""

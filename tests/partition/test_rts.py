@@ -15,7 +15,7 @@ from sklpf import RTS
 from sklpf.partition import SAMS, WangLandau
 
 T_BOUND = 4.8
-EASY = {"n_temperatures": 20, "n_sweeps": 1500, "random_state": 1}
+EASY = {"n_temperatures": 20, "n_sweeps": 750, "random_state": 1}
 
 
 # ---- values
@@ -44,7 +44,7 @@ def test_is_right_at_a_known_log_partition(estimator, weights):
         assert abs(diagnostics["adaptive_log_partition"][-1] - problem.log_partition) < 0.5
         assert fitted.run_.settled
         assert np.all(np.diff(diagnostics["adaptive_n_draws"]) > 0)
-        assert 0.97 * 1500 * 100 <= fitted.result_.n_sweeps <= 1500 * 100
+        assert 0.97 * 750 * 100 <= fitted.result_.n_sweeps <= 750 * 100
 
 
 def test_given_ladder_and_prior_stay():

@@ -14,6 +14,7 @@ from sklpf import (
     Exact,
     Gaussian,
     GeometricPath,
+    Mixture,
     Uniform,
     UntilTrusted,
 )
@@ -68,16 +69,9 @@ def test_later_attempts_begin_at_the_draws():
     """One of four chains is stuck in a narrow mode that no search from the box would find."""
     rng = np.random.default_rng(0)
     narrow, wide = np.array([4.0, 4, -4]), np.array([-5.0, 2, 6])
-
-    def log_density(x):
-        parts = [
-            -np.sum((x - mean) ** 2, axis=1) / (2 * width**2) - 3 * np.log(width)
-            for mean, width in [(narrow, 0.02), (wide, 0.5)]
-        ]
-        return np.logaddexp(*parts) - np.log(2) - 1.5 * np.log(2 * np.pi)
-
+    both = Mixture([Gaussian(narrow, 0.02**2), Gaussian(wide, 0.5**2)])
     box = [-10] * 3, [10] * 3
-    path = GeometricPath(log_density, base=Uniform(*box), bounds=box)
+    path = GeometricPath(both.log_density, base=Uniform(*box), bounds=box)
     stuck = narrow + 0.02 * rng.normal(size=(1, 500, 3))
     draws = np.concatenate([stuck, wide + 0.5 * rng.normal(size=(3, 500, 3))])
     estimator = UntilTrusted(random_state=0).fit(path, draws=draws)

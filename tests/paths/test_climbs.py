@@ -10,7 +10,7 @@ from known_densities import DENSITY_PROBLEMS, make_density_problem
 from marks import large
 from scipy.special import ndtri
 
-from sklpf import SMC, Gaussian, GeometricPath, ProductOfExperts, Uniform
+from sklpf import SMC, Gaussian, GeometricPath, Mixture, ProductOfExperts, Uniform
 from sklpf.interop import from_prior_transform
 from sklpf.partition import Draws, PartitionResult, Run
 from sklpf.partition.checks._beside import region_alarms
@@ -33,11 +33,7 @@ def log_banana(x):
     return -0.5 * x[:, 0] ** 2 - 2 * (x[:, 1] - 0.5 * x[:, 0] ** 2) ** 2
 
 
-def log_two(x):
-    """Normalised: 0.3 N((-2, -2), .01 I) + 0.7 N((2, 1), .04 I)."""
-    first = -np.sum((x + 2) ** 2, axis=1) / 0.02 - np.log(2 * np.pi * 0.01)
-    second = -np.sum((x - [2, 1]) ** 2, axis=1) / 0.08 - np.log(2 * np.pi * 0.04)
-    return np.logaddexp(np.log(0.3) + first, np.log(0.7) + second)
+log_two = Mixture([Gaussian([-2, -2], 0.01), Gaussian([2, 1], 0.04)], [0.3, 0.7]).log_density
 
 
 @pytest.mark.parametrize(
@@ -202,14 +198,9 @@ def test_a_spike_that_a_draw_of_the_base_meets_is_a_region():
 def test_a_narrow_mode_within_a_wide_one_keeps_its_mass():
     """Both ellipsoids hold it. A tenth of the share is ten standard errors of its mass."""
     share, width, d = 0.2, 0.1, 3
-
-    def log_density(x):
-        wide = np.log1p(-share) - np.sum(x**2, axis=1) / 2
-        away = np.sum((x - 0.3) ** 2, axis=1) / width**2
-        narrow = np.log(share) - d * np.log(width) - away / 2
-        return np.logaddexp(wide, narrow) - d / 2 * np.log(2 * np.pi)
-
-    path = GeometricPath(log_density, base=Gaussian(np.zeros(d), 2.0))
+    parts = Gaussian(np.zeros(d), 1.0), Gaussian(np.full(d, 0.3), width**2)
+    both = Mixture(parts, [1 - share, share])
+    path = GeometricPath(both.log_density, base=Gaussian(np.zeros(d), 2.0))
     regions = path.regions(Stream(stream_key(0, 0)))
     place = np.linalg.norm(regions.centres - 0.3, axis=1).argmin()
     mass = np.exp(regions.log_masses[place]).mean()
@@ -220,14 +211,9 @@ def test_a_narrow_mode_within_a_wide_one_keeps_its_mass():
 
 def test_a_narrow_mode_in_a_box_raises_the_alarm():
     """A Gaussian with a fifth of the mass hides one of a third of its width from every chain."""
-
-    def log_density(x):
-        wide = -np.sum((x - 2) ** 2, axis=1) / 0.18 - 2.5 * np.log(2 * np.pi * 0.09)
-        narrow = -np.sum((x + 2) ** 2, axis=1) / 0.02 - 2.5 * np.log(2 * np.pi * 0.01)
-        return np.logaddexp(np.log(0.2) + wide, np.log(0.8) + narrow)
-
+    both = Mixture([Gaussian([2] * 5, 0.09), Gaussian([-2] * 5, 0.01)], [0.2, 0.8])
     base = Uniform(np.full(5, -5.0), np.full(5, 5.0))
-    path = GeometricPath(log_density, base=base, bounds=(-5.0, 5.0))
+    path = GeometricPath(both.log_density, base=base, bounds=(-5.0, 5.0))
     smc = quietly(SMC(random_state=0), path)
     assert smc.log_partition_ < -1
     assert not smc.converged_

@@ -81,6 +81,14 @@ def paths(request):
     return compiled, GeometricPath(plain, grad=plain_grad, base=base, bounds=bounds, ladder=LADDER)
 
 
+def assert_same(program, compiled, path, order, tolerance):
+    """All arrays of the fused program and of the plain loop, which it returns."""
+    looped = program.__wrapped__(path, *order)
+    for old, new in zip(_leaves(looped), _leaves(program(compiled, *order))):
+        np.testing.assert_allclose(new, old, rtol=tolerance, atol=tolerance)
+    return looped
+
+
 def assert_annealing_is_that_of_the_loops(compiled, path, move):
     """Both ways through the ladder, states and weights to 1e-10."""
     move, stream = move.tune(path, (3, 4)), Stream((1, 2), 5)
@@ -91,10 +99,8 @@ def assert_annealing_is_that_of_the_loops(compiled, path, move):
     levels = np.repeat(np.arange(len(LADDER))[:, np.newaxis], N, axis=1)
     chains = Chains(state, auxiliary, levels[0])
     for reverse, order in ((False, levels), (True, levels[::-1])):
-        looped = _programs.anneal.__wrapped__(path, move, chains, order, stream.at(1), reverse)
-        fused = _programs.anneal(compiled, move, chains, order, stream.at(1), reverse)
-        for old, new in zip(_leaves(looped), _leaves(fused)):
-            np.testing.assert_allclose(new, old, rtol=1e-10, atol=1e-10)
+        order = move, chains, order, stream.at(1), reverse
+        looped = assert_same(_programs.anneal, compiled, path, order, 1e-10)
         assert np.any(looped[0].state.position != state.position)
 
 
@@ -142,16 +148,10 @@ def test_exchange_and_temper_are_those_of_the_plain_loops():
     auxiliary = move.init(path, state, stream.aside("memory"))
     levels, ends = np.arange(n_levels), np.zeros(n_levels, dtype=int)
     chains = Chains(state, auxiliary, levels)
-    order = chains, ends, np.zeros(n_levels - 1), 9, stream.at(1), 2
-    looped = _programs.exchange.__wrapped__(path, move, *order)
-    fused = _programs.exchange(compiled, move, *order)
-    for old, new in zip(_leaves(looped), _leaves(fused)):
-        np.testing.assert_allclose(new, old, rtol=1e-9, atol=1e-9)
-    order = chains, np.zeros(n_levels), 9, 2, 3, stream.at(1)
-    looped = _programs.temper.__wrapped__(path, move, *order)
-    fused = _programs.temper(compiled, move, *order)
-    for old, new in zip(_leaves(looped), _leaves(fused)):
-        np.testing.assert_allclose(new, old, rtol=1e-9, atol=1e-9)
+    order = move, chains, ends, np.zeros(n_levels - 1), 9, stream.at(1), 2
+    assert_same(_programs.exchange, compiled, path, order, 1e-9)
+    order = move, chains, np.zeros(n_levels), 9, 2, 3, stream.at(1)
+    assert_same(_programs.temper, compiled, path, order, 1e-9)
 
 
 def test_a_program_is_made_once_and_not_kept():

@@ -119,8 +119,9 @@ def test_records_are_those_of_the_scans_that_the_stride_divides():
 def test_pilot_knows_every_level_and_starts_at_all(n_sweeps):
     """Also with fewer sweeps than levels; 5 standard errors hold for the 10 levels together."""
     path = make_rbm_problem("easy").path.with_ladder(np.linspace(0, 1, 11))
-    setup = Setup(path, Gibbs(), np.arange(0, 101, 10), 0, 1, {"n_jobs": None, "checkpoint": None})
-    starts, log_weights = first_pass(setup, np.full(11, -np.log(11)), n_sweeps)
+    options = {"n_jobs": None, "checkpoint": None}
+    setup = Setup(path, Gibbs(), np.full(11, -np.log(11)), np.arange(0, 101, 10), 0, 1, options)
+    starts, log_weights = first_pass(setup, n_sweeps)
     exact = [Exact().fit(path.with_ladder([0, beta])).log_partition_ for beta in path.ladder[1:]]
     estimate = logsumexp(log_weights, axis=0) - np.log(100)
     error = np.exp(log_weights - estimate).std(axis=0) / 10

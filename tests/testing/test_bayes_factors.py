@@ -130,7 +130,7 @@ def test_three_models_and_a_sum():
         (([zero, free], exact), {}, TypeError, "dict of models' names"),
         (({"zero": zero}, exact), {}, ValueError, "at least two"),
         ((MODELS, exact), {"n_simulations": 2}, ValueError, "n_simulations"),
-        ((MODELS, exact), {"prior": {"zero": 1}}, ValueError, "names zero, free"),
+        ((MODELS, exact), {"prior": {"zero": 1}}, ValueError, "models zero, free"),
         ((MODELS, exact), {"prior": {"zero": 1, "free": 0}}, ValueError, "positive"),
         ((MODELS, lambda name, y: "3"), {}, TypeError, "must return a number"),
         ((MODELS, lambda name, y: np.inf), {}, ValueError, "must be finite or -inf, got .inf for"),

@@ -22,11 +22,10 @@ def trajectory(path, move, state, velocity, level=3):
     """One trajectory of every chain, always accepted; its velocity is turned around."""
     n = len(velocity)
     levels = np.full(n, level)
-    steps = move.steps_at(path.ladder)
+    steps = move.steps_at(path.ladder, levels)
     auxiliary = velocity, *path.gradients(state), np.zeros(n)
     certain = Certain(Stream(KEY))
-    sizes = steps.step_sizes[levels]
-    state, auxiliary = move._trajectory(path, state, auxiliary, levels, sizes, steps, certain)
+    state, auxiliary = move._trajectory(path, state, auxiliary, levels, steps, certain)
     return state, auxiliary[0]
 
 

@@ -6,10 +6,11 @@ import re
 
 import numpy as np
 import pytest
+from convergence import z_score
 from densities import LADDER, PATHS, Certain, smallest_p_value, towards_a_point
 
-from sklpf import AIS
-from sklpf.paths import stream_key
+from sklpf import AIS, Gaussian, GeometricPath
+from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_transition
 from sklpf.transitions import HMC, RandomWalk, Slice
 
@@ -102,20 +103,21 @@ class NoTurn(HMC):
 
 
 class AlwaysAccepts(HMC):
-    def _trajectory(self, path, state, auxiliary, levels, step, roots, stream):
-        return super()._trajectory(path, state, auxiliary, levels, step, roots, Certain(stream))
+    def _trajectory(self, path, state, auxiliary, levels, steps, stream):
+        return super()._trajectory(path, state, auxiliary, levels, steps, Certain(stream))
 
 
 class TooMuchNoise(HMC):
-    def _refresh(self, auxiliary, step, stream):
-        velocity, *rest = super()._refresh(auxiliary, step, stream)
+    def _refresh(self, auxiliary, steps, stream):
+        velocity, *rest = super()._refresh(auxiliary, steps, stream)
         return 1.1 * velocity, *rest
 
 
 class StepByPosition(HMC):
-    def _trajectory(self, path, state, auxiliary, levels, step, roots, stream):
-        step = step / (1 + np.abs(path.position(state)[:, :1]))
-        return super()._trajectory(path, state, auxiliary, levels, step, roots, stream)
+    def _trajectory(self, path, state, auxiliary, levels, steps, stream):
+        shorter = steps.step_sizes / (1 + np.abs(path.position(state)[:, :1]))
+        steps = steps._replace(step_sizes=shorter)
+        return super()._trajectory(path, state, auxiliary, levels, steps, stream)
 
 
 class Uncorrected(RandomWalk):
@@ -212,3 +214,73 @@ def test_parameters_are_checked(kind, parameters):
     message = f"The '{next(iter(parameters))}' parameter of {kind.__name__}"
     with pytest.raises(ValueError, match=message):
         kind(**parameters).check(PATHS["correlated"])
+
+
+# ---- random walks
+def test_a_diagonal_metric_finds_scales_far_apart():
+    path = PATHS["correlated"]
+    stretched = type(path)(stretched_log_density, base=type(path.base)([0.0, 0.0], [4.0, 4e-4]))
+    pilot = RandomWalk(metric="diag").tune(stretched, KEY).pilot
+    np.testing.assert_allclose(pilot.roots[-1], [1, 0.01], rtol=0.3)
+    move = RandomWalk(metric="diag")
+    fitted = AIS(50, 200, transition=move, ladder="adaptive", random_state=0).fit(stretched)
+    assert abs(z_score(fitted, np.log(2 * np.pi * 0.01))) < 4.8
+
+
+def stretched_log_density(x):
+    return -((x[:, 0]) ** 2 + (100 * x[:, 1]) ** 2) / 2
+
+
+def test_an_autoregressive_walk_of_a_normal_density_is_never_rejected():
+    """In 500 dimensions, where a symmetric walk of such steps would be: its steps of variance
+    r (2 - r) leave N(0, I) invariant.
+    """
+    r, normal = 0.5, Gaussian(np.zeros(500), 1.0)
+    path = GeometricPath(lambda x: -np.sum(x**2, axis=1) / 2, base=normal)
+    walks = RandomWalk((r * (2 - r)) ** 0.5, drift=lambda x, betas: -r * x), RandomWalk(r)
+    rates = []
+    for move in walks:
+        stream, levels = Stream(KEY), np.zeros(20, dtype=int)
+        state = path.sample_base(20, stream)
+        _, auxiliary = move.move(path, state, move.init(path, state, stream), levels, stream.at(1))
+        rates.append(move.accepted(auxiliary))
+    np.testing.assert_allclose(rates[0], 1.0, rtol=1e-9)
+    assert rates[1].max() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("drift", "name", "message"),
+    [
+        (towards_a_point, "box", "drift must be None on a path with bounds"),
+        (lambda x, betas: x[0], "correlated", r"drift must give shape \(\d+, 2\)"),
+        (lambda x, betas: np.nan * x, "correlated", "drift is not finite at"),
+    ],
+)
+def test_a_drift_that_is_none_is_named(drift, name, message):
+    with pytest.raises(ValueError, match=message):
+        AIS(10, 20, transition=RandomWalk(drift=drift), random_state=0).fit(PATHS[name])
+
+
+# ---- slices
+def test_points_of_density_0_stay():
+    path = PATHS["wall"]
+    state, levels = path.at(np.array([[-3.0, -3.0], [1.0, 1.0]])), np.array([3, 3])
+    moved, _ = Slice(1.0).move(path, state, (), levels, Stream(KEY))
+    np.testing.assert_array_equal(moved.position[0], [-3, -3])
+    assert np.all(moved.position[1] != 1)
+
+
+def test_intervals_stay_within_bounds():
+    path = PATHS["half-open box"]
+    state = path.sample_base(500, Stream(KEY))
+    moved, _ = Slice(30.0).move(path, state, (), np.full(500, 5), Stream(KEY, step=1))
+    assert np.all(moved.position[:, 0] >= 0)
+    assert np.all(np.isfinite(moved.gain))
+
+
+def test_widths_follow_the_scales_of_every_level():
+    """Twice the standard deviation, at the base and at the target: a pilot knows it to 30 %."""
+    path = PATHS["correlated"]
+    pilot = Slice().tune(path, KEY).pilot
+    np.testing.assert_allclose(np.exp(pilot.log_steps), 2)
+    np.testing.assert_allclose(pilot.roots[[0, -1]], [[2**0.5] * 2, [1, 1]], rtol=0.3)

@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from convergence import assert_right
 from known_problems import hidden_mode_problem, make_rbm_problem
+from scipy.special import logsumexp
 
+from sklpf import AIS
 from sklpf.models import RBMPath
 from sklpf.paths import Path
 from sklpf.testing import check_path, check_transition
@@ -44,8 +47,10 @@ def test_gibbs_leaves_every_level_of_an_rbm_invariant(kind, weights):
     check_transition(path, Gibbs(), variables=VARIABLES[weights])  # false alarm 1e-4
 
 
-def test_metropolis_with_an_asymmetric_proposal_is_invariant():
+def test_metropolis_with_an_asymmetric_proposal_is_invariant_and_serves_estimators():
     check_transition(ManyStates(), Metropolis(), n=5000)
+    ais = AIS(transition=Metropolis(), random_state=0).fit(ManyStates())
+    assert_right(ais, logsumexp(ManyStates.log_density))
 
 
 # ---- what the check must find

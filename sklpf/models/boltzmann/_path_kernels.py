@@ -12,7 +12,7 @@ import numpy as np
 
 from sklpf._utils.random import FIRST as _UNITS
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import chain_bits, exp32, implements, inlined, tempered, uniform
+from sklpf.kernels import bits_of_one_chain, exp32, implements, inlined, tempered, uniform
 
 _LANES = 8  # float32 in a vector; loops over the chains that are left take as long
 
@@ -93,7 +93,7 @@ def _sweep(model, state, betas, reverse, keys, work):
     n, n_units = state.x.shape
     one = np.float32(1.0)
     for c in range(n):
-        chain_bits(work.bits, n_units, keys, c, _UNITS)
+        bits_of_one_chain(work.bits, n_units, keys, c, _UNITS)
         for i in range(n_units):
             work.uniforms[i, c] = uniform(work.bits[i])
             work.units[i, c] = np.float64(state.x[c, i])

@@ -150,6 +150,7 @@ class CategoricalRBM(DiscreteRBM):
             If a value is not finite or a shape does not fit.
         """
         n_categories = np.array(n_categories)
+        CategoricalUnits(n_categories)  # which checks them by the name that they have here
         return cls._with_weights(
             components,
             intercept_visible,
@@ -229,9 +230,9 @@ def _check_known(X, n_categories) -> None:
     new = np.flatnonzero(largest_codes > n_categories - 1)
     if new.size:
         column = int(new[0])
-        largest = int(largest_codes[column])
+        largest = largest_codes[column]
         raise ValueError(
-            f"column {column} of X holds category {largest}, but the model was fitted to categories"
-            f" 0 to {n_categories[column] - 1}: fit it with min_categories, at least"
-            f" {largest + 1} there"
+            f"column {column} of X holds category {largest:.15g}, but the model was fitted to"
+            f" categories 0 to {n_categories[column] - 1}: fit it with min_categories, at least"
+            f" {largest + 1:.15g} there"
         )

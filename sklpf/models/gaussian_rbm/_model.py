@@ -10,7 +10,7 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import Array, Booleans
+from sklpf._utils.numbers import Array, Booleans, check_positive
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import INSIDE_0_1
@@ -292,7 +292,7 @@ class GaussianRBM(RBM):
             components,
             check_vector(intercept_visible, n_features, "intercept_visible"),
             check_vector(intercept_hidden, n_components, "intercept_hidden"),
-            check_vector(variances, n_features, "variances"),
+            _check_variances(variances, n_features, "variances"),
         )
         model._set_parameters(weights)
         model.visible_mean_ = weights.intercept_visible
@@ -304,7 +304,7 @@ class GaussianRBM(RBM):
         if visible_variance is None:
             visible_variance = variance
         model.visible_mean_ = check_vector(visible_mean, n_features, "visible_mean")
-        model.visible_variance_ = check_vector(visible_variance, n_features, "visible_variance")
+        model.visible_variance_ = _check_variances(visible_variance, n_features, "visible_variance")
         model.path()
         return model
 
@@ -382,3 +382,10 @@ def _short_run_moments(parameters: Parameters):
             " overflow: rescale X or the parameters"
         )
     return means.mean(axis=0), variances
+
+
+def _check_variances(values, n_features: int, name: str) -> Array:
+    """Return positive values (n_features,), or raise ValueError by the name of the parameter."""
+    values = check_vector(values, n_features, name)
+    check_positive(values, name)
+    return values

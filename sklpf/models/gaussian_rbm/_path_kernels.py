@@ -15,7 +15,7 @@ from sklpf._utils.random import FIRST as _HIDDEN
 from sklpf._utils.random import SECOND as _VISIBLE
 from sklpf.kernels import (
     SUMS,
-    chain_bits,
+    bits_of_one_chain,
     exp64,
     implements,
     inlined,
@@ -93,7 +93,7 @@ def _sweep(model, state, betas, reverse, keys, work):
     bits = work.bits
     n, n_hidden = work.h.shape
     for c in range(n):
-        chain_bits(bits, n_hidden, keys, c, _HIDDEN)
+        bits_of_one_chain(bits, n_hidden, keys, c, _HIDDEN)
         for j in range(n_hidden):
             odds = exp64(-betas[c] * state.field[c, j])
             work.h[c, j] = np.float64(np.float64(uniform(bits[j])) * (1.0 + odds) < 1.0)

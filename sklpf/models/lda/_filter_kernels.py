@@ -14,7 +14,7 @@ from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
 from sklpf._utils.random import Keys
 from sklpf.kernels import inlined, njit, random_bits, uniform
-from sklpf.kernels._random import chains_bits
+from sklpf.kernels._random import bits_of_all_chains
 from sklpf.kernels._vectors import load, store, to_float32, zeros
 from sklpf.models.lda._vector_kernels import aligned
 
@@ -247,6 +247,12 @@ def _multiply_by_exp(particle_weights, counts, log_gains):
 
 
 @inlined
+def _prior_changes(plan, n_tokens):
+    """Whether the prior is another one when so many tokens have come."""
+    return n_tokens > 0 and plan.stages[n_tokens] != plan.stages[n_tokens - 1]
+
+
+@inlined
 def _change_prior(particle_weights, counts, plan, n_tokens, gains):
     """Multiply weights by how much more probable the topics of so many tokens are a priori than
     they were before the last of these; log of the mean weight.
@@ -255,8 +261,6 @@ def _change_prior(particle_weights, counts, plan, n_tokens, gains):
     are large; sums of logs where the product leaves the range of numbers. After each topic weights
     are divided by their mean, so that they stay in range. gains (n_tokens + 1,) is work space.
     """
-    if n_tokens == 0 or plan.stages[n_tokens] == plan.stages[n_tokens - 1]:
-        return 0.0
     old = plan.priors[plan.stages[n_tokens - 1]]
     new = plan.priors[plan.stages[n_tokens]]
     total = 0.0
@@ -318,17 +322,20 @@ def left_to_right(
             orders[f, i] = words[i]
         step = own.step
         total = 0.0
-        chains_bits(new, (n_tokens + 3) // 4, own, _NEW)
+        bits_of_all_chains(new, (n_tokens + 3) // 4, own, _NEW)
         counts[:] = 0.0
         particle_weights[:] = 1.0
         for i in range(n_tokens + 1):
-            total += _change_prior(particle_weights, counts, plan, i, gains)
+            if _prior_changes(plan, i):
+                total += _change_prior(particle_weights, counts, plan, i, gains)
             if i == n_tokens:
                 break
             alpha = plan.priors[plan.stages[i]].astype(np.float32)
             for _ in range(plan.n_sweeps[i]):
                 step += 1
-                chains_bits(bits, (i + 3) // 4, Keys(own.key0, own.key1, own.chain, step), _Z)
+                bits_of_all_chains(
+                    bits, (i + 3) // 4, Keys(own.key0, own.key1, own.chain, step), _Z
+                )
                 _sweep(alpha, rows, words, i, z, counts, sums, bits, False)
             word = words[i]
             _predict(particle_weights, counts, plan, i, word, work)
@@ -382,9 +389,10 @@ def right_to_left(document, plan, words, starts, keys, log_steps):
             for _ in range(plan.n_sweeps[i]):
                 step += 1
                 own = Keys(keys.key0, keys.key1, keys.chain, step)
-                chains_bits(bits, (i + 3) // 4, own, _Z)
+                bits_of_all_chains(bits, (i + 3) // 4, own, _Z)
                 _sweep(alpha, rows, words, i, z, counts, sums, bits, True)
-        total = _change_prior(particle_weights, counts, plan, i, gains)
-        for c in range(LANES):
-            log_steps[i, c] += total + math.log(particle_weights[c])
-        particle_weights[:] = 1.0
+        if _prior_changes(plan, i):
+            total = _change_prior(particle_weights, counts, plan, i, gains)
+            for c in range(LANES):
+                log_steps[i, c] += total + math.log(particle_weights[c])
+            particle_weights[:] = 1.0

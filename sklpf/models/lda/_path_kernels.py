@@ -21,7 +21,7 @@ import numpy as np
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import chain_bits, exp64, implements, inlined, njit, uniform
+from sklpf.kernels import bits_of_one_chain, exp64, implements, inlined, njit, uniform
 from sklpf.kernels._vectors import load, store, zeros
 from sklpf.models.lda._vector_kernels import aligned, draw_topic
 
@@ -110,7 +110,7 @@ def _sweep(model, state, betas, reverse, keys, work):
     if n_tokens == 0:
         return
     for c in range(n):
-        chain_bits(bits[c], n_tokens, keys, c, _Z)
+        bits_of_one_chain(bits[c], n_tokens, keys, c, _Z)
         counts[c, z[c, n_tokens - 1 if reverse else 0]] -= 1
         for k in range(n_topics):
             weights[c, k] = _weight(model, k, counts[c, k], betas[c])

@@ -11,7 +11,7 @@ import numpy as np
 from sklpf._utils import random as _random
 from sklpf.kernels import (
     SUMS,
-    chain_bits,
+    bits_of_one_chain,
     draw_units,
     exp32,
     implements,
@@ -48,7 +48,8 @@ def _refresh_chain(model, v, inputs, linear, piece):
     """
     n = model.weights.shape[1]
     start = piece * n
-    first, second = model.constants[piece], model.constants[piece + 1]
+    first = model.constants[piece]
+    second = model.constants[piece + 1]
     for j in range(2 * n):
         inputs[j] = model.hidden[start + j]
     for i in range(v.shape[0]):
@@ -161,7 +162,9 @@ def _sweep(model, state, betas, reverse, keys, work):
     """h given v, then v given h; at every fourth sweep draws of the models, where there are any, in
     place of the states at both ends.
     """
-    field, bits, h = work.field, work.bits, work.h
+    field = work.field
+    bits = work.bits
+    h = work.h
     n_hidden = model.weights.shape[1]
     n_visible = model.weights.shape[2]
     has_draws = model.draws.shape[1] > 0
@@ -173,18 +176,20 @@ def _sweep(model, state, betas, reverse, keys, work):
             state.piece[c] = piece
             _refresh_chain(model, v, state.inputs[c], state.linear[c], piece)
         share = _share(model, piece, beta)
-        low, high = np.float32(1.0 - share), np.float32(share)
+        low = np.float32(1.0 - share)
+        high = np.float32(share)
         _blend(state.inputs[c], share, n_hidden, field)
-        chain_bits(bits, n_hidden, keys, c, _HIDDEN)
+        bits_of_one_chain(bits, n_hidden, keys, c, _HIDDEN)
         draw_units(field, model.starts[:1], bits, n_hidden, h)
         for i in range(n_visible):
             field[i] = low * model.visible[piece, i] + high * model.visible[piece + 1, i]
         for j in range(n_hidden):
             if h[j]:
-                first, second = model.weights[piece, j], model.weights[piece + 1, j]
+                first = model.weights[piece, j]
+                second = model.weights[piece + 1, j]
                 for i in range(n_visible):
                     field[i] += low * first[i] + high * second[i]
-        chain_bits(bits, n_visible, keys, c, _VISIBLE)
+        bits_of_one_chain(bits, n_visible, keys, c, _VISIBLE)
         draw_units(field, model.starts, bits, n_visible, v)
         if has_draws and keys.step % _RENEW_EVERY == 0 and (beta == 0.0 or beta == 1.0):
             own = model.draws[np.int64(beta), state.ladder[c]]

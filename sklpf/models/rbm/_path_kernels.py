@@ -20,7 +20,7 @@ from sklpf._utils import random as _random
 from sklpf.kernels import (
     SUMS,
     add_rows,
-    chain_bits,
+    bits_of_one_chain,
     draw_categories,
     exp32,
     implements,
@@ -144,7 +144,7 @@ def _draw_layer(
         if log_weights.shape[0] > 1:
             u = chain_uniform(keys, c, _PART, bits)
             part = _draw_part(log_weights, other_field[c], n_other, betas[c], u)
-        chain_bits(bits, n, keys, c, purpose)
+        bits_of_one_chain(bits, n, keys, c, purpose)
         scale = np.float32(betas[c])
         shift = np.float32(1.0 - betas[c] if purpose == _VISIBLE else 0.0)
         if starts.shape[0] > 1:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
+from sklpf.paths._bases import is_outside
 from sklpf.paths._climbs import Evaluations, patiently
 from sklpf.transitions._pilot import reflect
 from sklpf.uncertainty import effective_sample_size
@@ -318,9 +319,7 @@ def _log_densities(path, rays, radii) -> tuple[NDArray, NDArray]:
     values = np.full((2, len(radii), len(rays.direction)), np.nan)
     for i, radius in enumerate(radii):
         position = path.base.center + radius * rays.direction
-        inside = np.ones(len(position), bool)
-        if path.bounds is not None:
-            inside = np.all((position >= path.bounds[0]) & (position <= path.bounds[1]), axis=1)
+        inside = ~is_outside(position, path.bounds)
         if inside.any():
             values[:, i, inside] = _at(path, position[inside])
     return values[0], values[1]

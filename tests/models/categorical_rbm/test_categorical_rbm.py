@@ -4,7 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import expit, logsumexp
+from marks import large
+from scipy.special import logsumexp
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
@@ -12,13 +13,14 @@ from sklearn.preprocessing import OrdinalEncoder
 from sklpf import (
     AIS,
     RTS,
-    SMC,
     BernoulliRBM,
     CategoricalRBM,
     Exact,
     ParallelTempering,
+    compare,
     log_likelihood,
 )
+from sklpf.models import RBMTrajectoryPath
 from sklpf.paths import Stream, iterated_conditional_modes, stream_key
 from sklpf.testing import check_coverage, check_path, check_transition
 from sklpf.transitions import Gibbs
@@ -133,7 +135,7 @@ def test_climbs_end_at_modes():
 # ---- log Z
 @pytest.mark.parametrize(
     "estimator",
-    [AIS(n_temperatures=200), ParallelTempering(n_sweeps=1024), SMC(), RTS(n_sweeps=2000)],
+    [AIS(n_temperatures=200), ParallelTempering(n_sweeps=1024), large(RTS(n_sweeps=2000))],
     ids=str,
 )
 def test_samplers_agree_with_enumeration(estimator):
@@ -150,18 +152,19 @@ def test_samplers_agree_with_enumeration(estimator):
 )
 def test_draws_have_the_probabilities_of_the_model(estimator):
     """Shares of 24 rows within 4.5 standard errors: a false alarm in 6,000; draws of tempered
-    chains count half.
+    chains count half. Gibbs steps leave them as they are.
     """
     model = random_model(partition_estimator=estimator)
     X = all_rows(N_CATEGORIES)
     n = 4000
     drawn = model.sample(n, random_state=1)
     assert drawn.shape == (n, 4)
-    shares = np.array([np.mean(np.all(drawn == row, axis=1)) for row in X])
     expected = np.exp(model.score_samples(X))
     n_effective = n if estimator is None else n / 2
-    z = (shares - expected) / np.sqrt(expected * (1 - expected) / n_effective)
-    assert np.abs(z).max() < 4.5
+    for rows in (drawn, model.gibbs(model.gibbs(drawn))):
+        shares = np.array([np.mean(np.all(rows == row, axis=1)) for row in X])
+        z = (shares - expected) / np.sqrt(expected * (1 - expected) / n_effective)
+        assert np.abs(z).max() < 4.5
 
 
 # ---- training
@@ -279,8 +282,89 @@ def test_intervals_cover_on_models_that_are_trained_anew(estimator):
     check_coverage(trained, estimator, 60, least_converged=0.9)
 
 
-def test_hidden_probabilities_are_those_of_the_joint_density():
-    model = random_model()
-    X = all_rows(N_CATEGORIES)
-    inputs = indicators(X, N_CATEGORIES) @ model.components_.T + model.intercept_hidden_
-    np.testing.assert_allclose(model.transform(X), expit(inputs), atol=1e-14)
+# ---- what it shares with BernoulliRBM: tracking, early stopping, levels along training, ratios
+@pytest.fixture(scope="module")
+def tracked():
+    options = {"early_stopping": True, "track_trajectory": True, "random_state": 0}
+    return CategoricalRBM(3, n_iter=12, **options).fit(two_kinds())
+
+
+def test_tracked_log_z_is_that_of_the_last_pass():
+    model = CategoricalRBM(3, n_iter=6, track_log_partition="particles", random_state=0)
+    model.fit(two_kinds())
+    exact = model.estimate_log_partition().log_partition_
+    off = model.log_partition_curve_[-1] - exact
+    assert 0 < model.log_partition_std_errors_[-1] < 0.1
+    assert abs(off) < Z_BOUND * model.log_partition_std_errors_[-1]
+    untracked = CategoricalRBM(3, n_iter=6, random_state=0).fit(two_kinds())
+    np.testing.assert_array_equal(model.components_, untracked.components_)
+
+
+def test_early_stopping_keeps_the_best_pass(tracked):
+    assert np.nanargmax(tracked.validation_scores_) == tracked.best_iteration_ - 1
+    best = tracked.best_iteration_
+    same = CategoricalRBM(3, n_iter=best, early_stopping=True, random_state=0).fit(two_kinds())
+    np.testing.assert_array_equal(tracked.components_, same.components_)
+    assert np.isfinite(tracked.log_likelihood_scatter_)
+
+
+# ---- levels along training
+def trajectory_path():
+    rng = np.random.default_rng(0)
+    target = random_model(n_categories=[3, 2, 4]).path()
+    return RBMTrajectoryPath(target, rng.normal(size=(2, 4, 10)), [0.3, 0.5], (0, 0.2, 0.6, 1))
+
+
+def test_levels_along_training_keep_the_contract():
+    path = trajectory_path()
+    check_path(path)
+    finer = path.with_ladder(np.linspace(0, 1, 21))
+    check_transition(finer, Gibbs(), variables=lambda state: state.v)
+    v = indicators(all_rows([3, 2, 4]), [3, 2, 4])
+    at_all = np.logaddexp.reduce(path.log_f_ladder(path.state_from_rows(v)), axis=0)
+    for level, log_partition in enumerate(at_all):
+        enumerated = np.logaddexp.reduce(path.enumerate_block(0, level))
+        assert enumerated == pytest.approx(log_partition, abs=1e-5)
+    assert at_all[0] == pytest.approx(0, abs=1e-6)
+
+
+def test_estimates_along_training_agree_with_enumeration(tracked):
+    path = tracked.path()
+    assert isinstance(path, RBMTrajectoryPath)
+    exact = Exact().fit(tracked.path(trajectory=False)).log_partition_
+    assert Exact().fit(path).log_partition_ == pytest.approx(exact, abs=1e-4)
+    for estimator in (AIS(n_temperatures=200), ParallelTempering(n_sweeps=1024)):
+        result = estimator.set_params(random_state=0).fit(path).result_
+        assert result.converged, result.reasons
+        assert abs(result.log_partition - exact) < Z_BOUND * result.std_error
+
+
+# ---- ratios
+def test_the_ratio_of_two_models_is_estimated_directly():
+    """The difference of scores within 4.5 standard errors of the exact one, and with a smaller
+    error than two log Z would leave.
+    """
+    X = two_kinds(100)
+    tempering = ParallelTempering(n_sweeps=256, random_state=0)
+    a = CategoricalRBM(4, n_iter=5, random_state=0, partition_estimator=tempering).fit(two_kinds())
+    near = a.components_ + 0.02, a.intercept_visible_, a.intercept_hidden_ - 0.02
+    options = {"partition_estimator": tempering, "random_state": 1}
+    b = CategoricalRBM.from_parameters(*near, a.n_categories_, **options)
+    check_path(a._ratio_path(b).with_ladder(np.linspace(0, 1, 5)))
+    exact = [m.set_params(partition_estimator=None).score(X) for m in (a, b)]
+    for model in (a, b):
+        model.set_params(partition_estimator=tempering)
+    difference = compare(a, b, X)
+    half = np.diff(difference.partition)[0] / 2
+    apart = np.hypot(*(model.log_partition_std_error_ for model in (a, b)))
+    assert half < 1.96 * apart
+    assert abs(difference.mean - (exact[0] - exact[1])) < Z_BOUND / 1.96 * half
+
+
+def test_models_of_other_units_have_no_ratio():
+    model = random_model(n_categories=[2, 2])
+    binary = BernoulliRBM.from_parameters(*(np.zeros(s) for s in ((3, 4), 4, 3)))
+    other = random_model(n_categories=[1, 3])
+    assert model._ratio_path(other) is None
+    assert model._ratio_path(binary) is None
+    assert binary._ratio_path(model) is None

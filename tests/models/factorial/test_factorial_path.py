@@ -2,11 +2,9 @@
 against Exact.
 """
 
-from contextlib import nullcontext
-
 import numpy as np
 import pytest
-from convergence import may_not_converge, quietly
+from convergence import quietly
 from fused_programs import (
     assert_annealing_equals_the_loop,
     assert_derivatives_equal_finite_differences,
@@ -14,12 +12,11 @@ from fused_programs import (
     log_f_at,
 )
 from known_problems import all_rows
-from marks import large
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
-from sklpf import AIS, BDMC, Exact, ParallelTempering
+from sklpf import AIS, BDMC, Exact
 from sklpf.models import FactorialPath
 from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path, check_transition
@@ -101,13 +98,6 @@ def test_blocks_of_many_components_equal_a_plain_sum():
     assert_allclose(np.concatenate(blocks), log_weights[2], rtol=1e-9)
 
 
-def test_the_density_integrates_to_one_in_one_dimension():
-    parameters = make_parameters(4, 1)
-    x = np.linspace(-15, 15, 4001)  # the narrowest normal density has a standard deviation of 0.55
-    density = np.exp(Exact().fit(FactorialPath(x[:, np.newaxis], *parameters)).log_partition_)
-    assert np.sum(density) * (x[1] - x[0]) == pytest.approx(1, abs=1e-10)
-
-
 # ---- the path's contract
 @pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
 def test_keeps_the_contract(n_components, n_features):
@@ -153,32 +143,12 @@ def test_exchange_equals_the_plain_loop():
     assert_exchange_equals_the_loop(make_path(5, 2)[0].row(0))
 
 
-# ---- estimators agree
-ESTIMATORS = {
-    "AIS": AIS(100, 200, random_state=0),
-    "ParallelTempering": ParallelTempering(n_sweeps=512, random_state=0),
-    "BDMC": BDMC(50, 100, random_state=0),
-}
-
-
-@pytest.mark.parametrize("name", ["AIS", "BDMC", large("ParallelTempering")])
-def test_estimators_agree_with_enumeration(name):
-    path, estimator = make_path(8, 5, n_rows=6)[0], ESTIMATORS[name]
-    expected = Exact().fit(path).log_partition_
-    # BDMC says that its tempered starts are approximate.
-    with may_not_converge() if name == "BDMC" else nullcontext():
-        estimator.fit(path)
-    error = np.abs(estimator.log_partition_ - expected)
-    if name == "BDMC":
-        # no estimate; tempered starts are nearly exact
-        assert np.all(np.isnan(estimator.log_partition_std_error_))
-        assert np.all(error < 0.1)
-        return
-    # 6 rows, two-sided Student t with at least 9 degrees of freedom at 6.6: false alarms in 6e-4;
-    # normal ones in less
-    assert np.all(error < 6.6 * estimator.log_partition_std_error_)
-    assert np.all(estimator.log_partition_std_error_ < 0.1)
-    assert estimator.log_partition_.shape == (6,)
+# ---- starts of reverse chains
+def test_tempered_starts_are_nearly_exact_and_no_estimate():
+    path = make_path(8, 5, n_rows=6)[0]
+    bdmc = quietly(BDMC(50, 100, random_state=0), path)
+    assert np.all(np.isnan(bdmc.log_partition_std_error_))
+    assert_allclose(bdmc.log_partition_, Exact().fit(path).log_partition_, atol=0.1)
 
 
 # ---- extreme values
@@ -189,8 +159,7 @@ def test_extreme_values_stay_finite(noise, scale):
     parameters = means, covariance, noise, probability
     X = np.array([[0.0, 0.0, 0.0], [1.0, -1.0, 1.0]]) * scale
     path = FactorialPath(X, *parameters)
-    with may_not_converge():  # squares of 1e21 are rounded by 100 nats, which is said
-        exact = Exact().fit(path)
+    exact = quietly(Exact(), path)  # squares of 1e21 are rounded by 100 nats, which is said
     assert_allclose(exact.log_partition_, brute_force(X, *parameters), rtol=1e-6)
     sampled = quietly(AIS(30, 30, random_state=0), path)
     assert np.all(np.isfinite(sampled.log_partition_))

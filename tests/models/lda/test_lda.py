@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
+from scipy.special import psi
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, Exact, LatentDirichletAllocation, compare
 from sklpf.datasets import make_bars_corpus
 from sklpf.models import LDAPath
+from sklpf.variational import temperature_ladder
 
 QUICK = AIS(n_temperatures=50, n_chains=16)
 UNTRUSTED = pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted")
@@ -180,3 +182,101 @@ def test_duplicates_and_zeros_of_sparse_counts_mean_what_they_say(fitted):
     tidy[0, [1, 5]] = 2.0, 4.0
     np.testing.assert_array_equal(model.transform(messy), model.transform(tidy))
     np.testing.assert_array_equal(messy.data, [1.0, 2.0, 0.0, 3.0])  # not changed
+
+
+# ---- known topics
+WORDS, TOPICS, _ = make_bars_corpus(40, size=3, n_tokens=30, random_state=0)
+WORDS = WORDS.toarray()
+PHI = (TOPICS + 1e-3) / (TOPICS + 1e-3).sum(axis=1, keepdims=True)
+from_topics = LatentDirichletAllocation.from_topics
+
+
+def test_probabilities_are_known_exactly():
+    model = from_topics(PHI, 0.3, random_state=0)
+    np.testing.assert_allclose(np.exp(model.path(WORDS).log_topics).T, PHI, rtol=1e-13)
+    np.testing.assert_allclose(model.exp_dirichlet_component_, PHI, rtol=1e-10)
+    shares = model.transform(WORDS)
+    np.testing.assert_allclose(shares, from_topics(1e9 * PHI, 0.3).transform(WORDS), atol=1e-5)
+    model.partial_fit(WORDS)
+    np.testing.assert_allclose(np.exp(model.path(WORDS).log_topics).T, PHI, rtol=1e-13)
+
+
+def test_the_shares_are_a_fixed_point_of_the_updates():
+    alpha = np.array([0.1, 0.9, 0.2, 0.3, 2.0, 0.1])
+    model = from_topics(PHI, alpha, mean_change_tol=1e-12, max_doc_update_iter=10_000)
+    gamma = model.transform(WORDS[:1], normalize=False)[0]
+    weights = np.exp(psi(gamma))[:, np.newaxis] * PHI
+    np.testing.assert_allclose(gamma, alpha + (weights / weights.sum(axis=0)) @ WORDS[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_parameters_become_components(dtype):
+    components = (0.2 + 50 * TOPICS).astype(dtype)
+    model = from_topics(components, 0.3, 0.2)
+    assert model.components_.dtype == dtype
+    np.testing.assert_allclose(model.components_, components, rtol=4 * np.finfo(dtype).eps)
+    assert (model.n_components, model.n_features_in_, model.n_iter_) == (6, 9, 0)
+    assert model.transform(WORDS.astype(dtype)).dtype == dtype
+    model.partial_fit(WORDS)
+    assert np.abs(model.components_ - components).max() > 1
+
+
+# ---- tempering
+BARS, _, _ = make_bars_corpus(120, size=4, n_tokens=50, random_state=0)
+
+
+def tempered(**options):
+    defaults = {"learning_method": "online", "batch_size": 30, "max_iter": 5, "random_state": 0}
+    options = defaults | options
+    return LatentDirichletAllocation(8, **options).fit(BARS)
+
+
+def test_a_schedule_falls_from_the_first_temperature_to_one():
+    model = tempered(tempering="annealed", initial_temperature=3.0, n_tempered=2)
+    expected = np.r_[np.linspace(3.0, 1.0, 8, endpoint=False), np.ones(12)]
+    np.testing.assert_allclose(model.temperatures_, expected)
+    geometric = tempered(tempering="annealed", temperature_schedule="geometric", n_tempered=0.5)
+    np.testing.assert_allclose(geometric.temperatures_, [1.5, 1.5**0.5, *np.ones(18)])
+    own = tempered(tempering="annealed", temperature_schedule=[4.0, 2.0])
+    np.testing.assert_allclose(own.temperatures_, [4.0, 2.0, *np.ones(18)])
+
+
+@pytest.mark.parametrize("tempering", ["annealed", "global", "local"])
+@pytest.mark.parametrize("method", ["batch", "online"])
+@pytest.mark.parametrize(("max_iter", "n_cold"), [(1, 2), (2, 4), (5, 8)])
+def test_fit_always_ends_at_temperature_one(tempering, method, max_iter, n_cold):
+    options = {"learning_method": method, "max_iter": max_iter, "n_temperatures": 10}
+    model = tempered(tempering=tempering, **options)
+    if method == "batch":
+        n_cold = max(n_cold // 4, 1)
+    n_batches = max_iter * (4 if method == "online" else 1)
+    assert len(model.temperatures_) == n_batches == model.n_batch_iter_ - 1
+    np.testing.assert_array_equal(model.temperatures_[-n_cold:], 1.0)
+    assert np.all(model.temperatures_[:-n_cold] > 1)
+    assert np.isfinite(model.elbo_)
+
+
+@pytest.mark.parametrize("tempering", ["global", "local"])
+def test_a_learned_temperature_may_have_any_support(tempering):
+    options = {"tempering": tempering, "initial_temperature": 5.0}
+    ladders = 20, temperature_ladder(5.0, 20)
+    same = [tempered(n_temperatures=ladder, **options) for ladder in ladders]
+    np.testing.assert_array_equal(same[0].components_, same[1].components_)
+    even = temperature_ladder(100.0, spacing="inverse")
+    model = tempered(tempering=tempering, n_temperatures=even)
+    assert model.temperatures_[0] > 1
+    assert not np.array_equal(model.components_, same[0].components_)
+    with pytest.raises(ValueError, match="two temperatures that rise from 1"):
+        tempered(tempering=tempering, n_temperatures=[2.0, 4.0])
+
+
+def test_streams_learn_alike_whatever_fit_would_do():
+    """Of as many documents as the stream has each batch is but a part: what is seen is smoothed."""
+    X, _, _ = make_bars_corpus(120, size=4, n_tokens=5, random_state=0)
+    options = {"tempering": "global", "monotone_temperature": False, "initial_temperature": 3.0}
+    options |= {"total_samples": 120, "batch_size": 30, "random_state": 0}
+    batch, online = (
+        LatentDirichletAllocation(8, learning_method=method, **options).partial_fit(X)
+        for method in ("batch", "online")
+    )
+    np.testing.assert_array_equal(batch.temperatures_, online.temperatures_)

@@ -4,7 +4,6 @@ is called.
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.stats import t as student_t
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
@@ -109,14 +108,3 @@ def test_two_models_are_compared_per_word():
 def test_empty_documents_in_a_mean_are_said():
     with pytest.warns(UserWarning, match="1 of 5 documents of X have no words"):
         assert model(**EXACT).score(DOCUMENTS) > model(**EXACT).score(DOCUMENTS[[0, 1, 2, 4]])
-
-
-# ---- what a row is called
-
-
-def test_documents_are_not_compared_with_rows():
-    X = sp.csr_matrix((DOCUMENTS > 0).astype(float))
-    rbm = BernoulliRBM.from_parameters(np.zeros((1, 3)), np.zeros(3), np.zeros(1))
-    assert rbm.score_interval(X).unit == "row"
-    with pytest.raises(ValueError, match="probabilities of documents and rbm has probabilities of"):
-        compare({"topics": model(), "rbm": rbm}, X=X)

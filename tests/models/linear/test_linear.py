@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from continuous_models import assert_path_has_its_slopes
 from convergence import may_not_converge
 from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
 from known_rows import make_rows_problem
@@ -166,10 +167,7 @@ def test_a_row_has_the_density_of_the_model(prior, n_components, n_features):
     expected = log_joint(path, path.X[1], row.causes(state.position))
     expected += np.linalg.slogdet(row.posterior.root)[1]
     np.testing.assert_allclose(sum(row.ends(state)), expected, rtol=1e-10)
-    for j, step in enumerate(1e-5 * np.eye(n_components)):
-        up, down = (np.array(row.ends(row.at(state.position + sign * step))) for sign in (1, -1))
-        slopes = [gradient[:, j] for gradient in row.gradients(state)]
-        np.testing.assert_allclose((up - down) / 2e-5, slopes, rtol=1e-5, atol=1e-5)
+    assert_path_has_its_slopes(row, state, 1e-5)
 
 
 @pytest.mark.parametrize("prior", PRIORS)

@@ -154,7 +154,7 @@ def test_mass_far_out_rings():
     exact += 1.5 * np.log(2 * np.pi) + 3 * np.log(2)
     path = machine.path()
     path.base_is_ours = False  # no second try
-    with pytest.warns(ConvergenceWarning, match="log Z is at least .* miss a part of the model"):
+    with pytest.warns(ConvergenceWarning, match="a region of the target holds"):
         hais = HAIS(random_state=0).fit(path)
     assert hais.log_partition_ < exact - 5
     assert not hais.converged_

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 import pytest
-from continuous_models import log_integral
+from continuous_models import log_integral, sources
 from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
 from marks import large
 from scipy import stats
@@ -54,11 +54,11 @@ def test_compiled_programs_are_the_plain_loops(heavy):
 # -- log Z
 def test_complete_products_by_quadrature():
     laplace = ProductOfExperts.from_parameters(PLANE[:2])
-    expected = log_integral(laplace._log_density, 60, 2401)
+    expected = log_integral(laplace._log_density, 30, 1201)
     assert laplace.estimate_log_partition().log_partition_ == pytest.approx(expected, abs=2e-3)
     for exponents in ([3.0, 4.0], [5.0, 3.5]):
         heavy = ProductOfExperts.from_parameters(PLANE[:2], exponents)
-        expected = log_integral(heavy._log_density, 60, 1201)
+        expected = log_integral(heavy._log_density, 30, 601)
         assert heavy.estimate_log_partition().log_partition_ == pytest.approx(expected, abs=1e-3)
         assert heavy.log_partition_std_error_ == 0
         assert isinstance(heavy.partition_estimator_, Exact)
@@ -68,7 +68,7 @@ def test_complete_products_by_quadrature():
 def test_overcomplete_products_by_quadrature(exponents):
     """z-bound 4 with t's quantiles, two intervals: false alarm 2e-4 or less."""
     product = ProductOfExperts.from_parameters(PLANE, exponents, random_state=0)
-    expected = log_integral(product._log_density, 40, 1601)
+    expected = log_integral(product._log_density, 20, 801)
     result = product.estimate_log_partition().partition_estimator_.result_
     assert result.converged
     assert result.method == "HAIS"
@@ -106,10 +106,6 @@ def test_dependent_filters_may_have_no_normaliser():
     filters = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     with pytest.raises(ValueError, match="exponents_ are too small: .* is -0.1 and must be above"):
         ProductOfExperts.from_parameters(filters, [1.0, 1.0, 0.45])
-    fine = ProductOfExperts.from_parameters(PLANE, EXPONENTS)
-    fine.components_, fine.exponents_ = filters, np.array([1.0, 1.0, 0.45])
-    with pytest.raises(ValueError, match="exponents_ are too small"):
-        fine.score(np.ones((2, 2)))
     family = ProductFamily(3, 2, True)
     low = Experts(filters, np.array([1.0, 1.0, 0.45]))
     projected = family.unpack(family.project(family.pack(low)))
@@ -212,16 +208,6 @@ def test_compiled_trajectories_are_those_of_the_functions(rescale):
 
 
 # -- training
-
-
-def sources(n_samples, n_features=4, seed=0):
-    """Rows with independent heavy-tailed sources, scaled and shifted."""
-    rng = np.random.default_rng(seed)
-    scales = np.logspace(-1, 2, n_features)[:, np.newaxis]
-    mixing = scales * rng.normal(size=(n_features, n_features))
-    return rng.standard_t(4, size=(n_samples, n_features)) @ mixing.T + 5
-
-
 @pytest.mark.parametrize("expert", ["student_t", large("laplace")])
 def test_sampling_comes_close_to_maximum_likelihood(expert):
     """Nats a row on new rows: .1 for contrastive divergence, .3 for probability flow, which uses

@@ -1,5 +1,6 @@
 """BernoulliRBM's log-likelihood: against enumeration, its error, and the log Z that it keeps."""
 
+import contextlib
 import copy
 import pickle
 import warnings
@@ -7,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from convergence import assert_right, may_not_converge
 from known_problems import all_rows
 from reference_data import shared_data
 from scipy.special import logsumexp
@@ -16,9 +18,8 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from told import Says, Shifted
 
-from sklpf import BernoulliRBM, ParallelTempering
+from sklpf import AIS, BernoulliRBM, ParallelTempering
 from sklpf.models import ScoreInterval
-from sklpf.partition import RAISE
 
 BINARY = (load_digits().data > 7).astype(np.float64)
 
@@ -164,9 +165,7 @@ def test_score_interval_adds_both_errors():
         assert all(type(end) is float for end in pair)
 
 
-# ---- paths and known weights
-
-
+# ---- known weights
 def test_from_parameters_is_a_fitted_model():
     model = small_model(n_components=6, n_features=9, batch_size=3)
     assert (model.n_components, model.n_features_in_) == (6, 9)
@@ -180,24 +179,6 @@ def test_from_parameters_is_a_fitted_model():
         assert getattr(model, name).dtype == np.float32
     weights[:] = 5
     assert model.components_.max() == 1
-
-
-# ---- samples
-
-
-def test_samples_of_a_large_model_come_from_tempered_chains():
-    tempering = ParallelTempering(n_ladders=4, n_sweeps=256)
-    rng = np.random.default_rng(0)
-    bias = rng.normal(size=25)
-    layers = np.zeros((22, 25)), bias, np.zeros(22)
-    model = BernoulliRBM.from_parameters(*layers, partition_estimator=tempering)
-    drawn = model.sample(1000, random_state=1)
-    assert drawn.shape == (1000, 25)
-    assert set(np.unique(drawn)) == {0, 1}
-    mean = 1 / (1 + np.exp(-bias))
-    z = (drawn.mean(axis=0) - mean) / np.sqrt(mean * (1 - mean) / 1000)
-    assert np.all(np.abs(z) < 4.5)  # independent units, 25 numbers: false alarm 2e-4
-    np.testing.assert_array_equal(drawn, model.sample(1000, random_state=1))
 
 
 # ---- input
@@ -217,19 +198,6 @@ def test_rows_that_are_not_binary_have_no_likelihood(X, convert):
         model.transform(convert(X))
 
 
-def test_a_number_that_is_no_estimate_is_not_trusted_as_a_score():
-    rng = np.random.default_rng(0)
-    X = (rng.random((20, 8)) < 0.5).astype(float)
-    layers = rng.normal(size=(5, 8)), np.zeros(8), np.zeros(5)
-    options = {"partition_estimator": RAISE(n_temperatures=50, starts=X), "random_state": 0}
-    rbm = BernoulliRBM.from_parameters(*layers, X.mean(axis=0), **options)
-    with pytest.warns(ConvergenceWarning, match="neither a bound nor an estimate"):
-        assert np.isfinite(rbm.score(X))
-    assert np.isnan(rbm.set_params(on_nonconvergence="nan").score(X))
-    with pytest.raises(RuntimeError, match="neither a bound nor an estimate"):
-        rbm.set_params(on_nonconvergence="raise").score(X)
-
-
 @pytest.mark.parametrize(
     ("missed", "std_error", "impossible"),
     [(0.0, 0.0, False), (0.05, 0.0, True), (0.05, 0.02, False), (0.1, 0.02, True)],
@@ -237,10 +205,47 @@ def test_a_number_that_is_no_estimate_is_not_trusted_as_a_score():
 def test_probabilities_of_distinct_rows_sum_to_at_most_one(missed, std_error, impossible):
     X = np.repeat(all_rows(5), 2, axis=0)
     model = small_model(partition_estimator=Shifted(-missed, std_error))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with may_not_converge():
         score = model.score_interval(X)
     assert score.converged == (not impossible)
     if impossible:
         assert "distinct rows sum to exp" in score.reasons[0]
         assert np.isnan(model.set_params(on_nonconvergence="nan").score(X))
+
+
+# ---- enormous weights
+def with_weight(value, **options):
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(6, 8))
+    weights[2, 3] = value
+    return BernoulliRBM.from_parameters(weights, rng.normal(size=8), rng.normal(size=6), **options)
+
+
+@pytest.mark.parametrize("value", [1e4, -1e4, 1e30])
+def test_enormous_weights_give_the_right_numbers(value):
+    """Beside 1e30 nothing else has a digit left: here that cancels, and an alarm is raised."""
+    model = with_weight(value)
+    v = all_rows(8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with may_not_converge() if value == 1e30 else contextlib.nullcontext():
+            log_p = model.score_samples(v)
+        assert model.partition_estimator_.converged_ == (value != 1e30)
+        pseudo = model.pseudo_log_likelihood(v)
+        hidden = model.transform(v)
+        drawn = model.sample(50, random_state=0)
+    fields = v @ model.components_.T + model.intercept_hidden_
+    log_f = v @ model.intercept_visible_ + np.logaddexp(0, fields).sum(axis=1)
+    np.testing.assert_allclose(log_p, log_f - logsumexp(log_f), rtol=1e-12, atol=1e-9)
+    assert np.all(np.isfinite(pseudo))
+    assert np.all((hidden >= 0) & (hidden <= 1))
+    assert value < 0 or np.all(drawn[:, 3] == 1)
+
+
+@pytest.mark.parametrize("value", [1e4, -1e4])
+@pytest.mark.parametrize("estimator", [AIS(), ParallelTempering(n_sweeps=1024)])
+def test_sampling_with_an_enormous_weight_is_right(value, estimator):
+    """5 standard errors with 9 degrees of freedom: false alarm 7e-4."""
+    exact = with_weight(value).estimate_log_partition().log_partition_
+    model = with_weight(value, partition_estimator=estimator, random_state=0)
+    assert_right(model.estimate_log_partition().partition_estimator_, exact, 5)

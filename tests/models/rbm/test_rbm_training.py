@@ -2,6 +2,8 @@
 depend on.
 """
 
+import inspect
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -59,23 +61,15 @@ def test_a_step_is_scikit_learns(n_features, n_components, kind):
         np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=3e-6)
 
 
-def test_a_minibatch_of_few_rows_does_not_let_the_chains_outweigh_them():
+@pytest.mark.parametrize(("n_rows", "weight_decay"), [(1, 0.0), (13, 0.5)])
+def test_chains_do_not_outweigh_few_rows_and_decay_shrinks_weights_alone(n_rows, weight_decay):
     model, rng = start(37, 20, n_chains=9)
-    X = (rng.random((1, 37)) < 0.3).astype(float)
-    expected = step_in_numpy(*weights_of(model), X, 9, 0.3)
-    model.partial_fit(X)
-    for ours, theirs in zip(weights_of(model), expected):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=3e-6)
-
-
-def test_weight_decay_shrinks_the_weights_and_not_the_biases():
-    model, rng = start(37, 20, n_chains=9)
-    X = (rng.random((13, 37)) < 0.3).astype(float)
-    weights, visible, hidden = (np.copy(part) for part in weights_of(model))
-    plain = step_in_numpy(weights, visible, hidden, X, 9, 0.3)
-    model.set_params(weight_decay=0.5).partial_fit(X)
-    expected = plain[0] - 0.3 * 0.5 * weights, plain[1], plain[2]
-    for ours, theirs in zip(weights_of(model), expected):
+    X = (rng.random((n_rows, 37)) < 0.3).astype(float)
+    before = np.copy(model.components_)
+    expected, *biases = step_in_numpy(*weights_of(model), X, 9, 0.3)
+    expected -= 0.3 * weight_decay * before
+    model.set_params(weight_decay=weight_decay).partial_fit(X)
+    for ours, theirs in zip(weights_of(model), (expected, *biases)):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=3e-6)
 
 
@@ -240,3 +234,34 @@ def test_scatter_needs_three_passes_and_is_not_kept_by_partial_fit():
     model = BernoulliRBM(3, n_iter=3, random_state=0).fit(BINARY[:50])
     assert model.log_likelihood_scatter_ >= 0
     assert not hasattr(model.partial_fit(BINARY[:10]), "log_likelihood_scatter_")
+
+
+# ---- against scikit-learn's class
+def small(**options):
+    return BernoulliRBM(6, n_iter=3, random_state=0).set_params(**options)
+
+
+def test_methods_and_parameters_of_scikit_learns_class_exist():
+    theirs = neural_network.BernoulliRBM().fit(BINARY[:20])
+    ours = BernoulliRBM().fit(BINARY[:20])
+    assert theirs.get_params().items() <= ours.get_params().items()
+    kinds = BernoulliRBM, neural_network.BernoulliRBM
+    signatures = (inspect.signature(kind).parameters.values() for kind in kinds)
+    own, others = ({p.name: (p.kind, p.default) for p in given} for given in signatures)
+    assert others.items() <= own.items()
+    assert next(iter(own)) == next(iter(others))  # all but the first are keyword-only
+    names = {name for name in dir(theirs) if not name.startswith("_")}
+    assert names <= set(dir(ours))
+    for name in ("components_", "intercept_hidden_", "intercept_visible_", "h_samples_"):
+        assert getattr(ours, name).shape == getattr(theirs, name).shape
+
+
+def test_transform_is_scikit_learns():
+    model = small().fit(BINARY)
+    theirs = neural_network.BernoulliRBM(6, n_iter=0).fit(BINARY)
+    for name in ("components_", "intercept_hidden_", "intercept_visible_"):
+        setattr(theirs, name, getattr(model, name))
+    for X in (DIGITS, sp.csr_matrix(DIGITS), DIGITS.astype(np.float32)):
+        ours, expected = model.transform(X), theirs.transform(X)
+        np.testing.assert_allclose(ours, expected, rtol=1e-12)
+        assert ours.dtype == expected.dtype

@@ -202,13 +202,6 @@ def test_early_stopping_forgets_what_came_after_the_best_pass():
     assert rbm._trajectory.n_updates == n_updates
 
 
-def test_bits_for_any_number_of_jobs():
-    path = trained().path()
-    for estimator in (ParallelTempering(4, n_sweeps=256), AIS(40, 200)):
-        runs = (clone(estimator).set_params(random_state=0, n_jobs=n) for n in (1, 2))
-        assert len({run.fit(path).log_partition_ for run in runs}) == 1
-
-
 def test_score_and_sample_use_it():
     """Five standard errors with 9 degrees of freedom: false alarm 1e-3. Means of 1000 draws: six of
     theirs, 24 times.

@@ -97,8 +97,12 @@ def _explain_words(scratch, rows, n_words, width):
     """Set norms, ratios and sums for theta as it is, word by word."""
     scratch.sums[:] = 0
     epsilon = scratch.norms.dtype.type(_EPSILON)
-    theta, norms, ratios = flat(scratch.theta), flat(scratch.norms), flat(scratch.ratios)
-    rows, starts, sums = flat(rows), flat(scratch.word_starts), flat(scratch.sums)
+    theta = flat(scratch.theta)
+    norms = flat(scratch.norms)
+    ratios = flat(scratch.ratios)
+    rows = flat(rows)
+    starts = flat(scratch.word_starts)
+    sums = flat(scratch.sums)
     for i in range(0, n_words, 4):
         four_dots(theta, rows, starts, i, width, norms)
         for j in range(i, i + 4):
@@ -110,8 +114,12 @@ def _explain_words(scratch, rows, n_words, width):
 @inlined
 def _explain_topics(scratch, n_left, width):
     """Like `_explain_words`, topic by topic of those that are left; width is that of the words."""
-    theta, norms, ratios = flat(scratch.theta), flat(scratch.norms), flat(scratch.ratios)
-    matrix, starts, sums = flat(scratch.matrix), flat(scratch.topic_starts), flat(scratch.sums)
+    theta = flat(scratch.theta)
+    norms = flat(scratch.norms)
+    ratios = flat(scratch.ratios)
+    matrix = flat(scratch.matrix)
+    starts = flat(scratch.topic_starts)
+    sums = flat(scratch.sums)
     scratch.norms[:width] = _EPSILON
     for j in range(0, n_left, 4):
         add_four(theta, matrix, starts, j, width, norms)
@@ -260,8 +268,11 @@ def infer(documents, first, last, alpha, joint, tolerance, max_iter):
     tolerance : float
         Largest mean change of gamma at which iterations stop.
     """
-    words, counts, indptr = documents.local, documents.counts, documents.indptr
-    log_rows, gamma = documents.log_rows, documents.gamma
+    words = documents.local
+    counts = documents.counts
+    indptr = documents.indptr
+    log_rows = documents.log_rows
+    gamma = documents.gamma
     own = documents.own
     n_topics = alpha.shape[0]
     padded = documents.theta.shape[1]

@@ -13,7 +13,7 @@ import numpy as np
 
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
-from sklpf.kernels import chain_bits, njit, uniform
+from sklpf.kernels import bits_of_one_chain, njit, uniform
 from sklpf.kernels._vectors import load, store, to_float32, zeros
 from sklpf.models.lda._vector_kernels import aligned, draw_topic
 
@@ -55,7 +55,7 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
     for d in range(indptr.shape[0] - 1):
         begin = indptr[d]
         n = indptr[d + 1] - indptr[d]
-        chain_bits(bits, n, keys, d, _TOPIC)
+        bits_of_one_chain(bits, n, keys, d, _TOPIC)
         by_document[:] = 0
         for i in range(begin, begin + n):
             if z[i] >= 0:
