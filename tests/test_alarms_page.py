@@ -32,7 +32,8 @@ take the model that the search found | at the end of a pipeline |
 the part of the pipeline that ends in its model | pass the part that ends in its model |
 without a best_estimator_ | that another library fitted sklpf.interop makes |
 of another library's topic model | an estimator of one log Z for each row |
-log_density is not normalisable | the negative Hessian of log_density |
+log_density is not normalisable | -inf where a constant stands for density 0 |
+the negative Hessian of log_density |
 give another start, or the base itself | a mixture fitted to |
 X holds values too large |
 lower learning_rate or rescale X | fits are there from an earlier run |

@@ -26,6 +26,11 @@ _NORMAL_RANGE = float(np.diff(stats.norm.ppf([0.25, 0.75]))[0])
 # of mixtures at modes
 _SAME = 1.0  # standard deviations between modes that count as one
 _LEAST_WEIGHT = 0.01
+# of covariances that are fitted to points
+_SHARES_OF_SHRINKAGE = 10.0 ** -np.arange(10)
+_FEWEST_TO_HALVE = 20
+_NEGLIGIBLE_LOSS = 0.01  # nats a point
+_LEAST_VARIANCE = 1e-13  # in units of their mean
 
 
 class Density(Protocol):
@@ -304,10 +309,13 @@ class Gaussian(_Elliptical):
     @classmethod
     def fit(cls, points: ArrayLike) -> Self:
         """Return a Gaussian with the mean and the variances of points; correlations shrink as
-        Ledoit and Wolf say.
+        Ledoit and Wolf say, or less.
 
-        Columns are standardised before, so that units don't matter. Shrinkage vanishes as the
-        number of points grows.
+        Columns are standardised before, so that units don't matter. Shrinkage makes a direction
+        that is much narrower than all columns, as along a strong correlation, far too wide: where
+        that costs a half of the points more than 0.01 nats a point of its likelihood under a fit to
+        the other half, it is lowered by powers of ten. Shrinkage vanishes as the number of points
+        grows.
 
         Parameters
         ----------
@@ -329,8 +337,6 @@ class Gaussian(_Elliptical):
         >>> Gaussian.fit([[0, 0], [2, 0], [0, 4], [2, 4]]).scale
         array([1., 2.])
         """
-        from sklearn.covariance import ledoit_wolf  # slow to import
-
         array = numbers_of("points", points)
         if array.ndim != 2 or array.shape[0] < 3 or array.shape[1] < 1:
             raise ValueError(
@@ -344,7 +350,7 @@ class Gaussian(_Elliptical):
             raise ValueError(
                 f"points must vary in every column, column {constant[0]} doesn't: drop it"
             )
-        covariance, _ = ledoit_wolf((array - mean) / spread, assume_centered=True)
+        covariance = _shrunk_covariance((array - mean) / spread)
         return cls(mean, covariance * np.outer(spread, spread))
 
     @classmethod
@@ -733,6 +739,42 @@ class _Independent(BaseDensity):
         """Return the log density at points (n, d), shape (n,), in nats."""
         columns = checked_points(x, self.n_dimensions).T
         return np.sum([part.logpdf(x) for part, x in zip(self._parts, columns)], axis=0)
+
+
+def _shrunk_covariance(points: Array) -> Array:
+    """The covariance (d, d) of standardised points (n, d), shrunk by the largest share of Ledoit
+    and Wolf's intensity with which halves of the points explain each other nearly as well as with
+    the best.
+    """
+    from sklearn.covariance import ledoit_wolf  # slow to import
+
+    covariance, most = ledoit_wolf(points, assume_centered=True)
+    if len(points) < _FEWEST_TO_HALVE:
+        return covariance
+    intensities = most * _SHARES_OF_SHRINKAGE
+    first, second = np.array_split(points, 2)
+    halves = (first, second), (second, first)
+    losses = np.mean([_held_out_losses(*each, intensities) for each in halves], axis=0)
+    chosen = int(np.argmax(losses <= losses.min() + _NEGLIGIBLE_LOSS))
+    if chosen == 0:
+        return covariance
+    covariance = (1 - intensities[chosen]) * (points.T @ points) / len(points)
+    return covariance + intensities[chosen] * np.mean(points**2) * np.eye(points.shape[1])
+
+
+def _held_out_losses(points: Array, held_out: Array, intensities: Array) -> Array:
+    """Minus the mean log density of points that are held out, under normal densities whose
+    covariances are shrunk by these intensities, up to a constant, in nats; infinite for singular
+    ones.
+    """
+    variances, axes = np.linalg.eigh(points.T @ points / len(points))
+    squares = np.mean((held_out @ axes) ** 2, axis=0)
+    intensities = intensities[:, np.newaxis]
+    shrunk = (1 - intensities) * variances + intensities * variances.mean()
+    is_singular = shrunk.min(axis=1) < _LEAST_VARIANCE * variances.mean()
+    shrunk = np.maximum(shrunk, _LEAST_VARIANCE * variances.mean())
+    losses = 0.5 * np.sum(np.log(shrunk) + squares / shrunk, axis=1)
+    return np.where(is_singular, np.inf, losses)
 
 
 def as_base(base: Any, n_dimensions: int | None = None) -> Density:

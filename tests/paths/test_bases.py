@@ -138,6 +138,22 @@ def test_fit_works_with_few_points_in_any_units(n, rng):
     assert_allclose(scaled.covariance, base.covariance * np.outer(units, units), rtol=1e-6)
 
 
+@pytest.mark.parametrize(("n", "most"), [(60, 1.0), (1000, 0.05)])
+def test_fit_keeps_narrow_directions(n, most):
+    """The divergence from the truth: of the moments themselves it is about d (d + 3) / 4 n, here
+    0.5 and 0.03 nats; with Ledoit and Wolf's shrinkage 8 and 2.7 (means of 40 fits).
+    """
+    rng = np.random.default_rng(0)
+    axes = np.linalg.qr(rng.standard_normal((10, 10)))[0]
+    covariance = axes * np.geomspace(1, 1e-5, 10) @ axes.T
+    base = Gaussian.fit(rng.multivariate_normal(np.zeros(10), covariance, n))
+
+    ratio = np.linalg.solve(base.covariance, covariance)
+    squares = base.squared_distances(np.zeros((1, 10)))[0]
+    divergence = 0.5 * (np.trace(ratio) + squares - 10 - np.linalg.slogdet(ratio)[1])
+    assert divergence < most
+
+
 def correlated_gaussian(d, rng):
     root = rng.standard_normal((d, d)) + np.eye(d)
     covariance = root @ root.T

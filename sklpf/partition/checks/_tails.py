@@ -52,6 +52,7 @@ _N_LEVELS = 20
 _N_MOVES = 3
 _N_LAST_MOVES = 40
 _LONGEST_MOVE = 10.0  # in standard deviations of its points
+_N_MORE_DRAWS = 5000  # where scouts have met nothing but one constant
 
 
 class Rays(NamedTuple):
@@ -117,10 +118,13 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
         rays = _rays(
             path, np.concatenate([drawn, scouts.position[:_N_SCOUTS] - path.base.center]), axes
         )
-        # A constant so low that no distance in float64 makes it a mass stands for density 0.
-        floor = scouts.highest - path.n_dimensions * _LOG_LARGEST
         base, target = _log_densities(path, rays, _RADII)
-        is_zero = (target[-1] == target[-2]) & (target[-1] < floor)
+        is_constant = np.isfinite(target[-1]) & (target[-1] == target[-2])
+        highest = scouts.highest
+        if np.any(target[-1, is_constant] >= highest):  # no scout has come to more than far out
+            highest = max(highest, _highest_of_draws(path, rng))
+        # A constant so low that no distance in float64 makes it a mass stands for density 0.
+        is_zero = is_constant & (target[-1] < highest - path.n_dimensions * _LOG_LARGEST)
         target[is_zero & (target == target[-1])] = -np.inf
         levels, exponent, base_exponent = _exponents(base, target)
         # Where it still rises it may yet fall: along log sigma of a regression, say, only once the
@@ -147,17 +151,22 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
 def _fall(exponent) -> str:
     if exponent < -_FLAT:
         return "grows"
-    return "is flat" if exponent <= _FLAT else f"falls only as r^-{exponent:.3g}"
+    return "is flat" if _is_flat(exponent) else f"falls only as r^-{exponent:.3g}"
+
+
+def _is_flat(exponent) -> bool:
+    return bool(abs(exponent) <= _FLAT)
 
 
 def _improper(exponent, d, n_closed) -> str:
     where = "1 dimension" if d == 1 else f"{d} dimensions"
     if n_closed:
         where = f"{d} open dimensions"
+    of_constants = ", or -inf where a constant stands for density 0" if _is_flat(exponent) else ""
     return (
         f"log_density is not normalisable: far out along a ray the density {_fall(exponent)} with"
         f" the distance r, and in {where} it must fall faster than r^-{d}; give a proper prior, or"
-        " bounds"
+        f" bounds{of_constants}"
     )
 
 
@@ -393,6 +402,13 @@ def _scouts(path, rng) -> _Scouts:
             break
     highest = np.max(ends[1], initial=-np.inf, where=~np.isnan(ends[1]))
     return _Scouts(position, float(highest), float(np.mean(nan_shares)))
+
+
+def _highest_of_draws(path, rng) -> float:
+    """The highest log f at many more draws of the base than there are scouts."""
+    position = np.asarray(path.base.sample(_N_MORE_DRAWS, rng), dtype=np.float64)
+    log_f = _at(path, position)[1]
+    return float(np.max(log_f, initial=-np.inf, where=~np.isnan(log_f)))
 
 
 def _step(gain, longest) -> float:
