@@ -10,6 +10,7 @@ import warnings
 import joblib
 import numpy as np
 import pytest
+from convergence import quietly
 from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning
 from small_models import MODELS, rows
@@ -66,9 +67,7 @@ def scored(request):
 
 @pytest.fixture(scope="module", params=ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
 def estimator(request):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return request.param.fit(RBM)
+    return quietly(request.param, RBM)
 
 
 @WAYS

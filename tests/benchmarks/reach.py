@@ -1,7 +1,7 @@
 """How far do the evidences of the guide's first advice reach, beside those of other libraries?
 
-    python tests/benchmarks/reach.py [--seeds 20] [--results reach.jsonl] [--problems NAME ...]
-    [--methods NAME ...] [--limit 60] [--truths | --report]
+    python tests/benchmarks/reach.py [--seeds 20] [--slow-seeds 3] [--results reach.jsonl]
+    [--problems NAME ...] [--methods NAME ...] [--limit 60] [--truths | --report]
 
 Each problem is a log likelihood in normal coordinates: z ~ N(0, I) under the prior. The true log Z
 is quadrature's, of the logistic regression importance sampling's. Methods are at their defaults;
@@ -9,7 +9,9 @@ where a library has none, the options stand in this file. Gradients come from JA
 hierarchies are written as densities with gradients by hand. Besides JAX, NumPyro, dynesty,
 nautilus-sampler, ultranest, pocomc and blackjax are needed. Every run is appended to the results
 file as it ends, and an interrupted benchmark goes on where it stopped. Where a run exceeds the
-limit of seconds (of the processor), later seeds of that cell are left out. Prints Markdown.
+limit of seconds (of the processor), later seeds of that cell are left out. The horseshoe,
+Rosenbrock's function and the 45 effects are slow, and have seeds of their own number. Prints
+Markdown.
 
 Evaluations to 0.1 nats are those of a run times the square of its standard error over 0.1; of
 blackjax, which states none, of its error. Gradients count as one each.
@@ -358,6 +360,7 @@ PROBLEMS = {
     "linear regression": linear,
     "logistic regression": logistic,
 }
+SLOW = ("horseshoe, 21-D", "Rosenbrock, 10-D", "Poisson, 45 effects")
 
 
 @functools.cache
@@ -643,8 +646,10 @@ def execute(args):
     done = {(row["problem"], row["method"], row["seed"]) for row in rows}
     late = {(row["problem"], row["method"]) for row in rows if "failed" in row}
     with open(args.results, "a") as file:
-        for seed in range(args.seeds):
+        for seed in range(max(args.seeds, args.slow_seeds)):
             for name in args.problems or PROBLEMS:
+                if seed >= (args.slow_seeds if name in SLOW else args.seeds):
+                    continue
                 for method in args.methods or METHODS:
                     if (name, method, seed) in done or (name, method) in late:
                         continue
@@ -703,6 +708,7 @@ def report(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--slow-seeds", type=int, default=3)
     parser.add_argument("--results", default="reach.jsonl")
     parser.add_argument("--problems", nargs="*", default=[])
     parser.add_argument("--methods", nargs="*", default=[])

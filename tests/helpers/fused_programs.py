@@ -34,6 +34,19 @@ def assert_annealing_equals_the_loop(path, reverse, tol=1e-10):
     assert_allclose(fused_weights, plain_weights, rtol=tol, atol=tol)
 
 
+def assert_same_sums(fused, plain, shape, rtol, summaries_rtol):
+    """Chains and sums of two runs; summaries have this shape, and are not 0."""
+    same_state(fused.chains.state, plain.chains.state)
+    assert fused.chains.auxiliary == ()
+    assert_array_equal(fused.chains.levels, plain.chains.levels)
+    assert_array_equal(fused.sums.vector_levels, plain.sums.vector_levels)
+    for name in ("pairs", "levels", "vectors", "slopes"):
+        assert_allclose(getattr(fused.sums, name), getattr(plain.sums, name), rtol=rtol)
+    assert_allclose(fused.sums.summaries, plain.sums.summaries, rtol=summaries_rtol)
+    assert fused.sums.summaries.shape == shape
+    assert np.abs(fused.sums.summaries).sum() > 0
+
+
 def assert_exchange_equals_the_loop(path, rtol=1e-9):
     state = path.sample_base(12, STREAM)
     chains = Chains(state, (), np.tile(np.arange(4), 3))
@@ -43,22 +56,12 @@ def assert_exchange_equals_the_loop(path, rtol=1e-9):
     fused = _programs.exchange(path, Gibbs(), *arguments, stride=3)
     plain = _programs.exchange.__wrapped__(path, Gibbs(), *arguments, stride=3)
     same_state(state, before)
-    same_state(fused.chains.state, plain.chains.state)
-    assert fused.chains.auxiliary == ()
-    assert_array_equal(fused.chains.levels, plain.chains.levels)
+    assert_same_sums(fused, plain, (3, 2, path.n_summaries), rtol, rtol)
     assert_array_equal(fused.ends, plain.ends)
-    assert_allclose(fused.sums.pairs, plain.sums.pairs, rtol=rtol)
-    assert_allclose(fused.sums.levels, plain.sums.levels, rtol=rtol)
     assert_array_equal(fused.sums.levels[..., 0], 10)  # every fourth of 40 scans
-    assert_allclose(fused.sums.summaries, plain.sums.summaries, rtol=rtol)
-    assert fused.sums.summaries.shape == (3, 2, path.n_summaries)
-    assert np.abs(fused.sums.summaries).sum() > 0
     assert_array_equal(fused.trips, plain.trips)
     assert plain.trips.sum() > 0  # the comparison saw round trips
     assert len(fused.sums.vectors) in (13, 14)  # every third of 40 scans
-    for name in ("vectors", "slopes"):
-        assert_allclose(getattr(fused.sums, name), getattr(plain.sums, name), rtol=rtol)
-    assert_array_equal(fused.sums.vector_levels, plain.sums.vector_levels)
 
 
 def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride, rtol=1e-9):
@@ -67,21 +70,11 @@ def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride, rtol=1e-9)
     arguments = chains, log_prior, 30, sweeps_per_redraw, stride, STREAM.at(6)
     fused = _programs.temper(path, Gibbs(), *arguments)
     plain = _programs.temper.__wrapped__(path, Gibbs(), *arguments)
-    same_state(fused.chains.state, plain.chains.state)
-    assert fused.chains.auxiliary == ()
-    assert_array_equal(fused.chains.levels, plain.chains.levels)
+    assert_same_sums(fused, plain, (1, 2, path.n_summaries), rtol, 10 * rtol)
     assert_array_equal(fused.counts, plain.counts)
-    assert_array_equal(fused.sums.vector_levels, plain.sums.vector_levels)
     assert_allclose(fused.q_sums, plain.q_sums, rtol=2e-9)
-    assert_allclose(fused.sums.levels, plain.sums.levels, rtol=rtol)
     assert fused.sums.levels[..., 0].sum() == 30 * 8
-    for name in ("vectors", "slopes"):
-        assert_allclose(getattr(fused.sums, name), getattr(plain.sums, name), rtol=rtol)
-    assert_allclose(fused.sums.pairs, plain.sums.pairs, rtol=rtol)
     assert plain.sums.pairs.min() > 0
-    assert_allclose(fused.sums.summaries, plain.sums.summaries, rtol=10 * rtol)
-    assert fused.sums.summaries.shape == (1, 2, path.n_summaries)
-    assert np.abs(fused.sums.summaries).sum() > 0
 
 
 def assert_levels_follow(path, state, log_f, atol):

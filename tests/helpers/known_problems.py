@@ -56,6 +56,12 @@ def all_rows(n):
     return np.array(list(itertools.product([0.0, 1.0], repeat=n)))
 
 
+def random_layers(rng, n_hidden, n_visible, scale=1.0):
+    """Weights and biases of an RBM."""
+    shapes = (n_hidden, n_visible), n_visible, n_hidden
+    return [rng.normal(scale=scale, size=shape) for shape in shapes]
+
+
 def enumerate_log_partition(path, level):
     """Log normaliser at one level by full enumeration, in nats."""
     sums = [logsumexp(path.enumerate_block(b, level)) for b in range(path.n_enumeration_blocks)]
@@ -64,8 +70,7 @@ def enumerate_log_partition(path, level):
 
 def _random_parameters(n_hidden, scale, seed):
     rng = np.random.default_rng(seed)
-    shapes = (n_hidden, 64), 64, n_hidden
-    return *(rng.normal(scale=scale, size=shape) for shape in shapes), np.full(64, 0.5)
+    return *random_layers(rng, n_hidden, 64, scale), np.full(64, 0.5)
 
 
 @functools.cache

@@ -73,16 +73,6 @@ def test_columns_that_nobody_named_are_refused():
         from_gensim(stand_in())
 
 
-def test_unequal_priors_count_in_the_likelihood():
-    common, rare = (own(stand_in([a, 1, 1, 1, 1, 1])) for a in (10, 0.01))
-    row = np.eye(X.shape[1])[[np.argmax(TOPICS[0])]]
-    for model in (common, rare):
-        shares = model.doc_topic_prior_ / model.doc_topic_prior_.sum()
-        topics = model.components_.astype(float) / model.components_.sum(axis=1, keepdims=True)
-        expected = np.log(shares @ topics @ row[0])
-        np.testing.assert_allclose(model.score_samples(row)[0], expected, rtol=1e-5)
-
-
 def test_untrained_and_foreign_models():
     untrained = stand_in()
     untrained.num_updates = 0

@@ -48,12 +48,6 @@ def test_topics_and_priors_are_kept():
     np.testing.assert_allclose(topics, [theirs.get_topic_word_dist(k) for k in range(6)], rtol=1e-5)
 
 
-def test_columns_in_another_order():
-    order = np.random.default_rng(0).permutation(X.shape[1])
-    ours = from_tomotopy(stand_in(), vocabulary=map(str, order))
-    np.testing.assert_array_equal(ours.components_, own(stand_in()).components_[:, order])
-
-
 def test_untrained_and_foreign_models():
     untrained = stand_in()
     untrained.global_step = 0

@@ -35,16 +35,23 @@ def modes(d, seed):
     return likelihood.log_density, lambda u: 20 * u - 10, -d * np.log(20)
 
 
-@pytest.mark.parametrize("d", [1, large(3), 10])
-def test_a_likelihood_that_is_ten_thousand_times_narrower_than_its_prior(d):
-    log_likelihood, transform, truth = narrow(d, 1e-4)
+@pytest.mark.parametrize(
+    ("d", "width", "tol"), [(1, 1e-4, 0.1), large(3, 1e-4, 0.1), (10, 1e-4, 0.1), (3, 0.01, 0.003)]
+)
+def test_a_likelihood_that_is_ten_thousand_times_narrower_than_its_prior(d, width, tol):
+    """And one of many particles, whose rounds end where populations stay."""
+    log_likelihood, transform, truth = narrow(d, width)
     path = from_prior_transform(log_likelihood, transform, d, vectorized=True)
-    smc = AdaptiveSMC(random_state=0).fit(path)
+    smc = AdaptiveSMC(tol=tol, random_state=0).fit(path)
     assert smc.converged_
     # t with 9 df: false alarm 1e-3 each
     assert abs(smc.log_partition_ - truth) < 4.8 * smc.log_partition_std_error_
-    assert smc.log_partition_std_error_ <= 0.1
-    assert smc.result_.n_sweeps < 400_000
+    if tol == 0.1:
+        assert smc.log_partition_std_error_ <= 0.1
+        assert smc.result_.n_sweeps < 400_000
+        return
+    assert smc.result_.diagnostics["effective_families"] > 4000  # of 2000 points that are compared
+    assert smc.result_.diagnostics["n_rounds"] <= 4
 
 
 @pytest.mark.parametrize("n", [6, large(48)])
@@ -117,16 +124,6 @@ def test_modes_far_beyond_the_base_are_found_from_those_within_it():
 
     path = GeometricPath(log_density, base=Gaussian(np.zeros(2), 9.0))
     assert_right(AdaptiveSMC(random_state=1).fit(path), 0.0)  # 1e-3
-
-
-def test_rounds_of_many_particles_end_where_populations_stay():
-    log_likelihood, transform, truth = narrow(3, 0.01)
-    path = from_prior_transform(log_likelihood, transform, 3, vectorized=True)
-    smc = AdaptiveSMC(tol=0.003, random_state=0).fit(path)
-    assert smc.converged_
-    assert smc.result_.diagnostics["effective_families"] > 4000  # of 2000 points that are compared
-    assert smc.result_.diagnostics["n_rounds"] <= 4
-    assert abs(smc.log_partition_ - truth) < 4.8 * smc.log_partition_std_error_  # 1e-3
 
 
 @pytest.mark.parametrize("seed", [0, *(large(seed) for seed in range(1, 5))])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from convergence import alarm_kinds, quietly
 from joblib import parallel_config
+from known_problems import random_layers
 from reference_data import shared_data
 from scipy.special import logsumexp
 from scipy.stats import chi2
@@ -15,9 +16,7 @@ from sklpf.partition import Exact
 
 
 def make_path(n_visible, n_hidden, scale=1.0, weights="marginal"):
-    rng = np.random.default_rng(n_visible)
-    shapes = (n_hidden, n_visible), n_visible, n_hidden
-    parameters = (scale * rng.normal(size=s) for s in shapes)
+    parameters = random_layers(np.random.default_rng(n_visible), n_hidden, n_visible, scale)
     return RBMPath(*parameters, np.full(n_visible, 0.3), weights=weights)
 
 
@@ -78,13 +77,6 @@ def test_refuses_large_models_with_the_cost(n_visible, n_hidden):
         Exact().fit(path)
     with pytest.raises(ValueError, match=message):
         Exact().sample(path, 3, np.random.default_rng(0))
-
-
-def test_rejects_what_is_no_path_and_bad_parameters():
-    with pytest.raises(TypeError, match=r"must be a fitted model of sklpf or a path.*ndarray$"):
-        Exact().fit(np.zeros((3, 3)))
-    with pytest.raises(ValueError, match="n_jobs"):
-        Exact(n_jobs="two").fit(make_path(2, 2))
 
 
 @pytest.mark.parametrize(

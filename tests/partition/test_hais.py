@@ -13,7 +13,7 @@ from marks import large
 from scipy.special import log_ndtr
 from sklearn.base import clone
 
-from sklpf import AIS, BDMC, HAIS, RTS, GeometricPath, ParallelTempering
+from sklpf import AIS, BDMC, HAIS, RTS, GeometricPath
 from sklpf.transitions import HMC, RandomWalk
 
 PLANE_LOG_Z = float(np.log(2 * np.pi * 0.6))
@@ -83,10 +83,8 @@ def test_weights_with_a_tuned_move_are_unbiased():
 @pytest.mark.parametrize(
     "estimator",
     [
-        AIS(50, 60, ladder="adaptive", transition=HMC()),
         BDMC(50, 40, transition=HMC()),
         RTS(30, 4, n_sweeps=400, sweeps_per_redraw=1, transition=HMC()),
-        ParallelTempering(10, 4, 128, transition=HMC()),
     ],
     ids=repr,
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from convergence import may_not_converge, quietly
-from known_problems import make_rbm_problem
+from known_problems import make_rbm_problem, random_layers
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
@@ -21,8 +21,7 @@ Z_BOUND = 4.5
 
 def tiny_path(weights, n_hidden=2, n_visible=3, seed=0):
     rng = np.random.default_rng(seed)
-    shapes = (n_hidden, n_visible), n_visible, n_hidden
-    parameters = (rng.normal(scale=2, size=shape) for shape in shapes)
+    parameters = random_layers(rng, n_hidden, n_visible, 2)
     mean, ladder = np.full(n_visible, 0.3), np.linspace(0, 1, 4)
     return RBMPath(*parameters, mean, ladder=ladder, weights=weights)
 

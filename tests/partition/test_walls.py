@@ -81,13 +81,6 @@ def test_the_first_ratio_is_the_mean_over_base_draws():
     assert abs(ratio.log_mean - truth) < 4 * ratio.std_error < 0.1
 
 
-def test_paths_without_such_points_make_no_draws():
-    path, _ = inside(lambda x: x[:, 0] < 9, 1, 0.0)
-    fitted = quietly(RTS(20, 10, 200, random_state=0), path)
-    assert fitted.run_.first_ratio is None
-    assert fitted.result_.n_sweeps == fitted.run_.n_sweeps
-
-
 def test_too_few_base_draws_in_the_target_are_reported():
     path, _ = inside(lambda x: x[:, 0] > 2.9, 1, norm.logsf(2.9))
     with pytest.warns(ConvergenceWarning, match="give a base that covers the target"):

@@ -8,7 +8,6 @@ import pytest
 from continuous_models import slopes
 from convergence import alarm_kinds, quietly
 from marks import large
-from scipy import integrate
 
 from sklpf import HAIS, SMC, Gaussian, GeometricPath, Mixture, ParallelTempering, StudentT, Uniform
 from sklpf.paths._mixture_fit import defensive, fit_base
@@ -38,16 +37,6 @@ def test_the_density_is_the_weighted_sum_of_the_parts():
     expected = np.array([1, 2, 3, 2]) / 8 @ densities
     np.testing.assert_allclose(np.exp(MIXTURE.log_density(POINTS)), expected, rtol=1e-12)
     np.testing.assert_allclose(MIXTURE.weights, np.array([1, 2, 3, 2]) / 8)
-
-
-def test_the_density_integrates_to_one():
-    line = Mixture([Gaussian(-1, 0.5), StudentT(2, 1, df=6), Uniform(0, 3)])
-    pieces = [(-200, -1), (-1, 0), (0, 3), (3, 200)]
-    total = sum(
-        integrate.quad(lambda x: np.exp(line.log_density(np.array([[x]]))[0]), *piece)[0]
-        for piece in pieces
-    )
-    assert total == pytest.approx(1, abs=1e-6)
 
 
 def test_the_gradient_is_that_of_differences():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from sklpf.reweighting import bar, level_process, mbar, overlap_matrix
+from sklpf.reweighting import level_process, mbar, overlap_matrix
 
 SCALES = np.array([1.0, 1.4, 2.0, 3.0])
 OFFSETS = np.array([0.0, 2.0, -1.0, 0.5])
@@ -30,13 +30,6 @@ def test_is_right_on_average():
     error = estimates - CURVE
     z = error[:, 1:].mean(axis=0) / (error[:, 1:].std(axis=0, ddof=1) / np.sqrt(200))
     assert np.abs(z).max() < 4.2
-
-
-def test_two_levels_are_bennetts_acceptance_ratio():
-    counts = np.array([35, 60, 0, 0])
-    vectors = gaussian_samples(counts)[:, :2]
-    ratios = vectors[:, 1] - vectors[:, 0]
-    assert mbar(vectors, counts[:2])[1] == pytest.approx(bar(ratios[:35], -ratios[35:]), abs=1e-8)
 
 
 @pytest.mark.parametrize("empty", [[], 0, 1, 3])

@@ -251,9 +251,3 @@ def test_rows_that_are_too_far_away_have_no_likelihood():
         model.score_samples([[0.0, 0.0, 0.0], [1e200, 0.0, 0.0]])
     values = model.set_params(on_nonconvergence="nan").score_samples([[0.0] * 3, [1e200, 0, 0]])
     assert np.isnan(values).tolist() == [False, True]
-
-
-def test_rows_of_another_width_are_refused():
-    path = clone(SMALL).fit(REAL).path()
-    with pytest.raises(ValueError, match="visible rows must have the shape"):
-        path.state_from_rows(np.zeros((2, 5)))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
+from test_lda import matched
 
 from sklpf import LatentDirichletAllocation, LeftToRight
 from sklpf.datasets import make_bars_corpus
@@ -26,11 +26,8 @@ def test_learned_priors_are_near_the_generators():
     options = {"learn_doc_topic_prior": True, "learn_topic_word_prior": True, "n_init": 3}
     options |= GIBBS
     model = LatentDirichletAllocation(5, doc_topic_prior=0.5, max_iter=100, **options).fit(X)
-    found = model.components_ / model.components_.sum(axis=1, keepdims=True)
-    shared = np.minimum(found[:, None], topics).sum(axis=2)
-    match = linear_sum_assignment(-shared)
-    assert shared[match].min() > 0.8
-    order = match[0][np.argsort(match[1])]
+    order, overlaps = matched(model, topics)
+    assert overlaps.min() > 0.8
     np.testing.assert_allclose(model.doc_topic_prior_[order], alpha, rtol=0.25)
     assert model.topic_word_prior_ == pytest.approx(eta, rel=0.15)
 

@@ -99,14 +99,6 @@ def test_every_level_equals_brute_force(level):
         assert path.row(1).base_log_partition == 0
 
 
-def test_probabilities_of_all_documents_of_a_length_sum_to_one():
-    topics, prior = make_parameters(3, 2)
-    X = np.array([[n, 5 - n] for n in range(6)])
-    log_likelihood = Exact().fit(LDAPath(topics, prior, X)).log_partition_
-    orders = [math.comb(5, n) for n in range(6)]  # sequences of tokens with these counts
-    assert np.sum(orders * np.exp(log_likelihood)) == pytest.approx(1, abs=1e-12)
-
-
 # ---- the path's contract
 @pytest.mark.parametrize(("n_topics", "n_tokens"), [(2, 8), (3, 7), (17, 5), (40, 20)])
 def test_keeps_the_contract(n_topics, n_tokens):

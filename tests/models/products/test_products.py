@@ -77,17 +77,6 @@ def test_overcomplete_products_by_quadrature(exponents):
     assert low - 1e-3 < expected < high + 1e-3
 
 
-def test_complete_products_by_sampling():
-    """Two estimators, intervals of 99.99 %: false alarm 2e-4."""
-    product = model(5, 5, True)
-    expected = Exact().fit(product).log_partition_
-    for estimator in (HAIS(random_state=0), HAIS(n_temperatures=300, random_state=1)):
-        estimator.fit(product)
-        assert estimator.converged_
-        low, high = estimator.result_.interval(0.9999)
-        assert low < expected < high
-
-
 # -- tails
 def test_the_tail_index():
     assert tail_index(np.eye(3), np.array([2.0, 1.0, 3.0])).alpha == 1.0  # 2 * 1 - 1: along an axis

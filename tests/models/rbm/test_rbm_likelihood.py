@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from convergence import assert_right, may_not_converge
-from known_problems import all_rows
+from known_problems import all_rows, random_layers
 from reference_data import shared_data
 from scipy.special import logsumexp
 from scipy.stats import t as student_t
@@ -26,8 +26,7 @@ BINARY = (load_digits().data > 7).astype(np.float64)
 
 def small_model(n_components=4, n_features=5, seed=0, **parameters):
     rng, parameters = np.random.default_rng(seed), {"random_state": 0} | parameters
-    shapes = (n_components, n_features), n_features, n_components
-    return BernoulliRBM.from_parameters(*(rng.normal(size=shape) for shape in shapes), **parameters)
+    return BernoulliRBM.from_parameters(*random_layers(rng, n_components, n_features), **parameters)
 
 
 def brute_log_f(model, v):
