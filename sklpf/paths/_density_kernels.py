@@ -79,65 +79,63 @@ def _with_gradient(density, position, log_density, slope):
 # ---- bases
 @implements(evaluate_density, Parts)
 def _mixture(base, position, log_density, slope):
-    n_parts, d = base.means.shape
+    means = base.means
+    roots = base.roots
+    low = base.low
+    high = base.high
+    n_parts, d = means.shape
     z = np.empty(d)
     joint = np.empty(n_parts)
     slopes = np.empty((n_parts, d))
-    for c in range(position.shape[0]):
-        if n_parts == 1:  # the same numbers, without exponentials
-            log_density[c] = _log_part(base, 0, position[c], z, slope[c])
-            if log_density[c] == -np.inf:
-                slope[c] = 0.0
-            continue
-        highest = -np.inf
+    for c in range(len(position)):
         for k in range(n_parts):
-            joint[k] = _log_part(base, k, position[c], z, slopes[k])
-            highest = max(highest, joint[k])
-        for j in range(d):
-            slope[c, j] = 0.0
-        if highest == -np.inf:
-            log_density[c] = -np.inf
+            if roots.shape[1] < d:  # a diagonal
+                for i in range(d):
+                    z[i] = (position[c, i] - means[k, i]) * roots[k, 0, i]
+                    slopes[k, i] = -z[i] * roots[k, 0, i]
+            else:
+                _turn(position[c], means[k], roots[k], z, slopes[k])
+            inside = True
+            square = 0.0
+            for i in range(d):
+                inside &= (low[k, i] <= position[c, i]) & (position[c, i] <= high[k, i])
+                square += z[i] * z[i]
+            df = base.dfs[k]
+            if not inside:
+                joint[k] = -np.inf
+            elif df == np.inf:
+                joint[k] = base.log_norms[k] - 0.5 * square
+            else:
+                joint[k] = base.log_norms[k] - 0.5 * (df + d) * np.log1p(square / df)
+                for j in range(d):
+                    slopes[k, j] *= (df + d) / (df + square)
+        highest = joint.max()
+        log_density[c] = highest
+        if n_parts == 1 or highest == -np.inf:  # the same numbers, without exponentials
+            for j in range(d):
+                slope[c, j] = 0.0 if highest == -np.inf else slopes[0, j]
             continue
         total = 0.0
         for k in range(n_parts):
-            total += np.exp(joint[k] - highest)
+            joint[k] = np.exp(joint[k] - highest)
+            total += joint[k]
+        for j in range(d):
+            slope[c, j] = 0.0
         for k in range(n_parts):
-            share = np.exp(joint[k] - highest) / total
+            share = joint[k] / total
             for j in range(d):
                 slope[c, j] += share * slopes[k, j]
-        log_density[c] = highest + np.log(total)
+        log_density[c] += np.log(total)
 
 
 @inlined
-def _log_part(base, k, x, z, slope):
-    """Log of weight times density of a part at x (d,); writes the gradient to slope (d,)."""
-    d = len(x)
-    mean = base.means[k]
-    if base.roots.shape[1] < d:  # a diagonal
-        diagonal = base.roots[k, 0]
-        for i in range(d):
-            z[i] = (x[i] - mean[i]) * diagonal[i]
-            slope[i] = -z[i] * diagonal[i]
-    else:
-        root = base.roots[k]
-        for i in range(d):
-            total = 0.0
-            for j in range(i + 1):
-                total += root[i, j] * (x[j] - mean[j])
-            z[i] = total
-            slope[i] = 0.0
-            for j in range(i + 1):
-                slope[j] -= root[i, j] * total
-    inside = True
-    square = 0.0
-    for i in range(d):
-        inside &= (base.low[k, i] <= x[i]) & (x[i] <= base.high[k, i])
-        square += z[i] * z[i]
-    if not inside:
-        return -np.inf
-    df = base.dfs[k]
-    if df == np.inf:
-        return base.log_norms[k] - 0.5 * square
-    for j in range(d):
-        slope[j] *= (df + d) / (df + square)
-    return base.log_norms[k] - 0.5 * (df + d) * np.log1p(square / df)
+def _turn(x, mean, root, z, slope):
+    """Write root (x - mean) to z, and minus root' z to slope."""
+    for i in range(len(x)):
+        total = 0.0
+        for j in range(i + 1):
+            total += root[i, j] * (x[j] - mean[j])
+        z[i] = total
+        slope[i] = 0.0
+        for j in range(i + 1):
+            slope[j] -= root[i, j] * total
