@@ -743,16 +743,18 @@ class _Independent(BaseDensity):
 
 def _shrunk_covariance(points: Array) -> Array:
     """The covariance (d, d) of standardised points (n, d), shrunk by the largest share of Ledoit
-    and Wolf's intensity with which halves of the points explain each other nearly as well as with
-    the best.
+    and Wolf's intensity with which halves of the distinct points explain each other nearly as well
+    as with the best.
     """
     from sklearn.covariance import ledoit_wolf  # slow to import
 
     covariance, most = ledoit_wolf(points, assume_centered=True)
-    if len(points) < _FEWEST_TO_HALVE:
+    # a point that both halves held, as of resampled particles, would explain itself
+    places = np.unique(points, axis=0, return_index=True)[1]
+    if len(places) < _FEWEST_TO_HALVE:
         return covariance
     intensities = most * _SHARES_OF_SHRINKAGE
-    first, second = np.array_split(points, 2)
+    first, second = np.array_split(points[np.sort(places)], 2)
     halves = (first, second), (second, first)
     losses = np.mean([_held_out_losses(*each, intensities) for each in halves], axis=0)
     chosen = int(np.argmax(losses <= losses.min() + _NEGLIGIBLE_LOSS))

@@ -79,6 +79,7 @@ def _with_gradient(density, position, log_density, slope):
 # ---- bases
 @implements(evaluate_density, Parts)
 def _mixture(base, position, log_density, slope):
+    # Arrays are taken from the base once: numba would count references to them at every use.
     means = base.means
     roots = base.roots
     low = base.low

@@ -91,16 +91,16 @@ class LevelSteps(NamedTuple):
     knots: Integers = np.empty(0, dtype=np.int64)  # (K,): which of the matrices
     matrices: Array = np.empty(0)  # (J, d, d), or empty
 
-    def of(self, levels: Integers) -> ChainSteps:
+    def of(self, levels: Integers) -> MoveSteps:
         """Those of chains at some levels (n,)."""
         groups = []
         if len(self.matrices):
             knots = self.knots[levels]
             groups = [(knots == k, self.matrices[k]) for k in np.unique(knots)]
-        return ChainSteps(self.step_sizes[levels], self.scales[levels], groups)
+        return MoveSteps(self.step_sizes[levels], self.scales[levels], groups)
 
 
-class ChainSteps(NamedTuple):
+class MoveSteps(NamedTuple):
     """Step sizes and roots of n chains."""
 
     step_sizes: Array  # (n, 1)
@@ -423,7 +423,7 @@ class TunedTransition(Transition):
             )
         return fixed_pilot(np.log(self.step_size), np.ones(1))
 
-    def steps_at(self, ladder: Array, levels: Integers) -> ChainSteps:
+    def steps_at(self, ladder: Array, levels: Integers) -> MoveSteps:
         """Return step sizes and roots of chains at levels of a ladder.
 
         Parameters
@@ -435,7 +435,7 @@ class TunedTransition(Transition):
 
         Returns
         -------
-        ChainSteps
+        MoveSteps
         """
         return self._level_steps(ladder).of(levels)
 

@@ -150,7 +150,7 @@ class CategoricalRBM(DiscreteRBM):
             If a value is not finite or a shape does not fit.
         """
         n_categories = np.array(n_categories)
-        CategoricalUnits(n_categories)  # which checks them by the name that they have here
+        CategoricalUnits(n_categories)  # raises by the name of this parameter
         return cls._with_weights(
             components,
             intercept_visible,

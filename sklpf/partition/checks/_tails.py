@@ -121,7 +121,7 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
         base, target = _log_densities(path, rays, _RADII)
         is_constant = np.isfinite(target[-1]) & (target[-1] == target[-2])
         highest = scouts.highest
-        if np.any(target[-1, is_constant] >= highest):  # no scout has come to more than far out
+        if np.any(target[-1, is_constant] >= highest):  # higher than any scout
             highest = max(highest, _highest_of_draws(path, rng))
         # A constant so low that no distance in float64 makes it a mass stands for density 0.
         is_zero = is_constant & (target[-1] < highest - path.n_dimensions * _LOG_LARGEST)
