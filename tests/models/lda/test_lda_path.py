@@ -16,9 +16,10 @@ from fused_programs import (
     assert_exchange_equals_the_loop,
     log_f_at,
 )
+from marks import large
 from scipy.special import logsumexp
 
-from sklpf import AIS, Exact, LeftToRight
+from sklpf import AIS, Exact, LeftToRight, ParallelTempering
 from sklpf.models import LDAPath
 from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path, check_transition
@@ -147,6 +148,22 @@ def test_annealing_equals_the_plain_loop(n_topics, n_tokens, reverse):
 @pytest.mark.large  # its program takes long to compile
 def test_exchange_equals_the_plain_loop():
     assert_exchange_equals_the_loop(make_path(5, 20)[0].row(0))
+
+
+# ---- estimators agree
+@pytest.mark.parametrize(
+    "estimator", [AIS(100, 200), LeftToRight(100), large(ParallelTempering(n_sweeps=512))]
+)
+def test_estimators_agree_with_enumeration(estimator):
+    """6 documents, two-sided Student t with at least 9 degrees of freedom at 6.6: false alarms in
+    6e-4.
+    """
+    path = make_path(4, [1, 2, 5, 10, 25, 40], n_words=30)[0]
+    result = estimator.set_params(random_state=0).fit(path).result_
+    error = np.abs(result.log_partition - Exact().fit(path).log_partition_)
+    assert np.all(error <= 6.6 * result.std_error + 1e-12)
+    assert np.all(result.std_error < 0.1)
+    assert result.log_partition.shape == (6,)
 
 
 # ---- documents
