@@ -141,10 +141,10 @@ class ExchangeRun(LevelRun):
                     "raise n_sweeps, or n_temperatures",
                 )
             )
-        alarms += halves_alarms(drift, self.n_groups)
-        if direction.alarms(self.n_groups):
+        elif direction.alarms(self.n_groups):
             seen = f"forward and reverse ratios disagree (t = {direction.t:.1f})"
             alarms.append(Alarm("directions-disagree", seen, "raise n_sweeps"))
+        alarms += halves_alarms(drift, self.n_groups)
         alarms += tol_alarms(std_error, self.tol, "raise n_sweeps")
 
         return self.conclude(
