@@ -388,7 +388,7 @@ def _check_candidates(candidates) -> dict[str, Any]:
         if isinstance(model, type) or not is_model(model):
             got = f"a {type(model).__name__}"
             if isinstance(model, type):
-                got = f"the class {model.__name__}, give an instance of it"
+                got = f"the class {model.__name__}: write {model.__name__}()"
             raise TypeError(
                 "candidates must be models of sklpf, which have a log-likelihood with an error, or"
                 f" pipelines that end in one: {name!r} is {got}"
