@@ -364,9 +364,6 @@ class ConvergenceDisplay(ResultDisplay):
         half = student_t.ppf(0.5 + level / 2, result.degrees_of_freedom) * np.asarray(
             found["round_std_error"]
         )
-        # The last round is the result, whose error may be more than the round's own.
-        if found["round_log_partition"][-1] == result.log_partition:
-            half[-1] = half_width_of(result, level) or half[-1]
         arrays = found["round_sweeps"], found["round_log_partition"], half
         return cls(*arrays, level=level, name=title_of(result)).plot(ax, **options)
 

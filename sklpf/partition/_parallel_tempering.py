@@ -98,8 +98,7 @@ class ExchangeRun(LevelRun):
         std_error = errors[-1]
         if np.isnan(std_error):  # levels that don't overlap: anything may be
             std_error = np.inf
-        own_error = std_error
-        std_error = max(own_error, _typical_error(self, own_error))
+        std_error = max(std_error, _typical_error(self, std_error))
 
         drift, direction = differences(self, ratios)
         by_place = between_groups(last.summaries[:, 0], last.summaries[:, 1], last.n_scans)
@@ -114,7 +113,7 @@ class ExchangeRun(LevelRun):
             "between_ladders": between,
             "drift_t": drift.t,
             "direction_t": direction.t,
-            **self._rounds(log_partition, own_error),
+            **self._rounds(log_partition, std_error),
         }
 
         alarms = []
@@ -259,7 +258,7 @@ class ParallelTempering(SamplingEstimator):
         ``between_ladders`` (the share of the target states' variance that lies between ladders),
         ``drift_t`` and ``direction_t`` (the t statistics behind two alarms), ``plain_bound`` where
         the path has one, and of every round ``round_log_partition``, ``round_std_error`` (nats) and
-        ``round_sweeps`` (of all chains until then).
+        ``round_sweeps`` (of all chains until then), at last those of the result.
     run_ : ExchangeRun
         The last round, for `BAR`, `MBAR` and the other estimators that reweight: sums, and for at
         most 20,000 states the slopes d log f / d beta and vectors log f_k(x) (0.3 MB if log f is

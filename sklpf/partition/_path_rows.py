@@ -32,7 +32,8 @@ from sklpf.uncertainty import standard_error
 
 TUNE = 6  # random stream of a move's tuning
 _ROWS_PER_BLOCK = 64
-_NUMBERS = "log_partition", "std_error", "degrees_of_freedom", "converged", "n_sweeps"
+_NUMBERS = ("log_partition", "std_error", "degrees_of_freedom", "converged")
+_COSTS = ("n_sweeps", "check_evaluations")
 # the same whatever is scored
 _SIMULATION = stream_key(0, 0)
 _TUNING = stream_key(0, 1)
@@ -210,7 +211,7 @@ def _advance(estimator, path, rows, seeds, bounds, block, begin, end, carry):
 
 def _as_text(result: PartitionResult) -> str:
     """What is kept of a row's result, in checkpoints too."""
-    numbers = [float(getattr(result, name)) for name in _NUMBERS]
+    numbers = [float(getattr(result, name)) for name in (*_COSTS, *_NUMBERS)]
     gap = result.diagnostics.get("gap", np.nan)
     alarms = [astuple(alarm) for alarm in result.alarms]
     return json.dumps([*numbers, gap, result.method, result.statement, alarms])
@@ -219,7 +220,9 @@ def _as_text(result: PartitionResult) -> str:
 def _combine(records, row_of) -> PartitionResult:
     *columns, methods, statements, alarms = zip(*records)
     numbers = np.array(columns, dtype=float)
-    log_partition, std_error, degrees_of_freedom, converged, _, gaps = numbers[:, row_of]
+    costs = numbers[: len(_COSTS)].sum(axis=1).astype(int).tolist()
+    numbers = numbers[len(_COSTS) :]
+    log_partition, std_error, degrees_of_freedom, converged, gaps = numbers[:, row_of]
     counts = np.bincount(row_of)
     kinds = [{kind for kind, *_ in of_row} for of_row in alarms]
     # Of these rows all that speaks against the numbers is that their errors are large.
@@ -241,7 +244,7 @@ def _combine(records, row_of) -> PartitionResult:
         degrees_of_freedom=degrees_of_freedom,
         statement=_joint_statement(set(statements)),
         alarms=_counted(alarms, kinds, counts),
-        n_sweeps=int(numbers[4].sum()),
+        **dict(zip(_COSTS, costs)),
         diagnostics=diagnostics,
         bias=-(std_error**2) / 2,
         described={"n_distinct": Diagnostic("different rows")},

@@ -350,7 +350,7 @@ class Gaussian(_Elliptical):
             raise ValueError(
                 f"points must vary in every column, column {constant[0]} doesn't: drop it"
             )
-        covariance = _shrunk_covariance((array - mean) / spread)
+        covariance = shrunk_covariance((array - mean) / spread)
         return cls(mean, covariance * np.outer(spread, spread))
 
     @classmethod
@@ -741,7 +741,7 @@ class _Independent(BaseDensity):
         return np.sum([part.logpdf(x) for part, x in zip(self._parts, columns)], axis=0)
 
 
-def _shrunk_covariance(points: Array) -> Array:
+def shrunk_covariance(points: Array) -> Array:
     """The covariance (d, d) of standardised points (n, d), shrunk by the largest share of Ledoit
     and Wolf's intensity with which halves of the distinct points explain each other nearly as well
     as with the best.

@@ -16,6 +16,7 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
 from sklpf.paths._base import n_chains, read_only, take
+from sklpf.paths._bases import shrunk_covariance
 from sklpf.transitions._base import Transition, joined
 
 _FEWEST_CHAINS = 64
@@ -314,11 +315,7 @@ def root_of(points, slopes, metric, bounds):
     scales = np.clip(scales, 1e-3 * np.sqrt(variances), most * np.sqrt(variances))
     if metric == "diag" or d == 1:
         return scales
-    from sklearn.covariance import ledoit_wolf  # slow to import
-
-    root = np.linalg.cholesky(
-        ledoit_wolf((points - points.mean(axis=0)) / scales, assume_centered=True)[0]
-    )
+    root = np.linalg.cholesky(shrunk_covariance((points - points.mean(axis=0)) / scales))
     if slopes:
         values, vectors = np.linalg.eigh(
             root.T @ np.cov(np.concatenate(slopes).T * scales[:, np.newaxis]) @ root

@@ -247,7 +247,11 @@ def rosenbrock(d=10):
 
 # ---- three parameters
 def gaussian_process(n=20):
-    """Log amplitude, log length and log noise."""
+    """Log amplitude, log length and log noise.
+
+    1e-6 and 1e-10 of the amplitude's variance are added to the noise's, so that float64 resolves
+    the smallest eigenvalue of every covariance.
+    """
     rng = np.random.default_rng(4)
     inputs = np.sort(rng.random(n) * 4)
     y = np.sin(2 * inputs) + 0.2 * rng.normal(size=n)
@@ -257,7 +261,8 @@ def gaussian_process(n=20):
         amplitude, length, noise = xp.exp(xp.clip(2 * z, -30.0, 30.0)).T[
             :, :, np.newaxis, np.newaxis
         ]
-        covariance = amplitude * xp.exp(-squares / length / 2) + (noise + 1e-6) * np.eye(n)
+        least = 1e-6 + 1e-10 * amplitude
+        covariance = amplitude * xp.exp(-squares / length / 2) + (noise + least) * np.eye(n)
         columns = xp.broadcast_to(xp.asarray(y)[:, np.newaxis], (len(z), n, 1))
         quadratic = xp.linalg.solve(covariance, columns)[..., 0] @ y
         return -0.5 * (quadratic + xp.linalg.slogdet(covariance)[1] + n * LOG_2PI)

@@ -39,6 +39,16 @@ def test_tolerance_stops_early_and_is_kept():
     assert early.result_.n_sweeps < full.result_.n_sweeps / 2
 
 
+def test_error_of_the_last_round_is_that_of_the_result():
+    """Rounds before that scatter more make it larger than the round's own."""
+    run = ParallelTempering(n_sweeps=256, random_state=0).fit(make_rbm_problem("easy").path).run_
+    history = run.history * [1, 10, 1]
+    result = replace(run, history=history).read()
+    errors = result.diagnostics["round_std_error"]
+    np.testing.assert_array_equal(errors[:-1], history[:, 1])
+    assert errors[-1] == result.std_error > 2 * result.diagnostics["curve_std_error"][-1]
+
+
 def test_levels_end_at_equal_rejection():
     problem = make_rbm_problem("digits")
     tempering = ParallelTempering(n_sweeps=2048, random_state=0).fit(problem.path)

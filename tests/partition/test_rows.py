@@ -174,7 +174,8 @@ class Counting(PartitionEstimator):
         self.rows.append(float(path.x))
         above = Alarm("above-0", f"x is {path.x:.3f}, above 0", "shrink it")
         alarms = (above,) if path.x > 0 else ()
-        return PartitionResult("Counting", float(path.x), 0.5, 9, alarms=alarms, n_sweeps=2)
+        costs = {"n_sweeps": 2, "check_evaluations": 7}
+        return PartitionResult("Counting", float(path.x), 0.5, 9, alarms=alarms, **costs)
 
 
 def test_equal_rows_are_computed_once():
@@ -183,7 +184,7 @@ def test_equal_rows_are_computed_once():
     assert sorted(estimator.rows) == [-3, -2, -1]
     assert_array_equal(estimator.log_partition_, x)
     assert estimator.result_.diagnostics["n_distinct"] == 3
-    assert estimator.result_.n_sweeps == 6
+    assert (estimator.result_.n_sweeps, estimator.result_.check_evaluations) == (6, 21)
     # three equal rows share one error, so their errors add up: sqrt(3^2 + 2^2 + 1) / 6 of 0.5
     assert estimator.result_.diagnostics["mean_std_error"] == pytest.approx(0.5 * np.sqrt(14) / 6)
     assert_array_equal(estimator.result_.bias, -0.125)
