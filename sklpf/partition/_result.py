@@ -295,8 +295,9 @@ class PartitionResult(Readable):
             If the text is no JSON of a result.
         """
         try:
-            values = json.loads(text)
-            values["alarms"] = tuple(Alarm(**alarm) for alarm in values["alarms"])
+            given = json.loads(text)
+            values = {name: given[name] for name in _IN_JSON}
+            values["alarms"] = tuple(Alarm(**alarm) for alarm in given["alarms"])
             for name in _NUMBERS:
                 number = np.asarray(values[name], dtype=float)
                 values[name] = number if number.ndim else float(number)
