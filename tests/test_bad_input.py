@@ -228,6 +228,7 @@ TRIANGLE = np.triu(np.ones((4, 4)))
         (BoltzmannMachine("pcd", learning_rate=1e308, alpha=0.5), ROWS, "training diverged"),
         (BoltzmannMachine(graph=np.eye(3)), ROWS, r"graph must have the shape \(4, 4\) to match X"),
         (BoltzmannMachine(graph=TRIANGLE), ROWS, "graph must be symmetric"),
+        (BoltzmannMachine(graph=np.full((4, 4), np.nan)), ROWS, "graph contains NaN"),
         (CategoricalRBM(2), [[0.5, 1.0]], "Fractions in data X, which must hold categories"),
         (CategoricalRBM(2), [[-1, 1]], "Negative values in data X, which must hold categories"),
         (CategoricalRBM(2), [[70_000, 1]], "up to 70000, 70003 in all, more than 65536"),

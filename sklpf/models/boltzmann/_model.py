@@ -27,7 +27,13 @@ from sklpf._utils.sklearn import (
 from sklpf._utils.warnings import warn
 from sklpf.models._enumerable_path import NOT_BINARY, BinaryUnits
 from sklpf.models._learning import all_or_nothing
-from sklpf.models._validation import base_means, check_fitted, check_vector, validate_data
+from sklpf.models._validation import (
+    base_means,
+    check_fitted,
+    check_parameter,
+    check_vector,
+    validate_data,
+)
 from sklpf.models.boltzmann._learning import (
     Pairs,
     Penalty,
@@ -228,7 +234,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
 
     def _pairs(self, n_features) -> Pairs:
         graph: Any = np.ones((n_features, n_features)) if self.graph is None else self.graph
-        graph = graph.toarray() if sp.issparse(graph) else np.asarray(graph)
+        graph = check_parameter(graph.toarray() if sp.issparse(graph) else graph, "graph")
         if graph.shape != (n_features, n_features):
             raise ValueError(
                 f"graph must have the shape ({n_features}, {n_features}) to match X, got"
