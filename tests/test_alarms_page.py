@@ -30,7 +30,7 @@ sklpf.interop.from_sklearn(model) makes one of it | makes a path of a function |
 take the last step, pipeline[-1] | and compare_estimates read runs of |
 take the model that the search found | at the end of a pipeline |
 the part of the pipeline that ends in its model | pass the part that ends in its model |
-without a best_estimator_ | that another library fitted sklpf.interop makes |
+without a best_estimator_ | no model here takes missing values | that another library fitted sklpf.interop makes |
 of another library's topic model | an estimator of one log Z for each row |
 log_density is not normalisable | -inf where a constant stands for density 0 |
 the negative Hessian of log_density |

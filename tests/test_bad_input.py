@@ -265,6 +265,8 @@ def test_fits_that_can_not_be_made_say_why(model, X, message):
 def test_missing_values_are_refused_with_what_fills_them(kind):
     with pytest.raises(ValueError, match="X contains NaN, .* SimpleImputer"):
         kind().fit([[1.0, np.nan], [0.0, 1.0]])
+    with pytest.raises(ValueError, match="X has masked entries, .* SimpleImputer"):
+        kind().fit(np.ma.masked_equal([[1.0, 2.0], [0.0, 1.0]], 2.0))
 
 
 # ---- numbers

@@ -18,6 +18,11 @@ from sklpf._utils.numbers import Array, Booleans, check_finite, check_positive
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
+_NO_MISSING = (
+    "and no model here takes missing values: drop such rows, or fill them by scikit-learn's"
+    " SimpleImputer before the model in a pipeline"
+)
+
 
 def validate_rows(model, X, **options):
     """`validate_data` for dense or CSR rows; CSR is returned in canonical format.
@@ -52,6 +57,8 @@ def validate_data(model, X, **options):
         raise ValueError(
             f"X has several columns of the name {', '.join(twice)}: rename them or drop all but one"
         )
+    if np.ma.is_masked(X):
+        raise ValueError(f"X has masked entries, {_NO_MISSING}")
     try:
         return validation.validate_data(model, X, **{"order": "C"} | options)
     except (TypeError, ValueError) as error:
@@ -68,10 +75,7 @@ def validate_data(model, X, **options):
                 f" them ({error})"
             ) from error
         if "contains NaN" in str(error):
-            raise ValueError(
-                "Input X contains NaN, and no model here takes missing values: drop such rows, or"
-                " fill them by scikit-learn's SimpleImputer before the model in a pipeline"
-            ) from None
+            raise ValueError(f"Input X contains NaN, {_NO_MISSING}") from None
         if "X" in str(error):
             raise
         raise type(error)(f"X can't be used: {error}") from error
