@@ -244,7 +244,8 @@ def t_bound(n_groups: int, n_tests: int = 1) -> float:
 
 
 def t_ratio(difference: ArrayLike, std_error: ArrayLike) -> float:
-    """Return difference / std_error; 0 where the difference is rounding.
+    """Return difference / std_error; 0 where the difference is rounding, or NaN, and infinite where
+    it is, which has no standard error.
 
     Parameters
     ----------
@@ -260,6 +261,8 @@ def t_ratio(difference: ArrayLike, std_error: ArrayLike) -> float:
     """
     if not abs(float(np.asarray(difference))) > _ROUNDING:
         return 0.0
+    if np.isinf(difference):
+        return float(np.asarray(difference))
     with np.errstate(divide="ignore"):  # infinite where the standard error is 0
         return float(np.divide(difference, std_error))
 

@@ -158,6 +158,10 @@ def from_alchemlyb(u_nk: Any, dHdl: Any = None) -> PotentialRun:
     >>> run = from_alchemlyb(alchemlyb.concat(frames))  # doctest: +SKIP
     """
     frames = _frames(u_nk, "u_nk")
+    if any(frame.index.nlevels < 2 for frame in frames):
+        raise ValueError(
+            "u_nk must have an index of the time and of the state, as alchemlyb's parsers give it"
+        )
     states = list(frames[0].columns)
     if any(list(frame.columns) != states for frame in frames):
         raise ValueError("u_nk must have the same columns in all frames: the states in one order")

@@ -59,7 +59,7 @@ def from_torch(
         weights could be meant either way; or if it is not said at what temperature the module is
         meant.
     TypeError
-        If an array does not hold real numbers.
+        If an array does not hold real numbers, or the module has none.
 
     Examples
     --------
@@ -85,9 +85,14 @@ def _array(module, name) -> Array:
     try:
         value = module[name] if isinstance(module, Mapping) else attrgetter(name)(module)
     except (KeyError, AttributeError):
+        names = ", ".join(_names(module))
+        if not names:
+            raise TypeError(
+                f"module must be a module of PyTorch or a dict with arrays, got {module!r:.80}"
+            ) from None
         raise ValueError(
-            f"the module has no array {name!r} but {', '.join(_names(module)) or 'none'}: say by"
-            " weight, visible and hidden what they are called"
+            f"the module has no array {name!r} but {names}: say by weight, visible and hidden what"
+            " they are called"
         ) from None
     if hasattr(value, "detach"):
         value = value.detach().cpu().double()

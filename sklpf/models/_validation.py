@@ -53,7 +53,7 @@ def validate_data(model, X, **options):
             f"X has several columns of the name {', '.join(twice)}: rename them or drop all but one"
         )
     try:
-        return validation.validate_data(model, X, **options)
+        return validation.validate_data(model, X, **{"order": "C"} | options)
     except (TypeError, ValueError) as error:
         first = _first_entry(X)
         if isinstance(first, str):

@@ -258,8 +258,9 @@ class RejectionRun(Run):
             none = Alarm(
                 "none-accepted", seen, "lower log_bound if you can, or take another estimator"
             )
-            result = self.conclude(-np.inf, np.nan, alarms=[], diagnostics=diagnostics)
-            return result.no_estimate("approximate", none)
+            return self.conclude(
+                -np.inf, np.nan, alarms=[none], diagnostics=diagnostics, statement="approximate"
+            )
         alarms = []
         if k < _FEWEST:
             seen = f"{k} of {n} draws were accepted (at least {_FEWEST} needed)"

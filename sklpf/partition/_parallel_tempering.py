@@ -141,10 +141,10 @@ class ExchangeRun(LevelRun):
                     "raise n_sweeps, or n_temperatures",
                 )
             )
-        alarms += halves_alarms(drift, self.n_groups)
-        if direction.alarms(self.n_groups):
+        elif direction.alarms(self.n_groups):
             seen = f"forward and reverse ratios disagree (t = {direction.t:.1f})"
             alarms.append(Alarm("directions-disagree", seen, "raise n_sweeps"))
+        alarms += halves_alarms(drift, self.n_groups)
         alarms += tol_alarms(std_error, self.tol, "raise n_sweeps")
 
         return self.conclude(
@@ -268,7 +268,8 @@ class ParallelTempering(SamplingEstimator):
     -----
     Not converged if a ladder of the last round has seen no round trip between the base and the
     target; if more than a tenth of the variance of the states at the target (``path.summary``) lies
-    between ladders, which then are in different modes; if the two halves of the last round, or its
+    between ladders, or if log Z differs more between ladders than between the halves of each: they
+    are in different modes, or have not mixed; if the two halves of the last round, or its
     forward and reverse stepping stones, disagree (with Bennett's ratio: both with it) by more than
     0.01 nats and with a false-alarm rate of 0.1 % each (a round that raises one of these is
     followed by another of its length, once); if neighbouring levels don't overlap (log Z may then

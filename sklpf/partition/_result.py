@@ -182,14 +182,17 @@ class PartitionResult(Readable):
 
     @property
     def converged(self) -> bool:
-        """Whether the numbers can be trusted; with rows, all of them. NaN never is."""
-        return not self.alarms and not np.any(np.isnan(self.log_partition))
+        """Whether the numbers can be trusted; with rows, all of them. NaN never is, nor a number
+        whose error is NaN.
+        """
+        is_nan = np.isnan(self.log_partition) | np.isnan(self.std_error)
+        return not self.alarms and not np.any(is_nan)
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """The alarms in words, one sentence each; of a NaN without one, that it is NaN."""
         if not self.alarms and not self.converged:
-            return ("log Z is NaN: look for NaN in what the estimate was computed from",)
+            return ("log Z or its error is NaN: look for NaN in what it was computed from",)
         return tuple(map(str, self.alarms))
 
     def to_frame(self) -> Any:
@@ -292,8 +295,9 @@ class PartitionResult(Readable):
             If the text is no JSON of a result.
         """
         try:
-            values = json.loads(text)
-            values["alarms"] = tuple(Alarm(**alarm) for alarm in values["alarms"])
+            given = json.loads(text)
+            values = {name: given[name] for name in _IN_JSON}
+            values["alarms"] = tuple(Alarm(**alarm) for alarm in given["alarms"])
             for name in _NUMBERS:
                 number = np.asarray(values[name], dtype=float)
                 values[name] = number if number.ndim else float(number)

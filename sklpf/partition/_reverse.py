@@ -284,10 +284,8 @@ class BidirectionalRun(Run):
         up = self.up
         down = self.down.ravel()
         forward, reverse = mean_weight(up), mean_weight(down)
-        log_ratio, error_up = _jackknife(
-            lambda keep: bar(up[keep], down), len(up), self.most_groups
-        )
-        _, error_down = _jackknife(lambda keep: bar(up, down[keep]), len(down), self.most_groups)
+        log_ratio, error_up = _jackknife(lambda kept: bar(kept, down), up, self.most_groups)
+        _, error_down = _jackknife(lambda kept: bar(up, kept), down, self.most_groups)
 
         n = min(len(up), len(down))
         degrees = min(n, self.most_groups) - 1
@@ -424,10 +422,17 @@ class BDMC(SamplingEstimator):
         ]
 
 
-def _jackknife(estimate, n, most_groups):
-    """Jackknife over chains, or over groups of them where they are many."""
-    groups = np.array_split(np.arange(n), min(n, most_groups))
-    return jackknife(lambda keep: estimate(np.concatenate([groups[g] for g in keep])), len(groups))
+def _jackknife(log_ratio, log_weights, most_groups):
+    """Jackknife over chains, or over groups of them where they are many; the error is NaN where one
+    of them has all of the weight.
+    """
+    groups = np.array_split(log_weights, min(len(log_weights), most_groups))
+
+    def estimate(keep):
+        kept = np.concatenate([groups[g] for g in keep])
+        return log_ratio(kept) if np.any(kept > -np.inf) else np.nan
+
+    return jackknife(estimate, len(groups))
 
 
 def _gap_alarms(gap: float, std_error: float, degrees: int, exact: bool) -> list[Alarm]:

@@ -54,6 +54,7 @@ CROSSED = 0.9  # share of the chains that must visit both ends of the ladder
 TOLERANCE = 0.1  # nats that log Z_k may move in a round, and the paper's bound on K |r_k - c_k|
 _COMPARED = 0.5  # effective share of the groups that must have been at the target
 _LOG_EXTRA_COUNT = np.log(0.1)  # what the paper adds to counts that are not Rao-Blackwellised
+_ROUNDING = 1e-12  # nats: of an error that is 0, as where the base is the target
 _LARGEST_OFF = (
     1.0  # nats that a frozen log Z_k may differ from the result: levels are then visited unevenly
 )
@@ -119,9 +120,10 @@ class TemperingRun(LevelRun):
         sizes = [1.0]
         if len(used) > 1:
             origin = self.previous.origin
-            sizes = [
-                standard_error(_own_influence(r, own, origin)) ** -2 for r, own in zip(used, shares)
+            errors = [
+                standard_error(_own_influence(r, own, origin)) for r, own in zip(used, shares)
             ]
+            sizes = [max(error, _ROUNDING) ** -2 for error in errors]
         return used, shares, self._pool(used, sizes)
 
     def _pool(self, rounds, sizes=(1.0,), halves=(0, 1)) -> Pooled:

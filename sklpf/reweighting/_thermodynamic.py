@@ -89,7 +89,10 @@ def integrate(ladder: NDArray, moments: Moments, rule: str) -> Array:
     """
     slope, curvature = moments
     if rule == "simpson" and len(ladder) > 2:
-        return cumulative_simpson(slope, x=ladder, initial=0)
+        order = np.argsort(ladder)
+        integral = np.empty(len(ladder))
+        integral[order] = cumulative_simpson(slope[order], x=ladder[order], initial=0)
+        return integral - integral[0]
     h = np.diff(ladder)
     steps = {
         "left": h * slope[:-1],

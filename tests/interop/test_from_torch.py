@@ -63,7 +63,7 @@ def test_names_of_arrays(expected):
     with pytest.raises(ValueError, match="no array 'v_bias' but rbm, w: say by weight, visible"):
         from_torch(outer)
     for empty in ({}, None):
-        with pytest.raises(ValueError, match="the module has no array 'v_bias' but none"):
+        with pytest.raises(TypeError, match="module must be a module of PyTorch or a dict with"):
             from_torch(empty)
 
 

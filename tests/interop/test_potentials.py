@@ -299,6 +299,8 @@ def test_bad_types_and_frames_are_named():
     good = frame(U, [20, 20], [0.0, 1.0])
     with pytest.raises(TypeError, match="DataFrame"):
         from_alchemlyb(U)
+    with pytest.raises(ValueError, match="u_nk must have an index of the time and of the state"):
+        from_alchemlyb(good.reset_index(drop=True))
     with pytest.raises(ValueError, match="no column of this name"):
         from_alchemlyb(good.rename(columns={1.0: 0.5}))
     with pytest.raises(ValueError, match="same columns"):

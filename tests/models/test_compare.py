@@ -262,7 +262,8 @@ def test_models_that_are_not_trusted_come_last_with_the_reason():
 def test_what_can_not_be_compared_is_named():
     model = trained(2)
     both = {"one": model, "two": model}
-    for wrong in ((model, model), (model, None, TEST), ({"one": model}, model, TEST)):
+    three = (model, model, model, TEST)
+    for wrong in (three, (model, model), (model, None, TEST), ({"one": model}, model, TEST)):
         with pytest.raises(TypeError, match="compare needs two models and rows, .* or models by"):
             compare(*wrong)
     for models in ({"one": model}, {"1": model, 1: model}):

@@ -302,6 +302,7 @@ NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
         ({"one": rbm()}, {}, "candidates must hold at least 2 procedures to be compared, got 1"),
         ({"one": rbm(), 1: rbm(), "1": rbm()}, {}, "candidates must have different names"),
         ({"one": rbm(), "two": 2}, {}, "candidates must be models of sklpf.*'two' is a int"),
+        ({"one": rbm(), "two": GaussianRBM}, {}, "is the class GaussianRBM: write GaussianRBM"),
         ({"one": rbm(), "two": make_pipeline(rbm(), PCA())}, {}, "'two' is a PCA"),
         (two(), {"X": None}, "X must be given"),
         (two(), {"X": NAN}, "X holds NaN or infinity: .* pipelines that begin with an imputer"),

@@ -105,9 +105,10 @@ def test_checks_that_authors_of_estimators_call_themselves(check, model):
 
 # ---- bits
 @pytest.mark.parametrize("model", MODELS + [large(model) for model in OF_ANOTHER_KIND], **NAMES)
-def test_a_seed_gives_the_same_bits_for_any_number_of_jobs_and_after_pickling(model):
+def test_a_seed_gives_the_same_bits_for_any_jobs_and_layout_and_after_pickling(model):
     X = rows(model)
-    first, second = clone(model).fit(X), clone(model).set_params(n_jobs=2).fit(X)
+    first = clone(model).fit(X)
+    second = clone(model).set_params(n_jobs=2).fit(np.asfortranarray(X))
     copied = pickle.loads(pickle.dumps(first))
     for name in first._fitted_shapes:
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))

@@ -2,6 +2,8 @@
 are fixed.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from convergence import may_not_converge, quietly
@@ -95,6 +97,13 @@ def test_directions_that_do_not_overlap_raise_the_alarm():
     path = RBMPath(*parts, np.full(30, 0.5))
     with pytest.warns(ConvergenceWarning, match="the two directions overlap .* needed.: raise"):
         BDMC(n_temperatures=2, random_state=0).fit(path)
+
+
+def test_a_single_chain_with_all_of_the_weight_has_no_error():
+    run = BDMC(5, 5, random_state=0).fit(make_rbm_problem("easy").path).run_
+    result = replace(run, up=np.where(np.arange(5) == 2, run.up, -np.inf)).read()
+    assert np.isnan(result.std_error)
+    assert "no-usable-estimate" in [alarm.kind for alarm in result.alarms]
 
 
 def test_points_are_starts_of_a_density():

@@ -49,6 +49,15 @@ def test_error_of_the_last_round_is_that_of_the_result():
     assert errors[-1] == result.std_error > 2 * result.diagnostics["curve_std_error"][-1]
 
 
+def test_halves_of_which_one_has_no_overlap_disagree():
+    run = ParallelTempering(n_sweeps=256, random_state=0).fit(make_rbm_problem("easy").path).run_
+    pair_sums = run.last.pair_sums.copy()
+    pair_sums[0, :, 0, 0] = 0.0
+    result = replace(run, last=replace(run.last, pair_sums=pair_sums)).read()
+    assert result.diagnostics["drift_t"] == -np.inf
+    assert "halves-disagree" in [alarm.kind for alarm in result.alarms]
+
+
 def test_levels_end_at_equal_rejection():
     problem = make_rbm_problem("digits")
     tempering = ParallelTempering(n_sweeps=2048, random_state=0).fit(problem.path)

@@ -1,5 +1,6 @@
 """Pools of independent runs: their mean, what its interval covers, and what they refuse."""
 
+import json
 import pickle
 
 import numpy as np
@@ -152,8 +153,11 @@ def test_json_keeps_a_result(given):
     assert "NaN" not in given.to_json()
     with pytest.raises(ValueError, match="to_json"):
         PartitionResult.from_json(given.to_json()[:-20])
-    with pytest.raises(ValueError, match="to_json"):
-        PartitionResult.from_json("{}")
+    for lost in ("log_partition", "statement", "is_checked", "alarms"):
+        fields = json.loads(given.to_json())
+        del fields[lost]
+        with pytest.raises(ValueError, match=f"to_json has given: KeyError.*{lost}"):
+            PartitionResult.from_json(json.dumps(fields))
 
 
 # ---- bad input

@@ -61,7 +61,7 @@ def test_the_interval_covers_by_enumeration(share, n):
 def test_few_accepted_draws_are_not_trusted():
     with pytest.warns(ConvergenceWarning, match=r"\d of 50 draws were accepted"):
         RejectionSampling(LOG_BOUND + 2.5, 50, random_state=0).fit(PATH)
-    with pytest.warns(ConvergenceWarning, match="none of 20 draws was accepted"):
+    with pytest.warns(ConvergenceWarning, match="converge: none of 20 draws was accepted"):
         fitted = RejectionSampling(LOG_BOUND + 20, 20, random_state=0).fit(PATH)
     assert fitted.log_partition_ == -np.inf
     assert fitted.samples_.shape == (0, 1)

@@ -4,6 +4,8 @@ z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of
 seeds are fixed.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from convergence import quietly, z_score
@@ -11,7 +13,7 @@ from known_problems import make_rbm_problem
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import RTS
+from sklpf import RTS, BernoulliRBM
 from sklpf.partition import SAMS, WangLandau
 
 T_BOUND = 4.8
@@ -64,6 +66,15 @@ def test_tolerance_is_met_by_more_rounds(kind):
     assert fitted.log_partition_std_error_ <= 0.04
     assert fitted.result_.diagnostics["n_rounds"] >= 2
     assert abs(z_score(fitted, problem.log_partition)) < T_BOUND
+
+
+def test_rounds_without_any_error_are_combined():
+    """Of a base that is the target, every state says the same."""
+    flat = BernoulliRBM.from_parameters(np.zeros((3, 4)), np.zeros(4), np.zeros(3))
+    run = RTS(10, 10, 400, sweeps_per_redraw=1, random_state=0).fit(flat).run_
+    result = replace(run, rounds=(run.last, run.last)).read()
+    assert result.log_partition == pytest.approx(7 * np.log(2), abs=1e-12)
+    assert result.std_error < 1e-12
 
 
 def test_a_tolerance_out_of_reach_takes_max_sweeps():

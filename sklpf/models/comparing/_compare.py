@@ -237,7 +237,8 @@ def compare(
     fair        -1.3863 [-1.3863, -1.3863]  -0.43 [-1.86, 1.01]
     """
     check_option(ratio, ("auto", "difference"), "ratio")
-    if X is None or (model_b is None) != isinstance(model_a, Mapping):
+    is_dict = isinstance(model_a, Mapping)
+    if X is None or (model_b is None) != is_dict or is_model(X):
         raise TypeError(
             "compare needs two models and rows, compare(model_a, model_b, X), or models by name,"
             " compare({'a': model_a, 'b': model_b}, X=X)"

@@ -386,7 +386,9 @@ def _check_candidates(candidates) -> dict[str, Any]:
     for name, estimator in named.items():
         model = last_step(estimator)
         if isinstance(model, type) or not is_model(model):
-            got = model.__name__ if isinstance(model, type) else f"a {type(model).__name__}"
+            got = f"a {type(model).__name__}"
+            if isinstance(model, type):
+                got = f"the class {model.__name__}: write {model.__name__}()"
             raise TypeError(
                 "candidates must be models of sklpf, which have a log-likelihood with an error, or"
                 f" pipelines that end in one: {name!r} is {got}"

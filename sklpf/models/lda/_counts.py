@@ -12,7 +12,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import warn
 from sklpf.models._validation import rows_without
 
-_LONGEST = 10**9  # of a document: NumPy's hypergeometric numbers end there
+_LONGEST = 10**7  # of a document: filters of so many tokens take some 20 GB
 _MOST_TOKENS = 1e18  # that can be counted
 
 
@@ -26,8 +26,8 @@ def check_lengths(X: sp.csr_matrix) -> None:
     longest = float(lengths(X).max())
     if longest >= _LONGEST:
         raise ValueError(
-            f"X has a document of {longest:.3g} tokens, and likelihoods are of fewer than 1e+09;"
-            " rescale its counts"
+            f"X has a document of {longest:.3g} tokens, and likelihoods are of fewer than"
+            f" {_LONGEST:g}; rescale its counts"
         )
 
 

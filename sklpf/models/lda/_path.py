@@ -73,7 +73,7 @@ class LDAPath(KernelPath):
     Raises
     ------
     ValueError
-        If shapes don't match, a number isn't finite or in its range, or a document has 1e9 tokens
+        If shapes don't match, a number isn't finite or in its range, or a document has 1e7 tokens
         or more.
 
     Notes

@@ -108,14 +108,14 @@ def test_more_tokens_than_can_be_counted_are_refused():
     np.testing.assert_array_equal(model.components_, before)
 
 
-@pytest.mark.parametrize("count", [10**9, 2**31, 2**40, 1e15])
+@pytest.mark.parametrize("count", [10**7, 2**31, 2**40, 1e15])
 @pytest.mark.parametrize("kind", [np.array, sp.csr_matrix])
 def test_documents_too_long_for_likelihoods_are_refused(count, kind):
     model = LatentDirichletAllocation(2, max_iter=1, random_state=0).fit(BARS)
     X = np.ones((2, 9))
     X[1, 3:] = count / 6
     X = kind(np.ceil(X))
-    message = "^X has a document of .* tokens, and likelihoods are of fewer than 1e.09; rescale"
+    message = "^X has a document of .* tokens, and likelihoods are of fewer than 1e.07; rescale"
     for name in ("path", "score", "score_samples", "perplexity", "completion_score"):
         with pytest.raises(ValueError, match=message):
             getattr(model, name)(X)
