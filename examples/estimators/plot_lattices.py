@@ -21,7 +21,7 @@ from scipy.special import logsumexp
 
 from sklpf import BoltzmannMachine
 
-SIZE = 16
+SIZE = 12
 CRITICAL = np.log(1 + np.sqrt(2)) / 2
 
 
@@ -53,11 +53,11 @@ def kaufman(n, coupling):
 
 
 # %%
-# Six couplings, and one estimate each
-# ------------------------------------
+# Five couplings, and one estimate each
+# -------------------------------------
 # Every estimate is a default run with its own seed.
 
-couplings = np.sort([*np.linspace(0.2, 0.6, 5), CRITICAL])
+couplings = np.sort([*np.linspace(0.2, 0.6, 4), CRITICAL])
 neighbours = lattice(SIZE)
 errors, half_widths = [], []
 # The first run compiles, which is not timed.

@@ -55,11 +55,11 @@ if full:
 else:
     digits = (load_digits().data > 7).astype(float)
     rbm = BernoulliRBM(
-        20, learning_rate=0.1, n_iter=300, batch_size=100, random_state=0
+        20, learning_rate=0.1, n_iter=100, batch_size=100, random_state=0
     ).fit(digits)
     truth = Exact().fit(rbm).log_partition_
     n_runs, n_sweeps = 4, 500
-    n_temperatures = [3, 5, 10, 20, 50]
+    n_temperatures = [3, 7, 20, 50]
 
 # %%
 # Runs and readings

@@ -57,7 +57,7 @@ else:
     digits = (load_digits().data > 7).astype(float)
     train, test = digits[:1500], digits[1500:]
     rbm = BernoulliRBM(
-        20, learning_rate=0.1, n_iter=300, batch_size=100, random_state=0
+        20, learning_rate=0.1, n_iter=100, batch_size=100, random_state=0
     ).fit(train)
     budgets, n_repeats = [100, 300, 1000], 4
 

@@ -54,7 +54,7 @@ def test_a_likelihood_that_is_ten_thousand_times_narrower_than_its_prior(d, widt
     assert smc.result_.diagnostics["n_rounds"] <= 4
 
 
-@pytest.mark.parametrize("n", [6, large(48)])
+@pytest.mark.parametrize("n", [4, large(48)])
 def test_intervals_cover_regressions_and_modes(n):
     def problem(seed):
         d = 2 + seed % 4 // 2 * 2
@@ -116,11 +116,11 @@ def test_a_mode_that_particles_have_lost_is_found_by_climbs():
 
 
 def test_modes_far_beyond_the_base_are_found_from_those_within_it():
-    centres = np.stack(np.meshgrid(np.arange(-2, 3), np.arange(-2, 3)), axis=-1).reshape(-1, 2) * 8
+    centres = 8 * np.array([[0, 0], [1, 1], [2, 0], [2, 2], [-1, 0], [-2, -1], [0, -2]])
 
     def log_density(x):
         squares = np.sum((x[:, np.newaxis] - centres) ** 2, axis=2) / 0.3**2
-        return logsumexp(-squares / 2, axis=1) - np.log(25) - 2 * np.log(0.3) - LOG_2PI
+        return logsumexp(-squares / 2, axis=1) - np.log(7) - 2 * np.log(0.3) - LOG_2PI
 
     path = GeometricPath(log_density, base=Gaussian(np.zeros(2), 9.0))
     assert_right(AdaptiveSMC(random_state=1).fit(path), 0.0)  # 1e-3

@@ -58,7 +58,7 @@ def test_intervals_cover(n_runs, degrees):
     assert sum(not each.converged for each in pools) <= binom.ppf(1 - 1e-4, 400, 0.01)
 
 
-@pytest.mark.parametrize("n", [50, large(100)])
+@pytest.mark.parametrize("n", [25, large(100)])
 def test_runs_of_an_estimator_cover(n):
     """n pools of 4, at least as many as occur with a probability of 1e-4 if 95 % cover."""
     rng = np.random.default_rng(0)

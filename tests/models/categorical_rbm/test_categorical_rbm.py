@@ -229,7 +229,7 @@ def test_partial_fit_goes_on():
     counts = np.stack([np.bincount(column, minlength=3) for column in X.T]).ravel()
     np.testing.assert_allclose(model.visible_mean_, (counts + 1) / (len(X) + 3))
     before = model.score(X)
-    for _ in range(400):
+    for _ in range(150):
         model.partial_fit(X[:20])
         model.partial_fit(X[20:40])
     assert model.score(X[:40]) > before

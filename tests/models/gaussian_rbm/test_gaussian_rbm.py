@@ -154,9 +154,9 @@ def test_draws_have_the_models_moments():
     means = model.intercept_visible_ + hidden @ model.components_
     log_weights = log_joint(model, means, hidden)
     mean = np.exp(log_weights - logsumexp(log_weights)) @ means
-    tempering = ParallelTempering(n_sweeps=256, random_state=0)
-    moved = ParallelTempering(transition=HMC(), n_sweeps=512, random_state=0)
-    estimators = (None, 20_000, 1), (tempering, 4000, 2), (moved, 4000, 2)
+    tempering = ParallelTempering(n_sweeps=128, random_state=0)
+    moved = ParallelTempering(transition=HMC(), n_sweeps=128, random_state=0)
+    estimators = (None, 20_000, 1), (tempering, 2000, 2), (moved, 2000, 2)
     for estimator, n, factor in estimators:
         X = model.set_params(partition_estimator=estimator).sample(n, random_state=0)
         errors = (X.mean(axis=0) - mean) / (X.std(axis=0) / np.sqrt(len(X)))

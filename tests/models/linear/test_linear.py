@@ -181,7 +181,7 @@ def test_kernels_do_what_the_plain_methods_say(prior, n_components):
 @pytest.mark.parametrize("n_features", [1, 3])
 def test_two_causes_agree_with_quadrature(n_features):
     path = model(2, n_features)
-    grid = np.linspace(-14, 14, 1401)
+    grid = np.linspace(-14, 14, 701)
     causes = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
     hais = HAIS(random_state=0).fit(path)
     for t, x in enumerate(path.X):
