@@ -30,7 +30,7 @@ sklpf.interop.from_sklearn(model) makes one of it | makes a path of a function |
 take the last step, pipeline[-1] | and compare_estimates read runs of |
 take the model that the search found | at the end of a pipeline |
 the part of the pipeline that ends in its model | pass the part that ends in its model |
-without a best_estimator_ | no model here takes missing values | that another library fitted sklpf.interop makes |
+without a best_estimator_ | that another library fitted sklpf.interop makes |
 of another library's topic model | an estimator of one log Z for each row |
 log_density is not normalisable | -inf where a constant stands for density 0 |
 the negative Hessian of log_density |
@@ -45,7 +45,7 @@ draws are effective, in the worst | by halves log Z differs | terms of the bridg
 by two kinds of proposals log Z | nothing speaks against them |
 checks beside the run | converged by the run alone, without checks | evaluations of the density, … |
 ` of the target. | of the halves of a single chain | and models are compared by one: see compare |
-pool those of one row
+pool those of one row | no model here takes missing values
 """
 NO_ALARMS = [part.strip() for part in NO_ALARMS.split("|")]
 
