@@ -42,7 +42,9 @@ def all_or_nothing(method: _Method) -> _Method:
                 learned = vars(model).keys() & getattr(model, "_fitted_shapes", {}).keys()
                 check_not_diverged(*(vars(model)[name] for name in learned))
         except (ArithmeticError, np.linalg.LinAlgError) as error:
-            raise ValueError(f"training diverged ({error}): rescale X") from error
+            raise ValueError(
+                f"training diverged ({error}): rescale X, or lower learning_rate if there is one"
+            ) from error
         self.__dict__ = model.__dict__
         return self
 

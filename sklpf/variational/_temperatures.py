@@ -53,7 +53,7 @@ def temperature_schedule(
     temperatures : ndarray of shape (n_sweeps,) or (n,)
     """
     if not isinstance(schedule, str):
-        return _check(schedule, "schedule")
+        return _check(schedule, "temperature_schedule")
     if check_number(initial, "initial") < 1:
         raise ValueError(f"initial must be a temperature of at least 1, got {initial}")
     check_count(n_sweeps, "n_sweeps", 0)

@@ -29,7 +29,10 @@ LOG_PARTITION = np.array([0.0, 0.7, 2.1])
     [
         (lambda: temperature_schedule("linear", 0.5, 3), "initial must be a temperature"),
         (lambda: temperature_schedule("linear", 2, -1), "n_sweeps must be an integer"),
-        (lambda: temperature_schedule([2, np.inf]), "schedule must be a sequence of finite"),
+        (
+            lambda: temperature_schedule([2, np.inf]),
+            "temperature_schedule must be a sequence of finite",
+        ),
         (lambda: Annealed([2, 0.9]), "temperatures must be a sequence of finite temperatures"),
         (lambda: temperature_ladder(3.0, 1), "n_temperatures must be an integer of at least 2"),
         (lambda: temperature_ladder(3.0, 5, "even"), "spacing must be"),
