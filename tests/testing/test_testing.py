@@ -123,7 +123,8 @@ class CountsJobs(PartitionEstimator):
         return PartitionResult("CountsJobs", float(joblib.effective_n_jobs(self.n_jobs)), 0.1)
 
 
-def test_check_parallel_takes_bounds():
+@may_not_converge()
+def test_check_parallel_takes_bounds_and_nan():
     bound = replace(GOOD, statement="lower bound", std_error=np.nan)
     check_parallel(Made(bound), hidden_mode_problem(2).path)
 
