@@ -244,8 +244,8 @@ def t_bound(n_groups: int, n_tests: int = 1) -> float:
 
 
 def t_ratio(difference: ArrayLike, std_error: ArrayLike) -> float:
-    """Return difference / std_error; 0 where the difference is rounding, or NaN, and infinite where
-    it is, which has no standard error.
+    """Return difference / std_error; 0 where the difference is rounding or NaN, and the difference
+    itself where it is infinite, whatever its error.
 
     Parameters
     ----------

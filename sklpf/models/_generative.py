@@ -150,7 +150,7 @@ class GenerativeModel(
         return self.mean_ + path.simulate(n_samples, rng)
 
     def _validate(self, X, reset=False):
-        X = validate_data(self, X, reset=reset, dtype=np.float64, order="C")
+        X = validate_data(self, X, reset=reset, dtype=np.float64)
         check_squares(X)
         return X
 

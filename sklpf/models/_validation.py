@@ -60,7 +60,7 @@ def validate_data(model, X, **options):
     if np.ma.is_masked(X):
         raise ValueError(f"X has masked entries, {_NO_MISSING}")
     try:
-        return validation.validate_data(model, X, **{"order": "C"} | options)
+        return validation.validate_data(model, X, order="C", **options)
     except (TypeError, ValueError) as error:
         first = _first_entry(X)
         if isinstance(first, str):
@@ -86,7 +86,7 @@ class SparseInput:
 
     def _validate(self, X, reset=False):
         """X as rows of floating-point numbers."""
-        return validate_rows(self, X, reset=reset, dtype=(np.float64, np.float32), order="C")
+        return validate_rows(self, X, reset=reset, dtype=(np.float64, np.float32))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -141,7 +141,7 @@ class ExchangeRun(LevelRun):
                     "raise n_sweeps, or n_temperatures",
                 )
             )
-        elif direction.alarms(self.n_groups):
+        elif direction.alarms(self.n_groups):  # which says nothing without overlap
             seen = f"forward and reverse ratios disagree (t = {direction.t:.1f})"
             alarms.append(Alarm("directions-disagree", seen, "raise n_sweeps"))
         alarms += halves_alarms(drift, self.n_groups)
@@ -258,7 +258,7 @@ class ParallelTempering(SamplingEstimator):
         ``between_ladders`` (the share of the target states' variance that lies between ladders),
         ``drift_t`` and ``direction_t`` (the t statistics behind two alarms), ``plain_bound`` where
         the path has one, and of every round ``round_log_partition``, ``round_std_error`` (nats) and
-        ``round_sweeps`` (of all chains until then), at last those of the result.
+        ``round_sweeps`` (of all chains until then); the last of each is the result's.
     run_ : ExchangeRun
         The last round, for `BAR`, `MBAR` and the other estimators that reweight: sums, and for at
         most 20,000 states the slopes d log f / d beta and vectors log f_k(x) (0.3 MB if log f is

@@ -317,16 +317,16 @@ class RTS(SimulatedTempering):
 
     Notes
     -----
-    Not converged if production moves a log Z_k of burn-in by more than 0.1 nats, and than chance
-    does; if fewer than 90 % of the chains (or half of those of a group) visited both the lowest and
-    the highest tenth of the levels in production; if the halves of the last round disagree, or MBAR
-    does, which does not assume that the chains have spread over the ladder (each by more than 0.01
-    nats); if the path has a lower bound of log Z that does not depend on its base (`BoundDraws`)
-    and it is exceeded; if more than a tenth of the variance of the states at the target
-    (``path.summary``, every state weighted by its probability of the target's level) lies between
-    the ten groups of chains, which then are in different modes; if `tol` is not reached; or if
-    counts are used (`rao_blackwell` False) and an end of the ladder was never drawn. Each test has
-    a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that hardly any chain has
+    Not converged if production moves a log Z_k of burn-in by more than 0.1 nats, and by more than
+    chance explains; if fewer than 90 % of the chains (or half of those of a group) visited both the
+    lowest and the highest tenth of the levels in production; if the halves of the last round
+    disagree, or MBAR does, which does not assume that the chains have spread over the ladder (each
+    by more than 0.01 nats); if the path has a lower bound of log Z that does not depend on its base
+    (`BoundDraws`) and it is exceeded; if more than a tenth of the variance of the states at the
+    target (``path.summary``, every state weighted by its probability of the target's level) lies
+    between the ten groups of chains, which then are in different modes; if `tol` is not reached; or
+    if counts are used (`rao_blackwell` False) and an end of the ladder was never drawn. Each test
+    has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that hardly any chain has
     visited raises an alarm only if the path knows the mass there (`LocalMasses`). For a wide and a
     narrow Gaussian at a distance of ten, in ten dimensions, ten chains of 3200 sweeps missed the
     narrow one in 2 of 16 runs, which counted as converged; the other 14 raised alarms.

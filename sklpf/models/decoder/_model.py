@@ -185,7 +185,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         return BernoulliProbabilities() if self.outputs == "probabilities" else Bernoulli()
 
     def _validate(self, X, reset=False):
-        X = validate_data(self, X, reset=reset, dtype=np.float64, order="C")
+        X = validate_data(self, X, reset=reset, dtype=np.float64)
         self._likelihood().check(X)
         return X
 
