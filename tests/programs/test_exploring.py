@@ -103,7 +103,7 @@ def test_arms_are_covered_from_a_base_that_covers_their_middle(seed):
 
 def test_a_run_that_was_interrupted_after_it_explored_again_goes_on_with_the_same_bits(tmp_path):
     path = GeometricPath(bent, base=Gaussian(np.zeros(2), 25.0))
-    smc = AdaptiveSMC(40, tol=0.5, random_state=7)
+    smc = AdaptiveSMC(20, tol=1.0, random_state=3)
     with saves() as everything:
         whole = clone(smc).set_params(checkpoint=tmp_path / "whole").fit(path)
     learning = [saved for saved in everything if saved[0] == "learning"]
