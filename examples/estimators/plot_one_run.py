@@ -37,8 +37,6 @@ from sklpf.partition import BAR, MBAR, ThermodynamicIntegration
 from sklpf.transitions import HMC
 
 D, DISTANCE, NARROW = 10, 5.0, 0.5
-
-
 MEANS = np.zeros((2, D))
 MEANS[:, 0] = -DISTANCE, DISTANCE
 PRECISIONS = np.array([1.0, NARROW**-2])
