@@ -19,7 +19,7 @@ and repeats them with steps of a fixed size.
 # Two Gaussians
 # -------------
 # One Gaussian is twice as wide as the other, their distance is ten, and the
-# base N(0, 25 I) is wider than both. log Z is 0.
+# base N(0, 5 I) is wider than both. log Z is 0.
 
 import os
 import warnings
@@ -29,37 +29,22 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy.special import logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import RTS, Gaussian, GeometricPath
+from sklpf import RTS, Gaussian, GeometricPath, Mixture
 from sklpf.partition import BAR, MBAR, ThermodynamicIntegration
 from sklpf.transitions import HMC
 
 D, DISTANCE, NARROW = 10, 5.0, 0.5
-MEANS = np.zeros((2, D))
-MEANS[:, 0] = -DISTANCE, DISTANCE
-PRECISIONS = np.array([1.0, NARROW**-2])
-
-
-def logs(x):
-    """Logs of the two weighted densities, (n, 2)."""
-    squares = np.sum((x[:, np.newaxis] - MEANS) ** 2, axis=2)
-    return np.log(0.5) + 0.5 * (
-        D * np.log(PRECISIONS / (2 * np.pi)) - PRECISIONS * squares
-    )
-
-
-def log_density(x):
-    return logsumexp(logs(x), axis=1)
-
-
-def grad(x):
-    pulls = softmax(logs(x), axis=1) * PRECISIONS
-    return pulls @ MEANS - pulls.sum(axis=1, keepdims=True) * x
-
-
-path = GeometricPath(log_density, grad=grad, base=Gaussian(np.zeros(D), 5.0))
+CENTER = np.eye(D)[0] * DISTANCE
+target = Mixture(
+    [Gaussian(-CENTER, 1.0), Gaussian(CENTER, NARROW**2)], [0.5, 0.5]
+)
+path = GeometricPath(
+    target.log_density,
+    grad=target.grad_log_density,
+    base=Gaussian(np.zeros(D), 5.0),
+)
 
 # %%
 # Runs and readings
