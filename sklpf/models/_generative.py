@@ -24,8 +24,7 @@ from sklpf._utils.sklearn import (
 )
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import check_fitted, check_parameter, named_by_model, validate_data
-from sklpf.models.scoring._likelihood import SCORING
-from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models.scoring._likelihood import SCORING, RowLikelihoodMixin
 from sklpf.training import EM
 from sklpf.training._loop import warn_unsettled
 

@@ -317,7 +317,7 @@ class GeometricPath(PointsPath):
         log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
         masses = np.exp(log_masses - log_masses.max())
         shares = np.maximum(masses / masses.sum(), _LEAST_SHARE)
-        base = Mixture([self.base, *found], [1.0, *(shares / shares.sum())])
+        base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
         chosen = self.base_chosen
         if chosen:
             chosen += ", and Gaussians at regions that it missed"
@@ -343,6 +343,10 @@ class GeometricPath(PointsPath):
         path.grad_base = None
         path.base_chosen = chosen
         return path
+
+    def _base_to_mix(self) -> Any:
+        """The base as a component of a `Mixture`."""
+        return self.base
 
     def _of_draws(self, regions: Regions) -> Regions:
         """Regions in the coordinates of a run's draws, which are rows where the path has them."""

@@ -38,8 +38,7 @@ from sklpf.models.factorial.learning._posterior import (
     search_activations,
     settle_activations,
 )
-from sklpf.models.scoring._likelihood import SCORING
-from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models.scoring._likelihood import SCORING, RowLikelihoodMixin
 from sklpf.variational._temperatures import TEMPERING
 
 _ROWS_AT_ONCE = 1024  # of transform

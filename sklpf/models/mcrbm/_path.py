@@ -71,8 +71,9 @@ def sigmoid(a: Array) -> Array:
     return 0.5 * np.tanh(0.5 * a) + 0.5
 
 
-class PeakMixture(Mixture):
-    """Equal parts of N(center, noise_std² I) and of N(0, (I / noise_std² + t H)⁻¹) for some t.
+class PeakMixture:
+    """Equal parts of N(center, noise_std² I) and of N(0, (I / noise_std² + t H)⁻¹) for some t; it
+    is normalised.
 
     H is the curvature of the covariance units at 0, where most of them are on. Rows there are
     short: a narrow peak with much of the mass, which chains from the wide Gaussian alone would
@@ -84,19 +85,42 @@ class PeakMixture(Mixture):
         In coordinates in which `curvature` is diagonal.
     """
 
+    normalised = True
+
     def __init__(self, units: Units):
-        wide = Gaussian(units.noise_std**2 * units.intercept, units.noise_std**2)
-        peaks = units.noise_std**-2.0 + np.outer(_STRENGTHS, np.diag(curvature(units)))
-        zeros = np.zeros(wide.n_dimensions)
-        super().__init__([wide, *(Gaussian(zeros, 1 / precision) for precision in peaks)])
-        self.center = wide.center
-        self.scale = wide.scale
+        self.center = read_only(units.noise_std**2 * units.intercept)
+        self.n_dimensions = len(self.center)
+        self.scale = np.full(self.n_dimensions, units.noise_std)
+        strengths = np.concatenate([[0.0], _STRENGTHS])[:, np.newaxis]
+        self.precisions = read_only(units.noise_std**-2.0 + strengths * np.diag(curvature(units)))
+        log_volumes = 0.5 * np.log(self.precisions).sum(axis=1)
+        self.log_norms = read_only(
+            log_volumes - self.n_dimensions / 2 * np.log(2 * np.pi) - np.log(len(strengths))
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_dimensions={self.n_dimensions})"
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Return n independent draws, shape (n, d)."""
-        part = rng.integers(len(self.components), size=n)
-        draws = rng.standard_normal((n, self.n_dimensions))
-        return self.packed.means[part] + draws / self.packed.roots[part, 0]
+        part = rng.integers(len(self.precisions), size=n)
+        draws = rng.standard_normal((n, self.n_dimensions)) / np.sqrt(self.precisions[part])
+        return draws + np.where(part[:, np.newaxis] == 0, self.center, 0.0)
+
+    @property
+    def packed(self) -> Any:
+        """The mixture as a compiled density."""
+        from sklpf.models.mcrbm._path_kernels import PackedMixture
+
+        return PackedMixture(self.center, self.precisions, self.log_norms)
+
+    def log_density(self, x: Array) -> Array:
+        """Return the log density at points (n, d), shape (n,), in nats."""
+        return density_at(self.packed, x)[0]
+
+    def grad_log_density(self, x: Array) -> Array:
+        """Return the gradient of `log_density` at points (n, d), shape (n, d)."""
+        return density_at(self.packed, x)[1]
 
 
 def curvature(units: Units) -> Array:
@@ -146,11 +170,6 @@ class MeanCovariancePath(CompiledDensityPath):
     def _packed_target(self):
         return self.units.packed(self.constant)
 
-    @property
-    def renews_base(self) -> bool:  # type: ignore[override]
-        """Whether the base has parts that moves may not connect, which those of the peak are not."""
-        return super().renews_base and not isinstance(self.base, PeakMixture)
-
     def default_estimator(self) -> PartitionEstimator:
         """Return what a model's ``partition_estimator=None`` stands for.
 
@@ -198,6 +217,14 @@ class MeanCovariancePath(CompiledDensityPath):
             log_f = self.constant + density_at(units.packed(), z)[0]
             log_weights.append(log_f - log_mixture)
         return np.array(log_weights) + d / 2 * np.log(2 * np.pi * variance)
+
+    def _base_to_mix(self) -> Any:
+        base = self.base
+        if not isinstance(base, PeakMixture):
+            return base
+        first, *others = base.precisions
+        parts = [Gaussian(np.zeros(len(first)), 1 / precision) for precision in others]
+        return Mixture([Gaussian(base.center, 1 / first), *parts])
 
 
 def _check_sizes(units: Units) -> None:

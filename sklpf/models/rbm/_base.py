@@ -42,7 +42,7 @@ from sklpf.models._validation import (
     named_by_model,
     rows_without,
 )
-from sklpf.models.rbm._checkpoints_path import RBMTrajectoryPath
+from sklpf.models.rbm._checkpoints_path import RBMTrajectoryPath, ratio_path
 from sklpf.models.rbm._learning import Parameters, Trainer
 from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_tracker
 from sklpf.models.rbm._path import RBMPath
@@ -417,8 +417,6 @@ class DiscreteRBM(RBM):
 
     def _ratio_path(self, other):
         """The path to another model of the same visible units, None for models of other kinds."""
-        from sklpf.models.rbm._ratio_path import ratio_path
-
         if not isinstance(other, DiscreteRBM):
             return None
         same_units = np.array_equal(self._visible_units.starts, other._visible_units.starts)
