@@ -311,7 +311,6 @@ class FactorialMixture(
         self._training = Training(posterior.statistics, fitted_values(self))
         self._n_features_out = self.n_components
 
-    _discrete = False
     _shares = ("activation_probability_",)
     _states_are_points = False
     _positive = ("noise_variance_", "component_variance_")

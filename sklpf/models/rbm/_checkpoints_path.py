@@ -15,7 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from sklpf._utils.numbers import Array, Array32, Bits, Integers, as_float64, check_finite
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BinaryUnits, binary_units
-from sklpf.models.comparing._density_ratio_path import N_GROUPS, draw_alarms, draws_of_both
+from sklpf.models.comparing._density_ratio_path import N_GROUPS, draw_alarms
 from sklpf.models.rbm._learning import Parameters
 from sklpf.models.rbm._path import RBMPath
 from sklpf.partition import ParallelTempering
@@ -27,7 +27,6 @@ _WORK_PER_SEGMENT = 2e10  # weights times sweeps, about a second
 
 # Of paths from one model to another.
 _N_SWEEPS = 4096
-_N_DRAWS = 128  # of each model, for every ladder
 _LEAST_ALIKE = 0.5
 
 
@@ -350,27 +349,3 @@ def align(a: Parameters, b: Parameters, pairs: Integers) -> tuple[NDArray, NDArr
         ends.append(np.vstack([layer, np.zeros(layer.shape[1])])[units])
     layers = np.stack(ends)
     return layers[:, :, :-1], layers[:, :, -1]
-
-
-# ---- from models
-def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath | None:
-    """Return the path from one fitted RBM to another, with draws of both; None if a run that draws
-    has not converged.
-    """
-    models = model_a, model_b
-    paths = [model.path() for model in models]
-    draws = draws_of_both(models, paths, _N_DRAWS, _exact_rows)
-    if draws is None:
-        return None
-    a, b = (Parameters.of(model).astype(np.float64) for model in models)
-    draws_a, draws_b = draws
-    return RBMRatioPath(a, b, draws_a, draws_b, visible_units=model_a._visible_units)
-
-
-def _exact_rows(path, seed) -> Bits | None:
-    """Exact draws for every ladder, (G, N, M); None where units are too many to be enumerated."""
-    exact = path.default_estimator()
-    if isinstance(exact, ParallelTempering):
-        return None
-    v = exact.sample(path, N_GROUPS * _N_DRAWS, np.random.default_rng(seed)).v
-    return v.reshape(_N_DRAWS, N_GROUPS, -1).swapaxes(0, 1)

@@ -84,8 +84,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
     on_nonconvergence: Literal["warn", "nan", "raise"] = "warn"
     n_jobs: int | None = None
 
-    # Whether rows have probabilities, which sum to 1, or densities; None where it is not said.
-    _discrete: ClassVar[bool | None] = None
+    _discrete = False  # whether rows have probabilities, which sum to 1, or else densities
     _states_are_points = True  # of R^d
     _unit = "row"  # what a row is, for results
     # Fitted attributes that are divided by, that may also be 0, and that lie between 0 and 1.
