@@ -42,8 +42,8 @@ def agree(said, printed, within=0.0):
     last place shown, or by `within`.
 
     Chains and fits are the same bits on one machine. On another processor sums are rounded
-    otherwise, which two units allow for: runs that differ by Monte-Carlo errors don't agree. Weights
-    that were trained for many passes differ by as much as those of two seeds.
+    otherwise, which two units allow for: runs that differ by Monte-Carlo errors don't agree.
+    Weights that were trained for many passes differ by as much as those of two seeds.
     """
     if re.sub(NUMBER, "#", said).split() != re.sub(NUMBER, "#", printed).split():
         return False
