@@ -42,8 +42,8 @@ def posterior_draws(draws: Any, path: Any = None) -> PosteriorDraws:
     source = getattr(draws, "result_", draws)  # of a fitted estimator
     kept = source if isinstance(source, Draws) else getattr(source, "draws", None)
     if isinstance(kept, Draws):
-        points = kept.resample().points[np.newaxis]
-        return PosteriorDraws(_checked(points, path), alarms=_run_alarms(source))
+        points = _checked(kept.resample().points, path)
+        return PosteriorDraws(points, alarms=_run_alarms(source))
     if isinstance(source, (PartitionResult, Run)):
         raise ValueError("draws must be those of a run that kept its draws, and this kept none")
 
@@ -54,8 +54,6 @@ def posterior_draws(draws: Any, path: Any = None) -> PosteriorDraws:
     if hasattr(posterior, "data_vars"):
         draws = {str(name): _by_chain(name, values) for name, values in posterior.data_vars.items()}
     points = _from_names(draws, path) if isinstance(draws, Mapping) else as_float64(draws, "draws")
-    if points.ndim == 2:
-        points = points[np.newaxis]
     return PosteriorDraws(_checked(points, path), n_divergent)
 
 
@@ -129,12 +127,13 @@ def _from_names(values: Mapping[str, Any], path: Any) -> Array:
 
 
 def _checked(points: Array, path: Any) -> Array:
+    """Points (n_chains, n_draws, d), of one chain where they are (n, d)."""
     d = "d" if path is None else path.n_dimensions
-    if points.ndim != 3 or (path is not None and points.shape[2] != d):
+    if points.ndim not in (2, 3) or (path is not None and points.shape[-1] != d):
         raise ValueError(
             f"draws must have shape (n_chains, n_draws, {d}) or (n, {d}), the dimensions of the"
             f" path, got {points.shape}"
         )
     if not np.isfinite(points).all():
         raise ValueError("draws hold NaN or infinity: leave out warm-up draws that failed")
-    return points
+    return points if points.ndim == 3 else points[np.newaxis]

@@ -119,7 +119,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
         v_new : ndarray of shape (n_samples, n_features)
             Of bool where the visible units are binary.
         """
-        on = self.transform(v)
+        on = expit(self._hidden_inputs(v))  # `set_output` has `transform` give other containers
         rng = self._stream_of_numbers()
         with drawing_all_or_nothing(self):
             return self._rows_given(rng.uniform(size=on.shape) < on, rng)

@@ -162,7 +162,8 @@ def test_one_row_one_column_and_constant_columns(X):
 def test_gibbs_draws_from_the_conditional_distributions():
     # the hidden unit is on
     model = BernoulliRBM.from_parameters([[2.0, -2.0]], [0.0, 0.5], [50.0], random_state=0)
-    drawn = model.gibbs(np.zeros((20000, 2)))
+    drawn = model.set_output(transform="pandas").gibbs(np.zeros((20000, 2)))
+    assert isinstance(drawn, np.ndarray)  # as scikit-learn's
     assert drawn.dtype == bool
     mean = expit([2.0, -1.5])
     z = (drawn.mean(axis=0) - mean) / np.sqrt(mean * (1 - mean) / 20000)
