@@ -181,11 +181,10 @@ class RBMPath(PathWithRegions):
             The path to the RBM between the two.
         """
         path = copy.copy(other)
-        mixed = {}
-        for name in ("by_visible", "by_hidden", "hidden_bias", "visible_bias"):
-            start = getattr(self.packed, name)
-            change = getattr(other.packed, name) - start
-            mixed[name] = aligned(start + np.float32(share) * change)
+        mixed = {
+            name: _mixed(getattr(self.packed, name), getattr(other.packed, name), share)
+            for name in ("by_visible", "by_hidden", "hidden_bias", "visible_bias")
+        }
         path.components = mixed["by_hidden"][:, : self.n_visible]
         path.intercept_visible = mixed["visible_bias"][0, : self.n_visible]
         path.intercept_hidden = mixed["hidden_bias"][0, : len(self.intercept_hidden)]
@@ -431,3 +430,13 @@ def aligned(array):
     padded[:, : array.shape[1]] = array
     padded.setflags(write=False)
     return padded
+
+
+def _mixed(start, end, share):
+    """start + share (end - start), laid out like both."""
+    mixed = aligned_zeros(*start.shape)
+    np.subtract(end, start, out=mixed)
+    mixed *= np.float32(share)
+    mixed += start
+    mixed.setflags(write=False)
+    return mixed
