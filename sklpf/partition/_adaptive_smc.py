@@ -45,7 +45,8 @@ _N_FITTED = 2000  # points to which a later base is fitted
 _MOST_FITTED = 4000  # in the first round
 _ENOUGH_TO_FIT = 50.0  # effective number of ancestors of these
 _LEAST_MASS = np.log(0.002)  # share of Z in a region, for the base to cover it
-_N_WEIGHED = 500  # draws of the base, for Z
+_N_WEIGHED = 20_000  # draws of the base, for Z
+_N_HIGHEST = 16  # of these, from which climbs begin too
 _MOST_SEARCHES = 20  # for modes, each around what the one before has found
 _QUIET_SEARCHES = 2  # one after the other, that find none
 _N_STARTS = 60  # of a search after the first, doubled where one finds modes
@@ -280,8 +281,9 @@ class AdaptiveSMC(SamplingEstimator):
         """
         path = copy.copy(path)
         path.evaluations = evaluations
-        path.climbs_from = starts
-        least = _LEAST_MASS + _log_mass(path, base, Stream(stream_key(seed, _CLIMBS)))
+        log_mass, highest = _weigh(path, base, Stream(stream_key(seed, _CLIMBS)))
+        path.climbs_from = np.concatenate([starts, highest])
+        least = _LEAST_MASS + log_mass
         most = evaluations.n + _SHARE_OF_SWEEPS * self.max_sweeps
         found: list[Regions] = []
         lost = []
@@ -436,10 +438,14 @@ def _from_base(path: GeometricPath, base: Mixture, lost: list[Regions], points: 
     return path.with_regions(regions.take(empty)) if empty else path
 
 
-def _log_mass(path, base: Mixture, stream: Stream) -> float:
-    """Log of what the base's draws say about Z, in nats: too low where it covers little."""
+def _weigh(path, base: Mixture, stream: Stream) -> tuple[float, Array]:
+    """Log of what the base's draws say about Z, in nats, too low where it covers little; and the
+    draws (n, d) with the largest weights, such as those in a mode that is too narrow for a climb to
+    meet.
+    """
     points = base.sample(_N_WEIGHED, stream.aside("mass").generator())
     with np.errstate(invalid="ignore"):
         log_weights = path.raw_log_density(points) - base.log_density(points)
     path.evaluations.n += _N_WEIGHED
-    return float(log_mean_exp(np.where(np.isnan(log_weights), -np.inf, log_weights)))
+    log_weights = np.where(np.isnan(log_weights), -np.inf, log_weights)
+    return float(log_mean_exp(log_weights)), points[np.argsort(log_weights)[-_N_HIGHEST:]]
