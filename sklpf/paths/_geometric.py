@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 
 from sklpf._utils.numbers import Array, check_bool
 from sklpf._utils.random import Stream
@@ -315,8 +316,7 @@ class GeometricPath(PointsPath):
             covariances = [np.diag(covariance) for covariance in covariances]
         found = [Gaussian(*each) for each in zip(centres, covariances)]
         log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
-        masses = np.exp(log_masses - log_masses.max())
-        shares = np.maximum(masses / masses.sum(), _LEAST_SHARE)
+        shares = np.maximum(softmax(log_masses), _LEAST_SHARE)
         base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
         chosen = self.base_chosen
         if chosen:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
@@ -280,9 +279,9 @@ def next_beta(gain: Array, beta: float, share: float) -> float:
     low, high = 0.0, 1 - beta
     if not len(finite) or effective(high) >= needed:
         return 1.0
-    for halving in itertools.count():
-        if halving >= 50 and low > 0:
-            break
+    n_halvings = 0
+    while n_halvings < 50 or low == 0:
+        n_halvings += 1
         middle = (low + high) / 2
         low, high = (middle, high) if effective(middle) >= needed else (low, middle)
     return min(1.0, max(beta + low, np.nextafter(beta, 2)))
@@ -344,6 +343,7 @@ class TunedTransition(Transition):
     step_size: Any
     metric: str | None
     target_acceptance: float
+    _known_steps: LevelSteps | None = None
 
     def check(self, path: Any) -> None:
         """Raise TypeError if the path lacks a capability, ValueError if a parameter can't be used
@@ -405,11 +405,6 @@ class TunedTransition(Transition):
         return [self.with_pilot(pilot) for pilot in run_pilots(paths, self, keys)]
 
     @property
-    def pilot(self) -> Pilot | None:
-        """What `tune` found."""
-        return self.__dict__.get("pilot_")
-
-    @property
     def frozen(self) -> Pilot:
         """What moves are made with; a step size that was given needs no `tune`."""
         if self.pilot is not None:
@@ -438,11 +433,9 @@ class TunedTransition(Transition):
 
     def _level_steps(self, ladder: Array) -> LevelSteps:
         """Step sizes and roots at the levels of a ladder, computed once for each ladder."""
-        known = self.__dict__.get("level_steps_")
-        if known is None or known.ladder is not ladder:
-            known = self.frozen.at(ladder)
-            self.__dict__["level_steps_"] = known
-        return known
+        if self._known_steps is None or self._known_steps.ladder is not ladder:
+            self._known_steps = self.frozen.at(ladder)
+        return self._known_steps
 
     def side_by_side(self, rows: Sequence[Any], ladder: Array) -> Self:
         """Return the move on the ladders of several rows, one after the other: at each it has the
@@ -453,7 +446,7 @@ class TunedTransition(Transition):
         steps = [own._replace(knots=own.knots + k) for own, k in zip(steps, first)]
         _, *arrays = map(np.concatenate, zip(*steps))
         joint = copy.copy(self)
-        joint.__dict__["level_steps_"] = LevelSteps(ladder, *arrays)
+        joint._known_steps = LevelSteps(ladder, *arrays)
         return joint
 
     def with_pilot(self, pilot: Pilot) -> TunedTransition:
@@ -473,7 +466,7 @@ class TunedTransition(Transition):
         if self.step_size != "auto":
             pilot = pilot._replace(log_steps=np.full(len(pilot.betas), np.log(self.step_size)))
         tuned = type(self)(**self.get_params(deep=False))
-        tuned.__dict__["pilot_"] = pilot
+        tuned.pilot = pilot
         return tuned
 
 
