@@ -33,24 +33,19 @@ def move_chains(move, density, state, betas, reverse, keys, work):
 @implements(programs.scratch, MovedDensity)
 def _scratch(model, state):
     n, d = state[0].position.shape
-    numbers = np.zeros((4, n))
-    vectors = np.empty((7, n, d))
-    values = Values(numbers[0], numbers[1], vectors[0], vectors[1])
-    steps = ChainSteps(np.empty(n, np.int64), vectors[2], numbers[2], np.empty(n, np.int64))
-    flags = np.empty((2, n), np.bool_)
+    values = Values(np.empty(n), np.empty(n), np.empty((n, d)), np.empty((n, d)))
+    first = np.empty(n, np.int64)
+    knots = np.empty(n, np.int64)
+    steps = ChainSteps(first, np.empty((n, d)), np.empty(n), knots)
+    position = np.empty((n, d))
+    pace = np.empty((n, d))
+    moved = np.empty((n, d))
+    drawn = np.empty((n, d))
+    log_ratios = np.zeros(n)
+    lost = np.empty(n, np.bool_)
+    accepted = np.empty(n, np.bool_)
     bits = np.empty((4, n), np.uint32)
-    return Work(
-        values,
-        steps,
-        vectors[3],
-        vectors[4],
-        vectors[5],
-        vectors[6],
-        numbers[3],
-        flags[0],
-        flags[1],
-        bits,
-    )
+    return Work(values, steps, position, pace, moved, drawn, log_ratios, lost, accepted, bits)
 
 
 @implements(programs.sweep, MovedDensity)

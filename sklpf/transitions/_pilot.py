@@ -61,15 +61,15 @@ class Pilot(NamedTuple):
         """
         return self._between(self.roots, betas)
 
-    def at(self, ladder: Array) -> LevelSteps:
+    def at(self, ladder: Array) -> MoveSteps:
         """Step sizes and roots at all levels of a ladder (K,)."""
         step_sizes = self.step(ladder)[:, np.newaxis]
-        if self.roots.ndim == 2:
-            return LevelSteps(ladder, step_sizes, self.scales(ladder))
         knots = np.searchsorted(self.betas, ladder, side="right") - 1
+        if self.roots.ndim == 2:
+            return MoveSteps(step_sizes, self.scales(ladder), knots)
         sizes = self.sizes
         scales = self._between(sizes, ladder) / sizes[knots]
-        return LevelSteps(ladder, step_sizes, scales, knots, self.roots)
+        return MoveSteps(step_sizes, scales, knots, self.roots)
 
     def _between(self, scales, betas):
         """Scales (J, m) at some inverse temperatures: precisions are linear in between, as a
@@ -82,30 +82,18 @@ class Pilot(NamedTuple):
         return ((1 - share) * scales[lower] ** -2.0 + share * scales[upper] ** -2.0) ** -0.5
 
 
-class LevelSteps(NamedTuple):
-    """Step sizes and roots at the K levels of a ladder."""
+class MoveSteps(NamedTuple):
+    """Step sizes and roots of n chains, or of the levels of a ladder."""
 
-    ladder: Array  # (K,)
-    step_sizes: Array  # (K, 1)
-    scales: Array  # (K, 1) or (K, d); of matrices what they are multiplied by
-    knots: Integers = np.empty(0, dtype=np.int64)  # (K,): which of the matrices
+    step_sizes: Array  # (n, 1)
+    scales: Array  # (n, 1) or (n, d); of matrices what they are multiplied by
+    knots: Integers  # (n,): which of the matrices
     matrices: Array = np.empty(0)  # (J, d, d), or empty
 
     def of(self, levels: Integers) -> MoveSteps:
         """Those of chains at some levels (n,)."""
-        groups = []
-        if len(self.matrices):
-            knots = self.knots[levels]
-            groups = [(knots == k, self.matrices[k]) for k in np.unique(knots)]
-        return MoveSteps(self.step_sizes[levels], self.scales[levels], groups)
-
-
-class MoveSteps(NamedTuple):
-    """Step sizes and roots of n chains."""
-
-    step_sizes: Array  # (n, 1)
-    scales: Array  # (n, 1) or (n, d); of matrices what they are multiplied by
-    groups: list[tuple[Array, Array]]  # which chains share a matrix, and the matrix
+        steps = self.step_sizes[levels], self.scales[levels], self.knots[levels]
+        return MoveSteps(*steps, self.matrices)
 
     def color(self, vectors: Array) -> NDArray:
         """root @ vector of every chain, of vectors (n, d)."""
@@ -122,11 +110,12 @@ class MoveSteps(NamedTuple):
 
     def _each(self, vectors, function):
         """A function of the vectors and the matrix of chains that share one; else the vectors."""
-        if not self.groups:
+        if not len(self.matrices):
             return vectors
         out = np.empty_like(vectors)
-        for chains, root in self.groups:
-            out[chains] = function(vectors[chains], root)
+        for knot in np.unique(self.knots):
+            chains = self.knots == knot
+            out[chains] = function(vectors[chains], self.matrices[knot])
         return out
 
 
@@ -343,7 +332,7 @@ class TunedTransition(Transition):
     step_size: Any
     metric: str | None
     target_acceptance: float
-    _known_steps: LevelSteps | None = None
+    _known_steps: tuple[Any, Any] = (None, None)  # a ladder, and the steps at its levels
 
     def check(self, path: Any) -> None:
         """Raise TypeError if the path lacks a capability, ValueError if a parameter can't be used
@@ -431,11 +420,11 @@ class TunedTransition(Transition):
         """
         return self._level_steps(ladder).of(levels)
 
-    def _level_steps(self, ladder: Array) -> LevelSteps:
+    def _level_steps(self, ladder: Array) -> MoveSteps:
         """Step sizes and roots at the levels of a ladder, computed once for each ladder."""
-        if self._known_steps is None or self._known_steps.ladder is not ladder:
-            self._known_steps = self.frozen.at(ladder)
-        return self._known_steps
+        if self._known_steps[0] is not ladder:
+            self._known_steps = ladder, self.frozen.at(ladder)
+        return self._known_steps[1]
 
     def side_by_side(self, rows: Sequence[Any], ladder: Array) -> Self:
         """Return the move on the ladders of several rows, one after the other: at each it has the
@@ -444,9 +433,8 @@ class TunedTransition(Transition):
         steps = [row.transition._level_steps(row.path.ladder) for row in rows]
         first = np.cumsum([0, *(len(own.matrices) for own in steps[:-1])])
         steps = [own._replace(knots=own.knots + k) for own, k in zip(steps, first)]
-        _, *arrays = map(np.concatenate, zip(*steps))
         joint = copy.copy(self)
-        joint._known_steps = LevelSteps(ladder, *arrays)
+        joint._known_steps = ladder, MoveSteps(*map(np.concatenate, zip(*steps)))
         return joint
 
     def with_pilot(self, pilot: Pilot) -> TunedTransition:
