@@ -178,13 +178,10 @@ class GeometricPath(PointsPath):
         self._start_from(base)
 
     def __repr__(self) -> str:
-        functions = [_name(self.log_density)]
-        if self.value_and_grad is not None:
-            functions.append(_name(self.value_and_grad))
-        elif self.grad is not None:
-            functions.append(_name(self.grad))
+        slope = self.grad if self.value_and_grad is None else self.value_and_grad
+        names = [_name(function) for function in (self.log_density, slope) if function is not None]
         return (
-            f"{type(self).__name__}({', '.join(functions)}, base={self.base!r},"
+            f"{type(self).__name__}({', '.join(names)}, base={self.base!r},"
             f" n_levels={len(self.ladder)})"
         )
 
