@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf.partition._simulated_tempering import PRIOR, SimulatedTempering, Start
-from sklpf.partition._tempering_run import (
+from sklpf.partition._simulated_tempering import (
     N_GROUPS,
+    PRIOR,
     AdaptedRun,
+    SimulatedTempering,
+    Start,
     pool_rounds,
-    value_and_error,
 )
 from sklpf.programs._tempering import GainRule, adapt
 from sklpf.uncertainty import jackknife
@@ -56,24 +57,20 @@ class AdaptiveTempering(SimulatedTempering):
         )
         sizes = [float(r.n_redraws) for r in adapted.recent]
         estimate = pool_rounds(adapted.recent, True, sizes, first_ratio=setup.first_ratio)
-        used = pilot.used + n_redraws * setup.sweeps_per_redraw
-        value = value_and_error(estimate)
-        return Start(
+        start = pilot._replace(
             chains=adapted.chains,
             curve=adapted.curve,
             estimate=estimate,
-            used=used,
-            history=self._with_round(pilot.history, setup, "adaptation", value, used),
             adaptation={
                 "frozen": adapted.curve,
                 "updates": adapted.history,
                 "settled": rule.settled,
             },
         )
+        return self._after(setup, "adaptation", n_redraws * setup.sweeps_per_redraw, start)
 
     def _produce(self, setup, start):
-        run, used, history = super()._produce(setup, start)
-        return AdaptedRun(**vars(run), **start.adaptation), used, history
+        return AdaptedRun(**vars(super()._produce(setup, start)), **start.adaptation)
 
     @classmethod
     def _reads(cls, run) -> bool:
