@@ -23,12 +23,17 @@ from sklpf.partition._pool import pool
 from sklpf.partition._potential_run import PotentialRun
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._reverse import BDMC, RAISE
-from sklpf.partition._reweighting import BAR, MBAR, LevelProcess, SteppingStone
+from sklpf.partition._reweighting import (
+    BAR,
+    MBAR,
+    LevelProcess,
+    SteppingStone,
+    ThermodynamicIntegration,
+)
 from sklpf.partition._rts import RTS, ContinuousRun
 from sklpf.partition._run import LevelRun, Run
 from sklpf.partition._simulated_tempering import TemperingRun
 from sklpf.partition._smc import SMC, PopulationRun
-from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
 from sklpf.partition._until_trusted import UntilTrusted
 from sklpf.programs import Draws
 

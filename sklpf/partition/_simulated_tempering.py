@@ -567,7 +567,7 @@ class SimulatedTempering(SamplingEstimator):
         """The history with one more round, said where somebody listens; sweeps are a chain's."""
         log_partition = float(setup.path.base_log_partition + value[0])
         round_done(name, log_partition, value[1], used * self.n_chains, n_left * self.n_chains)
-        return with_round(history, *value, used)
+        return with_round(history, value[0], value[1], used)
 
     def _produce(self, setup, start) -> Any:
         """A run of one round, or with `tol` of as many as it takes; its sweeps and its history are

@@ -26,7 +26,7 @@ from scipy.special import betainc, softmax
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.warnings import Alarm
-from sklpf.partition.checks._tails import nan_alarms, tail_alarms
+from sklpf.partition.checks._tails import tail_alarms
 from sklpf.paths import BoundDraws, GeometricPath, LocalMasses, Rebased, Regions
 from sklpf.paths._capabilities import has
 from sklpf.paths._climbs import Evaluations
@@ -95,12 +95,7 @@ class Checks:
             self.path = copy.copy(path)
             self.path.evaluations = self.evaluations
         if wanted and isinstance(path, GeometricPath):
-            known = path.tail_alarms
-            if known is not None and path.may_be_nan:
-                known = (*known, *nan_alarms(self.path, stream_key(seed, TAILS)))
-            self._tails = (
-                tail_alarms(self.path, stream_key(seed, TAILS)) if known is None else known
-            )
+            self._tails = tail_alarms(self.path, stream_key(seed, TAILS))
 
     def beside(self, run: Any) -> Any:
         """Return the run with what was found beside it.
