@@ -21,7 +21,7 @@ from sklpf.partition._markov_mixture import MarkovMixture
 from sklpf.partition._parallel_tempering import ExchangeRun, ParallelTempering
 from sklpf.partition._pool import pool
 from sklpf.partition._potential_run import PotentialRun
-from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._result import Diagnostic, LevelRun, PartitionResult, Run
 from sklpf.partition._reverse import BDMC, RAISE
 from sklpf.partition._reweighting import (
     BAR,
@@ -31,7 +31,6 @@ from sklpf.partition._reweighting import (
     ThermodynamicIntegration,
 )
 from sklpf.partition._rts import RTS, ContinuousRun
-from sklpf.partition._run import LevelRun, Run
 from sklpf.partition._simulated_tempering import TemperingRun
 from sklpf.partition._smc import SMC, PopulationRun
 from sklpf.partition._until_trusted import UntilTrusted

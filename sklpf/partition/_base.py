@@ -28,8 +28,7 @@ from sklpf._utils.sklearn import (
 )
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._path_rows import each_row, estimate_rows
-from sklpf.partition._result import PartitionResult
-from sklpf.partition._run import Run
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.checks._beside import Checks, regions_to_cover
 from sklpf.paths import Continuous, MarginalDensity, Parameters, Path
 from sklpf.paths._capabilities import has

@@ -17,8 +17,7 @@ from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import Diagnostic, PartitionResult
-from sklpf.partition._run import Run
+from sklpf.partition._result import Diagnostic, PartitionResult, Run
 from sklpf.paths import Gaussian, GeometricPath, Mixture, StudentT
 from sklpf.paths._bases import is_outside
 from sklpf.paths._geometric import is_own_density

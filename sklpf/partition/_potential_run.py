@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._result import CURVE, LEVEL, PAIR, Diagnostic, PartitionResult
-from sklpf.partition._run import Curve, LevelRun
+from sklpf.partition._result import CURVE, LEVEL, PAIR, Curve, Diagnostic, LevelRun, PartitionResult
 from sklpf.programs import LevelRound
 from sklpf.programs._rounds import Samples
 from sklpf.reweighting import bar, mbar, neighbour_overlap

@@ -18,8 +18,7 @@ from sklpf.partition._ais import anneal_both_ways, fields_of_run
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.partition._result import WEIGHTS, Diagnostic, PartitionResult
-from sklpf.partition._run import Run
+from sklpf.partition._result import WEIGHTS, Diagnostic, PartitionResult, Run
 from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths import Continuous, DataStarts, EnumeratedDraws, ExactStart, TargetDraws
 from sklpf.paths._base import map_state, n_chains

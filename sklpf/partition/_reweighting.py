@@ -16,11 +16,14 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._parallel_tempering import ExchangeRun, ParallelTempering
 from sklpf.partition._potential_run import PotentialRun
-from sklpf.partition._result import CURVE, PAIR, PLAIN_BOUND, Diagnostic, PartitionResult
-from sklpf.partition._rts import RTS, ContinuousRun, continuous_integral
-from sklpf.partition._run import (
+from sklpf.partition._result import (
+    CURVE,
+    PAIR,
+    PLAIN_BOUND,
     Curve,
+    Diagnostic,
     LevelRun,
+    PartitionResult,
     bar_curve,
     chained,
     check_run,
@@ -28,6 +31,7 @@ from sklpf.partition._run import (
     mbar_curve,
     stepping_ratios,
 )
+from sklpf.partition._rts import RTS, ContinuousRun, continuous_integral
 from sklpf.partition._simulated_tempering import SimulatedTempering
 from sklpf.partition.checks._beside import checked
 from sklpf.programs._rounds import Samples

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.sklearn import StrOptions
-from sklpf.partition._result import PartitionResult
-from sklpf.partition._run import Curve, Run
+from sklpf.partition._result import Curve, PartitionResult, Run
 from sklpf.partition._simulated_tempering import (
     ALL,
     CROSSED,

@@ -20,8 +20,18 @@ from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, FIRST_RATIO, SamplingEstimator
-from sklpf.partition._result import CURVE, LEVEL, PAIR, ROUNDS, Diagnostic, PartitionResult
-from sklpf.partition._run import Curve, LevelRun, bar_curve, between_by_slope
+from sklpf.partition._result import (
+    CURVE,
+    LEVEL,
+    PAIR,
+    ROUNDS,
+    Curve,
+    Diagnostic,
+    LevelRun,
+    PartitionResult,
+    bar_curve,
+    between_by_slope,
+)
 from sklpf.partition.checks._beside import (
     halves_alarms,
     modes_alarms,
