@@ -7,7 +7,7 @@ from sklpf.partition._adaptive_smc import AdaptiveSMC, LearnedRun
 from sklpf.partition._ais import AIS, HAIS, AnnealingRun
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bridge_sampling import BridgeSampling
-from sklpf.partition._check_draws import CheckedMode, DrawsReport, Finding, check_draws
+from sklpf.partition._check_draws import DrawsReport, Finding, check_draws
 from sklpf.partition._compare_evidence import (
     EvidenceComparison,
     ModelEvidence,
@@ -34,6 +34,7 @@ from sklpf.partition._rts import RTS, ContinuousRun
 from sklpf.partition._simulated_tempering import TemperingRun
 from sklpf.partition._smc import SMC, PopulationRun
 from sklpf.partition._until_trusted import UntilTrusted
+from sklpf.partition.checks._beside import CheckedMode
 from sklpf.programs import Draws
 
 __all__ = [

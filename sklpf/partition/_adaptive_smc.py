@@ -21,7 +21,7 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, TUNE, SamplingEstimator
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
-from sklpf.partition.checks._beside import tol_alarms
+from sklpf.partition.checks._beside import Checks, tol_alarms
 from sklpf.paths import GeometricPath, Mixture, Regions
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._climbs import Evaluations
@@ -262,12 +262,7 @@ class AdaptiveSMC(SamplingEstimator):
         move = self._transition(path)
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
         rebased, run = self._rounds(path, move, learned, seed, evaluations)
-        run = self._checks(rebased, seed).beside(self._signed(run))
-        return replace(
-            run,
-            check_evaluations=run.check_evaluations + evaluations.n,
-            failed_evaluations=run.failed_evaluations + evaluations.n_failed,
-        )
+        return Checks(rebased, seed, self.checks, evaluations).beside(self._signed(run))
 
     def _search(
         self, path, starts: Array, known: Array, base: Mixture, seed, evaluations, before: Search

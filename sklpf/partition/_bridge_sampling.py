@@ -622,36 +622,32 @@ def _difference_alarms(
     to_draws, to_proposal = (
         [_bridge_estimate(bridge, tilt) for bridge in run.bridges] for tilt in (-_TILT, _TILT)
     )
-    apart = _mean_difference(to_draws, to_proposal)
-    changes = [
-        _variances(
-            one.proposal_terms - two.proposal_terms,
-            one.target_terms - two.target_terms,
-            one.most_effective,
-        )
-        for one, two in zip(to_draws, to_proposal)
-    ]
+    apart, variance = _difference_by_halves(to_draws, to_proposal)
     seen = f"bridges that lean to draws and to proposal differ by {apart:+.3f} nats"
-    alarm = Alarm("bridges-disagree", seen, remedy)
-    alarms += _if_apart(apart, _variance_of_halves(changes), alarm)
+    alarms += _if_apart(apart, variance, Alarm("bridges-disagree", seen, remedy))
 
     if min(other.n_shared for other in others) < _FEWEST_SHARED:
         return alarms  # a proposal that doesn't fit says nothing
-    apart = _mean_difference(halves, others)
-    changes = []
-    for one, two in zip(halves, others):
-        of_proposals = one.variances[0] + two.variances[0]
-        differ = one.target_terms - two.target_terms
-        of_target = _variances(one.proposal_terms, differ, one.most_effective)[1]
-        changes.append(np.array([of_proposals, of_target]))
+    apart, variance = _difference_by_halves(halves, others, same_proposal=False)
     seen = f"two kinds of proposals differ by {apart:+.3f} nats from the same draws"
-    alarm = Alarm("proposals-disagree", seen, remedy)
-    return alarms + _if_apart(apart, _variance_of_halves(changes), alarm)
+    return alarms + _if_apart(apart, variance, Alarm("proposals-disagree", seen, remedy))
 
 
-def _mean_difference(some: list[_Estimate], others: list[_Estimate]) -> float:
-    """Over the halves, in nats."""
-    return float(np.mean([one.log_ratio - two.log_ratio for one, two in zip(some, others)]))
+def _difference_by_halves(
+    some: list[_Estimate], others: list[_Estimate], same_proposal: bool = True
+) -> tuple[float, float]:
+    """The mean difference over the halves, of estimates from the same draws of the target, in nats,
+    and its variance.
+    """
+    apart = np.mean([one.log_ratio - two.log_ratio for one, two in zip(some, others)])
+    variances = []
+    for one, two in zip(some, others):
+        of_proposal = one.proposal_terms - two.proposal_terms
+        of_target = one.target_terms - two.target_terms
+        variances.append(_variances(of_proposal, of_target, one.most_effective))
+        if not same_proposal:
+            variances[-1][0] = one.variances[0] + two.variances[0]
+    return float(apart), _variance_of_halves(variances)
 
 
 def _if_apart(apart: float, variance: float, alarm: Alarm) -> list[Alarm]:

@@ -4,9 +4,10 @@ is, why it may not be trusted, and the diagnostics that say so. And what runs ov
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -879,14 +880,18 @@ def stepping_ratios(run: LevelRun, half: int | None = None, direction: str = "bo
 
 def mbar_curve(run: LevelRun) -> Curve:
     """Curve of log Z by MBAR of the kept states."""
-    samples = kept_samples(run)
-    start = mbar(samples.vectors, samples.counts)
+    return mbar_of([kept_samples(run)])
 
-    def curve(keep):
-        chosen = samples.of(keep)
-        return mbar(chosen.vectors, chosen.counts, start)
 
-    return curve
+def mbar_of(parts: Sequence[Samples], guess: Array | None = None) -> Curve:
+    """Curve of log Z by MBAR of the states of some rounds, from a first guess of it (K,)."""
+
+    def solve(start, keep=None):
+        chosen = parts if keep is None else [each.of(keep) for each in parts]
+        vectors = np.concatenate([each.vectors for each in chosen])
+        return mbar(vectors, np.sum([each.counts for each in chosen], axis=0), start)
+
+    return functools.partial(solve, solve(guess))
 
 
 def level_process_curve(run: LevelRun) -> Curve:

@@ -130,8 +130,10 @@ class ReweightingEstimator(PartitionEstimator):
     def _alarms(
         self, run: LevelRun, curve: Curve, diagnostics: dict[str, Any], std_error: float
     ) -> list[Alarm]:
-        """What speaks against the number; what was found goes to the diagnostics."""
-        return []
+        """What speaks against the number; what was found goes to the diagnostics. Unless a subclass
+        says better, neighbouring levels need draws that they share.
+        """
+        return run.pair_alarms()
 
     def _check(self, run: Any) -> None:
         """Raise TypeError or ValueError unless this method can read the run."""
@@ -384,9 +386,6 @@ class BAR(ReweightingEstimator):
 
     _curve = staticmethod(bar_curve)
 
-    def _alarms(self, run, curve, diagnostics, std_error):
-        return run.pair_alarms()
-
 
 class LevelProcess(ReweightingEstimator):
     """Stationary law of the process level → state → level (Carlson et al. 2016, appendix G).
@@ -489,9 +488,6 @@ class SteppingStone(ReweightingEstimator):
 
     def _curve(self, run):
         return chained(run, stepping_ratios(run, direction=self.direction))
-
-    def _alarms(self, run, curve, diagnostics, std_error):
-        return run.pair_alarms()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

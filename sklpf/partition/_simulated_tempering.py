@@ -31,6 +31,7 @@ from sklpf.partition._result import (
     PartitionResult,
     bar_curve,
     between_by_slope,
+    mbar_of,
 )
 from sklpf.partition.checks._beside import (
     halves_alarms,
@@ -44,14 +45,12 @@ from sklpf.programs import TemperingRound
 from sklpf.programs._plan import NO_ROUNDS, check_alive, with_round
 from sklpf.programs._populations import log_rises
 from sklpf.programs._programs import Chains
-from sklpf.programs._rounds import Samples
 from sklpf.programs._tempering import Setup, first_pass, pool_groups, run_round
 from sklpf.reweighting import (
     MeanWeight,
     Pooled,
     bias,
     influence,
-    mbar,
     mean_weight,
     neighbour_overlap,
     rts_curve,
@@ -170,7 +169,12 @@ class TemperingRun(LevelRun):
         chain_error = standard_error(
             influence(pooled.log_pseudo_prior, shares, pooled.sizes, pooled(ALL), -1, origin)
         )
-        mbar_value, from_mbar = _cross_check([r.samples(self.ladder) for r in used], pooled)
+        mbar_curve = mbar_of([r.samples(self.ladder) for r in used], pooled(ALL))
+
+        def by_mbar(keep):
+            return with_first_ratio(mbar_curve(keep), self.first_ratio)[-1]
+
+        from_mbar = difference(lambda keep: pooled(keep)[-1] - by_mbar(keep), N_GROUPS)
         by_bar, bar_errors = jackknife(bar_curve(self), N_GROUPS)
         by_place = between_target_states(
             last.summaries, pool_groups(last.first, last.log_sums(True))[:, -1]
@@ -196,7 +200,7 @@ class TemperingRun(LevelRun):
                 "shares": np.exp(pooled.log_shares(ALL)[-1]),
                 "overlap": neighbour_overlap(*last.pairs()),
                 "effective_draws": _effective_draws(last, shares[-1], origin),
-                "mbar_log_partition": mbar_value,
+                "mbar_log_partition": by_mbar(ALL),
                 "mbar_t": from_mbar.t,
                 "bar_log_partition": by_bar[-1],
                 "bar_std_error": with_first_error(bar_errors, self.first_ratio)[-1],
@@ -318,13 +322,32 @@ def concluded(
     move = largest_move(newest, run.previous, t_bound(N_GROUPS, len(curve)))
     by_group = np.array([group.mean() for group in np.split(crossed, first[1:-1])])
     log_partition = run.base_log_partition + curve[-1]
+
+    found = []
+    if crossed.mean() < CROSSED or by_group.min() < CROSSED / 2:
+        seen = (
+            f"{crossed.mean():.0%} of the chains ({by_group.min():.0%} in one group) visited both"
+            f" ends of the ladder in production (at least {CROSSED:.0%} and {CROSSED / 2:.0%}"
+            " needed)"
+        )
+        found.append(Alarm("ladder-not-crossed", seen, "raise n_sweeps"))
+    if move > 1:
+        seen = (
+            f"burn-in was too short (production moved a log Z_k {move:.1f} times as far as its"
+            " noise does)"
+        )
+        found.append(Alarm("short-burn-in", seen, "raise n_sweeps"))
+    found += halves_alarms(drift, N_GROUPS)
+    if other.alarms(N_GROUPS):
+        seen = f"{says} another value from the same samples (t = {other.t:.1f})"
+        found.append(Alarm("other-reading", seen, "raise n_sweeps"))
     return run.conclude(
         log_partition,
         error,
         degrees,
         method=run.method if run.rao_blackwell else "TS",
         alarms=[
-            *_tempering_alarms(by_group, crossed.mean(), move, drift, other, says),
+            *found,
             *modes_alarms("groups of chains", between, "raise n_sweeps"),
             *alarms,
             *tol_alarms(error, run.tol, "raise max_sweeps"),
@@ -385,20 +408,6 @@ def _difference(new, old):
     return jackknife(lambda keep: new(keep) - old(keep), N_GROUPS)
 
 
-def _cross_check(samples: Sequence[Samples], pooled: Pooled) -> tuple[float, Difference]:
-    """MBAR's log Z_target - log Z_base from the kept states, and RTS minus it."""
-
-    def estimate(keep, start):
-        chosen = [each.of(keep) for each in samples]
-        vectors = np.concatenate([each.vectors for each in chosen])
-        curve = mbar(vectors, np.sum([each.counts for each in chosen], axis=0), start)
-        return with_first_ratio(curve, pooled.first_ratio)
-
-    everything = estimate(ALL, pooled(ALL))
-    off = difference(lambda keep: pooled(keep)[-1] - estimate(keep, everything)[-1], N_GROUPS)
-    return everything[-1], off
-
-
 def _own_influence(r, shares, origin):
     """Influence of every chain on one round's estimate for the target."""
     zeta = rts_curve(r.log_pseudo_prior, np.log(_mean_shares(r, shares)))
@@ -422,32 +431,6 @@ def _effective_draws(r, shares, origin) -> float:
     single = q[..., -1] / mean[-1] - q[..., origin] / mean[origin]
     variance = _own_influence(r, shares, origin).var(ddof=1)
     return single.var() / variance if variance > 0 else np.inf
-
-
-def _tempering_alarms(
-    crossed, share, move, drift: Difference, other: Difference, says: str
-) -> list[Alarm]:
-    """What speaks against a run; `says` begins the sentence on another estimate from the same
-    samples.
-    """
-    found = []
-    if share < CROSSED or crossed.min() < CROSSED / 2:
-        seen = (
-            f"{share:.0%} of the chains ({crossed.min():.0%} in one group) visited both ends of the"
-            f" ladder in production (at least {CROSSED:.0%} and {CROSSED / 2:.0%} needed)"
-        )
-        found.append(Alarm("ladder-not-crossed", seen, "raise n_sweeps"))
-    if move > 1:
-        seen = (
-            f"burn-in was too short (production moved a log Z_k {move:.1f} times as far as its"
-            " noise does)"
-        )
-        found.append(Alarm("short-burn-in", seen, "raise n_sweeps"))
-    found += halves_alarms(drift, N_GROUPS)
-    if other.alarms(N_GROUPS):
-        seen = f"{says} another value from the same samples (t = {other.t:.1f})"
-        found.append(Alarm("other-reading", seen, "raise n_sweeps"))
-    return found
 
 
 # -- sampling
