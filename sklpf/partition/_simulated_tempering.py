@@ -79,7 +79,7 @@ _LARGEST_OFF = (
     1.0  # nats that a frozen log Z_k may differ from the result: levels are then visited unevenly
 )
 
-_UPDATES = ("n_draws", "gain", "evenness", "log_partition")  # numbers of each
+UPDATES = ("n_draws", "gain", "evenness", "log_partition")  # numbers of each
 PRIOR: list[Any] = [
     StrOptions({"uniform"}),
     Interval(Real, None, None, closed="neither"),
@@ -240,7 +240,7 @@ class AdaptedRun(TemperingRun):
     """
 
     described = TEMPERING | {
-        f"adaptive_{name}": Diagnostic(dimensions=("update",)) for name in _UPDATES
+        f"adaptive_{name}": Diagnostic(dimensions=("update",)) for name in UPDATES
     }
 
     frozen: Array
@@ -261,7 +261,7 @@ class AdaptedRun(TemperingRun):
         if off > _LARGEST_OFF:
             seen = f"the frozen weights were off by {off:.1f} nats"
             alarms.append(Alarm("weights-off", seen, "raise n_sweeps"))
-        updates = {f"adaptive_{name}": self.updates[name] for name in _UPDATES}
+        updates = {f"adaptive_{name}": self.updates[name] for name in UPDATES}
         updates["adaptive_log_partition"] = self.base_log_partition + self.updates["log_partition"]
         return replace(
             result,
