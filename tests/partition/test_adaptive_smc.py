@@ -115,6 +115,13 @@ def test_a_mode_that_particles_have_lost_is_found_by_climbs():
     assert_right(smc, -(d * np.log(20)))  # 1e-3
 
 
+@pytest.mark.parametrize("seed", [0, large(1)])
+def test_a_mode_of_a_hundredth_of_the_width_of_the_one_around_it_is_found(seed):
+    parts = Gaussian([0, 0], 1.0), Gaussian([1.5, 1.5], 1e-4)
+    path = GeometricPath(Mixture(parts).log_density, base=Gaussian([0, 0], 4.0))
+    assert_right(AdaptiveSMC(random_state=seed).fit(path), 0.0)  # 1e-3
+
+
 def test_modes_far_beyond_the_base_are_found_from_those_within_it():
     centres = 8 * np.array([[0, 0], [1, 1], [2, 0], [2, 2], [-1, 0], [-2, -1], [0, -2]])
 
