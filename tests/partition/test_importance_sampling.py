@@ -93,5 +93,5 @@ def test_a_base_that_misses_the_target_altogether():
     def far(x):
         return np.where(np.abs(x[:, 0] - 100) < 1, 0.0, -np.inf)
 
-    with pytest.raises(ValueError, match="base draws no point where the target has mass"):
+    with pytest.raises(ValueError, match="none of 64 draws of the base has mass at the target"):
         fit(GeometricPath(far, base=Gaussian(0.0, 1.0)))
