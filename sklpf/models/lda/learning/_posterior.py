@@ -93,15 +93,13 @@ class Topics:
 
     def bound(self) -> float:
         """E_q[log p(beta) - log q(beta)], in nats."""
-        from sklpf.models.lda.learning._word_kernels import word_terms
-
         n_features, n_topics = self.weights.shape
-        value = word_terms(
-            self.prior, self.base, self.scale, self.weights, psi(self.sums)
-        ) - np.sum(gammaln(self.sums))
-        return float(
-            value + n_topics * (gammaln(n_features * self.prior) - n_features * gammaln(self.prior))
-        )
+        value = n_topics * (gammaln(n_features * self.prior) - n_features * gammaln(self.prior))
+        value -= np.sum(gammaln(self.sums))
+        for words in cut(n_features, _WORDS_PER_BLOCK):
+            lambdas = self.base + self.scale * self.weights[words].astype(np.float64)
+            value += np.sum(_dirichlet_terms(self.prior, lambdas, psi(self.sums)))
+        return float(value)
 
     def log_power_sums(self, powers: NDArray) -> Array:
         """log E_q[sum_v beta_kv^s] for every power s, (n_powers, n_topics)."""
@@ -135,10 +133,10 @@ class Documents(NamedTuple):
 
     def bound(self, alpha: NDArray) -> NDArray:
         """Evidence lower bound of every document given q(beta), at its own temperature, in nats."""
-        from sklpf.models.lda.learning._word_kernels import document_terms
-
-        terms = self.values + document_terms(alpha, self.gamma)
-        return terms + gammaln(alpha.sum()) - gammaln(alpha).sum()
+        total = self.gamma.sum(axis=1, keepdims=True)
+        terms = np.sum(_dirichlet_terms(alpha, self.gamma, psi(total)), axis=1)
+        terms += gammaln(alpha.sum()) - gammaln(alpha).sum() - gammaln(total[:, 0])
+        return self.values + terms
 
 
 class Posterior(NamedTuple):
@@ -166,7 +164,7 @@ class Posterior(NamedTuple):
         joint : bool, default=False
             Whether U is needed.
         """
-        from sklpf.models.lda.learning._document_kernels import infer
+        from sklpf.models.lda.learning._document_kernels import infer, scratch_for
 
         n = X.shape[0]
         width = padded(len(self.alpha))
@@ -198,7 +196,8 @@ class Posterior(NamedTuple):
         options = (self.alpha, joint or own, self.tolerance, self.max_iter)
 
         def infer_block(block: slice) -> None:
-            infer(documents, block.start, block.stop, *options)
+            span = documents, block.start, block.stop
+            infer(*span, scratch_for(*span), *options)
 
         list(self.tasks(infer_block, cut(n, _DOCUMENTS_PER_BLOCK)))
         return documents
@@ -262,6 +261,13 @@ def posterior_of(model) -> Iterator[Posterior]:
         return
     with ThreadPoolExecutor(n_jobs) as pool:
         yield posterior._replace(tasks=pool.map)
+
+
+def _dirichlet_terms(prior, values, offsets) -> NDArray:
+    """What values of q add to E[log p - log q] of a Dirichlet, but for log Gamma of the prior and
+    of the sums, whose digamma function the offsets are.
+    """
+    return (prior - values) * (psi(values) - offsets) + gammaln(values)
 
 
 def cut(n: int, size: int) -> list[slice]:

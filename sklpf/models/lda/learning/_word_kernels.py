@@ -1,5 +1,4 @@
-"""Numba kernels of topics in latent Dirichlet allocation: rows of words, updates, bounds and
-moments.
+"""Numba kernels of topics in latent Dirichlet allocation: rows of words, updates and moments.
 
 Words are rows: lambda of a word over all topics lies side by side, as base + scale * weights. Sums
 are float64.
@@ -109,42 +108,7 @@ def _add_products(weights, totals, first, second, factor):
         totals[k] += more
 
 
-# ---- bounds
-@inlined
-def _dirichlet_term(prior, value, offset):
-    """What one value of q adds to E[log p - log q] of a Dirichlet, but for log Gamma of the prior
-    and of the sums.
-    """
-    return (prior - value) * (digamma(value) - offset) + log_gamma(value)
-
-
-@njit
-def document_terms(alpha, gamma):
-    """Sums over topics, (n,), of `_dirichlet_term` - log Gamma(sum of gamma)."""
-    terms = np.empty(alpha.shape[0])
-    sums = np.empty(gamma.shape[0])
-    for d in range(gamma.shape[0]):
-        total = gamma[d].sum()
-        offset = digamma(total)
-        for k in range(alpha.shape[0]):
-            terms[k] = _dirichlet_term(alpha[k], gamma[d, k], offset)
-        sums[d] = terms.sum() - log_gamma(total)
-    return sums
-
-
-@njit
-def word_terms(prior, base, scale, weights, offsets):
-    """Sum over words and topics of `_dirichlet_term` for lambda = base + scale * weights."""
-    terms = np.empty(offsets.shape[0])
-    total = 0.0
-    for v in range(weights.shape[0]):
-        for k in range(offsets.shape[0]):
-            value = base + scale * np.float64(weights[v, k])
-            terms[k] = _dirichlet_term(prior, value, offsets[k])
-        total += terms.sum()
-    return total
-
-
+# ---- moments
 @njit
 def mean_polygammas(prior, counts):
     """Means over documents of digamma and trigamma of prior + counts, (K,) each."""
@@ -156,7 +120,6 @@ def mean_polygammas(prior, counts):
     return first / counts.shape[0], second / counts.shape[0]
 
 
-# ---- moments
 @njit
 def power_sums(base, scale, weights, power):
     """Sum over words, (K,), of Gamma(lambda + power) / Gamma(lambda) for lambda = base + scale *
