@@ -34,6 +34,7 @@ from sklpf.models._learning import (
     same_values,
 )
 from sklpf.models._validation import named_by_model, validate_data
+from sklpf.models.comparing._density_ratio_path import N_DRAWS, DensityRatioPath, draws_of_both
 from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths._base import density_at
@@ -96,8 +97,7 @@ class EnergyBasedModel(
     max_iter: int = 200
     tol: float | None = 0.01
     verbose: int = 0
-    _discrete = False
-    _log_volume = 0.0
+    _log_volume: ClassVar[Any]
     # of log Z after every pass, where it has no closed form
     _monitor: ClassVar[PartitionEstimator] = HAIS(100, 200, checks=False, random_state=0)
     _rescale_chains = False  # whether rows have very different lengths, see `Chains`
@@ -264,11 +264,10 @@ class EnergyBasedModel(
     # -- use
     def _ratio_path(self, other):
         """The path from this model to another of as many features, None if there is none."""
-        from sklpf.models.comparing._density_ratio_path import energy_ratio_path
-
         if not isinstance(other, EnergyBasedModel) or other.n_features_in_ != self.n_features_in_:
             return None
-        return energy_ratio_path(self, other)
+        draws = draws_of_both((self, other), N_DRAWS)
+        return None if draws is None else DensityRatioPath(self.path(), other.path(), *draws)
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
         X = self._validate(X)

@@ -23,9 +23,8 @@ from sklpf._utils.sklearn import (
     at_least,
 )
 from sklpf.models._learning import all_or_nothing
-from sklpf.models._validation import check_fitted, check_parameter, named_by_model, validate_data
-from sklpf.models.scoring._likelihood import SCORING
-from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models._validation import check_fitted, named_by_model, validate_data
+from sklpf.models.scoring._likelihood import SCORING, RowLikelihoodMixin
 from sklpf.training import EM
 from sklpf.training._loop import warn_unsettled
 
@@ -51,7 +50,6 @@ class GenerativeModel(
     tol: float = 0.01
     max_iter: int = 300
     verbose: int = 0
-    _discrete = False
     _learn: ClassVar[Callable[..., None]]
     _path: ClassVar[Callable[..., Any]]
     _parameter_constraints = {
@@ -157,11 +155,3 @@ class GenerativeModel(
     def _scorable(self, X):
         check_fitted(self)
         return self._validate(X) - self.mean_
-
-
-def check_latent(X: Any, n: int) -> Array:
-    """Return values of n latent variables (n_samples, n) or raise ValueError."""
-    X = check_parameter(X, "X", dtype=np.float64)
-    if X.shape[1] != n:
-        raise ValueError(f"X must have a column for each of {n} latent variables, got {X.shape[1]}")
-    return X

@@ -21,7 +21,7 @@ from sklpf import (
     LeftToRight,
     ProductOfExperts,
 )
-from sklpf.models.lda import LDAPath
+from sklpf.models import LDAPath
 from sklpf.transitions import HMC
 
 GOOD = sp.csr_matrix(np.array([[1.0, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]]))

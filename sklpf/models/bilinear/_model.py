@@ -292,8 +292,13 @@ def posterior_modes(X: NDArray, parameters: Parameters, noise_std: float) -> Arr
     found = []
     for x in X:
         latents = BilinearLatents(x[np.newaxis], parameters, noise_std)
+
+        def loss(z, latents=latents):
+            position = z[np.newaxis]
+            return -latents.log_density(position)[0], -latents.grad(position)[0]
+
         climb = minimize(
-            lambda z, latents=latents: _negative(latents, z[np.newaxis]),
+            loss,
             latents.start()[0],
             jac=True,
             method="L-BFGS-B",
@@ -301,10 +306,6 @@ def posterior_modes(X: NDArray, parameters: Parameters, noise_std: float) -> Arr
         )
         found.append(climb.x)
     return np.array(found)
-
-
-def _negative(latents, position):
-    return -latents.log_density(position)[0], -latents.grad(position)[0]
 
 
 def _limited(slope):

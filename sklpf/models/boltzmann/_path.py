@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from sklpf._utils.numbers import Array, Bits, as_float64, check_finite, check_number
 from sklpf.models._enumerable_path import (
     N_CENTRES,
+    PathWithRegions,
     binary_units,
     bits,
     check_vectors,
 )
-from sklpf.models._regions_of_units import PathWithRegions
 from sklpf.paths._base import check_ladder, read_only
 
 

@@ -1,6 +1,1 @@
 """The categorical RBM: visible units of several categories, binary hidden units."""
-
-from sklpf.models._enumerable_path import CategoricalUnits
-from sklpf.models.categorical_rbm._model import CategoricalRBM
-
-__all__ = ["CategoricalRBM", "CategoricalUnits"]

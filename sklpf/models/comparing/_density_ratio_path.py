@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
 from sklpf.models.scoring._likelihood import fit_quietly
-from sklpf.partition import BDMC, ParallelTempering, PartitionResult
+from sklpf.partition import BDMC, Exact, ParallelTempering, PartitionResult
 from sklpf.partition.checks._beside import regions_to_cover
 from sklpf.paths import GeometricPath, TargetDraws
 from sklpf.paths._base import Points
@@ -20,7 +20,7 @@ from sklpf.paths._capabilities import has
 from sklpf.paths._geometric import coordinates_of_rows
 from sklpf.uncertainty import MOST_BETWEEN, between_groups
 
-_N_DRAWS = 100  # of each model in every group, one for each chain
+N_DRAWS = 100  # of each model in every group, one for each chain
 _N_LEVELS = 100  # between the two
 N_GROUPS = 10  # of independent chains, each with draws of the two models of its own
 # nats; beyond, the difference of two log Z has the smaller error (doc/benchmarks/compare.md)
@@ -92,7 +92,7 @@ class DensityRatioPath(GeometricPath):
         BetweenDraws
             Not fitted.
         """
-        return BetweenDraws(N_GROUPS * _N_DRAWS, _N_LEVELS, ladder="adaptive")
+        return BetweenDraws(N_GROUPS * N_DRAWS, _N_LEVELS, ladder="adaptive")
 
     @property
     def regions(self) -> Any:  # type: ignore[override]
@@ -130,45 +130,23 @@ def _solve(root, x):
 
 
 # ---- from models
-def energy_ratio_path(model_a: Any, model_b: Any) -> DensityRatioPath | None:
-    """Return the path from one fitted `EnergyBasedModel` to another, with draws of both; None if
-    a run that draws has not converged.
-    """
-    models = model_a, model_b
-    paths = [model.path() for model in models]
-    draws = draws_of_both(models, paths, _N_DRAWS, _exact_rows)
-    return None if draws is None else DensityRatioPath(*paths, *draws)
+def draws_of_both(models: Sequence[Any], n_draws: int) -> Any:
+    """Return rows (N_GROUPS, n_draws, d) of two fitted models each; None if a run that draws has
+    not converged.
 
-
-def _exact_rows(path, seed) -> Array | None:
-    """Exact draws (G, N, d); None of a path that has none."""
-    if not has(path, TargetDraws):
-        return None
-    rows = path.rows(path.sample_target(N_GROUPS * _N_DRAWS, Stream(stream_key(*seed))))
-    return rows.reshape(N_GROUPS, _N_DRAWS, -1)
-
-
-def draws_of_both(
-    models: Sequence[Any],
-    paths: Sequence[Any],
-    n_draws: int,
-    exact_rows: Callable[[Any, Sequence[int]], NDArray | None],
-) -> Any:
-    """Return a list of rows (N_GROUPS, n_draws, d) of two models; None if a run that draws has not
-    converged.
-
-    They are exact where ``exact_rows(path, seed)`` knows such, and no `ParallelTempering` was asked
-    for; else from as many independent tempered ladders.
+    They are exact where the path or `Exact` draws such, and no `ParallelTempering` was asked for;
+    else from as many independent tempered ladders.
     """
     seeds = [model._partition_seed for model in models]
     draws = []
-    for number, (model, path) in enumerate(zip(models, paths)):
+    for number, model in enumerate(models):
+        path = model.path()
         seed = (*seeds, number)
         estimator = model.partition_estimator
         rows = None
         if not isinstance(estimator, ParallelTempering):
             estimator = ParallelTempering()
-            rows = exact_rows(path, seed)
+            rows = _exact_rows(path, n_draws, seed)
         if rows is None:
             rng = np.random.default_rng(seed)
             rows, result = tempered_rows(path, estimator, n_draws, rng, model.n_jobs)
@@ -176,6 +154,19 @@ def draws_of_both(
                 return None
         draws.append(rows)
     return draws
+
+
+def _exact_rows(path, n_draws, seed) -> NDArray | None:
+    """Exact draws (N_GROUPS, n_draws, d); None of a path that has none."""
+    n = N_GROUPS * n_draws
+    if has(path, TargetDraws):
+        state = path.sample_target(n, Stream(stream_key(*seed)))
+        return path.rows(state).reshape(N_GROUPS, n_draws, -1)
+    exact = path.default_estimator()
+    if not isinstance(exact, Exact):
+        return None
+    state = exact.sample(path, n, np.random.default_rng(seed))
+    return path.rows(state).reshape(n_draws, N_GROUPS, -1).swapaxes(0, 1)
 
 
 def direct_ratio(model_a: Any, model_b: Any, values: Array) -> PartitionResult | None:

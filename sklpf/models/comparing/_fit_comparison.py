@@ -146,7 +146,7 @@ def corrected_variance(scores: Array, test_over_train: float) -> Variance:
     return Variance(float(scores.var(ddof=1)) * (1 / n_splits + test_over_train), n_splits - 1)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class FitInterval(IntervalOfMean):
     """Expected log-likelihood per row of a procedure's fits, or the difference of two (nats).
 
@@ -178,17 +178,9 @@ class FitInterval(IntervalOfMean):
         The unit of the means.
     """
 
-    mean: float
     std_error: float
-    sampling: tuple[float, float]
     fits: tuple[float, float]
-    partition: tuple[float, float]
-    combined: tuple[float, float]
-    level: float
     n_fits: int
-    converged: bool = True
-    reasons: tuple[str, ...] = ()
-    unit: str = "row"
 
     def _title(self) -> str:
         fits = "fit" if self.n_fits == 1 else "fits"

@@ -27,8 +27,7 @@ from sklpf.models.decoder._network import (
     check_network,
 )
 from sklpf.models.decoder._path import DecoderPath
-from sklpf.models.scoring._likelihood import SCORING
-from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models.scoring._likelihood import SCORING, RowLikelihoodMixin
 from sklpf.paths._functions import values_of
 
 _LARGEST_LOG_VARIANCE = 2 * np.log(LARGEST)

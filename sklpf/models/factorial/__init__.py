@@ -4,9 +4,3 @@ Training reads in three files: `fit` in `_model`, the starts, sweeps and moves t
 `learning/_coordinate_ascent`, the objective (`elbo`) and the updates (`update`,
 `update_hyperparameters`) in `learning/_posterior`. The likelihood of rows is in `_path`.
 """
-
-from sklpf.models.factorial._model import FactorialMixture
-from sklpf.models.factorial._path import FactorialPath
-from sklpf.models.factorial.learning._posterior import FactorialPosterior
-
-__all__ = ["FactorialMixture", "FactorialPath", "FactorialPosterior"]

@@ -38,8 +38,7 @@ from sklpf.models.factorial.learning._posterior import (
     search_activations,
     settle_activations,
 )
-from sklpf.models.scoring._likelihood import SCORING
-from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models.scoring._likelihood import SCORING, RowLikelihoodMixin
 from sklpf.variational._temperatures import TEMPERING
 
 _ROWS_AT_ONCE = 1024  # of transform
@@ -312,7 +311,6 @@ class FactorialMixture(
         self._training = Training(posterior.statistics, fitted_values(self))
         self._n_features_out = self.n_components
 
-    _discrete = False
     _shares = ("activation_probability_",)
     _states_are_points = False
     _positive = ("noise_variance_", "component_variance_")

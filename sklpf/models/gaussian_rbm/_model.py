@@ -335,7 +335,6 @@ class GaussianRBM(RBM):
         "visible_mean_": ("n_features",),
         "visible_variance_": ("n_features",),
     }
-    _discrete = False
     _impossible = "they lie so far from the model that log f is no finite number"
 
     def _log_f(self, X) -> tuple[Array, Booleans]:

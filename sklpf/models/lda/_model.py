@@ -48,8 +48,7 @@ from sklpf.models.lda.learning._variational_bayes import (
     fit_variational,
     update_variational,
 )
-from sklpf.models.scoring._likelihood import SCORING
-from sklpf.models.scoring._row_likelihood import RowLikelihoodMixin
+from sklpf.models.scoring._likelihood import SCORING, RowLikelihoodMixin
 from sklpf.models.scoring._scored import Scored, ScoreInterval, interval_of
 from sklpf.variational._temperatures import TEMPERING
 

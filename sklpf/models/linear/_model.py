@@ -19,9 +19,9 @@ from sklearn.utils.extmath import svd_flip
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import StrOptions, at_least
-from sklpf.models._generative import GenerativeModel, check_latent
+from sklpf.models._generative import GenerativeModel
 from sklpf.models._latent_rows import LatentDensity
-from sklpf.models._validation import check_fitted
+from sklpf.models._validation import check_fitted, check_parameter
 from sklpf.models.linear._path import WIDTH, GaussianPosterior, LinearPath, pack_causes
 from sklpf.paths._base import values_at
 
@@ -173,7 +173,13 @@ class LinearGenerativeModel(GenerativeModel):
         rows : ndarray of shape (n_samples, n_features)
         """
         check_fitted(self)
-        return check_latent(X, len(self.components_)) @ self.components_ + self.mean_
+        X = check_parameter(X, "X", dtype=np.float64)
+        n = len(self.components_)
+        if X.shape[1] != n:
+            raise ValueError(
+                f"X must have a column for each of {n} latent variables, got {X.shape[1]}"
+            )
+        return X @ self.components_ + self.mean_
 
     # -- log-likelihood
     def _path(self, X):

@@ -247,19 +247,21 @@ class MeanCovarianceRBM(EnergyBasedModel):
         n_factors, n_covariance, n_mean = (n_features if n is None else n for n in sizes)
         self.mean_ = X.mean(axis=0)
         self.scale_ = _spread(X)
-        self._log_volume = -n_features * float(np.log(self.scale_))
         self._n_features_out = n_covariance + n_mean
         family = UnitsFamily(n_factors, n_covariance, n_mean, n_features)
         return family, family.pack(_first_units(family, rng))
 
     def _shown(self):
         units = self._units()
-        self._log_volume = -self.n_features_in_ * float(np.log(self.scale_))
         family = UnitsFamily(*units.pooling.shape, *units.filters.shape)
         return family, family.pack(units)
 
     def _coordinates(self, X):
         return (X - self.mean_) / self.scale_
+
+    @property
+    def _log_volume(self) -> float:  # type: ignore[override]
+        return -len(self.mean_) * float(np.log(self.scale_))
 
     def _family_path(self, family, parameters):
         return MeanCovariancePath(family.unpack(parameters), np.zeros(family.n_features), 1.0)

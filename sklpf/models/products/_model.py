@@ -201,7 +201,6 @@ class ProductOfExperts(EnergyBasedModel):
             )
         self.mean_ = X.mean(axis=0)
         self._whitening = _whitening(X, min(n_components, n_features))
-        self._log_volume = 0.5 * float(np.linalg.slogdet(self._whitening.T @ self._whitening)[1])
         self._n_features_out = n_components
         self._heavy = self.expert == "student_t"
         improper = _why_improper(n_components, n_features)
@@ -217,9 +216,7 @@ class ProductOfExperts(EnergyBasedModel):
     def _shown(self):
         experts = self._experts()
         if not hasattr(self, "_whitening"):  # known parameters: coordinates in which f is round
-            root = experts.whitened()[1]
-            self._whitening = np.linalg.inv(root).T
-            self._log_volume = -float(np.linalg.slogdet(root)[1])
+            self._whitening = np.linalg.inv(experts.whitened()[1]).T
         filters = np.linalg.lstsq(self._whitening, experts.filters.T, rcond=None)[0].T
         n_components, d = filters.shape
         family = ProductFamily(n_components, d, self._heavy)
@@ -235,6 +232,10 @@ class ProductOfExperts(EnergyBasedModel):
 
     def _coordinates(self, X):
         return (X - self.mean_) @ self._whitening
+
+    @property
+    def _log_volume(self) -> float:  # type: ignore[override]
+        return 0.5 * float(np.linalg.slogdet(self._whitening.T @ self._whitening)[1])
 
     def _family_path(self, family, parameters):
         return ProductPath(family.unpack(parameters), np.zeros(family.n_features))

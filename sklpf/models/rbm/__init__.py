@@ -4,9 +4,3 @@ Training reads in three files: `fit` in `_base`, the passes over the data (`Trai
 `_learning`, the updates in `_learning_kernels`. The objective, log f of rows and log Z, is in
 `_base` and `_path`; `_monitor` follows it during training.
 """
-
-from sklpf.models.rbm._checkpoints_path import RBMTrajectoryPath
-from sklpf.models.rbm._model import BernoulliRBM
-from sklpf.models.rbm._path import RBMPath
-
-__all__ = ["BernoulliRBM", "RBMPath", "RBMTrajectoryPath"]

@@ -42,7 +42,8 @@ from sklpf.models._validation import (
     named_by_model,
     rows_without,
 )
-from sklpf.models.rbm._checkpoints_path import RBMTrajectoryPath
+from sklpf.models.comparing._density_ratio_path import draws_of_both
+from sklpf.models.rbm._checkpoints_path import RBMRatioPath, RBMTrajectoryPath
 from sklpf.models.rbm._learning import Parameters, Trainer
 from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_tracker
 from sklpf.models.rbm._path import RBMPath
@@ -50,6 +51,7 @@ from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin
 from sklpf.training import train
 
 _ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
+_N_DRAWS = 128  # of each of two models, for every ladder
 _MOST_STARTS = 50  # rows, and chains, of training that are kept to look for regions
 # Of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs.
 _SMALLEST_MEAN = 1e-3
@@ -417,14 +419,18 @@ class DiscreteRBM(RBM):
 
     def _ratio_path(self, other):
         """The path to another model of the same visible units, None for models of other kinds."""
-        from sklpf.models.rbm._ratio_path import ratio_path
-
         if not isinstance(other, DiscreteRBM):
             return None
         same_units = np.array_equal(self._visible_units.starts, other._visible_units.starts)
         if not same_units or other.n_features_in_ != self.n_features_in_:
             return None
-        return ratio_path(self, other)
+        models = self, other
+        draws = draws_of_both(models, _N_DRAWS)
+        if draws is None:
+            return None
+        a, b = (Parameters.of(model).astype(np.float64) for model in models)
+        draws_a, draws_b = draws
+        return RBMRatioPath(a, b, draws_a, draws_b, visible_units=self._visible_units)
 
 
 def _given_means(values: Array, name: str) -> Array:

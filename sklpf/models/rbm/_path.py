@@ -18,11 +18,11 @@ from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import (
     N_CENTRES,
     BinaryUnits,
+    PathWithRegions,
     UnitsPath,
     binary_units,
     check_layers,
 )
-from sklpf.models._regions_of_units import PathWithRegions
 from sklpf.paths import Regions
 from sklpf.paths._base import check_ladder, read_only
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,15 +13,19 @@ from sklpf._utils.tables import Readable, Rows, decimals, from_to, imported
 from sklpf.uncertainty import Variance
 
 
+@dataclass(frozen=True, repr=False)
 class IntervalOfMean(Readable):
-    """What the interval of a mean says of itself in words."""
+    """A mean with its intervals, and what they say of themselves in words."""
 
     mean: float
+    sampling: tuple[float, float]
+    partition: tuple[float, float]
     combined: tuple[float, float]
     level: float
-    converged: bool
-    reasons: tuple[str, ...]
-    unit: str
+    converged: bool = True
+    reasons: tuple[str, ...] = ()
+    _: KW_ONLY
+    unit: str = "row"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -80,15 +84,7 @@ class ScoreInterval(IntervalOfMean):
         interval includes it: they are all for the weights as they are.
     """
 
-    mean: float
-    sampling: tuple[float, float]
-    partition: tuple[float, float]
-    combined: tuple[float, float]
-    level: float
-    converged: bool = True
-    reasons: tuple[str, ...] = ()
     method: str = ""
-    unit: str = "row"
     scatter: float = np.nan
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -26,39 +26,21 @@ def check_same_kind(estimators: Mapping[str, Any]) -> None:
     others probabilities, or some those of documents.
     """
     kinds = {name: _kind(last_step(estimator)) for name, estimator in estimators.items()}
-    known = [(name, kind) for name, kind in kinds.items() if kind]
-    for name, kind in known[1:]:
-        first, kind_of_first = known[0]
-        if kind != kind_of_first:
+    first = next(iter(kinds))
+    for name, kind in kinds.items():
+        if kind != kinds[first]:
             raise ValueError(
-                f"{first} has {kind_of_first} and {name} has {kind}, which can't be compared: a"
+                f"{first} has {kinds[first]} and {name} has {kind}, which can't be compared: a"
                 " density depends on the units of X, a probability does not, and that of a document"
                 " is of its words in their order; compare models of one kind"
             )
 
 
 def _kind(model: Any) -> str:
-    """What a model's likelihoods are; empty where it does not say."""
-    if getattr(model, "_unit", "row") == "document":
+    """What a model's likelihoods are."""
+    if model._unit == "document":
         return "probabilities of documents"
-    discrete = getattr(model, "_discrete", None)
-    if discrete is None:
-        return ""
-    return "probabilities of rows" if discrete else "densities of rows"
-
-
-def common_unit(estimators: Iterable[Any]) -> str:
-    """What a row of these models or pipelines is: "document" where all agree, else "row"."""
-    units = {getattr(last_step(estimator), "_unit", "row") for estimator in estimators}
-    return units.pop() if len(units) == 1 else "row"
-
-
-def steps_behind_model(pipeline: Pipeline) -> int | None:
-    """How many steps stand behind the last one that ends in a model; None if no step does."""
-    for n_behind, (_, step) in enumerate(reversed(pipeline.steps)):
-        if is_model(last_step(step)):
-            return n_behind
-    return None
+    return "probabilities of rows" if model._discrete else "densities of rows"
 
 
 def find_model(estimator: Any, X: Any) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ from sklearn.decomposition import LatentDirichletAllocation as Reference
 
 from sklpf import Exact, LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
-from sklpf.models.lda import LDAPath
+from sklpf.models import LDAPath
 
 BARS, _, _ = make_bars_corpus(12, size=3, n_tokens=20, random_state=0)
 EMPTY = sp.csr_matrix((3, 9))

@@ -19,8 +19,8 @@ from scipy.stats import t as student_t
 
 from sklpf import BernoulliRBM, Exact, ParallelTempering
 from sklpf.models import RBMPath
+from sklpf.models.rbm._checkpoints_path import RBMRatioPath
 from sklpf.models.rbm._learning import Parameters
-from sklpf.models.rbm._ratio_path import RBMRatioPath
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
