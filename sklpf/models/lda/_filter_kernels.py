@@ -139,7 +139,7 @@ def _resample(particle_weights, u, z, n_tokens, counts, copies):
     given = 0
     for c in range(n):
         reached += particle_weights[c] / total * n
-        upto = n if c == n - 1 else min(n, int(math.ceil(reached - u)))
+        upto = n if c == n - 1 else min(n, math.ceil(reached - u))
         copies[c] = max(0, upto - given)
         given = max(given, upto)
     dead = 0
@@ -181,24 +181,8 @@ def _shuffle(words, keys):
 
 
 @inlined
-def _first_places(document):
-    """Where each word's tokens begin in a document, whose tokens are in the order of their
-    words.
-    """
-    place = np.empty(document.likelihoods.shape[0], np.int64)
-    i = 0
-    for word in range(place.shape[0]):
-        while i < document.word.shape[0] and document.word[i] < word:
-            i += 1
-        place[word] = i
-    return place
-
-
-@inlined
-def _keep_ends(place, words, z, particle_weights, ends):
-    """The topics of 16 particles, drawn by systematic resampling, with the tokens in the order of
-    their words: ends (n_tokens, 16).
-    """
+def _keep_ends(z, particle_weights, ends):
+    """The topics of 16 particles, drawn by systematic resampling: ends (n_tokens, 16)."""
     total = total_of(particle_weights)
     chosen = np.empty(LANES, np.int64)
     c = 0
@@ -208,10 +192,9 @@ def _keep_ends(place, words, z, particle_weights, ends):
             c += 1
             reached += particle_weights[c]
         chosen[j] = c
-    for i in range(words.shape[0]):
+    for i in range(ends.shape[0]):
         for j in range(LANES):
-            ends[place[words[i]], j] = z[i, chosen[j]]
-        place[words[i]] += 1
+            ends[i, j] = z[i, chosen[j]]
 
 
 @inlined
@@ -237,7 +220,7 @@ def _multiply_by_exp(particle_weights, counts, log_gains):
     """
     largest = -np.inf
     for c in range(particle_weights.shape[0]):
-        log_gain = log_gains[int(counts[c // LANES, c % LANES])]
+        log_gain = log_gains[np.int64(counts[c // LANES, c % LANES])]
         particle_weights[c] = math.log(particle_weights[c]) + log_gain
         largest = max(largest, particle_weights[c])
     for c in range(particle_weights.shape[0]):
@@ -270,10 +253,10 @@ def _change_prior(particle_weights, counts, plan, n_tokens, gains):
             continue
         most = 0
         for c in range(particle_weights.shape[0]):
-            most = max(most, int(counts[c // LANES, k, c % LANES]))
+            most = max(most, np.int64(counts[c // LANES, k, c % LANES]))
         if _fill_ratios(new[k], old[k], most, gains):
             for c in range(particle_weights.shape[0]):
-                particle_weights[c] *= gains[int(counts[c // LANES, k, c % LANES])]
+                particle_weights[c] *= gains[np.int64(counts[c // LANES, k, c % LANES])]
         else:
             total += _multiply_by_exp(particle_weights, counts[:, k], gains)
         total += _normalise(particle_weights)[0]
@@ -300,9 +283,9 @@ def left_to_right(
 
     log_means (n, N + 2) get the logs of the estimates of Z before each token, after the last one
     and at the end, resampled (n, N + 2) where particles were, orders (n, N) the tokens as they
-    came, ends (n, N, 16) the topics of some particles (of the tokens in the order of their words),
-    and shares (K,) the mean of the topics' shares that the particles end with. log_means, resampled
-    and shares are 0 before; work is a `work_space`.
+    came, ends (n, N, 16) their topics in some particles, and shares (K,) the mean of the topics'
+    shares that the particles end with. log_means, resampled and shares are 0 before; work is a
+    `work_space`.
     """
     n_tokens = document.word.shape[0]
     n_topics = document.alpha.shape[0]
@@ -349,7 +332,7 @@ def left_to_right(
                 _resample(particle_weights, np.float64(uniform(order[0])), z, i, counts, copies)
             _draw(alpha, rows, word, counts, sums, bits_of_new, z, i)
         log_means[f, n_tokens + 1] = total
-        _keep_ends(_first_places(document), words, z, particle_weights, ends[f])
+        _keep_ends(z, particle_weights, ends[f])
         for c in range(n_particles):
             for k in range(n_topics):
                 shares[k] += particle_weights[c] * counts[c // LANES, k, c % LANES]
@@ -362,7 +345,7 @@ def right_to_left(document, plan, words, starts, keys, work, log_steps):
     in the order of `words`; log_steps (N + 1, 16), 0 before, get the logs of the factors of their
     weights on the way there.
 
-    Each move of `left_to_right` is reversed. starts (N, 16) are topics as its `ends`.
+    Each move of `left_to_right` is reversed. starts (N, 16) are the topics of these tokens.
     """
     n_tokens = words.shape[0]
     z, counts, sums, _, bits = work
@@ -372,11 +355,9 @@ def right_to_left(document, plan, words, starts, keys, work, log_steps):
     gains = np.empty(n_tokens + 1)
     particle_weights = np.empty(LANES)
     particle_weights[:] = 1.0
-    place = _first_places(document)
     for i in range(n_tokens):
         for c in range(LANES):
-            z[i, c] = starts[place[words[i]], c]
-        place[words[i]] += 1
+            z[i, c] = starts[i, c]
         _add(counts, 0, z, i, np.float32(1))
     step = keys.step
     for i in range(n_tokens, -1, -1):

@@ -245,10 +245,13 @@ class LDAPath(KernelPath):
         reverse = stream.aside("reverse")
         chances = np.cumsum(softmax(log_estimates))
         sources = np.searchsorted(chances, reverse.generator().random((n_reverse, LANES)))
+        by_word = np.argsort(orders, axis=1, kind="stable")
+        ends = np.take_along_axis(ends, by_word[..., np.newaxis], axis=1)
         log_steps = np.zeros((n_reverse, n_tokens + 1, LANES))
         work = work_space(*size, LANES)
         for f in range(n_reverse):
-            starts = ends[np.minimum(sources[f], n - 1), :, np.arange(LANES)].T.copy()
+            starts = np.empty(ends.shape[1:], dtype=np.int32)
+            starts[by_word[f]] = ends[np.minimum(sources[f], n - 1), :, np.arange(LANES)].T
             keys = replace(reverse, chain=(stream.chain + f) * LANES).keys
             right_to_left(self.packed, plan, orders[f], starts, keys, work, log_steps[f])
         down = log_steps.transpose(0, 2, 1)

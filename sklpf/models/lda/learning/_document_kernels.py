@@ -214,8 +214,8 @@ def _settle(scratch, rows, gamma, n_words, inverse, tolerance, max_iter, thresho
     rest = 0.0
     total = total_of(gamma)
     width_words = _padded(n_words, LANES)
-    _set_theta(scratch.gamma, total, inverse, scratch.theta)
     for iteration in range(max_iter + 1):
+        _set_theta(scratch.gamma[:width], total, inverse, scratch.theta[:width])
         if turned:
             _explain_topics(scratch, n_kept, width_words)
         else:
@@ -255,7 +255,6 @@ def _settle(scratch, rows, gamma, n_words, inverse, tolerance, max_iter, thresho
             for k in range(n_left):
                 before -= scratch.gamma[k]
             rest += before
-        _set_theta(scratch.gamma[:width], total, inverse, scratch.theta[:width])
         if change < tolerance:
             max_iter = iteration + 1
     return width, turned
