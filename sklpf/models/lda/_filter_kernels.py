@@ -251,7 +251,7 @@ def _change_prior(particle_weights, counts, plan, n_tokens, gains):
     for k in range(old.shape[0]):
         if old[k] == new[k]:
             continue
-        most = 0
+        most = np.int64(0)
         for c in range(particle_weights.shape[0]):
             most = max(most, np.int64(counts[c // LANES, k, c % LANES]))
         if _fill_ratios(new[k], old[k], most, gains):
