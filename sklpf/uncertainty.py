@@ -259,12 +259,13 @@ def t_ratio(difference: ArrayLike, std_error: ArrayLike) -> float:
     float
         The t statistic.
     """
-    if not abs(float(np.asarray(difference))) > _ROUNDING:
+    value = float(np.asarray(difference))
+    if not abs(value) > _ROUNDING:
         return 0.0
-    if np.isinf(difference):
-        return float(np.asarray(difference))
+    if np.isinf(value):
+        return value
     with np.errstate(divide="ignore"):  # infinite where the standard error is 0
-        return float(np.divide(difference, std_error))
+        return float(np.divide(value, std_error))
 
 
 class Difference(NamedTuple):
@@ -360,7 +361,7 @@ def between_groups(sums: NDArray, squares: NDArray, n: ArrayLike) -> float:
         At least 0.
     """
     n_groups = len(sums)
-    n = np.broadcast_to(np.asarray(n, dtype=float)[..., np.newaxis], (len(sums), 1))
+    n = np.broadcast_to(n, n_groups).astype(float)[:, np.newaxis]
     mean = sums.sum(axis=0) / n.sum()
     mean_square = squares.sum(axis=0) / n.sum()
     total = np.sum(mean_square - mean**2)

@@ -480,8 +480,7 @@ class CompiledPrograms:
     def __setstate__(self, state):
         self.__dict__.update(state)
         # Pickling forgets that the ladder is read-only, which kernels are compiled for.
-        self.ladder = self.ladder.view()
-        self.ladder.setflags(write=False)
+        self.ladder = read_only(self.ladder)
 
 
 class KernelPath(CompiledPrograms, Path):

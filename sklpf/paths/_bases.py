@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, stats
-from scipy.special import betaln, erf, gammaln, log_ndtr
+from scipy.special import betaln, erf, gammaln, log_ndtr, softmax
 
 from sklpf._utils.numbers import Array, as_float64, check_scale, check_squares
 from sklpf.paths._climbs import climb, functions_for_climbs
@@ -60,30 +60,24 @@ class Density(Protocol):
     @property
     def n_dimensions(self) -> int:
         """Number d of coordinates."""
-        ...
 
     @property
     def normalised(self) -> bool:
         """Whether the integral of exp(log_density) is 1."""
-        ...
 
     @property
     def center(self) -> Array:
         """A typical point, shape (d,)."""
-        ...
 
     @property
     def scale(self) -> Array:
         """Standard deviations or half widths around it, shape (d,)."""
-        ...
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Return n independent draws, shape (n, d)."""
-        ...
 
     def log_density(self, x: Array) -> Array:
         """Return the log density at points (n, d), shape (n,), in nats."""
-        ...
 
 
 class Parts(NamedTuple):
@@ -467,10 +461,8 @@ class Gaussian(_Elliptical):
                 " it is finite, near its modes, or the base itself"
             )
         means = np.array([part.mean for part in gaussians])
-        heights = [part.log_density(part.mean[np.newaxis])[0] for part in gaussians]
-        log_masses = values(means) - heights
-        masses = np.exp(log_masses - log_masses.max())
-        return Mixture(gaussians, np.maximum(masses / masses.sum(), _LEAST_WEIGHT))
+        log_masses = values(means) - [part.packed.log_norms[0] for part in gaussians]
+        return Mixture(gaussians, np.maximum(softmax(log_masses), _LEAST_WEIGHT))
 
     @property
     def covariance(self) -> Array:
@@ -523,8 +515,8 @@ class _TruncatedGaussian(_OfParts):
             raise ValueError(
                 "low and high must not cut off the whole Gaussian; move its mean towards the box"
             )
-        mean, root, _, log_norm, *_ = (column[0] for column in gaussian.packed)
-        self._pack(mean, root[0], log_norm - np.sum(mass), low=self.low, high=self.high)
+        log_norm = gaussian.packed.log_norms[0] - np.sum(mass)
+        self._pack(gaussian.mean, 1 / gaussian.scale, log_norm, low=self.low, high=self.high)
         levels = np.full((self.n_dimensions, 3), [0.25, 0.5, 0.75]).T
         self.center, self.scale = typical(self._quantiles(levels))
 

@@ -118,9 +118,9 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
         for part in np.array_split(np.flatnonzero(accept), n_parts):
             inverse[part] = _updated(inverse[part], step[part], bend[part], is_new[part])
         passed.append(proposal[accept])
-        position = np.where(accept[:, np.newaxis], proposal, position)
-        value = np.where(accept, new_value, value)
-        gradient = np.where(accept[:, np.newaxis], new_gradient, gradient)
+        position[accept] = proposal[accept]
+        value[accept] = new_value[accept]
+        gradient[accept] = new_gradient[accept]
         length = np.where(accept, 1.0, _SHORTER * length)
         is_new &= ~accept
     else:

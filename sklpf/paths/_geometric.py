@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 
 from sklpf._utils.numbers import Array, check_bool
 from sklpf._utils.random import Stream
@@ -177,13 +178,10 @@ class GeometricPath(PointsPath):
         self._start_from(base)
 
     def __repr__(self) -> str:
-        functions = [_name(self.log_density)]
-        if self.value_and_grad is not None:
-            functions.append(_name(self.value_and_grad))
-        elif self.grad is not None:
-            functions.append(_name(self.grad))
+        slope = self.grad if self.value_and_grad is None else self.value_and_grad
+        names = [_name(function) for function in (self.log_density, slope) if function is not None]
         return (
-            f"{type(self).__name__}({', '.join(functions)}, base={self.base!r},"
+            f"{type(self).__name__}({', '.join(names)}, base={self.base!r},"
             f" n_levels={len(self.ladder)})"
         )
 
@@ -315,8 +313,7 @@ class GeometricPath(PointsPath):
             covariances = [np.diag(covariance) for covariance in covariances]
         found = [Gaussian(*each) for each in zip(centres, covariances)]
         log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
-        masses = np.exp(log_masses - log_masses.max())
-        shares = np.maximum(masses / masses.sum(), _LEAST_SHARE)
+        shares = np.maximum(softmax(log_masses), _LEAST_SHARE)
         base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
         chosen = self.base_chosen
         if chosen:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from scipy.stats import chi2
 
 from sklpf._utils.numbers import Array
@@ -24,6 +25,7 @@ from sklpf.paths._climbs import (
     mirrored,
     starts_of_climbs,
 )
+from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 DRAWS_OF_A_REGION = 10
 _ROUNDING_OF_SQUARES = 1e-6  # of squared distances
@@ -180,18 +182,17 @@ def find_regions(
     target = _Target(log_density, slopes, scale, box)
     work = d**2 if has_gradient else max(d**2, 40 * (1 + 2 * d))
     n_climbs = int(np.clip(_START_WORK // work, _FEWEST_STARTS, _MOST_STARTS))
-    nowhere = np.empty((0, d))
-    ends = Ends(nowhere, np.empty(0), nowhere)
     effort = 1.0
     if starts is not None:
         effort = min(1.0, len(starts) / n_climbs)
         n_climbs = len(starts)
-        ends = climb(slopes, starts, scale, box)
     elif base.normalised:
         draws = np.asarray(base.sample(n_climbs, rng), dtype=np.float64)
         starts = starts_of_climbs(draws, np.asarray(base.center), bounds, rng)
         starts = np.concatenate([starts, _highest_of_draws(log_density, base, rng)])
-        ends = climb(slopes, starts, scale, box)
+    else:
+        starts = np.empty((0, d))
+    ends = climb(slopes, starts, scale, box)
     if len(ends.position):
         highest = ends.position[ends.log_density.argmax()]
         # In the base's units climbs stop too early on a target that is much narrower.
@@ -280,25 +281,21 @@ def _ellipsoid_at_mode(target, centre) -> Ellipsoid:
     sides = np.where(centre - low < _NEAR_A_SIDE * widths, 1.0, 0.0)
     sides = np.where(high - centre < _NEAR_A_SIDE * widths, -1.0, sides)
     free = np.flatnonzero(sides == 0)
-    steps = (np.minimum(widths, np.minimum(centre - low, high - centre)) / 2)[free]
-    moves = np.zeros((len(free), len(centre)))
-    moves[np.arange(len(free)), free] = steps
+    steps = np.minimum(widths, np.minimum(centre - low, high - centre)) / 2
+    moves = np.diag(steps)[free]
+    small = np.broadcast_to(STEP * widths, moves.shape)
+    above = target.slopes(centre + moves, small)[1][:, free]
+    below = target.slopes(centre - moves, small)[1][:, free]
 
     # In units of the widths, in which the diagonal is about one.
-    curvature = np.eye(len(free))
-    if len(free):
-        small = np.broadcast_to(STEP * widths, moves.shape)
-        above = target.slopes(centre + moves, small)[1][:, free]
-        below = target.slopes(centre - moves, small)[1][:, free]
-        found = (below - above) / (2 * steps[:, np.newaxis])
-        found *= np.outer(widths[free], widths[free])
-        found = found / 2 + found.T / 2
-        if np.all(np.abs(found) < _LARGEST_CURVATURE):
-            curvature = found
+    units = np.outer(widths[free], widths[free])
+    curvature = (below - above) / (2 * steps[free, np.newaxis]) * units
+    curvature = curvature / 2 + curvature.T / 2
+    if not np.all(np.abs(curvature) < _LARGEST_CURVATURE):
+        curvature = np.eye(len(free))
     values, axes = np.linalg.eigh(curvature)
     values = np.where(values > _ROUNDING, values, _NO_CURVATURE)
     precision = np.diag(1 / (2 * widths) ** 2)
-    units = np.outer(widths[free], widths[free])
     precision[np.ix_(free, free)] = _composed(values, axes) / units
     return Ellipsoid(centre, _cholesky_root(precision), sides, np.zeros(len(centre)))
 
@@ -391,8 +388,7 @@ def _regions_of(target: _Target, ellipsoids: list[Ellipsoid], rng: np.random.Gen
         points, log_proposal = _draws_within(each, rng)
         log_weights = target.log_density(points) - log_proposal
         log_weights[np.any((points < low) | (points > high), axis=1)] = -np.inf
-        weights = np.exp(log_weights - log_weights.max())
-        if not each.slope.any() or weights.sum() ** 2 > _FEWEST_EFFECTIVE * np.sum(weights**2):
+        if not each.slope.any() or effective_sample_size(log_weights) > _FEWEST_EFFECTIVE:
             kept.append(each)
             drawn.append((points, log_weights))
 
@@ -406,9 +402,7 @@ def _regions_of(target: _Target, ellipsoids: list[Ellipsoid], rng: np.random.Gen
     for r, (points, log_weights) in enumerate(drawn):
         log_weights[~regions.contain(points)[:, r]] = -np.inf
         draws[r] = drawn_by_weight(points, log_weights, rng)
-        highest = max(float(log_weights.max()), np.finfo(np.float64).min)
-        weights = np.exp(log_weights - highest).reshape(_N_GROUPS, _N_DRAWS)
-        regions.log_masses[r] = highest + np.log(weights.mean(axis=1))
+        regions.log_masses[r] = log_mean_exp(log_weights.reshape(_N_GROUPS, _N_DRAWS), axis=1)
     return regions._replace(draws=draws)
 
 
@@ -422,12 +416,12 @@ def _draws_within(ellipsoid: Ellipsoid, rng: np.random.Generator) -> tuple[Array
     n = _N_GROUPS * _N_DRAWS
     radius = _radius_of(d)
     steepness = float(np.linalg.norm(ellipsoid.slope))
+    across = d
+    along = np.zeros(n)
+    log_along = np.zeros(n)
     if steepness > 0:
+        across = d - 1
         along, log_along = _draw_along(steepness, radius, d, n, rng)
-    else:
-        along = np.zeros(n)
-        log_along = np.zeros(n)
-    across = d - 1 if steepness > 0 else d
     z = rng.standard_normal((n, d))
     unit = ellipsoid.slope / max(steepness, 1e-300)
     z -= np.outer(z @ unit, unit)
@@ -451,8 +445,7 @@ def _draw_along(steepness, radius, d, n, rng) -> tuple[Array, Array]:
     log_masses = steepness * middles - (1 - steepness**2) * middles**2 / 2
     if d > 1:
         log_masses += chi2.logcdf(radius**2 - middles**2, d - 1)
-    masses = np.exp(log_masses - log_masses.max())
-    masses /= masses.sum()
+    masses = softmax(log_masses)
     cells = rng.choice(_N_CELLS, size=n, p=masses)
     width = edges[1] - edges[0]
     return edges[cells] + width * rng.random(n), np.log(masses[cells] / width)

@@ -180,7 +180,7 @@ def _sums(log_weights, ladder, gains):
 
 
 def _stack(sums):
-    return NodeSums(*(np.array(parts) for parts in zip(*sums)))
+    return NodeSums(*map(np.array, zip(*sums)))
 
 
 def between_nodes(

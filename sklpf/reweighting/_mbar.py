@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import Array, as_float64
+from sklpf.uncertainty import log_mean_exp
 
 _FIXED_POINT_STEPS = 4
-_RIDGE = 1e-12  # of the counts; keeps the Hessian invertible
+_RIDGE = 1e-12  # of the diagonal; keeps the Hessian invertible
 _TOLERANCE = 1e-9  # nats by which a log normaliser may change in the last step
 _SMALLEST_STEP = 1e-3  # of Newton's
 _BLOCK = 2**16  # entries of the vectors at once, which stay in the cache
@@ -63,13 +64,17 @@ def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None):
         zeta = np.zeros(len(sampled))
         for _ in range(_FIXED_POINT_STEPS):
             zeta = _self_consistent(used, n, zeta)
+
+    def evaluate(zeta):
+        sums = mixture_sums(used, n, zeta)
+        return sums.log_mixture + n @ zeta, (sums.shares, sums.products, sums.shares - n)
+
     zeta = minimise(
-        lambda zeta: _likelihood(used, n, zeta),
-        lambda zeta, sums: _newton_step(sums, n),
+        evaluate,
         zeta,
         tol=_TOLERANCE,
         smallest=_SMALLEST_STEP,
-        fallback=lambda zeta, sums: _self_consistent(used, n, zeta) - zeta,
+        fallback=lambda zeta: _self_consistent(used, n, zeta) - zeta,
     )
     everywhere = np.zeros(len(counts))
     everywhere[sampled] = zeta
@@ -142,11 +147,19 @@ def mixture_weights(
     sampled = counts > 0
     log_weights = np.log(np.where(sampled, counts, 1.0)) - zeta
     which = slice(None) if sampled.all() else sampled
-    for rows in _blocks(vectors):
+    n_rows = max(_BLOCK // vectors.shape[1], 1)
+    for first in range(0, len(vectors), n_rows):
+        rows = slice(first, first + n_rows)
         terms = vectors[rows] + log_weights
-        largest = _largest(terms[:, which])
+        largest = terms[:, which].max(axis=1, keepdims=True)
+        if not np.all(np.isfinite(largest)):
+            raise ValueError(
+                "vectors has samples with density 0 at every sampled level: check vectors and"
+                " counts"
+            )
         terms -= largest
-        np.exp(terms, out=terms)
+        with np.errstate(over="ignore"):  # at levels without samples
+            np.exp(terms, out=terms)
         total = terms[:, which].sum(axis=1, keepdims=True)
         terms /= total
         yield rows, terms, np.log(total) + largest
@@ -196,71 +209,42 @@ def _check(vectors, counts) -> tuple[Array, Array]:
     return vectors, counts
 
 
-def _blocks(vectors) -> Iterator[slice]:
-    """Samples that together stay in the cache."""
-    n_rows = max(_BLOCK // vectors.shape[1], 1)
-    return (slice(first, first + n_rows) for first in range(0, len(vectors), n_rows))
-
-
-def _largest(terms):
-    """The largest of every sample's terms, shape (n, 1)."""
-    largest = terms.max(axis=1, keepdims=True)
-    if not np.all(np.isfinite(largest)):
-        raise ValueError(
-            "vectors has samples with density 0 at every sampled level: check vectors and counts"
-        )
-    return largest
-
-
 def _self_consistent(vectors, counts, zeta):
     """log sum_i f_k(x_i) / mixture(x_i), shape (K,): one step of the fixed-point iteration, in
     which zeta enters only at levels with samples.
     """
     log_sums = np.full(len(counts), -np.inf)
-    sampled = counts > 0
-    which = slice(None) if sampled.all() else sampled
-    log_weights = np.log(counts[sampled]) - zeta[sampled]
-    for rows in _blocks(vectors):
-        block = vectors[rows]
-        terms = block[:, which] + log_weights
-        largest = _largest(terms)
-        terms = block - np.log(np.exp(terms - largest).sum(axis=1, keepdims=True)) - largest
-        largest = np.maximum(terms.max(axis=0), np.finfo(float).min)  # finite where all are -inf
-        with np.errstate(divide="ignore"):
-            log_block = np.log(np.exp(terms - largest).sum(axis=0)) + largest
-        log_sums = np.logaddexp(log_sums, log_block)
+    for rows, _, log_mixture in mixture_weights(vectors, counts, zeta):
+        terms = vectors[rows] - log_mixture
+        log_sums = np.logaddexp(log_sums, log_mean_exp(terms, axis=0) + np.log(len(terms)))
     return log_sums
 
 
-def _likelihood(vectors, counts, zeta) -> tuple[float, MixtureSums]:
-    """J of levels that all have samples, and the sums from which its derivatives follow."""
-    sums = mixture_sums(vectors, counts, zeta)
-    return sums.log_mixture + counts @ zeta, sums
-
-
-def _newton_step(sums: MixtureSums, counts):
-    hessian = np.diag(sums.shares + _RIDGE * counts) - sums.products
-    step = np.zeros(len(counts))
-    step[1:] = np.linalg.solve(hessian[1:, 1:], sums.shares[1:] - counts[1:])
+def newton_step(shares: NDArray, products: NDArray, right: NDArray) -> Array:
+    """Solve H step = right with step_0 = 0; H = diag(shares) - products, scaled to a unit
+    diagonal.
+    """
+    scale = 1 / np.sqrt(np.maximum(shares, 1e-300))
+    hessian = (1 + _RIDGE) * np.eye(len(right)) - products * np.outer(scale, scale)
+    step = np.zeros(len(right))
+    step[1:] = scale[1:] * np.linalg.solve(hessian[1:, 1:], (scale * right)[1:])
     return step
 
 
 def minimise(
-    evaluate: Callable[[NDArray], tuple[float, Any]],
-    newton_step: Callable[[NDArray, Any], NDArray],
+    evaluate: Callable[[NDArray], tuple[float, tuple[NDArray, NDArray, NDArray]]],
     start: NDArray,
     *,
     tol: float,
     smallest: float,
-    fallback: Callable[[NDArray, Any], NDArray] | None = None,
+    fallback: Callable[[NDArray], NDArray] | None = None,
 ) -> Array:
     """Return the minimiser of a convex function, from `start`.
 
     Parameters
     ----------
     evaluate : callable
-        Returns the function's value and what the steps need besides it.
-    newton_step : callable
+        Returns the function's value, and the arguments of `newton_step`.
     start : ndarray
     tol : float
         Largest change in the last step.
@@ -270,23 +254,24 @@ def minimise(
         The step to take where Newton's would be halved below that; None takes the halved one.
     """
     x = start
-    value, extra = evaluate(x)
+    value, derivatives = evaluate(x)
     for _ in range(_MAX_STEPS):
-        step = newton_step(x, extra)
+        step = newton_step(*derivatives)
         size = 1.0
-        new_value, new_extra = evaluate(x + step)
-        while new_value > value + 1e-12 * abs(value) and size > smallest:
+        new_value, new_derivatives = evaluate(x + step)
+        # NaN is a rise too
+        while not new_value <= value + 1e-12 * abs(value) and size > smallest:
             size /= 2
             # far off the Hessian may be nearly singular
             if size < smallest and fallback is not None:
-                step = fallback(x, extra)
+                step = fallback(x)
                 size = 1.0
-                new_value, new_extra = evaluate(x + step)
+                new_value, new_derivatives = evaluate(x + step)
                 break
-            new_value, new_extra = evaluate(x + size * step)
+            new_value, new_derivatives = evaluate(x + size * step)
         x = x + size * step
         value = new_value
-        extra = new_extra
+        derivatives = new_derivatives
         if np.abs(size * step).max() < tol:
             break
     return x

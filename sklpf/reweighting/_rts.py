@@ -16,10 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, logsumexp
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf.reweighting._mbar import minimise
+from sklpf.reweighting._mbar import minimise, newton_step
 from sklpf.reweighting._ratios import MeanWeight, with_first_ratio
-
-_RIDGE = 1e-12  # keeps the scaled Hessian invertible
 
 
 def rts_curve(log_pseudo_prior: ArrayLike, log_shares: ArrayLike) -> Array:
@@ -74,17 +72,11 @@ def combine_rounds(log_pseudo_prior: ArrayLike, log_shares: ArrayLike, sizes: Ar
 
     def evaluate(zeta):
         log_q = zeta + log_pseudo_prior
-        return -np.sum(sizes * (shares @ zeta - logsumexp(log_q, axis=1))), np.exp(
-            log_softmax(log_q, axis=1)
-        )
+        probabilities = np.exp(log_softmax(log_q, axis=1))
+        value = -np.sum(sizes * (shares @ zeta - logsumexp(log_q, axis=1)))
+        return value, (*_hessian(probabilities, sizes), sizes @ (shares - probabilities))
 
-    return minimise(
-        evaluate,
-        lambda zeta, probabilities: _solve(probabilities, sizes, sizes @ (shares - probabilities)),
-        zeta,
-        tol=1e-12,
-        smallest=1e-9,
-    )
+    return minimise(evaluate, zeta, tol=1e-12, smallest=1e-9)
 
 
 def influence(log_pseudo_prior, shares, sizes, zeta, level, origin=0):
@@ -116,7 +108,7 @@ def influence(log_pseudo_prior, shares, sizes, zeta, level, origin=0):
     target = np.zeros(len(zeta))
     target[level] = 1.0
     target[origin] -= 1.0  # zeta_0 = 0 is fixed: what stands there has no effect
-    direction = _solve(probabilities, sizes, target)
+    direction = newton_step(*_hessian(probabilities, sizes), target)
     scores = np.einsum("t,tmk->mk", sizes, shares - probabilities[:, np.newaxis])
     return scores @ direction
 
@@ -203,17 +195,9 @@ class Pooled:
         return with_first_ratio(curve, self.first_ratio)
 
 
-def _solve(probabilities, sizes, right):
-    """Solve H step = right with step_0 = 0; H = sum_t sizes_t (diag p_t - p_t p_t'), scaled to a
-    unit diagonal.
-    """
-    diagonal = np.maximum(sizes @ probabilities, 1e-300)
-    scale = 1 / np.sqrt(diagonal)
-    scaled = probabilities * np.sqrt(sizes)[:, np.newaxis] * scale
-    hessian = (1 + _RIDGE) * np.eye(len(right)) - scaled.T @ scaled
-    step = np.zeros(len(right))
-    step[1:] = scale[1:] * np.linalg.solve(hessian[1:, 1:], (scale * right)[1:])
-    return step
+def _hessian(probabilities, sizes) -> tuple[Array, Array]:
+    """sum_t sizes_t (diag p_t - p_t p_t'), as `newton_step` takes it."""
+    return sizes @ probabilities, (probabilities.T * sizes) @ probabilities
 
 
 def level_process(vectors: NDArray, levels: Integers, log_pseudo_prior: NDArray) -> Array:
@@ -240,27 +224,22 @@ def level_process(vectors: NDArray, levels: Integers, log_pseudo_prior: NDArray)
         In nats; NaN if the states connect some levels with no others.
     """
     log_weights = vectors + log_pseudo_prior
-    visited, row = np.unique(levels, return_inverse=True)
-    q = np.exp(log_softmax(log_weights[:, visited], axis=1))
-    rows = np.zeros((len(visited), len(visited)))
-    np.add.at(rows, row, q)
-    counts = np.bincount(row)
-    law = stationary(rows / counts[:, np.newaxis])
+    visited, row, counts = np.unique(levels, return_inverse=True, return_counts=True)
+    log_total = np.logaddexp.reduce(log_weights[:, visited], axis=1, keepdims=True)
     with np.errstate(divide="ignore", over="ignore"):
-        from_visited = np.exp(
-            log_weights - np.logaddexp.reduce(log_weights[:, visited], axis=1)[:, np.newaxis]
-        )
-        log_shares = np.log((law[row] / counts[row]) @ from_visited)
+        q = np.exp(log_weights - log_total)
+        law = stationary([q[row == r][:, visited].mean(axis=0) for r in range(len(visited))])
+        log_shares = np.log((law / counts)[row] @ q)
     return rts_curve(log_pseudo_prior, log_shares)
 
 
-def stationary(transitions: NDArray) -> Array:
+def stationary(transitions: ArrayLike) -> Array:
     """Stationary law of a stochastic matrix, by elimination without subtractions (Grassmann, Taksar
     & Heyman).
 
     Parameters
     ----------
-    transitions : ndarray of shape (K, K)
+    transitions : array-like of shape (K, K)
         Rows sum to 1.
 
     Returns

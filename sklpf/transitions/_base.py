@@ -26,6 +26,13 @@ class Transition(Parameters, BaseEstimator):
     Beside the path's state a move may keep auxiliary variables (a direction, a momentum): a tuple
     of arrays with one entry a chain, which `init` makes and `move` hands on.
 
+    Attributes
+    ----------
+    pilot : object or None
+        What `tune` found: ``betas``, the ``spread`` of log f_1 - log f_0 there, ``n_moves``,
+        step(betas). Of a move with a pilot paths with rows also read ``step_size`` and
+        ``target_acceptance``.
+
     Examples
     --------
     >>> from sklpf import AIS, BernoulliRBM
@@ -44,6 +51,7 @@ class Transition(Parameters, BaseEstimator):
     # Chains of several rows can move in one array (see `TunedTransition.side_by_side`): all that
     # `move` takes from the transition are `steps_at`, and all random numbers are drawn by chain.
     joins_rows: bool = False
+    pilot: Any = None
     _parameter_constraints: dict[str, Any] = {}
 
     def check(self, path: Path) -> None:
@@ -117,15 +125,6 @@ class Transition(Parameters, BaseEstimator):
             A frozen copy; the move itself where it has nothing to tune.
         """
         return self
-
-    @property
-    def pilot(self) -> Any:
-        """What `tune` found, or None: ``betas``, the ``spread`` of log f_1 - log f_0 there,
-        ``n_moves``, step(betas).
-
-        Of a move with a pilot paths with rows also read ``step_size`` and ``target_acceptance``.
-        """
-        return None
 
     def move(
         self,

@@ -8,9 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sklpf._utils.random import ACCEPT
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import implements, inlined, njit
+from sklpf.kernels import implements, inlined, njit, uniform
 from sklpf.kernels._densities import Values
+from sklpf.kernels._programs import log_density
+from sklpf.kernels._random import bits_of_all_chains
 
 
 class MovedDensity(NamedTuple):
@@ -38,10 +41,11 @@ def _scratch(model, state):
     pace = np.empty((n, d))
     moved = np.empty((n, d))
     drawn = np.empty((n, d))
+    log_ratios = np.zeros(n)
     lost = np.empty(n, np.bool_)
-    rates = np.empty(n)
+    accepted = np.empty(n, np.bool_)
     bits = np.empty((4, n), np.uint32)
-    return Work(values, steps, position, pace, moved, drawn, lost, rates, bits)
+    return Work(values, steps, position, pace, moved, drawn, log_ratios, lost, accepted, bits)
 
 
 @implements(programs.sweep, MovedDensity)
@@ -102,44 +106,39 @@ class Work(NamedTuple):
     pace: np.ndarray  # (n, d): the velocity on its way
     moved: np.ndarray  # (n, d)
     normals: np.ndarray  # (n, d)
+    log_ratios: np.ndarray  # (n,): what a move adds to the rise of log f
     lost: np.ndarray  # (n,)
-    rates: np.ndarray  # (n,): of acceptance
+    accepted: np.ndarray  # (n,)
     bits: np.ndarray  # (4, n)
-
-
-@inlined
-def _interpolate(betas, log_steps, scales, beta, size_at, lengths_at):
-    """Step size and scales (m,) at an inverse temperature; returns the knot below."""
-    last = betas.shape[0] - 1
-    upper = np.searchsorted(betas, beta, side="right")
-    knot = upper - 1
-    upper = min(max(upper, 1), last)
-    lower = max(upper - 1, 0)
-    width = betas[upper] - betas[lower] if upper > lower else 1.0
-    share = (beta - betas[lower]) / width
-    size_at[0] = math.exp(log_steps[lower] + share * (log_steps[upper] - log_steps[lower]))
-    for j in range(lengths_at.shape[0]):
-        i = j if scales.shape[1] > 1 else 0
-        low, high = scales[lower, i], scales[upper, i]
-        lengths_at[j] = 1.0 / math.sqrt((1.0 - share) / (low * low) + share / (high * high))
-    return knot
 
 
 @inlined
 def set_steps(steps, betas, chains):
     """Write step sizes, scales and knots of all chains at their inverse temperatures."""
     first, lengths, sizes, knots = chains
+    known = steps.betas
+    log_steps = steps.log_steps
+    scales = steps.scales
+    last = known.shape[0] - 1
     for c in range(betas.shape[0]):
         if c > 0 and betas[c] == betas[c - 1]:
             first[c] = first[c - 1]
             sizes[c] = sizes[c - 1]
             knots[c] = knots[c - 1]
             continue
-        at = sizes[c : c + 1], lengths[c]
-        knots[c] = _interpolate(steps.betas, steps.log_steps, steps.scales, betas[c], *at)
+        upper = np.searchsorted(known, betas[c], side="right")
         first[c] = c
+        knots[c] = upper - 1
+        upper = min(max(upper, 1), last)
+        lower = max(upper - 1, 0)
+        width = known[upper] - known[lower] if upper > lower else 1.0
+        share = (betas[c] - known[lower]) / width
+        sizes[c] = math.exp(log_steps[lower] + share * (log_steps[upper] - log_steps[lower]))
         for j in range(lengths.shape[1]):
-            lengths[c, j] *= sizes[c]
+            i = j if scales.shape[1] > 1 else 0
+            low, high = scales[lower, i], scales[upper, i]
+            scale = 1.0 / math.sqrt((1.0 - share) / (low * low) + share / (high * high))
+            lengths[c, j] = sizes[c] * scale
 
 
 @njit
@@ -181,6 +180,32 @@ def reflect(low, high, position, velocity):
             position[c, j] = x
             if turned:
                 velocity[c, j] = -velocity[c, j]
+
+
+# ---- acceptance
+@inlined
+def decide(points, rates, betas, keys, work):
+    """Accept the proposals at `work.position`, or stay, where log f and `work.log_ratios` rise
+    (Hastings 1970), and add the probabilities to `rates`.
+    """
+    position, log_base, gain = points
+    new_position = work.position
+    new_log_base = work.values.log_base
+    new_gain = work.values.gain
+    log_ratios = work.log_ratios
+    accepted = work.accepted
+    bits = work.bits
+    bits_of_all_chains(bits, 1, keys, ACCEPT)
+    for c in range(betas.shape[0]):
+        new = log_density(betas[c], new_log_base[c], new_gain[c])
+        log_rate = new - log_density(betas[c], log_base[c], gain[c]) + log_ratios[c]
+        rate = 0.0 if math.isnan(log_rate) else math.exp(min(log_rate, 0.0))
+        rates[c] += rate
+        accepted[c] = uniform(bits[0, c]) < rate
+        if accepted[c]:
+            log_base[c] = new_log_base[c]
+            gain[c] = new_gain[c]
+            copy_row(new_position, position, c)
 
 
 @inlined

@@ -1,18 +1,17 @@
 """HMC as a part of the compiled programs, for densities that implement `evaluate`."""
 
-import functools
 import math
 from typing import NamedTuple
 
 from sklpf._utils.limits import LARGEST_KICK
-from sklpf._utils.random import ACCEPT, FIRST
-from sklpf.kernels import SUMS, implements, inlined, njit, uniform
+from sklpf._utils.random import FIRST
+from sklpf.kernels import implements, inlined
 from sklpf.kernels._densities import evaluate
-from sklpf.kernels._programs import log_density
-from sklpf.kernels._random import bits_of_all_chains, normals
+from sklpf.kernels._random import normals
 from sklpf.transitions._continuous_kernels import (
     Steps,
     copy_row,
+    decide,
     move_chains,
     reflect,
     rotate,
@@ -92,60 +91,38 @@ def _drift(move, start, work):
         rotate(steps.matrices, work.steps.knots, pace, False, way)
     for c in range(n):
         i = first[c]
+        is_finite = True
         for j in range(d):
             position[c, j] += lengths[i, j] * way[c, j]
-    if math.isnan(_not_finite(position.reshape(-1))):
-        for c in range(n):
-            lost[c] = lost[c] or math.isnan(_not_finite(position[c]))
-            if lost[c]:
-                copy_row(start, position, c)
+            is_finite &= math.isfinite(position[c, j])
+        lost[c] |= not is_finite
+        if lost[c]:
+            copy_row(start, position, c)
     if steps.low.shape[0] > 0:
         reflect(steps.low, steps.high, position, pace)
 
 
 @inlined
-def _copy_all(source, target):
-    for i in range(target.shape[0]):
-        target[i] = source[i]
-
-
-@functools.partial(njit, forceinline=True, **SUMS)
-def _not_finite(numbers):
-    """0, or NaN where one of the numbers is none."""
-    total = 0.0
-    for i in range(numbers.shape[0]):
-        total += 0.0 * numbers[i]
-    return total
-
-
-@inlined
-def _decide(points, auxiliary, betas, keys, work):
+def _turn_or_stay(points, auxiliary, betas, keys, work):
     """Accept the end of every trajectory, its velocity turned around, or stay."""
-    position, log_base, gain = points
-    velocity, base_slope, gain_slope, accepted = auxiliary
-    new_log_base, new_gain, new_base_slope, new_gain_slope = work.values
-    end = work.position
+    velocity, base_slope, gain_slope, rates = auxiliary
+    _, _, new_base_slope, new_gain_slope = work.values
     pace = work.pace
     lost = work.lost
-    rates = work.rates
-    bits = work.bits
-    bits_of_all_chains(bits, 1, keys, ACCEPT)
-    for c in range(betas.shape[0]):
-        total = 0.0
-        for j in range(pace.shape[1]):
-            total += velocity[c, j] * velocity[c, j] - pace[c, j] * pace[c, j]
-        new = log_density(betas[c], new_log_base[c], new_gain[c])
-        log_accept = new - log_density(betas[c], log_base[c], gain[c]) + 0.5 * total
-        rates[c] = 0.0 if lost[c] or math.isnan(log_accept) else math.exp(min(log_accept, 0.0))
-        accepted[c] += rates[c]
-    for c in range(betas.shape[0]):
-        if uniform(bits[0, c]) < rates[c]:
-            log_base[c] = new_log_base[c]
-            gain[c] = new_gain[c]
-            copy_row(end, position, c)
+    log_ratios = work.log_ratios
+    accepted = work.accepted
+    n, d = pace.shape
+    for c in range(n):
+        fall = 0.0  # twice that of the kinetic energy
+        for j in range(d):
+            fall += velocity[c, j] * velocity[c, j] - pace[c, j] * pace[c, j]
+        log_ratios[c] = math.nan if lost[c] else 0.5 * fall
+    decide(points, rates, betas, keys, work)
+    for c in range(n):
+        if accepted[c]:
             copy_row(new_base_slope, base_slope, c)
             copy_row(new_gain_slope, gain_slope, c)
-            for j in range(pace.shape[1]):
+            for j in range(d):
                 velocity[c, j] = -pace[c, j]
 
 
@@ -157,8 +134,8 @@ def _move_chains(move, density, state, betas, reverse, keys, work):
     if reverse:
         _refresh(move, auxiliary[0], keys, work)
     work.lost[:] = False
-    _copy_all(points.position.reshape(-1), work.position.reshape(-1))
-    _copy_all(auxiliary[0].reshape(-1), work.pace.reshape(-1))
+    work.position[:] = points.position
+    work.pace[:] = auxiliary[0]
     for step in range(move.n_leapfrog):
         if step == 0:
             _kick(move, betas, auxiliary[1], auxiliary[2], work)
@@ -167,6 +144,6 @@ def _move_chains(move, density, state, betas, reverse, keys, work):
         _drift(move, points.position, work)
         evaluate(density, work.position, values)
         _kick(move, betas, values.base_slope, values.gain_slope, work)
-    _decide(points, auxiliary, betas, keys, work)
+    _turn_or_stay(points, auxiliary, betas, keys, work)
     if not reverse:
         _refresh(move, auxiliary[0], keys, work)

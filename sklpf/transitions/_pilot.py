@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
@@ -62,15 +61,15 @@ class Pilot(NamedTuple):
         """
         return self._between(self.roots, betas)
 
-    def at(self, ladder: Array) -> LevelSteps:
+    def at(self, ladder: Array) -> MoveSteps:
         """Step sizes and roots at all levels of a ladder (K,)."""
         step_sizes = self.step(ladder)[:, np.newaxis]
-        if self.roots.ndim == 2:
-            return LevelSteps(ladder, step_sizes, self.scales(ladder))
         knots = np.searchsorted(self.betas, ladder, side="right") - 1
+        if self.roots.ndim == 2:
+            return MoveSteps(step_sizes, self.scales(ladder), knots)
         sizes = self.sizes
         scales = self._between(sizes, ladder) / sizes[knots]
-        return LevelSteps(ladder, step_sizes, scales, knots, self.roots)
+        return MoveSteps(step_sizes, scales, knots, self.roots)
 
     def _between(self, scales, betas):
         """Scales (J, m) at some inverse temperatures: precisions are linear in between, as a
@@ -83,30 +82,18 @@ class Pilot(NamedTuple):
         return ((1 - share) * scales[lower] ** -2.0 + share * scales[upper] ** -2.0) ** -0.5
 
 
-class LevelSteps(NamedTuple):
-    """Step sizes and roots at the K levels of a ladder."""
+class MoveSteps(NamedTuple):
+    """Step sizes and roots of n chains, or of the levels of a ladder."""
 
-    ladder: Array  # (K,)
-    step_sizes: Array  # (K, 1)
-    scales: Array  # (K, 1) or (K, d); of matrices what they are multiplied by
-    knots: Integers = np.empty(0, dtype=np.int64)  # (K,): which of the matrices
+    step_sizes: Array  # (n, 1)
+    scales: Array  # (n, 1) or (n, d); of matrices what they are multiplied by
+    knots: Integers  # (n,): which of the matrices
     matrices: Array = np.empty(0)  # (J, d, d), or empty
 
     def of(self, levels: Integers) -> MoveSteps:
         """Those of chains at some levels (n,)."""
-        groups = []
-        if len(self.matrices):
-            knots = self.knots[levels]
-            groups = [(knots == k, self.matrices[k]) for k in np.unique(knots)]
-        return MoveSteps(self.step_sizes[levels], self.scales[levels], groups)
-
-
-class MoveSteps(NamedTuple):
-    """Step sizes and roots of n chains."""
-
-    step_sizes: Array  # (n, 1)
-    scales: Array  # (n, 1) or (n, d); of matrices what they are multiplied by
-    groups: list[tuple[Array, Array]]  # which chains share a matrix, and the matrix
+        steps = self.step_sizes[levels], self.scales[levels], self.knots[levels]
+        return MoveSteps(*steps, self.matrices)
 
     def color(self, vectors: Array) -> NDArray:
         """root @ vector of every chain, of vectors (n, d)."""
@@ -123,11 +110,12 @@ class MoveSteps(NamedTuple):
 
     def _each(self, vectors, function):
         """A function of the vectors and the matrix of chains that share one; else the vectors."""
-        if not self.groups:
+        if not len(self.matrices):
             return vectors
         out = np.empty_like(vectors)
-        for chains, root in self.groups:
-            out[chains] = function(vectors[chains], root)
+        for knot in np.unique(self.knots):
+            chains = self.knots == knot
+            out[chains] = function(vectors[chains], self.matrices[knot])
         return out
 
 
@@ -280,9 +268,9 @@ def next_beta(gain: Array, beta: float, share: float) -> float:
     low, high = 0.0, 1 - beta
     if not len(finite) or effective(high) >= needed:
         return 1.0
-    for halving in itertools.count():
-        if halving >= 50 and low > 0:
-            break
+    n_halvings = 0
+    while n_halvings < 50 or low == 0:
+        n_halvings += 1
         middle = (low + high) / 2
         low, high = (middle, high) if effective(middle) >= needed else (low, middle)
     return min(1.0, max(beta + low, np.nextafter(beta, 2)))
@@ -344,6 +332,7 @@ class TunedTransition(Transition):
     step_size: Any
     metric: str | None
     target_acceptance: float
+    _known_steps: tuple[Any, Any] = (None, None)  # a ladder, and the steps at its levels
 
     def check(self, path: Any) -> None:
         """Raise TypeError if the path lacks a capability, ValueError if a parameter can't be used
@@ -405,11 +394,6 @@ class TunedTransition(Transition):
         return [self.with_pilot(pilot) for pilot in run_pilots(paths, self, keys)]
 
     @property
-    def pilot(self) -> Pilot | None:
-        """What `tune` found."""
-        return self.__dict__.get("pilot_")
-
-    @property
     def frozen(self) -> Pilot:
         """What moves are made with; a step size that was given needs no `tune`."""
         if self.pilot is not None:
@@ -436,13 +420,11 @@ class TunedTransition(Transition):
         """
         return self._level_steps(ladder).of(levels)
 
-    def _level_steps(self, ladder: Array) -> LevelSteps:
+    def _level_steps(self, ladder: Array) -> MoveSteps:
         """Step sizes and roots at the levels of a ladder, computed once for each ladder."""
-        known = self.__dict__.get("level_steps_")
-        if known is None or known.ladder is not ladder:
-            known = self.frozen.at(ladder)
-            self.__dict__["level_steps_"] = known
-        return known
+        if self._known_steps[0] is not ladder:
+            self._known_steps = ladder, self.frozen.at(ladder)
+        return self._known_steps[1]
 
     def side_by_side(self, rows: Sequence[Any], ladder: Array) -> Self:
         """Return the move on the ladders of several rows, one after the other: at each it has the
@@ -451,9 +433,8 @@ class TunedTransition(Transition):
         steps = [row.transition._level_steps(row.path.ladder) for row in rows]
         first = np.cumsum([0, *(len(own.matrices) for own in steps[:-1])])
         steps = [own._replace(knots=own.knots + k) for own, k in zip(steps, first)]
-        _, *arrays = map(np.concatenate, zip(*steps))
         joint = copy.copy(self)
-        joint.__dict__["level_steps_"] = LevelSteps(ladder, *arrays)
+        joint._known_steps = ladder, MoveSteps(*map(np.concatenate, zip(*steps)))
         return joint
 
     def with_pilot(self, pilot: Pilot) -> TunedTransition:
@@ -473,7 +454,7 @@ class TunedTransition(Transition):
         if self.step_size != "auto":
             pilot = pilot._replace(log_steps=np.full(len(pilot.betas), np.log(self.step_size)))
         tuned = type(self)(**self.get_params(deep=False))
-        tuned.__dict__["pilot_"] = pilot
+        tuned.pilot = pilot
         return tuned
 
 

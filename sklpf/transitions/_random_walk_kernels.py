@@ -1,16 +1,14 @@
 """RandomWalk as a part of the compiled programs, for densities that implement `evaluate`."""
 
-import math
 from typing import NamedTuple
 
-from sklpf._utils.random import ACCEPT, FIRST
-from sklpf.kernels import implements, uniform
+from sklpf._utils.random import FIRST
+from sklpf.kernels import implements
 from sklpf.kernels._densities import evaluate
-from sklpf.kernels._programs import log_density
-from sklpf.kernels._random import bits_of_all_chains, normals
+from sklpf.kernels._random import normals
 from sklpf.transitions._continuous_kernels import (
     Steps,
-    copy_row,
+    decide,
     move_chains,
     reflect,
     rotate,
@@ -27,7 +25,7 @@ class RandomWalkMove(NamedTuple):
 @implements(move_chains, RandomWalkMove)
 def _walk(move, density, state, betas, reverse, keys, work):
     """A random walk is its own time reversal."""
-    points, (accepted,) = state
+    points, (rates,) = state
     steps = move.steps
     proposal = work.position
     step = work.normals
@@ -47,15 +45,4 @@ def _walk(move, density, state, betas, reverse, keys, work):
         reflect(steps.low, steps.high, proposal, step)
 
     evaluate(density, proposal, work.values)
-    new_log_base = work.values.log_base
-    new_gain = work.values.gain
-    bits_of_all_chains(work.bits, 1, keys, ACCEPT)
-    for c in range(n):
-        new = log_density(betas[c], new_log_base[c], new_gain[c])
-        log_accept = new - log_density(betas[c], points.log_base[c], points.gain[c])
-        rate = 0.0 if math.isnan(log_accept) else math.exp(min(log_accept, 0.0))
-        accepted[c] += rate
-        if uniform(work.bits[0, c]) < rate:
-            points.log_base[c] = new_log_base[c]
-            points.gain[c] = new_gain[c]
-            copy_row(proposal, points.position, c)
+    decide(points, rates, betas, keys, work)

@@ -171,6 +171,15 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         """
         raise NotImplementedError
 
+    def _validate(self, X, reset=False) -> Any:
+        """Rows as float64."""
+        return validate_data(self, X, reset=reset, dtype=np.float64)
+
+    def _scorable(self, X) -> Any:
+        """Rows to score, of a fitted model."""
+        check_fitted(self)
+        return self._validate(X)
+
     def _validate_params(self) -> None:
         super()._validate_params()
         estimator = self.partition_estimator
@@ -426,11 +435,6 @@ class LogLikelihoodMixin(ScoredModel):
         return np.asarray(rows, dtype=np.float64)
 
     # -- log-likelihood
-    def _validate(self, X):
-        """Rows to score as float64, of a fitted model."""
-        check_fitted(self)
-        return validate_data(self, X, dtype=np.float64, reset=False)
-
     def _scored(self, X, level: float | None = None, tolerates: bool = True) -> Scored:
         values, possible = self._log_f(X)
         if level is not None:
