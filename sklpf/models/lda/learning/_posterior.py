@@ -93,13 +93,14 @@ class Topics:
 
     def bound(self) -> float:
         """E_q[log p(beta) - log q(beta)], in nats."""
+        from sklpf.models.lda.learning._word_kernels import dirichlet_terms
+
         n_features, n_topics = self.weights.shape
+        lambdas = self.base, self.scale, self.weights
+        offsets = np.zeros(n_features), psi(self.sums)
+        terms = dirichlet_terms(np.full(n_topics, self.prior), *lambdas, *offsets)
         value = n_topics * (gammaln(n_features * self.prior) - n_features * gammaln(self.prior))
-        value -= np.sum(gammaln(self.sums))
-        for words in cut(n_features, _WORDS_PER_BLOCK):
-            lambdas = self.base + self.scale * self.weights[words].astype(np.float64)
-            value += np.sum(_dirichlet_terms(self.prior, lambdas, psi(self.sums)))
-        return float(value)
+        return float(np.sum(terms) - np.sum(gammaln(self.sums)) + value)
 
     def log_power_sums(self, powers: NDArray) -> Array:
         """log E_q[sum_v beta_kv^s] for every power s, (n_powers, n_topics)."""
@@ -133,10 +134,12 @@ class Documents(NamedTuple):
 
     def bound(self, alpha: NDArray) -> NDArray:
         """Evidence lower bound of every document given q(beta), at its own temperature, in nats."""
-        total = self.gamma.sum(axis=1, keepdims=True)
-        terms = np.sum(_dirichlet_terms(alpha, self.gamma, psi(total)), axis=1)
-        terms += gammaln(alpha.sum()) - gammaln(alpha).sum() - gammaln(total[:, 0])
-        return self.values + terms
+        from sklpf.models.lda.learning._word_kernels import dirichlet_terms
+
+        total = self.gamma.sum(axis=1)
+        offsets = psi(total), np.zeros(len(alpha))
+        terms = dirichlet_terms(alpha, 0.0, 1.0, self.gamma, *offsets) - gammaln(total)
+        return self.values + terms + gammaln(alpha.sum()) - gammaln(alpha).sum()
 
 
 class Posterior(NamedTuple):
@@ -261,13 +264,6 @@ def posterior_of(model) -> Iterator[Posterior]:
         return
     with ThreadPoolExecutor(n_jobs) as pool:
         yield posterior._replace(tasks=pool.map)
-
-
-def _dirichlet_terms(prior, values, offsets) -> NDArray:
-    """What values of q add to E[log p - log q] of a Dirichlet, but for log Gamma of the prior and
-    of the sums, whose digamma function the offsets are.
-    """
-    return (prior - values) * (psi(values) - offsets) + gammaln(values)
 
 
 def cut(n: int, size: int) -> list[slice]:

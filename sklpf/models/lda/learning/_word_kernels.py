@@ -1,4 +1,5 @@
-"""Numba kernels of topics in latent Dirichlet allocation: rows of words, updates and moments.
+"""Numba kernels of topics in latent Dirichlet allocation: rows of words, updates, bounds and
+moments.
 
 Words are rows: lambda of a word over all topics lies side by side, as base + scale * weights. Sums
 are float64.
@@ -16,6 +17,7 @@ from sklpf.models.lda._vector_kernels import (
     digamma,
     exp_digamma,
     log_gamma,
+    total_of,
     trigamma,
 )
 
@@ -106,6 +108,25 @@ def _add_products(weights, totals, first, second, factor):
         more = factor * np.float64(first[k]) * np.float64(second[k])
         weights[k] += more
         totals[k] += more
+
+
+# ---- bounds
+@njit
+def dirichlet_terms(prior, base, scale, values, of_rows, of_topics):
+    """What q's lambda = base + scale * values (n, K) add to E[log p - log q] of Dirichlet
+    distributions, but for log Gamma of the prior (K,) and of the sums: sums over topics, (n,).
+
+    The digamma function of the sums is of_rows (n,) + of_topics (K,).
+    """
+    sums = np.empty(values.shape[0])
+    terms = np.empty(values.shape[1])
+    for i in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            value = base + scale * np.float64(values[i, k])
+            expected_log = digamma(value) - (of_rows[i] + of_topics[k])
+            terms[k] = (prior[k] - value) * expected_log + log_gamma(value)
+        sums[i] = total_of(terms)
+    return sums
 
 
 # ---- moments
