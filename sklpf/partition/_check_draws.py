@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf._utils.numbers import Array
 from sklpf._utils.tables import Readable, Rows, imported
 from sklpf.partition._bridge_sampling import BridgeRun, BridgeSampling
 from sklpf.partition._result import PartitionResult
+from sklpf.partition.checks._beside import CheckedMode, checked_modes
 
 _PROPOSALS = ("warp3", "mixture", "t")
 # what may be the proposal's fault, so that the next one is tried
@@ -28,26 +28,6 @@ _CHECKS = {
     "tails": {"heavy-terms", "few-shared-draws"},
     "density": {"bridges-disagree", "proposals-disagree", "rounding", "no-usable-estimate"},
 }
-
-
-class CheckedMode(NamedTuple):
-    """A mode, or a region on a slope, of which the search has measured the mass.
-
-    Attributes
-    ----------
-    centre : ndarray of shape (d,)
-        In the coordinates of the path.
-    mass, mass_error : float
-        Its share of the density's mass in an ellipsoid around it, over the estimate of Z from the
-        draws, and the standard error. It is above 1 where draws have missed more than they saw.
-    share : float
-        Share of the draws there.
-    """
-
-    centre: Array
-    mass: float
-    mass_error: float
-    share: float
 
 
 class Finding(NamedTuple):
@@ -216,7 +196,8 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
             break
     proposal = min(tried, key=lambda name: _n_against(tried[name][1]))
     run, result = tried[proposal]
-    modes = _modes(run, result)
+    found = checked_modes(run, result.log_partition)
+    modes = tuple(sorted(found, key=lambda mode: -mode.mass))
     if _are_of_another_density(result, modes):
         alarms = tuple(alarm for alarm in result.alarms if alarm.kind not in _CHECKS["modes"])
         result = replace(result, alarms=alarms)
@@ -233,22 +214,6 @@ def _with_checks(run: BridgeRun, checked: BridgeRun) -> BridgeRun:
 def _n_against(result: PartitionResult) -> int:
     """How many alarms may be the proposal's fault."""
     return sum(alarm.kind in _OF_PROPOSALS for alarm in result.alarms)
-
-
-def _modes(run: BridgeRun, result: PartitionResult) -> tuple[CheckedMode, ...]:
-    """The regions with their masses and their shares of the draws, the heaviest first."""
-    regions = run.regions
-    if regions is None or run.draws is None or not len(regions.radii):
-        return ()
-    with np.errstate(over="ignore"):
-        masses = np.exp(regions.log_masses - result.log_partition)
-    shares = regions.contain(run.draws.points).mean(axis=0)
-    errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
-    found = [
-        CheckedMode(centre, float(mass), float(error), float(share))
-        for centre, mass, error, share in zip(regions.centres, masses.mean(axis=1), errors, shares)
-    ]
-    return tuple(sorted(found, key=lambda mode: -mode.mass))
 
 
 def _are_of_another_density(result: PartitionResult, modes: tuple[CheckedMode, ...]) -> bool:
