@@ -92,6 +92,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
     _not_negative: ClassVar[tuple[str, ...]] = ()
     _shares: ClassVar[tuple[str, ...]] = ()
     _impossible = ""
+    path: ClassVar[Callable[..., Any]]
 
     @named_by_model
     def score_samples(self, X) -> Array:
@@ -311,7 +312,6 @@ class LogLikelihoodMixin(ScoredModel):
     estimator's parameters; what does not match the digest is not used.
     """
 
-    path: Callable[..., Any]
     _log_f: Callable[..., Any]
     _partition_seed: int
     _fitted_shapes: dict[str, tuple[str, ...]]
@@ -477,7 +477,6 @@ class RowLikelihoodMixin(ScoredModel):
     """
 
     path_takes_rows = True
-    path: Callable[..., Any]
 
     @property
     def partition_estimator_(self) -> PartitionEstimator:
