@@ -270,5 +270,5 @@ class EnergyBasedModel(
         return None if draws is None else DensityRatioPath(self.path(), other.path(), *draws)
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
-        X = self._validate(X)
+        X = self._scorable(X)
         return self._log_density(X), np.ones(len(X), dtype=bool)

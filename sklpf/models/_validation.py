@@ -10,11 +10,11 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import validation
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from sklpf._utils.numbers import Array, Booleans, check_finite, check_positive
+from sklpf._utils.numbers import Array, Booleans, as_float64, check_finite, check_positive
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -181,6 +181,18 @@ def check_parameter(values, name: str, **options) -> NDArray:
         raise type(error)(f"{name} can't be used: {error}") from error
     check_finite(values, name)
     return values
+
+
+def check_components(components: ArrayLike, name: str = "components") -> Array:
+    """Return a copy of a matrix with finite entries or raise ValueError."""
+    components = as_float64(components, name, copy=True)
+    if components.ndim != 2 or 0 in components.shape:
+        raise ValueError(
+            f"{name} must be a matrix with at least one row and column, got shape"
+            f" {components.shape}"
+        )
+    check_finite(components, name)
+    return components
 
 
 def check_vector(values, n: int, name: str, default: float | None = None) -> Array:

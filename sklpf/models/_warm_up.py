@@ -59,9 +59,21 @@ def warm_up() -> None:
             X = np.eye(4, 6, dtype=dtype)
             _train_and_score_rbm(X)
             _train_and_score_topics(sp.csr_matrix(X + 1))
-            _train_and_score_mixture(X)
-        _score_energies()
-        _train_and_score_generative()
+            for tempering in (None, "annealed", "global", "local"):
+                mixture = FactorialMixture(
+                    2, tempering=tempering, n_tempered=3, max_iter=2, random_state=0
+                ).fit(X)
+            mixture.transform(X)
+            _run(mixture.path(X), Exact())
+        boltzmann = BoltzmannMachine.from_parameters(np.ones((3, 3)) - np.eye(3))
+        _run(boltzmann, Exact())
+        _run(GaussianRBM.from_parameters(np.eye(2, 3), np.zeros(3), np.zeros(2), np.ones(3)))
+        for exponents in (None, [2.0, 2.0, 2.0]):
+            _run(ProductOfExperts.from_parameters(np.eye(3, 2) + 0.5, exponents))
+        _run(MeanCovarianceRBM.from_parameters(np.eye(3, 2), np.eye(3), np.eye(3, 2)))
+        X = np.eye(4, 6)
+        for model in (LinearGenerativeModel, BilinearGenerativeModel):
+            model(2, max_iter=1, partition_estimator=HAIS(2, 3), random_state=0).fit(X).score(X)
     logging.getLogger("sklpf").info(
         "compiling, once: all kernels are ready after %.1f s", time.perf_counter() - began
     )
@@ -100,27 +112,3 @@ def _train_and_score_topics(X) -> None:
     gibbs.set_params(learn_doc_topic_prior=True, learn_topic_word_prior=True).fit(X)
     lda.completion_score(X)
     _run(lda.path(X), Exact(), LeftToRight(2, 2, 1, random_state=0))
-
-
-def _score_energies() -> None:
-    boltzmann = BoltzmannMachine.from_parameters(np.ones((3, 3)) - np.eye(3))
-    _run(boltzmann, Exact())
-    _run(GaussianRBM.from_parameters(np.eye(2, 3), np.zeros(3), np.zeros(2), np.ones(3)))
-    for exponents in (None, [2.0, 2.0, 2.0]):
-        _run(ProductOfExperts.from_parameters(np.eye(3, 2) + 0.5, exponents))
-    _run(MeanCovarianceRBM.from_parameters(np.eye(3, 2), np.eye(3), np.eye(3, 2)))
-
-
-def _train_and_score_mixture(X) -> None:
-    for tempering in (None, "annealed", "global", "local"):
-        mixture = FactorialMixture(
-            2, tempering=tempering, n_tempered=3, max_iter=2, random_state=0
-        ).fit(X)
-    mixture.transform(X)
-    _run(mixture.path(X), Exact())
-
-
-def _train_and_score_generative() -> None:
-    X = np.eye(4, 6)
-    for model in (LinearGenerativeModel, BilinearGenerativeModel):
-        model(2, max_iter=1, partition_estimator=HAIS(2, 3), random_state=0).fit(X).score(X)

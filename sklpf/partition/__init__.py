@@ -7,7 +7,7 @@ from sklpf.partition._adaptive_smc import AdaptiveSMC, LearnedRun
 from sklpf.partition._ais import AIS, HAIS, AnnealingRun
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bridge_sampling import BridgeSampling
-from sklpf.partition._check_draws import CheckedMode, DrawsReport, Finding, check_draws
+from sklpf.partition._check_draws import DrawsReport, Finding, check_draws
 from sklpf.partition._compare_evidence import (
     EvidenceComparison,
     ModelEvidence,
@@ -21,15 +21,20 @@ from sklpf.partition._markov_mixture import MarkovMixture
 from sklpf.partition._parallel_tempering import ExchangeRun, ParallelTempering
 from sklpf.partition._pool import pool
 from sklpf.partition._potential_run import PotentialRun
-from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._result import Diagnostic, LevelRun, PartitionResult, Run
 from sklpf.partition._reverse import BDMC, RAISE
-from sklpf.partition._reweighting import BAR, MBAR, LevelProcess, SteppingStone
+from sklpf.partition._reweighting import (
+    BAR,
+    MBAR,
+    LevelProcess,
+    SteppingStone,
+    ThermodynamicIntegration,
+)
 from sklpf.partition._rts import RTS, ContinuousRun
-from sklpf.partition._run import LevelRun, Run
+from sklpf.partition._simulated_tempering import TemperingRun
 from sklpf.partition._smc import SMC, PopulationRun
-from sklpf.partition._tempering_run import TemperingRun
-from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
 from sklpf.partition._until_trusted import UntilTrusted
+from sklpf.partition.checks._beside import CheckedMode
 from sklpf.programs import Draws
 
 __all__ = [

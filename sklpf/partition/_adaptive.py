@@ -9,17 +9,23 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklpf._utils.progress import stage
 from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf.partition._simulated_tempering import PRIOR, SimulatedTempering, Start
-from sklpf.partition._tempering_run import (
+from sklpf.partition._simulated_tempering import (
     N_GROUPS,
+    PRIOR,
+    UPDATES,
     AdaptedRun,
+    SimulatedTempering,
+    Start,
     pool_rounds,
-    value_and_error,
 )
-from sklpf.programs._tempering import GainRule, adapt
+from sklpf.programs import TemperingRound
+from sklpf.programs._tempering import run_round
 from sklpf.uncertainty import jackknife
 
+_GROWTH = 10  # an update takes a tenth of the redraws before it, at least one
+_LARGEST_STEP = 1.0  # nats that an update adds to a level
 _LARGEST_GAMMA = 1.0  # nats
 _LEAST_GAMMA = 1e-6
 # the gain settles when no level's share of the visits is off by more than 1 - _EVEN of itself
@@ -29,51 +35,63 @@ _EVEN = 0.8
 class AdaptiveTempering(SimulatedTempering):
     """Simulated tempering whose weights follow the visits of the chains until they are frozen.
 
-    A subclass says how far (`_rule`). Visits are drawn levels, unless its parameter `update` is
-    "rao-blackwell": then probabilities.
+    After each of some short rounds gain * (share of level k) / r_k is added to log Z_k; a subclass
+    says by which rule (`_rule`). The draws of all chains between two updates count together, as if
+    chains took turns, but move no level by more than 1 nat. Shares are those of drawn levels,
+    unless the parameter `update` is "rao-blackwell": then means of probabilities.
     """
 
     update: Literal["rao-blackwell", "binary"] = "binary"
 
     _run_class = AdaptedRun
 
-    def _rule(self, log_prior, pilot_error: float) -> GainRule:
+    def _rule(self, log_prior, pilot_error: float) -> TwoStageGain | HalvingGain:
         """The rule for a ladder, and for estimates of which the worst has this standard error."""
         raise NotImplementedError
 
     def _initialise(self, setup) -> Start:
-        pilot = self._first_pass(setup)
+        start = self._first_pass(setup)
         n_redraws = max(1, self.n_sweeps // 4 // setup.sweeps_per_redraw)
-        _, errors = jackknife(pilot.estimate, N_GROUPS)
+        _, errors = jackknife(start.estimate, N_GROUPS)
         rule = self._rule(setup.log_prior, float(errors.max()))
-        adapted = adapt(
-            setup,
-            pilot.chains,
-            pilot.curve,
-            n_redraws,
-            rule,
-            self.update == "rao-blackwell",
-        )
-        sizes = [float(r.n_redraws) for r in adapted.recent]
-        estimate = pool_rounds(adapted.recent, True, sizes, first_ratio=setup.first_ratio)
-        used = pilot.used + n_redraws * setup.sweeps_per_redraw
-        value = value_and_error(estimate)
-        return Start(
-            chains=adapted.chains,
-            curve=adapted.curve,
-            estimate=estimate,
-            used=used,
-            history=self._with_round(pilot.history, setup, "adaptation", value, used),
+        prior = np.exp(setup.log_prior)
+
+        chains = start.chains
+        curve = start.curve
+        done = 0
+        recent: list[TemperingRound] = []  # of the last half
+        updates: list[tuple[float, ...]] = []
+        with stage("adaptation", n_redraws) as redraws_done:
+            while done < n_redraws:
+                n = min(max(1, done // _GROWTH), n_redraws - done)
+                chains, last = run_round(setup, (0, len(updates)), chains, curve, n)
+                done += n
+                shares = last.shares(self.update == "rao-blackwell").mean(axis=0)
+                gain = min(rule.gain(n * self.n_chains), _LARGEST_STEP / np.max(shares / prior))
+                curve = curve + gain * shares / prior
+                curve = curve - curve[0]
+                # Probabilities, also where levels are counted: few draws can't be even.
+                probabilities = last.shares(True).mean(axis=0)
+                evenness = rule.observe(probabilities, n * self.n_chains)
+                updates.append((done * self.n_chains, gain, evenness, curve[-1]))
+                recent = [*recent, last] if 2 * done > n_redraws else [last]
+                redraws_done(n)
+
+        sizes = [float(r.n_redraws) for r in recent]
+        start = start._replace(
+            chains=chains,
+            curve=curve,
+            estimate=pool_rounds(recent, True, sizes, first_ratio=setup.first_ratio),
             adaptation={
-                "frozen": adapted.curve,
-                "updates": adapted.history,
+                "frozen": curve,
+                "updates": dict(zip(UPDATES, map(np.array, zip(*updates)))),
                 "settled": rule.settled,
             },
         )
+        return self._after(setup, "adaptation", n_redraws * setup.sweeps_per_redraw, start)
 
     def _produce(self, setup, start):
-        run, used, history = super()._produce(setup, start)
-        return AdaptedRun(**vars(run), **start.adaptation), used, history
+        return AdaptedRun(**vars(super()._produce(setup, start)), **start.adaptation)
 
     @classmethod
     def _reads(cls, run) -> bool:
@@ -82,8 +100,8 @@ class AdaptiveTempering(SimulatedTempering):
 
 
 class TwoStageGain:
-    """min(r_min, t^-b) of the t-th draw until visits were even at t0, then min(r_min, 1 / (t - t0 +
-    t0^b)).
+    """The gain of the t-th draw: min(r_min, t^-b) until visits were even at t0, then min(r_min,
+    1 / (t - t0 + t0^b)).
     """
 
     def __init__(self, prior, exponent):

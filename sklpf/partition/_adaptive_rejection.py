@@ -258,10 +258,11 @@ class Hull:
                     x[-1] + 0.5 * _reach(self.high - x[-1]),
                 ]
             else:
-                rises = np.isinf(self.low) and h[0] >= h[1], np.isinf(self.high) and h[-1] >= h[-2]
-                wanted = [
-                    end for end, more in zip((2 * x[0] - x[-1], 2 * x[-1] - x[0]), rises) if more
-                ]
+                wanted = []
+                if np.isinf(self.low) and h[0] >= h[1]:
+                    wanted.append(2 * x[0] - x[-1])
+                if np.isinf(self.high) and h[-1] >= h[-2]:
+                    wanted.append(2 * x[-1] - x[0])
             if not wanted:
                 return
             self._add(np.array(wanted))
@@ -272,26 +273,23 @@ class Hull:
 
     # -- n points cut the line into n + 1 intervals, the first and the last of which are tails
     def upper(self) -> tuple[Pieces, Integers]:
-        """The lines above log f, and the interval of each: those from the left of every one, then
-        from the right.
+        """The lines above log f, and the interval of each: chords continued to the right, then to
+        the left.
         """
         x = self.x
         h = self.h
         slope = np.diff(h) / np.diff(x)
-        left, right = np.r_[self.low, x], np.r_[x, self.high]
-        from_left = np.r_[0.0, 0.0, slope]
-        from_right = np.r_[slope, 0.0, 0.0]
-        meet = np.r_[left[:2], x[1:-2] + np.diff(x)[1:-1] * self._shares(slope), right[-2:]]
-        with np.errstate(invalid="ignore"):  # 0 * inf: lines that aren't there
-            at_left = np.r_[0.0, h] + from_left * (meet - left)
-            at_right = np.r_[h, 0.0] - from_right * (right - meet)
-        lines = [
-            (left, meet, np.r_[0.0, h], at_left, from_left),
-            (meet, right, at_right, np.r_[h, 0.0], from_right),
+        meet = x[1:-2] + np.diff(x)[1:-1] * self._shares(slope)
+        right = np.r_[meet, x[-1], self.high]
+        left = np.r_[self.low, x[0], meet]
+        continued = [
+            (x[1:], right, h[1:], h[1:] + slope * (right - x[1:]), slope),
+            (left, x[:-1], h[:-1] - slope * (x[:-1] - left), h[:-1], slope),
         ]
-        there = np.r_[meet > left, meet < right]
-        pieces = Pieces(*(np.concatenate(parts)[there] for parts in zip(*lines)))
-        return pieces, np.flatnonzero(there) % len(left)
+        of = np.r_[2 : len(x) + 1, 0 : len(x) - 1]
+        pieces = Pieces(*map(np.concatenate, zip(*continued)))
+        there = pieces.left < pieces.right
+        return Pieces(*(part[there] for part in pieces)), of[there]
 
     @staticmethod
     def _shares(slope: Array) -> Array:

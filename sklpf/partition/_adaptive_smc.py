@@ -21,7 +21,7 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, TUNE, SamplingEstimator
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
-from sklpf.partition.checks._beside import tol_alarms
+from sklpf.partition.checks._beside import Checks, tol_alarms
 from sklpf.paths import GeometricPath, Mixture, Regions
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._climbs import Evaluations
@@ -262,17 +262,12 @@ class AdaptiveSMC(SamplingEstimator):
         move = self._transition(path)
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
         rebased, run = self._rounds(path, move, learned, seed, evaluations)
-        run = self._checks(rebased, seed).beside(self._signed(run))
-        return replace(
-            run,
-            check_evaluations=run.check_evaluations + evaluations.n,
-            failed_evaluations=run.failed_evaluations + evaluations.n_failed,
-        )
+        return Checks(rebased, seed, self.checks, evaluations).beside(self._signed(run))
 
     def _search(
-        self, path, starts: Array, known: Array, base: Mixture, seed, evaluations
+        self, path, starts: Array, known: Array, base: Mixture, seed, evaluations, before: Search
     ) -> Search:
-        """What climbs find.
+        """What climbs find, and what those of earlier rounds have found.
 
         The first begin at the starts, others away from modes by differences of points, as in
         differential evolution, until two searches (four, once there was one) find no mode where
@@ -307,7 +302,7 @@ class AdaptiveSMC(SamplingEstimator):
             rng = stream.aside("next search").generator()
             first, second = rng.choice(known, (2, n_starts))
             path.climbs_from = rng.choice(centres, n_starts) + _FARTHER * (first - second)
-        return Search(found[0], lost, n_quiet < wanted)
+        return Search(before.regions or found[0], before.lost + lost, n_quiet < wanted)
 
     def _rounds(
         self, path, move, learned: Learned, seed, evaluations: Evaluations
@@ -330,9 +325,8 @@ class AdaptiveSMC(SamplingEstimator):
             base = defensive(base, path.base, path.bounds)
             own_seed = stream_key(seed, _ROUND, n_rounds)[0]
             if self.checks and (n_rounds == 1 or search.goes_on):
-                found = self._search(path, learned.passed, points, base, own_seed, evaluations)
-                search = Search(
-                    search.regions or found.regions, search.lost + found.lost, found.goes_on
+                search = self._search(
+                    path, learned.passed, points, base, own_seed, evaluations, search
                 )
             rebased = _from_base(path, base, search.lost, points)
             known, populations, n_levels = self._sample_populations(

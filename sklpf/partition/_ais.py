@@ -22,8 +22,8 @@ from sklpf.partition._result import (
     WEIGHTS,
     Diagnostic,
     PartitionResult,
+    Run,
 )
-from sklpf.partition._run import Run
 from sklpf.partition.checks._beside import (
     SLACK,
     hidden_weight,

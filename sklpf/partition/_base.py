@@ -27,9 +27,8 @@ from sklpf._utils.sklearn import (
     at_least,
 )
 from sklpf._utils.warnings import Alarm, warn
-from sklpf.partition._path_rows import TUNE, each_row, estimate_rows
-from sklpf.partition._result import PartitionResult
-from sklpf.partition._run import Run
+from sklpf.partition._path_rows import each_row, estimate_rows
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.checks._beside import Checks, regions_to_cover
 from sklpf.paths import Continuous, MarginalDensity, Parameters, Path
 from sklpf.paths._capabilities import has
@@ -50,7 +49,8 @@ ANNEALING: dict[str, Any] = {
     "n_temperatures": [at_least(2)],
     "ladder": [StrOptions(set(ADAPTIVE_LADDERS)), "array-like"],
 }
-# random streams; those of checks are 8, 9 and 11, and TUNE is 6
+# random streams; those of checks are 8, 9 and 11
+TUNE = 6  # of a move
 FIRST_RATIO = 10  # of levels, by base draws
 SECOND_TRY = 12  # all of a second try, where the first one missed a region
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
@@ -15,13 +16,12 @@ from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._fitted_proposals import KINDS, fit_proposal
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import Diagnostic, PartitionResult
-from sklpf.partition._run import Run
-from sklpf.paths import Gaussian, GeometricPath
+from sklpf.partition._result import Diagnostic, PartitionResult, Run
+from sklpf.paths import Gaussian, GeometricPath, Mixture, StudentT
 from sklpf.paths._bases import is_outside
 from sklpf.paths._geometric import is_own_density
+from sklpf.paths._mixture_fit import fit_parts
 from sklpf.programs import Draws
 from sklpf.reweighting import bar, effective_sample_size, overlap
 from sklpf.uncertainty import (
@@ -34,6 +34,9 @@ from sklpf.uncertainty import (
 
 _DRAWS = 1  # random stream
 _CHECKED_BY = {"normal": "warp3", "t": "warp3", "warp3": "t", "mixture": "t"}
+_DEGREES_OF_FREEDOM = (100.0, 30.0, 15.0, 8.0, 5.0, 3.0, 2.0, 1.0)
+_N_EM_STEPS = 5  # with each
+_MOST_COMPONENTS = 10
 _FEWEST_POINTS = 20  # draws, below which there is nothing to fit
 _LARGEST_R_HAT = 1.05
 _FEWEST_EFFECTIVE = 100.0  # draws of a coordinate, or of what the bridge averages
@@ -219,7 +222,7 @@ class BridgeSampling(PartitionEstimator):
     verbose: int = 0
 
     _parameter_constraints = {
-        "proposal": [StrOptions(set(KINDS))],
+        "proposal": [StrOptions(set(_CHECKED_BY))],
         "checks": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -390,6 +393,75 @@ def most_effective(points: Array) -> float:
     return counts.sum() ** 2 / float(np.sum(counts**2.0)) if counts.max() > 1 else np.inf
 
 
+# -- proposals, of which a bridge connects the posterior with one
+
+
+class FittedProposal(NamedTuple):
+    """A normalised density g to draw from, and whether the target is made symmetric about its
+    center first: f(x) becomes (f(x) + f(2 center - x)) / 2, with the same integral.
+    """
+
+    density: Any
+    symmetric: bool = False
+
+    def log_weights(
+        self, log_density: Callable[[Array], Array], points: Array, log_target: Array
+    ) -> Array:
+        """Return log f - log g at points (n, d), where log f is log_target: (n,), in nats."""
+        if self.symmetric:
+            mirrored = log_density(2 * self.density.center - points)
+            log_target = np.logaddexp(log_target, mirrored) - np.log(2)
+        return log_target - self.density.log_density(points)
+
+
+def fit_proposal(
+    kind: str, points: Array, n_effective: float, rng: np.random.Generator
+) -> FittedProposal:
+    """Fit a proposal to points (n, d), which are worth so many independent ones.
+
+    A Gaussian has their mean and covariance; "warp3" is the same one for the target without its
+    skewness (Meng & Schilling 2002, Warp-III). A mixture has at most 10 Gaussians, as many as the
+    Bayesian information criterion asks for.
+    """
+    if kind == "t":
+        return FittedProposal(_fit_t(points))
+    whole = Gaussian.fit(points)
+    parts = None
+    if kind == "mixture":
+        parts = fit_parts(points, whole, n_effective, _MOST_COMPONENTS, rng)
+    if parts is None:  # a Gaussian has its shrinkage
+        return FittedProposal(whole, symmetric=kind == "warp3")
+    gaussians = [Gaussian(*each) for each in zip(parts.means, parts.covariances)]
+    return FittedProposal(Mixture(gaussians, parts.weights))
+
+
+def _fit_t(points: Array) -> StudentT:
+    """A t distribution by maximum likelihood, with degrees of freedom from 1 to 100.
+
+    Of the EM algorithm for location and scale matrix a prior matrix (d, d) counts as d points, so
+    that there is always an inverse.
+    """
+    n, n_dimensions = points.shape
+    start = Gaussian.fit(points)
+    density = StudentT(start.mean, start.covariance, _DEGREES_OF_FREEDOM[0])
+    best = density
+    highest = -np.inf
+    for df in _DEGREES_OF_FREEDOM:
+        for _ in range(_N_EM_STEPS):
+            squares = density.squared_distances(points)
+            weights = (df + n_dimensions) / (df + squares)
+            mean = weights @ points / weights.sum()
+            apart = points - mean
+            scatter = (weights[:, np.newaxis] * apart).T @ apart + n_dimensions * start.covariance
+            scale = scatter / (n + n_dimensions)
+            density = StudentT(mean, (scale + scale.T) / 2, df)
+        log_likelihood = density.log_density(points).mean()
+        if log_likelihood > highest:
+            best = density
+            highest = log_likelihood
+    return best
+
+
 # -- reading
 
 
@@ -550,36 +622,32 @@ def _difference_alarms(
     to_draws, to_proposal = (
         [_bridge_estimate(bridge, tilt) for bridge in run.bridges] for tilt in (-_TILT, _TILT)
     )
-    apart = _mean_difference(to_draws, to_proposal)
-    changes = [
-        _variances(
-            one.proposal_terms - two.proposal_terms,
-            one.target_terms - two.target_terms,
-            one.most_effective,
-        )
-        for one, two in zip(to_draws, to_proposal)
-    ]
+    apart, variance = _difference_by_halves(to_draws, to_proposal)
     seen = f"bridges that lean to draws and to proposal differ by {apart:+.3f} nats"
-    alarm = Alarm("bridges-disagree", seen, remedy)
-    alarms += _if_apart(apart, _variance_of_halves(changes), alarm)
+    alarms += _if_apart(apart, variance, Alarm("bridges-disagree", seen, remedy))
 
     if min(other.n_shared for other in others) < _FEWEST_SHARED:
         return alarms  # a proposal that doesn't fit says nothing
-    apart = _mean_difference(halves, others)
-    changes = []
-    for one, two in zip(halves, others):
-        of_proposals = one.variances[0] + two.variances[0]
-        differ = one.target_terms - two.target_terms
-        of_target = _variances(one.proposal_terms, differ, one.most_effective)[1]
-        changes.append(np.array([of_proposals, of_target]))
+    apart, variance = _difference_by_halves(halves, others, same_proposal=False)
     seen = f"two kinds of proposals differ by {apart:+.3f} nats from the same draws"
-    alarm = Alarm("proposals-disagree", seen, remedy)
-    return alarms + _if_apart(apart, _variance_of_halves(changes), alarm)
+    return alarms + _if_apart(apart, variance, Alarm("proposals-disagree", seen, remedy))
 
 
-def _mean_difference(some: list[_Estimate], others: list[_Estimate]) -> float:
-    """Over the halves, in nats."""
-    return float(np.mean([one.log_ratio - two.log_ratio for one, two in zip(some, others)]))
+def _difference_by_halves(
+    some: list[_Estimate], others: list[_Estimate], same_proposal: bool = True
+) -> tuple[float, float]:
+    """The mean difference over the halves, of estimates from the same draws of the target, in nats,
+    and its variance.
+    """
+    apart = np.mean([one.log_ratio - two.log_ratio for one, two in zip(some, others)])
+    variances = []
+    for one, two in zip(some, others):
+        of_proposal = one.proposal_terms - two.proposal_terms
+        of_target = one.target_terms - two.target_terms
+        variances.append(_variances(of_proposal, of_target, one.most_effective))
+        if not same_proposal:
+            variances[-1][0] = one.variances[0] + two.variances[0]
+    return float(apart), _variance_of_halves(variances)
 
 
 def _if_apart(apart: float, variance: float, alarm: Alarm) -> list[Alarm]:

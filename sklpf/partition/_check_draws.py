@@ -10,14 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf._utils.numbers import Array
 from sklpf._utils.tables import Readable, Rows, imported
 from sklpf.partition._bridge_sampling import BridgeRun, BridgeSampling
 from sklpf.partition._result import PartitionResult
+from sklpf.partition.checks._beside import CheckedMode, checked_modes
 
 _PROPOSALS = ("warp3", "mixture", "t")
 # what may be the proposal's fault, so that the next one is tried
 _OF_PROPOSALS = {"heavy-terms", "few-shared-draws", "bridges-disagree", "proposals-disagree"}
+# what the checks beside the first run have found of the draws
+_FOUND = ("is_checked", "regions", "plain_bound", "check_evaluations", "failed_evaluations")
 _SMALL_MODE = 0.02  # of the mass of all modes
 _HARDLY_SEEN = 0.25  # of the draws that a mode should have by its mass
 _CHECKS = {
@@ -28,26 +30,6 @@ _CHECKS = {
     "tails": {"heavy-terms", "few-shared-draws"},
     "density": {"bridges-disagree", "proposals-disagree", "rounding", "no-usable-estimate"},
 }
-
-
-class CheckedMode(NamedTuple):
-    """A mode, or a region on a slope, of which the search has measured the mass.
-
-    Attributes
-    ----------
-    centre : ndarray of shape (d,)
-        In the coordinates of the path.
-    mass, mass_error : float
-        Its share of the density's mass in an ellipsoid around it, over the estimate of Z from the
-        draws, and the standard error. It is above 1 where draws have missed more than they saw.
-    share : float
-        Share of the draws there.
-    """
-
-    centre: Array
-    mass: float
-    mass_error: float
-    share: float
 
 
 class Finding(NamedTuple):
@@ -206,7 +188,8 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
             bridge.fit(path, draws=draws)
         run: Any = bridge.run_
         if tried:
-            run = _with_checks(run, tried[_PROPOSALS[0]][0])
+            first = tried[_PROPOSALS[0]][0]
+            run = replace(run, **{name: getattr(first, name) for name in _FOUND})
         else:
             n_evaluations += run.check_evaluations
         n_evaluations += run.n_evaluations
@@ -216,7 +199,8 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
             break
     proposal = min(tried, key=lambda name: _n_against(tried[name][1]))
     run, result = tried[proposal]
-    modes = _modes(run, result)
+    found = checked_modes(run, result.log_partition)
+    modes = tuple(sorted(found, key=lambda mode: -mode.mass))
     if _are_of_another_density(result, modes):
         alarms = tuple(alarm for alarm in result.alarms if alarm.kind not in _CHECKS["modes"])
         result = replace(result, alarms=alarms)
@@ -224,31 +208,9 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
     return DrawsReport(findings, modes, replace(result, seconds=seconds), proposal, n_evaluations)
 
 
-def _with_checks(run: BridgeRun, checked: BridgeRun) -> BridgeRun:
-    """A run with what checks have found beside another one of the same draws."""
-    names = ("is_checked", "regions", "plain_bound", "check_evaluations", "failed_evaluations")
-    return replace(run, **{name: getattr(checked, name) for name in names})
-
-
 def _n_against(result: PartitionResult) -> int:
     """How many alarms may be the proposal's fault."""
     return sum(alarm.kind in _OF_PROPOSALS for alarm in result.alarms)
-
-
-def _modes(run: BridgeRun, result: PartitionResult) -> tuple[CheckedMode, ...]:
-    """The regions with their masses and their shares of the draws, the heaviest first."""
-    regions = run.regions
-    if regions is None or run.draws is None or not len(regions.radii):
-        return ()
-    with np.errstate(over="ignore"):
-        masses = np.exp(regions.log_masses - result.log_partition)
-    shares = regions.contain(run.draws.points).mean(axis=0)
-    errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
-    found = [
-        CheckedMode(centre, float(mass), float(error), float(share))
-        for centre, mass, error, share in zip(regions.centres, masses.mean(axis=1), errors, shares)
-    ]
-    return tuple(sorted(found, key=lambda mode: -mode.mass))
 
 
 def _are_of_another_density(result: PartitionResult, modes: tuple[CheckedMode, ...]) -> bool:

@@ -17,8 +17,7 @@ from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, PartitionEstimator
-from sklpf.partition._result import LOWER_BOUND, WEIGHTS, Diagnostic, PartitionResult
-from sklpf.partition._run import Run
+from sklpf.partition._result import LOWER_BOUND, WEIGHTS, Diagnostic, PartitionResult, Run
 from sklpf.partition.checks._beside import tol_alarms, weight_diagnostics
 from sklpf.paths import Filters
 from sklpf.paths._capabilities import require
@@ -214,23 +213,34 @@ class LeftToRight(PartitionEstimator):
 
     def _sample(self, path, seed) -> FilterRun:
         require(path, Filters, "LeftToRight")
-        checkpoint = self._checkpoint(path, seed)
-        run = functools.partial(run_segments, n_jobs=self.n_jobs, checkpoint=checkpoint)
-        none = np.empty(0)
         keys = [stream_key(seed, stage) for stage in range(3)]
-        variance = _variance_for(self.tol, self.n_filters) if self.n_particles == "auto" else None
-        pilot = functools.partial(_run_pilot, path, self.n_sweeps, variance, keys[1:])
-        ((n_needed, n_drawn, *guide),) = run(lambda block: none, pilot, 1, [0, 1], stage="pilot")
-        n_particles = int(n_needed) if self.n_particles == "auto" else self.n_particles
+        guide = _filter(path, _GUIDING, _PILOT_PARTICLES, self.n_sweeps, Stream(keys[1])).guide
+        n_pilots = _GUIDING
+        n_particles = self.n_particles
+        if n_particles == "auto":
+            stream = Stream(keys[2])
+            pilots = _filter(path, _PILOTS, _PILOT_PARTICLES, self.n_sweeps, stream, guide)
+            # What only some of either pilots have found the others begin with, too.
+            guide = (_GUIDING * guide + _PILOTS * pilots.guide) / (_GUIDING + _PILOTS)
+            n_pilots += _PILOTS
+            variance = np.var(pilots.log_estimates, ddof=1)
+            needed = _PILOT_PARTICLES * variance / _variance_for(self.tol, self.n_filters)
+            n_particles = int(np.clip(np.ceil(needed), _FEWEST, _MOST))
         n_reversed = 0 if path.filters_are_exact else _REVERSED
         many = self.n_filters, n_particles, self.n_sweeps, n_reversed
-        main = functools.partial(_run_filters, path, *many, keys[0], np.array(guide))
-        n_blocks = -(-self.n_filters // _FILTERS_PER_BLOCK)
-        blocks = run(lambda block: (none, np.zeros(2)), main, n_blocks, [0, 1], stage="filters")
+        blocks = run_segments(
+            lambda block: (np.empty(0), np.zeros(2)),
+            functools.partial(_run_filters, path, *many, keys[0], guide),
+            -(-self.n_filters // _FILTERS_PER_BLOCK),
+            [0, 1],
+            n_jobs=self.n_jobs,
+            checkpoint=self._checkpoint(path, seed),
+            stage="filters",
+        )
         log_estimates, of_reverse = zip(*blocks)
         variances, n_reverse_chains = np.transpose(of_reverse)
         n_chains = self.n_filters * n_particles + np.sum(n_reverse_chains)
-        n_sweeps = round((n_drawn + n_chains) * (1 + self.n_sweeps))
+        n_sweeps = round((n_pilots * _PILOT_PARTICLES + n_chains) * (1 + self.n_sweeps))
         unseen = 0.0 if path.filters_are_exact else 1 / (self.n_filters * n_particles)
         return FilterRun(
             log_estimates=np.concatenate(log_estimates),
@@ -251,21 +261,6 @@ def _variance_for(std_error: float, n: int) -> float:
     """The variance of n log estimates for which `_lognormal_error` is this."""
     twice = max(2 * std_error**2, np.finfo(float).tiny)
     return twice / (1 / n + math.sqrt(n**-2 + twice / (n - 1)))
-
-
-def _run_pilot(path, n_sweeps, variance, keys, block, begin, end, carry):
-    """How many particles it takes for this variance of a log estimate, how many the pilot drew, and
-    the guide.
-    """
-    guide = _filter(path, _GUIDING, _PILOT_PARTICLES, n_sweeps, Stream(keys[0])).guide
-    if variance is None:
-        return np.r_[np.nan, _GUIDING * _PILOT_PARTICLES, guide]
-    pilots = _filter(path, _PILOTS, _PILOT_PARTICLES, n_sweeps, Stream(keys[1]), guide)
-    # What only some of either pilots have found the others begin with, too.
-    guide = (_GUIDING * guide + _PILOTS * pilots.guide) / (_GUIDING + _PILOTS)
-    n_needed = _PILOT_PARTICLES * np.var(pilots.log_estimates, ddof=1) / variance
-    n_needed = np.clip(np.ceil(n_needed), _FEWEST, _MOST)
-    return np.r_[n_needed, (_GUIDING + _PILOTS) * _PILOT_PARTICLES, guide]
 
 
 def _run_filters(

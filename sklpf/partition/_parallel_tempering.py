@@ -18,10 +18,14 @@ from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, TUNE, SamplingEstimator
-from sklpf.partition._result import CURVE, PAIR, ROUNDS, Diagnostic, PartitionResult
-from sklpf.partition._run import (
+from sklpf.partition._result import (
+    CURVE,
+    PAIR,
+    ROUNDS,
     Curve,
+    Diagnostic,
     LevelRun,
+    PartitionResult,
     between_by_slope,
     chained,
     first_pair,

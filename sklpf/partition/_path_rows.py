@@ -12,10 +12,9 @@ from __future__ import annotations
 import copy
 import functools
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,10 +29,8 @@ from sklpf.paths._capabilities import has, require
 from sklpf.programs._plan import n_tuning_moves
 from sklpf.uncertainty import standard_error
 
-TUNE = 6  # random stream of a move's tuning
 _ROWS_PER_BLOCK = 64
-_NUMBERS = ("log_partition", "std_error", "degrees_of_freedom", "converged")
-_COSTS = ("n_sweeps", "check_evaluations")
+_NUMBERS = ("log_partition", "std_error", "degrees_of_freedom")
 # the same whatever is scored
 _SIMULATION = stream_key(0, 0)
 _TUNING = stream_key(0, 1)
@@ -60,8 +57,8 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
     # Rows in one array share their calls: there, few blocks are faster than many jobs.
     bounds = _cut_by_cost(path.row_cost(rows), 1 if _go_together(estimator, path) else 8)
     alone, n_tuning = _for_rows(estimator, path)
-    carries = run_segments(
-        lambda block: np.empty(0, dtype="U1"),
+    blocks = run_segments(
+        lambda block: (np.empty(0, dtype="U1"), np.empty(0)),
         functools.partial(_advance, alone, path, rows, seeds, bounds),
         len(bounds) - 1,
         [0, 1],
@@ -69,30 +66,25 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
         checkpoint=checkpoint,
         stage="rows",
     )
-    result = _combine([json.loads(text) for block in carries for text in block.tolist()], row_of)
-    return replace(
-        result,
-        n_sweeps=result.n_sweeps + n_tuning,
-        is_checked=getattr(estimator, "checks", True),
-    )
+    texts, gaps = (np.concatenate(parts) for parts in zip(*blocks))
+    return _combine([PartitionResult.from_json(text) for text in texts], gaps, row_of, n_tuning)
 
 
 def each_row(
     estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int]
 ) -> Iterator[PartitionResult]:
     """Estimate one row after the other, or with the chains of all rows in one array."""
-    paths = [path.row(row) for row in rows]
     if not _go_together(estimator, path):
-        moves = _tuned_together(estimator, paths, seeds)
-        for of_row, row, seed, move in zip(paths, rows, seeds, moves):
-            yield _estimate_row(estimator, of_row, row, seed, move)
+        for row, seed in zip(rows, seeds):
+            yield _estimate_row(estimator, path, row, seed)
         return
+    paths = [path.row(row) for row in rows]
     try:
         runs = estimator._sample_rows(paths, seeds)
     except ValueError:
         # The row that can't be estimated says so when it is alone.
-        for of_row, row, seed in zip(paths, rows, seeds):
-            _estimate_row(estimator, of_row, row, seed)
+        for row, seed in zip(rows, seeds):
+            _estimate_row(estimator, path, row, seed)
         raise
     for of_row, seed, run in zip(paths, seeds, runs):
         yield estimator._read(estimator._with_checks(estimator._checks(of_row, seed), run))
@@ -100,48 +92,23 @@ def each_row(
 
 def _go_together(estimator, path) -> bool:
     """Whether chains of several rows can move in one array all the way."""
-    return hasattr(estimator, "_sample_rows") and _join(estimator, path)
+    joins = hasattr(estimator, "_sample_rows") and has(path, JointRows)
+    return joins and estimator._transition(path).joins_rows
 
 
-def _join(estimator, path) -> bool:
-    """Whether moves of several rows can be made in one array."""
-    return has(path, JointRows) and estimator._transition(path).joins_rows
-
-
-def _tuned_together(estimator, paths, seeds) -> list[Any]:
-    """The move of every row, tuned as the row itself would, with the pilots of all rows in one
-    array; None where it has to do that itself.
-    """
-    alone = [None] * len(paths)
-    if len(paths) == 1 or not hasattr(estimator, "transition") or not _join(estimator, paths[0]):
-        return alone
+def _estimate_row(estimator, path, row, seed) -> PartitionResult:
     try:
-        keys = [stream_key(seed, TUNE) for seed in seeds]
-        return estimator._transition(paths[0]).tune_rows(paths, keys)
-    except ValueError:  # the row that can't be tuned says so when it is alone
-        return alone
-
-
-def _estimate_row(estimator, path, row, seed, tuned=None) -> PartitionResult:
-    """The result of one row, with a move that was tuned for it or with the estimator's."""
-    n_tuning = 0
-    if tuned is not None:
-        n_tuning = n_tuning_moves(estimator._transition(path), tuned)
-        estimator = copy.copy(estimator)
-        estimator.transition = tuned
-    try:
-        result = estimator._estimate(path, seed)
+        return estimator._estimate(path.row(row), seed)
     except ValueError as error:
         raise ValueError(f"row {row}: {error}") from error
-    return replace(result, n_sweeps=result.n_sweeps + n_tuning)
 
 
 def _cut_by_cost(costs: Array, fewest_blocks: int) -> Integers:
     """First row of every block and the end: blocks of about equal cost."""
     n_blocks = min(len(costs), max(fewest_blocks, -(-len(costs) // _ROWS_PER_BLOCK)))
-    total = np.cumsum(costs)
-    inner = np.searchsorted(total, total[-1] * np.arange(1, n_blocks) / n_blocks * (1 - 1e-12)) + 1
-    return np.unique(np.concatenate([[0], np.minimum(inner, len(costs)), [len(costs)]]))
+    middle = np.cumsum(costs) - costs / 2
+    block = (n_blocks * middle / costs.sum()).astype(int)
+    return np.append(np.unique(block, return_index=True)[1], len(costs))
 
 
 def _distinct(path, seed):
@@ -206,45 +173,41 @@ def _advance(estimator, path, rows, seeds, bounds, block, begin, end, carry):
     results = estimator._estimate_rows(path, rows[chosen].tolist(), seeds[chosen])
     transition = getattr(estimator, "transition", None)
     # an iterator, so that one result is held at a time
-    return np.array([_as_text(_judge_move(result, transition)) for result in results])
+    judged = (_judge_move(result, transition) for result in results)
+    texts, gaps = zip(*((each.to_json(), each.diagnostics.get("gap", np.nan)) for each in judged))
+    return np.array(texts), np.array(gaps)
 
 
-def _as_text(result: PartitionResult) -> str:
-    """What is kept of a row's result, in checkpoints too."""
-    numbers = [float(getattr(result, name)) for name in (*_COSTS, *_NUMBERS)]
-    gap = result.diagnostics.get("gap", np.nan)
-    alarms = [astuple(alarm) for alarm in result.alarms]
-    return json.dumps([*numbers, gap, result.method, result.statement, alarms])
-
-
-def _combine(records, row_of) -> PartitionResult:
-    *columns, methods, statements, alarms = zip(*records)
-    numbers = np.array(columns, dtype=float)
-    costs = numbers[: len(_COSTS)].sum(axis=1).astype(int).tolist()
-    numbers = numbers[len(_COSTS) :]
-    log_partition, std_error, degrees_of_freedom, converged, gaps = numbers[:, row_of]
+def _combine(results: list[PartitionResult], gaps, row_of, n_tuning: int) -> PartitionResult:
+    """The result of all rows by those of the distinct ones, and by the gaps between two directions,
+    if there are such.
+    """
+    numbers = np.array([[getattr(each, name) for each in results] for name in _NUMBERS])
+    log_partition, std_error, degrees_of_freedom = numbers[:, row_of]
     counts = np.bincount(row_of)
-    kinds = [{kind for kind, *_ in of_row} for of_row in alarms]
+    kinds = [{alarm.kind for alarm in each.alarms} for each in results]
     # Of these rows all that speaks against the numbers is that their errors are large.
     imprecise = np.array([bool(own) and own <= _IMPRECISE for own in kinds])
     diagnostics = {
-        "converged": converged.astype(bool),
+        "converged": np.array([each.converged for each in results])[row_of],
         "imprecise": imprecise[row_of],
-        "n_distinct": len(records),
+        "n_distinct": len(results),
         "mean": float(log_partition.mean()),
         "mean_std_error": float(np.sqrt(np.sum((counts * numbers[1]) ** 2)) / len(row_of)),
     }
-    if len(gaps) > 1 and not np.isnan(gaps).any():  # between two directions, over rows
-        diagnostics["gap"] = float(gaps.mean())
-        diagnostics["gap_std_error"] = standard_error(gaps)
+    if len(row_of) > 1 and not np.isnan(gaps).any():
+        diagnostics["gap"] = float(gaps[row_of].mean())
+        diagnostics["gap_std_error"] = standard_error(gaps[row_of])
     return PartitionResult(
-        method=methods[0],
+        method=results[0].method,
         log_partition=log_partition,
         std_error=std_error,
         degrees_of_freedom=degrees_of_freedom,
-        statement=_joint_statement(set(statements)),
-        alarms=_counted(alarms, kinds, counts),
-        **dict(zip(_COSTS, costs)),
+        statement=_joint_statement({each.statement for each in results}),
+        alarms=_counted(results, kinds, counts),
+        n_sweeps=n_tuning + sum(each.n_sweeps for each in results),
+        check_evaluations=sum(each.check_evaluations for each in results),
+        is_checked=all(each.is_checked for each in results),
         diagnostics=diagnostics,
         bias=-(std_error**2) / 2,
         described={"n_distinct": Diagnostic("different rows")},
@@ -257,14 +220,14 @@ def _joint_statement(statements: set[str]) -> str:
     return "estimate" if statements == {"exact", "estimate"} else "approximate"
 
 
-def _counted(alarms, kinds, counts) -> tuple[Alarm, ...]:
+def _counted(results, kinds, counts) -> tuple[Alarm, ...]:
     """One alarm of each kind: that of the first row, with the number of rows that raised it."""
     first: dict[str, Alarm] = {}
     n_rows: Counter[str] = Counter()
-    for of_row, own, count in zip(alarms, kinds, counts):
+    for each, own, count in zip(results, kinds, counts):
         n_rows.update(dict.fromkeys(own, count))
-        for fields in of_row:
-            first.setdefault(fields[0], Alarm(*fields))
+        for alarm in each.alarms:
+            first.setdefault(alarm.kind, alarm)
     return tuple(
         replace(alarm, seen=f"in {n_rows[kind]} of {counts.sum()} rows: {alarm.seen}")
         for kind, alarm in first.items()

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._result import PartitionResult
-from sklpf.partition._run import Run
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.paths import Parameters, Unconstrain
 from sklpf.paths._capabilities import has
 from sklpf.programs import Draws

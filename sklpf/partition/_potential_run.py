@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._result import CURVE, LEVEL, PAIR, Diagnostic, PartitionResult
-from sklpf.partition._run import Curve, LevelRun
+from sklpf.partition._result import CURVE, LEVEL, PAIR, Curve, Diagnostic, LevelRun, PartitionResult
 from sklpf.programs import LevelRound
 from sklpf.programs._rounds import Samples
 from sklpf.reweighting import bar, mbar, neighbour_overlap
@@ -145,7 +144,7 @@ class PotentialRun(LevelRun):
     def pair_alarms(self) -> list[Alarm]:
         """Return an alarm if neighbouring states share too few draws."""
         overlap = neighbour_overlap(*self.last.pairs())
-        n = self._effective_draws
+        n = self._draw_numbers.effective
         with np.errstate(divide="ignore"):
             shared = overlap / (1 / n[:-1] + 1 / n[1:])
         worst = int(np.argmin(shared))
@@ -155,18 +154,18 @@ class PotentialRun(LevelRun):
     def _read(self) -> PartitionResult:
         curve = self.curve()
         values, errors = jackknife(curve, self.n_groups)
-        cut = self._cut
+        draws = self._draw_numbers
         products = self._sums.products
         n = np.where(self.counts > 0, self.counts, 1.0)
-        efficiency = self._effective_draws.sum() / len(self.levels)
+        efficiency = draws.effective.sum() / len(self.levels)
         weights = n**2 / np.diag(products) * efficiency
         diagnostics = {
             "curve_std_error": errors,
-            "effective_draws": np.where(self.counts > 0, self._effective_draws, np.nan),
+            "effective_draws": np.where(self.counts > 0, draws.effective, np.nan),
             "effective_weights": weights,
-            "shared_draws": cut.shared,
-            "overlap": cut.overlap,
-            "largest_share": self._draw_numbers.largest_share,
+            "shared_draws": draws.shared,
+            "overlap": draws.overlap,
+            "largest_share": draws.largest_share,
             "overlap_matrix": products / np.sqrt(np.outer(n, n)),
             "neighbour_overlap": neighbour_overlap(*self.last.pairs()) / 2,
             "n_groups": self.n_groups,
@@ -231,7 +230,8 @@ class PotentialRun(LevelRun):
     def _draw_numbers(self) -> _DrawNumbers:
         """What each draw adds to the estimate, and how correlated draws are."""
         direction = self._influence[-1] - self._influence[0]
-        columns = np.column_stack([direction, self._is_farthest])
+        farthest = self._is_farthest
+        columns = np.column_stack([direction, farthest])
         parts = [
             (weights @ columns, mixture[:, 0])
             for _, weights, mixture in mixture_weights(self.vectors, self.counts, self._zeta)
@@ -247,18 +247,29 @@ class PotentialRun(LevelRun):
             effective[k] = min(effective_draws(series, split=False).min(), len(series[0]))
             squares[rows] = (projected[rows, 0] - projected[rows, 0].mean()) ** 2
         total = squares.sum()
-        share = squares.max() / total if total > 0 else 0.0
         n = np.maximum(self.counts, 1)
         by_state = np.bincount(self.levels, squares, len(n)) * n / np.maximum(effective, 1.0)
         # The shares of states in the variance; blocks of 1 / G of a state's draws are so correlated
         # that the error lacks a share of G / 2 / (effective draws), by its share in the variance.
         shares = by_state / by_state.sum() if total > 0 else np.full(len(n), 1 / len(n))
-        fewest = 1 / np.sum(shares / np.maximum(effective, 1.0))
-        return _DrawNumbers(effective, projected[:, 1], log_mixture, share, fewest)
 
-    @property
-    def _effective_draws(self) -> Array:
-        return self._draw_numbers.effective
+        # What the set of states that is farthest from the others shares with them; one that has all
+        # of the draws shares all.
+        shared, overlap = np.inf, 1.0
+        sizes = np.bincount(farthest, self.counts, 2)
+        if sizes.all():
+            chances = projected[:, 1]
+            both = np.bincount(self.levels, chances * (1 - chances), len(n))
+            shared = np.sum(both * effective / n)
+            overlap = both.sum() * np.sum(1 / sizes)
+        return _DrawNumbers(
+            effective=effective,
+            log_mixture=log_mixture,
+            largest_share=squares.max() / total if total > 0 else 0.0,
+            typical=1 / np.sum(shares / np.maximum(effective, 1.0)),
+            shared=shared,
+            overlap=overlap,
+        )
 
     @cached_property
     def _is_farthest(self) -> NDArray[np.bool_]:
@@ -276,19 +287,6 @@ class PotentialRun(LevelRun):
         shared = np.array([between[:cut, cut:].sum() for cut in range(1, len(order))])
         cut = int(np.argmin(shared)) + 1
         return np.isin(np.arange(len(self.counts)), sampled[order[:cut]])
-
-    @cached_property
-    def _cut(self) -> _Cut:
-        inside = self._is_farthest
-        chances = self._draw_numbers.of_farthest
-        both = np.bincount(self.levels, chances * (1 - chances), len(self.counts))
-        n = np.maximum(self.counts, 1)
-        shared = np.sum(both * self._effective_draws / n)
-        sizes = self.counts[inside].sum(), self.counts[~inside].sum()
-        if not min(sizes) > 0:  # one state alone has draws
-            return _Cut(inside, np.inf, 1.0)
-        overlap = both.sum() * (1 / sizes[0] + 1 / sizes[1])
-        return _Cut(inside, shared, overlap)
 
     @cached_property
     def _groups(self) -> Integers:
@@ -321,17 +319,19 @@ class PotentialRun(LevelRun):
         draw that is too large.
         """
         alarms = []
-        typical = self._draw_numbers.typical
-        if self.given_groups is None and typical < _FEWEST_EFFECTIVE:
+        draws = self._draw_numbers
+        if self.given_groups is None and draws.typical < _FEWEST_EFFECTIVE:
             seen = (
-                f"only {typical:.0f} draws of a state are effective, by the mean of those that make"
-                f" the variance (at least {_FEWEST_EFFECTIVE:g} needed)"
+                f"only {draws.typical:.0f} draws of a state are effective, by the mean of those"
+                f" that make the variance (at least {_FEWEST_EFFECTIVE:g} needed)"
             )
             remedy = "draw more, or give independent groups"
             alarms.append(Alarm("few-effective-draws", seen, remedy))
-        alarms += _shared_alarms(self._cut.name, self._cut.shared)
+        states = np.flatnonzero(self._is_farthest)
+        few = ", ".join(map(str, states[:5])) + (", …" if len(states) > 5 else "")
+        alarms += _shared_alarms(f"states {few} and the others", draws.shared)
         for k in np.flatnonzero(self.counts == 0).tolist():
-            shape = pareto_shape(self.vectors[:, k] - self._draw_numbers.log_mixture)
+            shape = pareto_shape(self.vectors[:, k] - draws.log_mixture)
             if not weights[k] >= _FEWEST_WEIGHTS:
                 seen = (
                     f"state {k} has no draws, and those of the others are worth {weights[k]:.1f} of"
@@ -344,8 +344,8 @@ class PotentialRun(LevelRun):
                     f" shape {shape:.2f} (at most {_HEAVY:g})"
                 )
                 alarms.append(Alarm("heavy-terms", seen, "draw at it"))
-        share = self._draw_numbers.largest_share
-        if share > _MOST_OF_ONE:
+        if draws.largest_share > _MOST_OF_ONE:
+            share = draws.largest_share
             seen = f"a single draw makes {share:.0%} of the variance (at most {_MOST_OF_ONE:.0%})"
             alarms.append(Alarm("one-draw-dominates", seen, _MORE_DRAWS))
         return alarms
@@ -373,24 +373,11 @@ class _DrawNumbers(NamedTuple):
     """What is known of the draws at the estimate."""
 
     effective: Array  # (K,)
-    of_farthest: Array  # (N,), probability that a draw is of the farthest set
     log_mixture: Array  # (N,)
     largest_share: float  # of one draw in the variance
     typical: float  # effective draws of the states whose draws make the variance
-
-
-class _Cut(NamedTuple):
-    """The set of states that is farthest from the others."""
-
-    inside: NDArray[np.bool_]  # (K,)
-    shared: float  # effective draws
-    overlap: float
-
-    @property
-    def name(self) -> str:
-        states = np.flatnonzero(self.inside)
-        few = ", ".join(map(str, states[:5])) + (", …" if len(states) > 5 else "")
-        return f"states {few} and the others"
+    shared: float  # effective draws that the farthest set of states shares with the others
+    overlap: float  # of these two
 
 
 def _shared_alarms(which: str, shared: float) -> list[Alarm]:

@@ -18,8 +18,7 @@ from sklpf.partition._ais import anneal_both_ways, fields_of_run
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.partition._result import WEIGHTS, Diagnostic, PartitionResult
-from sklpf.partition._run import Run
+from sklpf.partition._result import WEIGHTS, Diagnostic, PartitionResult, Run
 from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths import Continuous, DataStarts, EnumeratedDraws, ExactStart, TargetDraws
 from sklpf.paths._base import map_state, n_chains
@@ -40,6 +39,7 @@ _REMEDY = "raise n_temperatures or n_chains_per_start"
 _FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
 _WIDE_GAP = 4.0  # standard errors
 _MIN_OVERLAP = 5.0  # chains
+_MOST_GROUPS = 100  # of the chains of a direction, for the jackknife
 _ROUNDING = 1e-6  # nats
 
 
@@ -258,11 +258,8 @@ class BidirectionalRun(Run):
         for Z_0 / Z.
     starts : {"exact", "tempered", "given"}
         Where the reverse chains started.
-    most_groups : int
-        Largest number of groups of chains in a direction, for the jackknife.
     """
 
-    options = ("most_groups",)
     described = {
         "forward_log_partition": Diagnostic("log Z by the forward chains (nats)"),
         "reverse_log_partition": Diagnostic("log Z by the reverse chains (nats)"),
@@ -275,7 +272,6 @@ class BidirectionalRun(Run):
     up: Array
     down: Array
     starts: str
-    most_groups: int = 100
 
     def _read(self) -> PartitionResult:
         """The estimate, its jackknife error and the alarms from the log weights of both
@@ -284,11 +280,11 @@ class BidirectionalRun(Run):
         up = self.up
         down = self.down.ravel()
         forward, reverse = mean_weight(up), mean_weight(down)
-        log_ratio, error_up = _jackknife(lambda kept: bar(kept, down), up, self.most_groups)
-        _, error_down = _jackknife(lambda kept: bar(up, kept), down, self.most_groups)
+        log_ratio, error_up = _jackknife(lambda kept: bar(kept, down), up)
+        _, error_down = _jackknife(lambda kept: bar(up, kept), down)
 
         n = min(len(up), len(down))
-        degrees = min(n, self.most_groups) - 1
+        degrees = min(n, _MOST_GROUPS) - 1
         gap = -reverse.log_mean - forward.log_mean
         gap_std_error = np.hypot(forward.std_error, reverse.std_error)
         shared = overlap(up, down, log_ratio)
@@ -422,11 +418,11 @@ class BDMC(SamplingEstimator):
         ]
 
 
-def _jackknife(log_ratio, log_weights, most_groups):
+def _jackknife(log_ratio, log_weights):
     """Jackknife over chains, or over groups of them where they are many; the error is NaN where one
     of them has all of the weight.
     """
-    groups = np.array_split(log_weights, min(len(log_weights), most_groups))
+    groups = np.array_split(log_weights, min(len(log_weights), _MOST_GROUPS))
 
     def estimate(keep):
         kept = np.concatenate([groups[g] for g in keep])

@@ -12,32 +12,27 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.sklearn import StrOptions
-from sklpf.partition._result import PartitionResult
-from sklpf.partition._run import Curve, Run
+from sklpf.partition._result import Curve, PartitionResult, Run
 from sklpf.partition._simulated_tempering import (
-    PRIOR,
-    FirstRatio,
-    SimulatedTempering,
-    Start,
-)
-from sklpf.partition._tempering_run import (
     ALL,
     CROSSED,
     N_GROUPS,
+    PRIOR,
     TEMPERING,
     TOLERANCE,
+    SimulatedTempering,
+    Start,
     TemperingRun,
     between_target_states,
     concluded,
     largest_move,
     pool_rounds,
-    value_and_error,
 )
 from sklpf.paths import Endpoints
 from sklpf.paths._capabilities import has
 from sklpf.programs import TemperingRound
 from sklpf.programs._continuous import check_mass, temper_continuously
-from sklpf.programs._plan import NO_ROUNDS, doubling
+from sklpf.programs._plan import doubling
 from sklpf.programs._tempering import END_SHARE, START, run_round
 from sklpf.reweighting import Pooled, between_nodes, node_sums, standard_error
 from sklpf.uncertainty import Difference, difference, log_mean_exp
@@ -117,11 +112,14 @@ class ContinuousRun(Run):
             _pooled(self, _sums(self, gains)) for gains in np.array_split(self.gains, 2, axis=1)
         ]
         local = local_difference(self, sums)
+        log_shares = chains.log_sums[:, [0, -1]]
+        shares = np.exp(log_shares - log_mean_exp(log_shares, axis=0))
         return concluded(
             self,
             pooled,
             pooled,
-            chain_error=_chain_error(chains.log_sums[:, [0, -1]]),
+            # equation 16
+            chain_error=standard_error(shares[:, 1] - shares[:, 0]),
             first=self.first,
             crossed=_crossed(self),
             between=between_target_states(self.summaries, sums.log_sums[:, -1]),
@@ -180,12 +178,6 @@ def _between(run, sums, keep):
     log_shares, slopes = _log_shares(run, sums, keep)
     log_p, expected = between_nodes(run.log_pseudo_prior, run.ladder, log_shares, slopes, betas)
     return cell, run.gains[chains].ravel(), log_p, expected
-
-
-def _chain_error(log_sums):
-    """Equation 16 from every chain's log sums at both ends (M, 2)."""
-    ends = np.exp(log_sums - log_mean_exp(log_sums, axis=0))
-    return standard_error(ends[:, 1] - ends[:, 0])
 
 
 def _sums(run, gains=None):
@@ -372,7 +364,7 @@ class RTS(SimulatedTempering):
         return super()._sample(path, seed)
 
     def _first_ratio(self, path, key):
-        return FirstRatio() if self.continuous else super()._first_ratio(path, key)
+        return (None, 0, []) if self.continuous else super()._first_ratio(path, key)
 
     def _initialise(self, setup) -> Start:
         if self.continuous:
@@ -395,7 +387,7 @@ class RTS(SimulatedTempering):
         chains = [setup.base_chains(START, group) for group in range(setup.n_groups)]
         sums = np.zeros((1, N_GROUPS, n_levels))
         estimate = Pooled(np.zeros((1, n_levels)), sums, first_ratio=setup.first_ratio)
-        start = Start(chains, estimate(ALL), estimate, 0, NO_ROUNDS)
+        start = Start(chains, estimate(ALL), estimate)
         n_redraws = max(1, min(_PAPER_SWEEPS, self.n_sweeps // 4) // setup.sweeps_per_redraw)
         n_rounds = min(_PAPER_ROUNDS, self.n_sweeps // (2 * n_redraws * setup.sweeps_per_redraw))
         for i in range(n_rounds):
@@ -410,10 +402,9 @@ class RTS(SimulatedTempering):
         """What production would begin with after one more round, and the round."""
         chains, last = run_round(setup, (0, i), start.chains, start.curve, n_redraws)
         estimate = pool_rounds([last], self.rao_blackwell, first_ratio=setup.first_ratio)
-        used = start.used + n_redraws * setup.sweeps_per_redraw
-        value = value_and_error(estimate)
-        history = self._with_round(start.history, setup, f"burn-in {i + 1}", value, used)
-        return Start(chains, estimate(ALL), estimate, used, history), last
+        start = start._replace(chains=chains, curve=estimate(ALL), estimate=estimate)
+        n_sweeps = n_redraws * setup.sweeps_per_redraw
+        return self._after(setup, f"burn-in {i + 1}", n_sweeps, start), last
 
     def _produce(self, setup, start):
         if not self.continuous:
@@ -421,15 +412,16 @@ class RTS(SimulatedTempering):
         log_pseudo_prior = setup.log_prior - start.curve
         n_redraws = (self.n_sweeps - start.used) // setup.sweeps_per_redraw
         left = temper_continuously(setup, start.chains, log_pseudo_prior, n_redraws)
-        run = ContinuousRun(
+        return ContinuousRun(
             ladder=setup.path.ladder,
+            n_sweeps=start.used + n_redraws * setup.sweeps_per_redraw,
+            history=start.history,
             first=setup.first,
             log_pseudo_prior=log_pseudo_prior,
             **left._asdict(),
             previous=start.estimate,
             sweeps_per_redraw=setup.sweeps_per_redraw,
         )
-        return run, start.used + n_redraws * setup.sweeps_per_redraw, start.history
 
 
 def _check_continuous(path, rao_blackwell: bool, tol: float | None) -> None:

@@ -1,12 +1,12 @@
-"""Simulated tempering of groups of chains, round by round, with fixed pseudo-priors; its annealed
-first pass, and short rounds whose weights adapt.
+"""Simulated tempering of groups of chains, round by round, with fixed pseudo-priors; and its
+annealed first pass.
 """
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.progress import stage
 from sklpf._utils.random import Stream, stream_key
 from sklpf.paths._base import put, take
 from sklpf.programs._draws import has_points
@@ -36,8 +35,6 @@ START, LEVELS, FIRST_PASS, RESAMPLE, _ROUND = range(1, 6)  # what random streams
 _LOOKED_AT = 2000  # states of a round that may become draws
 _RENEW_EVERY = 8  # redraws from one draw of the base to the next, where a path asks for them
 END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
-_GROWTH = 10  # an update takes a tenth of the redraws before it, at least one
-_LARGEST_STEP = 1.0  # nats that an update adds to a level
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -270,69 +267,6 @@ def _thinning(stride, longest):
 def pool_groups(first: Integers, log_terms: NDArray) -> NDArray:
     """Add up, in logs, the chains of every group, along the first axis."""
     return np.stack([logsumexp(part, axis=0) for part in np.split(log_terms, first[1:-1])])
-
-
-class GainRule(Protocol):
-    """How far draws of levels move the estimates: in the end by one over their number."""
-
-    settled: bool  # whether the gain has begun to fall as 1 / draws
-
-    def gain(self, n_draws: int) -> float:
-        """What the next `n_draws` draws weigh together."""
-
-    def observe(self, shares: Array, n_draws: int) -> float:
-        """Take note of how often they visited the levels; returns how even visits are (1:
-        perfectly).
-        """
-
-
-class Adapted(NamedTuple):
-    """Chains, log Z_k - log Z_0 (K,), rounds of the last half, and of every update what an
-    `AdaptedRun` keeps.
-    """
-
-    chains: list[Chains]
-    curve: Array
-    recent: list[TemperingRound]
-    history: dict[str, NDArray]
-
-
-def adapt(
-    setup: Setup,
-    chains: list[Chains],
-    curve,
-    n_redraws: int,
-    rule: GainRule,
-    rao_blackwell: bool,
-) -> Adapted:
-    """Temper all groups and move their common estimates log Z_k by gain * (share of level k) / r_k.
-
-    The draws of all chains between two updates count together, as if chains took turns, but move no
-    level by more than 1 nat. An update takes one redraw at first, later a tenth of those before it.
-    """
-    prior = np.exp(setup.log_prior)
-    n_chains = int(setup.first[-1])
-    done = 0
-    recent = list[TemperingRound]()
-    records = list[tuple[float, ...]]()
-    with stage("adaptation", n_redraws) as redraws_done:
-        while done < n_redraws:
-            n = min(max(1, done // _GROWTH), n_redraws - done)
-            chains, last = run_round(setup, (0, len(records)), chains, curve, n)
-            done += n
-            shares = last.shares(rao_blackwell).mean(axis=0)
-            gain = min(rule.gain(n * n_chains), _LARGEST_STEP / np.max(shares / prior))
-            curve = curve + gain * shares / prior
-            curve = curve - curve[0]
-            # Probabilities, also where levels are counted: few draws can't be even.
-            probabilities = last.shares(True).mean(axis=0)
-            evenness = rule.observe(probabilities, n * n_chains)
-            records.append((done * n_chains, gain, evenness, curve[-1]))
-            recent = [*recent, last] if 2 * done > n_redraws else [last]
-            redraws_done(n)
-    columns = (np.array(column) for column in zip(*records))
-    history = dict(zip(("n_draws", "gain", "evenness", "log_partition"), columns))
-    return Adapted(chains, curve, recent, history)
 
 
 def first_pass(setup: Setup, n_sweeps: int) -> tuple[list[Chains], NDArray]:

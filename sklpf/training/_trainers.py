@@ -430,7 +430,7 @@ class EM:
             self,
             max_iter,
             report=lambda *_: f"loss = {self.losses[-1]:.3f}",
-            callbacks=[lambda *_: self._ended()],
+            callbacks=[self._ended],
         )
 
     def run(self) -> None:
@@ -440,8 +440,8 @@ class EM:
         self.model.maximise(self.chains.position, (1 + n_settled) ** -_FORGETTING)
         self.losses.append(self.model.loss(self.chains.position))
 
-    def _ended(self) -> bool:
-        """Whether training is over."""
+    def _ended(self, *_) -> bool:
+        """Whether training is over, as a callback of `train`."""
         if self._n_searching is None and has_settled(self.losses, self.tol, _WINDOW):
             self._n_searching = len(self.losses)
         if self._n_searching is None:

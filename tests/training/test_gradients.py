@@ -9,8 +9,8 @@ from sklpf import MeanCovarianceRBM
 from sklpf.models.bilinear._model import BilinearLatents, starting_parameters
 from sklpf.models.gaussian_rbm._learning import Parameters, gradient
 from sklpf.models.mcrbm._model import UnitsFamily
-from sklpf.models.products._experts import Experts
 from sklpf.models.products._model import ProductFamily
+from sklpf.models.products._path import Experts
 
 RNG = np.random.default_rng(0)
 

@@ -16,8 +16,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import at_least
-from sklpf.models._generative import GenerativeModel
-from sklpf.models._latent_rows import LatentDensity
+from sklpf.models._generative import GenerativeModel, LatentDensity
 from sklpf.models.bilinear._path import BilinearPath, bounds_of, pack_row
 from sklpf.models.linear._model import independent_components
 from sklpf.models.linear._path import WIDTH

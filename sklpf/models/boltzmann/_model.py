@@ -32,7 +32,6 @@ from sklpf.models._validation import (
     check_fitted,
     check_parameter,
     check_vector,
-    validate_data,
 )
 from sklpf.models.boltzmann._learning import (
     Pairs,
@@ -189,7 +188,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
             If "pl" has not settled after `max_iter` passes.
         """
         self._validate_params()
-        X = validate_data(self, X, dtype=np.float64)
+        X = self._validate(X, reset=True)
         if X.min() < 0 or X.max() > 1:
             warn(
                 "X holds values outside [0, 1], but the units are binary: binarise X, of spins -1"
@@ -361,7 +360,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         pseudo_log_likelihood : ndarray of shape (n_samples,)
             In nats. Needs no log Z.
         """
-        return log_pseudo_likelihood(self._validate(X), self.intercept_, self.couplings_)
+        return log_pseudo_likelihood(self._scorable(X), self.intercept_, self.couplings_)
 
     def entropy_interval(
         self, n_samples: int = 1000, level: float = 0.95, random_state=None
@@ -415,7 +414,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     _impossible = NOT_BINARY
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
-        X = self._validate(X)
+        X = self._scorable(X)
         values = log_f(X, self.couplings_, self.intercept_, self.offset_)
         return values, np.all((X == 0) | (X == 1), axis=1)
 

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from sklpf._utils.numbers import Integers
 from sklpf._utils.sklearn import at_least
 from sklpf.models._enumerable_path import CategoricalUnits
-from sklpf.models._validation import validate_data
 from sklpf.models.rbm._base import DiscreteRBM
 
 _MOST_INDICATORS = 1 << 16
@@ -183,7 +182,7 @@ class CategoricalRBM(DiscreteRBM):
     # -- rows
     def _validate(self, X, reset: bool = False) -> sp.csr_matrix:
         """Indicators (n_samples, n_indicators) of the categories of X."""
-        X = validate_data(self, X, dtype=np.float64, reset=reset)
+        X = super()._validate(X, reset)
         if np.any(X < 0) or np.any(X % 1 != 0):
             raise ValueError(
                 f"{'Negative values' if np.any(X < 0) else 'Fractions'} in data X, which must hold"

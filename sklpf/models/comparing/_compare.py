@@ -244,19 +244,13 @@ def compare(
         )
     if per is not None:
         check_option(per, ("document", "word"), "per")
-    if model_b is None:
-        return _compare_all(model_a, X, level, ratio, per)
-    a, b = score_all({"model_a": model_a, "model_b": model_b}, X, level, per)
-    return paired(a, b, level, ratio)
+    if not is_dict:
+        a, b = score_all({"model_a": model_a, "model_b": model_b}, X, level, per)
+        return paired(a, b, level, ratio)
 
-
-def _compare_all(
-    models: Mapping[str, Any], X, level: float, ratio: str, per: str | None
-) -> ModelComparison:
-    """Every model's mean, and its difference from the best."""
-    named = {str(name): model for name, model in models.items()}
-    if len(named) < max(len(models), 2):
-        raise ValueError(f"compare needs at least 2 models of different names, got {list(models)}")
+    named = {str(name): model for name, model in model_a.items()}
+    if len(named) < max(len(model_a), 2):
+        raise ValueError(f"compare needs at least 2 models of different names, got {list(model_a)}")
     entrants = {entrant.name: entrant for entrant in score_all(named, X, level, per)}
     scores = {name: interval_of(entrant.scored, level) for name, entrant in entrants.items()}
     best, *others = best_first(scores)

@@ -15,7 +15,6 @@ from sklpf._utils.numbers import LARGEST, Array, Integers, check_count, check_fi
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import POSITIVE, BaseEstimator, StrOptions, at_least
 from sklpf.models._learning import all_or_nothing
-from sklpf.models._validation import validate_data
 from sklpf.models.decoder._network import (
     Bernoulli,
     BernoulliProbabilities,
@@ -184,7 +183,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         return BernoulliProbabilities() if self.outputs == "probabilities" else Bernoulli()
 
     def _validate(self, X, reset=False):
-        X = validate_data(self, X, reset=reset, dtype=np.float64)
+        X = super()._validate(X, reset)
         self._likelihood().check(X)
         return X
 

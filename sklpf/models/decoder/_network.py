@@ -173,7 +173,14 @@ class Network(NamedTuple):
             outputs, pullback = self._outputs(chunk)
             log_densities, by_outputs = self.likelihood.log_density(X[part], outputs[:n])
             values[part] = log_densities
-            slopes[part] = self._pulled_back(pullback, by_outputs, chunk)[:n]
+            slope = values_of("the decoder's gradient", pullback(self._padded(by_outputs)))
+            if slope.shape != chunk.shape:
+                raise ValueError(
+                    f"the decoder's gradient must have the shape {chunk.shape} of the latent"
+                    f" variables, got {slope.shape}"
+                )
+            _check_finite("the decoder's gradient", slope, chunk)
+            slopes[part] = slope[:n]
             first += n
         return values, slopes
 
@@ -201,17 +208,6 @@ class Network(NamedTuple):
         _check_finite("decoder", outputs, chunk)
         self.likelihood.check_outputs(outputs)
         return outputs, pullback
-
-    def _pulled_back(self, pullback, by_outputs, chunk):
-        """The gradient by the latent variables of a chunk, given that by its first outputs."""
-        gradient = values_of("the decoder's gradient", pullback(self._padded(by_outputs)))
-        if gradient.shape != chunk.shape:
-            raise ValueError(
-                f"the decoder's gradient must have the shape {chunk.shape} of the latent variables,"
-                f" got {gradient.shape}"
-            )
-        _check_finite("the decoder's gradient", gradient, chunk)
-        return gradient
 
 
 def check_network(network: Network, n_latents: int) -> int:
@@ -247,10 +243,9 @@ def check_logits(network: Network, n_latents: int) -> None:
     draws = probes(n_latents, _N_JUDGED)
     # Few points first: they are enough for most decoders of logits.
     for latents in (draws[:_N_CHECKED], draws, _WIDER * draws):
-        for chunk, _ in network._chunks(latents):
-            outputs = network._outputs(chunk)[0]
-            if np.any((outputs < 0) | (outputs > 1)):
-                return
+        outputs = network.outputs(latents)
+        if np.any((outputs < 0) | (outputs > 1)):
+            return
     raise ValueError(
         "decoder gives outputs in [0, 1] alone, as of a last layer with a sigmoid: give logits, the"
         ' inputs of that layer, or outputs="probabilities"; if they are logits, outputs="logits"'

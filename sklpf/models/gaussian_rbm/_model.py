@@ -16,7 +16,7 @@ from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import INSIDE_0_1
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
-from sklpf.models._validation import check_fitted, check_parameter, check_vector, validate_data
+from sklpf.models._validation import check_fitted, check_parameter, check_vector
 from sklpf.models.gaussian_rbm._learning import Parameters, Trainer
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
 from sklpf.models.rbm._base import RBM
@@ -160,7 +160,7 @@ class GaussianRBM(RBM):
             If a variance has arrived at `variance_floor`.
         """
         self._validate_params()
-        X = validate_data(self, X, dtype=np.float64)
+        X = self._validate(X, reset=True)
         trainer = self._begin(X, check_random_state(self.random_state))
         self.n_iter_, _ = train(
             trainer,
@@ -195,7 +195,7 @@ class GaussianRBM(RBM):
             If training diverges, or with a linear schedule; the model then stays as it was before.
         """
         first = self._begins_stream()
-        X = validate_data(self, X, dtype=np.float64, reset=first)
+        X = self._validate(X, reset=first)
         if "_training" in vars(self):
             trainer = self._training
             trainer.go_on(self)
@@ -310,7 +310,7 @@ class GaussianRBM(RBM):
 
     # -- units
     def _hidden_inputs(self, X) -> Array:
-        return self._parameters.hidden_fields(self._validate(X))
+        return self._parameters.hidden_fields(self._scorable(X))
 
     def _rows_given(self, h, rng) -> Array:
         return rng.normal(self._parameters.visible_means(h), np.sqrt(self.variances_))
@@ -338,7 +338,7 @@ class GaussianRBM(RBM):
     _impossible = "they lie so far from the model that log f is no finite number"
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
-        X = self._validate(X)
+        X = self._scorable(X)
         with np.errstate(all="ignore"):
             values = self._parameters.log_f(X)
         return values, np.isfinite(values)

@@ -19,8 +19,7 @@ from sklearn.utils.extmath import svd_flip
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import StrOptions, at_least
-from sklpf.models._generative import GenerativeModel
-from sklpf.models._latent_rows import LatentDensity
+from sklpf.models._generative import GenerativeModel, LatentDensity
 from sklpf.models._validation import check_fitted, check_parameter
 from sklpf.models.linear._path import WIDTH, GaussianPosterior, LinearPath, pack_causes
 from sklpf.paths._base import values_at

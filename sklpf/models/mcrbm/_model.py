@@ -302,7 +302,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
             Probabilities of the covariance units, then of the mean units, to be on.
         """
         return sigmoid(
-            np.concatenate(self._units().inputs(self._coordinates(self._validate(X))), axis=1)
+            np.concatenate(self._units().inputs(self._coordinates(self._scorable(X))), axis=1)
         )
 
     def path(self) -> MeanCovariancePath:

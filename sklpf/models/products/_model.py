@@ -14,14 +14,14 @@ from sklpf._utils.sklearn import StrOptions, at_least
 from sklpf._utils.warnings import warn
 from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
 from sklpf.models._validation import check_fitted, check_parameter, check_vector
-from sklpf.models.products._experts import (
+from sklpf.models.products._path import (
     SMALLEST_TRUSTED_INDEX,
     Experts,
+    ProductPath,
     closed_log_partition,
     dependent_flats,
     index_of_bases,
 )
-from sklpf.models.products._path import ProductPath
 from sklpf.models.scoring._likelihood import report
 from sklpf.models.scoring._scored import Scored
 from sklpf.paths._base import density_at
@@ -274,7 +274,7 @@ class ProductOfExperts(EnergyBasedModel):
         u : ndarray of shape (n_samples, n_components)
             ``components_ @ (x - mean_)`` of every row.
         """
-        return (self._validate(X) - self.mean_) @ self.components_.T
+        return (self._scorable(X) - self.mean_) @ self.components_.T
 
     def path(self) -> ProductPath:
         """Return the path from a base with the right tails to this model.

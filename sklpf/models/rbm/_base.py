@@ -175,7 +175,6 @@ class DiscreteRBM(RBM):
     _states_are_points = False
     _visible_units = BinaryUnits()
     _report: ClassVar[Any] = None
-    _validate: ClassVar[Any]
     _parameter_constraints = {
         **RBM._parameter_constraints,
         "weight_decay": [NOT_NEGATIVE],
@@ -399,11 +398,6 @@ class DiscreteRBM(RBM):
 
     def _as_data(self, units) -> NDArray:
         return self._visible_units.codes(units)
-
-    def _scorable(self, X):
-        """X validated, of a model with finite parameters."""
-        check_fitted(self)
-        return self._validate(X)
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
         """log f of every row, the hidden units summed out, and which rows are binary."""

@@ -92,6 +92,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
     _not_negative: ClassVar[tuple[str, ...]] = ()
     _shares: ClassVar[tuple[str, ...]] = ()
     _impossible = ""
+    path: ClassVar[Callable[..., Any]]
 
     @named_by_model
     def score_samples(self, X) -> Array:
@@ -170,6 +171,15 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         hardly move a mean.
         """
         raise NotImplementedError
+
+    def _validate(self, X, reset=False) -> Any:
+        """Rows as float64."""
+        return validate_data(self, X, reset=reset, dtype=np.float64)
+
+    def _scorable(self, X) -> Any:
+        """Rows to score, of a fitted model."""
+        check_fitted(self)
+        return self._validate(X)
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -302,7 +312,6 @@ class LogLikelihoodMixin(ScoredModel):
     estimator's parameters; what does not match the digest is not used.
     """
 
-    path: Callable[..., Any]
     _log_f: Callable[..., Any]
     _partition_seed: int
     _fitted_shapes: dict[str, tuple[str, ...]]
@@ -426,11 +435,6 @@ class LogLikelihoodMixin(ScoredModel):
         return np.asarray(rows, dtype=np.float64)
 
     # -- log-likelihood
-    def _validate(self, X):
-        """Rows to score as float64, of a fitted model."""
-        check_fitted(self)
-        return validate_data(self, X, dtype=np.float64, reset=False)
-
     def _scored(self, X, level: float | None = None, tolerates: bool = True) -> Scored:
         values, possible = self._log_f(X)
         if level is not None:
@@ -473,7 +477,6 @@ class RowLikelihoodMixin(ScoredModel):
     """
 
     path_takes_rows = True
-    path: Callable[..., Any]
 
     @property
     def partition_estimator_(self) -> PartitionEstimator:

@@ -26,7 +26,7 @@ from scipy.special import betainc, softmax
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.warnings import Alarm
-from sklpf.partition.checks._tails import nan_alarms, tail_alarms
+from sklpf.partition.checks._tails import tail_alarms
 from sklpf.paths import BoundDraws, GeometricPath, LocalMasses, Rebased, Regions
 from sklpf.paths._capabilities import has
 from sklpf.paths._climbs import Evaluations
@@ -73,6 +73,8 @@ class Checks:
         Of the run.
     wanted : bool, default=True
         False leaves all out that cost evaluations.
+    evaluations : Evaluations or None, default=None
+        Of earlier checks, which are counted on; None begins with none.
 
     Attributes
     ----------
@@ -85,22 +87,19 @@ class Checks:
         If the target has no integral.
     """
 
-    def __init__(self, path: Any, seed: int, wanted: bool = True):
+    def __init__(
+        self, path: Any, seed: int, wanted: bool = True, evaluations: Evaluations | None = None
+    ):
         self.path = path
         self.seed = seed
         self._wanted = wanted
-        self.evaluations = Evaluations()
+        self.evaluations = Evaluations() if evaluations is None else evaluations
         self._tails: tuple[Alarm, ...] = ()
         if wanted and hasattr(path, "evaluations"):
             self.path = copy.copy(path)
             self.path.evaluations = self.evaluations
         if wanted and isinstance(path, GeometricPath):
-            known = path.tail_alarms
-            if known is not None and path.may_be_nan:
-                known = (*known, *nan_alarms(self.path, stream_key(seed, TAILS)))
-            self._tails = (
-                tail_alarms(self.path, stream_key(seed, TAILS)) if known is None else known
-            )
+            self._tails = tail_alarms(self.path, stream_key(seed, TAILS))
 
     def beside(self, run: Any) -> Any:
         """Return the run with what was found beside it.
@@ -227,7 +226,7 @@ def regions_to_cover(path: Any, run: Any, result: Any) -> list[Regions]:
         return []
     masses = np.logaddexp.reduce(run.regions.log_masses, axis=1)
     masses -= np.log(run.regions.log_masses.shape[1]) + result.log_partition
-    certain = {each.place for each in missed}
+    certain = set(missed)
     everything = certain | set(np.flatnonzero(masses > _LEAST_MASS).tolist())
     attempts = [everything] if everything == certain else [everything, certain]
     return [run.regions.take(sorted(places)) for places in attempts]
@@ -258,33 +257,58 @@ def region_alarms(
     missed = missed_regions(run, result, threshold)
     if not missed:
         return []
-    diagnostics["missed_region"] = missed[0].centre
-    mass = sum(each.mass for each in missed)
-    error = float(np.linalg.norm([each.error for each in missed]))
-    share = sum(each.share for each in missed)
+    every = checked_modes(run, result.log_partition)
+    centres, masses, errors, shares = zip(*(every[place] for place in missed))
+    diagnostics["missed_region"] = centres[0]
     which = "a region of the target holds"
     if len(missed) > 1:
         which = f"{len(missed)} regions of the target together hold"
     seen = (
-        f"{which} {mass:.2g} (+- {error:.1g}) times the estimate of Z, and {share:.2g} of the run's"
-        " draws"
+        f"{which} {sum(masses):.2g} (+- {np.linalg.norm(errors):.1g}) times the estimate of Z, and"
+        f" {sum(shares):.2g} of the run's draws"
     )
     remedy = f'{run.to_reach()}: its centre is result_.diagnostics["missed_region"]'
     return [Alarm("missed-region", seen, remedy)]
 
 
-class Missed(NamedTuple):
-    """A region of which a run had too few draws."""
+class CheckedMode(NamedTuple):
+    """A mode, or a region on a slope, of which the search has measured the mass.
 
-    place: int  # among the regions that are known
-    centre: NDArray
-    mass: float  # over the run's Z
-    error: float  # of the mass
-    share: float  # of the run's draws
+    Attributes
+    ----------
+    centre : ndarray of shape (d,)
+        In the coordinates of the path.
+    mass, mass_error : float
+        Its share of the density's mass in an ellipsoid around it, over the estimate of Z from the
+        draws, and the standard error. It is above 1 where draws have missed more than they saw.
+    share : float
+        Share of the draws there.
+    """
+
+    centre: Array
+    mass: float
+    mass_error: float
+    share: float
 
 
-def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
-    """The regions that a run has missed, the worst first.
+def checked_modes(run: Any, log_partition: float) -> list[CheckedMode]:
+    """All regions that a run knows, as `log_partition` and its draws say; empty without these."""
+    if run.regions is None or run.draws is None or not len(run.regions.radii):
+        return []
+    masses = _masses(run, log_partition)
+    shares = softmax(run.draws.log_weights) @ run.regions.contain(run.draws.points)
+    errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
+    numbers = np.transpose([masses.mean(axis=1), errors, shares]).tolist()
+    return [CheckedMode(centre, *own) for centre, own in zip(run.regions.centres, numbers)]
+
+
+def _masses(run: Any, log_partition: float) -> Array:
+    """The estimates of each region's mass over Z (R, G)."""
+    return np.exp(np.minimum(run.regions.log_masses - log_partition, _LARGEST))
+
+
+def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[int]:
+    """The places, among all that are known, of the regions that a run has missed; the worst first.
 
     Each is tested by itself, and many small ones together (`_miss_together`). Either test alarms in
     at most the threshold's share of right runs.
@@ -293,7 +317,7 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
     draws = run.draws
     if regions is None or draws is None or not np.isfinite(result.log_partition):
         return []
-    masses = np.exp(np.minimum(regions.log_masses - result.log_partition, _LARGEST))
+    masses = _masses(run, result.log_partition)
     # Z may be larger than the run's by its own error.
     slack = threshold.run_errors * result.std_error
     # Ellipsoids are small parts of what a run of a density misses where they are on a slope.
@@ -327,12 +351,7 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[Missed]:
         if n_chains / (1 + hidden.sum()) < _needed(n_chains):
             missed |= hidden > 0.1 * hidden.max()  # those that matter beside the worst
 
-    errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
-    found = [
-        Missed(r, regions.centres[r], means[r], errors[r], shares[r])
-        for r in np.flatnonzero(missed).tolist()
-    ]
-    return sorted(found, key=lambda each: each.share - each.mass)
+    return sorted(np.flatnonzero(missed).tolist(), key=lambda r: shares[r] - means[r])
 
 
 def unseen_masses(run: Any, log_partition: float) -> Array:
@@ -351,8 +370,8 @@ def unseen_masses(run: Any, log_partition: float) -> Array:
     ndarray of shape (R,)
         Negative where there are more draws.
     """
-    masses = np.exp(np.minimum(run.regions.log_masses - log_partition, _LARGEST))
     shares = softmax(run.draws.log_weights) @ run.regions.contain(run.draws.points)
+    masses = _masses(run, log_partition)
     least = [_least(mass, FOR_SECOND_TRY) for mass in masses[:, np.newaxis]]
     return np.array(least) - shares
 

@@ -67,24 +67,10 @@ class Rays(NamedTuple):
     drawn: NDArray[np.bool_]
 
 
-def nan_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
-    """Raise an alarm if log f is NaN at many points near the target's mass, where tails are known.
-
-    Parameters
-    ----------
-    path : GeometricPath
-        Whose log density is tried.
-    key : tuple of two int
-        Of the random numbers.
-    """
-    with np.errstate(all="ignore"):
-        scouts = _scouts(path, np.random.default_rng(key))
-    return _nan_alarms(scouts)
-
-
 def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     """Raise an alarm if the tails of a `GeometricPath`'s target are heavier than the base's; empty
-    if they aren't.
+    if they aren't. Where the path knows its alarms, only points at which log f is NaN are looked
+    for, if there may be such.
 
     Compares s(r) = -d log f / d log r of both at radii from 1 to 1e10 along rays from the base's
     center: in random directions, along its axes, and through points of scouts near its mass. s
@@ -100,21 +86,20 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     ValueError
         If f has no integral: along a ray that isn't exceptional it falls no faster than r^-d.
     """
-    is_open = (
-        np.ones(path.n_dimensions, bool)
-        if path.bounds is None
-        else np.isinf(path.bounds).any(axis=0)
-    )
     rng = np.random.default_rng(key)
-    if not is_open.any():
-        with np.errstate(all="ignore"):
-            scouts = _scouts(path, rng)
-            return (*_nan_alarms(scouts), *_pole_alarms(path, scouts, rng))
-    d = int(is_open.sum())
+    d = path.n_dimensions
+    if path.bounds is not None:
+        d = int(np.isinf(path.bounds).any(axis=0).sum())  # those that are open
+    known = path.tail_alarms
     with np.errstate(all="ignore"):  # far out anything may happen
-        axes, drawn = _directions(path, rng)
+        if known is not None:
+            return (*known, *_nan_alarms(_scouts(path, rng))) if path.may_be_nan else known
+        if d:
+            axes, drawn = _directions(path, rng)
         scouts = _scouts(path, rng)
         alarms = (*_nan_alarms(scouts), *_pole_alarms(path, scouts, rng))
+        if not d:
+            return alarms
         rays = _rays(
             path, np.concatenate([drawn, scouts.position[:_N_SCOUTS] - path.base.center]), axes
         )
@@ -137,7 +122,7 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     size = np.where(rays.drawn, d, 1)
     improper = levels & rays.drawn & (exponent <= d + _FLAT)
     if improper.any():
-        raise ValueError(_improper(exponent[improper].min(), d, len(is_open) - d))
+        raise ValueError(_improper(exponent[improper].min(), d, path.n_dimensions - d))
     heavier = (
         (exponent - size < base_exponent - d - _MARGIN)
         & (exponent <= _LARGEST_POWER * size)

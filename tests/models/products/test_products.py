@@ -11,8 +11,8 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import HAIS, Exact, ProductOfExperts
-from sklpf.models.products._experts import Experts, sample_complete, tail_index
 from sklpf.models.products._model import ProductFamily
+from sklpf.models.products._path import Experts, sample_complete, tail_index
 from sklpf.paths._base import density_at
 from sklpf.training import Chains
 
