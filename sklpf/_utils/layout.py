@@ -2,6 +2,9 @@
 does.
 """
 
+import math
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,13 +16,18 @@ def padded(n: int) -> int:
     return -(-n // LANES) * LANES
 
 
-def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.float32]:
-    """Zeros of shape (n_rows, n_columns padded to a register) that begin at a multiple of 64 bytes.
+def aligned(shape: tuple[int, ...], dtype: Any) -> NDArray:
+    """Zeros of four bytes each that begin at a multiple of 64 bytes.
 
     NumPy aligns to 16, and vectors that straddle two cache lines take a fifth to a third longer to
     add.
     """
-    width = padded(n_columns)
-    raw = np.zeros(n_rows * width + LANES, dtype=np.float32)
+    size = math.prod(shape)
+    raw = np.zeros(size + LANES, dtype)
     first = -raw.ctypes.data % 64 // 4
-    return raw[first : first + n_rows * width].reshape(n_rows, width)
+    return raw[first : first + size].reshape(shape)
+
+
+def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.float32]:
+    """Aligned float32 of shape (n_rows, n_columns padded to a register)."""
+    return aligned((n_rows, padded(n_columns)), np.float32)

@@ -15,6 +15,7 @@ from llvmlite.binding import parse_assembly
 from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.targetconfig import ConfigStack
 from numba.extending import register_jitable
 
 from sklpf._utils import progress as _progress
@@ -31,6 +32,7 @@ OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract", "nsz"},
     "no_cfunc_wrapper": True,
+    "forceinline": False,  # else that of the first caller
 }
 
 
@@ -57,7 +59,20 @@ class _Part(JITCodeLibrary):
         self._finalized = True
 
 
-class _PartCompiler(Compiler):
+class _KernelCompiler(Compiler):
+    """Looks up the functions that are called by the same flags for all callers. numba takes those
+    of the caller, and would compile a function for kernels and again for parts.
+    """
+
+    def define_pipelines(self):
+        flags = ConfigStack().top()
+        flags.forceinline = True
+        flags.no_cpython_wrapper = True
+        flags.dbg_optnone = False
+        return super().define_pipelines()
+
+
+class _PartCompiler(_KernelCompiler):
     def define_pipelines(self):
         state = self.state
         state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -79,7 +94,7 @@ def njit(function, *, folder: Path | None = None, **options):
     and of a folder (by default its own) and the one above with the states they work on, and the
     constants that these take from elsewhere.
     """
-    options = OPTIONS | options
+    options = OPTIONS | {"pipeline_class": _KernelCompiler} | options
     folder = Path(function.__code__.co_filename).parent if folder is None else folder
     function.__qualname__ += "_" + _digest(folder)
     try:
@@ -133,7 +148,7 @@ def inlined(function, /, **options):
     Its code is always copied: a call would count references to arrays, and in the process that
     compiles it would run other machine code than in later ones, with other last bits.
     """
-    return register_jitable(**(PART | options), forceinline=True)(function)
+    return register_jitable(**(PART | {"forceinline": True} | options))(function)
 
 
 @functools.cache

@@ -67,7 +67,7 @@ def implements(hook, model_class, **options):
     """Decorator: the body of a hook for models that are instances of one NamedTuple."""
 
     def register(body):
-        @overload(hook, jit_options=PART | {"no_cpython_wrapper": True} | options, strict=False)
+        @overload(hook, jit_options=PART | options, strict=False)
         def choose(model, *arguments):
             if isinstance(model, BaseNamedTuple) and model.instance_class is model_class:
                 return body
@@ -254,7 +254,7 @@ def log_f_derivatives(model, state, betas, out):
         out[c, 0], out[c, 1] = derivatives(model, state, c, betas[c], work)
 
 
-@numba.njit(**PART, forceinline=True)
+@inlined
 def add_derivatives(model, state, c, beta, work, sums):
     """Add 1, U, U^2 and dU / dbeta to the sums (4,) of a level; U = d log f / d beta."""
     first, second = derivatives(model, state, c, beta, work)

@@ -18,6 +18,8 @@ from sklpf.partition.checks._beside import CheckedMode, checked_modes
 _PROPOSALS = ("warp3", "mixture", "t")
 # what may be the proposal's fault, so that the next one is tried
 _OF_PROPOSALS = {"heavy-terms", "few-shared-draws", "bridges-disagree", "proposals-disagree"}
+# what the checks beside the first run have found of the draws
+_FOUND = ("is_checked", "regions", "plain_bound", "check_evaluations", "failed_evaluations")
 _SMALL_MODE = 0.02  # of the mass of all modes
 _HARDLY_SEEN = 0.25  # of the draws that a mode should have by its mass
 _CHECKS = {
@@ -186,7 +188,8 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
             bridge.fit(path, draws=draws)
         run: Any = bridge.run_
         if tried:
-            run = _with_checks(run, tried[_PROPOSALS[0]][0])
+            first = tried[_PROPOSALS[0]][0]
+            run = replace(run, **{name: getattr(first, name) for name in _FOUND})
         else:
             n_evaluations += run.check_evaluations
         n_evaluations += run.n_evaluations
@@ -203,12 +206,6 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
         result = replace(result, alarms=alarms)
     findings = tuple(_findings(run, result, modes))
     return DrawsReport(findings, modes, replace(result, seconds=seconds), proposal, n_evaluations)
-
-
-def _with_checks(run: BridgeRun, checked: BridgeRun) -> BridgeRun:
-    """A run with what checks have found beside another one of the same draws."""
-    names = ("is_checked", "regions", "plain_bound", "check_evaluations", "failed_evaluations")
-    return replace(run, **{name: getattr(checked, name) for name in names})
 
 
 def _n_against(result: PartitionResult) -> int:

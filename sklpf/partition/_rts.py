@@ -20,7 +20,6 @@ from sklpf.partition._simulated_tempering import (
     PRIOR,
     TEMPERING,
     TOLERANCE,
-    FirstRatio,
     SimulatedTempering,
     Start,
     TemperingRun,
@@ -113,11 +112,14 @@ class ContinuousRun(Run):
             _pooled(self, _sums(self, gains)) for gains in np.array_split(self.gains, 2, axis=1)
         ]
         local = local_difference(self, sums)
+        log_shares = chains.log_sums[:, [0, -1]]
+        shares = np.exp(log_shares - log_mean_exp(log_shares, axis=0))
         return concluded(
             self,
             pooled,
             pooled,
-            chain_error=_chain_error(chains.log_sums[:, [0, -1]]),
+            # equation 16
+            chain_error=standard_error(shares[:, 1] - shares[:, 0]),
             first=self.first,
             crossed=_crossed(self),
             between=between_target_states(self.summaries, sums.log_sums[:, -1]),
@@ -176,12 +178,6 @@ def _between(run, sums, keep):
     log_shares, slopes = _log_shares(run, sums, keep)
     log_p, expected = between_nodes(run.log_pseudo_prior, run.ladder, log_shares, slopes, betas)
     return cell, run.gains[chains].ravel(), log_p, expected
-
-
-def _chain_error(log_sums):
-    """Equation 16 from every chain's log sums at both ends (M, 2)."""
-    ends = np.exp(log_sums - log_mean_exp(log_sums, axis=0))
-    return standard_error(ends[:, 1] - ends[:, 0])
 
 
 def _sums(run, gains=None):
@@ -368,7 +364,7 @@ class RTS(SimulatedTempering):
         return super()._sample(path, seed)
 
     def _first_ratio(self, path, key):
-        return FirstRatio() if self.continuous else super()._first_ratio(path, key)
+        return (None, 0, []) if self.continuous else super()._first_ratio(path, key)
 
     def _initialise(self, setup) -> Start:
         if self.continuous:

@@ -498,22 +498,22 @@ class SimulatedTempering(SamplingEstimator):
             base_log_partition=base_log_partition,
             n_sweeps=n_before + run.n_sweeps * self.n_chains,
             history=run.history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_before],
-            earlier_alarms=alarms,
+            earlier_alarms=tuple(alarms),
         )
 
-    def _first_ratio(self, path, key) -> FirstRatio:
+    def _first_ratio(self, path, key) -> tuple[MeanWeight | None, int, list[Alarm]]:
         """The mean of f_1 / f_0 over independent base draws, where these fall on points with
-        f_1 = 0.
+        f_1 = 0, how many it took, and what speaks against it.
 
         Such points are seen from level 0 alone. Chains that have left them seldom return, so that
         what their visits say of Z_1 / Z_0 is noise that does not show how large it is.
         """
         if not path.has_boundary:
-            return FirstRatio()
+            return None, 0, []
         stream = Stream(key)
         log_weights = _log_weights(path, stream)
         if np.mean(log_weights == -np.inf) < _MATERIAL:
-            return FirstRatio()
+            return None, 0, []
         check_alive(log_weights)
         n = max(_LOOK, self.n_chains * self.n_sweeps // _COST)
         if self.tol is not None:
@@ -527,7 +527,7 @@ class SimulatedTempering(SamplingEstimator):
             " more closely"
         )
         alarms = weight_alarms(n, weight_diagnostics(log_weights), remedy)
-        return FirstRatio(mean_weight(log_weights), n, tuple(alarms))
+        return mean_weight(log_weights), n, alarms
 
     def _sweeps_per_redraw(self, path) -> int:
         n = self.sweeps_per_redraw
@@ -605,16 +605,6 @@ class SimulatedTempering(SamplingEstimator):
             n_left = n_redraws * setup.sweeps_per_redraw
             name = f"round {len(rounds)}"
             history = self._with_round(history, setup, name, value, used, n_left)
-
-
-class FirstRatio(NamedTuple):
-    """log Z_1 / Z_0 and its errors, where it is needed, how many draws it took, and what speaks
-    against it.
-    """
-
-    mean: MeanWeight | None = None
-    n_draws: int = 0
-    alarms: tuple[Alarm, ...] = ()
 
 
 def _log_weights(path, stream) -> Array:

@@ -126,6 +126,13 @@ def _turn_or_stay(points, auxiliary, betas, keys, work):
                 velocity[c, j] = -pace[c, j]
 
 
+@inlined
+def _copy_all(source, target):
+    """Sooner than an assignment to a slice."""
+    for i in range(target.shape[0]):
+        target[i] = source[i]
+
+
 @implements(move_chains, HMCMove)
 def _move_chains(move, density, state, betas, reverse, keys, work):
     points, auxiliary = state
@@ -134,8 +141,8 @@ def _move_chains(move, density, state, betas, reverse, keys, work):
     if reverse:
         _refresh(move, auxiliary[0], keys, work)
     work.lost[:] = False
-    work.position[:] = points.position
-    work.pace[:] = auxiliary[0]
+    _copy_all(points.position.reshape(-1), work.position.reshape(-1))
+    _copy_all(auxiliary[0].reshape(-1), work.pace.reshape(-1))
     for step in range(move.n_leapfrog):
         if step == 0:
             _kick(move, betas, auxiliary[1], auxiliary[2], work)

@@ -13,6 +13,7 @@ from unittest import mock
 
 import numba
 import pytest
+from numba.core import event
 from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import CPUDispatcher
@@ -176,3 +177,26 @@ print(model.factors_.tobytes().hex())
 @pytest.mark.large
 def test_the_process_that_compiles_gives_the_bits_of_later_ones(package):
     assert output(package, FIT) == output(package, FIT)
+
+
+@_compile.inlined
+def part(x):
+    return x + 1.0
+
+
+@_compile.inlined
+def larger_part(x):
+    return 2.0 * part(x)
+
+
+@numba.njit(**_compile.OPTIONS, pipeline_class=_compile._KernelCompiler)
+def kernel(x):
+    return part(x) + larger_part(x)
+
+
+def test_a_part_is_compiled_once_for_all_its_callers():
+    with event.install_recorder("numba:compile") as recorder:
+        assert kernel(1.0) == 6.0
+    begun = [each for _, each in recorder.buffer if each.is_start]
+    names = [each.data["dispatcher"].py_func.__name__ for each in begun]
+    assert sorted(names) == ["kernel", "larger_part", "part"]

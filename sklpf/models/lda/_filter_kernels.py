@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from sklpf._utils import random as _random
-from sklpf._utils.layout import LANES
+from sklpf._utils.layout import LANES, aligned, padded
 from sklpf._utils.random import Keys
 from sklpf.kernels import inlined, njit, random_bits, uniform
 from sklpf.kernels._random import bits_of_all_chains
 from sklpf.kernels._vectors import load, store, to_float32, zeros
-from sklpf.models.lda._vector_kernels import aligned
+from sklpf.models.lda._vector_kernels import total_of
 
 # typed, since numba compiles a function anew for each literal number that it is given
 _Z = np.int64(_random.FIRST)
@@ -29,17 +29,16 @@ _SMALLEST = 1e-290  # product of ratios that is kept as a number, not as a log
 
 
 # ---- all particles of a filter
-@inlined
-def _work_space(n_tokens, n_topics, n_groups):
-    """Topics of the tokens, counts of these, sums over topics, and random bits, of groups of 16
-    particles.
+def work_space(n_tokens, n_topics, n_particles):
+    """Topics of the tokens, counts of these, sums over topics, and random bits of new tokens and of
+    old ones, of groups of 16 particles.
     """
-    width = n_groups * LANES
+    width = padded(n_particles)
     return (
         aligned((n_tokens, width), np.int32),
-        aligned((n_groups, n_topics, LANES), np.float32),
+        aligned((width // LANES, n_topics, LANES), np.float32),
         aligned((n_topics, LANES), np.float32),
-        aligned(((n_tokens + 3) // 4 * 4 + 4, width), np.uint32),
+        *aligned((2, (n_tokens + 3) // 4 * 4 + 4, width), np.uint32),
     )
 
 
@@ -94,7 +93,7 @@ def _predict(particle_weights, counts, plan, i, word, sums):
     stage = plan.stages[i]
     topics = plan.topics[word]
     prior = plan.predictions[stage, word]
-    urn = plan.priors[stage].sum() + i
+    urn = plan.totals[stage] + i
     n = particle_weights.shape[0]
     whole = topics.shape[0] // 4 * 4
     for g in range(counts.shape[0]):
@@ -135,12 +134,12 @@ def _resample(particle_weights, u, z, n_tokens, counts, copies):
     that die.
     """
     n = particle_weights.shape[0]
-    total = particle_weights.sum()
+    total = total_of(particle_weights)
     reached = 0.0
     given = 0
     for c in range(n):
         reached += particle_weights[c] / total * n
-        upto = n if c == n - 1 else min(n, int(math.ceil(reached - u)))
+        upto = n if c == n - 1 else min(n, math.ceil(reached - u))
         copies[c] = max(0, upto - given)
         given = max(given, upto)
     dead = 0
@@ -165,42 +164,26 @@ class Plan(NamedTuple):
     n_sweeps: np.ndarray  # (N,) int64: how often the tokens before number i are drawn anew
     stages: np.ndarray  # (N + 1,) int64: the prior priors[stages[i]] holds when number i comes
     priors: np.ndarray  # (n_stages, K) float64: alpha, that of the document at the end
+    weights: np.ndarray  # the same as float32
+    totals: np.ndarray  # (n_stages,) float64: their sums over topics
     predictions: np.ndarray  # (n_stages, U) float64: sum_k priors_k topics_k
 
 
 @inlined
-def _shuffled(words, keys):
-    """The tokens in a random order."""
-    words = words.copy()
+def _shuffle(words, keys):
+    """Put tokens in a random order."""
     n = words.shape[0]
     bits = np.empty(n + 4, np.uint32)
     random_bits(bits, n, keys.key0, keys.key1, np.int64(0), keys.chain, _ORDER)
     for i in range(n - 1, 0, -1):
         j = (np.uint64(bits[i]) * np.uint64(i + 1)) >> np.uint64(32)
         words[i], words[j] = words[j], words[i]
-    return words
 
 
 @inlined
-def _first_places(document):
-    """Where each word's tokens begin in a document, whose tokens are in the order of their
-    words.
-    """
-    place = np.empty(document.likelihoods.shape[0], np.int64)
-    i = 0
-    for word in range(place.shape[0]):
-        while i < document.word.shape[0] and document.word[i] < word:
-            i += 1
-        place[word] = i
-    return place
-
-
-@inlined
-def _keep_ends(place, words, z, particle_weights, ends):
-    """The topics of 16 particles, drawn by systematic resampling, with the tokens in the order of
-    their words: ends (n_tokens, 16).
-    """
-    total = particle_weights.sum()
+def _keep_ends(z, particle_weights, ends):
+    """The topics of 16 particles, drawn by systematic resampling: ends (n_tokens, 16)."""
+    total = total_of(particle_weights)
     chosen = np.empty(LANES, np.int64)
     c = 0
     reached = particle_weights[0]
@@ -209,10 +192,9 @@ def _keep_ends(place, words, z, particle_weights, ends):
             c += 1
             reached += particle_weights[c]
         chosen[j] = c
-    for i in range(words.shape[0]):
+    for i in range(ends.shape[0]):
         for j in range(LANES):
-            ends[place[words[i]], j] = z[i, chosen[j]]
-        place[words[i]] += 1
+            ends[i, j] = z[i, chosen[j]]
 
 
 @inlined
@@ -238,7 +220,7 @@ def _multiply_by_exp(particle_weights, counts, log_gains):
     """
     largest = -np.inf
     for c in range(particle_weights.shape[0]):
-        log_gain = log_gains[int(counts[c // LANES, c % LANES])]
+        log_gain = log_gains[np.int64(counts[c // LANES, c % LANES])]
         particle_weights[c] = math.log(particle_weights[c]) + log_gain
         largest = max(largest, particle_weights[c])
     for c in range(particle_weights.shape[0]):
@@ -261,22 +243,24 @@ def _change_prior(particle_weights, counts, plan, n_tokens, gains):
     are large; sums of logs where the product leaves the range of numbers. After each topic weights
     are divided by their mean, so that they stay in range. gains (n_tokens + 1,) is work space.
     """
-    old = plan.priors[plan.stages[n_tokens - 1]]
-    new = plan.priors[plan.stages[n_tokens]]
+    before = plan.stages[n_tokens - 1]
+    now = plan.stages[n_tokens]
+    old = plan.priors[before]
+    new = plan.priors[now]
     total = 0.0
     for k in range(old.shape[0]):
         if old[k] == new[k]:
             continue
-        most = 0
+        most = np.int64(0)
         for c in range(particle_weights.shape[0]):
-            most = max(most, int(counts[c // LANES, k, c % LANES]))
+            most = max(most, np.int64(counts[c // LANES, k, c % LANES]))
         if _fill_ratios(new[k], old[k], most, gains):
             for c in range(particle_weights.shape[0]):
-                particle_weights[c] *= gains[int(counts[c // LANES, k, c % LANES])]
+                particle_weights[c] *= gains[np.int64(counts[c // LANES, k, c % LANES])]
         else:
             total += _multiply_by_exp(particle_weights, counts[:, k], gains)
         total += _normalise(particle_weights)[0]
-    if _fill_ratios(old.sum(), new.sum(), n_tokens, gains):
+    if _fill_ratios(plan.totals[before], plan.totals[now], n_tokens, gains):
         return total + math.log(gains[n_tokens])
     return total + gains[n_tokens]
 
@@ -287,6 +271,7 @@ def left_to_right(
     plan,
     n_particles,
     keys,
+    work,
     log_means,
     resampled,
     orders,
@@ -298,31 +283,30 @@ def left_to_right(
 
     log_means (n, N + 2) get the logs of the estimates of Z before each token, after the last one
     and at the end, resampled (n, N + 2) where particles were, orders (n, N) the tokens as they
-    came, ends (n, N, 16) the topics of some particles (of the tokens in the order of their words),
-    and shares (K,) the mean of the topics' shares that the particles end with. log_means, resampled
-    and shares are 0 before.
+    came, ends (n, N, 16) their topics in some particles, and shares (K,) the mean of the topics'
+    shares that the particles end with. log_means, resampled and shares are 0 before; work is a
+    `work_space`.
     """
     n_tokens = document.word.shape[0]
     n_topics = document.alpha.shape[0]
-    n_groups = (n_particles + LANES - 1) // LANES
     n_filters = log_means.shape[0]
-    width = n_groups * LANES
-    z, counts, sums, bits = _work_space(n_tokens, n_topics, n_groups)
+    z, counts, sums, bits_of_new, bits = work
+    width = z.shape[1]
     order = np.empty(4, np.uint32)
     rows = document.likelihoods
-    work = np.empty(LANES)
-    new = np.empty_like(bits)
+    predicted = np.empty(LANES)
     gains = np.empty(n_tokens + 1)
     particle_weights = np.empty(n_particles)
     copies = np.empty(n_particles, np.int64)
     for f in range(n_filters):
         own = Keys(keys.key0, keys.key1, (keys.chain + f) * width, keys.step)
-        words = _shuffled(document.word, own)
+        words = orders[f]
         for i in range(n_tokens):
-            orders[f, i] = words[i]
+            words[i] = document.word[i]
+        _shuffle(words, own)
         step = own.step
         total = 0.0
-        bits_of_all_chains(new, (n_tokens + 3) // 4, own, _NEW)
+        bits_of_all_chains(bits_of_new, (n_tokens + 3) // 4, own, _NEW)
         counts[:] = 0.0
         particle_weights[:] = 1.0
         for i in range(n_tokens + 1):
@@ -330,7 +314,7 @@ def left_to_right(
                 total += _change_prior(particle_weights, counts, plan, i, gains)
             if i == n_tokens:
                 break
-            alpha = plan.priors[plan.stages[i]].astype(np.float32)
+            alpha = plan.weights[plan.stages[i]]
             for _ in range(plan.n_sweeps[i]):
                 step += 1
                 bits_of_all_chains(
@@ -338,7 +322,7 @@ def left_to_right(
                 )
                 _sweep(alpha, rows, words, i, z, counts, sums, bits, False)
             word = words[i]
-            _predict(particle_weights, counts, plan, i, word, work)
+            _predict(particle_weights, counts, plan, i, word, predicted)
             log_mean, squares = _normalise(particle_weights)
             total += log_mean
             log_means[f, i + 1] = total
@@ -346,9 +330,9 @@ def left_to_right(
                 resampled[f, i + 1] = True
                 random_bits(order, _ONE, own.key0, own.key1, i + 1, own.chain, _ORDER)
                 _resample(particle_weights, np.float64(uniform(order[0])), z, i, counts, copies)
-            _draw(alpha, rows, word, counts, sums, new, z, i)
+            _draw(alpha, rows, word, counts, sums, bits_of_new, z, i)
         log_means[f, n_tokens + 1] = total
-        _keep_ends(_first_places(document), words, z, particle_weights, ends[f])
+        _keep_ends(z, particle_weights, ends[f])
         for c in range(n_particles):
             for k in range(n_topics):
                 shares[k] += particle_weights[c] * counts[c // LANES, k, c % LANES]
@@ -356,36 +340,35 @@ def left_to_right(
 
 
 @njit
-def right_to_left(document, plan, words, starts, keys, log_steps):
+def right_to_left(document, plan, words, starts, keys, work, log_steps):
     """Sixteen chains from the target through the distributions of a filter, which took the tokens
     in the order of `words`; log_steps (N + 1, 16), 0 before, get the logs of the factors of their
     weights on the way there.
 
-    Each move of `left_to_right` is reversed. starts (N, 16) are topics as its `ends`.
+    Each move of `left_to_right` is reversed. starts (N, 16) are the topics of these tokens.
     """
     n_tokens = words.shape[0]
-    n_topics = document.alpha.shape[0]
-    z, counts, sums, bits = _work_space(n_tokens, n_topics, 1)
+    z, counts, sums, _, bits = work
+    counts[:] = 0.0
     rows = document.likelihoods
-    work = np.empty(LANES)
+    predicted = np.empty(LANES)
     gains = np.empty(n_tokens + 1)
-    particle_weights = np.ones(LANES)
-    place = _first_places(document)
+    particle_weights = np.empty(LANES)
+    particle_weights[:] = 1.0
     for i in range(n_tokens):
         for c in range(LANES):
-            z[i, c] = starts[place[words[i]], c]
-        place[words[i]] += 1
+            z[i, c] = starts[i, c]
         _add(counts, 0, z, i, np.float32(1))
     step = keys.step
     for i in range(n_tokens, -1, -1):
         if i < n_tokens:
             word = words[i]
             _add(counts, 0, z, i, np.float32(-1))
-            _predict(particle_weights, counts, plan, i, word, work)
+            _predict(particle_weights, counts, plan, i, word, predicted)
             for c in range(LANES):
                 log_steps[i, c] = math.log(particle_weights[c])
             particle_weights[:] = 1.0
-            alpha = plan.priors[plan.stages[i]].astype(np.float32)
+            alpha = plan.weights[plan.stages[i]]
             for _ in range(plan.n_sweeps[i]):
                 step += 1
                 own = Keys(keys.key0, keys.key1, keys.chain, step)

@@ -214,36 +214,50 @@ class LDAPath(KernelPath):
 
         Sixteen chains go back through each of the first `n_reverse` filters, from particles of all.
         """
-        from sklpf.models.lda._filter_kernels import Plan, left_to_right, right_to_left
+        from sklpf.models.lda._filter_kernels import Plan, left_to_right, right_to_left, work_space
 
         n_tokens = len(self.packed.word)
         passed = np.floor(n_sweeps * np.log1p(np.arange(n_tokens))).astype(np.int64)
         topics = np.exp(self.log_topics)
         priors, stages = self._priors(guide)
-        plan = Plan(topics, np.diff(passed, prepend=0), stages, priors, priors @ topics.T)
+        plan = Plan(
+            topics=topics,
+            n_sweeps=np.diff(passed, prepend=0),
+            stages=stages,
+            priors=priors,
+            weights=priors.astype(np.float32),
+            totals=np.cumsum(priors, axis=1)[:, -1].copy(),
+            predictions=priors @ topics.T,
+        )
         log_means = np.zeros((n, n_tokens + 2))
         resampled = np.zeros((n, n_tokens + 2), dtype=bool)
         orders = np.empty((n, n_tokens), dtype=np.int32)
         ends = np.empty((n, n_tokens, LANES), dtype=np.int32)
         shares = np.zeros(len(self.doc_topic_prior))
+        size = n_tokens, len(shares)
         found = (log_means, resampled, orders, ends, shares)
-        left_to_right(self.packed, plan, n_particles, stream.keys, *found)
+        work = work_space(*size, n_particles)
+        left_to_right(self.packed, plan, n_particles, stream.keys, work, *found)
 
         log_estimates = log_means[:, -1]
+        if n_reverse == 0:
+            return FilterEstimates(log_estimates, shares, 0.0, 0)
         reverse = stream.aside("reverse")
         chances = np.cumsum(softmax(log_estimates))
         sources = np.searchsorted(chances, reverse.generator().random((n_reverse, LANES)))
+        by_word = np.argsort(orders, axis=1, kind="stable")
+        ends = np.take_along_axis(ends, by_word[..., np.newaxis], axis=1)
         log_steps = np.zeros((n_reverse, n_tokens + 1, LANES))
+        work = work_space(*size, LANES)
         for f in range(n_reverse):
-            starts = ends[np.minimum(sources[f], n - 1), :, np.arange(LANES)].T.copy()
+            starts = np.empty(ends.shape[1:], dtype=np.int32)
+            starts[by_word[f]] = ends[np.minimum(sources[f], n - 1), :, np.arange(LANES)].T
             keys = replace(reverse, chain=(stream.chain + f) * LANES).keys
-            right_to_left(self.packed, plan, orders[f], starts, keys, log_steps[f])
-        variance = 0.0
-        if n_reverse:
-            down = log_steps.transpose(0, 2, 1)
-            seen = resampled[:n_reverse], log_means[:n_reverse], n_particles
-            log_weights = log_estimates[:n_reverse] - log_mean_exp(log_estimates[:n_reverse])
-            variance = population_seen_from_target(down, *seen, log_weights)
+            right_to_left(self.packed, plan, orders[f], starts, keys, work, log_steps[f])
+        down = log_steps.transpose(0, 2, 1)
+        seen = resampled[:n_reverse], log_means[:n_reverse], n_particles
+        log_weights = log_estimates[:n_reverse] - log_mean_exp(log_estimates[:n_reverse])
+        variance = population_seen_from_target(down, *seen, log_weights)
         return FilterEstimates(log_estimates, shares, variance, n_reverse * LANES)
 
     @property

@@ -23,7 +23,7 @@ from sklpf._utils.layout import LANES
 from sklpf.kernels import _programs as programs
 from sklpf.kernels import bits_of_one_chain, exp64, implements, inlined, njit, uniform
 from sklpf.kernels._vectors import load, store, zeros
-from sklpf.models.lda._vector_kernels import aligned, draw_topic
+from sklpf.models.lda._vector_kernels import draw_topic
 
 # typed, since numba compiles a function anew for each literal number that it is given
 _Z = np.int64(_random.FIRST)
@@ -89,8 +89,8 @@ def _scratch(model, state):
             counts[c, state.z[c, i]] += 1
     return Scratch(
         counts,
-        aligned((n, padded), np.float32),
-        aligned((padded,), np.float32),
+        np.zeros((n, padded), np.float32),
+        np.zeros(padded, np.float32),
         np.empty((n, n_tokens + 4), np.uint32),
     )
 

@@ -1,11 +1,11 @@
-"""Numba building blocks of the topics of documents: digamma and the like, aligned arrays, four rows
-at a time times a vector.
+"""Numba building blocks of the topics of documents: digamma and the like, sums and draws, and four
+rows at a time times a vector.
 """
 
 import numpy as np
 
 from sklpf._utils.layout import LANES
-from sklpf.kernels import exp64, inlined, log64, njit
+from sklpf.kernels import exp64, inlined, log64
 from sklpf.kernels._vectors import (
     count_below,
     lane,
@@ -85,21 +85,16 @@ def trigamma(x):
     return total + w * (1.0 + 0.5 * w + z * (1 / 6 - z * (1 / 30 - z * (1 / 42 - z * (1 / 30)))))
 
 
-# ---- memory
-@njit
-def aligned(shape, like):
-    """Zeros of four bytes each from a multiple of 64 bytes on: no register crosses a line of the
-    cache.
-    """
-    size = 1
-    for n in shape:
-        size *= n
-    buffer = np.zeros(size + LANES, like)
-    start = (-(buffer.ctypes.data // 4)) % LANES
-    return buffer[start : start + size].reshape(shape)
+# ---- sums and draws
+@inlined
+def total_of(values):
+    """Sum of an array, (n,); numba compiles four functions for its own."""
+    total = 0.0
+    for i in range(values.shape[0]):
+        total += values[i]
+    return total
 
 
-# ---- draws
 @inlined
 def draw_topic(total, sums, n_topics, u):
     """Draw a topic: first its number modulo 16, then the topic.

@@ -15,7 +15,14 @@ import numpy as np
 from sklpf._utils.layout import LANES
 from sklpf.kernels import exp64, inlined, njit
 from sklpf.kernels._vectors import flat
-from sklpf.models.lda._vector_kernels import FLUSH, add_four, digamma, exp_digamma, four_dots
+from sklpf.models.lda._vector_kernels import (
+    FLUSH,
+    add_four,
+    digamma,
+    exp_digamma,
+    four_dots,
+    total_of,
+)
 from sklpf.models.lda.learning._word_kernels import fill_powers
 
 _REGISTER = 8  # gamma and the like go eight at a time
@@ -67,28 +74,30 @@ def _most_left(width):
     return width if width <= _NARROW else width // 2
 
 
-@inlined
-def _scratch(n_words, n_topics, n_powers, like):
-    """Work space; the row of zeros in its place."""
-    matrix = np.empty((_most_left(n_topics) + 1) * n_words, like.dtype)
+def scratch_for(documents, first, last) -> Scratch:
+    """Work space for documents first, …, last - 1; the matrix's row of zeros in its place."""
+    dtype = documents.theta.dtype
+    n_topics = documents.theta.shape[1]
+    n_words = _padded(np.diff(documents.indptr[first : last + 1]).max(), LANES)
+    matrix = np.empty((_most_left(n_topics) + 1) * n_words, dtype)
     matrix[-n_words:] = 0
     return Scratch(
-        np.zeros(n_powers, like.dtype),
-        matrix,
-        np.zeros(n_words, np.int64),
-        np.zeros(n_topics, np.int64),
-        np.zeros(n_words, like.dtype),
-        np.zeros(n_words, like.dtype),
-        np.zeros(n_words, like.dtype),
-        np.zeros(n_topics, like.dtype),
-        np.zeros(n_topics, like.dtype),
-        np.zeros(n_topics, np.int64),
-        np.zeros(n_topics),
-        np.zeros(n_topics),
-        np.zeros(n_topics),
-        np.zeros(4 * n_topics),
-        np.zeros(4),
-        np.zeros(4, np.int64),
+        powers=np.zeros(n_words * n_topics if documents.own else 0, dtype),
+        matrix=matrix,
+        word_starts=np.zeros(n_words, np.int64),
+        topic_starts=np.zeros(n_topics, np.int64),
+        counts=np.zeros(n_words, dtype),
+        norms=np.zeros(n_words, dtype),
+        ratios=np.zeros(n_words, dtype),
+        theta=np.zeros(n_topics, dtype),
+        sums=np.zeros(n_topics, dtype),
+        topics=np.zeros(n_topics, np.int64),
+        gamma=np.zeros(n_topics),
+        alpha=np.zeros(n_topics),
+        ones=np.zeros(n_topics),
+        moves=np.zeros(4 * n_topics),
+        totals=np.zeros(4),
+        slots=np.zeros(4, np.int64),
     )
 
 
@@ -203,12 +212,10 @@ def _settle(scratch, rows, gamma, n_words, inverse, tolerance, max_iter, thresho
     width = scratch.gamma.shape[0]
     turned = False
     rest = 0.0
-    total = 0.0
+    total = total_of(gamma)
     width_words = _padded(n_words, LANES)
-    for k in range(gamma.shape[0]):
-        total += gamma[k]
-    _set_theta(scratch.gamma, total, inverse, scratch.theta)
     for iteration in range(max_iter + 1):
+        _set_theta(scratch.gamma[:width], total, inverse, scratch.theta[:width])
         if turned:
             _explain_topics(scratch, n_kept, width_words)
         else:
@@ -248,20 +255,21 @@ def _settle(scratch, rows, gamma, n_words, inverse, tolerance, max_iter, thresho
             for k in range(n_left):
                 before -= scratch.gamma[k]
             rest += before
-        _set_theta(scratch.gamma[:width], total, inverse, scratch.theta[:width])
         if change < tolerance:
             max_iter = iteration + 1
     return width, turned
 
 
 @njit
-def infer(documents, first, last, alpha, joint, tolerance, max_iter):
+def infer(documents, first, last, scratch, alpha, joint, tolerance, max_iter):
     """Update gamma of documents first, …, last - 1 until it settles, from the gamma given, and set
     their theta, ratios and values.
 
     Parameters
     ----------
     documents : sklpf.models.lda.learning._posterior.Documents
+    scratch : Scratch
+        As `scratch_for` returns it for these documents.
     alpha : (K,)
     joint : bool
         Whether `joints` are set, which needs `log_rows`.
@@ -276,11 +284,6 @@ def infer(documents, first, last, alpha, joint, tolerance, max_iter):
     own = documents.own
     n_topics = alpha.shape[0]
     padded = documents.theta.shape[1]
-    longest = 1
-    for d in range(first, last):
-        longest = max(longest, indptr[d + 1] - indptr[d])
-    longest = _padded(longest, LANES)
-    scratch = _scratch(longest, padded, longest * padded if own else 0, documents.ratios)
     rows = scratch.powers if own else documents.rows.reshape(-1)
     for d in range(first, last):
         span = slice(indptr[d], indptr[d + 1])
@@ -353,7 +356,7 @@ def _finish(scratch, counts, width, gamma, theta, ratios, inverse):
 @inlined
 def _expected_log_joint(scratch, rows, log_rows, words, gamma, width, turned):
     """U = sum_v n_v sum_k phi_vk (E log theta_k + E log beta_kv), after `_settle`."""
-    offset = digamma(gamma.sum())
+    offset = digamma(total_of(gamma))
     value = 0.0
     sums = scratch.moves[:width]
     sums[:] = 0.0

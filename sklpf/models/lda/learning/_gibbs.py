@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf._utils.layout import padded
+from sklpf._utils.layout import aligned_zeros, padded
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import parallel_map
 from sklpf._utils.progress import said
@@ -186,7 +186,8 @@ class Chain:
         words, indptr, _ = self.corpus
         counts = (self.by_word, self.by_topic)
         keys = Stream(self.key, 0, self.step).keys
-        sweep(words, indptr, self.alpha, self.eta, self.z, *counts, keys)
+        work = aligned_zeros(2, len(self.alpha))
+        sweep(words, indptr, self.alpha, self.eta, self.z, *counts, keys, work)
 
     def by_document(self) -> Array:
         """n_dk, (n, K)."""

@@ -15,14 +15,14 @@ from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
 from sklpf.kernels import bits_of_one_chain, njit, uniform
 from sklpf.kernels._vectors import load, store, to_float32, zeros
-from sklpf.models.lda._vector_kernels import aligned, draw_topic
+from sklpf.models.lda._vector_kernels import draw_topic
 
 _TOPIC = np.int64(_random.FIRST)
 _LEAST = -100.0  # log2 of a weight that float32 holds
 
 
 @njit
-def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
+def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys, work):
     """Draw the topics of all tokens anew, in turn; one that has none yet (-1) is drawn given those
     before it.
 
@@ -36,14 +36,15 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
         n_wk and n_k.
     keys : Keys
         The documents are its chains.
+    work : (2, padded K) float32
+        Zeros, aligned.
     """
     n_topics = alpha.shape[0]
     padded = by_word.shape[1]
     longest = np.diff(indptr).max()
     bits = np.empty(longest + 4, np.uint32)
     by_document = np.zeros(n_topics, np.int32)
-    shares = aligned((padded,), np.float32)
-    sums = aligned((padded,), np.float32)
+    shares, sums = work
     reciprocals = np.empty(n_topics)
     eta32 = np.float32(eta)
     total = by_word.shape[0] * eta

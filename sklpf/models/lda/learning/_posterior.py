@@ -93,15 +93,14 @@ class Topics:
 
     def bound(self) -> float:
         """E_q[log p(beta) - log q(beta)], in nats."""
-        from sklpf.models.lda.learning._word_kernels import word_terms
+        from sklpf.models.lda.learning._word_kernels import dirichlet_terms
 
         n_features, n_topics = self.weights.shape
-        value = word_terms(
-            self.prior, self.base, self.scale, self.weights, psi(self.sums)
-        ) - np.sum(gammaln(self.sums))
-        return float(
-            value + n_topics * (gammaln(n_features * self.prior) - n_features * gammaln(self.prior))
-        )
+        lambdas = self.base, self.scale, self.weights
+        offsets = np.zeros(n_features), psi(self.sums)
+        terms = dirichlet_terms(np.full(n_topics, self.prior), *lambdas, *offsets)
+        value = n_topics * (gammaln(n_features * self.prior) - n_features * gammaln(self.prior))
+        return float(np.sum(terms) - np.sum(gammaln(self.sums)) + value)
 
     def log_power_sums(self, powers: NDArray) -> Array:
         """log E_q[sum_v beta_kv^s] for every power s, (n_powers, n_topics)."""
@@ -135,10 +134,12 @@ class Documents(NamedTuple):
 
     def bound(self, alpha: NDArray) -> NDArray:
         """Evidence lower bound of every document given q(beta), at its own temperature, in nats."""
-        from sklpf.models.lda.learning._word_kernels import document_terms
+        from sklpf.models.lda.learning._word_kernels import dirichlet_terms
 
-        terms = self.values + document_terms(alpha, self.gamma)
-        return terms + gammaln(alpha.sum()) - gammaln(alpha).sum()
+        total = self.gamma.sum(axis=1)
+        offsets = psi(total), np.zeros(len(alpha))
+        terms = dirichlet_terms(alpha, 0.0, 1.0, self.gamma, *offsets) - gammaln(total)
+        return self.values + terms + gammaln(alpha.sum()) - gammaln(alpha).sum()
 
 
 class Posterior(NamedTuple):
@@ -166,7 +167,7 @@ class Posterior(NamedTuple):
         joint : bool, default=False
             Whether U is needed.
         """
-        from sklpf.models.lda.learning._document_kernels import infer
+        from sklpf.models.lda.learning._document_kernels import infer, scratch_for
 
         n = X.shape[0]
         width = padded(len(self.alpha))
@@ -198,7 +199,8 @@ class Posterior(NamedTuple):
         options = (self.alpha, joint or own, self.tolerance, self.max_iter)
 
         def infer_block(block: slice) -> None:
-            infer(documents, block.start, block.stop, *options)
+            span = documents, block.start, block.stop
+            infer(*span, scratch_for(*span), *options)
 
         list(self.tasks(infer_block, cut(n, _DOCUMENTS_PER_BLOCK)))
         return documents

@@ -17,6 +17,7 @@ from sklpf.models.lda._vector_kernels import (
     digamma,
     exp_digamma,
     log_gamma,
+    total_of,
     trigamma,
 )
 
@@ -110,41 +111,25 @@ def _add_products(weights, totals, first, second, factor):
 
 
 # ---- bounds
-@inlined
-def _dirichlet_term(prior, value, offset):
-    """What one value of q adds to E[log p - log q] of a Dirichlet, but for log Gamma of the prior
-    and of the sums.
-    """
-    return (prior - value) * (digamma(value) - offset) + log_gamma(value)
-
-
 @njit
-def document_terms(alpha, gamma):
-    """Sums over topics, (n,), of `_dirichlet_term` - log Gamma(sum of gamma)."""
-    terms = np.empty(alpha.shape[0])
-    sums = np.empty(gamma.shape[0])
-    for d in range(gamma.shape[0]):
-        total = gamma[d].sum()
-        offset = digamma(total)
-        for k in range(alpha.shape[0]):
-            terms[k] = _dirichlet_term(alpha[k], gamma[d, k], offset)
-        sums[d] = terms.sum() - log_gamma(total)
+def dirichlet_terms(prior, base, scale, values, of_rows, of_topics):
+    """What q's lambda = base + scale * values (n, K) add to E[log p - log q] of Dirichlet
+    distributions, but for log Gamma of the prior (K,) and of the sums: sums over topics, (n,).
+
+    The digamma function of the sums is of_rows (n,) + of_topics (K,).
+    """
+    sums = np.empty(values.shape[0])
+    terms = np.empty(values.shape[1])
+    for i in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            value = base + scale * np.float64(values[i, k])
+            expected_log = digamma(value) - (of_rows[i] + of_topics[k])
+            terms[k] = (prior[k] - value) * expected_log + log_gamma(value)
+        sums[i] = total_of(terms)
     return sums
 
 
-@njit
-def word_terms(prior, base, scale, weights, offsets):
-    """Sum over words and topics of `_dirichlet_term` for lambda = base + scale * weights."""
-    terms = np.empty(offsets.shape[0])
-    total = 0.0
-    for v in range(weights.shape[0]):
-        for k in range(offsets.shape[0]):
-            value = base + scale * np.float64(weights[v, k])
-            terms[k] = _dirichlet_term(prior, value, offsets[k])
-        total += terms.sum()
-    return total
-
-
+# ---- moments
 @njit
 def mean_polygammas(prior, counts):
     """Means over documents of digamma and trigamma of prior + counts, (K,) each."""
@@ -156,7 +141,6 @@ def mean_polygammas(prior, counts):
     return first / counts.shape[0], second / counts.shape[0]
 
 
-# ---- moments
 @njit
 def power_sums(base, scale, weights, power):
     """Sum over words, (K,), of Gamma(lambda + power) / Gamma(lambda) for lambda = base + scale *
