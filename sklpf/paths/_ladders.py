@@ -79,8 +79,8 @@ def respace(ladder: ArrayLike, costs: ArrayLike, n_temperatures: int) -> Array:
     cumulative = np.r_[0, np.cumsum(costs + floor * np.diff(ladder))]
     if not np.all(np.diff(cumulative) > 0):
         raise ValueError(
-            "levels can't be told apart: the target is too steep; check the parameters of the model,"
-            " or give a density of your own a base that covers it more closely"
+            "levels can't be told apart: the target is too steep; check the parameters of the"
+            " model, or give a density of your own a base that covers it more closely"
         )
     beta = PchipInterpolator(cumulative, ladder)(np.linspace(0, cumulative[-1], n_temperatures))
     beta[0] = ladder[0]
