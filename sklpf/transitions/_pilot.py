@@ -149,8 +149,7 @@ class _Row:
         if not np.any(gain > -np.inf):
             raise ValueError(
                 f"none of {len(gain)} draws of the base has mass at the target: give a base that"
-                " covers it more closely, or for a density of your own take AdaptiveSMC, which draws"
-                " more"
+                " covers it more closely, or take AdaptiveSMC for a density, which draws more"
             )
         with np.errstate(over="ignore"):
             spread = np.std(gain[np.isfinite(gain)])
