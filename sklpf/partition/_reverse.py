@@ -39,7 +39,6 @@ _REMEDY = "raise n_temperatures or n_chains_per_start"
 _FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
 _WIDE_GAP = 4.0  # standard errors
 _MIN_OVERLAP = 5.0  # chains
-_MOST_GROUPS = 100  # of the chains of a direction, for the jackknife
 _ROUNDING = 1e-6  # nats
 
 
@@ -258,8 +257,12 @@ class BidirectionalRun(Run):
         for Z_0 / Z.
     starts : {"exact", "tempered", "given"}
         Where the reverse chains started.
+    most_groups : int
+        Largest number of groups of chains in a direction, for the jackknife; of `BetweenDraws`
+        those of the draws.
     """
 
+    options = ("most_groups",)
     described = {
         "forward_log_partition": Diagnostic("log Z by the forward chains (nats)"),
         "reverse_log_partition": Diagnostic("log Z by the reverse chains (nats)"),
@@ -272,6 +275,7 @@ class BidirectionalRun(Run):
     up: Array
     down: Array
     starts: str
+    most_groups: int = 100
 
     def _read(self) -> PartitionResult:
         """The estimate, its jackknife error and the alarms from the log weights of both
@@ -280,11 +284,11 @@ class BidirectionalRun(Run):
         up = self.up
         down = self.down.ravel()
         forward, reverse = mean_weight(up), mean_weight(down)
-        log_ratio, error_up = _jackknife(lambda kept: bar(kept, down), up)
-        _, error_down = _jackknife(lambda kept: bar(up, kept), down)
+        log_ratio, error_up = _jackknife(lambda kept: bar(kept, down), up, self.most_groups)
+        _, error_down = _jackknife(lambda kept: bar(up, kept), down, self.most_groups)
 
         n = min(len(up), len(down))
-        degrees = min(n, _MOST_GROUPS) - 1
+        degrees = min(n, self.most_groups) - 1
         gap = -reverse.log_mean - forward.log_mean
         gap_std_error = np.hypot(forward.std_error, reverse.std_error)
         shared = overlap(up, down, log_ratio)
@@ -418,11 +422,11 @@ class BDMC(SamplingEstimator):
         ]
 
 
-def _jackknife(log_ratio, log_weights):
+def _jackknife(log_ratio, log_weights, most_groups):
     """Jackknife over chains, or over groups of them where they are many; the error is NaN where one
     of them has all of the weight.
     """
-    groups = np.array_split(log_weights, min(len(log_weights), _MOST_GROUPS))
+    groups = np.array_split(log_weights, min(len(log_weights), most_groups))
 
     def estimate(keep):
         kept = np.concatenate([groups[g] for g in keep])
