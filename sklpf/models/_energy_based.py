@@ -97,7 +97,7 @@ class EnergyBasedModel(
     max_iter: int = 200
     tol: float | None = 0.01
     verbose: int = 0
-    _log_volume: ClassVar[Any]
+    _log_volume = 0.0
     # of log Z after every pass, where it has no closed form
     _monitor: ClassVar[PartitionEstimator] = HAIS(100, 200, checks=False, random_state=0)
     _rescale_chains = False  # whether rows have very different lengths, see `Chains`

@@ -24,10 +24,11 @@ from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
 from sklpf.partition.checks._beside import Checks, tol_alarms
 from sklpf.paths import GeometricPath, Mixture, Regions
 from sklpf.paths._capabilities import require_base
-from sklpf.paths._climbs import Evaluations
+from sklpf.paths._climbs import Evaluations, functions_for_climbs
 from sklpf.paths._geometric import is_own_density
 from sklpf.paths._ladders import respace
 from sklpf.paths._mixture_fit import defensive, fit_base
+from sklpf.paths._regions import highest_of_draws
 from sklpf.programs._learning import Learned, drift_between, learn
 from sklpf.programs._populations import descend
 from sklpf.transitions import default_move
@@ -45,8 +46,6 @@ _N_FITTED = 2000  # points to which a later base is fitted
 _MOST_FITTED = 4000  # in the first round
 _ENOUGH_TO_FIT = 50.0  # effective number of ancestors of these
 _LEAST_MASS = np.log(0.002)  # share of Z in a region, for the base to cover it
-_N_WEIGHED = 20_000  # draws of the base, for Z
-_N_HIGHEST = 16  # of these, from which climbs begin too
 _MOST_SEARCHES = 20  # for modes, each around what the one before has found
 _QUIET_SEARCHES = 2  # one after the other, that find none
 _N_STARTS = 60  # of a search after the first, doubled where one finds modes
@@ -277,7 +276,10 @@ class AdaptiveSMC(SamplingEstimator):
         """
         path = copy.copy(path)
         path.evaluations = evaluations
-        log_mass, highest = _weigh(path, base, Stream(stream_key(seed, _CLIMBS)))
+        log_density, _ = functions_for_climbs(path.raw_log_density, None, None, evaluations)
+        rng = Stream(stream_key(seed, _CLIMBS)).aside("mass").generator()
+        # Among the highest are draws in a mode that is too narrow for a climb to meet.
+        highest, log_mass = highest_of_draws(log_density, base, rng)
         path.climbs_from = np.concatenate([starts, highest])
         least = _LEAST_MASS + log_mass
         most = evaluations.n + _SHARE_OF_SWEEPS * self.max_sweeps
@@ -431,16 +433,3 @@ def _from_base(path: GeometricPath, base: Mixture, lost: list[Regions], points: 
     regions = Regions(*map(np.concatenate, zip(*lost)))
     empty = np.flatnonzero(regions.contain(points).sum(axis=0) < _FEW_POINTS).tolist()
     return path.with_regions(regions.take(empty)) if empty else path
-
-
-def _weigh(path, base: Mixture, stream: Stream) -> tuple[float, Array]:
-    """Log of what the base's draws say about Z, in nats, too low where it covers little; and the
-    draws (n, d) with the largest weights, such as those in a mode that is too narrow for a climb to
-    meet.
-    """
-    points = base.sample(_N_WEIGHED, stream.aside("mass").generator())
-    with np.errstate(invalid="ignore"):
-        log_weights = path.raw_log_density(points) - base.log_density(points)
-    path.evaluations.n += _N_WEIGHED
-    log_weights = np.where(np.isnan(log_weights), -np.inf, log_weights)
-    return float(log_mean_exp(log_weights)), points[np.argsort(log_weights)[-_N_HIGHEST:]]

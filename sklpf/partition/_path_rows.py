@@ -106,6 +106,8 @@ def _estimate_row(estimator, path, row, seed) -> PartitionResult:
 def _cut_by_cost(costs: Array, fewest_blocks: int) -> Integers:
     """First row of every block and the end: blocks of about equal cost."""
     n_blocks = min(len(costs), max(fewest_blocks, -(-len(costs) // _ROWS_PER_BLOCK)))
+    if not costs.sum() > 0:
+        costs = np.ones(len(costs))
     middle = np.cumsum(costs) - costs / 2
     block = (n_blocks * middle / costs.sum()).astype(int)
     return np.append(np.unique(block, return_index=True)[1], len(costs))

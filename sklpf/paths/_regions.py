@@ -35,6 +35,7 @@ _FEWEST_STARTS = 16
 _N_HIGHEST = 16
 _SCREENING_WORK = int(2e6)  # coordinates of draws
 _MOST_SCREENED = 20_000
+_MOST_AT_ONCE = 2000
 _START_WORK = int(2e5)  # squares of dimensions, or densities for numerical gradients
 # of ellipsoids
 _MOST_REGIONS = 20
@@ -189,7 +190,7 @@ def find_regions(
     elif base.normalised:
         draws = np.asarray(base.sample(n_climbs, rng), dtype=np.float64)
         starts = starts_of_climbs(draws, np.asarray(base.center), bounds, rng)
-        starts = np.concatenate([starts, _highest_of_draws(log_density, base, rng)])
+        starts = np.concatenate([starts, highest_of_draws(log_density, base, rng)[0]])
     else:
         starts = np.empty((0, d))
     ends = climb(slopes, starts, scale, box)
@@ -204,12 +205,17 @@ def find_regions(
     return _regions_of(target, found, rng)
 
 
-def _highest_of_draws(log_density: LogDensity, base: Any, rng: np.random.Generator) -> Array:
-    """Points (n, d): of many draws of the base those where the target is highest above it."""
+def highest_of_draws(
+    log_density: LogDensity, base: Any, rng: np.random.Generator
+) -> tuple[Array, float]:
+    """Points (n, d): of many draws of the base those where the target is highest above it; and the
+    log of the mean of target over base, in nats.
+    """
     n = min(_MOST_SCREENED, _SCREENING_WORK // base.n_dimensions)
     draws = np.asarray(base.sample(n, rng), dtype=np.float64)
-    gain = log_density(draws) - base.log_density(draws)
-    return draws[np.argsort(gain)[-_N_HIGHEST:]]
+    parts = np.array_split(draws, -(-n // _MOST_AT_ONCE))
+    gain = np.concatenate([log_density(part) - base.log_density(part) for part in parts])
+    return draws[np.argsort(gain)[-_N_HIGHEST:]], float(log_mean_exp(gain))
 
 
 class Ellipsoid(NamedTuple):
@@ -402,7 +408,9 @@ def _regions_of(target: _Target, ellipsoids: list[Ellipsoid], rng: np.random.Gen
     for r, (points, log_weights) in enumerate(drawn):
         log_weights[~regions.contain(points)[:, r]] = -np.inf
         draws[r] = drawn_by_weight(points, log_weights, rng)
-        regions.log_masses[r] = log_mean_exp(log_weights.reshape(_N_GROUPS, _N_DRAWS), axis=1)
+        highest = max(float(log_weights.max()), np.finfo(np.float64).min)
+        weights = np.exp(log_weights - highest).reshape(_N_GROUPS, _N_DRAWS)
+        regions.log_masses[r] = highest + np.log(weights.mean(axis=1))
     return regions._replace(draws=draws)
 
 

@@ -423,9 +423,11 @@ class TunedTransition(Transition):
 
     def _level_steps(self, ladder: Array) -> MoveSteps:
         """Step sizes and roots at the levels of a ladder, computed once for each ladder."""
-        if self._known_steps[0] is not ladder:
-            self._known_steps = ladder, self.frozen.at(ladder)
-        return self._known_steps[1]
+        known, steps = self._known_steps
+        if known is not ladder:
+            steps = self.frozen.at(ladder)
+            self._known_steps = ladder, steps
+        return steps
 
     def side_by_side(self, rows: Sequence[Any], ladder: Array) -> Self:
         """Return the move on the ladders of several rows, one after the other: at each it has the

@@ -122,6 +122,18 @@ def test_a_mode_of_a_hundredth_of_the_width_of_the_one_around_it_is_found(seed):
     assert_right(AdaptiveSMC(random_state=seed).fit(path), 0.0)  # 1e-3
 
 
+def test_a_density_that_raises_far_out_ends_no_fit():
+    """Where a draw of the fitted base, with its Cauchy tails, may lie, and no particle."""
+
+    def log_density(x):
+        if np.any(np.abs(x) > 3e3):
+            raise FloatingPointError("the simulator takes no such points")
+        return -0.5 * np.sum(x**2, axis=1)
+
+    path = GeometricPath(log_density, base=Gaussian([0, 0], 4.0))
+    assert_right(AdaptiveSMC(random_state=3).fit(path), LOG_2PI)  # 1e-3
+
+
 def test_modes_far_beyond_the_base_are_found_from_those_within_it():
     centres = 8 * np.array([[0, 0], [1, 1], [2, 0], [2, 2], [-1, 0], [-2, -1], [0, -2]])
 

@@ -301,7 +301,8 @@ def score_interval(model, X, level: float = 0.95, *, per: str | None = None) -> 
     >>> round(score_interval(pipeline, [[0.2, 3.0], [1.0, -1.0]]).mean, 4)
     -1.3863
     """
-    model, rows = _last_step("model", model, X, per)
+    model, rows = _last_step("model", model, X)
+    _check_per("model", model, per)
     options = {} if per is None else {"per": per}
     return model.score_interval(rows, level, **options)
 
@@ -316,8 +317,10 @@ class Entrant(NamedTuple):
 
 def score_all(models: Mapping[str, Any], X, level: float, per: str | None = None) -> list[Entrant]:
     """Score the rows by every model; all pipelines must arrive at the same rows."""
-    entrants = [(name, *_last_step(name, model, X, per)) for name, model in models.items()]
+    entrants = [(name, *_last_step(name, model, X)) for name, model in models.items()]
     check_same_kind(models)
+    for name, model, _ in entrants:
+        _check_per(name, model, per)
     first, _, rows = entrants[0]
     for name, _, others in entrants[1:]:
         check_same_rows(first, name, rows is others or rows_digest(rows) == rows_digest(others))
@@ -325,6 +328,15 @@ def score_all(models: Mapping[str, Any], X, level: float, per: str | None = None
     return [
         Entrant(name, model, getattr(model, score)(rows, level)) for name, model, rows in entrants
     ]
+
+
+def _check_per(name: str, model: Any, per: str | None) -> None:
+    """Raise TypeError if a model can't score per document or word."""
+    if per is not None and model._unit != "document":
+        raise TypeError(
+            f"per must be None, as {name} is a {type(model).__name__}: only topic models score"
+            " documents and words"
+        )
 
 
 def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
@@ -356,10 +368,8 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
     return interval_of(scored, level, "difference" if direct is None else "direct")
 
 
-def _last_step(name, estimator, X, per=None):
-    """The model that an estimator ends in, and the rows that it scores; TypeError if there is none,
-    or it can't score per document or word.
-    """
+def _last_step(name, estimator, X):
+    """The model that an estimator ends in, and the rows that it scores."""
     model = last_step(estimator)
     if not is_model(model):
         where = " at the end of a pipeline" if model is not estimator else ""
@@ -367,11 +377,6 @@ def _last_step(name, estimator, X, per=None):
             f"{name} must be a model of sklpf with score_samples and score_interval, or a pipeline"
             " that ends in one, got"
             f" {type(model).__module__}.{type(model).__name__}{where}{_instead(estimator, model)}"
-        )
-    if per is not None and model._unit != "document":
-        raise TypeError(
-            f"per must be None, as {name} is a {type(model).__name__}: only topic models score"
-            " documents and words"
         )
     return find_model(estimator, X)
 

@@ -47,6 +47,7 @@ from sklpf.models.decoder._model import DecoderModel
 from sklpf.models.scoring._searches import check_same_kind, is_model, last_step
 from sklpf.partition._base import NO_NUMBERS
 
+_PROBED = 1000  # rows that tell functions apart
 _QUANTILE = float(norm.ppf(0.975))
 
 
@@ -320,13 +321,17 @@ def _open_checkpoint(directory, tasks: list[FitTask], X, y) -> Checkpoint:
 
 def _probe(task: FitTask, X, y) -> str:
     """A digest of what a candidate's functions make of rows: a pickle holds their names alone."""
-    labels = None if y is None else safe_indexing(y, task.train)
-    try:
-        with one_blas_thread(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return _made_of(task.clone(), safe_indexing(X, task.train), labels)
-    except Exception as error:  # the fits will fail alike, and say why
-        return str(error)
+    reason = ""
+    for most in (_PROBED, len(task.train)):  # some steps need more rows
+        train = task.train[:most]
+        labels = None if y is None else safe_indexing(y, train)
+        try:
+            with one_blas_thread(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return _made_of(task.clone(), safe_indexing(X, train), labels)
+        except Exception as error:  # the fits will fail alike, and say why
+            reason = str(error)
+    return reason
 
 
 def _made_of(estimator, rows, y) -> str:
@@ -347,7 +352,10 @@ def _file(task: FitTask) -> str:
 
 def _load(kept: Checkpoint, task: FitTask) -> Outcome | None:
     n_done, outcome = kept.load(_file(task), Outcome(np.empty(0), 0.0, 0.0, "", ""))
-    return Outcome(*(part[()] for part in outcome)) if n_done else None
+    if not n_done:
+        return None
+    values, partition, bias, rows, reason = outcome
+    return Outcome(values, float(partition), float(bias), str(rows), str(reason))
 
 
 def _clone_with(estimator, names: tuple[str, ...], value: int | None = None):

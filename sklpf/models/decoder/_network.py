@@ -243,9 +243,10 @@ def check_logits(network: Network, n_latents: int) -> None:
     draws = probes(n_latents, _N_JUDGED)
     # Few points first: they are enough for most decoders of logits.
     for latents in (draws[:_N_CHECKED], draws, _WIDER * draws):
-        outputs = network.outputs(latents)
-        if np.any((outputs < 0) | (outputs > 1)):
-            return
+        for chunk, _ in network._chunks(latents):
+            outputs = network._outputs(chunk)[0]
+            if np.any((outputs < 0) | (outputs > 1)):
+                return
     raise ValueError(
         "decoder gives outputs in [0, 1] alone, as of a last layer with a sigmoid: give logits, the"
         ' inputs of that layer, or outputs="probabilities"; if they are logits, outputs="logits"'
