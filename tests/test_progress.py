@@ -27,6 +27,7 @@ from sklpf import (
     ParallelTempering,
     ProductOfExperts,
 )
+from sklpf._utils import progress as _progress
 from sklpf.partition import BAR, SAMS
 
 RNG = np.random.default_rng(0)
@@ -284,6 +285,21 @@ def test_runs_say_what_log_z_is_on_the_way_at_most_once_a_second(monkeypatch, ca
         log_z = beta * np.log(6 * np.pi) - np.log(1 + beta)
         rounding = 0.005 * np.log(6 * np.pi)  # of beta, to two digits
         assert abs(value - log_z) < 5 * error + rounding
+
+
+def test_rounds_of_a_second_run_and_stages_that_go_on_tell_no_speed(capsys):
+    """A fit may run twice, and a run that was interrupted goes on with segments that are done."""
+    progress = _progress.Progress(AIS(verbose=1))
+    with _progress._as_current(progress):
+        for n_sweeps in (800, 1600, 800):  # the third is of another run
+            _progress.round_done("round", 1.0, 0.1, n_sweeps, 100)
+        _progress.round_done("round", 1.0, 0.1, 800, 100)
+        with _progress.stage("sampling", 8) as task_done:
+            task_done.said -= 2
+            task_done(0, lambda: "log Z = 1")
+    lines = capsys.readouterr().out.splitlines()
+    assert ["left" in line for line in lines] == [False, True, False, False, False]
+    assert "log Z = 1, 0 done in" in lines[-1]
 
 
 # -- rounds

@@ -60,8 +60,8 @@ class _Part(JITCodeLibrary):
 
 
 class _KernelCompiler(Compiler):
-    """Looks up the functions that are called by the same flags for all callers. numba takes those
-    of the caller, and would compile a function for kernels and again for parts.
+    """Compiles each function that a kernel or a part calls with the same flags, whoever calls it.
+    numba takes the caller's flags, and would compile it once for kernels and again for parts.
     """
 
     def define_pipelines(self):
