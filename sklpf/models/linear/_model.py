@@ -4,16 +4,12 @@ log-likelihood.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
-from sklearn.decomposition import FastICA
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Lasso
 from sklearn.utils.extmath import svd_flip
 
 from sklpf._utils.numbers import Array
@@ -26,8 +22,11 @@ from sklpf.paths._base import values_at
 
 _STEP = 0.5  # of the natural gradient
 _SHARE = 0.95  # of the variance that the independent components keep beside more of them
+# of FastICA
+_ROTATION_TOL = 1e-4
+_ROTATION_STEPS = 200
 # of coordinate descent
-_SPARSE_TOL = 1e-10
+_SPARSE_TOL = 1e-10  # of the largest cause
 _SPARSE_SWEEPS = 10_000
 
 
@@ -143,7 +142,7 @@ class LinearGenerativeModel(GenerativeModel):
         """Most probable causes of every row.
 
         With a Gaussian prior that is their posterior mean; with a Laplace prior a sparse code, by
-        coordinate descent (scikit-learn's `Lasso`).
+        coordinate descent, as scikit-learn's `Lasso` finds it.
 
         Parameters
         ----------
@@ -227,36 +226,48 @@ def _svd(X):
     return values, svd_flip(None, right, u_based_decision=False)[1]
 
 
-def _rotation(Z, rng):
-    """Orthonormal rows that make the rows of white data independent; random ones where FastICA
-    fails.
+def _rotation(Z: Array, rng: np.random.RandomState) -> Array:
+    """Orthonormal rows that make white data independent, by the fixed-point iteration of FastICA
+    with the nonlinearity tanh (Hyvärinen & Oja 2000, eq. 40 and 45); as far as it has come where it
+    does not converge.
     """
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", RuntimeWarning)
-        found = (
-            FastICA(whiten=False, random_state=rng).fit(Z).components_
-            if len(Z) > 1
-            else np.eye(Z.shape[1])
-        )
-    if np.all(np.isfinite(found)) and np.allclose(found @ found.T, np.eye(len(found)), atol=1e-6):
-        return found
-    return np.linalg.qr(rng.standard_normal((Z.shape[1], Z.shape[1])))[0]
+    rotation = _nearest_rotation(rng.standard_normal((Z.shape[1], Z.shape[1])))
+    if len(Z) < 2:
+        return rotation
+    for _ in range(_ROTATION_STEPS):
+        slopes = np.tanh(Z @ rotation.T)
+        curvatures = np.mean(1 - slopes**2, axis=0)
+        previous = rotation
+        rotation = _nearest_rotation(slopes.T @ Z / len(Z) - curvatures[:, np.newaxis] * previous)
+        cosines = np.sum(rotation * previous, axis=1)
+        if np.max(np.abs(np.abs(cosines) - 1)) < _ROTATION_TOL:
+            break
+    return rotation
+
+
+def _nearest_rotation(matrix: Array) -> Array:
+    left, _, right = np.linalg.svd(matrix)
+    return left @ right
 
 
 def sparse_causes(X: NDArray, components: NDArray, noise_std: float) -> Array:
     """Return the causes of greatest posterior density of every row, (n, n_components), where their
     prior is Laplace.
     """
+    from sklpf.models.linear._path_kernels import descend_coordinates
+
     # numbers of at most about 1, whatever the units
     size = max(float(np.abs(components).max(initial=0.0)), noise_std)
-    alpha = (noise_std / size) ** 2 / X.shape[1]  # Lasso divides squares by the number of features
-    causes = np.empty((len(X), len(components)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for t, x in enumerate(X):
-            lasso = Lasso(alpha, fit_intercept=False, tol=_SPARSE_TOL, max_iter=_SPARSE_SWEEPS)
-            causes[t] = lasso.fit(components.T / size, x / size).coef_
+    features = components / size
+    causes = np.zeros((len(X), len(components)))
+    descend_coordinates(
+        causes,
+        X @ features.T / size,
+        features @ features.T,
+        (noise_std / size) ** 2,
+        _SPARSE_TOL,
+        _SPARSE_SWEEPS,
+    )
     return causes
 
 
