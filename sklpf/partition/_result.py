@@ -738,6 +738,11 @@ class LevelRun(Run):
 
     has_boundary: bool = False
 
+    @property
+    def error_factor(self) -> float:
+        """What errors of the jackknife over groups are multiplied by."""
+        return 1.0
+
     if TYPE_CHECKING:  # a field or a property of the classes that extend it
 
         @property
@@ -838,7 +843,7 @@ def check_run(run: Any) -> None:
         )
     if not isinstance(run, LevelRun):
         raise TypeError(
-            "run must be run_ of a fitted ParallelTempering or RTS, or made by from_pymbar, got"
+            "run must be run_ of a fitted ParallelTempering or RTS, or made by from_pymbar or from_tempering, got"
             f" {type(run).__module__}.{type(run).__name__}"
         )
     if run.n_groups < 2:
