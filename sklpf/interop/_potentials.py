@@ -13,9 +13,7 @@ from numpy.typing import ArrayLike
 from sklpf._utils.numbers import Array, Integers, as_float64
 from sklpf._utils.warnings import warn
 from sklpf.partition import PotentialRun
-from sklpf.uncertainty import count_interleaved, first_axis_is_time
-
-_ORDER_COLUMNS = 6  # states by whose potentials the order of draws is judged
+from sklpf.uncertainty import count_interleaved, first_axis_is_time, rank_normalised
 
 
 def from_pymbar(
@@ -139,12 +137,12 @@ def from_pymbar(
 def _walkers(vectors: Array, counts: Integers) -> Integers | None:
     """Walkers that take turns in the draws of every state; None where none do."""
     n_states = len(counts)
-    chosen = np.unique(np.linspace(0, n_states - 1, _ORDER_COLUMNS).astype(np.int64))
     found = []
     for k, rows in enumerate(np.split(vectors, np.cumsum(counts)[:-1])):
         if len(rows):
-            others = chosen[chosen != k]
-            n_walkers = count_interleaved(rows[np.newaxis, :, others] - rows[:, [k]])
+            far = n_states - 1 if 2 * k < n_states else 0
+            differences = (rows[:, far] - rows[:, k]).reshape(1, -1, 1)
+            n_walkers = count_interleaved(rank_normalised(differences))  # without outliers
             found += [n_walkers] if n_walkers > 1 else []
     if not found:
         return None
@@ -264,7 +262,7 @@ def _by_time(values: Array) -> tuple[Array, int]:
     after another, and the number of walkers.
     """
     if values.ndim == 2:
-        n_walkers = count_interleaved(values.T[np.newaxis])
+        n_walkers = count_interleaved(rank_normalised(values.T[np.newaxis]))
         if n_walkers > 1:
             warn(
                 f"log_likelihoods are read as those of {n_walkers} walkers that take turns, as each"

@@ -843,8 +843,8 @@ def check_run(run: Any) -> None:
         )
     if not isinstance(run, LevelRun):
         raise TypeError(
-            "run must be run_ of a fitted ParallelTempering or RTS, or made by from_pymbar or from_tempering, got"
-            f" {type(run).__module__}.{type(run).__name__}"
+            "run must be run_ of a fitted ParallelTempering or RTS, or made by from_pymbar or"
+            f" from_tempering, got {type(run).__module__}.{type(run).__name__}"
         )
     if run.n_groups < 2:
         raise ValueError(
