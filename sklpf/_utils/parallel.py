@@ -18,6 +18,7 @@ import threading
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from pathlib import Path as FilePath
 from typing import Any
@@ -154,6 +155,39 @@ def parallel_map(
                 if task_done is not None:
                     task_done()
     return results
+
+
+def n_threads_for(n_jobs: int | None) -> int:
+    """Number of threads of this process that `n_jobs` stands for, as joblib reads it."""
+    return 1 if n_jobs == 1 else max(1, min(joblib.effective_n_jobs(n_jobs), joblib.cpu_count()))
+
+
+def run_side_by_side(function: Callable[[int], Any], n_threads: int) -> None:
+    """Call function(thread) for all 0 <= thread < n_threads, all at the same time, so that they may
+    wait for one another.
+
+    Once one has begun all go on to their ends: an interruption waits for that.
+    """
+    if n_threads == 1:
+        function(0)
+        return
+    may_begin = threading.Event()
+    all_there = False
+
+    def begin(thread):
+        may_begin.wait()
+        if all_there:
+            with one_blas_thread():
+                function(thread)
+
+    with ThreadPoolExecutor(n_threads) as threads:
+        try:
+            running = [threads.submit(begin, thread) for thread in range(n_threads)]
+            all_there = True
+        finally:
+            may_begin.set()
+        for each in running:
+            each.result()
 
 
 @contextlib.contextmanager
