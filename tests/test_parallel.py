@@ -2,11 +2,13 @@
 interrupted.
 """
 
+import contextlib
 import functools
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 
@@ -17,8 +19,10 @@ from interruption import kept_files, saves
 from joblib import parallel_config
 from known_problems import HiddenModePath, hidden_mode_problem, make_rbm_problem
 from marks import large
+from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from sklpf import BernoulliRBM
 from sklpf._utils.parallel import Checkpoint, one_blas_thread, parallel_map, run_segments
 from sklpf.partition import AIS
 from sklpf.paths import Path
@@ -96,17 +100,94 @@ def test_blas_uses_one_thread_in_every_back_end(backend):
     np.testing.assert_array_equal(mapped, alone)
 
 
-def test_a_limit_within_a_limit_leaves_blas_as_it_was():
-    def n_threads():
-        return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+def n_blas_threads():
+    return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
 
+
+@pytest.fixture
+def two_blas_threads():
+    """BLAS on two threads, which a test must leave so."""
     with threadpool_limits(2, user_api="blas"):
-        before = n_threads()
+        yield
+        assert set(n_blas_threads()) == {2}
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_a_limit_within_a_limit_leaves_blas_as_it_was():
+    with one_blas_thread():
+        with pytest.raises(ZeroDivisionError), one_blas_thread():
+            raise ZeroDivisionError
+        assert set(n_blas_threads()) == {1}
+    assert set(n_blas_threads()) == {2}
+
+
+class LimitedThread(threading.Thread):
+    """A thread that is in the limit until it is told to leave it."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_in = threading.Event()
+        self.may_leave = threading.Event()
+
+    def run(self):
         with one_blas_thread():
-            with pytest.raises(ZeroDivisionError), one_blas_thread():
-                raise ZeroDivisionError
-            assert set(n_threads()) == {1}
-        assert n_threads() == before
+            self.is_in.set()
+            assert self.may_leave.wait(20)
+
+    def enter(self):
+        self.start()
+        assert self.is_in.wait(20)
+
+    def leave(self):
+        self.may_leave.set()
+        self.join()
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_last_of_two_threads_lifts_the_limit(first):
+    threads = LimitedThread(), LimitedThread()
+    for thread in threads:
+        thread.enter()
+    threads[first].leave()
+    assert set(n_blas_threads()) == {1}
+    threads[1 - first].leave()
+    assert set(n_blas_threads()) == {2}
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_another_library_that_lifts_the_limit_is_left_so():
+    thread = LimitedThread()
+    thread.enter()
+    threadpool_limits(2, user_api="blas")
+    with one_blas_thread():
+        assert set(n_blas_threads()) == {1}
+    thread.leave()
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*use of fork")
+@pytest.mark.parametrize("is_in", [False, True])
+def test_a_forked_process_has_the_limit_of_its_thread_alone(is_in):
+    thread = LimitedThread()
+    thread.enter()
+    with one_blas_thread() if is_in else contextlib.nullcontext():
+        child = os.fork()
+        if child == 0:
+            os._exit(len(set(n_blas_threads()) ^ {1 if is_in else 2}))
+    assert os.waitpid(child, 0)[1] == 0
+    thread.leave()
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_a_search_in_threads_leaves_blas_as_it_was():
+    X = (np.random.default_rng(0).random((60, 8)) < 0.5).astype(float)
+    search = GridSearchCV(
+        BernoulliRBM(2, n_iter=1, random_state=0), {"batch_size": [5, 10, 20]}, cv=2, refit=False
+    )
+    with parallel_config(backend="threading", n_jobs=2), may_not_converge():
+        search.fit(X)
 
 
 # ---- checkpoints

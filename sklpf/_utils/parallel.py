@@ -12,7 +12,6 @@ import functools
 import hashlib
 import os
 import pickle
-import platform
 import tempfile
 import threading
 import warnings
@@ -31,20 +30,95 @@ from threadpoolctl import ThreadpoolController
 from sklpf._utils import progress as _progress
 
 
+class _BLASLimit:
+    """The limit of BLAS to one thread, from the first thread that asks for it to the last.
+
+    Most libraries have one number of threads for the process, so that a thread that set back what
+    it had found would lift the limit of the others, or leave theirs for good. OpenBLAS on OpenMP
+    has a number for each thread.
+    """
+
+    def __init__(self):
+        self._lock = threading.RLock()
+        self._threads: set[int] = set()  # in the limit
+        self._before: dict[int, int] = {}  # number of threads of shared libraries, by position
+
+    def holds(self, thread: int) -> bool:
+        return thread in self._threads
+
+    def enter(self, thread: int) -> list[int]:
+        """Limit BLAS, and return the numbers of threads of libraries that have one for each."""
+        shared, own = _blas()
+        with self._lock:
+            self._threads.add(thread)
+            for position, library in enumerate(shared):
+                n_threads = library.get_num_threads()
+                if n_threads != 1:
+                    self._before[position] = n_threads
+                    _set_blas_threads(library, 1)
+        numbers = [library.get_num_threads() for library in own]
+        for library in own:
+            library.set_num_threads(1)
+        return numbers
+
+    def leave(self, thread: int, numbers: list[int]) -> None:
+        """Give up a thread's limit; the last one sets back what is still limited."""
+        shared, own = _blas()
+        for library, n_threads in zip(own, numbers):
+            library.set_num_threads(n_threads)
+        with self._lock:
+            self._threads.discard(thread)
+            self._restore(shared)
+
+    def _restore(self, shared) -> None:
+        if self._threads:
+            return
+        for position, n_threads in self._before.items():
+            if shared[position].get_num_threads() == 1:
+                _set_blas_threads(shared[position], n_threads)
+        self._before = {}
+
+    def before_fork(self) -> None:
+        self._lock.acquire()
+
+    def after_fork_in_parent(self) -> None:
+        self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """Forget the threads that the child does not have."""
+        self._lock = threading.RLock()
+        self._threads &= {threading.get_ident()}
+        if self._before:
+            self._restore(_blas()[0])
+
+
 @functools.cache
-def _blas() -> ThreadpoolController:
+def _blas() -> tuple[list[Any], list[Any]]:
+    """BLAS libraries with one number of threads for the process, and with one for each thread."""
     import scipy.linalg  # noqa: F401 - loads SciPy's own BLAS before the libraries are counted
 
-    return ThreadpoolController()
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    own = [each for each in libraries if getattr(each, "threading_layer", None) == "openmp"]
+    return [each for each in libraries if each not in own], own
 
 
-class _Limit(threading.local):
-    """Whether this thread is in `one_blas_thread`; OpenMP has a limit for each thread."""
+def _set_blas_threads(library, n_threads: int) -> None:
+    # newer versions of threadpoolctl ignore all threads but the one that was first to set a number
+    free = getattr(library, "clear_controlling_thread", None)
+    if free is not None:
+        free(force=True)
+    library.set_num_threads(n_threads)
+    if free is not None and n_threads != 1:
+        free(force=True)
 
-    is_on = False
 
-
-_LIMIT = _Limit()
+_LIMIT = _BLASLimit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_LIMIT.before_fork,
+        after_in_parent=_LIMIT.after_fork_in_parent,
+        after_in_child=_LIMIT.after_fork_in_child,
+    )
 
 
 @contextlib.contextmanager
@@ -53,22 +127,23 @@ def one_blas_thread() -> Iterator[None]:
     the blocks. An interruption that comes while numba converts what a kernel takes or gives, which
     it makes a SystemError of, leaves it as a KeyboardInterrupt.
     """
-    was_on = _LIMIT.is_on
-    # to ask for a limit takes 40 µs, too much for every row that is scored
-    limit = contextlib.nullcontext() if was_on else _blas().limit(limits=1, user_api="blas")
-    with limit:
-        _LIMIT.is_on = True
-        try:
-            yield
-        except SystemError as error:
-            cause: BaseException | None = error
-            while isinstance(cause, SystemError):
-                cause = cause.__cause__
-            if isinstance(cause, KeyboardInterrupt):
-                raise cause from None
-            raise
-        finally:
-            _LIMIT.is_on = was_on
+    thread = threading.get_ident()
+    is_outermost = not _LIMIT.holds(thread)
+    numbers: list[int] = []
+    try:
+        if is_outermost:
+            numbers = _LIMIT.enter(thread)
+        yield
+    except SystemError as error:
+        cause: BaseException | None = error
+        while isinstance(cause, SystemError):
+            cause = cause.__cause__
+        if isinstance(cause, KeyboardInterrupt):
+            raise cause from None
+        raise
+    finally:
+        if is_outermost:
+            _LIMIT.leave(thread, numbers)
 
 
 @contextlib.contextmanager
@@ -84,19 +159,8 @@ def own_arithmetic() -> Iterator[None]:
         yield
 
 
-def _process() -> tuple[str, int]:
-    """What tells this process from the others, on other hosts as well (containers often share a
-    process id).
-    """
-    return platform.node(), os.getpid()
-
-
-def _task(parent, position, function, *arguments):
-    """Run one task and return its position and result; in a worker process BLAS is limited here, in
-    the parent's threads by the caller.
-    """
-    if _process() == parent:
-        return position, function(*arguments)
+def _task(position, function, *arguments):
+    """Run one task, in whatever thread or process, and return its position and result."""
     with one_blas_thread():
         return position, function(*arguments)
 
@@ -145,8 +209,7 @@ def parallel_map(
     )
     results: list[Any] = [None] * len(items)
     with one_blas_thread(), reported as task_done, workers as parallel:
-        parent = _process()
-        tasks = (delayed(_task)(parent, i, function, item) for i, item in enumerate(items))
+        tasks = (delayed(_task)(i, function, item) for i, item in enumerate(items))
         with _dropping_quietly(parallel(tasks)) as arriving:
             for position, result in arriving:
                 results[position] = result
@@ -238,7 +301,6 @@ def run_segments(
     so_far : callable or None, default=None
         so_far(end, carries) is what the run arrived at after some steps, for its lines of progress.
     """
-    parent = _process()
     done = [0] * n_blocks
     with one_blas_thread():
         carries = [start(block) for block in range(n_blocks)]
@@ -249,7 +311,7 @@ def run_segments(
         with _progress.stage(stage, n_tasks) as task_done, _workers(n_jobs, n_blocks) as parallel:
             for segment, (begin, end) in enumerate(zip(bounds, bounds[1:])):
                 tasks = (
-                    delayed(_task)(parent, block, advance, block, begin, end, carries[block])
+                    delayed(_task)(block, advance, block, begin, end, carries[block])
                     for block in range(n_blocks)
                     if done[block] <= segment
                 )

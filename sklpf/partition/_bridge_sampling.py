@@ -264,8 +264,8 @@ class BridgeSampling(PartitionEstimator):
         if self._given_draws is None:
             raise TypeError("fit needs draws of the target: fit(path, draws=...)")
         if callable(path) and not hasattr(path, "path"):
-            points = posterior_draws(self._given_draws).points
-            path = GeometricPath(path, base=Gaussian.fit(points.reshape(-1, points.shape[-1])))
+            self._given_draws = posterior_draws(self._given_draws, seed=self._seed())
+            path = GeometricPath(path, base=Gaussian.fit(_flat(self._given_draws.points)))
         path = super()._as_path(path)
         if not is_own_density(path):
             raise TypeError(
@@ -280,7 +280,7 @@ class BridgeSampling(PartitionEstimator):
         return path
 
     def _sample(self, path, seed) -> BridgeRun:
-        points, n_divergent, alarms = posterior_draws(self._given_draws, path)
+        points, n_divergent, alarms = posterior_draws(self._given_draws, path, seed)
         if points[..., 0].size < _FEWEST_POINTS:
             raise ValueError(
                 f"draws must be at least {_FEWEST_POINTS}, got {points[..., 0].size}: better are"

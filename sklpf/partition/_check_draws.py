@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from sklpf._utils.tables import Readable, Rows, imported
 from sklpf.partition._bridge_sampling import BridgeRun, BridgeSampling
+from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import PartitionResult
 from sklpf.partition.checks._beside import CheckedMode, checked_modes
+from sklpf.paths import GeometricPath
 
 _PROPOSALS = ("warp3", "mixture", "t")
 # what may be the proposal's fault, so that the next one is tried
@@ -178,11 +181,14 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
     >>> report.findings[0].check, report.findings[0].passed
     ('modes', False)
     """
+    seed = check_random_state(random_state).randint(2**31)
+    if draws is not None:
+        draws = posterior_draws(draws, path if isinstance(path, GeometricPath) else None, seed)
     tried: dict[str, tuple[BridgeRun, PartitionResult]] = {}
     seconds = 0.0
     n_evaluations = 0
     for proposal in _PROPOSALS:
-        bridge = BridgeSampling(proposal, checks=not tried, random_state=random_state)
+        bridge = BridgeSampling(proposal, checks=not tried, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             bridge.fit(path, draws=draws)

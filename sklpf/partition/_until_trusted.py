@@ -162,6 +162,8 @@ class UntilTrusted(PartitionEstimator):
     def _estimate(self, path, seed) -> PartitionResult:
         started = time.perf_counter()
         self._checkpoint(path, seed)  # what it can't use is no error of an attempt
+        if self._given_draws is not None:
+            self._given_draws = posterior_draws(self._given_draws, path, seed)
         attempts: list[PartitionResult] = []
         errors: list[Exception] = []
         is_late = False
@@ -220,7 +222,7 @@ class UntilTrusted(PartitionEstimator):
         """Where all estimators but bridges begin: with the draws, if there are any."""
         if self._given_draws is None or not isinstance(path, GeometricPath):
             return path
-        points = posterior_draws(self._given_draws, path).points.reshape(-1, path.n_dimensions)
+        points = self._given_draws.points.reshape(-1, path.n_dimensions)
         fitted = fit_base(points, len(points) / 2, path.bounds, np.random.default_rng(seed))
         base = defensive(fitted, path.base, path.bounds)
         return path.from_mixture(base, "a mixture fitted to the draws")

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from sklpf._utils.numbers import Array
+from sklpf._utils.parallel import one_blas_thread
 from sklpf.paths._bases import Gaussian, Mixture, Parts, StudentT
 
 _PER_NUMBER = 5  # coordinates of effective points that each fitted number needs
@@ -92,7 +93,8 @@ def fit_parts(
     best, largest = None, -np.inf
     n_components = min(fewest, max(most, 1))
     # k-means adds what its threads find in the order in which they end
-    with threadpool_limits(1), warnings.catch_warnings():
+    openmp = ThreadpoolController().select(user_api="openmp").limit(limits=1)
+    with one_blas_thread(), openmp, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of k-means, where points are repeated
         while n_components <= most:
             seed = int(rng.integers(2**31))
