@@ -20,7 +20,7 @@ _HIDDEN = np.int64(_random.FIRST)
 _VISIBLE = np.int64(_random.SECOND)
 _TILE = 64  # columns of weights that stay in registers while rows are added to them
 # Share of the visible units' values that are not zero, below which weight rows are added one by one
-_FEW_ON = 0.15
+_FEW_ON = 0.25
 
 
 class Updates(NamedTuple):
