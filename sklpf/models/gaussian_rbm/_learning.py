@@ -23,6 +23,9 @@ _LEAST_ACTIVITY = 0.02  # of a unit in proposals, and as much from 1
 _FIRST_WEIGHTS = 0.1  # standard deviation, in those of the data
 _FIRST_SHARE = 0.3  # of the difference between two rows
 _CURVATURE = 16.0  # |u|² at which the steps of the weights and variances are halved
+# Inputs of hidden units whose probability is 0; smaller ones would give numbers with which products
+# take 50 times as long
+_LEAST_FIELD = np.float32(-40.0)
 _TURN = 32  # hidden units that are drawn between two products with the weights
 # Updates in a row without an accepted jump, after which one in so many tries it
 _PATIENCE = 50
@@ -153,7 +156,8 @@ def jump(run, weights: Weights, bias, variances, h, pull, fields, rng):
     """
     on = expit(fields)
     mean = on.mean(axis=0).clip(_LEAST_ACTIVITY, 1 - _LEAST_ACTIVITY)
-    log_normalisers = np.logaddexp(0, fields).sum(axis=1, dtype=np.float64)
+    softplus = np.maximum(fields, 0) + np.log1p(np.exp(-np.abs(fields)))
+    log_normalisers = softplus.sum(axis=1, dtype=np.float64)
 
     def log_proposal(units):
         log_given_rows = units @ fields.T - log_normalisers
@@ -320,7 +324,7 @@ class Trainer:
         data = self.weights.hidden_fields(run, away[:n], bias)
         away[n:] = self._move(run, here, bias, data)
         fields = np.vstack([data, self.weights.hidden_fields(run, away[n:], bias)])
-        on = expit(fields)
+        on = expit(np.maximum(fields, _LEAST_FIELD))
         self.h = (self.rng.random(self.h.shape, dtype=np.float32) < on[n:]).astype(np.float32)
 
         coefficients = np.repeat([1 / n, -1 / len(self.h)], [n, len(self.h)]).astype(np.float32)

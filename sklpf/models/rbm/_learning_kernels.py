@@ -138,10 +138,10 @@ def _draw_hidden(hidden, chain, n, bits):
 
 @inlined
 def _to_probability(field, n):
-    """Replace n inputs by their sigmoids."""
+    """Replace n inputs by their sigmoids, of which none is so small that products take longer."""
     one = np.float32(1.0)
     for j in range(n):
-        field[j] = one / (one + exp32(-field[j]))
+        field[j] = one / (one + exp32(-max(field[j], np.float32(-40.0))))
 
 
 @inlined
