@@ -256,9 +256,7 @@ def task_threads(n_jobs: int | None) -> Iterator[Callable[..., list[Any]]]:
         def run(function, items):
             if len(items) == 1:
                 return [function(items[0])]
-            running = [
-                threads.submit(copy_context().run, call, function, item) for item in items
-            ]
+            running = [threads.submit(copy_context().run, call, function, item) for item in items]
             return [each.result() for each in running]
 
         yield run

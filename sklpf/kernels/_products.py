@@ -18,7 +18,9 @@ _AS_IS = np.int8(ord("n"))
 _TRANSPOSED = np.int8(ord("t"))
 
 _gemm = _BLAS().numba_xxgemm(types.float32)
-_yield = types.ExternalFunction("SwitchToThread" if os.name == "nt" else "sched_yield", types.intc())
+_yield = types.ExternalFunction(
+    "SwitchToThread" if os.name == "nt" else "sched_yield", types.intc()
+)
 
 
 @inlined

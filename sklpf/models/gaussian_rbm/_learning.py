@@ -26,7 +26,7 @@ _CURVATURE = 16.0  # |u|² at which the steps of the weights and variances are h
 # Inputs of hidden units whose probability is 0; smaller ones would give numbers with which products
 # take 50 times as long
 _LEAST_FIELD = np.float32(-40.0)
-_TURN = 32  # hidden units that are drawn between two products with the weights
+_TURN = 64  # hidden units that are drawn between two products with the weights
 # Updates in a row without an accepted jump, after which one in so many tries it
 _PATIENCE = 50
 _SELDOM = 10
@@ -84,7 +84,8 @@ class Weights:
         self.scaled = np.empty_like(self.components)  # W / s²
         self.turns = [slice(a, min(a + _TURN, n_hidden)) for a in range(0, n_hidden, _TURN)]
         self.couplings = [np.empty(0, np.float32)] * len(self.turns)  # among units of one turn
-        self.turns_at_once = equal_parts(len(self.turns), 4)
+        self.own = np.empty(n_hidden, np.float32)  # half of those with themselves
+        self.turns_at_once = equal_parts(len(self.turns), 2)
         self.hidden = [
             slice(self.turns[part.start].start, self.turns[part.stop - 1].stop)
             for part in self.turns_at_once
@@ -100,6 +101,7 @@ class Weights:
                 units = self.turns[turn]
                 np.multiply(self.components[units], precisions, out=self.scaled[units])
                 self.couplings[turn] = self.scaled[units] @ self.components[units].T
+                self.own[units] = 0.5 * np.diag(self.couplings[turn])
 
         run(renew_part, self.turns_at_once)
 
@@ -131,15 +133,17 @@ def sweep(run, weights: Weights, bias, h, pull, uniforms) -> None:
     """
     from sklpf.models.gaussian_rbm._learning_kernels import draw_in_turn
 
+    constant = bias + weights.own
+
     def draw(chains):
         for units, couplings in zip(weights.turns, weights.couplings):
             inputs = pull[chains] @ weights.scaled[units].T
-            inputs += bias[units] + 0.5 * np.diag(couplings)
+            inputs += constant[units]
             change = np.empty_like(inputs)
             draw_in_turn(inputs, couplings, uniforms[chains, units], h[chains, units], change)
             pull[chains] += change @ weights.components[units]
 
-    run(draw, equal_parts(len(h), 24))
+    run(draw, equal_parts(len(h), 48))
 
 
 def jump(run, weights: Weights, bias, variances, h, pull, fields, rng):

@@ -17,7 +17,7 @@ from sklearn.utils import gen_batches
 
 from sklpf._utils.layout import LANES, aligned_zeros, padded
 from sklpf._utils.numbers import Array, Array32
-from sklpf._utils.parallel import n_threads_for, run_side_by_side
+from sklpf._utils.parallel import equal_parts, n_threads_for, run_side_by_side
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models._learning import same_values
@@ -105,9 +105,7 @@ class Weights(NamedTuple):
     def parameters(self) -> Parameters:
         """Views of the parameters."""
         n = self.n_hidden
-        return Parameters(
-            self.matrix[:-1, :n].T, self.matrix[:-1, n], self.matrix[-1, :n]
-        )
+        return Parameters(self.matrix[:-1, :n].T, self.matrix[:-1, n], self.matrix[-1, :n])
 
 
 class Training(NamedTuple):
@@ -207,9 +205,7 @@ class Trainer:
         )
         place = self.key, self.step
         begin(first, *place, self.team[0])  # compiles, if need be
-        run_side_by_side(
-            lambda thread: begin(first + n, *place, self.team[thread]), len(self.team)
-        )
+        run_side_by_side(lambda thread: begin(first + n, *place, self.team[thread]), len(self.team))
         if self.trajectory is not None:
             self.trajectory = self.trajectory.after(n, self)
         return first + n
@@ -236,7 +232,9 @@ class Trainer:
 
     def snapshot(self) -> tuple:
         """A copy of what `restore` goes back to."""
-        return *copy.deepcopy((self.weights, self.averaged, self.average, self.chains)), self.trajectory
+        return *copy.deepcopy(
+            (self.weights, self.averaged, self.average, self.chains)
+        ), self.trajectory
 
     def restore(self, snapshot: tuple) -> None:
         """Go back to a snapshot."""
@@ -312,12 +310,9 @@ def _block(n_rows: int, n_visible: int, n_hidden: int, n_threads: int):
 
 
 def _tasks(n_units: int, multiple: int):
-    """First units of equal tasks and the end, (n + 1,): a power of two, at most 8, of at least 120
-    units.
-    """
-    n = 2 ** min(3, max(0, (n_units // 120).bit_length() - 1))
-    size = -(-n_units // (n * multiple)) * multiple
-    return np.array([*range(0, n_units, size), n_units])
+    """First units of equal tasks and the end, (n + 1,), all multiples."""
+    parts = equal_parts(-(-n_units // multiple), max(1, 120 // multiple))
+    return np.minimum([0, *(part.stop * multiple for part in parts)], n_units)
 
 
 # ---- checkpoints of training, so close that neighbours exchange states

@@ -235,9 +235,7 @@ def train(
                 add_rows(hidden[:, here], parameters[:, here], on.indices, on.values, on.counts)
             else:
                 units_of_rows = visible[:, : n_visible + 1]
-                add_product(
-                    hidden[:, here], 0.0, units_of_rows, parameters[:, here], False, False
-                )
+                add_product(hidden[:, here], 0.0, units_of_rows, parameters[:, here], False, False)
         wait_for_all(team)
 
         # Probabilities of the hidden units, each row times its coefficient in the gradient.
@@ -263,9 +261,7 @@ def train(
                 for column in range(0, block.hidden_tasks[-1], _TILE):
                     tile = slice(column, min(column + _TILE, block.hidden_tasks[-1]))
                     rows = parameters[start:end, tile]
-                    add_rows(
-                        rows, hidden[:, tile], by_unit.indices, by_unit.values, by_unit.counts
-                    )
+                    add_rows(rows, hidden[:, tile], by_unit.indices, by_unit.values, by_unit.counts)
             else:
                 add_product(
                     parameters[start:end, : n_hidden + 1],
