@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_expit
+from scipy.special import expit, log_expit
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import stream_key
@@ -49,6 +49,21 @@ _LARGEST_Z = 3.29  # of a difference: 0.1 % by chance
 _MATERIAL = 0.01  # nats
 
 
+class Moments(NamedTuple):
+    """A chi-square statistic of differences between moments by two sets of draws.
+
+    Attributes
+    ----------
+    square : float
+        Mean square of the differences, in units of their standard errors: about 1.
+    df : float
+        Degrees of freedom, the number of moments that are independent.
+    """
+
+    square: float
+    df: float
+
+
 class Bridge(NamedTuple):
     """log f - log g at draws of a proposal g, and at draws of the target f.
 
@@ -61,12 +76,15 @@ class Bridge(NamedTuple):
         the half that it was fitted to.
     most_effective : float
         Effective number of the draws that the proposal meets at most, as some are repeated.
+    moments : Moments
+        Differences between moments of the draws and of the density.
     """
 
     at_proposal: Array
     at_target: Array
     at_fitted: Array
     most_effective: float
+    moments: Moments
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -370,12 +388,55 @@ def _bridge(kind, fitted_to: _Half, met: _Half, density, rng: np.random.Generato
         log_weights = proposal.log_weights(density, _flat(half.points), half.log_f.ravel())
         return log_weights.reshape(half.log_f.shape)
 
+    log_f_drawn = density(drawn)
+    most = most_effective(met.points)
     return Bridge(
-        at_proposal=proposal.log_weights(density, drawn, density(drawn)),
+        at_proposal=proposal.log_weights(density, drawn, log_f_drawn),
         at_target=at_draws(met),
         at_fitted=at_draws(fitted_to),
-        most_effective=most_effective(met.points),
+        most_effective=most,
+        moments=_moments(proposal.density, fitted_to, met, drawn, log_f_drawn, most),
     )
+
+
+def _moments(
+    proposal: Any, fitted_to: _Half, met: _Half, drawn: Array, log_f_drawn: Array, most: float
+) -> Moments:
+    """Compare means and variances by the target's draws with those by the proposal's.
+
+    Both are of the density f g / (f + g), where target and proposal overlap, so that no weight is
+    large. The number of draws that are effective is in every standard error, so that draws which
+    are fewer than their order shows, as of chains that were shuffled, are noticed.
+    """
+    points = _flat(met.points)
+    at_target = met.log_f.ravel() - proposal.log_density(points)
+    at_proposal = log_f_drawn - proposal.log_density(drawn)
+    log_ratio = bar(at_proposal, -at_target)
+    shares = [expit(log_ratio - at_target), expit(at_proposal - log_ratio)]
+    # Axes of the same draws would be those along which these vary most by chance.
+    center = _flat(fitted_to.points).mean(axis=0)
+    axes = _whitening(_flat(fitted_to.points))
+    terms = []
+    means = []
+    for sample, share in zip((points, drawn), shares):
+        white = (sample - center) @ axes
+        functions = np.column_stack([white, white**2])
+        weight = (share / share.mean())[:, np.newaxis]
+        means.append(np.mean(weight * functions, axis=0))
+        terms.append(weight * (functions - means[-1]))
+    in_chains = terms[0].reshape(*met.log_f.shape, -1)
+    variances = terms[0].var(axis=0) / np.minimum(effective_draws(in_chains), most)
+    variances += terms[1].var(axis=0) / len(drawn)
+    square = np.mean((means[0] - means[1]) ** 2 / variances)
+    correlations = np.corrcoef(terms[0].T)
+    return Moments(float(square), float(len(correlations) ** 2 / np.sum(correlations**2)))
+
+
+def _whitening(points: Array) -> Array:
+    """A matrix (d, d) that makes points (n, d) uncorrelated, of unit variance."""
+    covariance = np.atleast_2d(np.cov(points.T))
+    values, axes = np.linalg.eigh(covariance)
+    return axes / np.sqrt(np.maximum(values, 1e-12 * values.max()))
 
 
 def _flat(points: Array) -> Array:
