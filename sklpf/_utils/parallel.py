@@ -14,7 +14,6 @@ import os
 import pickle
 import tempfile
 import threading
-import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -209,30 +208,20 @@ def parallel_map(
     results: list[Any] = [None] * len(items)
     with one_blas_thread(), reported as task_done, workers as parallel:
         tasks = (delayed(_task)(i, function, item) for i, item in enumerate(items))
-        with _dropping_quietly(parallel(tasks)) as arriving:
+        arriving = parallel(tasks)
+        try:
             for position, result in arriving:
                 results[position] = result
                 if on_result is not None:
                     on_result(position, result)
                 if task_done is not None:
                     task_done()
+        except BaseException as error:
+            # it drops the tasks that are left, of which joblib would warn if it were closed
+            if hasattr(arriving, "throw"):
+                arriving.throw(error)
+            raise
     return results
-
-
-@contextlib.contextmanager
-def _dropping_quietly(results):
-    """Drop the tasks that are left when an error comes out, without joblib's warning that
-    says so.
-    """
-    try:
-        yield results
-    except BaseException:
-        # Threads that still run may set the filters of warnings back, to errors where a user wants
-        # these, so that the warning may come out as one.
-        with warnings.catch_warnings(), contextlib.suppress(UserWarning):
-            warnings.simplefilter("ignore")
-            getattr(results, "close", lambda: None)()
-        raise
 
 
 def run_segments(

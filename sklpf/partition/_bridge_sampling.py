@@ -297,7 +297,7 @@ class BridgeSampling(PartitionEstimator):
         ConvergenceWarning
             If the result should not be trusted.
         """
-        return self._fit_with(path, draws)
+        return self._fit(path, draws)._warn()
 
     def _as_path(self, path):
         if self._given_draws is None:

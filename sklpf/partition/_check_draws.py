@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sklpf._utils.tables import Readable, Rows, imported
@@ -194,9 +192,7 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
     n_evaluations = 0
     for proposal in _PROPOSALS:
         bridge = BridgeSampling(proposal, checks=not tried, random_state=seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            bridge.fit(path, draws=draws)
+        bridge._fit(path, draws)
         run: Any = bridge.run_
         if tried:
             first = tried[_PROPOSALS[0]][0]
