@@ -238,8 +238,9 @@ class BridgeSampling(PartitionEstimator):
     draws hardly overlap; or if estimates that should agree differ by more than 0.01 nats and
     chance: those of the two halves, of two kinds of proposals, and of bridges that give more weight
     to either side; or if means and variances of the draws, where they overlap with the proposal's,
-    differ from the density's by more than the effective number of draws explains. Then the draws are not of this density, or too few. A mode that no chain has
-    visited raises an alarm only if an optimiser finds it from other starts.
+    differ from the density's by more than the effective number of draws explains. Then the draws
+    are not of this density, or too few. A mode that no chain has visited raises an alarm only if an
+    optimiser finds it from other starts.
 
     Examples
     --------
@@ -282,11 +283,11 @@ class BridgeSampling(PartitionEstimator):
             coordinates of the path and in the order in which they were drawn. An array with its
             steps first, or with walkers that take turns, is put into order, with a warning. Or a
             sampler of emcee (or a backend), zeus or NumPyro itself, after its burn-in. Or named
-            parameters, of a path that has `unconstrain`: an ArviZ ``InferenceData`` or an xarray ``DataTree``
-            with a group ``posterior``, an xarray ``Dataset``, or a dict of arrays (n_chains,
-            n_draws, ...), or (n_draws, ...) of one chain. Or a run that kept draws, its result, or
-            the estimator that made it. Or the ``results`` of a dynesty sampler, with points in the
-            coordinates of the path, which are drawn by their weights.
+            parameters, of a path that has `unconstrain`: an ArviZ ``InferenceData`` or an xarray
+            ``DataTree`` with a group ``posterior``, an xarray ``Dataset``, or a dict of arrays
+            (n_chains, n_draws, ...), or (n_draws, ...) of one chain. Or a run that kept draws, its
+            result, or the estimator that made it. Or the ``results`` of a dynesty sampler, with
+            points in the coordinates of the path, which are drawn by their weights.
 
         Returns
         -------
