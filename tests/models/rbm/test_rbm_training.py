@@ -144,7 +144,7 @@ def test_bits_do_not_depend_on_n_jobs(share_on):
     """In threads that wait for one another, with sums of weight rows and with products."""
     X = (np.random.default_rng(0).random((60, 300)) < share_on).astype(np.float32)
     options = {"batch_size": 30, "n_iter": 2, "random_state": 0, "weight_decay": 0.01}
-    assert 300 * 260 * 60 > _WORK_FOR_THREADS
+    assert _WORK_FOR_THREADS < 300 * 260 * 60
     reference = BernoulliRBM(260, n_jobs=1, **options).fit(X)
     for n_jobs in (2, 3):
         assert_same_bits(BernoulliRBM(260, n_jobs=n_jobs, **options).fit(X), reference)
