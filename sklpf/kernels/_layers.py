@@ -35,24 +35,26 @@ _DENSE_SHARE = 0.35
 
 
 class Layer(NamedTuple):
-    """Work space for the products of n rows of m units."""
+    """What the products of n rows of m units with weights add: some rows' listed weight rows, and
+    all weight rows times the units of the others.
+    """
 
     indices: np.ndarray  # (n, m) int32: of the weight rows that are added, ascending
     factors: np.ndarray  # (n, m) float32: what these are multiplied by
-    counts: np.ndarray  # (n,) int64: how many there are
-    units: np.ndarray  # (n, m) float32: rows for the products
-    dense: np.ndarray  # (n,) int64: numbers of these rows
+    counts: np.ndarray  # (n,) int64: how many there are, -1 where all units are gone through
+    units: np.ndarray  # (n, m) float32: these
+    off: np.ndarray  # (m,) uint8: zeros
 
 
 @inlined
 def layer(n, m):
-    """Work space for the products of n rows of m units."""
+    """Room for n rows of m units."""
     return Layer(
         np.empty((n, m), np.int32),
         np.empty((n, m), np.float32),
         np.empty(n, np.int64),
         np.empty((n, m), np.float32),
-        np.empty(n, np.int64),
+        np.zeros(m, np.uint8),
     )
 
 
@@ -84,24 +86,60 @@ def is_dense(count, n):
     return count > _DENSE_SHARE * n
 
 
+@inlined
+def change_units(units, drawn, products, c, anew):
+    """Set the units of row c (uint8) to those that were drawn, and list the rows that this adds and
+    takes away; returns False where all units are to be summed: if `anew`, or if this is faster.
+    """
+    n = units.shape[0]
+    indices = products.indices[c]
+    factors = products.factors[c]
+    n_on = np.int64(0)
+    n_changed = np.int64(0)
+    for j in range(n):
+        n_on += np.int64(drawn[j])
+        n_changed += np.int64(drawn[j] != units[j])
+    anew = anew or n_on < n_changed
+    count = n_on if anew else n_changed
+    if is_dense(count, n):
+        anew = True
+        count = np.int64(-1)
+        for j in range(n):
+            products.units[c, j] = np.float32(drawn[j])
+    elif anew:
+        list_differences(drawn, products.off, n, indices)
+        for p in range(count):
+            factors[p] = np.float32(1.0)
+    else:
+        list_differences(drawn, units, n, indices)
+        for p in range(count):
+            factors[p] = np.float32(2.0) * np.float32(drawn[indices[p]]) - np.float32(1.0)
+    for j in range(n):
+        units[j] = drawn[j]
+    products.counts[c] = count
+    return not anew
+
+
+@inlined
+def add_layer(sums, rows, products):
+    """sums += what is prepared in `products` of the weights (m, width)."""
+    add_rows(sums, rows, products.indices, products.factors, products.counts)
+    add_products(sums, rows, products.units, products.counts)
+
+
 @njit
-def multiply(sums, units, rows, work):
-    """sums += units @ rows, for units (n, m) float32 and weights (m, width); see `add_rows`."""
+def multiply(sums, units, rows, products):
+    """sums += units @ rows, for units (n, m) and weights (m, width), float32."""
     n, m = units.shape
-    n_dense = 0
     for c in range(n):
         count = np.int64(0)
         for j in range(m):
-            work.indices[c, count] = j
-            work.factors[c, count] = units[c, j]
+            products.indices[c, count] = j
+            products.factors[c, count] = units[c, j]
             count += np.int64(units[c, j] != np.float32(0.0))
-        work.counts[c] = count
-        if is_dense(count, m):
-            work.counts[c] = 0
-            work.dense[n_dense] = c
-            n_dense += 1
-    add_rows(sums, rows, work.indices, work.factors, work.counts)
-    add_products(sums, rows, units, work.dense, n_dense)
+        products.counts[c] = -1 if is_dense(count, m) else count
+    add_rows(sums, rows, products.indices, products.factors, products.counts)
+    add_products(sums, rows, units, products.counts)
 
 
 # ---- sums of the listed rows
@@ -172,29 +210,29 @@ _multiply_16, _multiply_32, _multiply_widest = (
 
 
 @njit
-def add_products(sums, rows, units, dense, n_dense):
-    """sums[c] += units[c] @ rows for the chains c = dense[:n_dense], as `add_rows` adds them.
+def add_products(sums, rows, units, counts):
+    """sums[c] += units[c] @ rows for the chains c whose counts are -1, as `add_rows` adds them.
 
-    Shapes: sums (n, width), rows (m, width), units (n, m), all float32 and as of `add_rows`. The
+    Shapes: sums (n, width), rows (m, width), units (n, >= m), all float32 and as of `add_rows`. The
     last tile is filled up with the last chain, which is then written several times.
     """
-    if n_dense == 0:
-        return
     m = rows.shape[0]
     width = sums.shape[1]
     stride = sums.strides[0] // 4
     row_length = rows.strides[0] // 4
-    n_tiles = (n_dense + TILE_ROWS - 1) // TILE_ROWS
-    order = np.empty(n_tiles * TILE_ROWS, np.int64)
-    for p in range(order.shape[0]):
-        order[p] = dense[min(p, n_dense - 1)]
+    order = np.empty(counts.shape[0] + TILE_ROWS, np.int64)
+    n_dense = 0
+    for c in range(counts.shape[0]):
+        if counts[c] < 0:
+            order[n_dense : n_dense + TILE_ROWS] = c
+            n_dense += 1
     for first in range(0, m, _ROWS_IN_CACHE):
         n = min(_ROWS_IN_CACHE, m - first)
         column = 0
         while column < width:
             left = width - column
             tile = _TILE_COLUMNS if left >= _TILE_COLUMNS else 32 if left >= 32 else 16
-            for place in range(0, order.shape[0], TILE_ROWS):
+            for place in range(0, n_dense, TILE_ROWS):
                 operands = (
                     flat(sums),
                     stride,

@@ -99,7 +99,7 @@ def _multiply(sums, units, rows):
 @compiled
 def _multiply_all(sums, units, rows):
     n = units.shape[0]
-    _layers.add_products(sums, rows, units, np.arange(n), n)
+    _layers.add_products(sums, rows, units, np.full(n, -1))
 
 
 @pytest.mark.parametrize(("n", "m", "width"), [(1, 5, 16), (13, 300, 80), (6, 64, 112)])

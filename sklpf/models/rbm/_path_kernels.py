@@ -19,13 +19,14 @@ import numpy as np
 from sklpf._utils import random as _random
 from sklpf.kernels import (
     SUMS,
-    add_rows,
+    add_layer,
     bits_of_one_chain,
+    change_units,
     draw_categories,
     exp32,
     implements,
     inlined,
-    list_differences,
+    layer,
     njit,
     uniform,
 )
@@ -58,15 +59,6 @@ class Parameters(NamedTuple):
 
 
 # ---- one sweep
-@inlined
-def _list_active(units, off, n, indices, signs):
-    """List the units that are on, each with sign +1; `off` is a row of zeros."""
-    count = list_differences(units, off, n, indices)
-    for p in range(count):
-        signs[p] = np.float32(1.0)
-    return count
-
-
 @inlined
 def _copy_row(source, target):
     """target = source; numba takes seconds to compile what it would say if the shapes did not
@@ -135,7 +127,7 @@ def _draw_layer(
     `offsets`, and units are in the groups of `starts`. For hidden units there is one part, whose
     offsets are not added, and no groups.
     """
-    bits, drawn, off, indices, signs, counts = scratch
+    bits, drawn, inputs, products = scratch
     n_chains, n = units.shape
     refresh = keys.step % _REFRESH == 0
     one = np.float32(1.0)
@@ -148,7 +140,6 @@ def _draw_layer(
         scale = np.float32(betas[c])
         shift = np.float32(1.0 - betas[c] if purpose == _VISIBLE else 0.0)
         if starts.shape[0] > 1:
-            inputs = signs[c]
             for i in range(n):
                 inputs[i] = scale * field[c, i] + shift * offsets[part, i]
             draw_categories(inputs, starts, bits, drawn)
@@ -156,41 +147,27 @@ def _draw_layer(
             for j in range(n):
                 negative = -(scale * field[c, j] + shift * offsets[part, j])
                 drawn[j] = np.uint8(uniform(bits[j]) * (one + exp32(negative)) < one)
-        # The flipped units, with sign +1 (on) or -1 (off); or all that are on, if these are fewer.
-        count = list_differences(drawn, units[c], n, indices[c])
-        for p in range(count):
-            unit = drawn[indices[c, p]]
-            units[c, indices[c, p]] = unit
-            signs[c, p] = np.float32(2.0) * np.float32(unit) - one
-        n_on = 0
-        for j in range(n):
-            n_on += np.int64(units[c, j])
-        if refresh or n_on < count:
-            count = _list_active(units[c], off, n, indices[c], signs[c])
+        if not change_units(units[c], drawn, products, c, refresh):
             _copy_row(other_bias[0], other_field[c])
-        counts[c] = count
-    add_rows(other_field, rows, indices, signs, counts)
+    add_layer(other_field, rows, products)
 
 
 @inlined
 def _unit_scratch(n_chains, largest):
     bits = np.empty(largest + 4, np.uint32)
     drawn = np.empty(largest, np.uint8)
-    off = np.zeros(largest, np.uint8)
-    indices = np.empty((n_chains, largest), np.int32)
-    signs = np.empty((n_chains, largest), np.float32)
-    return bits, drawn, off, indices, signs, np.empty(n_chains, np.int64)
+    inputs = np.empty(largest, np.float32)
+    return bits, drawn, inputs, layer(n_chains, largest)
 
 
 @njit
 def refresh_field(units, bias, rows, field):
     """Sum the field of one layer anew from the units of the other."""
-    n_chains, n = units.shape
-    _, _, off, indices, signs, counts = _unit_scratch(n_chains, n)
-    for c in range(n_chains):
+    products = layer(*units.shape)
+    for c in range(units.shape[0]):
         _copy_row(bias[0], field[c])
-        counts[c] = _list_active(units[c], off, n, indices[c], signs[c])
-    add_rows(field, rows, indices, signs, counts)
+        change_units(units[c], units[c], products, c, True)
+    add_layer(field, rows, products)
 
 
 # ---- log densities
