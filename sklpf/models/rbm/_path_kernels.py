@@ -40,6 +40,8 @@ _VISIBLE = np.int64(_random.SECOND)
 _PART = np.int64(_random.ACCEPT)
 _REFRESH = 256
 _LOG2 = math.log(2.0)
+_FACTORS = 512  # of 1/2 to 2, whose product is a float64
+_FACTORS32 = 64  # whose product is a float32
 
 
 class Parameters(NamedTuple):
@@ -171,65 +173,55 @@ def refresh_field(units, bias, rows, field):
 
 
 # ---- log densities
-@inlined
-def _row_scratch(n_hidden):
-    """Three arrays of n_hidden float32, padded to a power of two from 32 to 512 or else to a
-    multiple of 512.
-    """
-    padded = 32
-    while padded < min(n_hidden, 512):
-        padded *= 2
-    padded *= (n_hidden + padded - 1) // padded
-    return np.empty(padded, np.float32), np.empty(padded, np.float32), np.empty(padded, np.float32)
+@functools.partial(inlined, **SUMS)
+def _softplus_change(field, n, old, new):
+    """Sums over hidden units: of max(g, 0), and of log(1 + e^(-beta |g|)) at `new` less at `old`.
 
-
-@inlined
-def _fold(terms, factors):
-    """Sum of the terms and log of the product of the factors; in float32 64 of them are folded into
-    one at most.
+    A product of ratios, each in [1/2, 2], needs one logarithm.
     """
-    length = terms.shape[0]
-    while length > 8 and 64 * length > terms.shape[0]:
-        length //= 2
-        for j in range(length):
-            terms[j] += terms[length + j]
-            factors[j] *= factors[length + j]
-    total = 0.0
-    log_product = 0.0
-    for start in range(0, length, 8):
+    one = np.float32(1.0)
+    zero = np.float32(0.0)
+    minus_old = -np.float32(old)
+    minus_new = -np.float32(new)
+    positive = 0.0
+    change = 0.0
+    for first in range(0, n, _FACTORS):
         product = 1.0
-        for j in range(start, start + 8):
-            total += np.float64(terms[j])
-            product *= np.float64(factors[j])
-        log_product += math.log(product)
-    return total, log_product
+        for start in range(first, min(first + _FACTORS, n), _FACTORS32):
+            inputs = field[start : min(start + _FACTORS32, n)]
+            part = one
+            total = zero
+            for j in range(inputs.shape[0]):
+                g = inputs[j]
+                total += max(g, zero)
+                part *= (one + exp32(minus_new * abs(g))) / (one + exp32(minus_old * abs(g)))
+            positive += np.float64(total)
+            product *= np.float64(part)
+        change += math.log(product)
+    return positive, change
+
+
+@functools.partial(inlined, **SUMS)
+def _sum_on(h, field, n):
+    """Sum of the inputs of the hidden units that are on."""
+    total = 0.0
+    for j in range(n):
+        total += np.float64(np.float32(h[j]) * field[j])
+    return total
 
 
 @inlined
-def _line_and_bend(model, state, c, old, new, scratch):
-    """log f_new - log f_old of chain c is (new - old) * slope + bend; returns slope and bend."""
-    terms, factors, _ = scratch
+def _line_and_bend(model, state, c, old, new):
+    """log f_new - log f_old of chain c is (new - old) * slope + bend, as log(1 + e^(beta g)) = beta
+    max(g, 0) + log(1 + e^(-beta |g|)); returns slope and bend.
+    """
     field = state.hidden_field[c]
     n = state.h.shape[1]
-    terms[n:] = np.float32(0.0)
-    factors[n:] = np.float32(1.0)
-    if model.joint:  # each unit adds h g
-        factors[:n] = np.float32(1.0)
-        for j in range(n):
-            terms[j] = np.float32(state.h[c, j]) * field[j]
+    if model.joint:
+        positive, bend = _sum_on(state.h[c], field, n), 0.0
     else:
-        # log(1 + e^(beta g)) = beta max(g, 0) + log(1 + e^(-beta |g|)): the terms are max(g, 0),
-        # the factors the ratios of 1 + e^(-beta |g|) at new and old, in [1/2, 2].
-        one = np.float32(1.0)
-        zero = np.float32(0.0)
-        minus_old = -np.float32(old)
-        minus_new = -np.float32(new)
-        for j in range(n):
-            g = field[j]
-            terms[j] = max(g, zero)
-            factors[j] = (one + exp32(minus_new * abs(g))) / (one + exp32(minus_old * abs(g)))
-    total, bend = _fold(terms, factors)
-    return np.float64(field[n]) + model.base_constant + total, bend
+        positive, bend = _softplus_change(field, n, old, new)
+    return np.float64(field[n]) + model.base_constant + positive, bend
 
 
 @functools.partial(inlined, **SUMS)
@@ -256,7 +248,8 @@ def _marginal_derivatives(field, n, beta):
 def _scratch(model, state):
     n_chains, n_visible = state.v.shape
     n_hidden = state.h.shape[1]
-    return _unit_scratch(n_chains, max(n_visible, n_hidden)), _row_scratch(n_hidden)
+    work = _unit_scratch(n_chains, max(n_visible, n_hidden))
+    return work, np.empty(n_hidden, np.float32), np.empty(n_hidden, np.float32)
 
 
 @implements(programs.sweep, Parameters)
@@ -310,7 +303,7 @@ def _log_base(model, state, c):
 
 @implements(programs.log_ratio, Parameters, forceinline=True)
 def _log_ratio(model, state, c, old, new, work):
-    slope, bend = _line_and_bend(model, state, c, old, new, work[1])
+    slope, bend = _line_and_bend(model, state, c, old, new)
     own = (new - old) * slope + bend
     n = state.h.shape[1]
     field = state.hidden_field[c]
@@ -326,56 +319,44 @@ def _log_ladder(model, state, c, ladder, work, out):
     n = state.h.shape[1]
     field = state.hidden_field[c]
     intercept = np.float64(field[n + 1]) - model.base_constant
-    slope, _ = _line_and_bend(model, state, c, 0.0, 0.0, work[1])
+    slope, _ = _line_and_bend(model, state, c, 0.0, 0.0)
     for k in range(ladder.shape[0]):
         out[k] = intercept + ladder[k] * slope
     if not model.joint:
-        _add_log_sums(field, n, ladder, work[1], out)
+        _add_log_sums(field, n, ladder, work[1], work[2], out)
     for k in range(ladder.shape[0]):
         out[k] += _log_base_ratio(model.log_weights, field, n, ladder[k])
 
 
-@inlined
-def _add_log_sums(field, n, ladder, scratch, out):
+@functools.partial(inlined, **SUMS)
+def _add_log_sums(field, n, ladder, powers, ratios, out):
     """Add the sum of log(1 + e^(-beta_k |g_j|)) at every level; the powers are carried from level
     to level by multiplication.
-
-    The factors 1 + e^(-beta_k |g_j|) are folded to products of at most 64 of them.
     """
-    powers, ratios, folded = scratch
-    padded = powers.shape[0]
     one = np.float32(1.0)
-    first = np.float32(ladder[0])
+    beta = 0.0
     delta = 0.0
-    powers[:] = np.float32(0.0)
-    ratios[:] = one
     for j in range(n):
-        powers[j] = exp32(-first * abs(field[j]))
-    quarter = padded // 4
-    half = 2 * quarter
-    last = 3 * quarter
+        powers[j] = one
+        ratios[j] = one
     for k in range(ladder.shape[0]):
-        if k > 0 and abs(ladder[k] - ladder[k - 1] - delta) > 1e-12:
-            delta = ladder[k] - ladder[k - 1]
+        if abs(ladder[k] - beta - delta) > 1e-12:
+            delta = ladder[k] - beta
+            minus = -np.float32(delta)
             for j in range(n):
-                ratios[j] = exp32(-np.float32(delta) * abs(field[j]))
-        for j in range(padded):
-            powers[j] *= ratios[j]
-        for j in range(quarter):
-            low = (one + powers[j]) * (one + powers[quarter + j])
-            folded[j] = low * ((one + powers[half + j]) * (one + powers[last + j]))
-        length = quarter
-        while length > 8 and 64 * length > padded:  # at most 64 factors in one
-            length //= 2
-            for j in range(length):
-                folded[j] *= folded[length + j]
-        for start in range(0, length, 8):
-            even = 1.0
-            odd = 1.0
-            for j in range(start, start + 8, 2):
-                even *= np.float64(folded[j])
-                odd *= np.float64(folded[j + 1])
-            out[k] += math.log(even * odd)
+                ratios[j] = exp32(minus * abs(field[j]))
+        beta = ladder[k]
+        for first in range(0, n, _FACTORS):
+            product = 1.0
+            for start in range(first, min(first + _FACTORS, n), _FACTORS32):
+                own_powers = powers[start : start + _FACTORS32]
+                own_ratios = ratios[start : start + _FACTORS32]
+                part = one
+                for j in range(own_powers.shape[0]):
+                    own_powers[j] *= own_ratios[j]
+                    part *= one + own_powers[j]
+                product *= np.float64(part)
+            out[k] += math.log(product)
 
 
 @implements(programs.derivatives, Parameters, forceinline=True)
@@ -390,8 +371,7 @@ def _derivatives(model, state, c, beta, work):
     n = state.h.shape[1]
     first, second = 0.0, 0.0
     if model.joint:
-        for j in range(n):
-            first += np.float64(np.float32(state.h[c, j]) * field[j])
+        first = _sum_on(state.h[c], field, n)
     else:
         first, second = _marginal_derivatives(field, n, beta)
     first += np.float64(field[n]) + model.base_constant
