@@ -13,7 +13,18 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._result import CURVE, LEVEL, PAIR, Curve, Diagnostic, LevelRun, PartitionResult
+from sklpf.partition._result import (
+    CURVE,
+    LEVEL,
+    PAIR,
+    Curve,
+    Diagnostic,
+    LevelRun,
+    PartitionResult,
+    bar_curve,
+    readings_alarms,
+)
+from sklpf.partition.checks._own_states import own_state_alarms
 from sklpf.programs import LevelRound
 from sklpf.programs._rounds import Samples
 from sklpf.reweighting import bar, mbar, neighbour_overlap
@@ -53,8 +64,9 @@ class PotentialRun(LevelRun):
     """
 
     better_start = _MORE_DRAWS
-    more_states = "draw at these states, or take MBAR, which needs draws of some alone"
+    more_states = "draw at these states (MBAR alone can do without)"
     more_levels = "draw at states in between"
+    where_readings_differ = "check that the draws of each state are from its density"
 
     described = CURVE | {
         "effective_draws": Diagnostic("effective number of draws, worst state", "high", LEVEL),
@@ -175,12 +187,32 @@ class PotentialRun(LevelRun):
             errors[-1],
             self.n_groups - 1,
             alarms=[
+                *(own_state_alarms(self) or self._bar_alarms(curve)),
                 *self._draws_alarms(weights),
                 *self._halves_alarms(curve),
             ],
             diagnostics=diagnostics,
             levels=values,
         )
+
+    def effective_of(self, series: Array) -> Array:
+        """Return the effective number of every state's draws, for the mean of a number.
+
+        Parameters
+        ----------
+        series : ndarray of shape (N,)
+            The number for every draw.
+
+        Returns
+        -------
+        ndarray of shape (K,)
+            At most the number of draws.
+        """
+        effective = np.zeros(len(self.counts))
+        for k in np.flatnonzero(self.counts).tolist():
+            own = series[self._rows_of(k)]
+            effective[k] = min(effective_draws(own[np.newaxis], split=False), len(own))
+        return effective
 
     def _rows_of(self, k: int) -> slice:
         """The draws of a state."""
@@ -239,12 +271,10 @@ class PotentialRun(LevelRun):
         projected, log_mixture = (np.concatenate(part) for part in zip(*parts))
         every = np.arange(len(self.levels))
         log_own = self.vectors[every, self.levels] - log_mixture - self._zeta[self.levels]
-        effective = np.zeros(len(direction))
+        effective = np.minimum(self.effective_of(projected[:, 0]), self.effective_of(log_own))
         squares = np.empty(len(self.levels))
         for k in np.flatnonzero(self.counts).tolist():
             rows = self._rows_of(k)
-            series = np.column_stack([projected[rows, 0], log_own[rows]])[np.newaxis]
-            effective[k] = min(effective_draws(series, split=False).min(), len(series[0]))
             squares[rows] = (projected[rows, 0] - projected[rows, 0].mean()) ** 2
         total = squares.sum()
         n = np.maximum(self.counts, 1)
@@ -367,6 +397,19 @@ class PotentialRun(LevelRun):
             f" (t = {found.t:.1f})"
         )
         return [Alarm("halves-disagree", seen, "leave out more of the first draws, or draw longer")]
+
+    def _bar_alarms(self, curve: Curve) -> list[Alarm]:
+        """An alarm if BAR differs, where neighbouring states overlap: what readings of the same
+        draws see speaks against all of them.
+        """
+        if not np.isfinite(self._ratios).all() or self.pair_alarms():
+            return []
+        by_bar = bar_curve(self)
+
+        def between(keep):
+            return by_bar(keep)[-1] - curve(keep)[-1]
+
+        return readings_alarms("BAR", "MBAR", difference(between, self.n_groups), self)
 
 
 class _DrawNumbers(NamedTuple):

@@ -27,7 +27,7 @@ from sklpf.programs import Draws, LevelRound
 from sklpf.programs._plan import NO_ROUNDS, with_round
 from sklpf.programs._rounds import Samples
 from sklpf.reweighting import MeanWeight, bar_ratios, level_process, mbar, stepping_stones
-from sklpf.uncertainty import between_groups
+from sklpf.uncertainty import Difference, between_groups
 
 STATEMENTS = (
     "exact",
@@ -598,6 +598,7 @@ class Run(Fields):
     better_start: ClassVar[str] = (
         "give a base that is closer to the target, or many more levels; else take ParallelTempering"
     )
+    where_readings_differ: ClassVar[str] = "raise n_sweeps or n_temperatures"
 
     method: str = ""
     ladder: Array = None  # type: ignore[assignment]  # only of runs without levels
@@ -854,6 +855,14 @@ def chained(run: LevelRun, ratios: Curve) -> Curve:
     """
     known = [] if run.first_ratio is None else [run.first_ratio.log_mean]
     return lambda keep: np.r_[0.0, np.cumsum(np.r_[known, ratios(keep)[len(known) :]])]
+
+
+def readings_alarms(one: str, other: str, between: Difference, run: Any) -> list[Alarm]:
+    """An alarm if two methods differ on the same run."""
+    if not between.alarms(run.n_groups):
+        return []
+    seen = f"{one} differs from {other} on the same run by {between.value:+.2g} nats"
+    return [Alarm("readings-differ", f"{seen} (t = {between.t:.1f})", run.where_readings_differ)]
 
 
 def bar_curve(run: LevelRun) -> Curve:

@@ -5,6 +5,7 @@ Where nothing else is said a comparison with a known log Z has the bound of 4.9 
 """
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,14 @@ from convergence import quietly
 from marks import large
 
 from sklpf.interop import from_alchemlyb, from_pymbar
-from sklpf.partition import BAR, MBAR, LevelProcess, ThermodynamicIntegration, compare_estimates
+from sklpf.partition import (
+    BAR,
+    MBAR,
+    LevelProcess,
+    SteppingStone,
+    ThermodynamicIntegration,
+    compare_estimates,
+)
 from sklpf.reweighting import bar, mbar
 from sklpf.testing import check_coverage
 
@@ -101,7 +109,7 @@ def test_states_without_draws_are_seen_by_the_others():
     exact = -0.5 * np.log(STIFFNESS)
     assert np.all(np.abs(curve - exact)[1:] < T_BOUND * errors[1:])
     bar_result = quietly(BAR(), from_pymbar(harmonic(n_k), n_k)).result_
-    assert any("take MBAR" in reason for reason in bar_result.reasons)
+    assert any("MBAR alone can do without" in reason for reason in bar_result.reasons)
 
 
 # ---- coverage
@@ -146,6 +154,64 @@ def test_states_that_hardly_overlap_are_refused():
         assert any("share only" in reason for reason in result.reasons)
     apart = quietly(BAR(), from_pymbar(u_kn, [1000] * 3)).result_
     assert any("states 1 and 2 share only" in reason for reason in apart.reasons)
+
+
+WRONG = {
+    "kJ/mol": (lambda u: 2.494 * u, "agree with .* times the log densities"),
+    "a unit that is larger": (lambda u: u / 2.494, "agree with .* times the log densities"),
+    "20 % too hot": (lambda u: u / 1.2, "agree with .* times the log densities"),
+    "20 % too cold": (lambda u: 1.2 * u, "agree with .* times the log densities"),
+    "states exchanged": (lambda u: u[[0, 2, 1, 3]], "draws of state [12] look like those of state"),
+    "draws in another order": (
+        lambda u: np.hstack(np.split(u, 4, axis=1)[::-1]),
+        "draws of state [03] look like those of state [03]",
+    ),
+    "draws in the order of time": (
+        lambda u: u[:, np.arange(u.shape[1]).reshape(4, -1).T.ravel()],
+        "draws of state . look like those of all states",
+    ),
+    "a state's draws from elsewhere": (
+        lambda u: np.where(np.arange(u.shape[1]) // 1000 == 1, u[:, ::-1], u),
+        "draws of state 1 look like those of state 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_draws_that_are_not_of_their_densities_are_named_by_all(mistake):
+    n_k = [1000] * 4
+    change, message = WRONG[mistake]
+    for seed, rho in ((0, 0.0), (1, 0.0), (2, 0.2)):
+        u_kn = harmonic(n_k, seed, places=(0, 0.6, 1.2, 1.8), rho=rho)
+        run = from_pymbar(change(u_kn), n_k)
+        named = [reason for reason in run.read().reasons if re.search(message, reason)]
+        assert len(named) == 1
+        for estimator in (BAR(), SteppingStone(), LevelProcess()) if seed == 0 else ():
+            result = quietly(estimator, run).result_
+            assert named[0] in result.reasons
+            assert not any("differs from MBAR" in reason for reason in result.reasons)
+
+
+def test_the_state_whose_draws_have_moved_is_named():
+    n_k = [1000] * 5
+    places = np.arange(5)[:, np.newaxis]
+    for seed in range(5):
+        x = np.random.default_rng(seed).normal(size=5000) + np.repeat(np.arange(5), 1000)
+        x[2000:3000] += 0.5
+        reasons = from_pymbar(0.5 * (x - places) ** 2, n_k).read().reasons
+        assert any("draws of state 2 are not from the density" in reason for reason in reasons)
+
+
+def test_draws_of_groups_that_share_an_offset_are_no_draws_from_elsewhere():
+    """Their groups say how far means scatter, and correlation in time does not."""
+    groups = np.tile(np.repeat(np.arange(8), 50), 4)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=1600) / np.sqrt(np.repeat(STIFFNESS, 400))
+        x += np.repeat(PLACES, 400) + rng.normal(scale=0.3, size=(4, 8, 1)).repeat(50, 2).ravel()
+        potentials = np.array(STIFFNESS)[:, np.newaxis] * (x - np.array(PLACES)[:, np.newaxis]) ** 2
+        alarms = from_pymbar(0.5 * potentials, [400] * 4, groups=groups).read().alarms
+        assert not any(alarm.kind == "bridges-disagree" for alarm in alarms)
 
 
 def test_the_sets_that_are_apart_are_named_whatever_the_order_of_states():

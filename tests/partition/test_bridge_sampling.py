@@ -271,6 +271,16 @@ def test_draws_in_other_orders_are_read_as_the_chains_that_they_are():
     assert expected.result_.diagnostics["effective_draws"] < 500  # of 4000
 
 
+@pytest.mark.parametrize("proposal", ["warp3", "t"])
+def test_shuffled_chains_are_noticed_by_their_moments(proposal):
+    right, log_density = ensemble()
+    shuffled = np.random.default_rng(1).permutation(right.reshape(-1, 3))
+    bridge = fitted(log_density, shuffled, proposal)
+    assert alarm_kinds(bridge) & {"moments-disagree", "bridges-disagree", "proposals-disagree"}
+    assert bridge.result_.diagnostics["moments"] > 3
+    assert fitted(log_density, right, proposal).result_.diagnostics["moments"] < 2.5
+
+
 def test_samplers_of_emcee_and_numpyro_themselves():
     right, log_density = ensemble()
     expected = fitted(log_density, right).log_partition_

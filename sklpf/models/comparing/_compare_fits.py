@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import os
-import warnings
 from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -268,14 +267,12 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
             number = f"{n_done + n_new} of {len(tasks)} fits"
             _progress.say(f"[compare_fits] {number} ({task.label}): {said}")
 
-    # Models that run in threads change the warning filters: restore these at the end.
-    with warnings.catch_warnings():
-        parallel_map(
-            functools.partial(fit_and_score, X, y),
-            [tasks[i] for i in todo],
-            n_jobs=n_jobs,
-            on_result=arrived,
-        )
+    parallel_map(
+        functools.partial(fit_and_score, X, y),
+        [tasks[i] for i in todo],
+        n_jobs=n_jobs,
+        on_result=arrived,
+    )
     return outcomes  # type: ignore[return-value]
 
 
@@ -326,8 +323,7 @@ def _probe(task: FitTask, X, y) -> str:
         train = task.train[:most]
         labels = None if y is None else safe_indexing(y, train)
         try:
-            with one_blas_thread(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with one_blas_thread():
                 return _made_of(task.clone(), safe_indexing(X, train), labels)
         except Exception as error:  # the fits will fail alike, and say why
             reason = str(error)

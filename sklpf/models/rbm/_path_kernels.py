@@ -211,17 +211,14 @@ def _sum_on(h, field, n):
 
 
 @inlined
-def _line_and_bend(model, state, c, old, new):
-    """log f_new - log f_old of chain c is (new - old) * slope + bend, as log(1 + e^(beta g)) = beta
-    max(g, 0) + log(1 + e^(-beta |g|)); returns slope and bend.
+def _line_and_bend(h, field, joint, old, new):
+    """The hidden units' part of log f_new - log f_old is (new - old) * line + bend, as log(1 +
+    e^(beta g)) = beta max(g, 0) + log(1 + e^(-beta |g|)); returns both.
     """
-    field = state.hidden_field[c]
-    n = state.h.shape[1]
-    if model.joint:
-        positive, bend = _sum_on(state.h[c], field, n), 0.0
-    else:
-        positive, bend = _softplus_change(field, n, old, new)
-    return np.float64(field[n]) + model.base_constant + positive, bend
+    n = h.shape[0]
+    if joint:
+        return _sum_on(h, field, n), 0.0
+    return _softplus_change(field, n, old, new)
 
 
 @functools.partial(inlined, **SUMS)
@@ -301,17 +298,20 @@ def _log_base(model, state, c):
     return own + _log_base_ratio(model.log_weights, field, n, 0.0)
 
 
-@implements(programs.log_ratio, Parameters, forceinline=True)
-def _log_ratio(model, state, c, old, new, work):
-    slope, bend = _line_and_bend(model, state, c, old, new)
-    own = (new - old) * slope + bend
+@implements(programs.log_ratios, Parameters)
+def _log_ratios(model, state, old, new, work, out):
     n = state.h.shape[1]
-    field = state.hidden_field[c]
-    return (
-        own
-        + _log_base_ratio(model.log_weights, field, n, new)
-        - _log_base_ratio(model.log_weights, field, n, old)
-    )
+    log_weights = model.log_weights
+    joint = model.joint
+    constant = model.base_constant
+    for c in range(out.shape[0]):
+        out[c] = 0.0
+        if new[c] != old[c]:
+            field = state.hidden_field[c]
+            line, bend = _line_and_bend(state.h[c], field, joint, old[c], new[c])
+            out[c] = (new[c] - old[c]) * (np.float64(field[n]) + constant + line) + bend
+            out[c] += _log_base_ratio(log_weights, field, n, new[c])
+            out[c] -= _log_base_ratio(log_weights, field, n, old[c])
 
 
 @implements(programs.log_ladder, Parameters)
@@ -319,7 +319,8 @@ def _log_ladder(model, state, c, ladder, work, out):
     n = state.h.shape[1]
     field = state.hidden_field[c]
     intercept = np.float64(field[n + 1]) - model.base_constant
-    slope, _ = _line_and_bend(model, state, c, 0.0, 0.0)
+    line, _ = _line_and_bend(state.h[c], field, model.joint, 0.0, 0.0)
+    slope = np.float64(field[n]) + model.base_constant + line
     for k in range(ladder.shape[0]):
         out[k] = intercept + ladder[k] * slope
     if not model.joint:

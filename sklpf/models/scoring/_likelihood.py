@@ -5,7 +5,6 @@ RowLikelihoodMixin of those whose rows each have a log Z of their own.
 from __future__ import annotations
 
 import logging
-import warnings
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -229,10 +228,9 @@ def configured_estimator(model: Any, path: Any) -> PartitionEstimator:
     return estimator.set_params(**chosen)
 
 
-def fit_quietly(estimator: PartitionEstimator, path: Any) -> PartitionEstimator:
+def fit_for_model(estimator: PartitionEstimator, path: Any) -> PartitionEstimator:
     """Fit an estimator for a model that decides itself what to say, and keep no samples."""
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-        estimator.fit(path)
+    estimator._fit(path)
     estimator.result_ = estimator.result_.without_samples()
     for name in ("run_", "samples_", "sampler_", "_skl_callbacks"):
         estimator.__dict__.pop(name, None)
@@ -373,7 +371,7 @@ class LogLikelihoodMixin(ScoredModel):
         estimator = self._kept_estimator()
         if estimator is None:
             path = self.path() if self.partition_estimator is None else self
-            estimator = fit_quietly(configured_estimator(self, path), path)
+            estimator = fit_for_model(configured_estimator(self, path), path)
             self._kept_partition = self._digest(), estimator
         return estimator
 
@@ -544,7 +542,7 @@ class RowLikelihoodMixin(ScoredModel):
             digest = None
         kept = vars(self).get("_kept_partition")
         if digest is None or kept is None or kept[0] != digest:
-            self._kept_partition = digest, fit_quietly(estimator, path)
+            self._kept_partition = digest, fit_for_model(estimator, path)
         return self._kept_partition[1]
 
     def _identity(self, path) -> Any:
