@@ -84,8 +84,8 @@ def log_density(beta, base, gain):
 
 
 def tempered(model_class):
-    """Derive `log_ratios`, `log_ladder` and `derivatives` where log f_beta = log f_0 + beta (log f_1
-    - log f_0).
+    """Derive `log_ratios`, `log_ladder` and `derivatives` where log f_beta = log f_0 + beta (log
+    f_1 - log f_0).
     """
 
     @implements(log_ratios, model_class)
