@@ -436,8 +436,7 @@ def auxiliary():
 
 
 SECTIONS = {
-    f.__name__: f
-    for f in (sweep, threads, programs, training, time_to_error, start, auxiliary)
+    f.__name__: f for f in (sweep, threads, programs, training, time_to_error, start, auxiliary)
 }
 
 
