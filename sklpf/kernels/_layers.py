@@ -1,4 +1,5 @@
-"""The product of a layer of units with weights, on which every RBM's sampling and training rest.
+"""The product of a layer of units with weights, on which the sampling of RBMs of discrete units
+rests.
 
 What a row of units adds is the sum, in the order of the units, of the weight rows of those that are
 not zero, each rounded to float32. Few such rows are added one by one, as they are listed; for many
@@ -126,21 +127,6 @@ def add_layer(sums, rows, products):
     """sums += what is prepared in `products` of the weights (m, width)."""
     add_rows(sums, rows, products.indices, products.factors, products.counts)
     add_products(sums, rows, products.units, products.counts)
-
-
-@njit
-def multiply(sums, units, rows, products):
-    """sums += units @ rows, for units (n, m) and weights (m, width), float32."""
-    n, m = units.shape
-    for c in range(n):
-        count = np.int64(0)
-        for j in range(m):
-            products.indices[c, count] = j
-            products.factors[c, count] = units[c, j]
-            count += np.int64(units[c, j] != np.float32(0.0))
-        products.counts[c] = -1 if is_dense(count, m) else count
-    add_rows(sums, rows, products.indices, products.factors, products.counts)
-    add_products(sums, rows, units, products.counts)
 
 
 # ---- sums of the listed rows
