@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.numbers import Array, Booleans, Integers, check_count
 from sklpf._utils.parallel import fingerprint
-from sklpf._utils.progress import hand_on
+from sklpf._utils.progress import hand_on, of_a_score
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
     N_JOBS,
@@ -231,7 +231,7 @@ def configured_estimator(model: Any, path: Any) -> PartitionEstimator:
 
 def fit_quietly(estimator: PartitionEstimator, path: Any) -> PartitionEstimator:
     """Fit an estimator for a model that decides itself what to say, and keep no samples."""
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+    with of_a_score(), warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         estimator.fit(path)
     estimator.result_ = estimator.result_.without_samples()
     for name in ("run_", "samples_", "sampler_", "_skl_callbacks"):
