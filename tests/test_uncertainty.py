@@ -7,7 +7,10 @@ from scipy.stats import genpareto
 
 from sklpf.uncertainty import (
     between_groups,
+    count_interleaved,
+    deinterleaved,
     effective_draws,
+    first_axis_is_time,
     groups_persist,
     jackknife,
     log_mean_exp,
@@ -181,3 +184,61 @@ def test_ranks_have_normal_quantiles():
     assert abs(z.mean()) < 1e-12
     assert z.std() == pytest.approx(1, abs=0.01)
     np.testing.assert_array_equal(np.argsort(z.ravel()), np.argsort(x.ravel()))
+
+
+# -- the order of draws
+
+
+def walkers(correlation, n_chains=16, n_steps=200, d=4, seed=0):
+    """Normal AR(1) chains (n_chains, n_steps, d)."""
+    x = np.random.default_rng(seed).standard_normal((n_chains, n_steps, d))
+    for t in range(1, n_steps):
+        x[:, t] = correlation * x[:, t - 1] + np.sqrt(1 - correlation**2) * x[:, t]
+    return x
+
+
+@pytest.mark.parametrize("correlation", [0.5, 0.9, 0.97])
+def test_orders_are_seen(correlation):
+    """Chains that take turns, in one series and from its middle on, and steps first."""
+    right = walkers(correlation)
+    flat = right.swapaxes(0, 1).reshape(1, -1, 4)
+    assert count_interleaved(flat) == count_interleaved(flat[:, 7:]) == 16
+    np.testing.assert_array_equal(deinterleaved(flat, 16), right)
+    assert first_axis_is_time(right.swapaxes(0, 1))
+
+
+@pytest.mark.parametrize("correlation", [-0.5, 0.0, 0.9, 0.97])
+@pytest.mark.parametrize("n_chains", [1, 4, 20])
+def test_the_right_order_is_left(correlation, n_chains):
+    """20 of each, at a false alarm of 1e-5 each: .5 % of all 12 times 40 tests."""
+    for seed in range(20):
+        right = walkers(correlation, n_chains, 1000, 3, seed)
+        assert count_interleaved(right) == 1
+        assert not first_axis_is_time(right)
+        assert count_interleaved(right.reshape(1, -1, 3)) == 1  # one after another
+
+
+def test_chains_in_modes_of_their_own_are_no_steps():
+    apart = walkers(0.5) + 5.0 * (np.arange(16) > 7)[:, np.newaxis, np.newaxis]
+    assert not first_axis_is_time(apart)
+
+
+def test_batches_contradict_a_sum_that_ended_too_early():
+    """A slow part with a tenth of the variance, below noise at every lag: its time of 400 makes 40
+    of the sum. And chains that move together.
+    """
+    rng = np.random.default_rng(0)
+    slow = walkers(0.995, 1, 40_000, 1)[..., 0]
+    series = np.sqrt(0.9) * rng.standard_normal(slow.shape) + np.sqrt(0.1) * slow
+    assert float(effective_draws(series)) < 3 * 40_000 / 41
+
+    common = walkers(0.9, 1, 2000, 1)[..., 0]
+    together = common + rng.standard_normal((50, 2000))
+    assert float(effective_draws(together)) < 1000
+
+
+def test_short_chains_that_differ_are_a_draw_each():
+    stuck = np.repeat(np.random.default_rng(0).standard_normal((50, 1)), 5, axis=1)
+    assert float(effective_draws(stuck)) == pytest.approx(50, rel=0.1)
+    free = np.random.default_rng(0).standard_normal((50, 5))
+    assert float(effective_draws(free)) == 250

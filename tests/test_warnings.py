@@ -1,11 +1,14 @@
 """Warnings point at the line of the user's code."""
 
+import ast
 import inspect
 import warnings
+from pathlib import Path
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+import sklpf
 from sklpf import AIS, BernoulliRBM, FactorialMixture, LatentDirichletAllocation, compare
 
 BINARY = (np.random.default_rng(0).random((12, 30)) < 0.5).astype(float)
@@ -58,3 +61,15 @@ def test_the_warned_line_is_the_callers():
             assert warning.filename == __file__, name
         entries = [line for line in lines[: caught[0].lineno - first + 1] if '": (' in line]
         assert f'"{name}": (' in entries[-1], name
+
+
+def test_the_filters_of_the_process_are_never_changed():
+    """They are shared by threads, so that a change within one leaves them otherwise for good."""
+    changes = {"catch_warnings", "simplefilter", "filterwarnings", "resetwarnings", "showwarning"}
+    changes |= {"seterr", "seterrcall", "setbufsize"}
+    for file in Path(sklpf.__file__).parent.rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(file.read_text())))
+        names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        names |= {node.id for node in nodes if isinstance(node, ast.Name)}
+        names |= {node.name for node in nodes if isinstance(node, ast.alias)}
+        assert not names & changes, file

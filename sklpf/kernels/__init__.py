@@ -10,6 +10,7 @@ from sklpf.kernels._exponentials import (
     softplus_sum,
     softplus_sum_and_sigmoids,
 )
+from sklpf.kernels._layers import add_rows, list_differences
 from sklpf.kernels._programs import compiled, implements, program, tempered
 from sklpf.kernels._random import (
     bits_of_one_chain,
@@ -18,7 +19,6 @@ from sklpf.kernels._random import (
     random_bits,
     uniform,
 )
-from sklpf.kernels._rows import add_rows, list_differences
 
 __all__ = [
     "OPTIONS",

@@ -11,11 +11,16 @@ import operator
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.cgutils import alloca_once, for_range
+from numba.core.registry import cpu_target
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_model, type_callable
 
 REGISTER = 64  # bytes
+# Whether there are 32 registers of 64 bytes, else 16 of 32 bytes or what holds as much.
+HAS_LONG_REGISTERS = "+avx512f" in cpu_target.target_context.codegen().magic_tuple()[2]
 _INT32 = ir.IntType(32)
+_LANES_IN_TILE = 16
 
 
 class Vector(types.Type):
@@ -294,38 +299,70 @@ def _emit_count_below(context, builder, signature, arguments):
 
 
 # ---- tiles
-def transpose_tile(source, first, source_width, target, place, target_width):
-    """target[j, i] = source[i, j] for 16 rows and columns of float32, from place `first` of a
-    C-contiguous array with so many columns to place `place` of another.
+def tile_multiplier(n_rows, n_columns):
+    """An instruction that multiplies some rows of units, over n of these, by `n_columns` columns,
+    a multiple of 16, of weights.
     """
-    numbers = np.arange(16)
-    rows = source.reshape(-1)[first + numbers[:, np.newaxis] * source_width + numbers]
-    target.reshape(-1)[place + numbers[:, np.newaxis] * target_width + numbers] = rows.T
 
+    def multiply_tile(
+        sums, stride, column, order, place, units, n_units, first, rows, row_length, n
+    ):
+        """sums[c] += units[c, first : first + n] @ rows[first : first + n], in the columns from
+        `column` on, for the rows c = order[place], …; arrays are flat, and their rows `stride`,
+        `n_units` and `row_length` numbers apart.
+        """
+        columns = column + np.arange(n_columns)
+        for c in order[place : place + n_rows]:
+            for k in range(first, first + n):
+                row = rows[k * row_length + columns]
+                sums[c * stride + columns] += units[c * n_units + k] * row
 
-@_instruction(
-    transpose_tile, lambda source, first, source_width, target, place, target_width: types.none
-)
-def _emit_transpose_tile(context, builder, signature, arguments):
-    """In round s, rows i and i + s exchange their blocks of s columns."""
-    vector = ir.VectorType(ir.FloatType(), 16)
+    def result_type(sums, stride, column, order, place, units, n_units, first, rows, row_length, n):
+        return types.none
 
-    def places(kind, array, first, width):
-        for row in range(16):
-            offset = builder.add(first, builder.mul(width, ir.Constant(width.type, row)))
-            yield _place(context, builder, kind, array, offset, vector)
+    @_instruction(multiply_tile, result_type)
+    def emit(context, builder, signature, arguments):
+        """All sums stay in registers from the first to the last unit."""
+        sums, stride, column, order, place, units, n_units, first, rows, row_length, n = arguments
+        vector = ir.VectorType(ir.FloatType(), _LANES_IN_TILE)
+        offsets = [ir.Constant(stride.type, j) for j in range(0, n_columns, _LANES_IN_TILE)]
 
-    rows = [builder.load(place, align=4) for place in places(signature.args[0], *arguments[:3])]
-    for s in (1, 2, 4, 8):
-        low = _lanes([j if j & s == 0 else 16 + j - s for j in range(16)])
-        high = _lanes([j + s if j & s == 0 else 16 + j for j in range(16)])
-        for i in range(16):
-            if i & s == 0:
-                pair = rows[i], rows[i + s]
-                rows[i], rows[i + s] = (builder.shuffle_vector(*pair, mask) for mask in (low, high))
-    for row, place in zip(rows, places(signature.args[3], *arguments[3:])):
-        builder.store(row, place, align=4)
-    return context.get_dummy_value()
+        def places(array, start):
+            return [
+                builder.bitcast(builder.gep(array, [builder.add(start, j)]), vector.as_pointer())
+                for j in offsets
+            ]
+
+        targets = []
+        totals = []
+        starts = []  # of the rows of units
+        for row in range(n_rows):
+            chain = builder.load(builder.gep(order, [builder.add(place, place.type(row))]))
+            starts.append(builder.add(builder.mul(chain, n_units), first))
+            targets += places(sums, builder.add(builder.mul(chain, stride), column))
+        for target in targets:
+            totals.append(alloca_once(builder, vector))
+            builder.store(builder.load(target, align=4), totals[-1])
+
+        with for_range(builder, n) as loop:
+            row = builder.mul(builder.add(first, loop.index), row_length)
+            weights = [
+                builder.load(each, align=4) for each in places(rows, builder.add(row, column))
+            ]
+            own_totals = iter(totals)
+            for start in starts:
+                unit = builder.load(builder.gep(units, [builder.add(start, loop.index)]))
+                factor = _spread(builder, unit, _LANES_IN_TILE)
+                for weight, total in zip(weights, own_totals):
+                    product = builder.fmul(factor, weight, flags=("contract",))
+                    added = builder.fadd(product, builder.load(total), flags=("contract",))
+                    builder.store(added, total)
+
+        for total, target in zip(totals, targets):
+            builder.store(builder.load(total), target, align=4)
+        return context.get_dummy_value()
+
+    return multiply_tile
 
 
 # ---- bits

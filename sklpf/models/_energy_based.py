@@ -5,14 +5,12 @@ learned from rows.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sklpf._utils.numbers import Array, Booleans
@@ -258,8 +256,7 @@ class EnergyBasedModel(
 
     def _family_log_partition(self, family, parameters) -> float:
         path = self._family_path(family, parameters)
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            return clone(self._monitor).fit(path).log_partition_
+        return clone(self._monitor)._fit(path).log_partition_
 
     # -- use
     def _ratio_path(self, other):

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sklpf._utils.numbers import (
@@ -30,6 +31,7 @@ from sklpf._utils.sklearn import (
     TransformerMixin,
     at_least,
 )
+from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import check_fitted, named_by_model
 from sklpf.models.scoring._likelihood import SCORING, RowLikelihoodMixin
@@ -38,23 +40,27 @@ from sklpf.training import EM
 from sklpf.training._loop import warn_unsettled
 
 _ENOUGH_CHAINS = 200  # of few rows each has several
+# shares of the columns' root mean square
+_FIRST_NOISE = 0.1  # where there are as many components as features
+_LEAST_NOISE = 1e-3  # of a learned noise: without a bound the likelihood may have no maximum
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GenerativeModel(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator
 ):
-    """fit, path and sample of a model x = mean_ + function of latent variables + noise_std N(0, I).
+    """fit, path and sample of a model x = mean_ + function of latent variables + noise.
 
     A model has the parameters below, and defines
 
-    - ``_learn(X, rng)``: sets what is learned from centred rows, and `_n_features_out`;
+    - ``_learn(X, rng)``: sets what is learned from centred rows, `noise_std_` among it, and
+      `_n_features_out`;
     - ``_fitted_shapes``: dimensions of the fitted attributes;
     - ``_path(X)``: the path with one target for each of the centred rows X, which can ``simulate(n,
       rng)``.
     """
 
-    noise_std: float = 0.1
+    noise_std: float | None = None
     n_draws: int | None = None
     tol: float = 0.01
     max_iter: int = 300
@@ -63,7 +69,7 @@ class GenerativeModel(
     _path: ClassVar[Callable[..., Any]]
     _parameter_constraints = {
         **SCORING,
-        "noise_std": [POSITIVE],
+        "noise_std": [POSITIVE, None],
         "n_draws": [at_least(1), None],
         "tol": [NOT_NEGATIVE],
         "max_iter": [at_least(1)],
@@ -95,15 +101,23 @@ class GenerativeModel(
         Warns
         -----
         ConvergenceWarning
-            If the loss still fell after `max_iter` passes.
+            If the loss still fell after `max_iter` passes, or a learned noise is at its floor.
         """
         self._validate_params()
-        check_scale(self.noise_std, "noise_std")
+        if self.noise_std is not None:
+            check_scale(self.noise_std, "noise_std")
         X = self._validate(X, reset=True)
         self.mean_ = X.mean(axis=0)
         rng = check_random_state(self.random_state)
         self._learn(X - self.mean_, rng)
         self._partition_seed = draw_seed(rng)
+        if self.noise_std is None and self.noise_std_ <= least_noise_std(X - self.mean_):
+            warn(
+                f"the learned noise is at its floor, {_LEAST_NOISE:g} of the columns' root mean"
+                " square: the score depends on the floor; give noise_std, lower n_components, or"
+                " drop columns that others determine",
+                ConvergenceWarning,
+            )
         return self
 
     def _repeated(self, X):
@@ -163,6 +177,23 @@ class GenerativeModel(
 
     def _scorable(self, X):
         return super()._scorable(X) - self.mean_
+
+
+def least_noise_std(X: Array) -> float:
+    """Return the floor of a learned noise for centred rows, in their units."""
+    return _LEAST_NOISE * (float(np.sqrt(np.mean(X**2))) or 1.0)
+
+
+def first_noise_std(X: Array, n_components: int) -> float:
+    """Return the noise that learning starts from: what principal components leave of centred rows
+    (Tipping & Bishop 1999, eq. 8), or a share of their size where nothing is left.
+    """
+    n_features = X.shape[1]
+    if n_components >= n_features:
+        return _FIRST_NOISE / _LEAST_NOISE * least_noise_std(X)
+    values = np.linalg.svd(X, compute_uv=False)
+    left = np.sum(values[n_components:] ** 2) / len(X) / (n_features - n_components)
+    return max(float(np.sqrt(left)), least_noise_std(X))
 
 
 class LatentRowsPath(CompiledPrograms, PointsPath):
@@ -232,9 +263,34 @@ class LatentRowsPath(CompiledPrograms, PointsPath):
 
 
 class LatentDensity:
-    """The density of latent variables of every row, as `sklpf.training.EM` asks for it."""
+    """The density of latent variables of every row, as `sklpf.training.EM` asks for it.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+        Centred rows, repeated where there are several chains a row.
+    noise_std : float
+        Standard deviation of the noise, or the one to start from.
+    learns_noise : bool
+        Whether M-steps change it.
+    """
 
     _density: Any  # compiled
+
+    def __init__(self, X: Array, noise_std: float, learns_noise: bool):
+        self.X = X
+        self.noise_std = noise_std
+        self._least_noise = least_noise_std(X) if learns_noise else None
+
+    def _learn_noise(self, residual: Array, rate: float) -> None:
+        """Move the noise's variance towards the mean square of the residuals (n, n_features).
+
+        They are those of latent variables drawn from the posterior, so that their square has the
+        posterior variance in it, and its mean is the M-step.
+        """
+        if self._least_noise is not None:
+            variance = (1 - rate) * self.noise_std**2 + rate * float(np.mean(residual**2))
+            self.noise_std = max(float(np.sqrt(variance)), self._least_noise)
 
     def log_density(self, position: Array) -> Array:
         """Return log p(row, latent) of every chain up to a constant, shape (n,)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +19,7 @@ from sklpf.models import (
     MeanCovarianceRBM,
     ProductOfExperts,
 )
+from sklpf.models.rbm._model import pseudo_log_likelihood
 from sklpf.partition import (
     AIS,
     HAIS,
@@ -31,6 +31,7 @@ from sklpf.partition import (
     PartitionEstimator,
 )
 
+_ANY = 1e9  # tolerance at which training has settled at once
 # one for each compiled program: anneal, temper and exchange, and SMC's moves
 _SAMPLERS: tuple[PartitionEstimator, ...] = (
     AIS(2, 3, random_state=0),
@@ -54,26 +55,27 @@ def warm_up() -> None:
     >>> sklpf.warm_up()  # doctest: +SKIP
     """
     began = time.perf_counter()
-    with warnings.catch_warnings(action="ignore"):  # such short runs do not converge
-        for dtype in (np.float64, np.float32):
-            X = np.eye(4, 6, dtype=dtype)
-            _train_and_score_rbm(X)
-            _train_and_score_topics(sp.csr_matrix(X + 1))
-            for tempering in (None, "annealed", "global", "local"):
-                mixture = FactorialMixture(
-                    2, tempering=tempering, n_tempered=3, max_iter=2, random_state=0
-                ).fit(X)
-            mixture.transform(X)
-            _run(mixture.path(X), Exact())
-        boltzmann = BoltzmannMachine.from_parameters(np.ones((3, 3)) - np.eye(3))
-        _run(boltzmann, Exact())
-        _run(GaussianRBM.from_parameters(np.eye(2, 3), np.zeros(3), np.zeros(2), np.ones(3)))
-        for exponents in (None, [2.0, 2.0, 2.0]):
-            _run(ProductOfExperts.from_parameters(np.eye(3, 2) + 0.5, exponents))
-        _run(MeanCovarianceRBM.from_parameters(np.eye(3, 2), np.eye(3), np.eye(3, 2)))
-        X = np.eye(4, 6)
-        for model in (LinearGenerativeModel, BilinearGenerativeModel):
-            model(2, max_iter=1, partition_estimator=HAIS(2, 3), random_state=0).fit(X).score(X)
+    for dtype in (np.float64, np.float32):
+        X = np.eye(4, 6, dtype=dtype)
+        _train_and_score_rbm(X)
+        _train_and_score_topics(sp.csr_matrix(X + 1))
+        for tempering in (None, "annealed", "global", "local"):
+            mixture = FactorialMixture(
+                2, tempering=tempering, n_tempered=3, tol=_ANY, random_state=0
+            ).fit(X)
+        mixture.transform(X)
+        _run(mixture.path(X), Exact())
+    boltzmann = BoltzmannMachine.from_parameters(np.ones((3, 3)) - np.eye(3))
+    _run(boltzmann, Exact())
+    _run(GaussianRBM.from_parameters(np.eye(2, 3), np.zeros(3), np.zeros(2), np.ones(3)))
+    for exponents in (None, [2.0, 2.0, 2.0]):
+        _run(ProductOfExperts.from_parameters(np.eye(3, 2) + 0.5, exponents))
+    _run(MeanCovarianceRBM.from_parameters(np.eye(3, 2), np.eye(3), np.eye(3, 2)))
+    X = np.eye(4, 6)
+    for model in (LinearGenerativeModel, BilinearGenerativeModel):
+        fitted = model(2, tol=_ANY, max_iter=100, random_state=0).fit(X)
+        fitted.transform(X)
+        HAIS(2, 3, random_state=0)._fit(fitted.path(X))
     logging.getLogger("sklpf").info(
         "compiling, once: all kernels are ready after %.1f s", time.perf_counter() - began
     )
@@ -82,14 +84,14 @@ def warm_up() -> None:
 def _run(path, *others: PartitionEstimator) -> None:
     """Fit the samplers, and other estimators, to a path or a model."""
     for estimator in (*others, *_SAMPLERS):
-        estimator.fit(path)
+        estimator._fit(path)
 
 
 def _train_and_score_rbm(X) -> None:
     rbm = BernoulliRBM(3, batch_size=2, n_iter=1, random_state=0).fit(X)
     rbm.partial_fit(sp.csr_matrix(X)).score(X)
     rbm.pseudo_log_likelihood(X)
-    rbm.pseudo_log_likelihood(X / 2)
+    pseudo_log_likelihood(rbm, X / 2)
     for weights in ("marginal", "joint"):
         _run(rbm.path(weights=weights), Exact())
     ParallelTempering(2, 3, 32, random_state=0).fit(rbm._ratio_path(rbm))
@@ -108,7 +110,7 @@ def _train_and_score_topics(X) -> None:
                 random_state=0,
             )
             lda.fit_transform(X)
-    gibbs = LatentDirichletAllocation(2, learning_method="gibbs", max_iter=1, random_state=0)
+    gibbs = LatentDirichletAllocation(2, learning_method="gibbs", max_iter=100, random_state=0)
     gibbs.set_params(learn_doc_topic_prior=True, learn_topic_word_prior=True).fit(X)
     lda.completion_score(X)
     _run(lda.path(X), Exact(), LeftToRight(2, 2, 1, random_state=0))

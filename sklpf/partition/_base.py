@@ -97,7 +97,6 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     ladder: Any  # of those that plan runs on one
     n_temperatures: Any
 
-    @_progress.reporting
     def fit(self, path, y=None) -> Self:
         """Estimate the log partition function of a path's target or of a fitted model.
 
@@ -128,8 +127,26 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         ConvergenceWarning
             If the result should not be trusted.
         """
+        return self._fit(path)._warn()
+
+    _given_draws: Any = None
+
+    @_progress.reporting
+    def _fit(self, path: Any, draws: Any = None) -> Self:
+        """`fit` without its warning, for callers that read the result themselves; with draws of the
+        target, which are not kept.
+        """
         self._validate_params()
         self._forget()
+        self._given_draws = draws
+        try:
+            self._keep(self._fitted(path))
+        finally:
+            del self._given_draws
+        _progress.said(lambda: self.result_._line())
+        return self
+
+    def _fitted(self, path: Any) -> PartitionResult:
         started = time.perf_counter()
         with own_arithmetic(), removing_checkpoints():
             if isinstance(path, Run):
@@ -140,24 +157,14 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 path = self._as_path(path)
                 with path.unchanged():
                     result = self._estimate_path(path)
-        self._keep(replace(result, seconds=time.perf_counter() - started))
-        _progress.said(lambda: self.result_._line())
-        if not result.converged:
-            warn(
-                f"{result.method} did not converge: " + "; ".join(result.reasons),
-                ConvergenceWarning,
-            )
+        return replace(result, seconds=time.perf_counter() - started)
+
+    def _warn(self) -> Self:
+        """Warn of a result that is not trusted."""
+        if not self.result_.converged:
+            reasons = "; ".join(self.result_.reasons)
+            warn(f"{self.result_.method} did not converge: {reasons}", ConvergenceWarning)
         return self
-
-    _given_draws: Any = None
-
-    def _fit_with(self, path: Any, draws: Any) -> Self:
-        """`fit` of an estimator that uses draws of the target, which it does not keep."""
-        self._given_draws = draws
-        try:
-            return PartitionEstimator.fit(self, path)
-        finally:
-            del self._given_draws
 
     def _forget(self) -> None:
         """Drop what an earlier fit has set, so that none of it is left if this one fails."""

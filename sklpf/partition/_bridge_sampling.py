@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_expit
+from scipy.special import expit, log_expit
+from scipy.stats import chi2
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import stream_key
@@ -46,7 +47,34 @@ _LARGE_TERM = 10.0  # times the mean: no tail matters whose terms are smaller
 _TILT = 2.0  # of the log odds of a bridge that leans
 _LEAST_APART = 0.9  # of the draws of two halves, if these share none: 1
 _LARGEST_Z = 3.29  # of a difference: 0.1 % by chance
+_FALSE_ALARM = 1e-3  # of moments
+_MOST_AXES = 50  # of moments
 _MATERIAL = 0.01  # nats
+
+
+class Moments(NamedTuple):
+    """A chi-square statistic of differences between moments by two sets of draws.
+
+    Attributes
+    ----------
+    square : float
+        Mean square of the differences, in units of their standard errors: about 1.
+    df : float
+        Degrees of freedom, the number of moments that are independent.
+    """
+
+    square: float
+    df: float
+
+    @property
+    def chance(self) -> float:
+        """Probability of differences as large as these."""
+        return float(chi2.sf(self.square * self.df, self.df))
+
+    @property
+    def excess(self) -> float:
+        """By how much the square is above 1 and its own standard deviation."""
+        return max(self.square - 1 - np.sqrt(2 / self.df), 0.0)
 
 
 class Bridge(NamedTuple):
@@ -61,12 +89,15 @@ class Bridge(NamedTuple):
         the half that it was fitted to.
     most_effective : float
         Effective number of the draws that the proposal meets at most, as some are repeated.
+    moments : Moments
+        Differences between moments of the draws and of the density.
     """
 
     at_proposal: Array
     at_target: Array
     at_fitted: Array
     most_effective: float
+    moments: Moments
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -96,6 +127,7 @@ class BridgeRun(Run):
         "r_hat": Diagnostic("R-hat of the chains, worst coordinate", "low"),
         "effective_draws": Diagnostic("effective number of draws, worst coordinate", "high"),
         "effective_terms": Diagnostic("effective number of terms of the bridge", "high"),
+        "moments": Diagnostic("mean square of differences between moments (expected: 1)", "low"),
         "overlap": Diagnostic("overlap of draws and proposal (1: full)", "high"),
         "target_pareto_shape": Diagnostic("Pareto shape at the draws (heavy from 0.7)", "low"),
         "proposal_pareto_shape": Diagnostic(
@@ -119,8 +151,11 @@ class BridgeRun(Run):
         halves = [_bridge_estimate(bridge) for bridge in self.bridges]
         others = [_bridge_estimate(bridge) for bridge in self.checks]
         by_half = np.array([half.log_ratio for half in halves])
+        moments = _all_moments(self.bridges)
+        excess = 1 + moments.excess * (1 + halves[0].n_effective / halves[0].proposal_terms.size)
         variance = _variance_of_halves(
-            [half.variances for half in halves], _covariance_of_halves(*halves)
+            [half.variances * [1, excess] for half in halves],
+            excess * _covariance_of_halves(*halves),
         )
         diagnostics: dict[str, Any] = {
             "half_log_partition": by_half,
@@ -128,6 +163,7 @@ class BridgeRun(Run):
             "r_hat": self.r_hat.max(),
             "effective_draws": self.effective_draws.min(),
             "effective_terms": min(half.n_effective for half in halves),
+            "moments": moments.square,
             "overlap": min(half.overlap for half in halves),
             "target_pareto_shape": max(half.target_shape for half in halves),
             "proposal_pareto_shape": max(half.proposal_shape for half in halves),
@@ -136,7 +172,7 @@ class BridgeRun(Run):
         alarms = [
             *_chain_alarms(self, diagnostics),
             *_overlap_alarms(halves, diagnostics),
-            *_difference_alarms(self, halves, others),
+            *(_difference_alarms(self, halves, others) or _moment_alarms(halves, moments)),
         ]
         return self.conclude(
             by_half.mean(),
@@ -201,8 +237,10 @@ class BridgeSampling(PartitionEstimator):
     averaged terms have a heavy tail on either side (Pareto shape above 0.7), or the two sets of
     draws hardly overlap; or if estimates that should agree differ by more than 0.01 nats and
     chance: those of the two halves, of two kinds of proposals, and of bridges that give more weight
-    to either side. Then the draws are not of this density, or too few. A mode that no chain has
-    visited raises an alarm only if an optimiser finds it from other starts.
+    to either side; or if means and variances of the draws, where they overlap with the proposal's,
+    differ from the density's by more than the effective number of draws explains. Then the draws
+    are not of this density, or too few. A mode that no chain has visited raises an alarm only if an
+    optimiser finds it from other starts.
 
     Examples
     --------
@@ -242,12 +280,14 @@ class BridgeSampling(PartitionEstimator):
             Not used; there for scikit-learn's conventions.
         draws : object
             Draws of the target: points (n_chains, n_draws, d), or (n, d) of one chain, in the
-            coordinates of the path and in the order in which they were drawn. Or named parameters,
-            of a path that has `unconstrain`: an ArviZ ``InferenceData`` or an xarray ``DataTree``
-            with a group ``posterior``, an xarray ``Dataset``, or a dict of arrays (n_chains,
-            n_draws, ...), or (n_draws, ...) of one chain. Or a run that kept draws, its result, or
-            the estimator that made it. Or the ``results`` of a dynesty sampler, with points in the
-            coordinates of the path, which are drawn by their weights.
+            coordinates of the path and in the order in which they were drawn. An array with its
+            steps first, or with walkers that take turns, is put into order, with a warning. Or a
+            sampler of emcee (or a backend), zeus or NumPyro itself, after its burn-in. Or named
+            parameters, of a path that has `unconstrain`: an ArviZ ``InferenceData`` or an xarray
+            ``DataTree`` with a group ``posterior``, an xarray ``Dataset``, or a dict of arrays
+            (n_chains, n_draws, ...), or (n_draws, ...) of one chain. Or a run that kept draws, its
+            result, or the estimator that made it. Or the ``results`` of a dynesty sampler, with
+            points in the coordinates of the path, which are drawn by their weights.
 
         Returns
         -------
@@ -258,14 +298,14 @@ class BridgeSampling(PartitionEstimator):
         ConvergenceWarning
             If the result should not be trusted.
         """
-        return self._fit_with(path, draws)
+        return self._fit(path, draws)._warn()
 
     def _as_path(self, path):
         if self._given_draws is None:
             raise TypeError("fit needs draws of the target: fit(path, draws=...)")
         if callable(path) and not hasattr(path, "path"):
-            points = posterior_draws(self._given_draws).points
-            path = GeometricPath(path, base=Gaussian.fit(points.reshape(-1, points.shape[-1])))
+            self._given_draws = posterior_draws(self._given_draws, seed=self._seed())
+            path = GeometricPath(path, base=Gaussian.fit(_flat(self._given_draws.points)))
         path = super()._as_path(path)
         if not is_own_density(path):
             raise TypeError(
@@ -280,7 +320,7 @@ class BridgeSampling(PartitionEstimator):
         return path
 
     def _sample(self, path, seed) -> BridgeRun:
-        points, n_divergent, alarms = posterior_draws(self._given_draws, path)
+        points, n_divergent, alarms = posterior_draws(self._given_draws, path, seed)
         if points[..., 0].size < _FEWEST_POINTS:
             raise ValueError(
                 f"draws must be at least {_FEWEST_POINTS}, got {points[..., 0].size}: better are"
@@ -370,12 +410,63 @@ def _bridge(kind, fitted_to: _Half, met: _Half, density, rng: np.random.Generato
         log_weights = proposal.log_weights(density, _flat(half.points), half.log_f.ravel())
         return log_weights.reshape(half.log_f.shape)
 
+    log_f_drawn = density(drawn)
+    most = most_effective(met.points)
     return Bridge(
-        at_proposal=proposal.log_weights(density, drawn, density(drawn)),
+        at_proposal=proposal.log_weights(density, drawn, log_f_drawn),
         at_target=at_draws(met),
         at_fitted=at_draws(fitted_to),
-        most_effective=most_effective(met.points),
+        most_effective=most,
+        moments=_moments(proposal.density, fitted_to, met, drawn, log_f_drawn, most),
     )
+
+
+def _moments(
+    proposal: Any, fitted_to: _Half, met: _Half, drawn: Array, log_f_drawn: Array, most: float
+) -> Moments:
+    """Compare means and variances by the target's draws with those by the proposal's.
+
+    Both are of the density f g / (f + g), where target and proposal overlap, so that no weight is
+    large. The number of draws that are effective is in every standard error, so that draws which
+    are fewer than their order shows, as of chains that were shuffled, are noticed.
+    """
+    points = _flat(met.points)
+    at_target = met.log_f.ravel() - proposal.log_density(points)
+    at_proposal = log_f_drawn - proposal.log_density(drawn)
+    log_ratio = bar(at_proposal, -at_target)
+    shares = [expit(log_ratio - at_target), expit(at_proposal - log_ratio)]
+    # Axes of the same draws would be those along which these vary most by chance.
+    center = _flat(fitted_to.points).mean(axis=0)
+    axes = _whitening(_flat(fitted_to.points))
+    terms = []
+    means = []
+    for sample, share in zip((points, drawn), shares):
+        white = (sample - center) @ axes
+        functions = np.column_stack([white, white**2])
+        weight = (share / share.mean())[:, np.newaxis]
+        means.append(np.mean(weight * functions, axis=0))
+        terms.append(weight * (functions - means[-1]))
+    in_chains = terms[0].reshape(*met.log_f.shape, -1)
+    variances = terms[0].var(axis=0) / np.minimum(effective_draws(in_chains), most)
+    variances += terms[1].var(axis=0) / len(drawn)
+    square = np.mean((means[0] - means[1]) ** 2 / variances)
+    correlations = np.corrcoef(terms[0].T)
+    return Moments(float(square), float(len(correlations) ** 2 / np.sum(correlations**2)))
+
+
+def _all_moments(bridges: Sequence[Bridge]) -> Moments:
+    """The moments of several bridges with other draws."""
+    squares, degrees = np.transpose([bridge.moments for bridge in bridges])
+    return Moments(float(squares @ degrees / degrees.sum()), float(degrees.sum()))
+
+
+def _whitening(points: Array) -> Array:
+    """A matrix that makes points (n, d) uncorrelated, of unit variance: (d, d), or (d, 50) of the
+    axes along which they vary most.
+    """
+    values, axes = np.linalg.eigh(np.atleast_2d(np.cov(points.T)))
+    some = slice(-_MOST_AXES, None)
+    return axes[:, some] / np.sqrt(np.maximum(values[some], 1e-12 * values[-1]))
 
 
 def _flat(points: Array) -> Array:
@@ -606,6 +697,19 @@ def _overlap_alarms(halves: list[_Estimate], diagnostics: dict[str, Any]) -> lis
         )
         alarms.append(Alarm("few-shared-draws", seen, remedy))
     return alarms
+
+
+def _moment_alarms(halves: list[_Estimate], moments: Moments) -> list[Alarm]:
+    """An alarm if draws are worth fewer than they seem, or of another density."""
+    enough = min(half.n_shared for half in halves) >= _FEWEST_SHARED
+    if not enough or moments.chance > _FALSE_ALARM:
+        return []
+    seen = (
+        "means and variances of the draws differ from those of the density by more than their"
+        f" effective number explains (mean square {moments.square:.2g} where it should be 1)"
+    )
+    remedy = "give draws in the order of their chains, not shuffled, and draws of this density"
+    return [Alarm("moments-disagree", seen, remedy)]
 
 
 def _difference_alarms(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from sklpf._utils.tables import Readable, Rows, imported
 from sklpf.partition._bridge_sampling import BridgeRun, BridgeSampling
+from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import PartitionResult
 from sklpf.partition.checks._beside import CheckedMode, checked_modes
+from sklpf.paths import GeometricPath
 
 _PROPOSALS = ("warp3", "mixture", "t")
 # what may be the proposal's fault, so that the next one is tried
@@ -28,7 +29,13 @@ _CHECKS = {
     "number": {"few-effective-draws", "repeated-draws", "single-state"},
     "halves": {"halves-disagree"},
     "tails": {"heavy-terms", "few-shared-draws"},
-    "density": {"bridges-disagree", "proposals-disagree", "rounding", "no-usable-estimate"},
+    "density": {
+        "moments-disagree",
+        "bridges-disagree",
+        "proposals-disagree",
+        "rounding",
+        "no-usable-estimate",
+    },
 }
 
 
@@ -140,9 +147,8 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
         density of points (n, d), giving (n,) in nats, up to a constant; with a path the search has
         a gradient, and starts at its base, such as a prior, and not around the draws alone.
     draws : object
-        As for `BridgeSampling`: points (n_chains, n_draws, d) or (n, d), such as emcee's
-        ``get_chain().swapaxes(0, 1)``, ArviZ's ``InferenceData``, a dict of arrays, dynesty's
-        ``results``, a run of this library.
+        As for `BridgeSampling`: points (n_chains, n_draws, d) or (n, d), emcee's sampler, ArviZ's
+        ``InferenceData``, a dict of arrays, dynesty's ``results``, a run of this library.
     random_state : int, RandomState or None, default=None
         Seed of the search and of the proposals' draws.
 
@@ -178,14 +184,15 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
     >>> report.findings[0].check, report.findings[0].passed
     ('modes', False)
     """
+    seed = check_random_state(random_state).randint(2**31)
+    if draws is not None:
+        draws = posterior_draws(draws, path if isinstance(path, GeometricPath) else None, seed)
     tried: dict[str, tuple[BridgeRun, PartitionResult]] = {}
     seconds = 0.0
     n_evaluations = 0
     for proposal in _PROPOSALS:
-        bridge = BridgeSampling(proposal, checks=not tried, random_state=random_state)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            bridge.fit(path, draws=draws)
+        bridge = BridgeSampling(proposal, checks=not tried, random_state=seed)
+        bridge._fit(path, draws)
         run: Any = bridge.run_
         if tried:
             first = tried[_PROPOSALS[0]][0]

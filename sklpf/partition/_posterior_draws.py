@@ -11,11 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, as_float64
-from sklpf._utils.warnings import Alarm
+from sklpf._utils.random import stream_key
+from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.paths import Parameters, Unconstrain
 from sklpf.paths._capabilities import has
 from sklpf.programs import Draws
+from sklpf.uncertainty import count_interleaved, deinterleaved, first_axis_is_time
+
+_THINNING = 13  # random stream
 
 
 class PosteriorDraws(NamedTuple):
@@ -28,8 +32,11 @@ class PosteriorDraws(NamedTuple):
     alarms: tuple[Alarm, ...] = ()
 
 
-def posterior_draws(draws: Any, path: Any = None) -> PosteriorDraws:
+def posterior_draws(draws: Any, path: Any = None, seed: int = 0) -> PosteriorDraws:
     """Return draws in the coordinates of a path; without a path as they are.
+
+    Arrays with their steps first, or with chains that take turns in one, are put into order, with a
+    warning. The seed is that of thinning by weights.
 
     Raises
     ------
@@ -38,6 +45,8 @@ def posterior_draws(draws: Any, path: Any = None) -> PosteriorDraws:
     ValueError
         If they have other names or dimensions than the path, or hold NaN or infinity.
     """
+    if isinstance(draws, PosteriorDraws):
+        return draws
     source = getattr(draws, "result_", draws)  # of a fitted estimator
     kept = source if isinstance(source, Draws) else getattr(source, "draws", None)
     if isinstance(kept, Draws):
@@ -47,13 +56,38 @@ def posterior_draws(draws: Any, path: Any = None) -> PosteriorDraws:
         raise ValueError("draws must be those of a run that kept its draws, and this kept none")
 
     n_divergent = _count_divergent(draws)
+    if callable(getattr(draws, "get_chain", None)):  # of emcee and zeus, and emcee's backends
+        points = as_float64(draws.get_chain(), "draws.get_chain()")
+        return PosteriorDraws(_checked(points.swapaxes(0, 1), path))
+    if callable(getattr(draws, "get_samples", None)):  # of NumPyro
+        draws = draws.get_samples(group_by_chain=True)
     if hasattr(draws, "importance_weights"):
-        draws = _of_nested_sampling(draws)
+        draws = _of_nested_sampling(draws, np.random.default_rng(stream_key(seed, _THINNING)))
     posterior = getattr(draws, "posterior", draws)
     if hasattr(posterior, "data_vars"):
         draws = {str(name): _by_chain(name, values) for name, values in posterior.data_vars.items()}
     points = _from_names(draws, path) if isinstance(draws, Mapping) else as_float64(draws, "draws")
-    return PosteriorDraws(_checked(points, path), n_divergent)
+    return PosteriorDraws(_in_order(_checked(points, path)), n_divergent)
+
+
+def _in_order(points: Array) -> Array:
+    """Points (n_chains, n_draws, d), of an array whose axes or chains may be in another order."""
+    if first_axis_is_time(points):
+        n_steps, n_chains = points.shape[:2]
+        warn(
+            f"draws are read as {n_steps} steps of {n_chains} chains, as neighbours along their"
+            " first axis are alike: give draws.swapaxes(0, 1)"
+        )
+        return points.swapaxes(0, 1)
+    n_interleaved = count_interleaved(points)
+    if n_interleaved > 1:
+        warn(
+            f"draws are read as those of {n_interleaved} chains that take turns, as each is like"
+            f" the one {n_interleaved} later: give them as chains, such as emcee's"
+            " get_chain().swapaxes(0, 1)"
+        )
+        return deinterleaved(points, n_interleaved)
+    return points
 
 
 def _run_alarms(source: Draws | PartitionResult | Run) -> tuple[Alarm, ...]:
@@ -68,12 +102,11 @@ def _run_alarms(source: Draws | PartitionResult | Run) -> tuple[Alarm, ...]:
     return (Alarm("draws-not-converged", seen, remedy),)
 
 
-def _of_nested_sampling(results: Any) -> NDArray:
+def _of_nested_sampling(results: Any, rng: np.random.Generator) -> NDArray:
     """Those of dynesty's points that a chance proportional to their weights keeps, in any order:
     draws of the posterior of which none is repeated.
     """
     weights = np.asarray(results.importance_weights())
-    rng = np.random.default_rng(0)
     return rng.permutation(results.samples[rng.random(len(weights)) < weights / weights.max()])
 
 

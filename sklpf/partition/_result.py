@@ -27,7 +27,7 @@ from sklpf.programs import Draws, LevelRound
 from sklpf.programs._plan import NO_ROUNDS, with_round
 from sklpf.programs._rounds import Samples
 from sklpf.reweighting import MeanWeight, bar_ratios, level_process, mbar, stepping_stones
-from sklpf.uncertainty import between_groups
+from sklpf.uncertainty import Difference, between_groups
 
 STATEMENTS = (
     "exact",
@@ -598,6 +598,7 @@ class Run(Fields):
     better_start: ClassVar[str] = (
         "give a base that is closer to the target, or many more levels; else take ParallelTempering"
     )
+    where_readings_differ: ClassVar[str] = "raise n_sweeps or n_temperatures"
 
     method: str = ""
     ladder: Array = None  # type: ignore[assignment]  # only of runs without levels
@@ -737,6 +738,11 @@ class LevelRun(Run):
 
     has_boundary: bool = False
 
+    @property
+    def error_factor(self) -> float:
+        """What errors of the jackknife over groups are multiplied by."""
+        return 1.0
+
     if TYPE_CHECKING:  # a field or a property of the classes that extend it
 
         @property
@@ -837,8 +843,8 @@ def check_run(run: Any) -> None:
         )
     if not isinstance(run, LevelRun):
         raise TypeError(
-            "run must be run_ of a fitted ParallelTempering or RTS, or made by from_pymbar, got"
-            f" {type(run).__module__}.{type(run).__name__}"
+            "run must be run_ of a fitted ParallelTempering or RTS, or made by from_pymbar or"
+            f" from_tempering, got {type(run).__module__}.{type(run).__name__}"
         )
     if run.n_groups < 2:
         raise ValueError(
@@ -854,6 +860,14 @@ def chained(run: LevelRun, ratios: Curve) -> Curve:
     """
     known = [] if run.first_ratio is None else [run.first_ratio.log_mean]
     return lambda keep: np.r_[0.0, np.cumsum(np.r_[known, ratios(keep)[len(known) :]])]
+
+
+def readings_alarms(one: str, other: str, between: Difference, run: Any) -> list[Alarm]:
+    """An alarm if two methods differ on the same run."""
+    if not between.alarms(run.n_groups):
+        return []
+    seen = f"{one} differs from {other} on the same run by {between.value:+.2g} nats"
+    return [Alarm("readings-differ", f"{seen} (t = {between.t:.1f})", run.where_readings_differ)]
 
 
 def bar_curve(run: LevelRun) -> Curve:

@@ -29,6 +29,7 @@ from sklpf.partition._result import (
     check_run,
     level_process_curve,
     mbar_curve,
+    readings_alarms,
     stepping_ratios,
 )
 from sklpf.partition._rts import RTS, ContinuousRun, continuous_integral
@@ -51,6 +52,7 @@ _LEAST_OVERLAP = 0.03
 _FEWEST_STATES = 10
 _LARGEST_SHARE = 0.5  # of the standard error that the error of quadrature may be
 _NOISE = 3.0  # standard errors of it that are no error of quadrature
+_NOT_OF_ONE_DENSITY = ("bridges-disagree", "readings-differ")  # alarms of the run itself
 _OTHER_RUN = (
     'rule="continuous" needs a run of RTS(continuous=True), and the other rules need one with'
     " levels: give such a run, or such a sampler"
@@ -195,6 +197,7 @@ class ReweightingEstimator(PartitionEstimator):
             return np.r_[curve, curve[-1] - sampler_curve(keep)[-1]]
 
         values, errors = jackknife(with_difference, run.n_groups)
+        errors = errors * getattr(run, "error_factor", 1.0)
         curve = values[:-1]
         curve_error = with_first_error(errors[:-1], run.first_ratio)
         between = Difference(values[-1], t_ratio(values[-1], errors[-1]))
@@ -215,13 +218,8 @@ class ReweightingEstimator(PartitionEstimator):
             std_error = np.hypot(std_error, quadrature)
         if not np.isfinite([log_partition, std_error]).all():
             alarms.append(_missing_states(run))
-        elif between.alarms(run.n_groups):
-            seen = (
-                f"{self._method} differs from {own.method} on the same run by"
-                f" {between.value:+.2g} nats (t = {between.t:.1f})"
-            )
-            remedy = f"{run.more_states}, or {run.more_levels}"
-            alarms.append(Alarm("readings-differ", seen, remedy))
+        elif not any(alarm.kind in _NOT_OF_ONE_DENSITY for alarm in own.alarms):
+            alarms += readings_alarms(self._method, own.method, between, run)
 
         result = run.conclude(
             log_partition,

@@ -6,7 +6,6 @@ import functools
 import math
 import os
 import time
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import product
@@ -15,7 +14,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.progress import said
 from sklpf._utils.random import stream_key
@@ -157,11 +155,13 @@ class UntilTrusted(PartitionEstimator):
         ConvergenceWarning
             If no estimator could be trusted, or `tol` is missed.
         """
-        return self._fit_with(path, draws)
+        return self._fit(path, draws)._warn()
 
     def _estimate(self, path, seed) -> PartitionResult:
         started = time.perf_counter()
         self._checkpoint(path, seed)  # what it can't use is no error of an attempt
+        if self._given_draws is not None:
+            self._given_draws = posterior_draws(self._given_draws, path, seed)
         attempts: list[PartitionResult] = []
         errors: list[Exception] = []
         is_late = False
@@ -220,7 +220,7 @@ class UntilTrusted(PartitionEstimator):
         """Where all estimators but bridges begin: with the draws, if there are any."""
         if self._given_draws is None or not isinstance(path, GeometricPath):
             return path
-        points = posterior_draws(self._given_draws, path).points.reshape(-1, path.n_dimensions)
+        points = self._given_draws.points.reshape(-1, path.n_dimensions)
         fitted = fit_base(points, len(points) / 2, path.bounds, np.random.default_rng(seed))
         base = defensive(fitted, path.base, path.bounds)
         return path.from_mixture(base, "a mixture fitted to the draws")
@@ -233,11 +233,9 @@ class UntilTrusted(PartitionEstimator):
             own["checkpoint"] = self.checkpoint
         unset = {name: value for name, value in own.items() if known.get(name, 0) is None}
         estimator.set_params(**unset)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            if isinstance(estimator, BridgeSampling):
-                return estimator.fit(path, draws=self._given_draws).result_
-            return estimator.fit(start()).result_
+        if isinstance(estimator, BridgeSampling):
+            return estimator._fit(path, self._given_draws).result_
+        return estimator._fit(start()).result_
 
     def _is_enough(self, result: PartitionResult) -> bool:
         return result.converged and not tol_alarms(float(result.std_error), self.tol, "")

@@ -24,7 +24,7 @@ _SHORTEST = 1e-9  # step, in scales
 _LONGEST = 10.0  # step, in scales and for each root of a dimension
 _CONVERGED = 1e-4  # nats that a Newton step would add
 NEARLY = 1.0  # nats, where a climb ended early
-_LARGEST_UPDATE = 4_000_000  # numbers in the matrices that are updated at once: memory
+_MOST_AT_ONCE = 500_000  # coordinates of points that a density is given at once: memory
 STEP = 1e-2  # steps of numerical derivatives, in standard deviations
 
 
@@ -58,7 +58,7 @@ def climb(
     """Return where climbs from some points end, without those that are still far from a mode.
 
     All climb side by side, by BFGS with one density a step: a climb whose step is refused tries a
-    shorter one in the next iteration.
+    shorter one in the next iteration. Memory is 120 n d numbers.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def climb(
     position, value, gradient, target = (
         part[alive] for part in (position, value, gradient, target)
     )
-    inverse = np.tile(np.eye(d), (len(position), 1, 1))  # of minus the Hessian
+    inverses = _Inverses(position.shape)
     is_new = np.ones(len(position), bool)  # no step was made yet
     length = np.ones(len(position))
 
@@ -102,7 +102,7 @@ def climb(
         # At a side of the box a climb goes on along that side.
         blocked = ((position <= low) & (gradient < 0)) | ((position >= high) & (gradient > 0))
         slope = np.where(blocked, 0.0, gradient)
-        direction = np.where(blocked, 0.0, np.einsum("nij,nj->ni", inverse, slope))
+        direction = np.where(blocked, 0.0, inverses.times(slope))
         rise = np.einsum("ni,ni->n", slope, direction)
         norm = np.linalg.norm(direction, axis=1)
         longest = np.where(is_new, 1.0, _LONGEST * np.sqrt(d))
@@ -113,26 +113,22 @@ def climb(
         arrived_at.append(position[stops])
         heights.append(value[stops])
         targets_left.append(target[stops])
-        climbs = (position, value, gradient, inverse, length, is_new, direction, slope, rise)
-        position, value, gradient, inverse, length, is_new, direction, slope, rise = (
+        climbs = (position, value, gradient, length, is_new, direction, slope, rise, target)
+        position, value, gradient, length, is_new, direction, slope, rise, target = (
             part[~stops] for part in climbs
         )
-        target = target[~stops]
+        inverses.keep(~stops)
         if not len(position):
             break
 
         proposal = np.clip(position + length[:, np.newaxis] * direction, low, high)
-        variances = np.einsum("nii->ni", inverse)
-        steps = np.clip(STEP * np.sqrt(np.maximum(variances, 0)), 1e-7, 1e-3)
+        steps = np.clip(STEP * np.sqrt(np.maximum(inverses.variances, 0)), 1e-7, 1e-3)
         new_value, new_gradient = evaluate(proposal, steps, target)
         step = proposal - position
         promised = np.einsum("ni,ni->n", slope, step)
         accept = new_value >= value + _SUFFICIENT * np.maximum(promised, 0)
 
-        bend = gradient - new_gradient
-        n_parts = 1 + int(np.sum(accept)) * d**2 // _LARGEST_UPDATE
-        for part in np.array_split(np.flatnonzero(accept), n_parts):
-            inverse[part] = _updated(inverse[part], step[part], bend[part], is_new[part])
+        inverses.update(step, gradient - new_gradient, accept, is_new)
         passed.append(proposal[accept])
         position[accept] = proposal[accept]
         value[accept] = new_value[accept]
@@ -152,25 +148,82 @@ def climb(
     )
 
 
-def _updated(inverse: Array, step: Array, bend: Array, is_new: NDArray[np.bool_]) -> Array:
-    """Inverses (n, d, d) of minus the Hessian after steps along which the slope fell by `bend`;
-    those where the density is not concave are doubled, so that the next step is longer.
+class _Inverses:
+    """Inverses of minus the Hessians of climbs, of shape (n, d), by their steps (Nocedal 1980);
+    none is ever written out.
+
+    Attributes
+    ----------
+    variances : ndarray of shape (n, d)
+        Their diagonals.
     """
-    curvature = np.einsum("ni,ni->n", step, bend)
-    size = np.einsum("ni,ni->n", bend, bend)
-    concave = curvature > 1e-12 * np.einsum("ni,ni->n", step, step)
-    safe = np.where(concave, curvature, 1.0)
-    first = np.where(is_new & concave, safe / np.where(size > 0, size, 1.0), 0.0)
-    identity = np.eye(step.shape[1])
-    inverse = np.where(
-        (first > 0)[:, np.newaxis, np.newaxis], first[:, np.newaxis, np.newaxis] * identity, inverse
-    )
-    turned = np.einsum("nij,nj->ni", inverse, bend) / safe[:, np.newaxis]
-    outer = step[:, :, np.newaxis] * turned[:, np.newaxis, :]
-    weight = (1 + np.einsum("ni,ni->n", bend, turned)) / safe
-    own = weight[:, np.newaxis, np.newaxis] * step[:, :, np.newaxis] * step[:, np.newaxis, :]
-    updated = inverse - outer - np.swapaxes(outer, 1, 2) + own
-    return np.where(concave[:, np.newaxis, np.newaxis], updated, 2 * inverse)
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.variances = np.ones(shape)
+        self._first = np.ones(shape[0])  # the diagonal before any step
+        self._pairs: list[_Pair] = []
+
+    def times(self, vectors: Array) -> Array:
+        """Return the product of each with a vector (n, d)."""
+        rest = vectors
+        shares = []
+        for pair in reversed(self._pairs):
+            share = pair.precision * np.einsum("ni,ni->n", pair.step, rest)
+            rest = rest - share[:, np.newaxis] * pair.bend
+            shares.append(share)
+        product = self._first[:, np.newaxis] * rest
+        for pair, share in zip(self._pairs, reversed(shares)):
+            excess = pair.precision * np.einsum("ni,ni->n", pair.bend, product)
+            product = product + (pair.factor * share - excess)[:, np.newaxis] * pair.step
+        return product
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Leave out the other climbs."""
+        if kept.all():
+            return
+        self.variances = self.variances[kept]
+        self._first = self._first[kept]
+        self._pairs = [_Pair._make(part[kept] for part in pair) for pair in self._pairs]
+
+    def update(
+        self, step: Array, bend: Array, accept: NDArray[np.bool_], is_new: NDArray[np.bool_]
+    ) -> None:
+        """Learn from steps (n, d) along which the slope fell by `bend`. Where the density is not
+        concave the inverse is doubled, so that the next step is longer.
+        """
+        curvature = np.einsum("ni,ni->n", step, bend)
+        size = np.einsum("ni,ni->n", bend, bend)
+        concave = accept & (curvature > 1e-12 * np.einsum("ni,ni->n", step, step))
+        first = concave & is_new & (size > 0)
+        self._first = np.where(first, curvature / np.where(first, size, 1.0), self._first)
+        self.variances[first] = self._first[first, np.newaxis]
+
+        doubled = accept & ~concave
+        self._first[doubled] *= 2
+        self.variances[doubled] *= 2
+        for pair in self._pairs:
+            pair.factor[doubled] *= 2
+
+        bend = np.where(concave[:, np.newaxis], bend, 0.0)
+        precision = np.where(concave, 1 / np.where(concave, curvature, 1.0), 0.0)
+        turned = self.times(bend)
+        weight = precision * (1 + precision * np.einsum("ni,ni->n", bend, turned))
+        self.variances += weight[:, np.newaxis] * step**2
+        self.variances -= 2 * precision[:, np.newaxis] * step * turned
+        self._pairs.append(_Pair(step, bend, precision, np.ones(len(step))))
+
+
+class _Pair(NamedTuple):
+    """A step of each climb, (n, d), and what its slope fell by.
+
+    The factor (n,) is that by which inverses have been multiplied since; the precision (n,) is 1
+    over the product of step and bend, 0 where nothing is learned.
+    """
+
+    step: Array
+    bend: Array
+    precision: Array
+    factor: Array
 
 
 def functions_for_climbs(
@@ -217,10 +270,16 @@ def functions_for_climbs(
 def _differences(values: LogDensity, points: Array, steps: Array) -> Array:
     """Central differences at points (n, d) by steps (n, d)."""
     n, d = points.shape
-    moves = steps[:, :, np.newaxis] * np.eye(d)
-    ends = np.concatenate([points[:, np.newaxis] + moves, points[:, np.newaxis] - moves])
-    found = values(ends.reshape(-1, d)).reshape(2, n, d)
-    return (found[0] - found[1]) / (2 * steps)
+    slopes = np.empty((n, d))
+    n_at_once = max(1, _MOST_AT_ONCE // (2 * d**2))
+    for first in range(0, n, n_at_once):
+        some = slice(first, first + n_at_once)
+        ends = np.repeat(points[some], 2 * d, axis=0)
+        moved = np.einsum("nkii->nki", ends.reshape(-1, 2, d, d))  # a view
+        moved += np.stack([steps[some], -steps[some]], axis=1)
+        found = values(ends).reshape(-1, 2, d)
+        slopes[some] = (found[:, 0] - found[:, 1]) / (2 * steps[some])
+    return slopes
 
 
 def patiently(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
 from sklpf._utils.numbers import Array
@@ -14,6 +13,7 @@ from sklpf._utils.parallel import one_blas_thread
 from sklpf.paths._bases import Gaussian, Mixture, Parts, StudentT
 
 _PER_NUMBER = 5  # coordinates of effective points that each fitted number needs
+_SAME = 6  # decimals of standard deviations up to which points are the same
 _PATIENCE = 2  # parts more than the best mixture has, beyond which none is tried
 _PATIENCE_OF_BASES = 6  # many modes on a lattice are not better by two or three parts
 _PRECISE, _ROUGH = 1e-3, 1e-2  # gain of the last EM step in the log-likelihood of a point
@@ -79,8 +79,6 @@ def fit_parts(
     -------
     FittedParts or None
     """
-    from sklearn.mixture import GaussianMixture  # slow to import
-
     scale = whole.scale
     scaled = (points - whole.mean) / scale
     n_dimensions = points.shape[1]
@@ -88,17 +86,17 @@ def fit_parts(
     n_numbers = (n_dimensions + 1) * (n_dimensions + 2) / 2
     if covariance_type == "diag":
         n_numbers = 2 * n_dimensions + 1
-    most = int(min(most, n_effective * n_dimensions / (_PER_NUMBER * n_numbers)))
+    n_distinct = len(np.unique(scaled.round(_SAME), axis=0))  # k-means finds no more clusters
+    most = int(min(most, n_distinct, n_effective * n_dimensions / (_PER_NUMBER * n_numbers)))
     tol = _ROUGH if is_rough else _PRECISE
     best, largest = None, -np.inf
     n_components = min(fewest, max(most, 1))
     # k-means adds what its threads find in the order in which they end
     openmp = ThreadpoolController().select(user_api="openmp").limit(limits=1)
-    with one_blas_thread(), openmp, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of k-means, where points are repeated
+    with one_blas_thread(), openmp:
         while n_components <= most:
             seed = int(rng.integers(2**31))
-            mixture = GaussianMixture(
+            mixture = _gaussian_mixture()(
                 n_components, covariance_type=covariance_type, tol=tol, random_state=seed
             ).fit(scaled)
             log_likelihood = n_effective * mixture.score(scaled)
@@ -119,6 +117,19 @@ def fit_parts(
     return FittedParts(
         whole.mean + scale * best.means_, covariances * np.outer(scale, scale), best.weights_
     )
+
+
+@functools.cache
+def _gaussian_mixture() -> type:
+    """scikit-learn's mixture without its warning that EM was not finished, of which a base or a
+    proposal need not be.
+    """
+    from sklearn.mixture import GaussianMixture  # slow to import
+
+    class UnwarnedMixture(GaussianMixture):
+        converged_ = property(lambda self: True, lambda self, value: None)
+
+    return UnwarnedMixture
 
 
 def fit_base(

@@ -376,7 +376,7 @@ def check_partition_estimator(
         )
     problem_name, path, truth, truth_error = (*problem, 0.0)[:4]
     name = f"{type(estimator).__name__} on {problem_name}"
-    fitted = fit_clone(estimator, path, random_state, n_jobs=1)
+    fitted = seeded_clone(estimator, random_state, n_jobs=1).fit(path)
     result = fitted.result_
     _require(isinstance(result, PartitionResult), f"{name}: result_ must be a PartitionResult")
     _require(fitted.converged_ == result.converged, f"{name}: converged_ must be result_.converged")
@@ -387,7 +387,7 @@ def check_partition_estimator(
     error = np.ravel(fitted.log_partition_ - truth)[row]
     message = f"{name}: off by {error:.3g}, outside of its {result.statement}'s interval"
     _require(inside.all(), f"{message} of {100 * level:g} %")
-    again = fit_clone(fitted, path, random_state, n_jobs=2)
+    again = seeded_clone(fitted, random_state, n_jobs=2).fit(path)
     same = all(
         np.array_equal(getattr(again, number), getattr(fitted, number), equal_nan=True)
         for number in ("log_partition_", "log_partition_std_error_")
@@ -430,9 +430,9 @@ def check_parallel(estimator: PartitionEstimator, path: Any, *, random_state: in
         raise TypeError(
             f"check_parallel takes an estimator first, then a path, got {estimator!r:.80}"
         )
-    found = fit_clone(estimator, path, random_state).result_
+    found = seeded_clone(estimator, random_state).fit(path).result_
     with joblib.parallel_config(backend="sequential"):
-        alone = fit_clone(estimator, path, random_state, n_jobs=1).result_
+        alone = seeded_clone(estimator, random_state, n_jobs=1).fit(path).result_
     name = type(estimator).__name__
     for field in ("log_partition", "std_error", "log_partition_curve"):
         # None is NaN, and so is the standard error of a bound.
@@ -448,16 +448,16 @@ def check_parallel(estimator: PartitionEstimator, path: Any, *, random_state: in
         )
 
 
-def fit_clone(
-    estimator: PartitionEstimator, path: Any, random_state: int, n_jobs: int | None = None
+def seeded_clone(
+    estimator: PartitionEstimator, random_state: int, n_jobs: int | None = None
 ) -> Any:
-    """Return a clone that was fitted with all of its seeds, and its number of jobs, set."""
+    """Return a clone with all of its seeds, and its number of jobs, set."""
     estimator = clone(estimator)
     known = estimator.get_params()
     chosen = {k: random_state for k in known if k.endswith("random_state")}
     if n_jobs is not None and "n_jobs" in known:
         chosen["n_jobs"] = n_jobs
-    return estimator.set_params(**chosen).fit(path)
+    return estimator.set_params(**chosen)
 
 
 def holds(interval: Any, truth: Any, truth_error: float, level: float) -> NDArray[np.bool_]:

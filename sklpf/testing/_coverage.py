@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.numbers import Array, check_count, check_level
 from sklpf.partition import Exact, PartitionEstimator
-from sklpf.testing._checks import fit_clone, holds
+from sklpf.testing._checks import holds, seeded_clone
 
 _FAR = 3.0  # standard errors, or as rare a quantile of Student's t
 _FAR_SHARE = 2 * 2 * norm.sf(_FAR)  # of intervals that cover, at most twice as many as expected
@@ -131,9 +129,7 @@ def _run(problem: Any, estimator: PartitionEstimator, level: float, seed: int) -
     if not isinstance(problem, tuple):
         problem = "", problem, Exact().fit(problem).log_partition_
     _, path, truth, truth_error = (*problem, 0.0)[:4]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        result = fit_clone(estimator, path, seed).result_
+    result = seeded_clone(estimator, seed)._fit(path).result_
     errors = np.atleast_1d(result.log_partition - truth)
     converged = result.diagnostics.get("converged", result.converged)
     shares = level, 1 - 2 * norm.sf(_FAR)

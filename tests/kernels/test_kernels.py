@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sklpf import kernels
-from sklpf.kernels import OPTIONS, _programs
+from sklpf.kernels import OPTIONS, _layers, _programs
 
 WIDTHS = (16, 32, 48, 64, 80, 128, 240, 256, 272, 496, 512, 528, 784, 800)
 
@@ -89,6 +89,36 @@ def test_add_rows_equals_numpy(width, n_chains):
         np.testing.assert_allclose(out, expected, atol=2e-5, rtol=0)
         untouched = used == 0
         np.testing.assert_array_equal(out[untouched], start[untouched])
+
+
+@compiled
+def _multiply(sums, units, rows):
+    _layers.multiply(sums, units, rows, _layers.layer(*units.shape))
+
+
+@compiled
+def _multiply_all(sums, units, rows):
+    n = units.shape[0]
+    _layers.add_products(sums, rows, units, np.arange(n), n)
+
+
+@pytest.mark.parametrize(("n", "m", "width"), [(1, 5, 16), (13, 300, 80), (6, 64, 112)])
+@pytest.mark.parametrize("share", [0.05, 0.35, 1.0])
+def test_a_product_has_the_same_bits_by_sums_by_tiles_and_among_other_rows(n, m, width, share):
+    rng = np.random.default_rng(n)
+    units = (rng.normal(size=(n, m)) * (rng.random((n, m)) < share)).astype(np.float32)
+    rows = rng.normal(size=(m, width + 16)).astype(np.float32)[:, :width]
+    start = rng.normal(size=(n, width)).astype(np.float32)
+    chosen, dense, alone = start.copy(), start.copy(), start.copy()
+    _multiply(chosen, units, rows)
+    _multiply_all(dense, units, rows)
+    for c in range(n):
+        _multiply_all(alone[c : c + 1], units[c : c + 1], rows)
+    np.testing.assert_array_equal(dense, chosen)
+    np.testing.assert_array_equal(alone, chosen)
+    # sequential float32 sums of at most 300 terms of size 1 to 4
+    exact = start + units.astype(float) @ rows.astype(float)
+    np.testing.assert_allclose(chosen, exact, atol=2e-4, rtol=0)
 
 
 def test_add_rows_keeps_nan_and_inf():

@@ -20,8 +20,8 @@ from sklpf.kernels._vectors import (
     running_sums,
     store,
     sum_lanes,
+    tile_multiplier,
     to_float32,
-    transpose_tile,
     zeros,
 )
 
@@ -59,9 +59,14 @@ def bits(first, second, numbers, out):
     numbers[2] = bits_to_float32(np.int32(1 << 30))
 
 
+multiply_tile = tile_multiplier(2, 32)
+
+
 @njit
-def transposed(source, target):
-    transpose_tile(source, 2, source.shape[1], target, 1, target.shape[1])
+def tile_product(sums, order, units, rows):
+    multiply_tile(
+        flat(sums), 40, 3, flat(order), 1, flat(units), 9, 2, flat(rows), rows.shape[1], 6
+    )
 
 
 def uncompiled(kernel, *arrays):
@@ -106,9 +111,14 @@ def test_bits(rng):
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_tiles_are_transposed(rng):
-    source = rng.normal(size=(17, 20)).astype(np.float32)
-    given = source, np.zeros((16, 19), np.float32)
-    expected = uncompiled(transposed, *given)[1]
-    np.testing.assert_array_equal(compiled(transposed, *given)[1], expected)
-    np.testing.assert_array_equal(given[1][:, 1:17], source[:16, 2:18].T)
+def test_tiles_of_products(rng):
+    """Once rounded or twice: within some units in the last place of sums of six terms of size 1."""
+    arrays = (rng.normal(size=shape).astype(np.float32) for shape in ((5, 40), (5, 9), (9, 36)))
+    sums, units, rows = arrays
+    given = sums, np.array([9, 4, 1, 9]), units, rows
+    before = sums.copy()
+    expected = uncompiled(tile_product, *given)[0]
+    found = compiled(tile_product, *given)[0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    before[[4, 1], 3:35] += units[[4, 1], 2:8] @ rows[2:8, 3:35]
+    np.testing.assert_allclose(found, before, atol=1e-5)

@@ -247,6 +247,61 @@ def test_draws_of_another_density():
     assert "bridges-disagree" in alarm_kinds(bridge)
 
 
+# -- other orders
+
+
+def ensemble():
+    """16 AR(1) walkers (n_walkers, n_steps, d) of a normal density, and its log density."""
+    x = np.random.default_rng(0).standard_normal((16, 250, 3))
+    for t in range(1, 250):
+        x[:, t] = 0.9 * x[:, t - 1] + np.sqrt(1 - 0.9**2) * x[:, t]
+    return x, lambda x: -0.5 * np.sum(x**2, axis=1)
+
+
+def test_draws_in_other_orders_are_read_as_the_chains_that_they_are():
+    right, log_density = ensemble()
+    expected = fitted(log_density, right)
+    steps_first = right.swapaxes(0, 1)
+    with pytest.warns(UserWarning, match=r"250 steps of 16 chains.*swapaxes\(0, 1\)") as told:
+        assert fitted(log_density, steps_first).log_partition_ == expected.log_partition_
+    assert len(told) == 1
+    with pytest.warns(UserWarning, match="16 chains that take turns.*get_chain"):
+        in_turn = fitted(log_density, steps_first.reshape(-1, 3))
+    assert in_turn.log_partition_ == expected.log_partition_
+    assert expected.result_.diagnostics["effective_draws"] < 500  # of 4000
+
+
+@pytest.mark.parametrize("proposal", ["warp3", "t"])
+def test_shuffled_chains_are_noticed_by_their_moments(proposal):
+    right, log_density = ensemble()
+    shuffled = np.random.default_rng(1).permutation(right.reshape(-1, 3))
+    bridge = fitted(log_density, shuffled, proposal)
+    assert alarm_kinds(bridge) & {"moments-disagree", "bridges-disagree", "proposals-disagree"}
+    assert bridge.result_.diagnostics["moments"] > 3
+    assert fitted(log_density, right, proposal).result_.diagnostics["moments"] < 2.5
+
+
+def test_samplers_of_emcee_and_numpyro_themselves():
+    right, log_density = ensemble()
+    expected = fitted(log_density, right).log_partition_
+    emcee = SimpleNamespace(get_chain=lambda: right.swapaxes(0, 1))
+    assert fitted(log_density, emcee).log_partition_ == expected
+    numpyro = SimpleNamespace(get_samples=lambda group_by_chain: {"x": right})
+    assert fitted(log_density, numpyro).log_partition_ == expected
+
+
+def test_nested_samples_are_thinned_by_the_random_state():
+    points = np.random.default_rng(0).standard_normal((4000, 2))
+    weights = np.exp(-0.5 * np.sum(points**2, axis=1))  # of a density narrower by sqrt(2)
+    results = SimpleNamespace(samples=points, importance_weights=lambda: weights)
+    path = GeometricPath(lambda x: -np.sum(x**2, axis=1), base=Gaussian(np.zeros(2), 1.0))
+    numbers = [
+        BridgeSampling(checks=False, random_state=seed).fit(path, draws=results).run_.r_hat[0]
+        for seed in (0, 0, 1)
+    ]
+    assert numbers[0] == numbers[1] != numbers[2]
+
+
 # -- errors
 
 

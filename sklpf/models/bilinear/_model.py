@@ -16,7 +16,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import at_least
-from sklpf.models._generative import GenerativeModel, LatentDensity
+from sklpf.models._generative import GenerativeModel, LatentDensity, first_noise_std
 from sklpf.models.bilinear._path import BilinearPath, bounds_of, pack_row
 from sklpf.models.linear._model import independent_components
 from sklpf.models.linear._path import WIDTH
@@ -34,7 +34,7 @@ _MOST_ROWS = 1000  # whose loss is computed
 class BilinearGenerativeModel(GenerativeModel):
     """Latent variables that are products of content and style; `score` is a log-likelihood.
 
-    x = `mean_` + Phi a + `noise_std` N(0, I) with a = (Theta c) * (Psi d), content c_i of density
+    x = `mean_` + Phi a + `noise_std_` N(0, I) with a = (Theta c) * (Psi d), content c_i of density
     ``exp(-|c_i|) / 2`` and style d_j >= 0 of density exp(-d_j); see Sohl-Dickstein & Culpepper
     2012, eq. 33 to 35.
 
@@ -42,8 +42,9 @@ class BilinearGenerativeModel(GenerativeModel):
     ----------
     n_components, n_content, n_style : int or None, default=None
         Lengths of a, c and d. None: the number of features.
-    noise_std : float, default=0.1
-        Standard deviation of the noise, in the units of X. It is not learned.
+    noise_std : float or None, default=None
+        Standard deviation of the noise, in the units of X. None learns it, as
+        `LinearGenerativeModel` does.
     n_draws : int or None, default=None
         Chains of content and style for every row in the E-step. None: 1, or with few rows as many
         as give 200 chains.
@@ -78,6 +79,8 @@ class BilinearGenerativeModel(GenerativeModel):
         Psi, which may have negative entries.
     mean_ : ndarray of shape (n_features,)
         Means of the columns.
+    noise_std_ : float
+        Standard deviation of the noise: the one that was learned, or `noise_std`.
     loss_curve_ : ndarray of shape (`n_iter_`,)
         After every pass the mean of -log p(x | d), computed as if content were normal, over at most
         1000 rows at their draws of d. It falls with -log p(x) in training, but is no estimate of
@@ -132,10 +135,16 @@ class BilinearGenerativeModel(GenerativeModel):
             for n in (self.n_components, self.n_content, self.n_style)
         ]
         rows = self._repeated(X)
-        latents = BilinearLatents(rows, starting_parameters(X, sizes, rng), self.noise_std)
+        latents = BilinearLatents(
+            rows,
+            starting_parameters(X, sizes, rng),
+            self.noise_std or first_noise_std(X, min(sizes[:2])),
+            learns_noise=self.noise_std is None,
+        )
         draws = np.random.default_rng(draw_seed(rng))
         self._train(latents, latents.start(), draws, n_leapfrog=_N_LEAPFROG, bounds=latents.bounds)
         self.components_, self.content_weights_, self.style_weights_ = latents.parameters
+        self.noise_std_ = latents.noise_std
         self._n_features_out = sum(sizes[1:])
 
     _fitted_shapes = {
@@ -143,7 +152,9 @@ class BilinearGenerativeModel(GenerativeModel):
         "content_weights_": ("n_components", "n_content"),
         "style_weights_": ("n_components", "n_style"),
         "mean_": ("n_features",),
+        "noise_std_": (),
     }
+    _positive = ("noise_std_",)
 
     # -- content and style
     def transform(self, X) -> Array:
@@ -162,11 +173,11 @@ class BilinearGenerativeModel(GenerativeModel):
         """
         X = self._scorable(X)
         with one_blas_thread():
-            return posterior_modes(X, self._parameters(), self.noise_std)
+            return posterior_modes(X, self._parameters(), self.noise_std_)
 
     # -- log-likelihood
     def _path(self, X):
-        return BilinearPath(X, *self._parameters(), self.noise_std)
+        return BilinearPath(X, *self._parameters(), self.noise_std_)
 
     def _parameters(self) -> Parameters:
         return Parameters(self.components_, self.content_weights_, self.style_weights_)
@@ -211,16 +222,14 @@ class BilinearLatents(LatentDensity):
 
     Parameters
     ----------
-    X : ndarray of shape (n, n_features)
-        Centred rows, repeated where there are several chains a row.
+    X, noise_std, learns_noise
+        As of `LatentDensity`.
     parameters : Parameters
-    noise_std : float
     """
 
-    def __init__(self, X, parameters, noise_std):
-        self.X = X
+    def __init__(self, X, parameters, noise_std, learns_noise=False):
+        super().__init__(X, noise_std, learns_noise)
         self.parameters = parameters
-        self.noise_std = noise_std
         self._n_content = parameters.content_weights.shape[1]
 
     @property
@@ -241,7 +250,7 @@ class BilinearLatents(LatentDensity):
         return np.concatenate([content, np.ones((len(self.X), psi.shape[1]))], axis=1)
 
     def maximise(self, position: Array, rate: float) -> None:
-        """Move all three matrices along their natural gradients."""
+        """Move all three matrices along their natural gradients, and the noise to its M-step."""
         components, theta, psi = self.parameters
         n = len(position)
         c = position[:, : self._n_content]
@@ -258,6 +267,7 @@ class BilinearLatents(LatentDensity):
             components + rate * change, theta + theta @ of_content, psi + psi @ of_style
         )
         c -= np.linalg.solve(np.eye(self._n_content) + of_content, of_content @ c.T).T
+        self._learn_noise(self.noise_std * residual, rate)
 
     def loss(self, position: Array) -> float:
         """Return the mean of -log N(x; 0, 2 B(d) B(d)ᵀ + noise_std² I) at draws of d, of at most

@@ -48,8 +48,9 @@ class CategoricalRBM(DiscreteRBM):
         `ParallelTempering`. If its `random_state` or `n_jobs` is None, that of the model is used.
     average : bool or int, default=True
         Whether the parameters are averages over the updates of training, as of `BernoulliRBM`.
-    learning_rate_schedule, n_chains, weight_decay
-        As of `BernoulliRBM`: how the rate falls, the number of chains, and an L2 penalty.
+    learning_rate_schedule, n_chains, intercept_init, weight_decay
+        As of `BernoulliRBM`: how the rate falls, the number of chains, what `intercept_visible_`
+        starts from ("log-odds" are logarithms of the categories' shares), and an L2 penalty.
     early_stopping, validation_fraction, n_iter_no_change, tol
         As of `BernoulliRBM`: whether held-out rows end training, how many there are, and when.
     track_log_partition, track_trajectory
@@ -103,7 +104,6 @@ class CategoricalRBM(DiscreteRBM):
     n_components: int = 16
     _: KW_ONLY
     n_iter: int = 100
-    average: bool | int = True
     min_categories: int | ArrayLike | None = None
 
     _parameter_constraints = {
@@ -173,11 +173,6 @@ class CategoricalRBM(DiscreteRBM):
     @property
     def _visible_units(self) -> CategoricalUnits:  # type: ignore[override]
         return CategoricalUnits(self.n_categories_)
-
-    def _begin(self, X, rng) -> None:
-        """Draw weights; the biases are those of independent features."""
-        super()._begin(X, rng)
-        self.intercept_visible_ = np.log(self.visible_mean_)
 
     # -- rows
     def _validate(self, X, reset: bool = False) -> sp.csr_matrix:

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
-from sklpf.models.scoring._likelihood import fit_quietly
+from sklpf.models.scoring._likelihood import fit_for_model
 from sklpf.partition import BDMC, Exact, ParallelTempering, PartitionResult
 from sklpf.partition.checks._beside import regions_to_cover
 from sklpf.paths import GeometricPath, TargetDraws
@@ -193,7 +193,7 @@ def ratio_result(model_a: Any, model_b: Any) -> PartitionResult | None:
     estimator = path.default_estimator().set_params(
         random_state=model_a._partition_seed, n_jobs=model_a.n_jobs
     )
-    result = fit_quietly(estimator, path).result_
+    result = fit_for_model(estimator, path).result_
     return result if result.converged else None
 
 

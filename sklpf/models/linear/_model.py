@@ -4,30 +4,29 @@ log-likelihood.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
-from sklearn.decomposition import FastICA
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Lasso
 from sklearn.utils.extmath import svd_flip
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import StrOptions, at_least
-from sklpf.models._generative import GenerativeModel, LatentDensity
+from sklpf.models._generative import GenerativeModel, LatentDensity, first_noise_std
 from sklpf.models._validation import check_fitted, check_parameter
 from sklpf.models.linear._path import WIDTH, GaussianPosterior, LinearPath, pack_causes
 from sklpf.paths._base import values_at
 
 _STEP = 0.5  # of the natural gradient
 _SHARE = 0.95  # of the variance that the independent components keep beside more of them
+# of FastICA
+_ROTATION_TOL = 1e-4
+_ROTATION_STEPS = 200
 # of coordinate descent
-_SPARSE_TOL = 1e-10
+_SPARSE_TOL = 1e-10  # of the largest cause
 _SPARSE_SWEEPS = 10_000
 
 
@@ -35,9 +34,9 @@ _SPARSE_SWEEPS = 10_000
 class LinearGenerativeModel(GenerativeModel):
     """Rows as sums of independent causes with noise; `score` is a log-likelihood.
 
-    x = `mean_` + `components_`.T @ a + `noise_std` N(0, I) with causes a_i of density ``exp(-|a_i|)
-    / 2`` (sparse coding, and independent component analysis with noise) or N(0, 1) (probabilistic
-    PCA whose noise is known); see Sohl-Dickstein & Culpepper 2012, eq. 30 to 32.
+    x = `mean_` + `components_`.T @ a + `noise_std_` N(0, I) with causes a_i of density
+    ``exp(-|a_i|) / 2`` (sparse coding, and independent component analysis with noise) or N(0, 1)
+    (probabilistic PCA); see Sohl-Dickstein & Culpepper 2012, eq. 30 to 32.
 
     Parameters
     ----------
@@ -45,9 +44,8 @@ class LinearGenerativeModel(GenerativeModel):
         Number of causes, which may exceed the number of features. None: as many as features.
     prior : {"laplace", "gaussian"}, default="laplace"
         Of the causes.
-    noise_std : float, default=0.1
-        Standard deviation of the noise, in the units of X. It is not learned: choose it by
-        cross-validation.
+    noise_std : float or None, default=None
+        Standard deviation of the noise, in the units of X. None learns it.
     n_draws : int or None, default=None
         Chains of causes for every row in the E-step: 1 is stochastic EM, more are Monte-Carlo EM
         (Bishop 2006, eq. 11.29). None: 1, or with few rows as many as give 200 chains.
@@ -78,6 +76,9 @@ class LinearGenerativeModel(GenerativeModel):
         unmixing matrix.) Signs and order are arbitrary.
     mean_ : ndarray of shape (n_features,)
         Means of the columns, as in FastICA.
+    noise_std_ : float
+        Standard deviation of the noise: the one that was learned, at least a thousandth of the
+        columns' root mean square, or `noise_std`.
     loss_curve_ : ndarray of shape (`n_iter_`,)
         Estimates of -log p(x) of the training rows, in nats a row, after every pass: thermodynamic
         integration by the trapezoid rule of two points, with a bias of a few nats if there are many
@@ -93,10 +94,13 @@ class LinearGenerativeModel(GenerativeModel):
 
     Notes
     -----
-    With a Gaussian prior the components are those of maximum likelihood, in closed form. With a
-    Laplace prior training starts from FastICA's components, scaled to causes of variance 2;
-    additional components start small and at random. Training continues by `sklpf.training.EM` with
-    natural-gradient M-steps. The likelihood has local optima.
+    With a Gaussian prior the components and the noise are those of maximum likelihood, in closed
+    form. With a Laplace prior training starts from FastICA's components, scaled to causes of
+    variance 2; additional components start small and at random. Training continues by
+    `sklpf.training.EM` with natural-gradient M-steps; the noise's variance becomes the mean square
+    of what the drawn causes leave. The likelihood has local optima. With as many causes as
+    features it says little of the noise, which then stays near where it starts, a tenth of the
+    columns' root mean square.
 
     Examples
     --------
@@ -123,27 +127,36 @@ class LinearGenerativeModel(GenerativeModel):
     def _learn(self, X, rng):
         self._n_features_out = X.shape[1] if self.n_components is None else self.n_components
         if self.prior == "gaussian":
-            self.components_ = gaussian_components(X, self._n_features_out, self.noise_std)
-            posterior = GaussianPosterior(self.components_, self.noise_std, 1.0)
+            noise_std = self.noise_std or gaussian_noise_std(X, self._n_features_out)
+            self.noise_std_: float = noise_std
+            self.components_ = gaussian_components(X, self._n_features_out, self.noise_std_)
+            posterior = GaussianPosterior(self.components_, self.noise_std_, 1.0)
             self.loss_curve_ = np.array([-posterior.log_likelihood(X).mean()])
             self.n_iter_ = 1
             self.converged_ = True
             return
         start = independent_components(X, self._n_features_out, rng)
         rows = self._repeated(X)
-        causes = LaplaceCauses(rows, start, self.noise_std)
+        noise_std = self.noise_std or first_noise_std(X, len(start))
+        causes = LaplaceCauses(rows, start, noise_std, learns_noise=self.noise_std is None)
         draws = np.random.default_rng(draw_seed(rng))
         self._train(causes, draws.standard_normal((len(rows), len(start))), draws)
         self.components_ = causes.components
+        self.noise_std_ = causes.noise_std
 
-    _fitted_shapes = {"components_": ("n_components", "n_features"), "mean_": ("n_features",)}
+    _fitted_shapes = {
+        "components_": ("n_components", "n_features"),
+        "mean_": ("n_features",),
+        "noise_std_": (),
+    }
+    _positive = ("noise_std_",)
 
     # -- causes
     def transform(self, X) -> Array:
         """Most probable causes of every row.
 
         With a Gaussian prior that is their posterior mean; with a Laplace prior a sparse code, by
-        coordinate descent (scikit-learn's `Lasso`).
+        coordinate descent, as scikit-learn's `Lasso` finds it.
 
         Parameters
         ----------
@@ -156,8 +169,8 @@ class LinearGenerativeModel(GenerativeModel):
         """
         X = self._scorable(X)
         if self.prior == "gaussian":
-            return GaussianPosterior(self.components_, self.noise_std, 1.0).center(X)
-        return sparse_causes(X, self.components_, self.noise_std)
+            return GaussianPosterior(self.components_, self.noise_std_, 1.0).center(X)
+        return sparse_causes(X, self.components_, self.noise_std_)
 
     def inverse_transform(self, X) -> Array:
         """Rows without noise that causes make.
@@ -182,12 +195,21 @@ class LinearGenerativeModel(GenerativeModel):
 
     # -- log-likelihood
     def _path(self, X):
-        return LinearPath(X, self.components_, self.noise_std, self.prior)
+        return LinearPath(X, self.components_, self.noise_std_, self.prior)
+
+
+def gaussian_noise_std(X: NDArray, n_components: int) -> float:
+    """Return the noise of greatest likelihood where causes are N(0, 1).
+
+    X is centred. Where there are as many components as features, several noises are as good: the
+    largest of them.
+    """
+    return first_noise_std(X, min(n_components, X.shape[1] - 1))
 
 
 def gaussian_components(X: NDArray, n_components: int, noise_std: float) -> Array:
-    """Return the components of greatest likelihood where causes are N(0, 1): probabilistic PCA with
-    known noise.
+    """Return the components of greatest likelihood where causes are N(0, 1): probabilistic PCA
+    given its noise.
 
     X is centred. Directions whose variance is below the noise's have none (Tipping & Bishop 1999,
     eq. 15).
@@ -227,36 +249,48 @@ def _svd(X):
     return values, svd_flip(None, right, u_based_decision=False)[1]
 
 
-def _rotation(Z, rng):
-    """Orthonormal rows that make the rows of white data independent; random ones where FastICA
-    fails.
+def _rotation(Z: Array, rng: np.random.RandomState) -> Array:
+    """Orthonormal rows that make white data independent, by the fixed-point iteration of FastICA
+    with the nonlinearity tanh (Hyvärinen & Oja 2000, eq. 40 and 45); as far as it has come where it
+    does not converge.
     """
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", RuntimeWarning)
-        found = (
-            FastICA(whiten=False, random_state=rng).fit(Z).components_
-            if len(Z) > 1
-            else np.eye(Z.shape[1])
-        )
-    if np.all(np.isfinite(found)) and np.allclose(found @ found.T, np.eye(len(found)), atol=1e-6):
-        return found
-    return np.linalg.qr(rng.standard_normal((Z.shape[1], Z.shape[1])))[0]
+    rotation = _nearest_rotation(rng.standard_normal((Z.shape[1], Z.shape[1])))
+    if len(Z) < 2:
+        return rotation
+    for _ in range(_ROTATION_STEPS):
+        slopes = np.tanh(Z @ rotation.T)
+        curvatures = np.mean(1 - slopes**2, axis=0)
+        previous = rotation
+        rotation = _nearest_rotation(slopes.T @ Z / len(Z) - curvatures[:, np.newaxis] * previous)
+        cosines = np.sum(rotation * previous, axis=1)
+        if np.max(np.abs(np.abs(cosines) - 1)) < _ROTATION_TOL:
+            break
+    return rotation
+
+
+def _nearest_rotation(matrix: Array) -> Array:
+    left, _, right = np.linalg.svd(matrix)
+    return left @ right
 
 
 def sparse_causes(X: NDArray, components: NDArray, noise_std: float) -> Array:
     """Return the causes of greatest posterior density of every row, (n, n_components), where their
     prior is Laplace.
     """
+    from sklpf.models.linear._path_kernels import descend_coordinates
+
     # numbers of at most about 1, whatever the units
     size = max(float(np.abs(components).max(initial=0.0)), noise_std)
-    alpha = (noise_std / size) ** 2 / X.shape[1]  # Lasso divides squares by the number of features
-    causes = np.empty((len(X), len(components)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for t, x in enumerate(X):
-            lasso = Lasso(alpha, fit_intercept=False, tol=_SPARSE_TOL, max_iter=_SPARSE_SWEEPS)
-            causes[t] = lasso.fit(components.T / size, x / size).coef_
+    features = components / size
+    causes = np.zeros((len(X), len(components)))
+    descend_coordinates(
+        causes,
+        X @ features.T / size,
+        features @ features.T,
+        (noise_std / size) ** 2,
+        _SPARSE_TOL,
+        _SPARSE_SWEEPS,
+    )
     return causes
 
 
@@ -271,15 +305,13 @@ class LaplaceCauses(LatentDensity):
 
     Parameters
     ----------
-    X : ndarray of shape (n, n_features)
-        Centred rows, repeated where there are several chains a row.
+    X, noise_std, learns_noise
+        As of `LatentDensity`.
     components : ndarray of shape (n_components, n_features)
-    noise_std : float
     """
 
-    def __init__(self, X, components, noise_std):
-        self.X = X
-        self.noise_std = noise_std
+    def __init__(self, X, components, noise_std, learns_noise):
+        super().__init__(X, noise_std, learns_noise)
         self._set(components)
 
     def _set(self, components):
@@ -289,8 +321,9 @@ class LaplaceCauses(LatentDensity):
         self._density = pack_causes(self._posterior, self._center, 0.0, is_laplace=True)
 
     def maximise(self, position: Array, rate: float) -> None:
-        """Move the components along the natural gradient."""
+        """Move the components along the natural gradient, and the noise to its M-step."""
         causes = self._center + position @ self._posterior.root
+        self._learn_noise(self.X - causes @ self.components, rate)
         slope = causes.T @ np.sign(causes) / len(causes) - np.eye(len(self.components))
         # far from the optimum a slope may be large
         step = _STEP / max(1.0, float(np.linalg.norm(slope, 2)))

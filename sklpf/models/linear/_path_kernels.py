@@ -1,10 +1,10 @@
-"""The density of the linear generative model's causes, compiled."""
+"""The density of the linear generative model's causes, and its maximum, compiled."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from sklpf.kernels import SUMS, implements
+from sklpf.kernels import SUMS, implements, njit
 from sklpf.kernels._densities import evaluate
 
 
@@ -41,3 +41,35 @@ def _evaluate(row, position, values):
         values.log_base[c] = row.log_norm - 0.5 * length
         values.gain[c] = row.constant + gain
     np.dot(causes, row.root, values.gain_slope)
+
+
+@njit
+def descend_coordinates(causes, products, gram, threshold, tol, n_sweeps):
+    """Move the causes (n, M) of every row, 0 at first, to where aᵀ gram a / 2 - productsᵀ a +
+    threshold |a| is smallest, until a sweep moves none by more than `tol` times the largest.
+    """
+    n, n_causes = causes.shape
+    for t in range(n):
+        slopes = products[t].copy()
+        for _ in range(n_sweeps):
+            largest = 0.0
+            largest_step = 0.0
+            for k in range(n_causes):
+                norm = gram[k, k]
+                if norm == 0.0:
+                    continue
+                slope = slopes[k] + norm * causes[t, k]
+                moved = 0.0
+                if slope > threshold:
+                    moved = (slope - threshold) / norm
+                elif slope < -threshold:
+                    moved = (slope + threshold) / norm
+                step = moved - causes[t, k]
+                if step != 0.0:
+                    causes[t, k] = moved
+                    for j in range(n_causes):
+                        slopes[j] -= step * gram[k, j]
+                largest = max(largest, abs(moved))
+                largest_step = max(largest_step, abs(step))
+            if largest_step <= tol * largest:
+                break

@@ -163,7 +163,7 @@ class DiscreteRBM(RBM):
     - ``_report(trainer, iteration)``, where training has something to say after a pass.
     """
 
-    average: bool | int = False
+    intercept_init: Literal["log-odds", "zeros"] = "log-odds"
     weight_decay: float = 0.0
     early_stopping: bool = False
     validation_fraction: float = 0.1
@@ -177,6 +177,7 @@ class DiscreteRBM(RBM):
     _report: ClassVar[Any] = None
     _parameter_constraints = {
         **RBM._parameter_constraints,
+        "intercept_init": [StrOptions({"log-odds", "zeros"})],
         "weight_decay": [NOT_NEGATIVE],
         "early_stopping": ["boolean"],
         "validation_fraction": [INSIDE_0_1],
@@ -276,7 +277,11 @@ class DiscreteRBM(RBM):
         return self._validate(X, reset=reset)
 
     def _begin(self, X, rng) -> None:
-        """Draw weights, count the rows, and forget what an earlier training has left."""
+        """Draw weights, count the rows, and forget what an earlier training has left.
+
+        With biases that are the data's log odds training starts at independent units with the means
+        of the data.
+        """
         n_units = X.shape[1]
         weights = rng.normal(0, 0.01, (self.n_components, n_units)).astype(X.dtype)
         biases = (np.zeros(n, dtype=X.dtype) for n in (n_units, self.n_components))
@@ -284,6 +289,9 @@ class DiscreteRBM(RBM):
         self._partition_seed = draw_seed(rng)
         self._forget_tracking()
         self._count(X)
+        if self.intercept_init == "log-odds":
+            log_odds = self._visible_units.logits_of(self.visible_mean_)
+            self.intercept_visible_ = log_odds.astype(X.dtype)
 
     def _set_weights(self, components, intercept_visible, intercept_hidden) -> None:
         """Set the weights, with chains whose hidden units are off, and no rows seen."""
@@ -304,7 +312,9 @@ class DiscreteRBM(RBM):
         self._some_rows = (rows.toarray() if sp.issparse(rows) else rows) > 0.5
         self._n_seen += X.shape[0]
         self._visible_sum = self._visible_sum + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
-        self.visible_mean_ = self._visible_units.smoothed_means(self._visible_sum, self._n_seen)
+        self.visible_mean_: Array = self._visible_units.smoothed_means(
+            self._visible_sum, self._n_seen
+        )
 
     def _forget_tracking(self) -> None:
         """Drop what following log Z has left."""

@@ -25,10 +25,11 @@ _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose
 class BernoulliRBM(SparseInput, DiscreteRBM):
     """Bernoulli restricted Boltzmann machine whose `score` is a log-likelihood.
 
-    Replaces `sklearn.neural_network.BernoulliRBM`, with the same parameters, attributes and
-    training by persistent contrastive divergence (Tieleman 2008). Binary units v and h have the
-    joint density exp(c @ v + b @ h + h @ W @ v) / Z with W = `components_`, c =
-    `intercept_visible_`, b = `intercept_hidden_`.
+    Replaces `sklearn.neural_network.BernoulliRBM`, with its parameters and attributes, and training
+    by persistent contrastive divergence (Tieleman 2008); ``average=False, intercept_init="zeros"``
+    make its updates, with lower likelihoods. Binary units v and h have the joint density exp(c @ v
+    + b @ h + h @ W @ v) / Z with W = `components_`, c = `intercept_visible_`, b =
+    `intercept_hidden_`.
 
     Parameters
     ----------
@@ -56,16 +57,21 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
         error.
     n_jobs : int or None, default=None
         For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
-    average : bool or int, default=False
+    average : bool or int, default=True
         Whether `components_` and the intercepts are averages over the updates of training (Polyak &
         Juditsky 1992). Their log-likelihood varies far less between passes and between seeds than
-        that of the last weights. With True the k-th update has a weight proportional to k ** 2.
+        that of the last weights, and is mostly higher. False takes the last weights, as
+        scikit-learn does. With True the k-th update has a weight proportional to k ** 2.
         With an int greater than 1 all updates have equal weights, once that many rows have been
         seen.
     learning_rate_schedule : {"constant", "linear"}, default="constant"
         "linear" lowers the learning rate with every update, to 0 after `n_iter` passes.
     n_chains : int or None, default=None
         Persistent chains. None takes `batch_size`.
+    intercept_init : {"log-odds", "zeros"}, default="log-odds"
+        What `intercept_visible_` starts from: the log odds of the data's means (of the first batch
+        of `partial_fit`), so that training begins at independent units and need not learn their
+        means, or 0, as in scikit-learn.
     weight_decay : float, default=0.0
         Strength of an L2 penalty, per row of data, on the weights but not on the biases: every
         update multiplies them by 1 - learning_rate * weight_decay.
@@ -89,10 +95,10 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
     track_trajectory : bool, default=False
         Whether to keep checkpoints of training, as levels along which log Z is estimated and rows
         are drawn instead of inverse temperatures (Béreux et al. 2024): for models of which the
-        default stays flagged. It changes no other number. Take it with ``average=True``: the last
-        weights wander, which makes the way longer. Neighbours would swap at least half of their
-        states, unless training jumps. Usually 2 to 45 are kept, each with the size of the weights
-        in float32.
+        default stays flagged. It changes no other number. Take it with the default
+        ``average=True``: the last weights wander, which makes the way longer. Neighbours would swap
+        at least half of their states, unless training jumps. Usually 2 to 45 are kept, each with
+        the size of the weights in float32.
 
     Attributes
     ----------
@@ -142,7 +148,7 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
     >>> X = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1]])
     >>> rbm = BernoulliRBM(n_components=2, random_state=0).fit(X)
     >>> round(rbm.score(X), 2)
-    -2.03
+    -1.97
     """
 
     n_components: int = 256

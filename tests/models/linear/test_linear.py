@@ -9,6 +9,7 @@ from known_rows import make_rows_problem
 from scipy.special import logsumexp
 from scipy.stats import chi2, multivariate_normal
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import HAIS, Exact, LinearGenerativeModel, compare
 from sklpf.models import LinearPath
@@ -29,7 +30,7 @@ MIXING = np.random.default_rng(5).normal(size=(4, 4))
 
 @pytest.fixture(scope="module")
 def fitted():
-    model = LinearGenerativeModel(random_state=0, partition_estimator=QUICK)
+    model = LinearGenerativeModel(noise_std=0.1, random_state=0, partition_estimator=QUICK)
     return model.fit(laplace_rows(3000, MIXING) + 3)
 
 
@@ -62,6 +63,7 @@ def test_laplace_beats_gauss_on_sparse_rows_and_more_causes_than_features_can_be
     assert compare(more, less, wide[:60]).mean > -0.1
 
 
+@pytest.mark.filterwarnings("ignore:the model is worse than one Gaussian")
 @pytest.mark.parametrize("n_components", [1, 8])
 def test_a_gaussian_prior_is_fitted_exactly(n_components):
     rng = np.random.default_rng(0)
@@ -79,7 +81,43 @@ def test_a_gaussian_prior_is_fitted_exactly(n_components):
     np.testing.assert_allclose(model.transform(X).mean(axis=0), 0, atol=1e-10)
 
 
+def test_the_noise_of_rows_with_few_causes_is_learned():
+    """Its variance is estimated from 2000 rows with 4 dimensions without causes: 5 standard errors
+    of their mean square, and 2 % for a training that has settled to 0.01 nats.
+    """
+    mixing = np.random.default_rng(3).normal(size=(2, 6))
+    train = laplace_rows(2000, mixing, 0.5)
+    learned = LinearGenerativeModel(2, random_state=0, partition_estimator=QUICK).fit(train)
+    tolerance = 5 * np.sqrt(2 / (2000 * 4)) + 0.02
+    assert learned.noise_std_**2 == pytest.approx(0.25, rel=tolerance)
+    known = clone(learned).set_params(noise_std=0.5).fit(train)
+    assert known.noise_std_ == 0.5
+    test = laplace_rows(60, mixing, 0.5, seed=1)
+    assert compare(learned, known, test).mean == pytest.approx(0, abs=0.05)
+
+
+@pytest.mark.filterwarnings("ignore:the model is worse than one Gaussian")
+@pytest.mark.parametrize("n_components", [2, 4, 5, 7])
+def test_the_noise_of_a_gaussian_prior_is_that_of_greatest_likelihood(n_components):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5)) @ rng.normal(size=(5, 5))
+    model = LinearGenerativeModel(n_components, prior="gaussian").fit(X)
+    for factor in (0.95, 1.05):
+        other = clone(model).set_params(noise_std=factor * model.noise_std_).fit(X)
+        assert other.score(X) < model.score(X) + 1e-9
+    if n_components >= 4:
+        expected = multivariate_normal(model.mean_, np.cov(X.T, bias=True)).logpdf(X).mean()
+        assert model.score(X) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_noise_at_its_floor_is_said():
+    X = np.repeat(np.random.default_rng(0).normal(size=(30, 2)), 2, axis=1)
+    with pytest.warns(ConvergenceWarning, match="noise is at its floor"):
+        LinearGenerativeModel(2, prior="gaussian").fit(X)
+
+
 @pytest.mark.filterwarnings("ignore:training has not settled")
+@pytest.mark.filterwarnings("ignore:the learned noise is at its floor")
 @pytest.mark.large
 @pytest.mark.parametrize("n_components", [None, 1, 7])
 @pytest.mark.parametrize(

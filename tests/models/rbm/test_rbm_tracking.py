@@ -57,7 +57,8 @@ def test_tempered_chains_follow_without_an_error(tracked):
 
 
 def test_early_stopping_keeps_the_best_pass():
-    model = rbm(early_stopping=True, n_iter_no_change=3, n_iter=40, learning_rate=0.1).fit(BINARY)
+    options = {"n_iter_no_change": 3, "n_iter": 40, "learning_rate": 0.1, "average": False}
+    model = rbm(early_stopping=True, **options).fit(BINARY)
     scores = model.validation_scores_
     assert len(scores) < 40
     assert model.best_iteration_ == np.argmax(scores) + 1

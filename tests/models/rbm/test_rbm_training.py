@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
 from sklpf import BernoulliRBM
+from sklpf.models.rbm._learning import _WORK_FOR_THREADS
 
 DIGITS = load_digits().data / 16
 BINARY = (DIGITS > 0.5).astype(np.float64)
@@ -102,7 +103,7 @@ def test_held_out_log_likelihood_is_scikit_learns():
     ours, theirs = [], []
     for seed in range(6):
         options = {"n_components": 12, "batch_size": 50, "n_iter": 20, "random_state": seed}
-        model = BernoulliRBM(**options).fit(train)
+        model = BernoulliRBM(**options, average=False, intercept_init="zeros").fit(train)
         peer = neural_network.BernoulliRBM(**options).fit(train)
         ours.append(model.score(test))
         known = BernoulliRBM.from_parameters(*weights_of(peer), model.visible_mean_)
@@ -136,6 +137,17 @@ def test_bits_depend_on_the_data_and_the_seed_alone(tmp_path):
     assert_same_bits(reference, fitted(np.load(tmp_path / "X.npy", mmap_mode="r")))
     other = BernoulliRBM(20, n_iter=3, random_state=4).fit(X)
     assert np.any(reference.components_ != other.components_)
+
+
+@pytest.mark.parametrize("share_on", [0.05, 0.5])
+def test_bits_do_not_depend_on_n_jobs(share_on):
+    """In threads that wait for one another, with sums of weight rows and with products."""
+    X = (np.random.default_rng(0).random((60, 300)) < share_on).astype(np.float32)
+    options = {"batch_size": 30, "n_iter": 2, "random_state": 0, "weight_decay": 0.01}
+    assert _WORK_FOR_THREADS < 300 * 260 * 60
+    reference = BernoulliRBM(260, n_jobs=1, **options).fit(X)
+    for n_jobs in (2, 3):
+        assert_same_bits(BernoulliRBM(260, n_jobs=n_jobs, **options).fit(X), reference)
 
 
 def test_sparse_rows_in_any_form():
@@ -180,7 +192,7 @@ def weights_after_every_update(X, n_updates, **options):
 @pytest.mark.parametrize("average", [True, 90])
 def test_components_are_the_average_of_the_weights(average):
     X = BINARY[:30]
-    plain = weights_after_every_update(X, 6)
+    plain = weights_after_every_update(X, 6, average=False)
     averaged = weights_after_every_update(X, 6, average=average)
     # 30 rows an update, so that an average from 90 rows on begins with the third
     first, power = (0, 2) if average is True else (2, 0)
@@ -210,16 +222,29 @@ def test_partial_fit_refuses_a_linear_schedule():
         model.partial_fit(BINARY[:10])
 
 
+def test_training_begins_at_independent_units_with_the_means_of_the_data():
+    X = BINARY[:200]
+    means = (X.sum(axis=0) + 1) / 202
+    model = BernoulliRBM(3, n_iter=0, random_state=0).fit(X)
+    np.testing.assert_allclose(expit(model.intercept_visible_), means, rtol=1e-6)
+    columns = np.mean(X @ np.log(means) + (1 - X) @ np.log1p(-means))
+    assert model.score(X) == pytest.approx(columns, abs=0.05)  # for weights of sd 0.01
+    zeros = BernoulliRBM(3, n_iter=0, intercept_init="zeros", random_state=0).fit(X)
+    np.testing.assert_array_equal(zeros.intercept_visible_, 0)
+    np.testing.assert_array_equal(zeros.components_, model.components_)
+
+
 # ---- scatter between passes
 def test_scatter_is_that_of_the_log_likelihood():
     estimates, truths = [], []
+    options = {"learning_rate": 0.1, "average": False, "intercept_init": "zeros"}
     for seed in range(5):
         scores = []
-        model = BernoulliRBM(12, learning_rate=0.1, n_iter=20, random_state=seed)
+        model = BernoulliRBM(12, n_iter=20, random_state=seed, **options)
         model.fit(BINARY[:1000])
         # the same passes: a constant rate does not know how many follow
         for n_iter in range(16, 21):
-            shorter = BernoulliRBM(12, learning_rate=0.1, n_iter=n_iter, random_state=seed)
+            shorter = BernoulliRBM(12, n_iter=n_iter, random_state=seed, **options)
             scores.append(shorter.fit(BINARY[:1000]).score(BINARY[:1000]))
         line = np.polyval(np.polyfit(range(5), scores, 1), range(5))
         truths.append(np.sqrt(np.sum((scores - line) ** 2) / 3))
