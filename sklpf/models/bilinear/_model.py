@@ -66,8 +66,8 @@ class BilinearGenerativeModel(GenerativeModel):
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate can't be trusted.
     n_jobs : int or None, default=None
-        For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise. Never
-        changes a number.
+        For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise, and
+        for those of `fit`, always in threads. Never changes a number.
 
     Attributes
     ----------

@@ -64,8 +64,8 @@ class LinearGenerativeModel(GenerativeModel):
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate can't be trusted.
     n_jobs : int or None, default=None
-        For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise. Never
-        changes a number.
+        For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise, and
+        for those of `fit`, always in threads. Never changes a number.
 
     Attributes
     ----------
@@ -125,10 +125,9 @@ class LinearGenerativeModel(GenerativeModel):
     # -- training
     def _learn(self, X, rng):
         self._n_features_out = X.shape[1] if self.n_components is None else self.n_components
-        self.noise_std_ = self.noise_std
         if self.prior == "gaussian":
-            if self.noise_std is None:
-                self.noise_std_ = gaussian_noise_std(X, self._n_features_out)
+            noise_std = self.noise_std or gaussian_noise_std(X, self._n_features_out)
+            self.noise_std_: float = noise_std
             self.components_ = gaussian_components(X, self._n_features_out, self.noise_std_)
             posterior = GaussianPosterior(self.components_, self.noise_std_, 1.0)
             self.loss_curve_ = np.array([-posterior.log_likelihood(X).mean()])
