@@ -44,7 +44,7 @@ def all_or_nothing(method: _Method) -> _Method:
                 task_threads(getattr(model, "n_jobs", 1)),
             ):
                 method(model, X, *args, **kwargs)
-                model._see_rows(X, begins=method.__name__ == \"fit\")
+                model._see_rows(X, begins=method.__name__ == "fit")
                 learned = vars(model).keys() & getattr(model, "_fitted_shapes", {}).keys()
                 check_not_diverged(*(vars(model)[name] for name in learned))
         except (ArithmeticError, np.linalg.LinAlgError) as error:
