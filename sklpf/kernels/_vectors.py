@@ -299,40 +299,6 @@ def _emit_count_below(context, builder, signature, arguments):
 
 
 # ---- tiles
-def transpose_tile(source, first, source_width, target, place, target_width):
-    """target[j, i] = source[i, j] for 16 rows and columns of float32, from place `first` of a
-    C-contiguous array with so many columns to place `place` of another.
-    """
-    numbers = np.arange(16)
-    rows = source.reshape(-1)[first + numbers[:, np.newaxis] * source_width + numbers]
-    target.reshape(-1)[place + numbers[:, np.newaxis] * target_width + numbers] = rows.T
-
-
-@_instruction(
-    transpose_tile, lambda source, first, source_width, target, place, target_width: types.none
-)
-def _emit_transpose_tile(context, builder, signature, arguments):
-    """In round s, rows i and i + s exchange their blocks of s columns."""
-    vector = ir.VectorType(ir.FloatType(), 16)
-
-    def places(kind, array, first, width):
-        for row in range(16):
-            offset = builder.add(first, builder.mul(width, ir.Constant(width.type, row)))
-            yield _place(context, builder, kind, array, offset, vector)
-
-    rows = [builder.load(place, align=4) for place in places(signature.args[0], *arguments[:3])]
-    for s in (1, 2, 4, 8):
-        low = _lanes([j if j & s == 0 else 16 + j - s for j in range(16)])
-        high = _lanes([j + s if j & s == 0 else 16 + j for j in range(16)])
-        for i in range(16):
-            if i & s == 0:
-                pair = rows[i], rows[i + s]
-                rows[i], rows[i + s] = (builder.shuffle_vector(*pair, mask) for mask in (low, high))
-    for row, place in zip(rows, places(signature.args[3], *arguments[3:])):
-        builder.store(row, place, align=4)
-    return context.get_dummy_value()
-
-
 def tile_multiplier(n_rows, n_columns):
     """An instruction that multiplies some rows of units, over n of these, by `n_columns` columns,
     a multiple of 16, of weights.

@@ -22,7 +22,6 @@ from sklpf.kernels._vectors import (
     sum_lanes,
     tile_multiplier,
     to_float32,
-    transpose_tile,
     zeros,
 )
 
@@ -58,11 +57,6 @@ def bits(first, second, numbers, out):
     out[2] = lowest_bit(out[1])
     numbers[0] = bits_to_float64(float64_to_bits(numbers[1]) + 1)
     numbers[2] = bits_to_float32(np.int32(1 << 30))
-
-
-@njit
-def transposed(source, target):
-    transpose_tile(source, 2, source.shape[1], target, 1, target.shape[1])
 
 
 multiply_tile = tile_multiplier(2, 32)
@@ -115,14 +109,6 @@ def test_bits(rng):
     expected = uncompiled(bits, *given)
     for found, wanted in zip(compiled(bits, *given), expected):
         np.testing.assert_array_equal(found, wanted)
-
-
-def test_tiles_are_transposed(rng):
-    source = rng.normal(size=(17, 20)).astype(np.float32)
-    given = source, np.zeros((16, 19), np.float32)
-    expected = uncompiled(transposed, *given)[1]
-    np.testing.assert_array_equal(compiled(transposed, *given)[1], expected)
-    np.testing.assert_array_equal(given[1][:, 1:17], source[:16, 2:18].T)
 
 
 def test_tiles_of_products(rng):

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from continuous_models import assert_family_has_its_slopes, slopes
 from scipy.optimize import check_grad
+from scipy.special import expit
 
 from sklpf import MeanCovarianceRBM
 from sklpf.models.bilinear._model import BilinearLatents, starting_parameters
-from sklpf.models.gaussian_rbm._learning import Parameters, gradient
+from sklpf.models.gaussian_rbm._learning import Parameters, gradient_sums
 from sklpf.models.mcrbm._model import UnitsFamily
 from sklpf.models.products._model import ProductFamily
 from sklpf.models.products._path import Experts
@@ -64,7 +65,14 @@ def test_of_a_gaussian_rbm():
         return Parameters(*parts[:3], np.exp(parts[3]))
 
     def slope(values):
-        return np.concatenate([part.ravel() for part in gradient(parameters(values), v)])
+        here = parameters(values)
+        away = v - here.intercept_visible
+        on = expit(here.hidden_fields(v)) / len(v)
+        by_weights, along, pull = gradient_sums(here.components, on, away)
+        by_visible = (away.mean(axis=0) - pull) / here.variances
+        by_log_variance = (0.5 * np.mean(away**2, axis=0) - along) / here.variances
+        parts = by_weights / here.variances, by_visible, on.sum(axis=0), by_log_variance
+        return np.concatenate([part.ravel() for part in parts])
 
     values = np.concatenate([part.ravel() for part in start])
     assert check_grad(lambda values: parameters(values).log_f(v).mean(), slope, values) < 1e-5

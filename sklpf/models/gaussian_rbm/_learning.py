@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from sklpf._utils.numbers import Array
+from sklpf._utils.parallel import equal_parts, task_threads
 from sklpf.models._learning import same_values
 from sklpf.training._loop import RunningAverage, check_not_diverged
 from sklpf.uncertainty import log_mean_exp
@@ -21,6 +23,15 @@ _LEAST_ACTIVITY = 0.02  # of a unit in proposals, and as much from 1
 _FIRST_WEIGHTS = 0.1  # standard deviation, in those of the data
 _FIRST_SHARE = 0.3  # of the difference between two rows
 _CURVATURE = 16.0  # |u|² at which the steps of the weights and variances are halved
+# Inputs of hidden units whose probability is 0; smaller ones would give numbers with which products
+# take 50 times as long
+_LEAST_FIELD = np.float32(-40.0)
+_TURN = 64  # hidden units that are drawn between two products with the weights
+# Updates in a row without an accepted jump, after which one in so many tries it
+_PATIENCE = 50
+_SELDOM = 10
+# Rows and chains times weights of an update, below which tasks take less than threads cost
+_WORK_FOR_THREADS = 1 << 24
 
 
 class Parameters(NamedTuple):
@@ -58,46 +69,140 @@ class Parameters(NamedTuple):
         )
 
 
-def log_marginal(parameters: Parameters, h) -> Array:
-    """log f(h), shape (n,), in nats up to a constant: c @ h + sum (h @ W)² / 2 s²."""
-    pull = h @ parameters.components
-    return h @ parameters.intercept_hidden + 0.5 * pull**2 @ (1 / parameters.variances)
+class Weights:
+    """The weights in training and what follows from them, in float32.
+
+    Parameters
+    ----------
+    components : ndarray of shape (J, M)
+        W, which training writes to.
+    """
+
+    def __init__(self, components):
+        self.components = np.array(components, np.float32, order="C")
+        n_hidden, n_visible = self.components.shape
+        self.scaled = np.empty_like(self.components)  # W / s²
+        self.turns = [slice(a, min(a + _TURN, n_hidden)) for a in range(0, n_hidden, _TURN)]
+        self.couplings = [np.empty(0, np.float32)] * len(self.turns)  # among units of one turn
+        self.own = np.empty(n_hidden, np.float32)  # half of those with themselves
+        self.turns_at_once = equal_parts(len(self.turns), 2)
+        self.hidden = [
+            slice(self.turns[part.start].start, self.turns[part.stop - 1].stop)
+            for part in self.turns_at_once
+        ]
+        self.visible = equal_parts(n_visible, 120)
+
+    def renew(self, run, variances) -> None:
+        """Compute what follows from the components, (J, M), and variances (M,) as they are now."""
+        precisions = (1 / variances).astype(np.float32)
+
+        def renew_part(part):
+            for turn in range(part.start, part.stop):
+                units = self.turns[turn]
+                np.multiply(self.components[units], precisions, out=self.scaled[units])
+                self.couplings[turn] = self.scaled[units] @ self.components[units].T
+                self.own[units] = 0.5 * np.diag(self.couplings[turn])
+
+        run(renew_part, self.turns_at_once)
+
+    def hidden_fields(self, run, away, bias):
+        """Inputs of the hidden units, (n, J), by v - b (n, M)."""
+        fields = np.empty((len(away), len(self.components)), np.float32)
+
+        def fill(units):
+            np.matmul(away, self.scaled[units].T, out=fields[:, units])
+            fields[:, units] += bias[units]
+
+        run(fill, self.hidden)
+        return fields
+
+    def pulls(self, run, h):
+        """What hidden units (n, J) add to the means of the visible ones, (n, M)."""
+        pulls = np.empty((len(h), self.components.shape[1]), np.float32)
+
+        def fill(units):
+            np.matmul(h, self.components[:, units], out=pulls[:, units])
+
+        run(fill, self.visible)
+        return pulls
 
 
-def sweep(parameters: Parameters, h, rng) -> Array:
-    """Draw the hidden units in turn, each given all others."""
-    weighted = parameters.components / parameters.variances
-    couplings = weighted @ parameters.components.T
-    linear = parameters.intercept_hidden + 0.5 * np.diag(couplings)
-    np.fill_diagonal(couplings, 0)
-    h = h.astype(np.float64)
-    for j, row in enumerate(couplings):
-        h[:, j] = rng.random(len(h)) < expit(linear[j] + h @ row)
-    return h
+def sweep(run, weights: Weights, bias, h, pull, uniforms) -> None:
+    """Draw the hidden units (n, J) in turn, each given all others, in place; `pull` (n, M) is what
+    they add to the means, before and after.
+    """
+    from sklpf.models.gaussian_rbm._learning_kernels import draw_in_turn
+
+    constant = bias + weights.own
+
+    def draw(chains):
+        for units, couplings in zip(weights.turns, weights.couplings):
+            inputs = pull[chains] @ weights.scaled[units].T
+            inputs += constant[units]
+            change = np.empty_like(inputs)
+            draw_in_turn(inputs, couplings, uniforms[chains, units], h[chains, units], change)
+            pull[chains] += change @ weights.components[units]
+
+    run(draw, equal_parts(len(h), 48))
 
 
-def jump(parameters: Parameters, h, rows, rng) -> Array:
+def jump(run, weights: Weights, bias, variances, h, pull, fields, rng):
     """A Metropolis-Hastings step to hidden units that are proposed whatever h is.
 
-    Half of the proposals are drawn given one of the rows, and half from independent units with the
-    mean activities given the rows.
+    Half of the proposals are drawn given one of the rows, whose units have the inputs `fields` (n,
+    J), and half from independent units with the mean activities given the rows.
+
+    Returns
+    -------
+    h, pull : ndarray of shape (n_chains, J) and (n_chains, M)
+        Hidden units and what they add to the means.
+    accepted : ndarray of shape (n_chains,)
     """
-    fields = parameters.hidden_fields(rows)
     on = expit(fields)
     mean = on.mean(axis=0).clip(_LEAST_ACTIVITY, 1 - _LEAST_ACTIVITY)
+    softplus = np.maximum(fields, 0) + np.log1p(np.exp(-np.abs(fields)))
+    log_normalisers = softplus.sum(axis=1, dtype=np.float64)
 
     def log_proposal(units):
-        log_given_rows = units @ fields.T - np.logaddexp(0, fields).sum(axis=1)
+        log_given_rows = units @ fields.T - log_normalisers
         log_independent = units @ np.log(mean) + (1 - units) @ np.log1p(-mean)
         return np.logaddexp(log_mean_exp(log_given_rows, axis=1), log_independent)
 
+    def log_marginal(units, pull):
+        return units @ bias + 0.5 * pull**2 @ (1 / variances)
+
     given_row = rng.random((len(h), 1)) < 0.5
-    probabilities = np.where(given_row, on[rng.integers(len(rows), size=len(h))], mean)
-    proposed = (rng.random(h.shape) < probabilities).astype(np.float64)
-    log_rate = log_marginal(parameters, proposed) - log_marginal(parameters, h)
+    probabilities = np.where(given_row, on[rng.integers(len(fields), size=len(h))], mean)
+    proposed = (rng.random(h.shape, dtype=np.float32) < probabilities).astype(np.float32)
+    proposed_pull = weights.pulls(run, proposed)
+    log_rate = log_marginal(proposed, proposed_pull) - log_marginal(h, pull)
     log_rate += log_proposal(h) - log_proposal(proposed)
-    accept = np.log(rng.random(len(h))) < log_rate
-    return np.where(accept[:, np.newaxis], proposed, h)
+    accepted = np.log(rng.random(len(h))) < log_rate
+    accept = accepted[:, np.newaxis]
+    return np.where(accept, proposed, h), np.where(accept, proposed_pull, pull), accepted
+
+
+def gradient_sums(components, on, away) -> tuple[NDArray, NDArray, NDArray]:
+    """What the gradient sums over rows, for J hidden units.
+
+    Parameters
+    ----------
+    components : ndarray of shape (J, M)
+    on : ndarray of shape (n, J)
+        Probabilities of the hidden units, each row times its coefficient in the gradient.
+    away : ndarray of shape (n, M)
+        Visible units less their biases.
+
+    Returns
+    -------
+    by_weights : ndarray of shape (J, M)
+        Sum of the products of `on` and `away`: the gradient by W times the variances.
+    along, pull : ndarray of shape (M,)
+        Sums over rows of what the hidden units add to the means, times `away` and alone.
+    """
+    by_weights = on.T @ away
+    along = np.einsum("ji,ji->i", components, by_weights)
+    return by_weights, along, on.sum(axis=0) @ components
 
 
 class Trainer:
@@ -111,6 +216,9 @@ class Trainer:
     weights start at a share of the difference between two rows and some noise: from noise alone
     several units often learn the same direction. Each step is followed by three moves of the
     chains: a jump and a sweep over the hidden units, and a Gibbs step to the visible ones and back.
+    Where no chain has jumped for a while only some steps try it.
+
+    Products are in float32, and each is made of parts that do not depend on the number of threads.
 
     Parameters
     ----------
@@ -134,12 +242,12 @@ class Trainer:
         if not np.all(np.isfinite(self.scale)):
             raise ValueError("X holds such large values that its variances overflow: rescale it")
         self.X = self._coordinates(X)
-        self.current = self._first(model.n_components) if start is None else self._scaled(start)
-        self.averaged = self.current
+        self._set(self._first(model.n_components) if start is None else self._scaled(start))
         self.shown = self.current  # by the model, whose user may replace them
         self.average = RunningAverage(model.average)
         units = self.rng.random((model._n_chains, len(self.current.components))) < 0.5
-        self.h = units.astype(np.float64)
+        self.h = units.astype(np.float32)
+        self.n_without_jump = 0
         self.n_updates = np.inf
         if model.learning_rate_schedule == "linear":
             self.n_updates = model.n_iter * -(-len(X) // model.batch_size)
@@ -155,11 +263,17 @@ class Trainer:
         self.average = RunningAverage(model.average, self.average.n_rows, self.average.n_averaged)
         self.h = np.resize(self.h, (model._n_chains, self.h.shape[1]))
         if not same_values(self.shown, model._parameters):
-            self.current = self._scaled(model._parameters)
-            self.averaged = self.current
+            self._set(self._scaled(model._parameters))
             self.average.n_averaged = 0
 
+    def _set(self, parameters: Parameters) -> None:
+        """Go on from other parameters, in the coordinates of training."""
+        self.weights = Weights(parameters.components)
+        self.current = parameters._replace(components=self.weights.components)
+        self.averaged = Parameters(*map(np.copy, self.current))
+
     def _configure(self, model) -> None:
+        self.n_jobs = model.n_jobs
         self.batch_size = model.batch_size
         self.learning_rate = model.learning_rate
         self.variance_floor = model.variance_floor
@@ -178,7 +292,7 @@ class Trainer:
         return Parameters(weights, zeros, np.zeros(n_components), np.ones(n_features))
 
     def _coordinates(self, X):
-        return (X - self.location) / self.scale
+        return ((X - self.location) / self.scale).astype(np.float32)
 
     @property
     def parameters(self) -> Parameters:
@@ -190,49 +304,77 @@ class Trainer:
     def run(self) -> None:
         """Make one pass over the rows, in random order."""
         order = self.rng.permutation(len(self.X))
-        for first in range(0, len(order), self.batch_size):
-            self._ascend(self.X[order[first : first + self.batch_size]])
+        with self._threads(self.batch_size) as run:
+            for first in range(0, len(order), self.batch_size):
+                self._ascend(run, self.X[order[first : first + self.batch_size]])
 
     def step(self, X) -> None:
         """Make one step on rows of X, one minibatch."""
-        self._ascend(self._coordinates(X))
+        with self._threads(len(X)) as run:
+            self._ascend(run, self._coordinates(X))
 
-    def _ascend(self, rows):
+    def _threads(self, n_rows):
+        work = (n_rows + len(self.h)) * self.weights.components.size
+        return task_threads(self.n_jobs if work > _WORK_FOR_THREADS else 1)
+
+    def _ascend(self, run, rows):
         here = self.current
         rate = self.learning_rate * (1 - self.step_number / self.n_updates)
-        h = sweep(here, jump(here, self.h, rows, self.rng), self.rng)
-        noise = self.rng.standard_normal((len(h), rows.shape[1]))
-        v = here.visible_means(h) + np.sqrt(here.variances) * noise
-        self.h = (self.rng.random(h.shape) < expit(here.hidden_fields(v))).astype(np.float64)
+        n = len(rows)
+        bias = here.intercept_hidden.astype(np.float32)
+        away = np.empty((n + len(self.h), rows.shape[1]), np.float32)
+        np.subtract(rows, here.intercept_visible, out=away[:n], casting="same_kind")
+        self.weights.renew(run, here.variances)
+        data = self.weights.hidden_fields(run, away[:n], bias)
+        away[n:] = self._move(run, here, bias, data)
+        fields = np.vstack([data, self.weights.hidden_fields(run, away[n:], bias)])
+        on = expit(np.maximum(fields, _LEAST_FIELD))
+        self.h = (self.rng.random(self.h.shape, dtype=np.float32) < on[n:]).astype(np.float32)
 
-        data = gradient(here, rows)
-        model = gradient(here, v)
-        square = np.mean((rows - here.intercept_visible) ** 2, axis=0) @ (1 / here.variances)
+        coefficients = np.repeat([1 / n, -1 / len(self.h)], [n, len(self.h)]).astype(np.float32)
+        on *= coefficients[:, np.newaxis]
+        square = coefficients[:n] @ away[:n] ** 2 @ (1 / here.variances)
         damping = 1 / (1 + square / _CURVATURE)
-        ascent = [rate * (first - second) for first, second in zip(data, model)]
+        share = float(self.average.shares(np.array([n]))[0])
+        averaged = self.averaged.components
+
+        def ascend(units):
+            weights = here.components[units]
+            by_weights, *sums = gradient_sums(weights, on[:, units], away)
+            by_weights *= np.float32(rate * damping)
+            weights += by_weights
+            if share > 0:
+                np.subtract(weights, averaged[units], out=by_weights)
+                by_weights *= np.float32(share)
+                averaged[units] += by_weights
+            return sums
+
+        along, pull = np.sum(run(ascend, self.weights.hidden), axis=0, dtype=np.float64)
+        by_log_variance = (0.5 * coefficients @ away**2 - along) / here.variances
         self.current = Parameters(
-            here.components + damping * here.variances * ascent[0],
-            here.intercept_visible + here.variances * ascent[1],
-            here.intercept_hidden + ascent[2],
-            np.maximum(here.variances * np.exp(damping * ascent[3]), self.variance_floor),
+            here.components,
+            here.intercept_visible + rate * (coefficients @ away - pull),
+            here.intercept_hidden + rate * on.sum(axis=0),
+            np.maximum(
+                here.variances * np.exp(damping * rate * by_log_variance), self.variance_floor
+            ),
         )
         self.step_number += 1
-
-        share = float(self.average.shares(np.array([len(rows)]))[0])
         if share > 0:
-            ends = zip(self.averaged, self.current)
-            self.averaged = Parameters(*(a + share * (b - a) for a, b in ends))
+            ends = zip(self.averaged[1:], self.current[1:])
+            self.averaged = Parameters(averaged, *(a + share * (b - a) for a, b in ends))
 
-
-def gradient(parameters: Parameters, v) -> tuple[Array, Array, Array, Array]:
-    """The gradient of the mean of log f(v) over rows by W, b, c and log s²."""
-    away = v - parameters.intercept_visible
-    on = expit(parameters.hidden_fields(v))
-    pull = on @ parameters.components
-    variances = parameters.variances
-    return (
-        on.T @ away / len(v) / variances,
-        (away - pull).mean(axis=0) / variances,
-        on.mean(axis=0),
-        (away * (0.5 * away - pull)).mean(axis=0) / variances,
-    )
+    def _move(self, run, here, bias, fields):
+        """Move the chains; returns their visible units less the biases, (n_chains, M)."""
+        h = self.h
+        pull = self.weights.pulls(run, h)
+        if self.n_without_jump < _PATIENCE or self.step_number % _SELDOM == 0:
+            h, pull, accepted = jump(
+                run, self.weights, bias, here.variances, h, pull, fields, self.rng
+            )
+            self.n_without_jump = 0 if accepted.any() else self.n_without_jump + 1
+        uniforms = self.rng.random(h.shape, dtype=np.float32)
+        sweep(run, self.weights, bias, h, pull, uniforms)
+        noise = self.rng.standard_normal(pull.shape, dtype=np.float32)
+        noise *= np.sqrt(here.variances).astype(np.float32)
+        return pull + noise

@@ -5,8 +5,9 @@ these and the model's attributes, and the checkpoints that training leaves.
 from __future__ import annotations
 
 import copy
+import functools
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,12 +17,16 @@ from sklearn.utils import gen_batches
 
 from sklpf._utils.layout import LANES, aligned_zeros, padded
 from sklpf._utils.numbers import Array, Array32
+from sklpf._utils.parallel import equal_parts, n_threads_for, run_side_by_side
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models._learning import same_values
 from sklpf.training._loop import RunningAverage, check_not_diverged
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
+# Rows times visible times hidden units of an update, of which a thread takes at least half: one
+# millisecond or so, beside which waiting for others, 10 µs an update, is little
+_WORK_FOR_THREADS = 1 << 22
 
 # Of trajectories.
 _LEAST_ACCEPTANCE = 0.5  # of swaps between neighbours, unless training jumps
@@ -75,42 +80,32 @@ class Parameters(NamedTuple):
         return np.vstack([np.c_[self.components, self.intercept_hidden], visible])
 
 
-class Layouts(NamedTuple):
-    """The weights in both layouts of the kernel, each with the biases of the other layer's units as
-    its last row.
-    """
-
-    by_visible: Array32  # (M + 1, J padded)
-    by_hidden: Array32  # (J + 1, M padded)
-
-    @classmethod
-    def of(cls, parameters: Parameters) -> Layouts:
-        """Lay out the parameters."""
-        weights, visible, hidden = parameters
-        n_hidden, n_visible = weights.shape
-        by_visible = zeros(n_visible + 1, n_hidden)
-        by_visible[:, :n_hidden] = np.vstack([weights.T, hidden])
-        by_hidden = zeros(n_hidden + 1, n_visible)
-        by_hidden[:, :n_visible] = np.vstack([weights, visible])
-        return cls(by_visible, by_hidden)
-
-    @property
-    def parameters(self) -> Parameters:
-        """Views of the parameters."""
-        n_visible = len(self.by_visible) - 1
-        n_hidden = len(self.by_hidden) - 1
-        return Parameters(
-            self.by_hidden[:-1, :n_visible],
-            self.by_hidden[-1, :n_visible],
-            self.by_visible[-1, :n_hidden],
-        )
-
-
 def zeros(n_rows: int, n_columns: int) -> Array32:
     """Zeros with rows an odd number of cache lines apart, so that a column of tiles uses all of the
     cache's sets.
     """
     return aligned_zeros(n_rows, LANES * (padded(n_columns) // LANES | 1))
+
+
+class Weights(NamedTuple):
+    """All parameters in the layout of the kernel, rows padded with zeros."""
+
+    matrix: Array32  # (M + 1, J + 1 padded), the biases last
+    n_hidden: int
+
+    @classmethod
+    def of(cls, parameters: Parameters) -> Weights:
+        """Lay out the parameters."""
+        values = parameters.as_one().T
+        matrix = zeros(*values.shape)
+        matrix[:, : values.shape[1]] = values
+        return cls(matrix, values.shape[1] - 1)
+
+    @property
+    def parameters(self) -> Parameters:
+        """Views of the parameters."""
+        n = self.n_hidden
+        return Parameters(self.matrix[:-1, :n].T, self.matrix[:-1, n], self.matrix[-1, :n])
 
 
 class Training(NamedTuple):
@@ -143,19 +138,20 @@ class Trainer:
         kept = vars(model).get("_training", Training())
         if kept.shown is None or not same_values(kept.shown, shown):
             kept = Training(kept.n_rows, last=shown)
-        self.weights = Layouts.of(kept.last)
-        # without averages nothing is written to their layouts
-        self.averaged = Layouts.of(shown) if model.average else self.weights
+        self.weights = Weights.of(kept.last)
+        # without averages nothing is written to them
+        self.averaged = Weights.of(shown) if model.average else self.weights
         self.average = RunningAverage(model.average, kept.n_rows, kept.n_averaged)
         n_components, n_features = shown.components.shape
-        chains = np.resize(model.h_samples_ != 0, (model._n_chains, n_components))
-        self.h = chains.astype(np.uint8)
+        self.chains = zeros(model._n_chains, n_components + 1)
+        self.chains[:, n_components] = 1  # a unit that is always on, whose weights are the biases
+        self.h[:] = np.resize(model.h_samples_ != 0, self.h.shape)
         self.X = X
         self.batch_size = min(int(batch_size), X.shape[0])
-        self.scratch = (
-            zeros(len(self.h), n_features),
-            zeros(self.batch_size + len(self.h), n_components),
-        )
+        n_rows = self.batch_size + len(self.chains)
+        enough = n_rows * n_components * n_features >= _WORK_FOR_THREADS
+        n_threads = n_threads_for(model.n_jobs) if enough else 1
+        self.block, self.team = _block(n_rows, n_features + 1, n_components + 1, n_threads)
 
         self.learning_rate = model.learning_rate
         self.weight_decay = model.weight_decay
@@ -168,13 +164,18 @@ class Trainer:
 
         at_once = max(1, _VALUES_AT_ONCE // (self.batch_size * n_features)) * self.batch_size
         self.chunks = list(gen_batches(X.shape[0], at_once))
-        self.lists: tuple[NDArray, ...] = ()
+        self.values: Any = None
+
+    @property
+    def h(self) -> Array32:
+        """Hidden units of the chains, (B, J)."""
+        return self.chains[:, : self.weights.n_hidden]
 
     def run(self) -> None:
         """Make one pass over the data."""
         for rows in self.chunks:
-            if not self.lists or len(self.chunks) > 1:
-                self.lists = _lists(self.X[rows])
+            if self.values is None or len(self.chunks) > 1:
+                self.values = _values(self.X[rows])
             updates = self._updates(rows.stop - rows.start)
             first = 0
             while first < len(updates.rates):
@@ -190,19 +191,21 @@ class Trainer:
         n = len(updates.rates) - first
         if self.trajectory is not None:
             n = min(n, self.trajectory.n_until_look)
-        train(
-            *self.weights,
-            self.h,
-            *self.scratch,
+        begin = functools.partial(
+            train,
+            self.weights.matrix,
+            self.averaged.matrix,
+            self.chains,
+            self.weights.n_hidden,
+            self.values,
+            self.block,
             self.starts,
-            *self.lists,
             updates,
             first,
-            first + n,
-            *self.averaged,
-            *self.key,
-            self.step,
         )
+        place = self.key, self.step
+        begin(first, *place, self.team[0])  # compiles, if need be
+        run_side_by_side(lambda thread: begin(first + n, *place, self.team[thread]), len(self.team))
         if self.trajectory is not None:
             self.trajectory = self.trajectory.after(n, self)
         return first + n
@@ -224,21 +227,18 @@ class Trainer:
     @property
     def parameters(self) -> Parameters:
         """The weights, averaged once an average has begun; ValueError if training has diverged."""
-        check_not_diverged(self.weights.by_hidden)
-        if not self.average.n_averaged:
-            return self.weights.parameters
-        # The kernel keeps the averaged weights by visible unit only.
-        n_hidden = len(self.averaged.by_hidden) - 1
-        components = self.averaged.by_visible[:-1, :n_hidden].T
-        return self.averaged.parameters._replace(components=components)
+        check_not_diverged(self.weights.matrix)
+        return (self.averaged if self.average.n_averaged else self.weights).parameters
 
     def snapshot(self) -> tuple:
         """A copy of what `restore` goes back to."""
-        return *copy.deepcopy((self.weights, self.averaged, self.average, self.h)), self.trajectory
+        return *copy.deepcopy(
+            (self.weights, self.averaged, self.average, self.chains)
+        ), self.trajectory
 
     def restore(self, snapshot: tuple) -> None:
         """Go back to a snapshot."""
-        self.weights, self.averaged, self.average, self.h, self.trajectory = snapshot
+        self.weights, self.averaged, self.average, self.chains, self.trajectory = snapshot
 
     def store(self, model) -> None:
         """Write weights and chains to the model, in its dtype; ValueError if training has
@@ -256,23 +256,63 @@ class Trainer:
             model._training = Training(self.average.n_rows, self.average.n_averaged, shown, last)
 
 
-def _lists(X):
-    """Non-zero values of X by row: indptr (int64), indices (int32), values (float32)."""
+def _values(X):
+    """The non-zero values of X as the kernel takes them."""
+    from sklpf.models.rbm._learning_kernels import Values, compress
+
     if sp.issparse(X):
+        if not np.all(X.data):
+            X = X.copy()
+            X.eliminate_zeros()
         with np.errstate(over="ignore"):  # infinite values make training diverge, which is reported
-            return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32)
-    from sklpf.models.rbm._learning_kernels import compress
+            values = X.data.astype(np.float32)
+        return Values(X.indptr.astype(np.int64), X.indices.astype(np.int32), values)
 
     n_values = np.count_nonzero(X)
-    lists = (
+    values = Values(
         np.zeros(len(X) + 1, np.int64),
         np.empty(n_values, np.int32),
         np.empty(n_values, np.float32),
     )
     X = np.asarray(X).view()
     X.setflags(write=False)
-    compress(X, *lists)
-    return lists
+    compress(X, *values)
+    return values
+
+
+def _block(n_rows: int, n_visible: int, n_hidden: int, n_threads: int):
+    """The kernel's work space for as many rows and units, and its team of threads."""
+    from sklpf.kernels._products import team
+    from sklpf.models.rbm._learning_kernels import Block, Lists
+
+    tasks = _tasks(n_visible, 1)
+    largest = int(np.diff(tasks).max())
+    most = max(n_visible, n_hidden)
+    block = Block(
+        visible=zeros(n_rows, n_visible),
+        hidden=zeros(n_rows, n_hidden),
+        on=Lists(
+            np.empty((n_rows, n_visible + 1), np.int32),
+            np.empty((n_rows, n_visible + 1), np.float32),
+            np.zeros(n_rows, np.int64),
+        ),
+        by_unit=Lists(
+            np.empty((n_threads, largest, n_rows), np.int32),
+            np.empty((n_threads, largest, n_rows), np.float32),
+            np.empty((n_threads, largest), np.int64),
+        ),
+        bits=np.empty((n_threads, most + 4), np.uint32),
+        units=np.empty((n_threads, most), np.uint8),
+        visible_tasks=tasks,
+        hidden_tasks=_tasks(padded(n_hidden), LANES),
+    )
+    return block, team(n_threads)
+
+
+def _tasks(n_units: int, multiple: int):
+    """First units of equal tasks and the end, (n + 1,), all multiples."""
+    parts = equal_parts(-(-n_units // multiple), max(1, 120 // multiple))
+    return np.minimum([0, *(part.stop * multiple for part in parts)], n_units)
 
 
 # ---- checkpoints of training, so close that neighbours exchange states

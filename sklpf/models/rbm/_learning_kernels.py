@@ -1,9 +1,9 @@
-"""Numba kernels that train the Bernoulli RBM by persistent contrastive divergence.
+"""Numba kernels that train RBMs of discrete units by persistent contrastive divergence.
 
-Every product with a layer of units is a sum of weight rows over the units that are not zero. The
-weights are kept in both layouts, each with one more row for the biases of the other axis, the
-weights of a unit that is always on: by_visible (M + 1, J padded) and by_hidden (J + 1, M padded),
-float32 with zeros in the padding, which may go beyond the next multiple of 16.
+All parameters are one matrix (M + 1, J + 1) of float32, in rows that are padded with zeros: weights
+by visible unit and, as its last column and row, the biases of the visible and of the hidden units,
+which are weights of units that are always on. Rows of the data and chains are one block of units.
+Where many of these are on its products with the weights are BLAS's, else sums of weight rows.
 """
 
 from typing import NamedTuple
@@ -11,20 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from sklpf._utils import random as _random
-from sklpf._utils.layout import LANES
 from sklpf.kernels import add_rows, draw_units, exp32, inlined, njit, random_bits, uniform
-from sklpf.kernels._vectors import transpose_tile
+from sklpf.kernels._products import add_product, wait_for_all
 
 # draws of each layer; typed, since numba compiles a function anew for each literal number that it
 # is given
 _HIDDEN = np.int64(_random.FIRST)
 _VISIBLE = np.int64(_random.SECOND)
-# columns of sums that are kept in registers: many where many rows are added to few sums
-_LONG_TILE = np.int64(256)
-_BLOCK_TILE = np.int64(128)
-_SHORT_TILE = np.int64(64)
-# Hidden units whose weights, _BLOCK_TILE columns at a time, stay in the first-level cache
-_BLOCK = 64
+_TILE = 64  # columns of weights that stay in registers while rows are added to them
+# Share of the visible units' values that are not zero, below which weight rows are added one by one
+_FEW_ON = 0.25
 
 
 class Updates(NamedTuple):
@@ -37,6 +33,14 @@ class Updates(NamedTuple):
     shrinkages: np.ndarray  # (n,) float32: of the weights by their decay, 0 leaves them as they are
 
 
+class Values(NamedTuple):
+    """The non-zero values of the data by row, as in a CSR matrix with sorted indices."""
+
+    indptr: np.ndarray  # (n + 1,) int64
+    indices: np.ndarray  # (nnz,) int32
+    values: np.ndarray  # (nnz,) float32
+
+
 class Lists(NamedTuple):
     """For each of n accumulators the rows that it takes and their coefficients, as `add_rows` wants
     them.
@@ -47,15 +51,21 @@ class Lists(NamedTuple):
     counts: np.ndarray  # (n,) int64
 
 
-@inlined
-def _empty_lists(n, most):
-    """Lists of n accumulators with room for as many rows, coefficients 1."""
-    return Lists(
-        np.empty((n, most), np.int32), np.ones((n, most), np.float32), np.zeros(n, np.int64)
-    )
+class Block(NamedTuple):
+    """Work space for the largest batch and the chains behind it, R rows, and for T threads."""
+
+    visible: np.ndarray  # (R, M + 1 padded) float32
+    hidden: np.ndarray  # (R, J + 1 padded) float32
+    on: Lists  # visible units of every row that are not zero, R lists
+    by_unit: Lists  # the same by visible unit for those of one task: arrays with first axis T
+    bits: np.ndarray  # (T, most units and 4) uint32
+    units: np.ndarray  # (T, most units) uint8
+    # first unit of each task, and the end, (n + 1,) int64: they are the same for any number of
+    # threads
+    visible_tasks: np.ndarray  # of the M + 1 units
+    hidden_tasks: np.ndarray  # of the J + 1 units padded, multiples of a register
 
 
-# ---- lists of the units that are not zero
 @njit
 def compress(X, indptr, indices, values):
     """The non-zero values of a dense X, row after row: indptr (n + 1,), indices and
@@ -71,197 +81,198 @@ def compress(X, indptr, indices, values):
         indptr[r + 1] = count
 
 
+# ---- units
 @inlined
-def _list_on(units, first, indices):
-    """List the units that are on, numbered from `first`; returns how many."""
+def _copy_row(data, row, visible):
+    """Write one row of the data to a row of visible units; all others are off."""
+    for i in range(visible.shape[0]):
+        visible[i] = 0.0
+    for p in range(data.indptr[row], data.indptr[row + 1]):
+        visible[data.indices[p]] = data.values[p]
+
+
+@inlined
+def _draw_visible(visible, n, starts, bits, units):
+    """Draw n visible units of a chain in place of their inputs."""
+    draw_units(visible, starts, bits, n, units)
+    for i in range(n):
+        visible[i] = np.float32(units[i])
+
+
+@inlined
+def _list_on(visible, n, on, r):
+    """List those of n units that are not zero as number r."""
     count = 0
-    for j in range(units.shape[0]):
-        indices[count] = first + j
-        count += np.int64(units[j])
-    return count
-
-
-@inlined
-def _list_row(indptr, indices, values, row, n, lists, r):
-    """List the non-zero values of one row of the data, and behind them the bias row n."""
-    first = indptr[row]
-    count = indptr[row + 1] - indptr[row]
+    indices = on.indices[r]
+    for i in range(n):
+        indices[count] = i
+        count += np.int64(visible[i] != 0)
     for p in range(count):
-        lists.indices[r, p] = indices[first + p]
-        lists.values[r, p] = values[first + p]
-    lists.indices[r, count] = n
-    lists.values[r, count] = 1.0
-    lists.counts[r] = count + 1
+        on.values[r, p] = visible[indices[p]]
+    on.counts[r] = count
 
 
 @inlined
-def _list_by_unit(rows, n_positive, n_rows, rates, units, totals):
-    """Turn the lists of the rows into lists of the visible units; rates are those of the data's
-    rows and of the chains.
-
-    totals (M + 1,) is each unit's sum, the step of its bias.
-    """
-    units.counts[:] = 0
-    totals[:] = 0.0
+def _list_by_unit(on, n_rows, first, last, by_unit):
+    """Turn the lists of rows into lists of the units first <= i < last."""
+    for i in range(last - first):
+        by_unit.counts[i] = 0
     for r in range(n_rows):
-        signed = np.float32(rates[0]) if r < n_positive else -np.float32(rates[1])
-        for p in range(rows.counts[r]):
-            i = rows.indices[r, p]
-            k = units.counts[i]
-            value = signed * rows.values[r, p]
-            units.indices[i, k] = r
-            units.values[i, k] = value
-            units.counts[i] = k + 1
-            totals[i] += value
+        indices = on.indices[r]
+        p = np.searchsorted(indices[: on.counts[r]], first)
+        while p < on.counts[r] and indices[p] < last:
+            i = indices[p] - first
+            k = by_unit.counts[i]
+            by_unit.indices[i, k] = r
+            by_unit.values[i, k] = on.values[r, p]
+            by_unit.counts[i] = k + 1
+            p += 1
 
 
 @inlined
-def _add_rows(accumulators, rows, lists, n_columns, tile):
-    """Add the listed rows, `tile` (a multiple of 16) columns at a time; the padding is
-    left alone.
-    """
-    width = (n_columns + LANES - 1) // LANES * LANES
-    for first in range(0, width, tile):
-        here = slice(first, min(first + tile, width))
-        add_rows(accumulators[:, here], rows[:, here], lists.indices, lists.values, lists.counts)
-
-
-# ---- units and probabilities
+def _draw_hidden(hidden, chain, n, bits):
+    """Draw n hidden units of a chain with their probabilities."""
+    for j in range(n):
+        chain[j] = np.float32(uniform(bits[j]) < hidden[j])
 
 
 @inlined
 def _to_probability(field, n):
-    """Replace inputs by their sigmoids."""
+    """Replace n inputs by their sigmoids, of which none is so small that products take longer."""
     one = np.float32(1.0)
     for j in range(n):
-        field[j] = one / (one + exp32(-field[j]))
-
-
-# ---- transposition
-@inlined
-def _transpose(source, n_rows, n_columns, target):
-    """target[j, i] = source[i, j] for i < n_rows, j < n_columns; both float32 and C-contiguous."""
-    whole_rows = n_rows // LANES * LANES
-    whole_columns = n_columns // LANES * LANES
-    for i in range(0, whole_rows, LANES):
-        for j in range(0, whole_columns, LANES):
-            first = i * source.shape[1] + j
-            place = j * target.shape[1] + i
-            transpose_tile(source, first, source.shape[1], target, place, target.shape[1])
-    for i in range(n_rows):
-        for j in range(whole_columns if i < whole_rows else 0, n_columns):
-            target[j, i] = source[i, j]
-
-
-# ---- persistent contrastive divergence
-@inlined
-def _negative_phase(by_hidden, h, visible, starts, keys, chains, rows, first):
-    """Draw v given h for every persistent chain and append the lists of its units to `rows`."""
-    key0, key1, step = keys
-    n_visible = rows.indices.shape[1] - 1
-    bits = np.empty(n_visible + 4, np.uint32)
-    units = np.empty(n_visible, np.uint8)
-    bias = by_hidden[h.shape[1]]
-    for c in range(h.shape[0]):
-        # assigning arrays to arrays would compile numba's formatting of errors, for 5 s
-        for i in range(n_visible):
-            visible[c, i] = bias[i]
-    for first_unit in range(0, h.shape[1], _BLOCK):
-        for c in range(h.shape[0]):
-            chains.counts[c] = _list_on(
-                h[c, first_unit : first_unit + _BLOCK], first_unit, chains.indices[c]
-            )
-        _add_rows(visible, by_hidden, chains, n_visible, _BLOCK_TILE)
-    for c in range(h.shape[0]):
-        random_bits(bits, n_visible, key0, key1, step, c, _VISIBLE)
-        draw_units(visible[c], starts, bits, n_visible, units)
-        count = _list_on(units, np.int64(0), rows.indices[first + c])
-        rows.indices[first + c, count] = n_visible
-        rows.counts[first + c] = count + 1
-        rows.values[first + c] = 1.0
+        field[j] = one / (one + exp32(-max(field[j], np.float32(-40.0))))
 
 
 @inlined
-def _hidden_phase(by_visible, h, hidden, keys, rows, n_positive):
-    """Probabilities of the hidden units for the data's and the chains' rows; the chains draw
-    theirs.
-    """
-    key0, key1, step = keys
-    n_hidden = h.shape[1]
-    bits = np.empty(n_hidden + 4, np.uint32)
-    hidden[:] = 0.0
-    _add_rows(hidden, by_visible, rows, n_hidden, _LONG_TILE)
-    for r in range(hidden.shape[0]):
-        _to_probability(hidden[r], n_hidden)
-    for c in range(h.shape[0]):
-        random_bits(bits, n_hidden, key0, key1, step, c, _HIDDEN)
-        for j in range(n_hidden):
-            h[c, j] = np.uint8(uniform(bits[j]) < hidden[n_positive + c, j])
+def _scale(values, n, factor):
+    for j in range(n):
+        values[j] *= factor
 
 
 @inlined
-def _move_average(average, share, values):
-    """average += share * (values - average) for arrays of one shape (n, m)."""
+def _move_average(average, share, values, n):
+    """average += share * (values - average) for n columns."""
     for i in range(values.shape[0]):
-        for j in range(values.shape[1]):
+        for j in range(n):
             average[i, j] += share * (values[i, j] - average[i, j])
 
 
+# ---- persistent contrastive divergence
 @njit
 def train(
-    by_visible,
-    by_hidden,
-    h,
-    visible,
-    hidden,
+    parameters,
+    average,
+    chains,
+    n_hidden,
+    data,
+    block,
     starts,
-    indptr,
-    indices,
-    values,
     updates,
     first,
     last,
-    average_by_visible,
-    average_by_hidden,
-    key0,
-    key1,
+    key,
     step,
+    team,
 ):
     """Make the updates first <= t < last of persistent contrastive divergence (Tieleman 2008) in
     place.
 
-    h (B, J) uint8 are the persistent chains; the data's rows are given by their non-zero values
-    (indptr, indices, values); visible (B, M padded) and hidden (largest batch + B, J padded) are
-    scratch. Visible units are in groups with one unit on, group g from starts[g] to starts[g + 1];
-    with a single start there are no groups. Of average_by_hidden only the last row, the visible
-    biases, follows the updates. Random numbers depend on (key, step + t, chain) alone.
+    chains (B, J + 1 padded) float32 are the hidden units of the persistent chains, the last one
+    always on. Visible units are in groups with one unit on, group g from starts[g] to starts[g +
+    1]; with a single start there are no groups. Random numbers depend on (key, step + t, chain)
+    alone, and the bits of results on nothing else, as every number is the result of one task. All
+    threads of a team make the same call.
     """
+    key0, key1 = key
     edges = updates.edges
-    n_visible = by_visible.shape[0] - 1
-    n_hidden = by_hidden.shape[0] - 1
-    n_chains = h.shape[0]
-    rows = _empty_lists(hidden.shape[0], n_visible + 1)
-    chains = _empty_lists(n_chains, _BLOCK + 1)
-    units = _empty_lists(n_visible + 1, hidden.shape[0])
-    totals = np.empty(n_visible + 1, np.float32)
+    n_visible = block.visible_tasks[-1] - 1
+    n_chains = chains.shape[0]
+    bits = block.bits[team.thread]
+    units = block.units[team.thread]
+    by_unit = Lists(
+        block.by_unit.indices[team.thread],
+        block.by_unit.values[team.thread],
+        block.by_unit.counts[team.thread],
+    )
+    one = np.float32(1.0)
     for t in range(first, last):
         n = edges[t + 1] - edges[t]
-        keys = key0, key1, step + t
-        for r in range(n):
-            _list_row(indptr, indices, values, edges[t] + r, n_visible, rows, r)
-        _negative_phase(by_hidden, h, visible, starts, keys, chains, rows, n)
-        _hidden_phase(by_visible, h, hidden[: n + n_chains], keys, rows, n)
-        _list_by_unit(rows, n, n + n_chains, updates.rates[t], units, totals)
-        bias = by_hidden[n_hidden]
-        for i in range(n_visible):
-            bias[i] += totals[i]
-        if updates.shrinkages[t] > 0:
-            keep = np.float32(1.0) - updates.shrinkages[t]
-            for i in range(n_visible):
-                for j in range(n_hidden):
-                    by_visible[i, j] *= keep
-        _add_rows(by_visible, hidden, units, n_hidden, _SHORT_TILE)
-        _transpose(by_visible, n_visible, n_hidden, by_hidden)
-        if updates.shares[t] > 0:
-            _move_average(average_by_visible, updates.shares[t], by_visible)
-            _move_average(average_by_hidden[n_hidden:], updates.shares[t], by_hidden[n_hidden:])
+        n_rows = n + n_chains
+        visible = block.visible[:n_rows]
+        hidden = block.hidden[:n_rows]
+
+        # Inputs of the chains' visible units.
+        for task in range(team.thread, block.visible_tasks.shape[0] - 1, team.n_threads):
+            here = slice(block.visible_tasks[task], block.visible_tasks[task + 1])
+            add_product(visible[n:, here], 0.0, chains, parameters[here], False, True)
+        wait_for_all(team)
+
+        # Visible units.
+        few = _FEW_ON * n_rows * n_visible
+        n_on = data.indptr[edges[t + 1]] - data.indptr[edges[t]]
+        may_list = n_on < few
+        for r in range(team.thread, n_rows, team.n_threads):
+            if r < n:
+                _copy_row(data, edges[t] + r, visible[r])
+            else:
+                random_bits(bits, n_visible, key0, key1, step + t, r - n, _VISIBLE)
+                _draw_visible(visible[r], n_visible, starts, bits, units)
+            visible[r, n_visible] = one
+            if may_list:
+                _list_on(visible[r], n_visible + 1, block.on, r)
+        wait_for_all(team)
+
+        # Inputs of the hidden units.
+        if may_list:
+            n_on = block.on.counts[:n_rows].sum() - n_rows
+        lists = n_on < few
+        for task in range(team.thread, block.hidden_tasks.shape[0] - 1, team.n_threads):
+            here = slice(block.hidden_tasks[task], block.hidden_tasks[task + 1])
+            if lists:
+                hidden[:, here] = 0.0
+                on = block.on
+                add_rows(hidden[:, here], parameters[:, here], on.indices, on.values, on.counts)
+            else:
+                units_of_rows = visible[:, : n_visible + 1]
+                add_product(hidden[:, here], 0.0, units_of_rows, parameters[:, here], False, False)
+        wait_for_all(team)
+
+        # Probabilities of the hidden units, each row times its coefficient in the gradient.
+        for r in range(team.thread, n_rows, team.n_threads):
+            _to_probability(hidden[r], n_hidden)
+            if r >= n:
+                random_bits(bits, n_hidden, key0, key1, step + t, r - n, _HIDDEN)
+                _draw_hidden(hidden[r], chains[r - n], n_hidden, bits)
+            coefficient = np.float32(updates.rates[t, 0] if r < n else -updates.rates[t, 1])
+            hidden[r, n_hidden] = one
+            _scale(hidden[r], n_hidden + 1, coefficient)
+        wait_for_all(team)
+
+        # Parameters.
+        for task in range(team.thread, block.visible_tasks.shape[0] - 1, team.n_threads):
+            start = block.visible_tasks[task]
+            end = block.visible_tasks[task + 1]
+            if updates.shrinkages[t] > 0:
+                for i in range(start, min(end, n_visible)):
+                    _scale(parameters[i], n_hidden, one - updates.shrinkages[t])
+            if lists:
+                _list_by_unit(block.on, n_rows, start, end, by_unit)
+                for column in range(0, block.hidden_tasks[-1], _TILE):
+                    tile = slice(column, min(column + _TILE, block.hidden_tasks[-1]))
+                    rows = parameters[start:end, tile]
+                    add_rows(rows, hidden[:, tile], by_unit.indices, by_unit.values, by_unit.counts)
+            else:
+                add_product(
+                    parameters[start:end, : n_hidden + 1],
+                    1.0,
+                    visible[:, start:end],
+                    hidden[:, : n_hidden + 1],
+                    True,
+                    False,
+                )
+            if updates.shares[t] > 0:
+                _move_average(
+                    average[start:end], updates.shares[t], parameters[start:end], n_hidden + 1
+                )
+        wait_for_all(team)

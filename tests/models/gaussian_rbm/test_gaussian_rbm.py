@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, HAIS, SMC, Exact, GaussianRBM, ParallelTempering
+from sklpf.models.gaussian_rbm._learning import _WORK_FOR_THREADS, Weights, sweep
 from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import HMC, Gibbs, Slice
@@ -34,6 +35,10 @@ def random_model(n_components=5, n_features=4, seed=0, scale=1.5, **parameters):
         random_state=seed,
         **parameters,
     )
+
+
+def run_in_order(function, items):
+    return [function(item) for item in items]
 
 
 def log_joint(model, v, h):
@@ -201,6 +206,46 @@ def test_well_separated_modes_are_learned():
     X, new = truth.sample(3000, random_state=0), truth.sample(5000, random_state=1)
     model = GaussianRBM(12, n_iter=40, random_state=0).fit(X)
     assert -0.02 < np.mean(truth.score_samples(new) - model.score_samples(new)) < 0.3
+
+
+def test_sweeps_over_hidden_units_leave_their_distribution():
+    """72 units are drawn in two turns; from exact draws the means stay those of enumeration."""
+    exact = random_model(8, 3, seed=2, scale=1.5)
+    weights = Weights(np.tile(exact.components_, (9, 1)))
+    here = exact._parameters
+    units = all_rows(8)
+    log_f = units @ here.intercept_hidden
+    log_f += 0.5 * (units @ here.components) ** 2 @ (1 / here.variances)
+    probabilities = np.exp(log_f - logsumexp(log_f))
+    # All other units are so biased that they stay off.
+    bias = np.full(72, -1e4)
+    shown = np.r_[0:4, 68:72]
+    bias[shown] = here.intercept_hidden
+    rng = np.random.default_rng(0)
+    n = 20_000
+    h = np.zeros((n, 72), np.float32)
+    h[:, shown] = units[rng.choice(256, p=probabilities, size=n)]
+    weights.renew(run_in_order, here.variances)
+    pull = weights.pulls(run_in_order, h)
+    uniforms = rng.random(h.shape, dtype=np.float32)
+    sweep(run_in_order, weights, bias.astype(np.float32), h, pull, uniforms)
+    assert not h[:, 4:68].any()
+    np.testing.assert_allclose(pull, h @ weights.components, atol=1e-3)
+    moments = h[:, shown].T @ h[:, shown] / n
+    expected = units.T @ (units * probabilities[:, np.newaxis])
+    z = (moments - expected) / np.sqrt(expected * (1 - expected) / n)
+    # 36 different numbers, each beyond 4.5 with probability 7e-6: false alarm 2.5e-4
+    assert np.all(np.abs(z) < 4.5)
+
+
+def test_bits_do_not_depend_on_n_jobs():
+    X = np.random.default_rng(0).normal(size=(200, 700))
+    options = {"batch_size": 100, "n_iter": 1, "random_state": 0}
+    assert _WORK_FOR_THREADS < 200 * 700 * 130
+    models = [GaussianRBM(130, n_jobs=n_jobs, **options).fit(X) for n_jobs in (1, 2, 3)]
+    for model in models[1:]:
+        for value, expected in zip(model._parameters, models[0]._parameters):
+            np.testing.assert_array_equal(value, expected)
 
 
 # -- as a scikit-learn estimator

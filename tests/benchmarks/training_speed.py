@@ -1,0 +1,154 @@
+"""Time of one update in the training of RBMs, beside scikit-learn and a loop in NumPy.
+
+usage: python tests/benchmarks/training_speed.py {binary,gaussian,categorical} [--rounds 3]
+           [--sizes 784x500 2000x1000 4000x2000] [--densities 0.05 0.2 0.5] [--jobs 1 2]
+
+Batches of 100 rows and as many persistent chains; milliseconds, medians of interleaved fits. The
+library's time is that of passes after 100 updates, when its chains are as dense as the data; that
+of the others does not depend on it. They run with one thread of BLAS and with all of them.
+"""
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+from measure import row, table
+from sklearn import neural_network
+from threadpoolctl import threadpool_limits
+
+from sklpf import BernoulliRBM, CategoricalRBM, GaussianRBM
+from sklpf.models.gaussian_rbm import _learning as of_gaussian
+from sklpf.models.rbm import _learning as of_discrete
+
+N_ROWS = 1000
+BATCH = 100
+WARM_UP = 10  # passes, of ten updates
+MEASURED = 2  # passes after these
+
+
+def rows(kind, n_units, density):
+    """Data without structure, float32."""
+    rng = np.random.default_rng(0)
+    if kind == "gaussian":
+        return rng.normal(size=(N_ROWS, n_units)).astype(np.float32)
+    if kind == "categorical":
+        return rng.integers(21, size=(N_ROWS, n_units))
+    return (rng.random((N_ROWS, n_units)) < density).astype(np.float32)
+
+
+def pass_time(trainer_class, model, X):
+    """Milliseconds of an update in the last passes of a fit."""
+    seconds = []
+    run = trainer_class.run
+
+    def timed(trainer):
+        began = time.perf_counter()
+        run(trainer)
+        seconds.append(time.perf_counter() - began)
+
+    trainer_class.run = timed
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X)
+    finally:
+        trainer_class.run = run
+    return 1e3 * np.mean(seconds[-MEASURED:]) / (len(X) // BATCH)
+
+
+def ours(kind, n_hidden, X, n_jobs):
+    """Milliseconds of one of the library's updates."""
+    options = {"batch_size": BATCH, "n_iter": WARM_UP + MEASURED, "random_state": 0}
+    options |= {"n_jobs": n_jobs, "verbose": 0}
+    if kind == "gaussian":
+        model = GaussianRBM(n_hidden, learning_rate=0.01, **options)
+        return pass_time(of_gaussian.Trainer, model, X)
+    kinds = {"binary": BernoulliRBM, "categorical": CategoricalRBM}
+    model = kinds[kind](n_hidden, learning_rate=0.3, **options)
+    return pass_time(of_discrete.Trainer, model, X)
+
+
+def scikit_learn(n_hidden, X):
+    """Milliseconds of one of scikit-learn's updates."""
+    model = neural_network.BernoulliRBM(n_hidden, batch_size=BATCH, n_iter=1, random_state=0)
+    began = time.perf_counter()
+    model.fit(X)
+    return 1e3 * (time.perf_counter() - began) / (len(X) // BATCH)
+
+
+def numpy_loop(kind, n_hidden, X):
+    """Milliseconds of an update of persistent contrastive divergence in NumPy."""
+    rng = np.random.default_rng(0)
+    weights = rng.normal(0, 0.01, (n_hidden, X.shape[1])).astype(np.float32)
+    h = (rng.random((BATCH, n_hidden), dtype=np.float32) < 0.5).astype(np.float32)
+    began = time.perf_counter()
+    for first in range(0, len(X), BATCH):
+        batch = X[first : first + BATCH]
+        v = h @ weights
+        if kind == "gaussian":
+            v += rng.standard_normal(v.shape, dtype=np.float32)
+        else:
+            v = (rng.random(v.shape, dtype=np.float32) < 1 / (1 + np.exp(-v))).astype(np.float32)
+        on = 1 / (1 + np.exp(-(batch @ weights.T)))
+        mean = 1 / (1 + np.exp(-(v @ weights.T)))
+        h = (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
+        weights += np.float32(1e-3 / BATCH) * (on.T @ batch - mean.T @ v)
+    return 1e3 * (time.perf_counter() - began) / (len(X) // BATCH)
+
+
+def one_hot(X):
+    """Rows of 21 categories as units, float32."""
+    return np.eye(21, dtype=np.float32)[X].reshape(len(X), -1)
+
+
+def measure(kind, n_units, n_hidden, density, jobs, rounds):
+    """Medians by name."""
+    X = rows(kind, n_units, density)
+    dense = one_hot(X) if kind == "categorical" else X
+    calls = {f"sklpf {n}": lambda n=n: ours(kind, n_hidden, X, n) for n in jobs}
+    others = {"NumPy": lambda: numpy_loop(kind, n_hidden, dense)}
+    if kind != "gaussian":
+        others["scikit-learn"] = lambda: scikit_learn(n_hidden, dense)
+    found = {}
+    for measured in range(-1, rounds):
+        for name, call in calls.items():
+            value = call()
+            if measured >= 0:
+                found.setdefault(name, []).append(value)
+        for name, call in others.items():
+            for threads in (1, None):
+                with threadpool_limits(threads):
+                    value = call()
+                if measured >= 0:
+                    key = f"{name} {threads or 'all'}"
+                    found.setdefault(key, []).append(value)
+    return {name: float(np.median(values)) for name, values in found.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("kind", choices=["binary", "gaussian", "categorical"])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sizes", nargs="*", default=["784x500", "2000x1000", "4000x2000"])
+    parser.add_argument("--densities", nargs="*", type=float, default=[0.05, 0.2, 0.5])
+    parser.add_argument("--jobs", nargs="*", type=int, default=[1, 2])
+    arguments = parser.parse_args()
+    densities = arguments.densities if arguments.kind == "binary" else [None]
+    header = None
+    for size in arguments.sizes:
+        n_units, n_hidden = map(int, size.split("x"))
+        for density in densities:
+            found = measure(
+                arguments.kind, n_units, n_hidden, density, arguments.jobs, arguments.rounds
+            )
+            if header is None:
+                header = list(found)
+                table("size", "on", *header)
+            row(size, density or "", *(f"{found[name]:.2f}" for name in header))
+
+
+if __name__ == "__main__":
+    main()
