@@ -272,7 +272,7 @@ def test_within_bounds_a_remedy_is_one_that_can_be_a_base_there():
 @pytest.mark.parametrize("name", IMPROPER)
 def test_what_has_no_integral_is_refused(name):
     for seed in SEEDS:
-        with pytest.raises(ValueError, match="log_density is not normalisable: far out"):
+        with pytest.raises(ValueError, match="not normalisable: far out|does not depend on column"):
             tails(IMPROPER[name], seed)
 
 
