@@ -11,7 +11,7 @@ from sklpf.interop._dimod import from_dimod
 from sklpf.interop._fitted_models import from_gensim, from_sklearn, from_tomotopy
 from sklpf.interop._numpyro import from_numpyro
 from sklpf.interop._parameter_path import ParameterPath
-from sklpf.interop._potentials import from_alchemlyb, from_pymbar
+from sklpf.interop._potentials import from_alchemlyb, from_pymbar, from_tempering
 from sklpf.interop._prior_transform import PriorTransformPath, from_prior_transform
 from sklpf.interop._pymc import from_pymc
 from sklpf.interop._stan import from_stan
@@ -30,6 +30,7 @@ __all__ = [
     "from_pymc",
     "from_sklearn",
     "from_stan",
+    "from_tempering",
     "from_tomotopy",
     "from_torch",
 ]

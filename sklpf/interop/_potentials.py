@@ -1,4 +1,6 @@
-"""Draws of several states with their reduced potentials, as pymbar and alchemlyb hold them."""
+"""Draws of several states: with their reduced potentials, as pymbar and alchemlyb hold them, or
+with their log-likelihoods, as tempered ensemble samplers do.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array, Integers, as_float64
+from sklpf._utils.warnings import warn
 from sklpf.partition import PotentialRun
+from sklpf.uncertainty import count_interleaved, first_axis_is_time, rank_normalised
 
 
 def from_pymbar(
@@ -31,7 +35,8 @@ def from_pymbar(
     u_kn : array-like of shape (K, N), or pymbar.MBAR
         Reduced potentials u_k(x_n) = -log f_k(x_n) in nats, +inf where the density is 0: first
         those of the draws at state 0, then those at state 1, and so on, of each state in the order
-        of their time and after equilibration. They need not be decorrelated.
+        of their time and after equilibration. They need not be decorrelated. Where several walkers
+        take turns at a state, as its draws show, they are read as such, with a warning.
     N_k : array-like of shape (K,)
         Draws at each state; 0 is allowed. Not given with a pymbar.MBAR, which has them.
     groups : array-like of shape (N,) or None, default=None
@@ -54,8 +59,8 @@ def from_pymbar(
     TypeError
         If an array does not hold numbers.
     ValueError
-        If shapes or numbers don't fit together, a potential is NaN or -inf, or a draw has density 0
-        at its own state.
+        If shapes or numbers don't fit together, a potential is NaN or -inf, a draw has density 0 at
+        its own state, or walkers take turns and have not the same number of draws.
 
     Examples
     --------
@@ -125,7 +130,152 @@ def from_pymbar(
         levels=levels,
         given_groups=None if groups is None else _groups(groups, levels),
         slopes=slopes,
+        walkers=_walkers(vectors, counts.astype(np.int64)) if groups is None else None,
     )
+
+
+def _walkers(vectors: Array, counts: Integers) -> Integers | None:
+    """Walkers that take turns in the draws of every state; None where none do."""
+    n_states = len(counts)
+    found = []
+    for k, rows in enumerate(np.split(vectors, np.cumsum(counts)[:-1])):
+        if len(rows):
+            far = n_states - 1 if 2 * k < n_states else 0
+            differences = (rows[:, far] - rows[:, k]).reshape(1, -1, 1)
+            n_walkers = count_interleaved(rank_normalised(differences))  # without outliers
+            found += [n_walkers] if n_walkers > 1 else []
+    if not found:
+        return None
+    n_walkers = int(np.bincount(found).argmax())
+    if np.any(counts % n_walkers):
+        k = int(np.argmax(counts % n_walkers > 0))
+        raise ValueError(
+            f"u_kn must have as many draws of every walker, and {n_walkers} that take turns can't"
+            f" have made {counts[k]} draws at state {k}: leave out draws of times that some lack"
+        )
+    warn(
+        f"draws of each state are read as those of {n_walkers} walkers that take turns, as each is"
+        f" like the one {n_walkers} later: only times are taken for independent"
+    )
+    return np.full(n_states, n_walkers)
+
+
+def from_tempering(
+    log_likelihoods: ArrayLike, betas: ArrayLike, *, prior_log_likelihoods: ArrayLike | None = None
+) -> PotentialRun:
+    """Return the draws of a tempered ensemble sampler, such as ptemcee, Eryn, reddemcee and
+    pyPESTO, as a run, which `MBAR`, `BAR`, `SteppingStone` and `ThermodynamicIntegration` read.
+
+    At inverse temperature beta the density is prior times likelihood to the power of beta, and log
+    Z at beta = 1, less that of the prior, is the log evidence. Walkers share moves and swaps, so
+    that the error comes from blocks of times, each with all walkers.
+
+    Parameters
+    ----------
+    log_likelihoods : array-like of shape (K, n_steps, n_walkers) or (K, n_steps)
+        Log-likelihood of every draw without the prior, in nats, after burn-in. Of an array (K,
+        n_walkers, n_steps), such as ptemcee's ``loglikelihood``, the axes are exchanged, with a
+        warning, where neighbours along the last are alike. Of Eryn
+        ``np.moveaxis(backend.get_log_like(), 1, 0)``.
+    betas : array-like of shape (K,)
+        Inverse temperatures, in any order, fixed while these draws were made; one is 1.
+    prior_log_likelihoods : array-like of shape (n,) or None, default=None
+        Log-likelihoods of independent draws from the prior, -inf allowed, where `betas` have no 0:
+        without them the part from the prior to the smallest beta is extrapolated by `MBAR`, with an
+        alarm where that can't be trusted.
+
+    Returns
+    -------
+    PotentialRun
+        Its ``ladder`` is in ascending order, from 0 to 1.
+
+    Raises
+    ------
+    TypeError
+        If an array does not hold numbers.
+    ValueError
+        If shapes don't fit together, betas are not distinct numbers from 0 to 1, or a
+        log-likelihood is NaN, +inf, or -inf at a beta above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.interop import from_tempering
+    >>> from sklpf.partition import BAR
+    >>> betas = np.linspace(0, 1, 6)
+    >>> scales = 1 / np.sqrt(1 + 4 * betas)  # prior N(0, 1), likelihood exp(-2 x**2)
+    >>> x = np.random.default_rng(0).normal(size=(6, 500, 4)) * scales[:, None, None]
+    >>> bar = BAR().fit(from_tempering(-2 * x**2, betas))
+    >>> bool(abs(bar.log_partition_ + 0.5 * np.log(5)) < 0.1)
+    True
+    """
+    values = as_float64(log_likelihoods, "log_likelihoods")
+    betas = as_float64(betas, "betas")
+    if values.ndim not in (2, 3) or betas.shape != values.shape[:1] or 0 in values.shape:
+        raise ValueError(
+            "log_likelihoods must have shape (levels, steps, walkers) or (levels, steps) and betas"
+            f" (levels,), got {values.shape} and {betas.shape}: np.moveaxis brings the levels first"
+        )
+    if not (np.all((betas >= 0) & (betas <= 1)) and 1.0 in betas and len(set(betas)) == len(betas)):
+        raise ValueError(f"betas must be distinct numbers from 0 to 1, and one be 1, got {betas}")
+    if not values.max() < np.inf or np.any(values[betas > 0] == -np.inf):
+        raise ValueError(
+            "log_likelihoods must not hold NaN or +inf, nor -inf at a beta above 0: leave out"
+            " steps that failed"
+        )
+    values, n_walkers = _by_time(values)
+
+    order = np.argsort(betas)
+    parts = [values[k].ravel() for k in order]
+    walkers = np.full(len(betas), n_walkers)
+    ladder = betas[order]
+    if ladder[0] > 0:
+        first = np.empty(0)
+        if prior_log_likelihoods is not None:
+            first = as_float64(prior_log_likelihoods, "prior_log_likelihoods")
+            if first.ndim != 1 or not first.max(initial=-np.inf) < np.inf:
+                raise ValueError(
+                    "prior_log_likelihoods must have shape (n,), without NaN or +inf, got shape"
+                    f" {first.shape}"
+                )
+        parts = [first, *parts]
+        ladder = np.r_[0.0, ladder]
+        walkers = np.r_[1, walkers]
+    elif prior_log_likelihoods is not None:
+        raise ValueError("prior_log_likelihoods must be None where betas have 0")
+    each = np.concatenate(parts)
+    with np.errstate(invalid="ignore"):
+        vectors = np.where(ladder == 0, 0.0, ladder * each[:, np.newaxis])
+    return PotentialRun(
+        method="MBAR",
+        ladder=ladder,
+        vectors=vectors,
+        levels=np.repeat(np.arange(len(ladder)), [len(part) for part in parts]),
+        slopes=each[:, np.newaxis],
+        walkers=walkers,
+        to_draw="give prior_log_likelihoods, those of independent draws from the prior",
+    )
+
+
+def _by_time(values: Array) -> tuple[Array, int]:
+    """Log-likelihoods (K, n_steps, n_walkers), or (K, n_steps * n_walkers) with those of a step one
+    after another, and the number of walkers.
+    """
+    if values.ndim == 2:
+        n_walkers = count_interleaved(rank_normalised(values.T[np.newaxis]))
+        if n_walkers > 1:
+            warn(
+                f"log_likelihoods are read as those of {n_walkers} walkers that take turns, as each"
+                f" is like the one {n_walkers} later: give them as (levels, steps, walkers)"
+            )
+        return values[:, : values.shape[1] // n_walkers * n_walkers], n_walkers
+    if first_axis_is_time(values.transpose(2, 1, 0)):
+        warn(
+            "log_likelihoods are read as (levels, walkers, steps), as neighbours along their last"
+            " axis are alike: give log_likelihoods.swapaxes(1, 2)"
+        )
+        values = values.swapaxes(1, 2)
+    return values, values.shape[2]
 
 
 def from_alchemlyb(u_nk: Any, dHdl: Any = None) -> PotentialRun:

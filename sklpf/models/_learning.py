@@ -22,7 +22,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 def all_or_nothing(method: _Method) -> _Method:
     """Let a method learn on a copy of the model, which takes the model's place when it has
-    succeeded.
+    succeeded, and count the rows for the baseline of its scores.
 
     An error or an interruption at any moment so leaves the model as it was, and the generators that
     it draws from. Fitted arrays are replaced by training and never written to; all else that
@@ -30,7 +30,7 @@ def all_or_nothing(method: _Method) -> _Method:
     """
 
     @functools.wraps(method)
-    def learning(self, *args, **kwargs):
+    def learning(self, X, *args, **kwargs):
         model = object.__new__(type(self))
         model.__dict__.update(vars(self))
         if "_training" in vars(self):
@@ -38,7 +38,8 @@ def all_or_nothing(method: _Method) -> _Method:
         try:
             # divergence is an error
             with drawing_all_or_nothing(self), one_blas_thread(), np.errstate(all="ignore"):
-                method(model, *args, **kwargs)
+                method(model, X, *args, **kwargs)
+                model._see_rows(X, begins=method.__name__ == "fit")
                 learned = vars(model).keys() & getattr(model, "_fitted_shapes", {}).keys()
                 check_not_diverged(*(vars(model)[name] for name in learned))
         except (ArithmeticError, np.linalg.LinAlgError) as error:

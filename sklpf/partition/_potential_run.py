@@ -29,7 +29,14 @@ from sklpf.programs import LevelRound
 from sklpf.programs._rounds import Samples
 from sklpf.reweighting import bar, mbar, neighbour_overlap
 from sklpf.reweighting._mbar import MixtureSums, mixture_sums, mixture_weights
-from sklpf.uncertainty import difference, effective_draws, jackknife, pareto_shape
+from sklpf.uncertainty import (
+    Difference,
+    difference,
+    effective_draws,
+    jackknife,
+    pareto_tail,
+    t_ratio,
+)
 
 _FEWEST_EFFECTIVE = 40.0  # draws of a state, from which blocks can be made
 _DRAWS_PER_BLOCK = 10.0  # effective ones of a state
@@ -39,6 +46,10 @@ _FEWEST_SHARED = 5.0  # effective draws of two sets of states
 _HEAVY = 0.7  # Pareto shape
 _MOST_OF_ONE = 0.25  # of the variance that a single draw may be
 _FEWEST_WEIGHTS = 25.0  # effective ones of a state without draws
+# standard errors that the shape must be below it: shapes of 1 are estimated low by chance, and the
+# other alarms pass just those draws that lack the largest weights
+_SHAPE_ERRORS = 4.0
+_EQUAL_WEIGHTS = 0.1  # of the draws
 _MORE_DRAWS = "draw more, or at states in between"
 
 
@@ -48,7 +59,9 @@ class PotentialRun(LevelRun):
     read. `sklpf.interop.from_pymbar` makes it of reduced potentials.
 
     Each state's draws are cut into G contiguous blocks, and block g of all states is one group of
-    the jackknife: so many that they hold 10 effective draws of a state, from 10 to 30.
+    the jackknife: so many that they hold 10 effective draws of a state, from 10 to 30. Where a
+    block holds b effective draws its neighbours are so correlated that the variance of the
+    estimate is divided by 1 - 1 / (2 b).
 
     Attributes
     ----------
@@ -61,6 +74,11 @@ class PotentialRun(LevelRun):
         states that have any.
     slopes : ndarray of shape (N, 1) or (N, 0)
         d log f / d lambda at the state of each draw, for `ThermodynamicIntegration`.
+    walkers : ndarray of shape (K,) or None
+        Walkers of every state, whose draws of one time stand one after another. They may depend on
+        each other, so that only times are independent. None is one walker.
+    to_draw : str
+        What to do about a state without draws.
     """
 
     better_start = _MORE_DRAWS
@@ -87,6 +105,8 @@ class PotentialRun(LevelRun):
     levels: Integers
     given_groups: Integers | None = None
     slopes: Array
+    walkers: Integers | None = None
+    to_draw: str = "draw at it"
 
     # -- what reweighting reads
     @property
@@ -166,6 +186,7 @@ class PotentialRun(LevelRun):
     def _read(self) -> PartitionResult:
         curve = self.curve()
         values, errors = jackknife(curve, self.n_groups)
+        errors = errors * self.error_factor
         draws = self._draw_numbers
         products = self._sums.products
         n = np.where(self.counts > 0, self.counts, 1.0)
@@ -195,8 +216,16 @@ class PotentialRun(LevelRun):
             levels=values,
         )
 
-    def effective_of(self, series: Array) -> Array:
-        """Return the effective number of every state's draws, for the mean of a number.
+    @property
+    def error_factor(self) -> float:
+        """What the jackknife's errors lack, since neighbouring blocks are correlated."""
+        if self.given_groups is not None:
+            return 1.0
+        return float(1 / np.sqrt(max(1 - self.n_groups / (2 * self._draw_numbers.typical), 0.5)))
+
+    def effective_of(self, series: Array) -> tuple[Array, Array]:
+        """Return effective numbers of every state's draws and of their times, for the mean of a
+        number.
 
         Parameters
         ----------
@@ -205,14 +234,24 @@ class PotentialRun(LevelRun):
 
         Returns
         -------
-        ndarray of shape (K,)
-            At most the number of draws.
+        draws, times : ndarray of shape (K,)
+            At most the number of draws, and of times; equal for one walker.
         """
-        effective = np.zeros(len(self.counts))
+        draws = np.zeros(len(self.counts))
+        times = np.zeros(len(self.counts))
         for k in np.flatnonzero(self.counts).tolist():
             own = series[self._rows_of(k)]
-            effective[k] = min(effective_draws(own[np.newaxis], split=False), len(own))
-        return effective
+            means = own.reshape(-1, self._walkers[k]).mean(axis=1)
+            times[k] = min(effective_draws(means[np.newaxis], split=False), len(means))
+            between = means.var()
+            ratio = own.var() / between if between > 0 else np.inf
+            draws[k] = min(times[k] * ratio, len(own))
+        return draws, times
+
+    @property
+    def _walkers(self) -> Integers:
+        one = np.ones(len(self.counts), dtype=np.int64)
+        return one if self.walkers is None else self.walkers
 
     def _rows_of(self, k: int) -> slice:
         """The draws of a state."""
@@ -271,7 +310,8 @@ class PotentialRun(LevelRun):
         projected, log_mixture = (np.concatenate(part) for part in zip(*parts))
         every = np.arange(len(self.levels))
         log_own = self.vectors[every, self.levels] - log_mixture - self._zeta[self.levels]
-        effective = np.minimum(self.effective_of(projected[:, 0]), self.effective_of(log_own))
+        numbers = [self.effective_of(series) for series in (projected[:, 0], log_own)]
+        effective, times = np.minimum(*numbers)
         squares = np.empty(len(self.levels))
         for k in np.flatnonzero(self.counts).tolist():
             rows = self._rows_of(k)
@@ -280,7 +320,7 @@ class PotentialRun(LevelRun):
         n = np.maximum(self.counts, 1)
         by_state = np.bincount(self.levels, squares, len(n)) * n / np.maximum(effective, 1.0)
         # The shares of states in the variance; blocks of 1 / G of a state's draws are so correlated
-        # that the error lacks a share of G / 2 / (effective draws), by its share in the variance.
+        # that it lacks a share of G / 2 / (effective times), by its share in the variance.
         shares = by_state / by_state.sum() if total > 0 else np.full(len(n), 1 / len(n))
 
         # What the set of states that is farthest from the others shares with them; one that has all
@@ -296,7 +336,7 @@ class PotentialRun(LevelRun):
             effective=effective,
             log_mixture=log_mixture,
             largest_share=squares.max() / total if total > 0 else 0.0,
-            typical=1 / np.sum(shares / np.maximum(effective, 1.0)),
+            typical=1 / np.sum(shares / np.maximum(times, 1.0)),
             shared=shared,
             overlap=overlap,
         )
@@ -325,7 +365,10 @@ class PotentialRun(LevelRun):
             return self.given_groups
         typical = self._draw_numbers.typical
         n_blocks = int(np.clip(typical / _DRAWS_PER_BLOCK, _FEWEST_BLOCKS, _MOST_BLOCKS))
-        blocks = [np.arange(n) * n_blocks // max(n, 1) for n in self.counts.astype(int)]
+        blocks = []
+        for n, n_walkers in zip(self.counts.astype(int), self._walkers):
+            times = np.arange(n) // n_walkers
+            blocks.append(times * n_blocks // max(n // n_walkers, 1))
         return np.concatenate(blocks)
 
     @cached_property
@@ -361,19 +404,29 @@ class PotentialRun(LevelRun):
         few = ", ".join(map(str, states[:5])) + (", …" if len(states) > 5 else "")
         alarms += _shared_alarms(f"states {few} and the others", draws.shared)
         for k in np.flatnonzero(self.counts == 0).tolist():
-            shape = pareto_shape(self.vectors[:, k] - draws.log_mixture)
+            log_weights = self.vectors[:, k] - draws.log_mixture
+            tail = pareto_tail(log_weights)
+            n_tail = max(tail.n * draws.effective.sum() / len(self.levels), 1.0)
+            shape = tail.shape + _SHAPE_ERRORS * (1 + max(tail.shape, 0.0)) / np.sqrt(n_tail)
+            is_largest = log_weights > log_weights.max() - 1e-9
             if not weights[k] >= _FEWEST_WEIGHTS:
                 seen = (
                     f"state {k} has no draws, and those of the others are worth {weights[k]:.1f} of"
                     f" its own (at least {_FEWEST_WEIGHTS:g} needed)"
                 )
-                alarms.append(Alarm("few-effective-weights", seen, "draw at it"))
-            elif shape > _HEAVY:
+                alarms.append(Alarm("few-effective-weights", seen, self.to_draw))
+            elif not shape <= _HEAVY:
                 seen = (
-                    f"state {k} has no draws, and the weights of the others have a tail of Pareto"
-                    f" shape {shape:.2f} (at most {_HEAVY:g})"
+                    f"state {k} has no draws, and the weights of the others have a tail whose"
+                    f" Pareto shape may be up to {shape:.2f} (at most {_HEAVY:g})"
                 )
-                alarms.append(Alarm("heavy-terms", seen, "draw at it"))
+                alarms.append(Alarm("heavy-terms", seen, self.to_draw))
+            elif is_largest.mean() > _EQUAL_WEIGHTS and log_weights.min() > -np.inf:
+                seen = (
+                    f"state {k} has no draws, and the largest weights of the others are equal, so"
+                    " that nothing shows how far it reaches beyond them"
+                )
+                alarms.append(Alarm("heavy-terms", seen, self.to_draw))
         if draws.largest_share > _MOST_OF_ONE:
             share = draws.largest_share
             seen = f"a single draw makes {share:.0%} of the variance (at most {_MOST_OF_ONE:.0%})"
@@ -390,13 +443,24 @@ class PotentialRun(LevelRun):
             return curve(keep[keep < middle])[-1] - curve(keep[keep >= middle])[-1]
 
         found = difference(drift, self.n_groups)
+        which = "first and the second half of the draws differ"
         if not found.alarms(self.n_groups):
-            return []
-        seen = (
-            f"the first and the second half of the draws differ by {found.value:+.2g} nats"
-            f" (t = {found.t:.1f})"
-        )
+            found = self._first_block(curve)
+            which = f"first of {self.n_groups} blocks of draws differs from the others"
+            if not found.alarms(self.n_groups - 1):
+                return []
+        seen = f"the {which} by {found.value:+.2g} nats (t = {found.t:.1f})"
         return [Alarm("halves-disagree", seen, "leave out more of the first draws, or draw longer")]
+
+    def _first_block(self, curve: Curve) -> Difference:
+        """How much the first block of draws differs from the others, as burn-in does."""
+        every = np.arange(self.n_groups)
+        without = np.array([curve(np.delete(every, g))[-1] for g in every])
+        values = without.mean() - (self.n_groups - 1) * (without - without.mean())
+        others = values[1:]
+        difference = values[0] - others.mean()
+        error = others.std(ddof=1) * np.sqrt(1 + 1 / len(others))
+        return Difference(difference, t_ratio(difference, error))
 
     def _bar_alarms(self, curve: Curve) -> list[Alarm]:
         """An alarm if BAR differs, where neighbouring states overlap: what readings of the same
@@ -418,7 +482,7 @@ class _DrawNumbers(NamedTuple):
     effective: Array  # (K,)
     log_mixture: Array  # (N,)
     largest_share: float  # of one draw in the variance
-    typical: float  # effective draws of the states whose draws make the variance
+    typical: float  # effective times of the states whose draws make the variance
     shared: float  # effective draws that the farthest set of states shares with the others
     overlap: float  # of these two
 

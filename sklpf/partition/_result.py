@@ -738,6 +738,11 @@ class LevelRun(Run):
 
     has_boundary: bool = False
 
+    @property
+    def error_factor(self) -> float:
+        """What errors of the jackknife over groups are multiplied by."""
+        return 1.0
+
     if TYPE_CHECKING:  # a field or a property of the classes that extend it
 
         @property
@@ -838,8 +843,8 @@ def check_run(run: Any) -> None:
         )
     if not isinstance(run, LevelRun):
         raise TypeError(
-            "run must be run_ of a fitted ParallelTempering or RTS, or made by from_pymbar, got"
-            f" {type(run).__module__}.{type(run).__name__}"
+            "run must be run_ of a fitted ParallelTempering or RTS, or made by from_pymbar or"
+            f" from_tempering, got {type(run).__module__}.{type(run).__name__}"
         )
     if run.n_groups < 2:
         raise ValueError(

@@ -197,6 +197,7 @@ class ReweightingEstimator(PartitionEstimator):
             return np.r_[curve, curve[-1] - sampler_curve(keep)[-1]]
 
         values, errors = jackknife(with_difference, run.n_groups)
+        errors = errors * getattr(run, "error_factor", 1.0)
         curve = values[:-1]
         curve_error = with_first_error(errors[:-1], run.first_ratio)
         between = Difference(values[-1], t_ratio(values[-1], errors[-1]))

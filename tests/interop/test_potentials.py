@@ -13,7 +13,7 @@ import pytest
 from convergence import quietly
 from marks import large
 
-from sklpf.interop import from_alchemlyb, from_pymbar
+from sklpf.interop import from_alchemlyb, from_pymbar, from_tempering
 from sklpf.partition import (
     BAR,
     MBAR,
@@ -166,8 +166,8 @@ WRONG = {
         lambda u: np.hstack(np.split(u, 4, axis=1)[::-1]),
         "draws of state [03] look like those of state [03]",
     ),
-    "draws in the order of time": (
-        lambda u: u[:, np.arange(u.shape[1]).reshape(4, -1).T.ravel()],
+    "draws in any order": (
+        lambda u: u[:, np.random.default_rng(0).permutation(u.shape[1])],
         "draws of state . look like those of all states",
     ),
     "a state's draws from elsewhere": (
@@ -241,6 +241,112 @@ def test_a_state_that_the_others_hardly_see_is_refused():
     assert any("state 2 has no draws" in reason for reason in far.reasons)
     wide = from_pymbar(harmonic(n_k, places=(0, 0, 0), stiffness=(4, 4, 0.5)), n_k).read()
     assert any("Pareto shape" in reason or "worth" in reason for reason in wide.reasons)
+
+
+@pytest.mark.parametrize("half_width", [4, 6])
+def test_a_restraint_that_is_released_into_a_large_box_is_refused(half_width):
+    """Its weights have no variance, and by chance their tail looked light in 5 % of the sets."""
+    for seed in range(40):
+        u_kn, n_k = restrained(half_width, seed)
+        assert any(
+            alarm.kind in ("heavy-terms", "few-effective-weights")
+            for alarm in from_pymbar(u_kn, n_k).read().alarms
+        )
+
+
+def test_a_small_box_is_seen_from_the_restraint():
+    for seed in range(10):
+        result = from_pymbar(*restrained(2, seed)).read()
+        assert result.converged
+        assert (
+            abs(result.log_partition - np.log(8 / np.sqrt(2 * np.pi))) < T_BOUND * result.std_error
+        )
+
+
+def restrained(half_width, seed):
+    """u_kn of harmonic restraints of stiffness 4 and 1 and of a box without draws, and N_k."""
+    x = np.random.default_rng(seed).normal(size=2000) / np.sqrt(np.repeat([4, 1], 1000))
+    box = np.where(np.abs(x) < half_width, 0.0, np.inf)
+    return np.stack([2 * x**2, 0.5 * x**2, box]), [1000, 1000, 0]
+
+
+def test_an_error_of_0_is_an_alarm():
+    result = from_pymbar(np.zeros((2, 1000)), [1000, 0]).read()
+    assert result.std_error < 1e-9
+    assert any("largest weights of the others are equal" in reason for reason in result.reasons)
+
+
+def test_walkers_that_take_turns_are_read_as_such():
+    """20 walkers of correlation .97 and 100 times: each has 1.5 independent ones."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(100, 20, 4))
+    for t in range(1, 100):
+        z[t] = 0.97 * z[t - 1] + np.sqrt(1 - 0.97**2) * z[t]
+    x = np.concatenate([(z[:, :, k] / np.sqrt(s) + k).ravel() for k, s in enumerate(STIFFNESS)])
+    u_kn = 0.5 * np.array(STIFFNESS)[:, np.newaxis] * (x - np.arange(4)[:, np.newaxis]) ** 2
+    with pytest.warns(UserWarning, match="20 walkers that take turns"):
+        run = from_pymbar(u_kn, [2000] * 4)
+    np.testing.assert_array_equal(run.walkers, 20)
+    assert any("draws of a state are effective" in reason for reason in run.read().reasons)
+    with pytest.raises(ValueError, match="leave out draws of times that some lack"):
+        from_pymbar(u_kn[:, :-1], [2000, 2000, 2000, 1999])
+
+
+# ---- tempered ensembles
+BETAS = np.linspace(0, 1, 8) ** 2
+EVIDENCE = -0.5 * 3 * np.log(26)
+
+
+def tempered(seed, n_steps=300, n_walkers=8, rho=0.5):
+    """Log-likelihoods of the prior N(0, 1) times exp(-12.5 x^2) in three dimensions."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n_steps, 8, n_walkers, 3))
+    for t in range(1, n_steps):
+        x[t] = rho * x[t - 1] + np.sqrt(1 - rho**2) * x[t]
+    x = np.moveaxis(x, 0, 1) / np.sqrt(1 + 25 * BETAS)[:, np.newaxis, np.newaxis, np.newaxis]
+    return -12.5 * np.sum(x**2, axis=-1)
+
+
+def test_ladders_of_ensembles_give_the_evidence():
+    run = from_tempering(tempered(0)[::-1], BETAS[::-1])
+    for estimator in (MBAR(), BAR(), ThermodynamicIntegration()):
+        result = quietly(estimator, run).result_
+        assert abs(result.log_partition - EVIDENCE) < T_BOUND * result.std_error
+        assert result.converged or result.method.startswith("Thermo")
+    with pytest.warns(UserWarning, match=r"swapaxes\(1, 2\)"):
+        swapped = from_tempering(tempered(0, rho=0.9).swapaxes(1, 2), BETAS)
+    np.testing.assert_array_equal(swapped.walkers, 8)
+
+
+def test_a_ladder_that_ends_above_the_prior_says_what_is_missing():
+    values = tempered(1)
+    short = from_tempering(values[3:], BETAS[3:])
+    assert short.ladder[0] == 0
+    assert any("give prior_log_likelihoods" in reason for reason in short.read().reasons)
+    prior = -12.5 * np.sum(np.random.default_rng(0).normal(size=(3000, 3)) ** 2, axis=1)
+    result = from_tempering(values[1:], BETAS[1:], prior_log_likelihoods=prior).read()
+    assert result.converged
+    assert abs(result.log_partition - EVIDENCE) < T_BOUND * result.std_error
+
+
+def test_burn_in_that_was_left_in_is_seen():
+    for seed in range(5):
+        values = tempered(seed)
+        values[:, :20] -= 40 * np.exp(-np.arange(20) / 8)[:, np.newaxis]
+        assert not from_tempering(values, BETAS).read().converged
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.zeros((3, 4)), [0, 1]), "np.moveaxis brings the levels first"),
+        ((np.zeros((2, 4)), [0, 0.5]), "one be 1"),
+        ((np.full((2, 4), np.nan), [0, 1]), "NaN"),
+    ],
+)
+def test_bad_ladders_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        from_tempering(*arguments)
 
 
 def test_false_alarms_are_rare():

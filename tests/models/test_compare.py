@@ -237,13 +237,14 @@ def test_models_are_paired_against_the_best():
 
 def test_summary_is_the_table_below_what_it_holds():
     found = compare({"a": trained(2), "b": trained(6)}, X=TEST)
-    title, header, first, second = found.summary().splitlines()
+    title, header, first, second, baseline = found.summary().splitlines()
     assert title.startswith("log-likelihood per row of these fitted models (nats); of procedures: ")
     assert header.strip().split("  ")[-1].strip() == "difference from the first"
     assert first.startswith("  b ")
     assert second.startswith("  a ")
+    assert baseline.startswith("  (independent columns)  ")
     lines = [line.strip() for line in repr(found).splitlines()]
-    assert lines == [line.strip() for line in (header, first, second)]
+    assert lines == [line.strip() for line in (header, first, second, baseline)]
 
 
 def test_models_that_are_not_trusted_come_last_with_the_reason():

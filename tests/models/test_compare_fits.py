@@ -29,7 +29,9 @@ X = TRUE.sample(60, random_state=0)
 
 
 def rbm(n_components=2, **options):
-    return BernoulliRBM(n_components, **{"learning_rate": 0.1, "n_iter": 3} | options)
+    """An RBM that begins far from the data, so that passes make a difference."""
+    given = {"learning_rate": 0.1, "n_iter": 3, "intercept_init": "zeros"} | options
+    return BernoulliRBM(n_components, **given)
 
 
 def two(**options):
@@ -111,7 +113,8 @@ def test_log_z_is_a_part_of_its_own():
     difference = compare_fits(sampled, X, cv=3, random_state=0).difference("exact", "sampled")
     assert half(difference.partition) > 0
     assert abs(difference.mean) < 5 * half(difference.partition)
-    assert difference.sampling == (difference.mean, difference.mean)  # rows say the same by both
+    rows = pytest.approx((difference.mean, difference.mean), abs=1e-12)
+    assert difference.sampling == rows  # they say the same by both
 
 
 @pytest.mark.parametrize(
@@ -179,7 +182,9 @@ def test_table_summary_and_frame():
     found = compare_fits(two(), X, cv=3, random_state=0)
     header, *lines = repr(found).splitlines()
     assert header.split("  ")[0] == "procedure"
+    *lines, baseline = lines
     assert [line.split("  ")[0] for line in lines] == list(found.scores)
+    assert baseline.split("  ")[0] == "(independent columns)"
     assert sum(line.endswith("chosen") for line in lines) == 1
     title = found.summary().splitlines()[0]
     assert title.endswith("(nats): 3 splits, 1 training seed each, 40 training rows")
@@ -192,6 +197,15 @@ def test_table_summary_and_frame():
     difference = found.differences[second]
     assert "expected from 3 fits" in repr(difference)
     assert "from the fits" in difference.summary()
+
+
+def test_a_procedure_that_is_worse_than_independent_columns_says_so():
+    candidates = {"good": rbm(3, n_iter=40), "bad": rbm(3, n_iter=0)}
+    found = compare_fits(candidates, X, random_state=0)
+    expected = np.mean([baseline.values.mean() for baseline in found.held_out.baselines["bad"]])
+    assert found.baselines["bad"].mean == pytest.approx(expected)
+    assert "worse than independent columns" in repr(found).split("bad")[1].splitlines()[0]
+    assert "worse than independent columns" not in repr(found).split("good")[1].splitlines()[0]
 
 
 # ---- fits that fail
@@ -291,7 +305,7 @@ def test_pipelines_must_arrive_at_the_same_rows():
 
 # ---- bad input
 HALVES = (np.arange(30), np.arange(30, 60))
-SEARCH = GridSearchCV(rbm(), {"n_components": [1, 2]}, cv=2).fit(X)
+SEARCH = GridSearchCV(rbm(intercept_init="log-odds"), {"n_components": [1, 2]}, cv=2).fit(X)
 NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
 
 

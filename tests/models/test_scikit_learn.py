@@ -79,6 +79,7 @@ def test_scikit_learn_checks_of_another_kind(estimator, check):
     check(estimator)
 
 
+@pytest.mark.filterwarnings("ignore:the model is worse than one Gaussian")
 @pytest.mark.parametrize(
     "model",
     [
@@ -149,6 +150,7 @@ SHAPED = FactorialMixture(tempering="annealed", n_tempered=20, max_iter=100)
 FLOW = ProductOfExperts(algorithm="mpf")
 
 
+@pytest.mark.filterwarnings("ignore:the model is worse than one Gaussian")
 @pytest.mark.parametrize(
     ("step", "model", "name", "values", "X"),
     [

@@ -401,6 +401,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
             partition=partition,
             combined=combined,
             unit="entropy",
+            baseline=None,
         )
 
     _fitted_shapes = {

@@ -127,13 +127,27 @@ class ModelComparison(Comparison):
         return {"method": self._shown(name).method}
 
     def _remarks(self, name: str) -> list[str]:
-        return [*super()._remarks(name), *self._shown(name).notes]
+        notes = (*self.scores[name].notes, *self._shown(name).notes)
+        return [*super()._remarks(name), *dict.fromkeys(notes)]
+
+    def _table(self) -> Rows:
+        return [*super()._table(), *_baseline_rows(self.scores)]
 
     def _title(self) -> str:
         unit = self.scores[self.best].unit
         return (
             f"log-likelihood per {unit} of these fitted models (nats); of procedures: compare_fits"
         )
+
+
+def _baseline_rows(scores: Mapping[str, ScoreInterval]) -> Rows:
+    """Rows of a table for the baselines of scores, without repetition."""
+    rows = []
+    for score in scores.values():
+        if score.baseline is not None:
+            mean = f"{score.baseline.mean:.{digits(score)}f}"
+            rows.append((f"({score.baseline.name})", mean, "", ""))
+    return list({row[0]: row for row in reversed(rows)}.values())
 
 
 def interval_text(interval: Any) -> str:

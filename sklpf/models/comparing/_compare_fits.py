@@ -210,6 +210,8 @@ class Outcome(NamedTuple):
     bias: float  # how far log Z may be off to one side
     rows: str  # digest of what was scored
     reason: str  # why the values are missing, else empty
+    baseline: Array  # (n_test,) log-likelihoods by the baseline, NaN without one
+    baseline_name: str
 
 
 # -- running
@@ -228,12 +230,22 @@ def fit_and_score(X, y, task: FitTask) -> Outcome:
             reasons = ("some rows have no finite log-likelihood",)
     except Exception as error:  # a fit that fails is missing, and the others go on
         reasons = (str(error) or type(error).__name__,)
+    missing = np.full(len(task.test), np.nan)
     if reasons:
-        return Outcome(np.full(len(task.test), np.nan), 0.0, 0.0, digest, "; ".join(reasons))
+        return Outcome(missing, 0.0, 0.0, digest, "; ".join(reasons), missing, "")
     below = float(scored.below)
     above = float(scored.above)
     # An interval that reaches further to one side says so of a bias, which all rows and fits share.
-    return Outcome(scored.values, min(below, above) / _QUANTILE, abs(above - below), digest, "")
+    against = scored.baseline
+    return Outcome(
+        scored.values,
+        partition=min(below, above) / _QUANTILE,
+        bias=abs(above - below),
+        rows=digest,
+        reason="",
+        baseline=missing if against is None else against.values,
+        baseline_name="" if against is None else against.name,
+    )
 
 
 def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]:
@@ -290,15 +302,24 @@ def _held_out(named, splits, groups, outcomes) -> HeldOutRows:
     if groups is None:
         groups = np.arange(1 + max(test.max() for _, test in splits))
     fits: dict[str, list[Fits]] = {name: [] for name in named}
+    baselines: dict[str, list[Fits]] = {name: [] for name in named}
     n_fits = len(outcomes) // len(splits)
     for split, (_, test) in enumerate(splits):
         of_split = outcomes[split * n_fits : (split + 1) * n_fits]
         for place, name in enumerate(named):  # one after the other, for each seed
-            seeds = [outcome[:3] for outcome in of_split[place :: len(named)]]
+            own = of_split[place :: len(named)]
+            seeds = [outcome[:3] for outcome in own]
             fits[name].append(Fits(groups[test], *map(np.array, zip(*seeds))))
+            values = np.array([outcome.baseline for outcome in own])
+            baselines[name].append(Fits(groups[test], values, *np.zeros((2, len(own)))))
     n_train = min(len(train) for train, _ in splits)
     test_over_train = float(np.mean([len(test) / len(train) for train, test in splits]))
-    return HeldOutRows(n_train, test_over_train, fits, last_step(named[name])._unit)
+    names = {
+        name: max(outcome.baseline_name for outcome in outcomes[place :: len(named)])
+        for place, name in enumerate(named)
+    }
+    unit = last_step(named[name])._unit
+    return HeldOutRows(n_train, test_over_train, fits, unit, baselines, names)
 
 
 # -- checkpoints
@@ -347,11 +368,14 @@ def _file(task: FitTask) -> str:
 
 
 def _load(kept: Checkpoint, task: FitTask) -> Outcome | None:
-    n_done, outcome = kept.load(_file(task), Outcome(np.empty(0), 0.0, 0.0, "", ""))
+    nothing = Outcome(np.empty(0), 0.0, 0.0, "", "", np.empty(0), "")
+    n_done, outcome = kept.load(_file(task), nothing)
     if not n_done:
         return None
-    values, partition, bias, rows, reason = outcome
-    return Outcome(values, float(partition), float(bias), str(rows), str(reason))
+    values, partition, bias, rows, reason, baseline, name = outcome
+    return Outcome(
+        values, float(partition), float(bias), str(rows), str(reason), baseline, str(name)
+    )
 
 
 def _clone_with(estimator, names: tuple[str, ...], value: int | None = None):

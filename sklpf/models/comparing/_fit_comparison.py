@@ -208,12 +208,18 @@ class HeldOutRows(NamedTuple):
     fits : dict of str to list of Fits
         By candidate: for every split all training seeds; the values of a missing fit are NaN.
     unit : {"row", "document"}
+    baselines : dict of str to list of Fits
+        Log-likelihoods of the same rows by every fit's baseline; NaN where there is none.
+    baseline_names : dict of str to str
+        What the baselines are, by candidate.
     """
 
     n_train: int
     test_over_train: float
     fits: Mapping[str, Sequence[Fits]]
     unit: str = "row"
+    baselines: Mapping[str, Sequence[Fits]] = {}
+    baseline_names: Mapping[str, str] = {}
 
     @property
     def size(self) -> str:
@@ -229,9 +235,21 @@ class HeldOutRows(NamedTuple):
 
     def interval(self, a: str, b: str | None, level: float) -> FitInterval:
         """The expected log-likelihood of `a`, or its difference from that of `b`."""
-        pairs = (
-            list(self.fits[a]) if b is None else list(map(_difference, self.fits[a], self.fits[b]))
-        )
+        if b is None:
+            return self._interval(self.fits[a], level)
+        return self._interval(list(map(_difference, self.fits[a], self.fits[b])), level)
+
+    def baseline_interval(self, name: str, level: float) -> FitInterval | None:
+        """The expected log-likelihood by a candidate's baseline; None without one."""
+        if not self.baseline_names.get(name):
+            return None
+        return self._interval(self.baselines[name], level)
+
+    def gain(self, name: str, level: float) -> FitInterval:
+        """The expected difference of a candidate from its baseline."""
+        return self._interval(list(map(_difference, self.fits[name], self.baselines[name])), level)
+
+    def _interval(self, pairs: Sequence[Fits], level: float) -> FitInterval:
         complete = [_complete(fits) for fits in pairs]
         complete = [fits for fits in complete if len(fits.values)]
         n_all = sum(len(fits.values) for fits in pairs)
@@ -264,6 +282,9 @@ class FitComparison(Comparison):
         Log-likelihoods of held-out rows by all fits, from which `difference` is computed.
     level : float
         Probability with which each interval covers.
+    baselines : dict of str to FitInterval
+        Expected log-likelihood of the same rows by models of the training rows without structure,
+        as ``ScoreInterval.baseline``.
     """
 
     scores: dict[str, FitInterval]
@@ -273,6 +294,7 @@ class FitComparison(Comparison):
     missing: tuple[str, ...]
     held_out: Any
     level: float
+    baselines: dict[str, FitInterval]
 
     _index = "candidate"
 
@@ -359,7 +381,27 @@ class FitComparison(Comparison):
         return [_half_text(shown, part) for part in ("sampling", "fits", "partition")]
 
     def _remarks(self, name: str) -> list[str]:
-        return [*(["chosen"] if name == self.chosen else []), *super()._remarks(name)]
+        chosen = ["chosen"] if name == self.chosen else []
+        return [*chosen, *self._worse(name), *super()._remarks(name)]
+
+    def _worse(self, name: str) -> list[str]:
+        """A remark where a candidate's baseline is better."""
+        baseline = self.baselines.get(name)
+        if baseline is None or not self.held_out.gain(name, self.level).combined[1] < 0:
+            return []
+        what = self.held_out.baseline_names[name]
+        return [f"worse than {what} of the training rows, {baseline.mean:.2f} nats"]
+
+    def _table(self) -> Rows:
+        rows = list(super()._table())
+        shown = set()
+        for name, baseline in self.baselines.items():
+            what = self.held_out.baseline_names[name]
+            if what not in shown:
+                mean = f"{baseline.mean:.{digits(self.scores[name])}f}"
+                rows.append((f"({what})", mean, "", "", "", "", ""))
+                shown.add(what)
+        return rows
 
     def __repr__(self) -> str:
         return "\n".join([super().__repr__(), *self._missing_lines()])
@@ -400,6 +442,7 @@ def compare_held_out(held_out: HeldOutRows, missing: Sequence[str], level: float
         reasons = scores[name].reasons or (_too_few(n_left, there[name].size),)
         scores[name] = _fit_interval(_NOTHING, level, n_left, reasons, held_out.unit)
     ranked = best_first(scores)
+    baselines = {name: alike.baseline_interval(name, level) for name in ranked}
     return FitComparison(
         names=tuple(means),
         scores={name: scores[name] for name in ranked},
@@ -408,6 +451,7 @@ def compare_held_out(held_out: HeldOutRows, missing: Sequence[str], level: float
         missing=tuple(missing),
         held_out=held_out,
         level=level,
+        baselines={name: found for name, found in baselines.items() if found is not None},
     )
 
 

@@ -729,14 +729,23 @@ def _per_word(documents: Scored, n_tokens: Array) -> Scored:
     """
     values = documents.values
     mean_length = n_tokens.mean()
-    ratio = values.sum() / n_tokens.sum()
-    deviations = values - ratio * n_tokens if np.isfinite(ratio) else np.zeros_like(values)
+    baseline = documents.baseline
+    if baseline is not None:
+        baseline = baseline._replace(values=_ratio_values(baseline.values, n_tokens))
     return documents._replace(
-        values=ratio + deviations / mean_length,
+        values=_ratio_values(values, n_tokens),
+        baseline=baseline,
         below=documents.below / mean_length,
         above=documents.above / mean_length,
         unit="word",
     )
+
+
+def _ratio_values(values: Array, n_tokens: Array) -> Array:
+    """Values (n,) of documents whose mean is that of words, and whose spread gives its error."""
+    ratio = values.sum() / n_tokens.sum()
+    deviations = values - ratio * n_tokens if np.isfinite(ratio) else np.zeros_like(values)
+    return ratio + deviations / n_tokens.mean()
 
 
 def _check_options(model) -> None:

@@ -126,10 +126,9 @@ class LinearGenerativeModel(GenerativeModel):
     # -- training
     def _learn(self, X, rng):
         self._n_features_out = X.shape[1] if self.n_components is None else self.n_components
-        self.noise_std_ = self.noise_std
         if self.prior == "gaussian":
-            if self.noise_std is None:
-                self.noise_std_ = gaussian_noise_std(X, self._n_features_out)
+            noise_std = self.noise_std or gaussian_noise_std(X, self._n_features_out)
+            self.noise_std_: float = noise_std
             self.components_ = gaussian_components(X, self._n_features_out, self.noise_std_)
             posterior = GaussianPosterior(self.components_, self.noise_std_, 1.0)
             self.loss_curve_ = np.array([-posterior.log_likelihood(X).mean()])

@@ -312,7 +312,9 @@ class DiscreteRBM(RBM):
         self._some_rows = (rows.toarray() if sp.issparse(rows) else rows) > 0.5
         self._n_seen += X.shape[0]
         self._visible_sum = self._visible_sum + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
-        self.visible_mean_ = self._visible_units.smoothed_means(self._visible_sum, self._n_seen)
+        self.visible_mean_: Array = self._visible_units.smoothed_means(
+            self._visible_sum, self._n_seen
+        )
 
     def _forget_tracking(self) -> None:
         """Drop what following log Z has left."""

@@ -148,7 +148,7 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
     >>> X = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1]])
     >>> rbm = BernoulliRBM(n_components=2, random_state=0).fit(X)
     >>> round(rbm.score(X), 2)
-    -2.03
+    -1.97
     """
 
     n_components: int = 256

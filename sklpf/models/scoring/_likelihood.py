@@ -34,6 +34,12 @@ from sklpf._utils.sklearn import (
 )
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.models._validation import check_fitted, named_by_model, validate_data
+from sklpf.models.scoring._baseline import (
+    BaselineScore,
+    RowsBaseline,
+    compare_with_baseline,
+    new_baseline,
+)
 from sklpf.models.scoring._scored import Scored, ScoreInterval, check_interval, interval_of
 from sklpf.partition import (
     HAIS,
@@ -92,6 +98,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
     _shares: ClassVar[tuple[str, ...]] = ()
     _impossible = ""
     path: ClassVar[Callable[..., Any]]
+    get_params: ClassVar[Callable[..., dict[str, Any]]]
 
     @named_by_model
     def score_samples(self, X) -> Array:
@@ -137,7 +144,12 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
             its standard errors, another one by its distance from the mean of the trusted ones if
             that is more; of the latter at most 5 %.
         """
-        return float(self._scored(X).values.mean())
+        scored = self._scored(X)
+        mean = float(scored.values.mean())
+        self._say_if_worse(
+            compare_with_baseline(scored.values, scored.above, scored.baseline), mean
+        )
+        return mean
 
     @named_by_model
     def score_interval(self, X, level: float = 0.95) -> ScoreInterval:
@@ -161,7 +173,45 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
             and for the effect of rows that are not trusted but tolerated, which widens it both
             ways.
         """
-        return interval_of(self._scored(X, level), level)
+        interval = interval_of(self._scored(X, level), level)
+        self._say_if_worse(interval.baseline, interval.mean)
+        return interval
+
+    # -- the baseline
+    def _see_rows(self, X, begins: bool) -> None:
+        """Count training rows for the baseline of scores, after others unless a fit begins."""
+        seen = None if begins else vars(self).get("_rows_seen")
+        self._rows_seen = (seen or new_baseline(self)).seen(self._validate(X))
+
+    def _with_baseline(self, scored: Scored, X) -> Scored:
+        """What the model says of rows, beside what its baseline says of them."""
+        seen = vars(self).get("_rows_seen")
+        if seen is None:
+            return scored
+        with np.errstate(all="ignore"):
+            values = seen.log_likelihood(self._validate(X))
+        if values is None:
+            return scored
+        return scored._replace(baseline=RowsBaseline(seen.name, values, self._remedy_of_worse()))
+
+    def _remedy_of_worse(self) -> str:
+        """What to change about a model that is worse than its baseline."""
+        parameters = self.get_params(deep=False)
+        raised = [name for name in ("n_iter", "max_iter", "n_components") if name in parameters]
+        remedies = [f"raise {' or '.join(raised)}"] if raised else []
+        if "learning_rate" in parameters:
+            remedies.insert(0, "lower learning_rate")
+        if not self._discrete:
+            remedies.append("take correlations out of X by PCA(whiten=True)")
+        return ", or ".join(remedies) or "train it on rows like these"
+
+    def _say_if_worse(self, baseline: BaselineScore | None, score: float) -> None:
+        """Warn once of a model that is worse than its baseline."""
+        message = "" if baseline is None else baseline.sentence(score, self._unit)
+        if message and self.on_nonconvergence == "nan":
+            log(message)
+        elif message:
+            warn(message)
 
     def _scored(self, X, level: float | None = None, tolerates: bool = True) -> Scored:
         """What the model says of rows, for an interval of some level.
@@ -457,13 +507,14 @@ class LogLikelihoodMixin(ScoredModel):
 
         usable = possible & (reason is None or self.on_nonconvergence != "nan")
         low, high = result.interval(0.95 if level is None else level)
-        return Scored(
+        scored = Scored(
             np.where(usable, values - log_partition, np.nan),
             below=high - log_partition,
             above=log_partition - low,
             reasons=tuple(reasons),
             scatter=vars(self).get("log_likelihood_scatter_", np.nan),
         )
+        return self._with_baseline(scored, X)
 
 
 # -- a log Z for every row
@@ -522,7 +573,8 @@ class RowLikelihoodMixin(ScoredModel):
             report(self, untrusted)
             if self.on_nonconvergence == "nan":
                 usable = possible & trusted
-        return Scored(np.where(usable, values, np.nan), below, above, reasons, self._unit)
+        scored = Scored(np.where(usable, values, np.nan), below, above, reasons, self._unit)
+        return self._with_baseline(scored, X)
 
     def _targets(self, X) -> tuple[Any, Booleans]:
         """The path of rows, and which of them have a likelihood at all, (n,)."""

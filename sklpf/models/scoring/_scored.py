@@ -10,6 +10,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, imported
+from sklpf.models.scoring._baseline import BaselineScore, RowsBaseline, compare_with_baseline
 from sklpf.uncertainty import Variance
 
 
@@ -82,18 +83,29 @@ class ScoreInterval(IntervalOfMean):
         Standard deviation (nats) of the mean over the last passes of training, as in a model's
         `log_likelihood_scatter_`; for a difference that of both models. NaN if it is not known. No
         interval includes it: they are all for the weights as they are.
+    baseline : BaselineScore or None
+        The mean log-likelihood of the same rows by a model of the training rows without structure,
+        with its ``name`` ("independent columns", "one topic", "one Gaussian", "independent normal
+        columns") and whether it ``is_better``. None for a difference, and for a model that was not
+        fitted to rows.
     """
 
     method: str = ""
     scatter: float = np.nan
+    baseline: BaselineScore | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else should be known, one sentence each: where training has not settled."""
+        """What else should be known, one sentence each: where the model is worse than its baseline,
+        and where training has not settled.
+        """
+        worse = "" if self.baseline is None else self.baseline.sentence(self.mean, self.unit)
+        notes = (worse,) if worse else ()
         low, high = self.combined
         if not self.scatter > 0.5 * (high - low):
-            return ()
+            return notes
         return (
+            *notes,
             (
                 f"training has not settled: this number scattered by {self.scatter:.2g} nats"
                 " between its last passes, more than the interval's half-width, so that a fit with"
@@ -145,6 +157,9 @@ class ScoreInterval(IntervalOfMean):
             low, high = self.perplexity_interval
             digits = decimals(self.perplexity, (high - low) / 4)
             rows.append(("perplexity", f"{self.perplexity:.{digits}f} {from_to(low, high)}"))
+        if self.baseline is not None:
+            digits = decimals(self.mean, (self.combined[1] - self.combined[0]) / 4)
+            rows.append((f"{self.baseline.name}", f"{self.baseline.mean:.{digits}f}"))
         if np.isfinite(self.scatter):
             rows.append(("between the last passes of training", f"± {self.scatter:.2g}"))
         return rows + [("", sentence) for sentence in (*self.reasons, *self.notes)]
@@ -153,8 +168,8 @@ class ScoreInterval(IntervalOfMean):
         """Return a pandas.DataFrame with one row.
 
         Columns: mean, low and high (combined interval), sampling_low, sampling_high, partition_low
-        and partition_high (nats), level, converged, reasons in one string, method, unit and
-        scatter.
+        and partition_high (nats), level, converged, reasons in one string, method, unit, scatter
+        and baseline (its mean).
 
         Returns
         -------
@@ -173,7 +188,8 @@ class ScoreInterval(IntervalOfMean):
             row |= {f"{name}low": low, f"{name}high": high}
         names = ("level", "converged", "reasons", "method", "unit", "scatter")
         row |= {name: getattr(self, name) for name in names}
-        return pd.DataFrame([row | {"reasons": "; ".join(self.reasons)}])
+        baseline = np.nan if self.baseline is None else self.baseline.mean
+        return pd.DataFrame([row | {"reasons": "; ".join(self.reasons), "baseline": baseline}])
 
 
 def sampled_units(unit: str) -> str:
@@ -197,6 +213,7 @@ class Scored(NamedTuple):
     reasons: tuple[str, ...] = ()  # why the numbers are not trusted
     unit: str = "row"  # what a row is
     scatter: float = np.nan  # of the mean between the last passes of training
+    baseline: RowsBaseline | None = None
 
 
 def check_interval(n_rows: int, level: float) -> None:
@@ -210,14 +227,16 @@ def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval
     """Return the interval of a mean over rows, given how far a common error reaches below and above
     it.
     """
-    values, below, above, reasons, unit, scatter = scored
+    values, below, above, reasons, unit, scatter, baseline = scored
     check_interval(len(values), level)
     mean = float(values.mean())
     n = len(values)
     if np.isfinite(mean):
         with np.errstate(over="ignore"):  # of rows outside the domain
             half = Variance(values.var(ddof=1) / n, n - 1).half_width(level)
+        against = compare_with_baseline(values, above, baseline)
     else:
+        against = None
         reasons = reasons or (f"the mean is {mean}, since some rows have the likelihood 0",)
         half = below = above = 0.0
     return ScoreInterval(
@@ -231,6 +250,7 @@ def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval
         method=method,
         unit=unit,
         scatter=scatter,
+        baseline=against,
     )
 
 

@@ -104,7 +104,7 @@ def own_state_alarms(run: Any) -> list[Alarm]:
     return [Alarm("bridges-disagree", seen, _DENSITY)]
 
 
-_UNITS = "divide energies by kT in their own unit, at the temperature of the simulations"
+_UNITS = "give energies in kT of their simulation, or log-likelihoods without the prior"
 _ORDER = "give draws in the order of the states, and none from elsewhere"
 _DENSITY = "check the potential and the temperature of the simulation, or leave these draws out"
 
@@ -161,7 +161,7 @@ def own_states(run: Any) -> OwnStates:
         n_groups = _BOUND_GROUPS
         spread = np.maximum(squares - sums**2 / n[:, np.newaxis], 0.0)
         inefficiency = np.tile(n / run._draw_numbers.effective[states], (sums.shape[1], 1)).T
-        inefficiency[:, -1] = n / run.effective_of(factor_terms)[states]
+        inefficiency[:, -1] = n / run.effective_of(factor_terms)[0][states]
         variances = np.sum(spread * inefficiency, axis=0)
     # States that are equal to rounding say nothing.
     t = sums.sum(axis=0) / np.sqrt(variances + 1e-12 * len(labels))

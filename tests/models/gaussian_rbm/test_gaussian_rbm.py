@@ -254,6 +254,7 @@ rng = np.random.default_rng(0)
 REAL = rng.normal(size=(60, 3)) + 3 * rng.integers(2, size=(60, 1))
 
 
+@pytest.mark.filterwarnings("ignore:the model is worse than one Gaussian")
 def test_partial_fit_goes_on_and_keeps_no_rows():
     model = GaussianRBM(2, random_state=0)
     for start in range(0, 60, 20):
@@ -271,6 +272,7 @@ def test_partial_fit_goes_on_and_keeps_no_rows():
         known.set_params(learning_rate_schedule="linear").partial_fit(REAL)
 
 
+@pytest.mark.filterwarnings("ignore:the model is worse than one Gaussian")
 def test_partial_fit_goes_on_after_a_linear_schedule():
     """As its error says: with a constant rate. It once went on with rates below 0, downhill."""
     model = GaussianRBM(2, n_iter=20, learning_rate_schedule="linear", random_state=0).fit(REAL)
