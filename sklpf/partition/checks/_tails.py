@@ -159,11 +159,19 @@ def check_columns(path: Any, points: Array, evaluations: Evaluations) -> None:
         differs = patiently(path.raw_log_density, moved, evaluations) != log_f[here]
         unused[column[differs]] = False
     if len(usable) and unused.any() and not unused.all():
-        names = " and ".join(map(str, np.flatnonzero(unused)[:_MOST_NAMED]))
         raise ValueError(
-            f"log_density does not depend on column {names}, so that it has no integral: leave out"
-            " what is no parameter, such as lp__, or give a proper prior"
+            f"log_density does not depend on {_named(np.flatnonzero(unused))}, so that it has no"
+            " integral: leave out what is no parameter, such as lp__, or give a proper prior"
         )
+
+
+def _named(columns: NDArray) -> str:
+    """Names of columns, such as "columns 2 and 5"."""
+    if len(columns) == 1:
+        return f"column {columns[0]}"
+    if len(columns) > _MOST_NAMED:
+        return f"{len(columns)} columns, such as {columns[0]}"
+    return f"columns {', '.join(map(str, columns[:-1]))} and {columns[-1]}"
 
 
 def _fall(exponent) -> str:
