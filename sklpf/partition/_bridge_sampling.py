@@ -288,8 +288,10 @@ class BridgeSampling(PartitionEstimator):
             parameters, of a path that has `unconstrain`: an ArviZ ``InferenceData`` or an xarray
             ``DataTree`` with a group ``posterior``, an xarray ``Dataset``, or a dict of arrays
             (n_chains, n_draws, ...), or (n_draws, ...) of one chain. Or a run that kept draws, its
-            result, or the estimator that made it. Or the ``results`` of a dynesty sampler, with
-            points in the coordinates of the path, which are drawn by their weights.
+            result, or the estimator that made it. Or of a nested sampler the ``results`` of
+            dynesty, the result of UltraNest, or nautilus' sampler or what its ``posterior()``
+            gives, whose points are drawn by their weights: of the unit cube on a path of
+            `sklpf.interop.from_prior_transform`, else the parameters.
 
         Returns
         -------

@@ -27,7 +27,7 @@ _MOST_CHAINS = 1000
 _FEWEST_BLOCKS = 1
 _FEWEST_BLOCKS_OF_POINTS = 4
 # Compiled programs: with fewer chains in a block than this weights are read more than used
-_FEWEST_CHAINS = 12
+_FEWEST_CHAINS = 24
 _MOST_DRAWS = 1000  # of some chains, until all are where the target has mass
 
 
