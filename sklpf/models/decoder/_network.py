@@ -24,6 +24,7 @@ _N_JUDGED = 256  # draws from the prior, and as many wider ones, at which output
 _WIDER = 3.0
 _WIDTHS = 1e-3, 1e-5  # of differences that pullbacks are compared with: one of them must agree
 _TOLERANCE = 1e-2  # relative; float32 is no better
+_HALF_BITS = 11  # significant bits of float16; bfloat16 has 8
 _NOISE = 1e-5  # relative, of outputs that are computed twice
 # of latent variables: outputs, and the function that takes a gradient by outputs back to latents
 Forward = Callable[[NDArray], tuple[NDArray, Callable[[NDArray], NDArray]]]
@@ -270,6 +271,11 @@ def check_network(network: Network, n_latents: int) -> int:
     latents = probes(n_latents)
     outputs = network._same_twice(latents)
     size = np.abs(outputs).max()
+    if _is_half_precision(outputs):
+        raise ValueError(
+            "decoder gives outputs in half precision, as of bfloat16 or float16, whose rounding"
+            " moves likelihoods: convert it by decoder.float(), and leave out autocast"
+        )
 
     rng = np.random.default_rng(0)
     by_outputs = rng.standard_normal(outputs.shape)
@@ -285,10 +291,18 @@ def check_network(network: Network, n_latents: int) -> int:
         wrong &= np.abs(difference - slope) > allowed + _NOISE * size
     if wrong.all():  # one point may lie at a kink
         raise ValueError(
-            "pullback disagrees with decoder: pullback(z, g) must return the gradient by z of"
-            " sum(g * decoder(z))"
+            "the decoder's gradient disagrees with differences of its outputs: pullback(z, g) must"
+            " return the gradient by z of sum(g * decoder(z)); without pullback no part of decoder"
+            " may be rounded or detached"
         )
     return outputs.shape[1]
+
+
+def _is_half_precision(outputs: Array) -> bool:
+    """Whether several different outputs all have no more significant bits than float16."""
+    significands = np.unique(np.frexp(outputs)[0])
+    scaled = np.ldexp(significands, _HALF_BITS)
+    return len(significands) >= _N_CHECKED and bool(np.all(scaled == np.rint(scaled)))
 
 
 def check_logits(network: Network, n_latents: int) -> None:
