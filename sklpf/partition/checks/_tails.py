@@ -139,6 +139,7 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     return (*alarms, _heavy(exponent[heavier], (exponent - size)[heavier], path.bounds is not None))
 
 
+@np.errstate(all="ignore")  # far out anything may happen
 def check_columns(path: Any, points: Array, evaluations: Evaluations) -> None:
     """Raise ValueError if the target does not depend on some open columns at all.
 
