@@ -270,13 +270,15 @@ def count_interleaved(values: ArrayLike) -> int:
     correlations = products / n_pairs
     correlations /= correlations[0]
 
+    noise = -ndtri(_FALSE_ORDER / len(lags)) / np.sqrt(n_pairs)  # of independent draws
     pairs = correlations[: len(lags) // 2 * 2].reshape(-1, 2).sum(axis=1)
-    noise_begins = 2 * int(np.argmax(np.append(pairs, -1.0) <= 0))
+    noise_begins = 2 * int(np.argmax(np.append(pairs, -1.0) <= noise[0]))
     spread = 1 + 2 * np.sum(correlations[1:noise_begins] ** 2)  # Bartlett's formula
     if n_chains * n_draws < _FEWEST_APART * spread:
         return 1
-    bound = -ndtri(_FALSE_ORDER / len(lags)) * np.sqrt(spread / n_pairs)
-    peaks = np.where((lags >= noise_begins) & (correlations > bound), correlations, 0.0)
+    rises = np.diff(correlations, prepend=np.inf) > 0
+    beyond = correlations > noise * np.sqrt(spread)
+    peaks = np.where((lags >= noise_begins) & rises & beyond, correlations, 0.0)
     if peaks.max() < _LEAST_PEAK:
         return 1
     first = int(np.argmax(peaks >= _SAME_PEAK * peaks.max()))

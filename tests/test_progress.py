@@ -335,3 +335,30 @@ def test_the_last_round_is_the_result_and_earlier_ones_agree_with_it(estimator, 
     # at most 8 rounds, each within 6 joint errors, t with at least 3 degrees of freedom, plus what
     # short rounds lie off
     assert np.all(np.abs(values - values[-1]) <= 6 * np.hypot(errors, errors[-1]) + 0.1)
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_slow_scores_say_how_far_they_are_to_those_who_watch(is_watched, monkeypatch, capfd):
+    """And nothing to files and pipes, nor when an estimator is fitted that nobody asked to."""
+    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(_progress, "is_watched", lambda: is_watched)
+    rows = (RNG.random((80, 6)) < 0.5).astype(float)
+    model = rbm_of_rounds()
+    values = model.score_samples(rows)
+    printed = capfd.readouterr().err
+    assert ("[ParallelTempering] round" in printed) == is_watched
+    model.partition_estimator_.fit(model)
+    assert not capfd.readouterr().err
+    monkeypatch.undo()
+    np.testing.assert_array_equal(rbm_of_rounds().score_samples(rows), values)
+    assert not capfd.readouterr().err
+
+
+def rbm_of_rounds():
+    """A model whose log Z takes several rounds."""
+    tempering = ParallelTempering(n_ladders=4, n_sweeps=256)
+    return BernoulliRBM.from_parameters(
+        *(RBM.components_, RBM.intercept_visible_, RBM.intercept_hidden_),
+        random_state=0,
+        partition_estimator=tempering,
+    )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
 
 import sklpf
 from sklpf import AIS, BernoulliRBM, FactorialMixture, LatentDirichletAllocation, compare
@@ -25,6 +26,7 @@ def calls():
     hasty = AIS(40, 2, random_state=0)
     lda = LatentDirichletAllocation(2, random_state=0).fit(COUNTS)
     untrusted, model = rbm(hasty), rbm()
+    few = BernoulliRBM(2, partition_estimator=AIS(2, 2), random_state=0)
     return {
         "estimator": (ConvergenceWarning, lambda: hasty.fit(model)),
         "score": (ConvergenceWarning, lambda: untrusted.score(BINARY)),
@@ -44,6 +46,10 @@ def calls():
         "row score": (
             ConvergenceWarning,
             lambda: lda.set_params(partition_estimator=hasty).score(COUNTS * 20),
+        ),
+        "search": (
+            ConvergenceWarning,
+            lambda: GridSearchCV(few, {"n_iter": [1]}, cv=2, refit=False).fit(BINARY),
         ),
         "fractions": (UserWarning, lambda: lda.completion_score(COUNTS * 1.5)),
     }

@@ -237,29 +237,39 @@ def equal_parts(n: int, least: int) -> list[slice]:
     return [slice(a, b) for a, b in zip(edges, edges[1:])]
 
 
+_TASK_THREADS: ContextVar[ThreadPoolExecutor | None] = ContextVar("task_threads", default=None)
+
+
 @contextlib.contextmanager
-def task_threads(n_jobs: int | None) -> Iterator[Callable[..., list[Any]]]:
-    """A context that gives run(function, items), a map over short tasks in threads that stay alive,
-    20 µs for each.
-    """
+def task_threads(n_jobs: int | None) -> Iterator[None]:
+    """A context in which `run_tasks` has as many threads as `n_jobs` stands for."""
     n_threads = n_threads_for(n_jobs)
     if n_threads == 1:
-        yield lambda function, items: [function(item) for item in items]
+        yield
         return
+    with ThreadPoolExecutor(n_threads) as threads:
+        token = _TASK_THREADS.set(threads)
+        try:
+            yield
+        finally:
+            _TASK_THREADS.reset(token)
 
-    def call(function, item):
+
+def run_tasks(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """Return [function(item) for item in items], in the threads of `task_threads` where there are
+    some. A task costs 20 µs, and may not depend on the order.
+    """
+    threads = _TASK_THREADS.get()
+    if threads is None or len(items) < 2:
+        return [function(item) for item in items]
+
+    def call(item):
+        _TASK_THREADS.set(None)  # in the copy of the context
         with one_blas_thread():
             return function(item)
 
-    with ThreadPoolExecutor(n_threads) as threads:
-
-        def run(function, items):
-            if len(items) == 1:
-                return [function(items[0])]
-            running = [threads.submit(copy_context().run, call, function, item) for item in items]
-            return [each.result() for each in running]
-
-        yield run
+    running = [threads.submit(copy_context().run, call, item) for item in items]
+    return [each.result() for each in running]
 
 
 def run_side_by_side(function: Callable[[int], Any], n_threads: int) -> None:

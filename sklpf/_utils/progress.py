@@ -26,10 +26,15 @@ from sklpf._utils.tables import with_error
 # seconds after which a stage says how far it is, and what it has arrived at
 _SILENCE = 5.0
 _SILENCE_WITH_NEWS = 1.0
+# Scores that nobody asked to report: seconds after which they do, and by how much longer a silence
+# is than the one before.
+_PATIENCE = 10.0
+_LONGER = 1.5
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
 _FITS: list[Progress] = []  # of all threads: workers that compile belong to none
+_OF_A_SCORE: ContextVar[bool] = ContextVar("score", default=False)
 _COMPILER = {"seconds": 0.0}  # that it has worked in this process
 
 
@@ -54,6 +59,28 @@ def put(line: str, stream: Any) -> None:
     with contextlib.suppress(Exception):
         stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
         stream.flush()
+
+
+def is_watched() -> bool:
+    """Whether somebody sits in front: standard error is a terminal, or a notebook shows it."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is not None and "ZMQ" in type(shell).__name__:
+        return True
+    with contextlib.suppress(Exception):  # a stream may be closed or lack the method
+        return bool(sys.stderr.isatty())
+    return False
+
+
+@contextlib.contextmanager
+def of_a_score() -> Iterator[None]:
+    """Let fits within, which a score needs, say how far they are on standard error if they take
+    longer than ten seconds and somebody watches.
+    """
+    token = _OF_A_SCORE.set(True)
+    try:
+        yield
+    finally:
+        _OF_A_SCORE.reset(token)
 
 
 def duration_text(seconds: float) -> str:
@@ -93,7 +120,8 @@ def reporting(fit: _Method) -> _Method:
         verbose = getattr(self, "verbose", 0)
         if np.ndim(verbose):  # refused by the fit's own validation
             verbose = 0
-        if getattr(self, "_skl_callbacks", None) or verbose:
+        slowly = _OF_A_SCORE.get() and is_watched()
+        if getattr(self, "_skl_callbacks", None) or verbose or slowly:
             return _reported(self, fit, args, kwargs)
         with _as_current(None):
             return fit(self, *args, **kwargs)
@@ -176,7 +204,7 @@ def round_done(
         left = f", about {duration_text(seconds)} left"
     progress.last_round = n_sweeps, now
     estimate = with_error(log_partition, std_error)
-    progress.say(f"{name}: log Z = {estimate} after {n_sweeps:,} sweeps{left}")
+    progress.say(f"{name}: log Z = {estimate} after {n_sweeps:,} sweeps{left}", if_slow=True)
 
 
 def hand_on(model: Any, estimator: Any) -> None:
@@ -212,6 +240,9 @@ class Progress:
         self._has_callbacks = bool(getattr(estimator, "_skl_callbacks", None))
         self._open: list[Any] = []  # contexts of scikit-learn, the whole fit's first
         self.last_round = (0.0, 0.0)  # its sweeps and time
+        self._is_of_a_score = _OF_A_SCORE.get() and is_watched()
+        self._began = clock()
+        self._next_line = _PATIENCE  # seconds after that
         self._said_once: set[str] = set()
 
     # -- tasks
@@ -252,10 +283,18 @@ class Progress:
         self._open.append(context.call_on_fit_task_begin(**self._arguments))
 
     # -- lines
-    def say(self, text: str) -> None:
-        """Say a line where `verbose`."""
+    def say(self, text: str, if_slow: bool = False) -> None:
+        """Say a line where `verbose`; one that says how far it is also where a score takes long."""
+        line = f"[{type(self.estimator).__name__}] {text}"
         if self.verbose:
-            say(f"[{type(self.estimator).__name__}] {text}")
+            say(line)
+        elif if_slow and self.is_slow():
+            self._next_line = _LONGER * (clock() - self._began)
+            put(line, sys.stderr)
+
+    def is_slow(self) -> bool:
+        """Whether a score that nobody asked to report should say how far it is."""
+        return self._is_of_a_score and clock() - self._began > self._next_line
 
     def say_once(self, text: str) -> None:
         """Say a line unless this fit has said it."""
@@ -296,12 +335,12 @@ class _Stage:
             self.progress.end(store)
         now = clock()
         silence = _SILENCE_WITH_NEWS if callable(words) else _SILENCE
-        if now - self.said > silence and self.n_done != self.n_tasks and self.progress.verbose:
+        is_due = self.progress.verbose and now - self.said > silence
+        if self.n_done != self.n_tasks and (is_due or self.progress.is_slow()):
             self.said = now
             news = words() if callable(words) else words
-            self.progress.say(
-                f"{self.name}: {', '.join(filter(None, (news, self._how_far(now - self.began))))}"
-            )
+            how_far = ", ".join(filter(None, (news, self._how_far(now - self.began))))
+            self.progress.say(f"{self.name}: {how_far}", if_slow=True)
 
     def _how_far(self, seconds) -> str:
         if self.n_tasks is None or not self.n_done:

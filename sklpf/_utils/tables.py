@@ -17,6 +17,7 @@ from sklpf._utils.sklearn import Versioned
 
 _ROUNDING = 1e-9  # of a number, or nats: an error below it is that of floating-point numbers
 _LARGEST_WRITTEN = 1e5  # an error above it is written with an exponent
+_WIDEST_INTERVAL = 20.0  # nats, a factor of 5e8
 _WIDEST = 100  # characters of a cell's text
 
 Rows = Sequence[Sequence[str]]
@@ -47,7 +48,12 @@ def with_error(value: float, error: float) -> str:
 
 
 def from_to(low: float, high: float) -> str:
-    """An interval, with as many digits as its width allows: "[155.48, 155.51]"."""
+    """An interval, with as many digits as its width allows: "[155.48, 155.51]"; "not known" where
+    it is wider than its middle, and than any that tells something.
+    """
+    width = high - low
+    if width > _WIDEST_INTERVAL and width > abs(low + high) / 2 < math.inf:
+        return "not known"
     n = decimals(low, (high - low) / 4)
     return f"[{low:.{n}f}, {high:.{n}f}]"
 

@@ -1,5 +1,5 @@
 """Alarms, and warnings that point at the line of the caller, not into this package, nor into
-scikit-learn, which may call it.
+scikit-learn and joblib, which may call it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,16 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+import joblib
 import sklearn
 
 _PACKAGES = tuple(
-    str(folder) + os.sep for folder in (Path(__file__).parents[1], Path(sklearn.__file__).parent)
+    str(folder) + os.sep
+    for folder in (
+        Path(__file__).parents[1],
+        Path(sklearn.__file__).parent,
+        Path(joblib.__file__).parent,
+    )
 )
 
 

@@ -29,9 +29,12 @@ def from_dimod(bqm: Any, beta: float = 1.0, **parameters: Any) -> BoltzmannMachi
     Returns
     -------
     model : BoltzmannMachine
-        Its columns are the variables in their order in ``bqm.linear``, and `feature_names_in_` if
-        all are strings. Rows hold 0 and 1, of spins (s + 1) / 2. Its log Z is that of the energies:
-        the offset adds -beta * offset to it.
+        Its columns are the variables in the order of ``bqm.variables``, kept as `variables_`;
+        `feature_names_in_` holds their names unless these are the numbers of the columns. Rows hold
+        0 and 1, of spins (s + 1) / 2. A ``SampleSet`` of dimod is read in its own order of
+        variables, as a row for each of its reads; an array must have the order of the columns,
+        since nothing in it says which it has. Its log Z is that of the energies: the offset adds
+        -beta * offset to it.
 
     Raises
     ------
@@ -74,8 +77,9 @@ def from_dimod(bqm: Any, beta: float = 1.0, **parameters: Any) -> BoltzmannMachi
         model = BoltzmannMachine.from_parameters(
             couplings, -beta * linear, offset=offset, **parameters
         )
-    if all(isinstance(name, str) for name in variables):
-        vars(model)["feature_names_in_"] = np.array(variables, dtype=object)
+    vars(model)["variables_"] = variables
+    if variables != list(range(len(variables))):
+        vars(model)["feature_names_in_"] = np.array([str(name) for name in variables], dtype=object)
     return model
 
 

@@ -17,6 +17,9 @@ def from_numpyro(
 ) -> ParameterPath:
     """Return the path to the posterior of a NumPyro model; its log Z is the log evidence.
 
+    JAX must compute in 64 bits, ``jax.config.update("jax_enable_x64", True)``; draws may be of a
+    sampler that has run in 32 bits.
+
     Parameters
     ----------
     model : callable
@@ -57,7 +60,8 @@ def from_numpyro(
     if not jax.config.jax_enable_x64:
         raise ValueError(
             "JAX computes in 32 bits, too few for log densities: call"
-            ' jax.config.update("jax_enable_x64", True) before the data become JAX arrays'
+            ' jax.config.update("jax_enable_x64", True) and make the JAX arrays of the data anew;'
+            " draws of a sampler that has run in 32 bits can be used"
         )
     handlers = numpyro.handlers
     started = handlers.substitute(  # an improper prior has no draws

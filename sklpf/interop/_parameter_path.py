@@ -160,8 +160,8 @@ def from_given_base(path: Any, base: Any) -> Any:
     """
     if isinstance(base, str) or base is None:
         raise ValueError(f'base must be "auto", draws of the posterior, or a base, got {base!r}')
-    are_draws = isinstance(base, (np.ndarray, Mapping, Draws)) or any(
-        hasattr(base, name) for name in ("posterior", "data_vars", "result_")
+    are_draws = isinstance(base, (np.ndarray, Mapping, Draws, tuple)) or any(
+        hasattr(base, name) for name in ("posterior", "data_vars", "result_", "results", "samples")
     )
     if not are_draws:
         return path.with_base(base)

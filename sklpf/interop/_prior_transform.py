@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
-from sklpf._utils.numbers import LOG_TAU, Array, check_bool, check_count
+from sklpf._utils.numbers import LOG_TAU, Array, as_float64, check_bool, check_count
 from sklpf.interop._parameter_path import from_given_base
 from sklpf.paths import Gaussian, GeometricPath
 from sklpf.paths._functions import shape_given, values_of, values_of_shape
@@ -115,6 +115,28 @@ class PriorTransformPath(GeometricPath):
             )
         return super().gradients
 
+    def from_unit_cube(self, points: ArrayLike) -> Array:
+        """Return normal coordinates of points of the unit cube, such as `samples_u` of dynesty.
+
+        Parameters
+        ----------
+        points : array-like of shape (n, d)
+            Uniform numbers.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+
+        Raises
+        ------
+        ValueError
+            If a number lies outside [0, 1].
+        """
+        points = as_float64(points, "points")
+        if not np.all((points >= 0) & (points <= 1)):
+            raise ValueError("points of the unit cube must lie in [0, 1]")
+        return ndtri(np.clip(points, _SMALLEST, _LARGEST))
+
     def constrain(self, position: Array) -> dict[str, Array]:
         """Return the parameters of points.
 
@@ -169,7 +191,8 @@ def from_prior_transform(
         n_dimensions).
     base : object, default="auto"
         Where chains start, in the normal coordinates. "auto": the prior. Draws of the posterior, as
-        for `BridgeSampling`: a Gaussian with their mean and 1.5 times their covariance. Else a
+        for `BridgeSampling` (of results of nested samplers their points of the unit cube are read):
+        a Gaussian with their mean and 1.5 times their covariance. Else a
         base, as in `GeometricPath`.
 
     Returns

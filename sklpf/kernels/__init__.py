@@ -10,7 +10,7 @@ from sklpf.kernels._exponentials import (
     softplus_sum,
     softplus_sum_and_sigmoids,
 )
-from sklpf.kernels._layers import add_rows, list_differences
+from sklpf.kernels._layers import add_layer, add_rows, change_units, layer
 from sklpf.kernels._programs import compiled, implements, program, tempered
 from sklpf.kernels._random import (
     bits_of_one_chain,
@@ -23,8 +23,10 @@ from sklpf.kernels._random import (
 __all__ = [
     "OPTIONS",
     "SUMS",
+    "add_layer",
     "add_rows",
     "bits_of_one_chain",
+    "change_units",
     "compiled",
     "draw_categories",
     "draw_units",
@@ -32,7 +34,7 @@ __all__ = [
     "exp64",
     "implements",
     "inlined",
-    "list_differences",
+    "layer",
     "log64",
     "njit",
     "program",

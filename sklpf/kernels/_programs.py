@@ -47,8 +47,8 @@ def log_gain(model, state, c):
     """Of a tempered model: log f_1 - log f_0 of chain c."""
 
 
-def log_ratio(model, state, c, old, new, work):
-    """log f_new - log f_old of chain c."""
+def log_ratios(model, state, old, new, work, out):
+    """Write log f_new - log f_old of every chain to out (n,), 0 where both are the same."""
 
 
 def log_ladder(model, state, c, ladder, work, out):
@@ -84,14 +84,18 @@ def log_density(beta, base, gain):
 
 
 def tempered(model_class):
-    """Derive `log_ratio`, `log_ladder` and `derivatives` where log f_beta = log f_0 + beta (log f_1
-    - log f_0).
+    """Derive `log_ratios`, `log_ladder` and `derivatives` where log f_beta = log f_0 + beta (log
+    f_1 - log f_0).
     """
 
-    @implements(log_ratio, model_class, forceinline=True)
-    def _log_ratio(model, state, c, old, new, work):
-        gain = log_gain(model, state, c)
-        return gain if gain == -np.inf and new > 0.0 else (new - old) * gain
+    @implements(log_ratios, model_class)
+    def _log_ratios(model, state, old, new, work, out):
+        for c in range(out.shape[0]):
+            out[c] = 0.0
+            if new[c] != old[c]:
+                gain = log_gain(model, state, c)
+                is_zero = gain == -np.inf and new[c] > 0.0
+                out[c] = gain if is_zero else (new[c] - old[c]) * gain
 
     @implements(log_ladder, model_class)
     def _log_ladder(model, state, c, ladder, work, out):
@@ -126,14 +130,14 @@ def anneal(model, state, betas, reverse, keys, log_weights):
     log_weights (n,).
     """
     work = scratch(model, state)
+    ratios = np.empty(log_weights.shape[0])
     for t in range(betas.shape[0] - 1):
         now = at_sweep(keys, t)
         if reverse:
             sweep(model, state, betas[t], True, now, work)
+        log_ratios(model, state, betas[t], betas[t + 1], work, ratios)
         for c in range(log_weights.shape[0]):
-            old, new = betas[t, c], betas[t + 1, c]
-            if new != old:
-                log_weights[c] += log_ratio(model, state, c, old, new, work)
+            log_weights[c] += ratios[c]
         if not reverse:
             sweep(model, state, betas[t + 1], False, now, work)
 
@@ -147,6 +151,8 @@ def exchange(model, state, levels, ends, trips, ladder, shift, n_scans, stride, 
     n_levels = ladder.shape[0]
     work = scratch(model, state)
     betas = np.empty(n)
+    above = np.empty(n)
+    below = np.empty(n)
     up = np.empty(n)
     down = np.empty(n)
     drawn = np.empty(n)
@@ -156,18 +162,18 @@ def exchange(model, state, levels, ends, trips, ladder, shift, n_scans, stride, 
         now = at_sweep(keys, t)
         for c in range(n):
             betas[c] = ladder[levels[c]]
+            above[c] = ladder[min(levels[c] + 1, n_levels - 1)]
+            below[c] = ladder[max(levels[c] - 1, 0)]
         sweep(model, state, betas, False, now, work)
+        log_ratios(model, state, betas, above, work, up)
+        log_ratios(model, state, betas, below, work, down)
         for c in range(n):
             level = levels[c]
-            beta = betas[c]
-            if level + 1 < n_levels:
-                up[c] = log_ratio(model, state, c, beta, ladder[level + 1], work)
-            if level > 0:
-                down[c] = log_ratio(model, state, c, beta, ladder[level - 1], work)
             if level + 1 == n_levels:
                 add_summary(model, state, c, 1.0, summary, sums.summaries[c // n_levels])
             if now.step % RECORD_EVERY == 0:
-                add_derivatives(model, state, c, beta, work, sums.levels[c // n_levels, level])
+                own_sums = sums.levels[c // n_levels, level]
+                add_derivatives(model, state, c, betas[c], work, own_sums)
         if stride > 0 and now.step % stride == 0:
             for c in range(n):
                 log_ladder(model, state, c, ladder, work, sums.vectors[record, c])
@@ -232,8 +238,9 @@ def temper(
 def log_f(model, state, betas, out):
     """log f of every chain at its own inverse temperature, out (n,)."""
     work = scratch(model, state)
+    log_ratios(model, state, np.zeros(out.shape[0]), betas, work, out)
     for c in range(out.shape[0]):
-        out[c] = log_base(model, state, c) + log_ratio(model, state, c, 0.0, betas[c], work)
+        out[c] += log_base(model, state, c)
 
 
 @program

@@ -299,17 +299,28 @@ def _emit_count_below(context, builder, signature, arguments):
 
 
 # ---- tiles
+def _prefetch(builder, place):
+    """Ask for a line of memory."""
+    byte = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, *3 * [_INT32]])
+    function = builder.module.globals.get("llvm.prefetch.p0")
+    if function is None:
+        function = ir.Function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(function, [builder.bitcast(place, byte), _INT32(0), _INT32(3), _INT32(1)])
+
+
 def tile_multiplier(n_rows, n_columns):
     """An instruction that multiplies some rows of units, over n of these, by `n_columns` columns,
     a multiple of 16, of weights.
     """
 
     def multiply_tile(
-        sums, stride, column, order, place, units, n_units, first, rows, row_length, n
+        sums, stride, column, order, place, units, n_units, first, rows, row_length, n, ahead
     ):
         """sums[c] += units[c, first : first + n] @ rows[first : first + n], in the columns from
         `column` on, for the rows c = order[place], …; arrays are flat, and their rows `stride`,
-        `n_units` and `row_length` numbers apart.
+        `n_units` and `row_length` numbers apart. Half of the weights that lie `ahead` of these are
+        asked for.
         """
         columns = column + np.arange(n_columns)
         for c in order[place : place + n_rows]:
@@ -317,13 +328,17 @@ def tile_multiplier(n_rows, n_columns):
                 row = rows[k * row_length + columns]
                 sums[c * stride + columns] += units[c * n_units + k] * row
 
-    def result_type(sums, stride, column, order, place, units, n_units, first, rows, row_length, n):
+    def result_type(
+        sums, stride, column, order, place, units, n_units, first, rows, row_length, n, ahead
+    ):
         return types.none
 
     @_instruction(multiply_tile, result_type)
     def emit(context, builder, signature, arguments):
         """All sums stay in registers from the first to the last unit."""
-        sums, stride, column, order, place, units, n_units, first, rows, row_length, n = arguments
+        sums, stride, column, order, place, units, n_units, first, rows, row_length, n, ahead = (
+            arguments
+        )
         vector = ir.VectorType(ir.FloatType(), _LANES_IN_TILE)
         offsets = [ir.Constant(stride.type, j) for j in range(0, n_columns, _LANES_IN_TILE)]
 
@@ -349,6 +364,9 @@ def tile_multiplier(n_rows, n_columns):
             weights = [
                 builder.load(each, align=4) for each in places(rows, builder.add(row, column))
             ]
+            next_lines = places(rows, builder.add(builder.add(row, column), ahead))
+            for line in next_lines[: (len(offsets) + 1) // 2]:
+                _prefetch(builder, line)
             own_totals = iter(totals)
             for start in starts:
                 unit = builder.load(builder.gep(units, [builder.add(start, loop.index)]))

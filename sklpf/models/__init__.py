@@ -11,6 +11,7 @@ from sklpf.models.categorical_rbm._model import CategoricalRBM
 from sklpf.models.comparing._compare import ModelComparison, compare, score_interval
 from sklpf.models.comparing._compare_fits import compare_fits
 from sklpf.models.comparing._fit_comparison import FitComparison, FitInterval
+from sklpf.models.decoder._importance import DecoderImportance
 from sklpf.models.decoder._model import DecoderModel
 from sklpf.models.decoder._path import DecoderPath
 from sklpf.models.factorial._model import FactorialMixture
@@ -40,6 +41,7 @@ __all__ = [
     "BoltzmannPath",
     "CategoricalRBM",
     "CategoricalUnits",
+    "DecoderImportance",
     "DecoderModel",
     "DecoderPath",
     "FactorialMixture",

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from sklpf._utils.numbers import Array, Booleans
+from sklpf._utils.parallel import run_tasks
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
@@ -44,6 +45,7 @@ from sklpf.training import (
     Settled,
     train,
 )
+from sklpf.training._chains import parts_of
 from sklpf.training._loop import Lowered, check_not_diverged, warn_unsettled
 
 # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
@@ -58,7 +60,9 @@ class CompiledFamily:
 
     def log_density(self, parameters: Array, x: Array) -> Array:
         """Return log f at points (n, d), shape (n,), in nats."""
-        return density_at(self.packed(parameters), x)[0]
+        density = self.packed(parameters)
+        parts = [x[rows] for rows in parts_of(x)]
+        return np.concatenate(run_tasks(lambda part: density_at(density, part)[0], parts))
 
     def grad(self, parameters: Array, x: Array) -> Array:
         """Return the gradient of log f by the points, shape (n, d)."""
@@ -256,7 +260,7 @@ class EnergyBasedModel(
 
     def _family_log_partition(self, family, parameters) -> float:
         path = self._family_path(family, parameters)
-        return clone(self._monitor)._fit(path).log_partition_
+        return clone(self._monitor).set_params(n_jobs=self.n_jobs)._fit(path).log_partition_
 
     # -- use
     def _ratio_path(self, other):

@@ -21,6 +21,7 @@ from sklpf._utils.numbers import (
     check_scale,
     check_squares,
 )
+from sklpf._utils.parallel import run_tasks
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import Stream, draw_seed
 from sklpf._utils.sklearn import (
@@ -37,6 +38,7 @@ from sklpf.models._validation import check_fitted, named_by_model
 from sklpf.models.scoring._likelihood import SCORING, RowLikelihoodMixin
 from sklpf.paths._base import CompiledPrograms, Points, PointsPath, check_ladder, values_at
 from sklpf.training import EM
+from sklpf.training._chains import parts_of
 from sklpf.training._loop import warn_unsettled
 
 _ENOUGH_CHAINS = 200  # of few rows each has several
@@ -275,7 +277,7 @@ class LatentDensity:
         Whether M-steps change it.
     """
 
-    _density: Any  # compiled
+    _density: Callable[[slice], Any]  # compiled, of some rows
 
     def __init__(self, X: Array, noise_std: float, learns_noise: bool):
         self.X = X
@@ -294,10 +296,14 @@ class LatentDensity:
 
     def log_density(self, position: Array) -> Array:
         """Return log p(row, latent) of every chain up to a constant, shape (n,)."""
-        values = values_at(self._density, position)
-        return values.log_base + values.gain
+        return self._in_parts(position, lambda values: values.log_base + values.gain)
 
     def grad(self, position: Array) -> Array:
         """Return its gradient, shape (n, d)."""
-        values = values_at(self._density, position)
-        return values.base_slope + values.gain_slope
+        return self._in_parts(position, lambda values: values.base_slope + values.gain_slope)
+
+    def _in_parts(self, position, result):
+        def evaluate(rows):
+            return result(values_at(self._density(rows), position[rows]))
+
+        return np.concatenate(run_tasks(evaluate, parts_of(position)))

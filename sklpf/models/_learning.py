@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.random import RandomState
 
-from sklpf._utils.parallel import one_blas_thread
+from sklpf._utils.parallel import one_blas_thread, task_threads
 from sklpf.models._validation import check_fitted
 from sklpf.training._loop import check_not_diverged
 
@@ -37,7 +37,12 @@ def all_or_nothing(method: _Method) -> _Method:
             model._training = copy.deepcopy(self._training)
         try:
             # divergence is an error
-            with drawing_all_or_nothing(self), one_blas_thread(), np.errstate(all="ignore"):
+            with (
+                drawing_all_or_nothing(self),
+                one_blas_thread(),
+                np.errstate(all="ignore"),
+                task_threads(getattr(model, "n_jobs", 1)),
+            ):
                 method(model, X, *args, **kwargs)
                 model._see_rows(X, begins=method.__name__ == "fit")
                 learned = vars(model).keys() & getattr(model, "_fitted_shapes", {}).keys()

@@ -51,6 +51,9 @@ def validate_data(model, X, **options):
     ValueError
         As there.
     """
+    if all(hasattr(X, name) for name in ("record", "variables", "vartype")):
+        rows = _rows_of_samples(model, X, options.pop("reset", True))
+        return check_array(rows, order="C", **options)
     columns = getattr(X, "columns", None)
     if columns is not None and not getattr(columns, "is_unique", True):
         twice = sorted({str(name) for name in columns[columns.duplicated()]})
@@ -79,6 +82,27 @@ def validate_data(model, X, **options):
         if "X" in str(error):
             raise
         raise type(error)(f"X can't be used: {error}") from error
+
+
+def _rows_of_samples(model, samples, is_fit: bool) -> Array:
+    """Rows of 0 and 1, one for each read of dimod's SampleSet, with the columns of a model that
+    knows its variables.
+    """
+    variables = getattr(model, "variables_", None)
+    if is_fit or variables is None:
+        raise TypeError(
+            "X is a SampleSet of dimod, and only models of from_dimod know the order of its"
+            " variables: give sampleset.to_pandas_dataframe()[variables], of spins (s + 1) / 2"
+        )
+    places = {variable: place for place, variable in enumerate(samples.variables)}
+    if places.keys() != set(variables):
+        raise ValueError(
+            f"X is a SampleSet of {len(places)} variables that are not the {len(variables)} of the"
+            " model: give samples of the same binary quadratic model"
+        )
+    rows = samples.record.sample[:, [places[variable] for variable in variables]]
+    rows = np.repeat(rows.astype(np.float64), samples.record.num_occurrences, axis=0)
+    return (rows + 1) / 2 if samples.vartype.name == "SPIN" else rows
 
 
 class SparseInput:

@@ -138,11 +138,12 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         """
         self._validate_params()
         self._forget()
-        self._given_draws = draws
+        if draws is not None:
+            self._given_draws = draws
         try:
             self._keep(self._fitted(path))
         finally:
-            del self._given_draws
+            vars(self).pop("_given_draws", None)
         _progress.said(lambda: self.result_._line())
         return self
 

@@ -19,8 +19,10 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import Diagnostic, PartitionResult, Run
+from sklpf.partition.checks._tails import check_columns
 from sklpf.paths import Gaussian, GeometricPath, Mixture, StudentT
 from sklpf.paths._bases import is_outside
+from sklpf.paths._climbs import Evaluations
 from sklpf.paths._geometric import is_own_density
 from sklpf.paths._mixture_fit import fit_parts
 from sklpf.programs import Draws
@@ -227,8 +229,8 @@ class BridgeSampling(PartitionEstimator):
     TypeError
         If draws are missing or unknown, or the path is not to a density on R^d.
     ValueError
-        If draws have other names or dimensions than the path, if there are fewer than 20, or if
-        log f is not finite at one.
+        If draws have other names or dimensions than the path, if there are fewer than 20, if log f
+        is not finite at one, or if it does not depend on a column.
 
     Notes
     -----
@@ -286,8 +288,10 @@ class BridgeSampling(PartitionEstimator):
             parameters, of a path that has `unconstrain`: an ArviZ ``InferenceData`` or an xarray
             ``DataTree`` with a group ``posterior``, an xarray ``Dataset``, or a dict of arrays
             (n_chains, n_draws, ...), or (n_draws, ...) of one chain. Or a run that kept draws, its
-            result, or the estimator that made it. Or the ``results`` of a dynesty sampler, with
-            points in the coordinates of the path, which are drawn by their weights.
+            result, or the estimator that made it. Or of a nested sampler the ``results`` of
+            dynesty, the result of UltraNest, or nautilus' sampler or what its ``posterior()``
+            gives, whose points are drawn by their weights: of the unit cube on a path of
+            `sklpf.interop.from_prior_transform`, else the parameters.
 
         Returns
         -------
@@ -336,6 +340,9 @@ class BridgeSampling(PartitionEstimator):
                 " coordinates of the path"
             )
 
+        cost = Evaluations()
+        check_columns(path, flat[:: len(flat) // 3], cost)
+        density.n_evaluations += cost.n
         rng = np.random.default_rng(stream_key(seed, _DRAWS))
         first, second = _halves(points, log_f)
         bridges, checks = (

@@ -15,7 +15,7 @@ from sklpf._utils.random import stream_key
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.paths import Parameters, Unconstrain
-from sklpf.paths._capabilities import has
+from sklpf.paths._capabilities import UnitCube, has
 from sklpf.programs import Draws
 from sklpf.uncertainty import count_interleaved, deinterleaved, first_axis_is_time
 
@@ -61,8 +61,10 @@ def posterior_draws(draws: Any, path: Any = None, seed: int = 0) -> PosteriorDra
         return PosteriorDraws(_checked(points.swapaxes(0, 1), path))
     if callable(getattr(draws, "get_samples", None)):  # of NumPyro
         draws = draws.get_samples(group_by_chain=True)
-    if hasattr(draws, "importance_weights"):
-        draws = _of_nested_sampling(draws, np.random.default_rng(stream_key(seed, _THINNING)))
+    nested = _of_nested_sampling(draws)
+    if nested is not None:
+        draws = nested.thinned(path, np.random.default_rng(stream_key(seed, _THINNING)))
+        return PosteriorDraws(_checked(draws, path))
     posterior = getattr(draws, "posterior", draws)
     if hasattr(posterior, "data_vars"):
         draws = {str(name): _by_chain(name, values) for name, values in posterior.data_vars.items()}
@@ -102,12 +104,61 @@ def _run_alarms(source: Draws | PartitionResult | Run) -> tuple[Alarm, ...]:
     return (Alarm("draws-not-converged", seen, remedy),)
 
 
-def _of_nested_sampling(results: Any, rng: np.random.Generator) -> NDArray:
-    """Those of dynesty's points that a chance proportional to their weights keeps, in any order:
-    draws of the posterior of which none is repeated.
+class _NestedPoints(NamedTuple):
+    """What a nested sampler found: points of the unit cube, None where they are not known, the
+    parameters of these, and weights (n,) of any scale.
     """
-    weights = np.asarray(results.importance_weights())
-    return rng.permutation(results.samples[rng.random(len(weights)) < weights / weights.max()])
+
+    unit: NDArray | None
+    parameters: NDArray
+    weights: NDArray
+
+    def thinned(self, path: Any, rng: np.random.Generator) -> Array:
+        """Those points that a chance proportional to their weights keeps, in any order, in the
+        coordinates of a path: draws of the posterior of which none is repeated.
+        """
+        weights = as_float64(self.weights, "weights of the draws")
+        points: Any = self.parameters
+        if has(path, UnitCube):
+            if self.unit is None:
+                raise ValueError(
+                    "draws are the parameters of a nested sampler's points, and this path needs"
+                    " their points of the unit cube: give dynesty's results, UltraNest's result or"
+                    " nautilus' sampler itself"
+                )
+            points = path.from_unit_cube(self.unit)
+        points = as_float64(points, "draws")
+        if weights.shape != points.shape[:1] or not np.max(weights, initial=0.0) > 0:
+            raise ValueError(
+                "draws of a nested sampler must have a weight for every point, and one above 0, got"
+                f" {len(points)} points and weights of the shape {weights.shape}"
+            )
+        kept = rng.random(len(weights)) < weights / weights.max()
+        return rng.permutation(points[kept])
+
+
+def _of_nested_sampling(draws: Any) -> _NestedPoints | None:
+    """The points of dynesty's and UltraNest's results or samplers, of nautilus' sampler, or of what
+    its `posterior` gives; None of anything else.
+    """
+    if hasattr(draws, "shell_log_v"):
+        parameters, log_weights = draws.posterior()[:2]
+        unit: Any = np.concatenate(draws.points)
+        if len(unit) > len(log_weights):  # those of the exploration are discarded
+            kept = zip(draws.points, draws.shell_end_exp)
+            unit = np.concatenate([points[start:] for points, start in kept])
+        return _NestedPoints(unit, parameters, np.exp(log_weights - np.max(log_weights)))
+    results = getattr(draws, "results", draws)
+    if hasattr(results, "importance_weights"):
+        unit = getattr(results, "samples_u", None)
+        return _NestedPoints(unit, results.samples, results.importance_weights())
+    if isinstance(results, Mapping) and "weighted_samples" in results:
+        weighted = results["weighted_samples"]
+        return _NestedPoints(weighted["upoints"], weighted["points"], weighted["weights"])
+    if isinstance(draws, tuple) and len(draws) in (3, 4) and np.ndim(draws[1]) == 1:
+        log_weights = as_float64(draws[1], "log weights of the draws")
+        return _NestedPoints(None, draws[0], np.exp(log_weights - np.max(log_weights)))
+    return None
 
 
 def _by_chain(name: Any, values: Any) -> NDArray:

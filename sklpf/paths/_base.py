@@ -254,6 +254,7 @@ class Path:
             It shares all else with this one.
         """
         other = copy.copy(self)
+        vars(other).update(vars(self))  # with what kernels take, which a copy forgets
         other.ladder = check_ladder(ladder)
         return other
 

@@ -110,6 +110,13 @@ class Unconstrain(Protocol):
         """Return the points (n, d) of parameters by name, each ``(n, *shape)``."""
 
 
+class UnitCube(Protocol):
+    """The points of nested samplers, uniform under the prior, are known."""
+
+    def from_unit_cube(self, points: ArrayLike) -> Array:
+        """Return the points (n, d) of points (n, d) of the unit cube."""
+
+
 class Gradients(Protocol):
     """log f_beta = log f_0 + beta (log f_1 - log f_0) has gradients by the position."""
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Integers
 
 # Log densities at points (n, d), (n,): -inf where it can't be had.
 LogDensity = Callable[[Array], Array]
@@ -37,17 +37,24 @@ class Evaluations:
 
 
 class Ends(NamedTuple):
-    """Where climbs ended: points (n, d) and their log densities (n,), in nats; and where all were
-    on the way, points (m, d).
+    """Where climbs ended: points (n, d), their log densities (n,), in nats, and the target that
+    each climbed on (n,); and where all were on the way, points (m, d).
     """
 
     position: Array
     log_density: Array
+    targets: Integers
     passed: Array
 
 
 @np.errstate(all="ignore")  # far out anything may happen
-def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> Ends:
+def climb(
+    slopes: Callable[..., tuple[Array, Array]],
+    starts: Array,
+    scale: Array,
+    bounds: Array | None,
+    targets: Integers | None = None,
+) -> Ends:
     """Return where climbs from some points end, without those that are still far from a mode.
 
     All climb side by side, by BFGS with one density a step: a climb whose step is refused tries a
@@ -63,18 +70,23 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
         Units of the coordinates.
     bounds : ndarray of shape (2, d) or None
         The box that climbs stay in.
+    targets : ndarray of shape (n,) or None, default=None
+        Where climbs are on several densities: which one each is on, a third argument of `slopes`.
     """
     d = starts.shape[1]
+    target = np.zeros(len(starts), dtype=np.int64) if targets is None else targets
 
-    def evaluate(u: Array, steps: Array) -> tuple[Array, Array]:
-        values, gradients = slopes(u * scale, steps * scale)
+    def evaluate(u: Array, steps: Array, target: Integers) -> tuple[Array, Array]:
+        which = () if targets is None else (target,)
+        values, gradients = slopes(u * scale, steps * scale, *which)
         return values, gradients * scale
 
     low, high = (-np.inf, np.inf) if bounds is None else bounds / scale
     position = np.clip(starts / scale, low, high)
-    value, gradient = evaluate(position, np.full(position.shape, 1e-4))
+    value, gradient = evaluate(position, np.full(position.shape, 1e-4), target)
     alive = np.isfinite(value)
     position, value, gradient = (part[alive] for part in (position, value, gradient))
+    target = target[alive]
     inverses = _Inverses(position.shape)
     is_new = np.ones(len(position), bool)  # no step was made yet
     length = np.ones(len(position))
@@ -82,6 +94,7 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
     passed = [position]
     arrived_at = [position[:0]]
     heights = [value[:0]]
+    targets_left = [target[:0]]
     for _ in range(_MOST_ITERATIONS):
         if not len(position):
             break
@@ -98,8 +111,9 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
         stops = (rise < _CONVERGED) | (length * np.minimum(norm, longest) < _SHORTEST)
         arrived_at.append(position[stops])
         heights.append(value[stops])
-        climbs = (position, value, gradient, length, is_new, direction, slope, rise)
-        position, value, gradient, length, is_new, direction, slope, rise = (
+        targets_left.append(target[stops])
+        climbs = (position, value, gradient, length, is_new, direction, slope, rise, target)
+        position, value, gradient, length, is_new, direction, slope, rise, target = (
             part[~stops] for part in climbs
         )
         inverses.keep(~stops)
@@ -108,7 +122,7 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
 
         proposal = np.clip(position + length[:, np.newaxis] * direction, low, high)
         steps = np.clip(STEP * np.sqrt(np.maximum(inverses.variances, 0)), 1e-7, 1e-3)
-        new_value, new_gradient = evaluate(proposal, steps)
+        new_value, new_gradient = evaluate(proposal, steps, target)
         step = proposal - position
         promised = np.einsum("ni,ni->n", slope, step)
         accept = new_value >= value + _SUFFICIENT * np.maximum(promised, 0)
@@ -124,9 +138,11 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
         near = rise < NEARLY
         arrived_at.append(position[near])
         heights.append(value[near])
+        targets_left.append(target[near])
     return Ends(
         np.concatenate(arrived_at) * scale,
         np.concatenate(heights),
+        np.concatenate(targets_left),
         np.concatenate(passed) * scale,
     )
 

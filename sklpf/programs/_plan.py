@@ -26,6 +26,8 @@ _PILOT_SHARE = 20  # a pilot has so many times fewer levels
 _MOST_CHAINS = 1000
 _FEWEST_BLOCKS = 1
 _FEWEST_BLOCKS_OF_POINTS = 4
+# Compiled programs: with fewer chains in a block than this weights are read more than used
+_FEWEST_CHAINS = 24
 _MOST_DRAWS = 1000  # of some chains, until all are where the target has mass
 
 
@@ -38,14 +40,14 @@ def equal_blocks(n: int, largest: int, fewest_blocks: int = 8) -> list[int]:
 
 
 def blocks_of_groups(path, transition, n_groups: int, n_chains: int) -> list[Integers]:
-    """The groups of every block: one in each where programs are compiled, else all in as few
-    blocks as memory allows.
+    """The groups of every block: as many as give it some chains where programs are compiled, else
+    all in as few blocks as memory allows.
     """
-    n_blocks = n_groups
+    n_blocks = min(n_groups, max(1, n_chains // _FEWEST_CHAINS))
     if transition.compiled(path) is None:
         vectorized = getattr(path, "vectorized", True)
         fewest = _FEWEST_BLOCKS if vectorized else _FEWEST_BLOCKS_OF_POINTS
-        n_blocks = min(n_blocks, max(fewest, n_chains // _MOST_CHAINS))
+        n_blocks = min(n_groups, max(fewest, n_chains // _MOST_CHAINS))
     first = np.linspace(0, n_groups, n_blocks + 1).astype(np.int64)
     return np.split(np.arange(n_groups), first[1:-1])
 

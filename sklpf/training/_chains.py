@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
+from sklpf._utils.parallel import equal_parts, run_tasks
 from sklpf.paths._base import density_at, trajectory_at
 from sklpf.transitions._pilot import reflect
 
@@ -16,7 +17,15 @@ _RATE = 0.05  # of the step size's logarithm, for every unit of acceptance too m
 _LONGEST_STEP = 2.0
 _LENGTHENING = 0.5  # standard deviation of the logarithm that `rescale` multiplies a point by
 
+_LEAST_PART = 64  # points of a task
+_LEAST_NUMBERS = 1 << 14  # of the points of a task
+
 Function = Callable[[Array], Array]
+
+
+def parts_of(points: NDArray) -> list[slice]:
+    """Parts of points (n, d) for tasks, whatever the number of threads."""
+    return equal_parts(len(points), max(_LEAST_PART, _LEAST_NUMBERS // points.shape[1]))
 
 
 class Chains:
@@ -108,10 +117,21 @@ class Chains:
             With `evaluate_density`.
         """
         velocity = self.rng.standard_normal(self.position.shape)
-        end, last, (here, there) = trajectory_at(
-            density, self.position, velocity, self.step_size, self.n_leapfrog
+
+        def follow(chains):
+            start = self.position[chains], velocity[chains]
+            return trajectory_at(density, *start, self.step_size, self.n_leapfrog)
+
+        ends, lasts, values = zip(*run_tasks(follow, parts_of(velocity)))
+        here, there = np.concatenate(values, axis=1)
+        self._arrive(
+            np.concatenate(ends),
+            velocity,
+            np.concatenate(lasts),
+            here,
+            there,
+            lambda x: density_at(density, x)[0],
         )
-        self._arrive(end, velocity, last, here, there, lambda x: density_at(density, x)[0])
 
     def _arrive(self, end, first, last, here, there, log_density):
         """Accept or reject the ends of trajectories, by the velocities and log densities at both

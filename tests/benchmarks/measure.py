@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import BernoulliRBM
-from sklpf._utils.random import Keys, Stream
+from sklpf._utils.random import Keys
 from sklpf.kernels import OPTIONS
 from sklpf.kernels import _programs as programs
 from sklpf.models.rbm._path import RBMPath
@@ -24,10 +24,6 @@ from sklpf.testing import find_shared_data
 
 N_CHAINS = 100
 KEY = (1, 2)
-REGIMES = {
-    "all chains at beta = 1": np.ones(N_CHAINS),
-    "linear ladder of beta": np.linspace(0, 1, N_CHAINS),
-}
 
 
 # ---- measuring
@@ -179,10 +175,14 @@ def small():
     ).path()
 
 
-def equilibrated(path, betas):
-    """A state whose chains have made 300 sweeps at their own inverse temperatures (n,)."""
-    state = path.sample_base(len(betas), Stream(KEY))
-    return sweeps(path, state, np.tile(betas, (300, 1)), Stream(KEY, 0, 1))
+def with_density(n_visible, n_hidden, density):
+    """An RBM of whose units about this share is on, and which changes them all the time."""
+    rng = np.random.default_rng(0)
+    weights = rng.normal(scale=0.5 / np.sqrt(n_visible + n_hidden), size=(n_hidden, n_visible))
+    logit = np.log(density / (1 - density))
+    visible = logit - density * weights.sum(axis=0)
+    hidden = logit - density * weights.sum(axis=1)
+    return RBMPath(weights, visible, hidden, np.full(n_visible, density))
 
 
 # ---- bare sweeps

@@ -1,6 +1,6 @@
 """Speed and memory, as ratios to what else could do the same work; prints Markdown.
 
-    python tests/benchmarks/speed.py [sweep limits threads programs training time_to_error start
+    python tests/benchmarks/speed.py [sweep threads programs training time_to_error start
     memory]
 
 What is compared is called in turn, round after round, in one process; the tables give the median
@@ -24,13 +24,10 @@ import warnings
 from functools import partial
 
 import numpy as np
-from limits import limits
 from measure import (
     KEY,
     N_CHAINS,
-    REGIMES,
     binary_mnist,
-    equilibrated,
     interleave,
     large,
     quiet_fit,
@@ -40,8 +37,9 @@ from measure import (
     stored_path,
     sweeps,
     table,
+    with_density,
 )
-from peers import GemmSweeps, numpy_sweeps, rbms_ais
+from peers import SimpleSweeps, rbms_ais
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -56,36 +54,60 @@ _N_SEEDS = 6
 
 
 # ---- one sweep, one thread and two
+SIZES = (64, 64), (784, 500), (2000, 1000), (4000, 2000)
+DENSITIES = 0.05, 0.2, 0.5
+_WORK = 2e9  # multiplications by a weight in one measurement
+
+
 def sweep():
-    name, path = large()
-    print(f"\n## Gibbs sweep of {N_CHAINS} chains, {name}, one thread")
+    """Run it with NUMBA_CPU_NAME=haswell, NUMBA_CPU_FEATURES=+avx,+avx2,+fma,+bmi,+bmi2,+popcnt
+    and OPENBLAS_CORETYPE=Haswell too, which are a processor without AVX-512.
+    """
+    print("\n## One Gibbs sweep of one chain, microseconds, one thread")
     table(
-        "chains",
-        "sklpf, ms",
-        "GEMM float32, ms",
-        "NumPy float64, ms",
-        "NumPy / sklpf",
-        "GEMM / sklpf",
+        "units",
+        "on",
+        f"NumPy and BLAS, {N_CHAINS} chains",
+        "their two products alone",
+        f"sweep, {N_CHAINS} chains",
+        "AIS",
+        "ParallelTempering",
+        "NumPy / sweep",
+        "sweep / products",
     )
-    for regime, betas in REGIMES.items():
-        state, schedule = equilibrated(path, betas), np.tile(betas, (20, 1))
-        calls = {
-            "sklpf": partial(sweeps, path, state, schedule, Stream(KEY, 0, 1000)),
-            "GEMM": partial(
-                GemmSweeps(path, N_CHAINS).run, state.v.astype(np.float32), schedule, KEY
-            ),
-            "NumPy": partial(
-                numpy_sweeps, path, state.v.astype(float), schedule, np.random.default_rng(0)
-            ),
-        }
-        times = interleave(calls, 41)
-        row(
-            regime,
-            *(f"{np.median(seconds) / len(schedule) * 1e3:.3f}" for seconds in times.values()),
-            ratio(times["NumPy"], times["sklpf"]),
-            ratio(times["GEMM"], times["sklpf"]),
-        )
-    print("\nGoals: NumPy / sklpf at least 6 and 5; GEMM / sklpf at least 2 and 1.6.")
+    for shape in SIZES:
+        for density in DENSITIES:
+            path = with_density(*shape, density)
+            state = sweeps(path, path.sample_base(N_CHAINS, Stream(KEY)), _at_target(20), _LATER)
+            n = max(1, int(_WORK / (path.components.size * N_CHAINS)))
+            simple = SimpleSweeps(path, N_CHAINS)
+            calls = {
+                "NumPy": partial(simple.run, n),
+                "products": partial(simple.multiply, n),
+                "sweep": partial(sweeps, path, state, _at_target(n), _LATER),
+                "AIS": partial(quiet_fit, AIS(N_CHAINS, max(n, 20), checks=False), path),
+                "PT": partial(
+                    quiet_fit, ParallelTempering(n_sweeps=max(n, 64), checks=False), path
+                ),
+            }
+            made = dict.fromkeys(calls, n * N_CHAINS)
+            for who in ("AIS", "PT"):
+                made[who] = calls[who]().result_.n_sweeps
+            times = interleave(calls, 5)
+            row(
+                "{} x {}".format(*shape),
+                f"{density:.0%}",
+                *(f"{np.median(times[who]) / made[who] * 1e6:.3g}" for who in calls),
+                ratio(times["NumPy"], times["sweep"]),
+                ratio(times["sweep"], times["products"]),
+            )
+
+
+_LATER = Stream(KEY, 0, 1)
+
+
+def _at_target(n):
+    return np.ones((n, N_CHAINS))
 
 
 def threads():
@@ -414,8 +436,7 @@ def auxiliary():
 
 
 SECTIONS = {
-    f.__name__: f
-    for f in (sweep, limits, threads, programs, training, time_to_error, start, auxiliary)
+    f.__name__: f for f in (sweep, threads, programs, training, time_to_error, start, auxiliary)
 }
 
 

@@ -22,12 +22,14 @@ def make(decoder=NETWORK.decoder, pullback=NETWORK.pullback, **parameters):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"decoder": lambda z: z[:, 0]}, r"must give the shape \(256, n_features\)"),
+        ({"decoder": lambda z: z[:, 0]}, r"must give the shape \(16, n_features\)"),
         ({"decoder": lambda z: z * np.nan}, "decoder is NaN or infinite"),
         ({"decoder": lambda z: NETWORK.decoder(z) + 1j}, "decoder must give real numbers"),
         ({"decoder": lambda z: z + RNG.normal(size=z.shape)}, "decoder is random"),
         ({"decoder": lambda z: z @ np.ones((3, 4))}, "alone, such as vae.decode"),
         ({"decoder": lambda z, y: z}, "decoder can't be called with an array of shape"),
+        ({"decoder": lambda z: NETWORK.decoder(z).astype(np.float16)}, "in half precision"),
+        ({"pullback": lambda z, g: 2 * z}, "gradient disagrees with differences of its outputs"),
         ({"pullback": lambda z, g: 1e200 * z}, "the decoder's gradient is beyond 1e100"),
         ({"pullback": lambda z, g: g}, "gradient must have the shape"),
         ({"pullback": "x"}, "pullback must be a function of latent variables z and of g"),
@@ -49,8 +51,8 @@ def test_decoders_may_give_their_own_array_again():
     buffer = np.empty((256, 12))
 
     def decoder(z):
-        buffer[:] = NETWORK.decoder(z)
-        return buffer
+        buffer[: len(z)] = NETWORK.decoder(z)
+        return buffer[: len(z)]
 
     rows = make().sample(600, random_state=0)
     np.testing.assert_array_equal(make(decoder).sample(600, random_state=0), rows)
@@ -147,3 +149,14 @@ def test_a_function_of_jax_scores_as_the_same_network_in_numpy():
     weights = np.ones_like(outputs)
     np.testing.assert_allclose(pullback(weights), NETWORK.pullback(latents, weights), atol=1e-3)
     assert np.isfinite(scores(model)).all()
+
+
+def test_modules_of_two_precisions_are_told_to_have_one():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    inner = torch.nn.Linear(2, 12).double()
+    mixed = torch.nn.Sequential(torch.nn.Linear(2, 2), inner).eval()
+    with pytest.raises(TypeError, match=r"parameters of float32 and float64.*decoder.double\(\)"):
+        from_decoder(mixed, 2)
+    from_decoder(mixed.double(), 2)
+    with pytest.raises(ValueError, match="convert it by decoder.float"):
+        from_decoder(mixed.bfloat16(), 2)

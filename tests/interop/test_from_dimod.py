@@ -8,7 +8,7 @@ import pytest
 from known_problems import all_rows
 from scipy.special import logsumexp
 
-from sklpf import ParallelTempering
+from sklpf import BoltzmannMachine, ParallelTempering
 from sklpf.interop import from_dimod
 
 
@@ -64,6 +64,48 @@ def test_models_of_dimod(vartype):
     scores = model.score_samples((rows + 1) / 2 if vartype == "SPIN" else rows)
     expected = -0.5 * found.record.energy - model.log_partition_
     np.testing.assert_allclose(scores, expected, atol=1e-10)
+
+
+def sample_set(bqm, vartype, order, n_occurrences=1):
+    """All states of a model as dimod's SampleSet has them, with its own order of variables."""
+    places = [list(bqm.linear).index(name) for name in order]
+    sample = states(len(order), bqm.vartype)[:, places].astype(np.int8)
+    sample = sample if vartype == bqm.vartype else (sample + 1) // 2
+    counts = np.broadcast_to(n_occurrences, len(sample))
+    record = SimpleNamespace(sample=sample, num_occurrences=counts)
+    return SimpleNamespace(record=record, variables=order, vartype=SimpleNamespace(name=vartype))
+
+
+@pytest.mark.parametrize(("names", "order"), [("dcba", list("bdca")), ([3, 1, 0, 2], [0, 1, 2, 3])])
+@pytest.mark.parametrize("vartype", ["SPIN", "BINARY"])
+def test_sample_sets_are_read_in_their_own_order(vartype, names, order):
+    bqm = random_bqm("SPIN", names)
+    model = from_dimod(bqm)
+    log_p = -energies(bqm, "SPIN") - logsumexp(-energies(bqm, "SPIN"))
+    rows = sample_set(bqm, vartype, order)
+    np.testing.assert_allclose(model.score_samples(rows), log_p, atol=1e-12)
+    reads = sample_set(bqm, vartype, order, np.arange(16))
+    np.testing.assert_allclose(model.score_samples(reads), np.repeat(log_p, range(16)), atol=1e-12)
+    assert model.score(reads) == pytest.approx(log_p @ np.arange(16) / 120, abs=1e-12)
+    assert list(model.feature_names_in_) == [str(name) for name in names]
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        model.score_samples(states(4, "BINARY"))
+    assert model.entropy_interval().mean == pytest.approx(-np.exp(log_p) @ log_p, abs=1e-12)
+
+
+def test_sample_sets_of_other_variables_and_models_that_know_none_are_refused():
+    bqm = random_bqm("SPIN")
+    with pytest.raises(ValueError, match="give samples of the same binary quadratic model"):
+        from_dimod(random_bqm("SPIN", "abce")).score(sample_set(bqm, "SPIN", list("abcd")))
+    with pytest.raises(TypeError, match="only models of from_dimod know the order"):
+        BoltzmannMachine().fit(sample_set(bqm, "SPIN", list("abcd")))
+
+
+def test_the_entropy_of_a_model_with_names_is_estimated_without_a_word():
+    names = [f"x{i}" for i in range(24)]
+    model = from_dimod(random_bqm("SPIN", names), 0.1, random_state=0)
+    model.set_params(partition_estimator=ParallelTempering(n_sweeps=1024))
+    assert 0 < model.entropy_interval(200, random_state=0).mean < 24 * np.log(2)
 
 
 def test_a_large_lattice_of_spins():

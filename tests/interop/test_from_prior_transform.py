@@ -1,5 +1,7 @@
 """A likelihood with a prior transform: its evidence and errors."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from convergence import assert_right
@@ -152,3 +154,70 @@ def test_a_likelihood_that_is_nan_in_half_of_the_posterior_is_an_alarm():
     path = from_prior_transform(log_likelihood, lambda u: 20 * u - 10, 2, vectorized=True)
     with pytest.warns(match="log_density is NaN or fails"):
         SMC(20, 20, random_state=0).fit(path)
+
+
+def nested(n=30_000):
+    """Points of the unit cube with their weights, as nested samplers keep them."""
+    unit = np.random.default_rng(2).random((n, 1))
+    parameters = transform_all(unit)
+    log_weights = log_likelihood_all(parameters)
+    weights = np.exp(log_weights)
+    tuple_of_nautilus = parameters, log_weights, log_weights
+    dynesty = SimpleNamespace(
+        samples=parameters, samples_u=unit, importance_weights=lambda: weights
+    )
+    nautilus = SimpleNamespace(
+        shell_log_v=np.zeros(2),
+        shell_end_exp=[10, 0],
+        points=[np.concatenate([np.full((10, 1), 0.5), unit[:100]]), unit[100:]],
+        posterior=lambda: tuple_of_nautilus,
+    )
+    ultranest = {
+        "samples": parameters[:5],
+        "weighted_samples": {"upoints": unit, "points": parameters, "weights": weights},
+    }
+    return {
+        "dynesty": dynesty,
+        "dynesty's sampler": SimpleNamespace(results=dynesty),
+        "ultranest": ultranest,
+        "nautilus": nautilus,
+        "nautilus' posterior": tuple_of_nautilus,
+    }
+
+
+NESTED = nested()
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_results_of_nested_samplers_are_read_in_the_coordinates_of_the_path(name):
+    """4.5 standard errors: a false alarm in 150,000 each."""
+    draws = NESTED[name]
+    path = from_prior_transform(log_likelihood_all, transform_all, 1, vectorized=True)
+    if name == "nautilus' posterior":
+        with pytest.raises(ValueError, match="give dynesty's results, UltraNest's result or naut"):
+            BridgeSampling().fit(path, draws=draws)
+    else:
+        bridge = BridgeSampling(random_state=0).fit(path, draws=draws)
+        assert abs(bridge.log_partition_ - EVIDENCE) < 4.5 * bridge.log_partition_std_error_ < 0.1
+        around = from_prior_transform(
+            log_likelihood_all, transform_all, 1, vectorized=True, base=draws
+        )
+        mean = Y.sum() / SIGMA**2 / (1 / TAU**2 + len(Y) / SIGMA**2)
+        assert around.base.mean == pytest.approx(mean / TAU, abs=0.02)
+
+    def log_density(x):  # in the parameters
+        return log_likelihood_all(x) + stats.norm.logpdf(x[:, 0], 0, TAU)
+
+    bridge = BridgeSampling(random_state=0).fit(log_density, draws=draws)
+    assert abs(bridge.log_partition_ - EVIDENCE) < 4.5 * bridge.log_partition_std_error_ < 0.1
+
+
+def test_points_of_the_unit_cube_and_weights_are_checked():
+    path = from_prior_transform(log_likelihood_all, transform_all, 1, vectorized=True)
+    dynesty = NESTED["dynesty"]
+    outside = SimpleNamespace(**vars(dynesty) | {"samples_u": dynesty.samples})
+    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+        BridgeSampling().fit(path, draws=outside)
+    few = SimpleNamespace(**vars(dynesty) | {"importance_weights": lambda: np.ones(3)})
+    with pytest.raises(ValueError, match="a weight for every point"):
+        BridgeSampling().fit(path, draws=few)

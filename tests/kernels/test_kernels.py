@@ -92,14 +92,9 @@ def test_add_rows_equals_numpy(width, n_chains):
 
 
 @compiled
-def _multiply(sums, units, rows):
-    _layers.multiply(sums, units, rows, _layers.layer(*units.shape))
-
-
-@compiled
 def _multiply_all(sums, units, rows):
     n = units.shape[0]
-    _layers.add_products(sums, rows, units, np.arange(n), n)
+    _layers.add_products(sums, rows, units, np.full(n, -1))
 
 
 @pytest.mark.parametrize(("n", "m", "width"), [(1, 5, 16), (13, 300, 80), (6, 64, 112)])
@@ -109,16 +104,18 @@ def test_a_product_has_the_same_bits_by_sums_by_tiles_and_among_other_rows(n, m,
     units = (rng.normal(size=(n, m)) * (rng.random((n, m)) < share)).astype(np.float32)
     rows = rng.normal(size=(m, width + 16)).astype(np.float32)[:, :width]
     start = rng.normal(size=(n, width)).astype(np.float32)
-    chosen, dense, alone = start.copy(), start.copy(), start.copy()
-    _multiply(chosen, units, rows)
-    _multiply_all(dense, units, rows)
+    listed, dense, alone = start.copy(), start.copy(), start.copy()
     for c in range(n):
+        on = np.flatnonzero(units[c])[np.newaxis]
+        counts = np.array([on.size])
+        kernels.add_rows(listed[c : c + 1], rows, on.astype(np.int32), units[c, on], counts)
         _multiply_all(alone[c : c + 1], units[c : c + 1], rows)
-    np.testing.assert_array_equal(dense, chosen)
-    np.testing.assert_array_equal(alone, chosen)
+    _multiply_all(dense, units, rows)
+    np.testing.assert_array_equal(dense, listed)
+    np.testing.assert_array_equal(alone, listed)
     # sequential float32 sums of at most 300 terms of size 1 to 4
     exact = start + units.astype(float) @ rows.astype(float)
-    np.testing.assert_allclose(chosen, exact, atol=2e-4, rtol=0)
+    np.testing.assert_allclose(listed, exact, atol=2e-4, rtol=0)
 
 
 def test_add_rows_keeps_nan_and_inf():

@@ -65,7 +65,7 @@ multiply_tile = tile_multiplier(2, 32)
 @njit
 def tile_product(sums, order, units, rows):
     multiply_tile(
-        flat(sums), 40, 3, flat(order), 1, flat(units), 9, 2, flat(rows), rows.shape[1], 6
+        flat(sums), 40, 3, flat(order), 1, flat(units), 9, 2, flat(rows), rows.shape[1], 6, 0
     )
 
 

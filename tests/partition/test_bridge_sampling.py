@@ -320,6 +320,22 @@ def test_draws_that_are_none(draws, error, sentence):
         BridgeSampling().fit(path, draws=draws)
 
 
+def test_columns_that_the_density_does_not_know():
+    """Such as lp__ of Stan's draws; in a box a column may be uniform."""
+
+    def log_density(x):
+        return -np.sum(x[:, [0, 2]] ** 2, axis=1)
+
+    draws = np.random.default_rng(0).standard_normal((4, 100, 4))
+    with pytest.raises(ValueError, match="does not depend on columns 1 and 3, .*lp__"):
+        fitted(log_density, draws)
+    sides = np.array([[-np.inf, -9.0, -np.inf, -9.0], [np.inf, 9.0, np.inf, 9.0]])
+    path = GeometricPath(log_density, base=Gaussian(np.zeros(4), 1.0), bounds=sides)
+    assert fitted(path, draws).run_.n_evaluations > 0
+    with pytest.raises(ValueError, match="does not depend on columns 1 and 3"):
+        HAIS(20, 10).fit(GeometricPath(log_density, base=Gaussian(np.zeros(4), 1.0)))
+
+
 def test_draws_outside_of_the_support():
     problem, draws = exact("box gaussian")
     draws = draws.copy()

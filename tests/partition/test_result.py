@@ -293,3 +293,10 @@ def test_a_nan_is_not_converged_and_statements_are_of_a_fixed_set():
 def test_fields_of_another_kind_are_named(options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         PartitionResult(**{"method": "AIS", "log_partition": 1.0, "std_error": 0.1, **options})
+
+
+def test_an_interval_that_says_nothing_is_not_known():
+    lines = dict(PartitionResult("AIS", 2751.0, 1450.0, 99, alarms=(Alarm("x", "y"),))._table())
+    assert lines["95 % interval"] == "not known"
+    lines = dict(PartitionResult("AIS", -7.7e6, 30.0, 99)._table())
+    assert lines["95 % interval"].startswith("[-77000")

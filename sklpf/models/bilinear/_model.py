@@ -66,8 +66,8 @@ class BilinearGenerativeModel(GenerativeModel):
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate can't be trusted.
     n_jobs : int or None, default=None
-        For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise. Never
-        changes a number.
+        For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise, and
+        for those of `fit`, always in threads. Never changes a number.
 
     Attributes
     ----------
@@ -237,9 +237,8 @@ class BilinearLatents(LatentDensity):
         """Box of the points, shape (2, n_content + n_style)."""
         return bounds_of(self._n_content, self.parameters.style_weights.shape[1])
 
-    @property
-    def _density(self):
-        return pack_row(self.X, self.parameters, self.noise_std, 0.0)
+    def _density(self, rows):
+        return pack_row(self.X[rows], self.parameters, self.noise_std, 0.0)
 
     def start(self) -> Array:
         """Return points that explain the rows: d = 1, and c as if all else were linear."""

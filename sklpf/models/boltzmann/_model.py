@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
@@ -391,7 +392,9 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
                 entropy += float(np.sum(entr(np.exp(log_probabilities))))
             exact = (entropy, entropy)
             return ScoreInterval(entropy, exact, exact, exact, level, unit="entropy")
-        score = self.score_interval(self.sample(n_samples, random_state), level)
+        model = copy.copy(self)
+        vars(model).pop("feature_names_in_", None)  # draws are an array
+        score = model.score_interval(model.sample(n_samples, random_state), level)
         intervals = (score.sampling, score.partition, score.combined)
         sampling, partition, combined = ((-high, -low) for low, high in intervals)
         return dataclasses.replace(

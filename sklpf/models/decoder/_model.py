@@ -39,7 +39,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
 
     `sklpf.interop.from_decoder` makes it, ready to score. The decoder is never changed: `fit` only
     looks whether rows suit it. log p(x) of a row is the log of an integral over z, estimated by
-    annealing (Wu et al. 2017).
+    importance sampling, or where that fails by annealing (Wu et al. 2017).
 
     Parameters
     ----------
@@ -56,24 +56,27 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         Standard deviation of the noise, in the units of X; "gaussian" needs it.
     encode : callable or None, default=None
         Of rows (n, n_features): mean and log variance of the latent variables, both (n,
-        n_latents). Chains then start at that normal density with standard deviations 1.5 times as
-        large; None: at the prior.
+        n_latents). It is one of the densities that draws come from, and where chains start, with
+        standard deviations 1.5 times as large.
     outputs : {"logits", "probabilities"} or None, default=None
         What a "bernoulli" decoder gives. None: logits, and a decoder whose outputs all lie in [0,
         1], as those of a last layer with a sigmoid, is refused.
     chunk_size : int, default=256
-        Points that go through the decoder in one call: always so many, padded where there are
-        fewer. On a GPU a larger number is faster.
+        Most points that go through the decoder in one call. Fewer are padded to a power of two, at
+        least 16. On a GPU a larger number is faster.
     random_state : int, RandomState or None, default=None
         The estimates of `score` depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
-        How log p(x) of a row is computed. None: `HAIS` with as many levels, up to 3000, as give
-        each row a standard error of 0.1 nats.
+        How log p(x) of a row is computed. None: `DecoderImportance`, with a standard error of at
+        most 0.1 nats a row.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate can't be trusted.
     n_jobs : int or None, default=None
         For blocks of up to 64 rows of `score`, in threads unless ``joblib.parallel_config`` says
         otherwise. Never changes a number.
+    verbose : int, default=0
+        Whether scores report their progress, as in `AIS`. A score of more than ten seconds does so
+        in any case in a terminal and in a notebook.
 
     Attributes
     ----------
@@ -112,9 +115,10 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
     encode: Callable[[NDArray], tuple[Any, Any]] | None = None
     outputs: Literal["logits", "probabilities"] | None = None
     chunk_size: int = 256
+    verbose: int = 0
 
     _parameter_constraints = {
-        **{name: rule for name, rule in SCORING.items() if name != "verbose"},
+        **SCORING,
         "forward": [callable],
         "n_latents": [at_least(1)],
         "likelihood": [StrOptions({"bernoulli", "gaussian"})],

@@ -1,26 +1,30 @@
-"""A decoder as paths call it: in chunks of one shape, with the density of rows and its gradient."""
+"""A decoder as paths call it: in chunks of few shapes, with rows' densities and gradients."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 from scipy.special import expit
 
-from sklpf._utils.numbers import LARGEST, LOG_TAU, Array
+from sklpf._utils.numbers import LARGEST, LOG_TAU, Array, Integers
 from sklpf.paths._functions import values_of
 
 # of a log probability, as in PyTorch's binary cross entropy: an output of 0 or 1 may be rounded
 _LEAST = np.exp(-100.0)
 _LEAST_VARIANCE = 1e-30  # p (1 - p) by which slopes are divided: single precision holds the rest
+_SMALLEST_CHUNK = 16  # points
 _N_CHECKED = 5  # points at which a decoder is tried
 _N_JUDGED = 256  # draws from the prior, and as many wider ones, at which outputs are judged
 _WIDER = 3.0
 _WIDTHS = 1e-3, 1e-5  # of differences that pullbacks are compared with: one of them must agree
 _TOLERANCE = 1e-2  # relative; float32 is no better
+_HALF_BITS = 11  # significant bits of float16; bfloat16 has 8
 _NOISE = 1e-5  # relative, of outputs that are computed twice
 # of latent variables: outputs, and the function that takes a gradient by outputs back to latents
 Forward = Callable[[NDArray], tuple[NDArray, Callable[[NDArray], NDArray]]]
@@ -39,6 +43,10 @@ class Likelihood:
         """Return log p(x | output), (n,), in nats, and its gradient by the outputs,
         (n, n_features).
         """
+        raise NotImplementedError
+
+    def log_densities(self, X: Array, outputs: Array) -> Array:
+        """Return log p(x | output) of every row for every output, (n_rows, n_outputs)."""
         raise NotImplementedError
 
     def draw(self, outputs: Array, rng: np.random.Generator) -> Array:
@@ -64,6 +72,11 @@ class Bernoulli(Likelihood):
         log_norms = np.maximum(outputs, 0) + np.log1p(small)
         slopes = X - np.where(outputs >= 0, 1.0, small) / (1 + small)
         return np.sum(X * outputs - log_norms, axis=1), slopes
+
+    def log_densities(self, X, outputs):
+        """Return the sums over the features of every row and output."""
+        log_norms = np.maximum(outputs, 0) + np.log1p(np.exp(-np.abs(outputs)))
+        return X @ outputs.T - log_norms.sum(axis=1)
 
     def draw(self, outputs, rng):
         """Return binary rows."""
@@ -91,6 +104,12 @@ class BernoulliProbabilities(Bernoulli):
         log_densities = np.log(np.maximum(probabilities, _LEAST))
         return np.sum(log_densities, axis=1), (X - outputs) / variances
 
+    def log_densities(self, X, outputs):
+        """Return the sums over the features of every row and output."""
+        log_on = np.log(np.maximum(outputs, _LEAST))
+        log_off = np.log(np.maximum(1 - outputs, _LEAST))
+        return X @ (log_on - log_off).T + log_off.sum(axis=1)
+
     def draw(self, outputs, rng):
         """Return binary rows."""
         return (rng.random(outputs.shape) < outputs).astype(np.float64)
@@ -107,6 +126,12 @@ class GaussianNoise(Likelihood):
         errors = (X - outputs) / self._noise_std
         log_norm = X.shape[1] * (np.log(self._noise_std) + 0.5 * LOG_TAU)
         return -0.5 * np.sum(errors**2, axis=1) - log_norm, errors / self._noise_std
+
+    def log_densities(self, X, outputs):
+        """Return log N(x; output, noise_std² I) of every row and output."""
+        log_norm = X.shape[1] * (np.log(self._noise_std) + 0.5 * LOG_TAU)
+        squares = cdist(X, outputs, "sqeuclidean")
+        return -0.5 * squares / self._noise_std**2 - log_norm
 
     def draw(self, outputs, rng):
         """Return the outputs with noise."""
@@ -158,12 +183,36 @@ class Network(NamedTuple):
             )
         return outputs
 
+    def log_densities(self, latents: Array, X: Array, rows: Integers) -> Array:
+        """Return log p(x | z), (n,), in nats, of points z and of the row of X that belongs to each;
+        points of one row are next to each other.
+        """
+        values = np.empty(len(latents))
+        first = 0
+        for chunk, n in self._chunks(latents):
+            outputs = self._outputs(chunk)[0]
+            own = rows[first : first + n]
+            cuts = np.flatnonzero(np.diff(own)) + 1
+            for begin, end in pairwise([0, *cuts.tolist(), n]):
+                x = X[own[begin] : own[begin] + 1]
+                found = self.likelihood.log_densities(x, outputs[begin:end])[0]
+                values[first + begin : first + end] = found
+            first += n
+        return values
+
+    def log_densities_of_all(self, latents: Array, X: Array) -> Array:
+        """Return log p(x | z) of every row of X at every point, (n_rows, n), in nats."""
+        parts = []
+        for chunk, n in self._chunks(latents):
+            parts.append(self.likelihood.log_densities(X, self._outputs(chunk)[0][:n]))
+        return np.concatenate(parts, axis=1)
+
     def log_likelihood(self, latents: Array, X: Array) -> tuple[Array, Array]:
         """Return log p(x | z) of rows x at points z, (n,), in nats, and its gradient by z,
         (n, n_latents).
 
-        Points go through the decoder in chunks of one shape, so that a point's numbers don't
-        depend on how many there are.
+        Points go through the decoder in chunks of few shapes, so that a point's numbers hardly
+        depend on how many there are, and a decoder is compiled a few times.
         """
         values = np.empty(len(latents))
         slopes = np.empty(latents.shape)
@@ -173,7 +222,8 @@ class Network(NamedTuple):
             outputs, pullback = self._outputs(chunk)
             log_densities, by_outputs = self.likelihood.log_density(X[part], outputs[:n])
             values[part] = log_densities
-            slope = values_of("the decoder's gradient", pullback(self._padded(by_outputs)))
+            padded = _padded(by_outputs, len(chunk))
+            slope = values_of("the decoder's gradient", pullback(padded))
             if slope.shape != chunk.shape:
                 raise ValueError(
                     f"the decoder's gradient must have the shape {chunk.shape} of the latent"
@@ -185,17 +235,13 @@ class Network(NamedTuple):
         return values, slopes
 
     def _chunks(self, latents):
-        """Chunks of points, padded to one shape, and how many of a chunk's points are wanted."""
+        """Chunks of points, the last one padded to a power of two, and how many of a chunk's points
+        are wanted.
+        """
         for first in range(0, len(latents), self.chunk_size):
             part = latents[first : first + self.chunk_size]
-            yield self._padded(part), len(part)
-
-    def _padded(self, array):
-        """The array with its first entry repeated up to the size of a chunk, always a copy."""
-        padded = np.empty((self.chunk_size, array.shape[1]))
-        padded[: len(array)] = array
-        padded[len(array) :] = array[:1]
-        return padded
+            size = max(_SMALLEST_CHUNK, 1 << (len(part) - 1).bit_length())
+            yield _padded(part, min(size, self.chunk_size)), len(part)
 
     def _outputs(self, chunk):
         outputs, pullback = self.forward(chunk.copy())
@@ -210,6 +256,14 @@ class Network(NamedTuple):
         return outputs, pullback
 
 
+def _padded(array: Array, n: int) -> Array:
+    """The array with its first entry repeated up to n of them, always a copy."""
+    padded = np.empty((n, array.shape[1]))
+    padded[: len(array)] = array
+    padded[len(array) :] = array[:1]
+    return padded
+
+
 def check_network(network: Network, n_latents: int) -> int:
     """Return how many features a decoder gives, or raise ValueError for what it can't be used
     for.
@@ -217,6 +271,11 @@ def check_network(network: Network, n_latents: int) -> int:
     latents = probes(n_latents)
     outputs = network._same_twice(latents)
     size = np.abs(outputs).max()
+    if _is_half_precision(outputs):
+        raise ValueError(
+            "decoder gives outputs in half precision, as of bfloat16 or float16, whose rounding"
+            " moves likelihoods: convert it by decoder.float(), and leave out autocast"
+        )
 
     rng = np.random.default_rng(0)
     by_outputs = rng.standard_normal(outputs.shape)
@@ -232,10 +291,18 @@ def check_network(network: Network, n_latents: int) -> int:
         wrong &= np.abs(difference - slope) > allowed + _NOISE * size
     if wrong.all():  # one point may lie at a kink
         raise ValueError(
-            "pullback disagrees with decoder: pullback(z, g) must return the gradient by z of"
-            " sum(g * decoder(z))"
+            "the decoder's gradient disagrees with differences of its outputs: pullback(z, g) must"
+            " return the gradient by z of sum(g * decoder(z)); without pullback no part of decoder"
+            " may be rounded or detached"
         )
     return outputs.shape[1]
+
+
+def _is_half_precision(outputs: Array) -> bool:
+    """Whether several different outputs all have no more significant bits than float16."""
+    significands = np.unique(np.frexp(outputs)[0])
+    scaled = np.ldexp(significands, _HALF_BITS)
+    return len(significands) >= _N_CHECKED and bool(np.all(scaled == np.rint(scaled)))
 
 
 def check_logits(network: Network, n_latents: int) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklpf._utils.numbers import LOG_TAU, Array, as_float64
 from sklpf._utils.random import Stream
 from sklpf.models.decoder._network import Network
-from sklpf.partition import HAIS, PartitionEstimator
+from sklpf.partition import PartitionEstimator
 from sklpf.paths._base import PointsPath, SlopedPoints, check_ladder
 from sklpf.paths._bases import Gaussian
 from sklpf.paths._climbs import Evaluations, functions_for_climbs
@@ -104,14 +104,16 @@ class DecoderPath(PointsPath):
             self.center, self.scale = encode(self.X)
 
     def default_estimator(self) -> PartitionEstimator:
-        """Return `HAIS` with a standard error of 0.1 nats a row.
+        """Return `DecoderImportance`, with a standard error of 0.1 nats a row.
 
         Returns
         -------
         PartitionEstimator
             Not fitted.
         """
-        return HAIS(n_temperatures=3000, tol=0.1)
+        from sklpf.models.decoder._importance import DecoderImportance
+
+        return DecoderImportance()
 
     def unchanged(self) -> AbstractContextManager[None]:
         """Return a context that finds a decoder whose numbers change in it."""

@@ -7,14 +7,14 @@ training with these alone diverges, as the chains don't find what the model has 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.parallel import equal_parts, task_threads
+from sklpf._utils.parallel import equal_parts, run_tasks
 from sklpf.models._learning import same_values
 from sklpf.training._loop import RunningAverage, check_not_diverged
 from sklpf.uncertainty import log_mean_exp
@@ -30,8 +30,6 @@ _TURN = 64  # hidden units that are drawn between two products with the weights
 # Updates in a row without an accepted jump, after which one in so many tries it
 _PATIENCE = 50
 _SELDOM = 10
-# Rows and chains times weights of an update, below which tasks take less than threads cost
-_WORK_FOR_THREADS = 1 << 24
 
 
 class Parameters(NamedTuple):
@@ -92,7 +90,7 @@ class Weights:
         ]
         self.visible = equal_parts(n_visible, 120)
 
-    def renew(self, run, variances) -> None:
+    def renew(self, variances) -> None:
         """Compute what follows from the components, (J, M), and variances (M,) as they are now."""
         precisions = (1 / variances).astype(np.float32)
 
@@ -103,9 +101,9 @@ class Weights:
                 self.couplings[turn] = self.scaled[units] @ self.components[units].T
                 self.own[units] = 0.5 * np.diag(self.couplings[turn])
 
-        run(renew_part, self.turns_at_once)
+        run_tasks(renew_part, self.turns_at_once)
 
-    def hidden_fields(self, run, away, bias):
+    def hidden_fields(self, away, bias):
         """Inputs of the hidden units, (n, J), by v - b (n, M)."""
         fields = np.empty((len(away), len(self.components)), np.float32)
 
@@ -113,21 +111,21 @@ class Weights:
             np.matmul(away, self.scaled[units].T, out=fields[:, units])
             fields[:, units] += bias[units]
 
-        run(fill, self.hidden)
+        run_tasks(fill, self.hidden)
         return fields
 
-    def pulls(self, run, h):
+    def pulls(self, h):
         """What hidden units (n, J) add to the means of the visible ones, (n, M)."""
         pulls = np.empty((len(h), self.components.shape[1]), np.float32)
 
         def fill(units):
             np.matmul(h, self.components[:, units], out=pulls[:, units])
 
-        run(fill, self.visible)
+        run_tasks(fill, self.visible)
         return pulls
 
 
-def sweep(run, weights: Weights, bias, h, pull, uniforms) -> None:
+def sweep(weights: Weights, bias, h, pull, uniforms) -> None:
     """Draw the hidden units (n, J) in turn, each given all others, in place; `pull` (n, M) is what
     they add to the means, before and after.
     """
@@ -143,10 +141,10 @@ def sweep(run, weights: Weights, bias, h, pull, uniforms) -> None:
             draw_in_turn(inputs, couplings, uniforms[chains, units], h[chains, units], change)
             pull[chains] += change @ weights.components[units]
 
-    run(draw, equal_parts(len(h), 48))
+    run_tasks(draw, equal_parts(len(h), 48))
 
 
-def jump(run, weights: Weights, bias, variances, h, pull, fields, rng):
+def jump(weights: Weights, bias, variances, h, pull, fields, rng):
     """A Metropolis-Hastings step to hidden units that are proposed whatever h is.
 
     Half of the proposals are drawn given one of the rows, whose units have the inputs `fields` (n,
@@ -174,7 +172,7 @@ def jump(run, weights: Weights, bias, variances, h, pull, fields, rng):
     given_row = rng.random((len(h), 1)) < 0.5
     probabilities = np.where(given_row, on[rng.integers(len(fields), size=len(h))], mean)
     proposed = (rng.random(h.shape, dtype=np.float32) < probabilities).astype(np.float32)
-    proposed_pull = weights.pulls(run, proposed)
+    proposed_pull = weights.pulls(proposed)
     log_rate = log_marginal(proposed, proposed_pull) - log_marginal(h, pull)
     log_rate += log_proposal(h) - log_proposal(proposed)
     accepted = np.log(rng.random(len(h))) < log_rate
@@ -269,11 +267,11 @@ class Trainer:
     def _set(self, parameters: Parameters) -> None:
         """Go on from other parameters, in the coordinates of training."""
         self.weights = Weights(parameters.components)
-        self.current = parameters._replace(components=self.weights.components)
+        components: Any = self.weights.components
+        self.current = parameters._replace(components=components)
         self.averaged = Parameters(*map(np.copy, self.current))
 
     def _configure(self, model) -> None:
-        self.n_jobs = model.n_jobs
         self.batch_size = model.batch_size
         self.learning_rate = model.learning_rate
         self.variance_floor = model.variance_floor
@@ -304,30 +302,24 @@ class Trainer:
     def run(self) -> None:
         """Make one pass over the rows, in random order."""
         order = self.rng.permutation(len(self.X))
-        with self._threads(self.batch_size) as run:
-            for first in range(0, len(order), self.batch_size):
-                self._ascend(run, self.X[order[first : first + self.batch_size]])
+        for first in range(0, len(order), self.batch_size):
+            self._ascend(self.X[order[first : first + self.batch_size]])
 
     def step(self, X) -> None:
         """Make one step on rows of X, one minibatch."""
-        with self._threads(len(X)) as run:
-            self._ascend(run, self._coordinates(X))
+        self._ascend(self._coordinates(X))
 
-    def _threads(self, n_rows):
-        work = (n_rows + len(self.h)) * self.weights.components.size
-        return task_threads(self.n_jobs if work > _WORK_FOR_THREADS else 1)
-
-    def _ascend(self, run, rows):
+    def _ascend(self, rows):
         here = self.current
         rate = self.learning_rate * (1 - self.step_number / self.n_updates)
         n = len(rows)
         bias = here.intercept_hidden.astype(np.float32)
         away = np.empty((n + len(self.h), rows.shape[1]), np.float32)
         np.subtract(rows, here.intercept_visible, out=away[:n], casting="same_kind")
-        self.weights.renew(run, here.variances)
-        data = self.weights.hidden_fields(run, away[:n], bias)
-        away[n:] = self._move(run, here, bias, data)
-        fields = np.vstack([data, self.weights.hidden_fields(run, away[n:], bias)])
+        self.weights.renew(here.variances)
+        data = self.weights.hidden_fields(away[:n], bias)
+        away[n:] = self._move(here, bias, data)
+        fields = np.vstack([data, self.weights.hidden_fields(away[n:], bias)])
         on = expit(np.maximum(fields, _LEAST_FIELD))
         self.h = (self.rng.random(self.h.shape, dtype=np.float32) < on[n:]).astype(np.float32)
 
@@ -349,7 +341,8 @@ class Trainer:
                 averaged[units] += by_weights
             return sums
 
-        along, pull = np.sum(run(ascend, self.weights.hidden), axis=0, dtype=np.float64)
+        sums = np.array(run_tasks(ascend, self.weights.hidden), dtype=np.float64)
+        along, pull = sums.sum(axis=0)
         by_log_variance = (0.5 * coefficients @ away**2 - along) / here.variances
         self.current = Parameters(
             here.components,
@@ -364,17 +357,15 @@ class Trainer:
             ends = zip(self.averaged[1:], self.current[1:])
             self.averaged = Parameters(averaged, *(a + share * (b - a) for a, b in ends))
 
-    def _move(self, run, here, bias, fields):
+    def _move(self, here, bias, fields):
         """Move the chains; returns their visible units less the biases, (n_chains, M)."""
         h = self.h
-        pull = self.weights.pulls(run, h)
+        pull = self.weights.pulls(h)
         if self.n_without_jump < _PATIENCE or self.step_number % _SELDOM == 0:
-            h, pull, accepted = jump(
-                run, self.weights, bias, here.variances, h, pull, fields, self.rng
-            )
+            h, pull, accepted = jump(self.weights, bias, here.variances, h, pull, fields, self.rng)
             self.n_without_jump = 0 if accepted.any() else self.n_without_jump + 1
         uniforms = self.rng.random(h.shape, dtype=np.float32)
-        sweep(run, self.weights, bias, h, pull, uniforms)
+        sweep(self.weights, bias, h, pull, uniforms)
         noise = self.rng.standard_normal(pull.shape, dtype=np.float32)
         noise *= np.sqrt(here.variances).astype(np.float32)
         return pull + noise

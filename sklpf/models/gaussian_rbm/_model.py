@@ -66,7 +66,8 @@ class GaussianRBM(RBM):
         What `score` and `score_samples` do when log Z can't be trusted: return the number with a
         ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
-        For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
+        For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise,
+        and for training, always in threads. Never changes a number.
     average : bool or int, default=True
         Whether the parameters are averages over the updates of training, whose log-likelihood
         varies far less than that of the last ones. With True the k-th update has a weight

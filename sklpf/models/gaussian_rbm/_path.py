@@ -146,6 +146,8 @@ class GaussianRBMPath(UnitsPath):
             terms += np.abs(self.intercept_hidden).sum() + abs(self._base_constant)
         return float(terms)
 
+    n_chains_per_block = 50  # products by BLAS take twice as long a row with a dozen rows
+
     # -- the kernels' arguments
     def _pack(self):
         from sklpf.models.gaussian_rbm._path_kernels import Packed

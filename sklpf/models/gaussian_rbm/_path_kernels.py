@@ -114,11 +114,14 @@ def _log_base(model, state, c):
     return state.start[c] + state.field.shape[1] * _LOG2
 
 
-@implements(programs.log_ratio, Packed)
-def _log_ratio(model, state, c, old, new, work):
-    field = state.field[c]
-    bend = softplus_sum(field, new) - softplus_sum(field, old)
-    return (new - old) * state.slope[c] + bend
+@implements(programs.log_ratios, Packed)
+def _log_ratios(model, state, old, new, work, out):
+    for c in range(out.shape[0]):
+        out[c] = 0.0
+        if new[c] != old[c]:
+            field = state.field[c]
+            bend = softplus_sum(field, new[c]) - softplus_sum(field, old[c])
+            out[c] = (new[c] - old[c]) * state.slope[c] + bend
 
 
 @implements(programs.log_ladder, Packed)

@@ -18,7 +18,6 @@ from sklpf._utils.sklearn import StrOptions, at_least
 from sklpf.models._generative import GenerativeModel, LatentDensity, first_noise_std
 from sklpf.models._validation import check_fitted, check_parameter
 from sklpf.models.linear._path import WIDTH, GaussianPosterior, LinearPath, pack_causes
-from sklpf.paths._base import values_at
 
 _STEP = 0.5  # of the natural gradient
 _SHARE = 0.95  # of the variance that the independent components keep beside more of them
@@ -65,8 +64,8 @@ class LinearGenerativeModel(GenerativeModel):
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate can't be trusted.
     n_jobs : int or None, default=None
-        For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise. Never
-        changes a number.
+        For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise, and
+        for those of `fit`, always in threads. Never changes a number.
 
     Attributes
     ----------
@@ -318,7 +317,9 @@ class LaplaceCauses(LatentDensity):
         self.components = components
         self._posterior = GaussianPosterior(components, self.noise_std, WIDTH)
         self._center = self._posterior.center(self.X)
-        self._density = pack_causes(self._posterior, self._center, 0.0, is_laplace=True)
+
+    def _density(self, rows):
+        return pack_causes(self._posterior, self._center[rows], 0.0, is_laplace=True)
 
     def maximise(self, position: Array, rate: float) -> None:
         """Move the components along the natural gradient, and the noise to its M-step."""
@@ -342,7 +343,7 @@ class LaplaceCauses(LatentDensity):
         # E |a| at the base
         length = spread * np.sqrt(2 / np.pi) * np.exp(-(ratio**2)) + self._center * erf(ratio)
         at_base = np.sum((self._center**2 + spread**2) / (2 * WIDTH) - length, axis=1)
-        at_target = values_at(self._density, position).gain
+        at_target = self._in_parts(position, lambda values: values.gain)
         log_base = self._posterior.log_likelihood(self.X) + n_components * (
             0.5 * np.log(2 * np.pi * WIDTH) - np.log(2)
         )

@@ -81,7 +81,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
         For the chains that estimate log Z, in threads unless ``joblib.parallel_config`` says
-        otherwise. Never changes a number.
+        otherwise, and for those of training, always in threads. Never changes a number.
 
     Attributes
     ----------

@@ -205,9 +205,12 @@ def _log_base(model, state, c):
     return _log_f(model, state, c, 0.0, _work(model))
 
 
-@implements(programs.log_ratio, Checkpoints)
-def _log_ratio(model, state, c, old, new, work):
-    return _log_f(model, state, c, new, work) - _log_f(model, state, c, old, work)
+@implements(programs.log_ratios, Checkpoints)
+def _log_ratios(model, state, old, new, work, out):
+    for c in range(out.shape[0]):
+        out[c] = 0.0
+        if new[c] != old[c]:
+            out[c] = _log_f(model, state, c, new[c], work) - _log_f(model, state, c, old[c], work)
 
 
 @implements(programs.log_ladder, Checkpoints)

@@ -56,7 +56,8 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
         that hold other values than 0 and 1 give NaN, with a warning, a line in the log, or an
         error.
     n_jobs : int or None, default=None
-        For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
+        For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise,
+        and for training, always in threads. Never changes a number.
     average : bool or int, default=True
         Whether `components_` and the intercepts are averages over the updates of training (Polyak &
         Juditsky 1992). Their log-likelihood varies far less between passes and between seeds than

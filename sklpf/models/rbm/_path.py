@@ -29,6 +29,7 @@ from sklpf.paths._base import check_ladder, read_only
 _LOG2 = np.log(2.0)
 _HIDDEN_UNITS = BinaryUnits()
 _ROWS_AT_ONCE = 1000
+_WEIGHTS_IN_CACHE = 1_000_000
 # Of a base that covers regions.
 _SMALLEST_MEAN = 0.01
 _LEAST_SHARE = 0.05
@@ -161,6 +162,11 @@ class RBMPath(PathWithRegions):
         n_hidden, n_visible = self.components.shape
         sweep = n_hidden * n_visible + 120 * (n_hidden + n_visible) + 5_000
         return sweep, 7 * n_hidden + 1_400
+
+    @property
+    def n_chains_per_block(self) -> int:  # type: ignore[override]  # derived from the model's size
+        """Whole tiles of six chains: many where weights are read from beyond the caches."""
+        return 54 if self.components.size > _WEIGHTS_IN_CACHE else 18
 
     def between(self, other: RBMPath, share: float) -> RBMPath:
         """Return the path to the RBM whose parameters, in float32, are `share` of the way from this

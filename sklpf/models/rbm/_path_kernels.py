@@ -19,13 +19,14 @@ import numpy as np
 from sklpf._utils import random as _random
 from sklpf.kernels import (
     SUMS,
-    add_rows,
+    add_layer,
     bits_of_one_chain,
+    change_units,
     draw_categories,
     exp32,
     implements,
     inlined,
-    list_differences,
+    layer,
     njit,
     uniform,
 )
@@ -39,6 +40,8 @@ _VISIBLE = np.int64(_random.SECOND)
 _PART = np.int64(_random.ACCEPT)
 _REFRESH = 256
 _LOG2 = math.log(2.0)
+_FACTORS = 512  # of 1/2 to 2, whose product is a float64
+_FACTORS32 = 64  # whose product is a float32
 
 
 class Parameters(NamedTuple):
@@ -58,15 +61,6 @@ class Parameters(NamedTuple):
 
 
 # ---- one sweep
-@inlined
-def _list_active(units, off, n, indices, signs):
-    """List the units that are on, each with sign +1; `off` is a row of zeros."""
-    count = list_differences(units, off, n, indices)
-    for p in range(count):
-        signs[p] = np.float32(1.0)
-    return count
-
-
 @inlined
 def _copy_row(source, target):
     """target = source; numba takes seconds to compile what it would say if the shapes did not
@@ -135,7 +129,7 @@ def _draw_layer(
     `offsets`, and units are in the groups of `starts`. For hidden units there is one part, whose
     offsets are not added, and no groups.
     """
-    bits, drawn, off, indices, signs, counts = scratch
+    bits, drawn, inputs, products = scratch
     n_chains, n = units.shape
     refresh = keys.step % _REFRESH == 0
     one = np.float32(1.0)
@@ -148,7 +142,6 @@ def _draw_layer(
         scale = np.float32(betas[c])
         shift = np.float32(1.0 - betas[c] if purpose == _VISIBLE else 0.0)
         if starts.shape[0] > 1:
-            inputs = signs[c]
             for i in range(n):
                 inputs[i] = scale * field[c, i] + shift * offsets[part, i]
             draw_categories(inputs, starts, bits, drawn)
@@ -156,103 +149,76 @@ def _draw_layer(
             for j in range(n):
                 negative = -(scale * field[c, j] + shift * offsets[part, j])
                 drawn[j] = np.uint8(uniform(bits[j]) * (one + exp32(negative)) < one)
-        # The flipped units, with sign +1 (on) or -1 (off); or all that are on, if these are fewer.
-        count = list_differences(drawn, units[c], n, indices[c])
-        for p in range(count):
-            unit = drawn[indices[c, p]]
-            units[c, indices[c, p]] = unit
-            signs[c, p] = np.float32(2.0) * np.float32(unit) - one
-        n_on = 0
-        for j in range(n):
-            n_on += np.int64(units[c, j])
-        if refresh or n_on < count:
-            count = _list_active(units[c], off, n, indices[c], signs[c])
+        if not change_units(units[c], drawn, products, c, refresh):
             _copy_row(other_bias[0], other_field[c])
-        counts[c] = count
-    add_rows(other_field, rows, indices, signs, counts)
+    add_layer(other_field, rows, products)
 
 
 @inlined
 def _unit_scratch(n_chains, largest):
     bits = np.empty(largest + 4, np.uint32)
     drawn = np.empty(largest, np.uint8)
-    off = np.zeros(largest, np.uint8)
-    indices = np.empty((n_chains, largest), np.int32)
-    signs = np.empty((n_chains, largest), np.float32)
-    return bits, drawn, off, indices, signs, np.empty(n_chains, np.int64)
+    inputs = np.empty(largest, np.float32)
+    return bits, drawn, inputs, layer(n_chains, largest)
 
 
 @njit
 def refresh_field(units, bias, rows, field):
     """Sum the field of one layer anew from the units of the other."""
-    n_chains, n = units.shape
-    _, _, off, indices, signs, counts = _unit_scratch(n_chains, n)
-    for c in range(n_chains):
+    products = layer(*units.shape)
+    for c in range(units.shape[0]):
         _copy_row(bias[0], field[c])
-        counts[c] = _list_active(units[c], off, n, indices[c], signs[c])
-    add_rows(field, rows, indices, signs, counts)
+        change_units(units[c], units[c], products, c, True)
+    add_layer(field, rows, products)
 
 
 # ---- log densities
-@inlined
-def _row_scratch(n_hidden):
-    """Three arrays of n_hidden float32, padded to a power of two from 32 to 512 or else to a
-    multiple of 512.
-    """
-    padded = 32
-    while padded < min(n_hidden, 512):
-        padded *= 2
-    padded *= (n_hidden + padded - 1) // padded
-    return np.empty(padded, np.float32), np.empty(padded, np.float32), np.empty(padded, np.float32)
+@functools.partial(inlined, **SUMS)
+def _softplus_change(field, n, old, new):
+    """Sums over hidden units: of max(g, 0), and of log(1 + e^(-beta |g|)) at `new` less at `old`.
 
-
-@inlined
-def _fold(terms, factors):
-    """Sum of the terms and log of the product of the factors; in float32 64 of them are folded into
-    one at most.
+    A product of ratios, each in [1/2, 2], needs one logarithm.
     """
-    length = terms.shape[0]
-    while length > 8 and 64 * length > terms.shape[0]:
-        length //= 2
-        for j in range(length):
-            terms[j] += terms[length + j]
-            factors[j] *= factors[length + j]
-    total = 0.0
-    log_product = 0.0
-    for start in range(0, length, 8):
+    one = np.float32(1.0)
+    zero = np.float32(0.0)
+    minus_old = -np.float32(old)
+    minus_new = -np.float32(new)
+    positive = 0.0
+    change = 0.0
+    for first in range(0, n, _FACTORS):
         product = 1.0
-        for j in range(start, start + 8):
-            total += np.float64(terms[j])
-            product *= np.float64(factors[j])
-        log_product += math.log(product)
-    return total, log_product
+        for start in range(first, min(first + _FACTORS, n), _FACTORS32):
+            inputs = field[start : min(start + _FACTORS32, n)]
+            part = one
+            total = zero
+            for j in range(inputs.shape[0]):
+                g = inputs[j]
+                total += max(g, zero)
+                part *= (one + exp32(minus_new * abs(g))) / (one + exp32(minus_old * abs(g)))
+            positive += np.float64(total)
+            product *= np.float64(part)
+        change += math.log(product)
+    return positive, change
+
+
+@functools.partial(inlined, **SUMS)
+def _sum_on(h, field, n):
+    """Sum of the inputs of the hidden units that are on."""
+    total = 0.0
+    for j in range(n):
+        total += np.float64(np.float32(h[j]) * field[j])
+    return total
 
 
 @inlined
-def _line_and_bend(model, state, c, old, new, scratch):
-    """log f_new - log f_old of chain c is (new - old) * slope + bend; returns slope and bend."""
-    terms, factors, _ = scratch
-    field = state.hidden_field[c]
-    n = state.h.shape[1]
-    terms[n:] = np.float32(0.0)
-    factors[n:] = np.float32(1.0)
-    if model.joint:  # each unit adds h g
-        factors[:n] = np.float32(1.0)
-        for j in range(n):
-            terms[j] = np.float32(state.h[c, j]) * field[j]
-    else:
-        # log(1 + e^(beta g)) = beta max(g, 0) + log(1 + e^(-beta |g|)): the terms are max(g, 0),
-        # the factors the ratios of 1 + e^(-beta |g|) at new and old, in [1/2, 2].
-        one = np.float32(1.0)
-        zero = np.float32(0.0)
-        minus_old = -np.float32(old)
-        minus_new = -np.float32(new)
-        for j in range(n):
-            g = field[j]
-            terms[j] = max(g, zero)
-            factors[j] = (one + exp32(minus_new * abs(g))) / (one + exp32(minus_old * abs(g)))
-    total, bend = _fold(terms, factors)
-    return np.float64(field[n]) + model.base_constant + total, bend
+def _line_and_bend(h, field, joint, old, new):
+    """The hidden units' part of log f_new - log f_old is (new - old) * line + bend, as log(1 +
+    e^(beta g)) = beta max(g, 0) + log(1 + e^(-beta |g|)); returns both.
+    """
+    n = h.shape[0]
+    if joint:
+        return _sum_on(h, field, n), 0.0
+    return _softplus_change(field, n, old, new)
 
 
 @functools.partial(inlined, **SUMS)
@@ -279,7 +245,8 @@ def _marginal_derivatives(field, n, beta):
 def _scratch(model, state):
     n_chains, n_visible = state.v.shape
     n_hidden = state.h.shape[1]
-    return _unit_scratch(n_chains, max(n_visible, n_hidden)), _row_scratch(n_hidden)
+    work = _unit_scratch(n_chains, max(n_visible, n_hidden))
+    return work, np.empty(n_hidden, np.float32), np.empty(n_hidden, np.float32)
 
 
 @implements(programs.sweep, Parameters)
@@ -331,17 +298,20 @@ def _log_base(model, state, c):
     return own + _log_base_ratio(model.log_weights, field, n, 0.0)
 
 
-@implements(programs.log_ratio, Parameters, forceinline=True)
-def _log_ratio(model, state, c, old, new, work):
-    slope, bend = _line_and_bend(model, state, c, old, new, work[1])
-    own = (new - old) * slope + bend
+@implements(programs.log_ratios, Parameters)
+def _log_ratios(model, state, old, new, work, out):
     n = state.h.shape[1]
-    field = state.hidden_field[c]
-    return (
-        own
-        + _log_base_ratio(model.log_weights, field, n, new)
-        - _log_base_ratio(model.log_weights, field, n, old)
-    )
+    log_weights = model.log_weights
+    joint = model.joint
+    constant = model.base_constant
+    for c in range(out.shape[0]):
+        out[c] = 0.0
+        if new[c] != old[c]:
+            field = state.hidden_field[c]
+            line, bend = _line_and_bend(state.h[c], field, joint, old[c], new[c])
+            out[c] = (new[c] - old[c]) * (np.float64(field[n]) + constant + line) + bend
+            out[c] += _log_base_ratio(log_weights, field, n, new[c])
+            out[c] -= _log_base_ratio(log_weights, field, n, old[c])
 
 
 @implements(programs.log_ladder, Parameters)
@@ -349,56 +319,45 @@ def _log_ladder(model, state, c, ladder, work, out):
     n = state.h.shape[1]
     field = state.hidden_field[c]
     intercept = np.float64(field[n + 1]) - model.base_constant
-    slope, _ = _line_and_bend(model, state, c, 0.0, 0.0, work[1])
+    line, _ = _line_and_bend(state.h[c], field, model.joint, 0.0, 0.0)
+    slope = np.float64(field[n]) + model.base_constant + line
     for k in range(ladder.shape[0]):
         out[k] = intercept + ladder[k] * slope
     if not model.joint:
-        _add_log_sums(field, n, ladder, work[1], out)
+        _add_log_sums(field, n, ladder, work[1], work[2], out)
     for k in range(ladder.shape[0]):
         out[k] += _log_base_ratio(model.log_weights, field, n, ladder[k])
 
 
-@inlined
-def _add_log_sums(field, n, ladder, scratch, out):
+@functools.partial(inlined, **SUMS)
+def _add_log_sums(field, n, ladder, powers, ratios, out):
     """Add the sum of log(1 + e^(-beta_k |g_j|)) at every level; the powers are carried from level
     to level by multiplication.
-
-    The factors 1 + e^(-beta_k |g_j|) are folded to products of at most 64 of them.
     """
-    powers, ratios, folded = scratch
-    padded = powers.shape[0]
     one = np.float32(1.0)
-    first = np.float32(ladder[0])
+    beta = 0.0
     delta = 0.0
-    powers[:] = np.float32(0.0)
-    ratios[:] = one
     for j in range(n):
-        powers[j] = exp32(-first * abs(field[j]))
-    quarter = padded // 4
-    half = 2 * quarter
-    last = 3 * quarter
+        powers[j] = one
+        ratios[j] = one
     for k in range(ladder.shape[0]):
-        if k > 0 and abs(ladder[k] - ladder[k - 1] - delta) > 1e-12:
-            delta = ladder[k] - ladder[k - 1]
+        if abs(ladder[k] - beta - delta) > 1e-12:
+            delta = ladder[k] - beta
+            minus = -np.float32(delta)
             for j in range(n):
-                ratios[j] = exp32(-np.float32(delta) * abs(field[j]))
-        for j in range(padded):
-            powers[j] *= ratios[j]
-        for j in range(quarter):
-            low = (one + powers[j]) * (one + powers[quarter + j])
-            folded[j] = low * ((one + powers[half + j]) * (one + powers[last + j]))
-        length = quarter
-        while length > 8 and 64 * length > padded:  # at most 64 factors in one
-            length //= 2
-            for j in range(length):
-                folded[j] *= folded[length + j]
-        for start in range(0, length, 8):
-            even = 1.0
-            odd = 1.0
-            for j in range(start, start + 8, 2):
-                even *= np.float64(folded[j])
-                odd *= np.float64(folded[j + 1])
-            out[k] += math.log(even * odd)
+                ratios[j] = exp32(minus * abs(field[j]))
+        beta = ladder[k]
+        for first in range(0, n, _FACTORS):
+            product = 1.0
+            for start in range(first, min(first + _FACTORS, n), _FACTORS32):
+                own_powers = powers[start : start + _FACTORS32]
+                own_ratios = ratios[start : start + _FACTORS32]
+                part = one
+                for j in range(own_powers.shape[0]):
+                    own_powers[j] *= own_ratios[j]
+                    part *= one + own_powers[j]
+                product *= np.float64(part)
+            out[k] += math.log(product)
 
 
 @implements(programs.derivatives, Parameters, forceinline=True)
@@ -413,8 +372,7 @@ def _derivatives(model, state, c, beta, work):
     n = state.h.shape[1]
     first, second = 0.0, 0.0
     if model.joint:
-        for j in range(n):
-            first += np.float64(np.float32(state.h[c, j]) * field[j])
+        first = _sum_on(state.h[c], field, n)
     else:
         first, second = _marginal_derivatives(field, n, beta)
     first += np.float64(field[n]) + model.base_constant

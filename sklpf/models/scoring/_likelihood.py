@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.numbers import Array, Booleans, Integers, check_count
 from sklpf._utils.parallel import fingerprint
-from sklpf._utils.progress import hand_on
+from sklpf._utils.progress import hand_on, of_a_score
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
     N_JOBS,
@@ -280,7 +280,8 @@ def configured_estimator(model: Any, path: Any) -> PartitionEstimator:
 
 def fit_for_model(estimator: PartitionEstimator, path: Any) -> PartitionEstimator:
     """Fit an estimator for a model that decides itself what to say, and keep no samples."""
-    estimator._fit(path)
+    with of_a_score():
+        estimator._fit(path)
     estimator.result_ = estimator.result_.without_samples()
     for name in ("run_", "samples_", "sampler_", "_skl_callbacks"):
         estimator.__dict__.pop(name, None)

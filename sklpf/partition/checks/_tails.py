@@ -27,6 +27,10 @@ _N_SCOUTS = 16
 # of s within two decades; a power law has none, exp(-r^a) has 100^a - 1, exp(-log^2 r) has .27
 _GROWTH = 0.1
 _FLAT = 1e-3  # s below which f is flat
+# of columns that the density does not depend on
+_N_UNMOVED = 3  # points
+_FAR = 1e6  # times as far as a point, at least in scales of the base
+_MOST_NAMED = 5
 # by how much the target's exponent must be smaller; .5 costs a t with 1 to 2 df coverage (.76 to
 # .88)
 _MARGIN = 0.25
@@ -84,7 +88,8 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     Raises
     ------
     ValueError
-        If f has no integral: along a ray that isn't exceptional it falls no faster than r^-d.
+        If f has no integral: it does not depend on an open column, or along a ray that isn't
+        exceptional it falls no faster than r^-d.
     """
     rng = np.random.default_rng(key)
     d = path.n_dimensions
@@ -100,6 +105,7 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
         alarms = (*_nan_alarms(scouts), *_pole_alarms(path, scouts, rng))
         if not d:
             return alarms
+        check_columns(path, scouts.position, path.evaluations or Evaluations())
         rays = _rays(
             path, np.concatenate([drawn, scouts.position[:_N_SCOUTS] - path.base.center]), axes
         )
@@ -131,6 +137,48 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     if not heavier.any():
         return alarms
     return (*alarms, _heavy(exponent[heavier], (exponent - size)[heavier], path.bounds is not None))
+
+
+@np.errstate(all="ignore")  # far out anything may happen
+def check_columns(path: Any, points: Array, evaluations: Evaluations) -> None:
+    """Raise ValueError if the target does not depend on some open columns at all.
+
+    It is compared at a few of some points (n, d) with those that are a million times as far away,
+    to every open side. One that depends on no open column is left to other checks.
+    """
+    is_open = np.ones((2, path.n_dimensions), bool)
+    if path.bounds is not None:
+        is_open = np.isinf(path.bounds)
+    n_open = np.sum(is_open.any(axis=0))
+    unused = np.asarray(is_open.any(axis=0))
+    scale = np.broadcast_to(path.base.scale, path.n_dimensions)
+    log_f = patiently(path.raw_log_density, points, evaluations)
+    usable = np.flatnonzero(np.isfinite(log_f))[:_N_UNMOVED]
+    for here in usable:
+        farthest = np.max(np.abs(points[here]) / scale)  # beside which a step must not be lost
+        steps = _FAR * (1 + farthest) * np.stack([-scale, scale])
+        sides, columns = np.nonzero(is_open & unused)
+        for first in range(0, len(columns), _MOST_AXES):
+            some = slice(first, first + _MOST_AXES)
+            column = columns[some]
+            moved = np.tile(points[here], (len(column), 1))
+            moved[np.arange(len(column)), column] += steps[sides[some], column]
+            differs = patiently(path.raw_log_density, moved, evaluations) != log_f[here]
+            unused[column[differs]] = False
+    if len(usable) and 0 < unused.sum() < n_open:
+        raise ValueError(
+            f"log_density does not depend on {_named(np.flatnonzero(unused))}, so that it has no"
+            " integral: leave out what is no parameter, such as lp__, or give a proper prior"
+        )
+
+
+def _named(columns: NDArray) -> str:
+    """Names of columns, such as "columns 2 and 5"."""
+    if len(columns) == 1:
+        return f"column {columns[0]}"
+    if len(columns) > _MOST_NAMED:
+        return f"{len(columns)} columns, such as {columns[0]}"
+    return f"columns {', '.join(map(str, columns[:-1]))} and {columns[-1]}"
 
 
 def _fall(exponent) -> str:
