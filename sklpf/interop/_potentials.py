@@ -107,6 +107,8 @@ def from_pymbar(
             f"N_k must sum to the {n} columns of u_kn, got {counts.sum():.0f}: leave out columns"
             " that are no draws"
         )
+    if counts.max() < 2:
+        raise ValueError("N_k must have at least 2 draws of a state, got at most 1 of each")
     vectors = np.negative(potentials.T)
     if not vectors.max() < np.inf:  # NaN is not
         raise ValueError("u_kn must not hold NaN or -inf: leave out draws that failed")

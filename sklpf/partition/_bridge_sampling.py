@@ -418,6 +418,12 @@ def _bridge(kind, fitted_to: _Half, met: _Half, density, rng: np.random.Generato
         return log_weights.reshape(half.log_f.shape)
 
     log_f_drawn = density(drawn)
+    if np.all(log_f_drawn == -np.inf):
+        raise ValueError(
+            f"log_density is -inf at all {len(drawn)} draws of the proposal, as where its support"
+            " has no volume (integers, or coordinates that must be equal): sum over what is"
+            " discrete, or take coordinates that are free"
+        )
     most = most_effective(met.points)
     return Bridge(
         at_proposal=proposal.log_weights(density, drawn, log_f_drawn),

@@ -365,6 +365,7 @@ class PotentialRun(LevelRun):
             return self.given_groups
         typical = self._draw_numbers.typical
         n_blocks = int(np.clip(typical / _DRAWS_PER_BLOCK, _FEWEST_BLOCKS, _MOST_BLOCKS))
+        n_blocks = min(n_blocks, int((self.counts // self._walkers).max()))
         blocks = []
         for n, n_walkers in zip(self.counts.astype(int), self._walkers):
             times = np.arange(n) // n_walkers

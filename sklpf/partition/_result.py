@@ -827,7 +827,8 @@ def single_result(name: str, given: Any, remedy: str) -> PartitionResult:
     if not isinstance(result, PartitionResult):
         raise TypeError(
             f"{name} must be a fitted estimator of log Z, its run_ or its result_, got"
-            f" {type(given).__name__}"
+            f" {type(given).__name__}: PartitionResult(method, log_partition, std_error) makes a"
+            " result of two numbers"
         )
     if np.ndim(result.log_partition):
         raise ValueError(f"{name} has a log Z for each of {len(result.log_partition)} rows{remedy}")

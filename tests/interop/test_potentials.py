@@ -235,6 +235,15 @@ def test_few_draws_and_drifts_are_refused():
     assert any("first and the second half" in reason for reason in drifting.reasons)
 
 
+def test_five_draws_of_a_state_are_too_few_and_one_is_an_error():
+    run = from_pymbar(harmonic([5] * 4), [5] * 4)
+    for estimator in (MBAR(), BAR()):
+        reasons = quietly(estimator, run).result_.reasons
+        assert any("draws of a state are effective" in reason for reason in reasons)
+    with pytest.raises(ValueError, match="N_k must have at least 2 draws of a state"):
+        from_pymbar(harmonic([1] * 4), [1] * 4)
+
+
 def test_a_state_that_the_others_hardly_see_is_refused():
     n_k = [500, 500, 0]
     far = from_pymbar(harmonic(n_k, places=(0, 1, 6), stiffness=(1, 1, 1)), n_k).read()

@@ -336,6 +336,17 @@ def test_columns_that_the_density_does_not_know():
         HAIS(20, 10).fit(GeometricPath(log_density, base=Gaussian(np.zeros(4), 1.0)))
 
 
+def test_a_support_without_volume():
+    def log_density(x):
+        is_whole = np.all(x == np.round(x), axis=1)
+        return np.where(is_whole, -0.5 * np.sum(x**2, axis=1), -np.inf)
+
+    path = GeometricPath(log_density, base=Gaussian(np.zeros(2), 2.0))
+    draws = np.round(2 * np.random.default_rng(0).normal(size=(4, 200, 2)))
+    with pytest.raises(ValueError, match="its support has no volume"):
+        fitted(path, draws, "normal")
+
+
 def test_draws_outside_of_the_support():
     problem, draws = exact("box gaussian")
     draws = draws.copy()

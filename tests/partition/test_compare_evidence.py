@@ -80,6 +80,7 @@ def test_what_is_not_to_be_trusted():
     [
         ({"a": result(0.0)}, {}, ValueError, "at least two"),
         ({"a": result(0.0), "b": 3}, {}, TypeError, r"fitted\['b'\] must be a fitted"),
+        ({"a": (0.0, 0.1), "b": (1.0, 0.1)}, {}, TypeError, r"PartitionResult\(method, log_part"),
         ({"a": result(0.0), "b": result(1.0)}, {"prior": {"a": 1}}, ValueError, "must name"),
         ({"a": result(0.0), "b": result(1.0)}, {"prior": [1, 2]}, TypeError, "must be a dict"),
         ({"a": result(0.0), "b": result(1.0)}, {"prior": {"a": 1, "b": 0}}, ValueError, "positive"),
