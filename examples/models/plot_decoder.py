@@ -153,9 +153,9 @@ print(
 # -------------
 # Any two models can be compared by likelihoods of the same rows.
 
-rbm = BernoulliRBM(
-    50, learning_rate=0.05, n_iter=60, average=True, random_state=0
-).fit(X_train)
+rbm = BernoulliRBM(50, learning_rate=0.05, n_iter=60, random_state=0).fit(
+    X_train
+)
 print(rbm.score_interval(X_test))
 print(compare(vae, rbm, X_test))
 

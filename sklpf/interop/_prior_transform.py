@@ -192,8 +192,8 @@ def from_prior_transform(
     base : object, default="auto"
         Where chains start, in the normal coordinates. "auto": the prior. Draws of the posterior, as
         for `BridgeSampling` (of results of nested samplers their points of the unit cube are read):
-        a Gaussian with their mean and 1.5 times their covariance. Else a
-        base, as in `GeometricPath`.
+        a Gaussian with their mean and 1.5 times their covariance. Else a base, as in
+        `GeometricPath`.
 
     Returns
     -------

@@ -80,10 +80,10 @@ class DecoderImportance(HAIS):
 
     Notes
     -----
-    A row is annealed if of no two batches of draws, one after the other, the Pareto shapes of the
-    weights are below 0.5 and 0.7, with 100 effective draws in each and a standard error of at most
-    `tol` by the second; or if of 96 climbs only one has met a mode
-    with .5 % of p(x), since there may then be more. A mode that no climb and no draw meets is
+    A row is annealed unless two batches of draws follow one another of which the first has weights
+    of Pareto shape below 0.5, the second below 0.7, both have 100 effective draws, and the second
+    gives a standard error of at most `tol`. It is also annealed if only one of 96 climbs has met a
+    mode with 0.5 % of p(x), since there may then be more. A mode that no climb and no draw meets is
     missed, and nothing says so.
 
     References
