@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import LinAlgError, cho_factor, solve_triangular
 from sklearn.utils.extmath import safe_sparse_dot
 
-from sklpf._utils.numbers import LOG_TAU, Array
+from sklpf import paths
+from sklpf._utils.numbers import Array
 from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.uncertainty import Variance
 
@@ -96,23 +96,14 @@ class Gaussian:
         """Return the log density of rows, (n,), in nats; None where the training rows leave a
         direction without variance.
         """
-        away = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64) - self.mean
-        if self._is_full:
-            try:
-                root, _ = cho_factor(self.covariance, lower=True)
-            except LinAlgError:
-                return None
-            scores = solve_triangular(root, away.T, lower=True).T
-            log_scales = np.log(np.diag(root))
-        else:
-            variances = self.covariance
-            variances = np.diag(variances) if variances.ndim == 2 else variances
-            if np.any(variances <= 0):
-                return None
-            scores = away / np.sqrt(variances)
-            log_scales = 0.5 * np.log(variances)
-        norm = log_scales.sum() + 0.5 * LOG_TAU * len(log_scales)
-        return -0.5 * np.einsum("ij,ij->i", scores, scores) - norm
+        covariance = self.covariance
+        if covariance.ndim == 2 and not self._is_full:
+            covariance = np.diag(covariance)
+        try:
+            fitted = paths.Gaussian(self.mean, covariance)
+        except ValueError:
+            return None
+        return fitted.log_density(X.toarray() if sp.issparse(X) else X)
 
 
 def new_baseline(model: Any) -> Any:
