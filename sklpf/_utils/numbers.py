@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
@@ -39,8 +40,10 @@ def as_float64(values: ArrayLike, name: str, copy: bool = False) -> Array:
         ) from None
 
 
-def check_finite(values: ArrayLike, name: str) -> None:
+def check_finite(values: ArrayLike | sp.spmatrix | sp.sparray, name: str) -> None:
     """Raise ValueError unless parameters, and so their squares and products, are finite."""
+    if sp.issparse(values):
+        values = values.data
     if not np.all(np.isfinite(values)):
         raise ValueError(
             f"{name} must be finite; {name} holds NaN or infinity, so there is no likelihood: fit"

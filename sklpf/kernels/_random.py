@@ -59,6 +59,26 @@ def bits_of_one_chain(out, n, keys, chain, purpose):
 
 
 @inlined
+def bits_of_chains(out, counter, keys, purpose):
+    """Fill out (4, n), of uint32, with the four words of one counter of every chain of a block:
+    what `random_bits` writes to the places ``counter`` of its quarters.
+    """
+    for c in range(out.shape[1]):
+        first, second, third, fourth = _philox(
+            np.uint64(counter),
+            np.uint64(keys.step) & _MASK32,
+            np.uint64(keys.chain + c) & _MASK32,
+            np.uint64(purpose),
+            np.uint64(keys.key0),
+            np.uint64(keys.key1),
+        )
+        out[0, c] = first
+        out[1, c] = second
+        out[2, c] = third
+        out[3, c] = fourth
+
+
+@inlined
 def uniform(bits):
     """A uniform float32 in (0, 1), ends excluded, from the upper 23 of 32 random bits: every value
     is exact.
