@@ -59,26 +59,6 @@ def bits_of_one_chain(out, n, keys, chain, purpose):
 
 
 @inlined
-def bits_of_chains(out, counter, keys, purpose):
-    """Fill out (4, n), of uint32, with the four words of one counter of every chain of a block:
-    what `random_bits` writes to the places ``counter`` of its quarters.
-    """
-    for c in range(out.shape[1]):
-        first, second, third, fourth = _philox(
-            np.uint64(counter),
-            np.uint64(keys.step) & _MASK32,
-            np.uint64(keys.chain + c) & _MASK32,
-            np.uint64(purpose),
-            np.uint64(keys.key0),
-            np.uint64(keys.key1),
-        )
-        out[0, c] = first
-        out[1, c] = second
-        out[2, c] = third
-        out[3, c] = fourth
-
-
-@inlined
 def uniform(bits):
     """A uniform float32 in (0, 1), ends excluded, from the upper 23 of 32 random bits: every value
     is exact.
@@ -172,23 +152,31 @@ def bits_of_all_chains(out, quarter, keys, purpose):
     """What `random_bits` gives for 4 quarter words of n chains, out (4 quarter, n); vectorises over
     chains.
     """
+    for i in range(quarter):
+        bits_of_counter(out, i, quarter, i, keys, purpose)
+
+
+@inlined
+def bits_of_counter(out, row, quarter, counter, keys, purpose):
+    """Fill the rows row, quarter + row, … of out (4 quarter, n) with the four words of one counter
+    of n chains; vectorises over chains.
+    """
     c1 = np.uint64(keys.step) & _MASK32
     c3 = np.uint64(purpose)
     chain = np.uint64(keys.chain)
-    for i in range(quarter):
-        first = out[i]
-        second = out[quarter + i]
-        third = out[2 * quarter + i]
-        fourth = out[3 * quarter + i]
-        for c in range(out.shape[1]):
-            first[c], second[c], third[c], fourth[c] = _philox(
-                np.uint64(i),
-                c1,
-                (chain + np.uint64(c)) & _MASK32,
-                c3,
-                np.uint64(keys.key0),
-                np.uint64(keys.key1),
-            )
+    first = out[row]
+    second = out[quarter + row]
+    third = out[2 * quarter + row]
+    fourth = out[3 * quarter + row]
+    for c in range(out.shape[1]):
+        first[c], second[c], third[c], fourth[c] = _philox(
+            np.uint64(counter),
+            c1,
+            (chain + np.uint64(c)) & _MASK32,
+            c3,
+            np.uint64(keys.key0),
+            np.uint64(keys.key1),
+        )
 
 
 @njit
