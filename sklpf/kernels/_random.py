@@ -84,16 +84,24 @@ def draw_categories(logits, starts, bits, units):
     """In each group of units starts[g] <= i < starts[g + 1] turn on one, with probability
     proportional to exp(logits_i), and turn off all others; logits (float32) are overwritten.
     """
-    for g in range(starts.shape[0] - 1):
-        last = starts[g + 1] - 1
-        largest = logits[last]
-        for i in range(starts[g], last):
+    n_groups = starts.shape[0] - 1
+    for g in range(n_groups):
+        largest = logits[starts[g]]
+        for i in range(starts[g] + 1, starts[g + 1]):
             largest = max(largest, logits[i])
+        for i in range(starts[g], starts[g + 1]):
+            logits[i] -= largest
+
+    # All groups at once: a loop over one is too short to vectorise.
+    for i in range(starts[n_groups]):
+        logits[i] = exp32(logits[i])
+        units[i] = 0
+
+    for g in range(n_groups):
+        last = starts[g + 1] - 1
         total = 0.0
         for i in range(starts[g], last + 1):
-            logits[i] = exp32(logits[i] - largest)
             total += np.float64(logits[i])
-            units[i] = 0
         chosen = starts[g]
         left = np.float64(uniform(bits[g])) * total - np.float64(logits[chosen])
         while left >= 0.0 and chosen < last:
