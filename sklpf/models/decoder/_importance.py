@@ -55,8 +55,8 @@ class DecoderImportance(HAIS):
     """Importance sampling of the latent variables of each row, and `HAIS` for rows where it fails:
     for paths of decoders.
 
-    Climbs from draws of the prior, and from the encoder's mean if there is an encoder, lead to the
-    modes of p(z | x). log p(x) is the log of the mean of p(x, z) / q(z) over draws z from a mixture
+    Climbs lead to the modes of p(z | x). They begin where x is likely among many draws of the
+    prior, where its likelihood changes fastest, and at the encoder's mean if there is an encoder. log p(x) is the log of the mean of p(x, z) / q(z) over draws z from a mixture
     q of Student's t densities with five degrees of freedom: one for each mode with the curvature
     there, one for the encoder's density, and one as wide as the prior. Where the weights are heavy,
     q is fitted to all draws so far (Cappe et al. 2008), up to seven times, and other draws give

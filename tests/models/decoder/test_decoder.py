@@ -90,8 +90,8 @@ def test_intervals_of_the_default_cover_in_many_models():
 
 
 def test_the_default_finds_narrow_modes_by_their_sides():
-    """Bumps at random places, most of which hold .63 of p(x) or more: a row is annealed, or its number is that
-    of the grid. Of 10 at most one is missed; places and seeds are fixed.
+    """Bumps at random places, most of which hold .63 of p(x) or more: a row is annealed, or its
+    number is that of the grid. Of 10 at most one is missed; places and seeds are fixed.
     """
     rng = np.random.default_rng(5)
     n_missed = 0
