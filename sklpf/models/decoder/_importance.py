@@ -56,11 +56,12 @@ class DecoderImportance(HAIS):
     for paths of decoders.
 
     Climbs lead to the modes of p(z | x). They begin where x is likely among many draws of the
-    prior, where its likelihood changes fastest, and at the encoder's mean if there is an encoder. log p(x) is the log of the mean of p(x, z) / q(z) over draws z from a mixture
-    q of Student's t densities with five degrees of freedom: one for each mode with the curvature
-    there, one for the encoder's density, and one as wide as the prior. Where the weights are heavy,
-    q is fitted to all draws so far (Cappe et al. 2008), up to seven times, and other draws give
-    the estimate. Where they stay so, the row is annealed.
+    prior, where its likelihood changes fastest, and at the encoder's mean if there is an encoder.
+    log p(x) is the log of the mean of p(x, z) / q(z) over draws z from a mixture q of Student's t
+    densities with five degrees of freedom: one for each mode with the curvature there, one for the
+    encoder's density, and one as wide as the prior. Where the weights are heavy, q is fitted to all
+    draws so far (Cappe et al. 2008), up to seven times, and other draws give the estimate. Where
+    they stay so, the row is annealed.
 
     Parameters
     ----------
