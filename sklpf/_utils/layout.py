@@ -22,7 +22,7 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> NDArray:
     NumPy aligns to 16, and vectors that straddle two cache lines take a fifth to a third longer to
     add.
     """
-    size = math.prod(shape)
+    size = math.prod(map(int, shape))
     raw = np.zeros(size + LANES, dtype)
     first = -raw.ctypes.data % 64 // 4
     return raw[first : first + size].reshape(shape)

@@ -57,6 +57,9 @@ _SHORTEST_ROUND = 16
 # levels that "auto" chooses between
 _FEWEST = 6
 _MOST = 60
+# scans of the rounds that follow where ladders disagree, in those of the last one: with them a run
+# has four times the sweeps
+_CONTINUED = (2, 4)
 _MOST_KEPT = 20_000  # states of which a round keeps vectors
 
 
@@ -70,6 +73,9 @@ class ExchangeRun(LevelRun):
     bridge : {"bar", "stepping-stone"}
     tol : float or None
         As in `ParallelTempering`.
+    continued_from, n_scans : int
+        Sweeps of every chain after which the ladders disagreed and the run went on, 0 if it did
+        not, and all that were made.
     """
 
     options = ("bridge", "tol")
@@ -88,6 +94,8 @@ class ExchangeRun(LevelRun):
     last: ExchangeRound
     bridge: str = "bar"
     tol: float | None = None
+    continued_from: int = 0
+    n_scans: int = 0
 
     def curve(self) -> Curve:
         """Return log Z_k - log Z_0 by the bridges between neighbouring levels."""
@@ -136,6 +144,9 @@ class ExchangeRun(LevelRun):
                 " mixed, or sit in different modes"
             )
             modes = [Alarm("different-modes", seen, "raise n_sweeps")]
+        if self.continued_from:
+            twice = f" after {self.continued_from} sweeps of every chain and after {self.n_scans}"
+            modes = [replace(alarm, seen=alarm.seen + twice) for alarm in modes]
         alarms += modes
         if cut_off(self, ratios(np.arange(self.n_groups))).any():
             alarms.append(
@@ -167,6 +178,12 @@ def pair_ratios(run: ExchangeRun, half: int | None = None) -> Curve:
         return stepping_ratios(run, half)
     pair_sums, counts = run.last.pairs(half)
     return bar_ratios(pair_sums, run.last.shift, counts)
+
+
+def ladders_disagree(run: ExchangeRun) -> bool:
+    """Whether ladders that all go round trips differ, so that more sweeps may be enough."""
+    kinds = {alarm.kind for alarm in run._read().alarms}
+    return "different-modes" in kinds and not kinds & {"no-round-trip", "no-overlap"}
 
 
 def cut_off(run: ExchangeRun, log_ratios: NDArray) -> NDArray[np.bool_]:
@@ -236,7 +253,8 @@ class ParallelTempering(SamplingEstimator):
         Levels K. "auto" takes 2 Lambda + 1 (6 to 60 levels), with the measured communication
         barrier Lambda, the sum of the rejection rates.
     n_sweeps : int, default=4096
-        Sweeps of every chain, all rounds included.
+        Sweeps of every chain, all rounds included. Where ladders disagree at the end, though all
+        have made round trips, the run goes on once, to four times as many.
     tol : float or None, default=None
         Stop once two rounds in a row have a standard error (nats) below `tol` and raise no alarm.
     ladder : {"linear", "power", "sigmoid", "salakhutdinov-murray"} or array-like, default="linear"
@@ -378,6 +396,7 @@ class ParallelTempering(SamplingEstimator):
         n_sweeps = n_tuning_moves(move, transition)
         precise = 0
         repeated = False
+        continued_from = 0
         history = NO_ROUNDS
         for i, n_scans in enumerate(lengths):  # to which a second try may be added
             n_kept = _MOST_KEPT if self.tol is not None or i + 1 >= len(lengths) else 0
@@ -405,6 +424,8 @@ class ParallelTempering(SamplingEstimator):
                     base_log_partition=base_log_partition,
                     plain_bound=bound,
                     history=history,
+                    continued_from=continued_from,
+                    n_scans=sum(lengths[: i + 1]),
                 )
             )
             if self.tol is not None:
@@ -412,7 +433,10 @@ class ParallelTempering(SamplingEstimator):
                 precise = precise + 1 if result.converged and result.std_error < self.tol else 0
                 if precise == 2:
                     break
-            if i + 1 == len(lengths) and not repeated:
+            if i + 1 == len(lengths) and not continued_from and ladders_disagree(run):
+                continued_from = sum(lengths)
+                lengths += [factor * n_scans for factor in _CONTINUED]
+            elif i + 1 == len(lengths) and not repeated:
                 pairs = differences(run, pair_ratios(run))
                 repeated = any(each.alarms(n_ladders) for each in pairs)
                 if repeated:  # a second try, from where the ladders stand

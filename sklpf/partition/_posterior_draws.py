@@ -143,7 +143,7 @@ def _of_nested_sampling(draws: Any) -> _NestedPoints | None:
     """
     if hasattr(draws, "shell_log_v"):
         parameters, log_weights = draws.posterior()[:2]
-        unit = np.concatenate(draws.points)
+        unit: Any = np.concatenate(draws.points)
         if len(unit) > len(log_weights):  # those of the exploration are discarded
             kept = zip(draws.points, draws.shell_end_exp)
             unit = np.concatenate([points[start:] for points, start in kept])

@@ -242,7 +242,7 @@ class PotentialRun(LevelRun):
         for k in np.flatnonzero(self.counts).tolist():
             own = series[self._rows_of(k)]
             means = own.reshape(-1, self._walkers[k]).mean(axis=1)
-            times[k] = min(effective_draws(means[np.newaxis], split=False), len(means))
+            times[k] = min(float(effective_draws(means[np.newaxis], split=False)), len(means))
             between = means.var()
             ratio = own.var() / between if between > 0 else np.inf
             draws[k] = min(times[k] * ratio, len(own))
@@ -311,7 +311,7 @@ class PotentialRun(LevelRun):
         every = np.arange(len(self.levels))
         log_own = self.vectors[every, self.levels] - log_mixture - self._zeta[self.levels]
         numbers = [self.effective_of(series) for series in (projected[:, 0], log_own)]
-        effective, times = np.minimum(*numbers)
+        effective, times = np.minimum.reduce(numbers)
         squares = np.empty(len(self.levels))
         for k in np.flatnonzero(self.counts).tolist():
             rows = self._rows_of(k)

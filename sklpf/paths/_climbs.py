@@ -85,9 +85,8 @@ def climb(
     position = np.clip(starts / scale, low, high)
     value, gradient = evaluate(position, np.full(position.shape, 1e-4), target)
     alive = np.isfinite(value)
-    position, value, gradient, target = (
-        part[alive] for part in (position, value, gradient, target)
-    )
+    position, value, gradient = (part[alive] for part in (position, value, gradient))
+    target = target[alive]
     inverses = _Inverses(position.shape)
     is_new = np.ones(len(position), bool)  # no step was made yet
     length = np.ones(len(position))

@@ -199,7 +199,8 @@ def find_regions(
         # In the base's units climbs stop too early on a target that is much narrower.
         units = np.minimum(_widths_around(target, highest), scale)
         more = climb(slopes, mirrored(highest, n_climbs, rng), units, box)
-        ends = Ends(*map(np.concatenate, zip(ends, more)))
+        pairs: Any = zip(ends, more)
+        ends = Ends(*map(np.concatenate, pairs))
     found = _ellipsoids_at_modes(target, ends, rng)
     found += _ellipsoids_on_slopes(target, ends.passed, found, rng, effort)
     return _regions_of(target, found, rng)

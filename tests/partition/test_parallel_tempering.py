@@ -12,7 +12,7 @@ from convergence import alarm_kinds, quietly, z_score
 from known_problems import make_rbm_problem
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import Gaussian, GeometricPath, ParallelTempering, Uniform
+from sklpf import BernoulliRBM, Exact, Gaussian, GeometricPath, ParallelTempering, Uniform
 from sklpf.paths import make_ladder
 from sklpf.transitions import RandomWalk
 
@@ -83,9 +83,23 @@ def test_ladders_of_which_some_sit_in_a_spike_are_in_different_modes():
 
     path = GeometricPath(log_density, base=Uniform([-5.0], [5.0]), bounds=(-5.0, 5.0))
     path.regions = lambda stream: None
-    with pytest.warns(ConvergenceWarning, match="ladders differ in their states"):
+    both = "ladders differ in their states.*after 1024 sweeps of every chain and after 4096"
+    with pytest.warns(ConvergenceWarning, match=both):
         tempering = ParallelTempering(n_sweeps=1024, random_state=0).fit(path)
     assert "different-modes" in alarm_kinds(tempering)
+
+
+def test_a_run_goes_on_once_where_ladders_differ():
+    """Weights of an RBM with several modes, symmetric in 0 and 1: 3.7 standard errors."""
+    rng = np.random.default_rng(6)
+    weights = rng.normal(size=(10, 14)) * rng.choice([1.5, 2.0, 2.5])
+    biases = -weights.sum(axis=0) / 2, -weights.sum(axis=1) / 2
+    rbm = BernoulliRBM.from_parameters(weights, *biases, visible_mean=np.full(14, 0.5))
+    tempering = ParallelTempering(n_sweeps=256, random_state=6).fit(rbm)
+    assert tempering.run_.continued_from == 256
+    assert tempering.converged_
+    assert tempering.result_.n_sweeps >= 10 * 6 * 4 * 256  # of all ladders, with 6 levels or more
+    assert abs(z_score(tempering, Exact().fit(rbm).log_partition_)) < 3.7
 
 
 def test_ladders_that_keep_their_log_partition_are_in_different_modes():

@@ -183,7 +183,7 @@ class Posteriors(NamedTuple):
 
         packed = np.column_stack([rows, latents])
         found = patiently(both, packed, self.evaluations, 1 + self.n_latents)
-        good = np.isfinite(found).all(axis=1)
+        good = np.asarray(np.isfinite(found).all(axis=1))
         values = np.where(good, found[:, 0] + self.log_prior(latents), -np.inf)
         return values, np.where(good[:, np.newaxis], found[:, 1:] - latents, 0.0)
 
@@ -390,8 +390,9 @@ class Past(NamedTuple):
 
     def add(self, proposal: Mixture, draws: Array, log_density: Array) -> None:
         """Add a batch."""
-        for batches, new in zip(self, (proposal, draws, log_density)):
-            batches.append(new)
+        self.proposals.append(proposal)
+        self.draws.append(draws)
+        self.log_densities.append(log_density)
 
     def log_weights(self) -> Array:
         """Return log weights of all draws, (n,), as from the mixture of all proposals (Cornuet et

@@ -7,7 +7,7 @@ training with these alone diverges, as the chains don't find what the model has 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -267,7 +267,8 @@ class Trainer:
     def _set(self, parameters: Parameters) -> None:
         """Go on from other parameters, in the coordinates of training."""
         self.weights = Weights(parameters.components)
-        self.current = parameters._replace(components=self.weights.components)
+        components: Any = self.weights.components
+        self.current = parameters._replace(components=components)
         self.averaged = Parameters(*map(np.copy, self.current))
 
     def _configure(self, model) -> None:
@@ -340,7 +341,8 @@ class Trainer:
                 averaged[units] += by_weights
             return sums
 
-        along, pull = np.sum(run_tasks(ascend, self.weights.hidden), axis=0, dtype=np.float64)
+        sums = np.array(run_tasks(ascend, self.weights.hidden), dtype=np.float64)
+        along, pull = sums.sum(axis=0)
         by_log_variance = (0.5 * coefficients @ away**2 - along) / here.variances
         self.current = Parameters(
             here.components,

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import xlogy
 
@@ -175,7 +176,7 @@ def own_states(run: Any) -> OwnStates:
     )
 
 
-def _functions(run: Any, states: Array) -> Iterator[tuple[slice, Array, tuple[Array, Array]]]:
+def _functions(run: Any, states: NDArray) -> Iterator[tuple[slice, Array, tuple[Array, Array]]]:
     """Yield rows of draws, their q (n, S), and log q and the mean state, both (n, S)."""
     vectors = run.vectors if len(states) == run.vectors.shape[1] else run.vectors[:, states]
     for rows, q, _ in mixture_weights(vectors, run.counts[states], run._zeta[states]):
@@ -209,7 +210,7 @@ def _missing_factor(run: Any) -> float | None:
     return float(np.exp(brentq(score, *ends, xtol=1e-3)))
 
 
-def _disagreeing(run: Any, states: Array, t: Array) -> int:
+def _disagreeing(run: Any, states: NDArray, t: Array) -> int:
     """The state that disagrees most, or else the one without whose draws those of the others agree:
     its neighbours may disagree as much as it does.
     """

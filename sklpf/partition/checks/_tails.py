@@ -139,6 +139,7 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     return (*alarms, _heavy(exponent[heavier], (exponent - size)[heavier], path.bounds is not None))
 
 
+@np.errstate(all="ignore")  # far out anything may happen
 def check_columns(path: Any, points: Array, evaluations: Evaluations) -> None:
     """Raise ValueError if the target does not depend on some open columns at all.
 
@@ -149,7 +150,7 @@ def check_columns(path: Any, points: Array, evaluations: Evaluations) -> None:
     if path.bounds is not None:
         is_open = np.isinf(path.bounds)
     n_open = np.sum(is_open.any(axis=0))
-    unused = is_open.any(axis=0)
+    unused = np.asarray(is_open.any(axis=0))
     scale = np.broadcast_to(path.base.scale, path.n_dimensions)
     log_f = patiently(path.raw_log_density, points, evaluations)
     usable = np.flatnonzero(np.isfinite(log_f))[:_N_UNMOVED]
