@@ -31,6 +31,7 @@ def all_or_nothing(method: _Method) -> _Method:
 
     @functools.wraps(method)
     def learning(self, X, *args, **kwargs):
+        self._validate_params()
         model = object.__new__(type(self))
         model.__dict__.update(vars(self))
         if "_training" in vars(self):
