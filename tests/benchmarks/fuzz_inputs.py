@@ -168,6 +168,22 @@ DAMAGES = {
 }
 
 
+UNCLEAR = (  # words of errors that come out of an array library, and name no input
+    "cannot convert float",
+    "has no attribute",
+    "unsupported operand",
+    "not subscriptable",
+    "not iterable",
+    "broadcast",
+    "out of bounds",
+    "array element",
+    "unexpected keyword",
+    "negative dimensions",
+    "zero-size",
+    "not aligned",
+)
+
+
 class Fault(Exception):
     """What a call must not do."""
 
@@ -526,7 +542,7 @@ def run(seed, ways):
             found = call()
         except CLEAR as error:
             sentence = str(error)
-            if not 15 <= len(sentence) <= LONGEST or "\n\n" in sentence:
+            if not 15 <= len(sentence) <= LONGEST or any(words in sentence for words in UNCLEAR):
                 return what, way, Fault(f"says unclearly {type(error).__name__}: {sentence:.300}")
             if expected is not None and expected is not Ellipsis:
                 return what, way, f"refused, {sentence}"
