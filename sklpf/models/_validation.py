@@ -90,7 +90,7 @@ def validate_data(model, X, **options):
                 "X holds pairs of words and counts: gensim.matutils.corpus2csc(X).T is a matrix of"
                 f" them ({error})"
             ) from error
-        if str(error).startswith("Complex data not supported"):
+        if "Complex data" in str(error):
             raise ValueError(
                 "X holds complex numbers: take its real part, or np.abs(X) (Complex data not"
                 " supported)"
