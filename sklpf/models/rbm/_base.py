@@ -210,6 +210,11 @@ class DiscreteRBM(RBM):
         ValueError
             If X can't be used, training diverges, or `early_stopping` can't score the rows; the
             model then stays as it was before.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the log-likelihood still scatters between the last passes.
         """
         self._validate_params()
         X = self._training_rows(X, reset=True)

@@ -120,8 +120,9 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         Raises
         ------
         RuntimeError
-            If a number is not trusted, or a row has no likelihood, and
-            ``on_nonconvergence="raise"``.
+            If a number is not trusted, and ``on_nonconvergence="raise"``.
+        ValueError
+            If a row has no likelihood, and ``on_nonconvergence="raise"``.
         """
         return self._scored(X, tolerates=False).values
 
@@ -347,6 +348,18 @@ def report(model: Any, message: str) -> None:
         warn(message, ConvergenceWarning)
 
 
+def report_rows(model: Any, message: str) -> None:
+    """Do what the model's `on_nonconvergence` says about rows that have no likelihood, which no
+    longer run would give them.
+    """
+    if model.on_nonconvergence == "raise":
+        raise ValueError(message)
+    if model.on_nonconvergence == "nan":
+        log(message)
+    else:
+        warn(message)
+
+
 # -- one log Z
 class LogLikelihoodMixin(ScoredModel):
     """The likelihood and the kept log Z of a model p(x) = f(x) / Z.
@@ -492,7 +505,7 @@ class LogLikelihoodMixin(ScoredModel):
             f"{np.sum(~possible)} of {len(values)} rows of X have no likelihood: {self._impossible}"
         )
         if not possible.any():  # whatever log Z is, which takes time
-            report(self, without)
+            report_rows(self, without)
             return Scored(np.full(len(values), np.nan), below=0.0, above=0.0, reasons=(without,))
 
         result = self._partition().result_
@@ -501,10 +514,11 @@ class LogLikelihoodMixin(ScoredModel):
         if reason is None and self._discrete:
             reason = impossible(values[possible] - log_partition, result.std_error)
         reasons = [] if reason is None else [f"log Z is not to be trusted: {reason}"]
-        if not possible.all():
-            reasons.append(without)
         for sentence in reasons:
             report(self, sentence)
+        if not possible.all():
+            reasons.append(without)
+            report_rows(self, without)
 
         usable = possible & (reason is None or self.on_nonconvergence != "nan")
         low, high = result.interval(0.95 if level is None else level)
@@ -554,7 +568,7 @@ class RowLikelihoodMixin(ScoredModel):
                 f" {self._impossible}"
             )
             reasons = (refused,)
-            report(self, refused)
+            report_rows(self, refused)
 
         usable = possible
         result = self._row_partition(path).result_
