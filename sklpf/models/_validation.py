@@ -25,6 +25,7 @@ from sklpf._utils.numbers import (
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
+TOO_FAR = "they lie so far from the model that log f is no finite number"
 _NO_MISSING = (
     "and no model here takes missing values: drop such rows, or fill them by scikit-learn's"
     " SimpleImputer before the model in a pipeline"
@@ -90,6 +91,11 @@ def validate_data(model, X, **options):
                 "X holds pairs of words and counts: gensim.matutils.corpus2csc(X).T is a matrix of"
                 f" them ({error})"
             ) from error
+        if "array element" in str(error):
+            raise ValueError(
+                "X must be a rectangular array of numbers, but an entry is itself a sequence, or"
+                " rows differ in length"
+            ) from None
         if "Complex data" in str(error):
             raise ValueError(
                 "X holds complex numbers: take its real part, or np.abs(X) (Complex data not"

@@ -162,7 +162,7 @@ DAMAGES = {
     "a function": lambda a, rng: np.array,
     "a set": lambda a, rng: {1, 2},
     "ragged": lambda a, rng: [list(a[0]), list(a[1])[:-1]],
-    "masked": lambda a, rng: np.ma.masked_array(a, rng.random(a.shape) < 0.2),
+    "masked": lambda a, rng: np.ma.masked_array(a, put(1, bool)(np.zeros(a.shape), rng)),
     "structured": lambda a, rng: np.zeros(5, dtype=[("a", float), ("b", float)]),
     "1e300": put(1e300),
 }

@@ -183,7 +183,7 @@ class CategoricalRBM(DiscreteRBM):
                 " categories of one feature: encode it by scikit-learn's OrdinalEncoder instead"
             )
         X = super()._validate(X, reset)
-        if np.any(X == -1) and not np.any(X < -1):
+        if not reset and np.any(X == -1):
             raise ValueError(
                 "Negative values in data X: -1 is no category, but what"
                 " OrdinalEncoder(unknown_value=-1) gives for those that it has not seen; give it"
