@@ -273,5 +273,4 @@ class EnergyBasedModel(
     _impossible = TOO_FAR
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
-        X = self._scorable(X)
         return self._log_density(X), np.all(np.abs(X) < LARGEST, axis=1)

@@ -13,6 +13,11 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array, NotNumbers, real_numbers
 
+# what to do about a log density that is -inf at all points
+COVER = (
+    "give a base that covers it; where its support has no volume (integers, or coordinates that"
+    " must be equal), sum over what is discrete, or take coordinates that are free"
+)
 _N_CHECKED = 5  # base draws at which a gradient is compared with differences
 _TOLERANCE = 1e-4  # relative
 _NOISE = 1e-6  # relative, of a log density that is called twice: that of float32 on many threads

@@ -339,7 +339,6 @@ class GaussianRBM(RBM):
     _impossible = TOO_FAR
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
-        X = self._scorable(X)
         with np.errstate(all="ignore"):
             values = self._parameters.log_f(X)
         return values, np.isfinite(values)

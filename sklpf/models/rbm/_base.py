@@ -418,7 +418,6 @@ class DiscreteRBM(RBM):
         """log f of every row, the hidden units summed out, and which rows are binary."""
         from sklpf.models.rbm._free_energy_kernels import softplus_sums
 
-        X = self._scorable(X)
         bias = self.intercept_visible_.astype(np.float64)
         values = np.empty(X.shape[0])
         for rows, x, fields in hidden_fields(self, X):

@@ -185,12 +185,12 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         self._rows_seen = (seen or new_baseline(self)).seen(self._validate(X))
 
     def _with_baseline(self, scored: Scored, X) -> Scored:
-        """What the model says of rows, beside what its baseline says of them."""
+        """What the model says of validated rows, beside what its baseline says of them."""
         seen = vars(self).get("_rows_seen")
         if seen is None:
             return scored
         with np.errstate(all="ignore"):
-            values = seen.log_likelihood(self._validate(X))
+            values = seen.log_likelihood(X)
         if values is None:
             return scored
         return scored._replace(baseline=RowsBaseline(seen.name, values, self._remedy_of_worse()))
@@ -367,7 +367,8 @@ class LogLikelihoodMixin(ScoredModel):
     A model has what `ScoredModel` says, and defines
 
     - ``path(**options)``: its path, with defaults for all options;
-    - ``_log_f(X)``: log f of every row, in nats, and whether it has a density at all, both (n,);
+    - ``_log_f(X)``: log f of every row of validated X, in nats, and whether it has a density at
+      all, both (n,);
     - ``_fitted_shapes``: dimensions of the fitted attributes, of which the path is made.
 
     log Z is estimated at the first need and kept with a digest of the model's arrays and the
@@ -498,6 +499,7 @@ class LogLikelihoodMixin(ScoredModel):
 
     # -- log-likelihood
     def _scored(self, X, level: float | None = None, tolerates: bool = True) -> Scored:
+        X = self._scorable(X)
         values, possible = self._log_f(X)
         if level is not None:
             check_interval(len(values), level)
@@ -589,7 +591,7 @@ class RowLikelihoodMixin(ScoredModel):
             if self.on_nonconvergence == "nan":
                 usable = possible & trusted
         scored = Scored(np.where(usable, values, np.nan), below, above, reasons, self._unit)
-        return self._with_baseline(scored, X)
+        return self._with_baseline(scored, self._validate(X))
 
     def _targets(self, X) -> tuple[Any, Booleans]:
         """The path of rows, and which of them have a likelihood at all, (n,)."""
