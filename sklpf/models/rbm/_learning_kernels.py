@@ -202,8 +202,10 @@ def train(parameters, average, data, block, starts, updates, first, last, key, s
     one unit on, group g from starts[g] to starts[g + 1]; with a single start there are no groups.
     Random numbers depend on (key, step + t, chain) alone, and the bits of results on nothing else,
     as those of products do not depend on the parts they are made of. All threads of a team make the
-    same call.
+    same call, which does nothing without updates.
     """
+    if first == last:
+        return
     key0, key1 = key
     edges = updates.edges
     thread = team.thread
