@@ -84,7 +84,8 @@ def test_stream_uniform_equals_the_kernels():
 
 
 def test_streams_of_blocks_steps_purposes_and_stages_share_no_number():
-    keys = [stream_key(0), stream_key(1), stream_key(0, 0), stream_key(0, 1), stream_key(0, 1, 0)]
+    names = [(), ("pilot",), ("round",), ("round", 0), ("round", 1), ("round", 1, 0)]
+    keys = [stream_key(seed, *name) for seed in (0, 1) for name in names]
     assert len(set(keys)) == len(keys)
     streams = [Stream(key, chain, step) for key in keys for chain in (0, 16) for step in (0, 1, 2)]
     purposes = FIRST, SECOND, SWAP

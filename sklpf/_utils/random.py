@@ -4,6 +4,7 @@ segmentation.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import struct
@@ -174,23 +175,30 @@ def joined_streams(streams: Sequence[Stream], n_chains: int) -> Stream | RowStre
     return streams[0] if len(streams) == 1 else RowStreams(streams, n_chains)
 
 
-def stream_key(seed: int, *stage: int) -> tuple[int, int]:
-    """Return the Philox key of one stage (pilot, burn-in, …) of a run that was seeded with `seed`.
+def stream_key(seed: int, *name: str | int) -> tuple[int, int]:
+    """Return the Philox key of a stream of a run that was seeded with `seed`.
 
     Parameters
     ----------
     seed : int
         Seed of the run.
-    *stage : int
-        Numbers of the stage, and of what is within it.
+    *name : str or int
+        Name of the stage that draws from it ("pilot", "burn-in", …), and numbers within it.
 
     Returns
     -------
     tuple of two int
         Two integers of 32 bits.
     """
-    words = np.random.SeedSequence(seed, spawn_key=stage).generate_state(2, np.uint32)
+    spawn_key = tuple(_hashed(part) if isinstance(part, str) else part for part in name)
+    words = np.random.SeedSequence(seed, spawn_key=spawn_key).generate_state(2, np.uint32)
     return int(words[0]), int(words[1])
+
+
+@functools.cache
+def _hashed(name: str) -> int:
+    """Number of 64 bits that stands for a name."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
 
 
 def systematic(log_weights: Array, n: int, uniform: float) -> Integers:

@@ -213,7 +213,7 @@ class LeftToRight(PartitionEstimator):
 
     def _sample(self, path, seed) -> FilterRun:
         require(path, Filters, "LeftToRight")
-        keys = [stream_key(seed, stage) for stage in range(3)]
+        keys = [stream_key(seed, name) for name in ("filters", "guide", "pilots")]
         guide = _filter(path, _GUIDING, _PILOT_PARTICLES, self.n_sweeps, Stream(keys[1])).guide
         n_pilots = _GUIDING
         n_particles = self.n_particles

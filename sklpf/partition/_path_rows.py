@@ -32,8 +32,8 @@ from sklpf.uncertainty import standard_error
 _ROWS_PER_BLOCK = 64
 _NUMBERS = ("log_partition", "std_error", "degrees_of_freedom")
 # the same whatever is scored
-_SIMULATION = stream_key(0, 0)
-_TUNING = stream_key(0, 1)
+_SIMULATION = stream_key(0, "simulation")
+_TUNING = stream_key(0, "tuning")
 # alarms that say that an error is large
 _IMPRECISE = {"filters-disagree", "no-usable-estimate", "tol-missed"}
 _MOVES_JUDGED = 100  # acceptance is averaged over so many moves of all chains

@@ -19,8 +19,6 @@ from sklpf.paths._capabilities import UnitCube, has
 from sklpf.programs import Draws
 from sklpf.uncertainty import count_interleaved, deinterleaved, first_axis_is_time
 
-_THINNING = 13  # random stream
-
 
 class PosteriorDraws(NamedTuple):
     """Points (n_chains, n_draws, d) in the path's coordinates, each chain in its order, the number
@@ -63,7 +61,7 @@ def posterior_draws(draws: Any, path: Any = None, seed: int = 0) -> PosteriorDra
         draws = draws.get_samples(group_by_chain=True)
     nested = _of_nested_sampling(draws)
     if nested is not None:
-        draws = nested.thinned(path, np.random.default_rng(stream_key(seed, _THINNING)))
+        draws = nested.thinned(path, np.random.default_rng(stream_key(seed, "thinning")))
         return PosteriorDraws(_checked(draws, path))
     posterior = getattr(draws, "posterior", draws)
     if hasattr(posterior, "data_vars"):

@@ -21,7 +21,6 @@ from sklpf.reweighting import mean_weight
 from sklpf.transitions import default_move
 from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
 
-_TUNE, _ANNEAL, _FOLLOW = range(1, 4)  # what random streams are for; 0 is that of plan_runs
 _N_CHAINS = 100  # particles, or tempered chains
 _N_GROUPS = 10
 _LEVELS_AT_ONCE = 5  # levels of the ladder from one resampling to the next
@@ -80,7 +79,7 @@ class Particles:
         n = self.n_chains
         move = default_move(path)
         n_levels = self.n_temperatures
-        plan = plan_runs([path], move, "adaptive", n_levels, n, [self.seed], _TUNE)[0]
+        plan = plan_runs([path], move, "adaptive", n_levels, n, [self.seed])[0]
         self.path = plan.path
         self.transition = plan.transition
         self.n_moves = plan.n_sweeps
@@ -88,7 +87,7 @@ class Particles:
         self.log_means = np.full(_N_GROUPS, base_log_partition)
         self.fewest = 1.0
         self.ancestors = np.arange(n)
-        stream = Stream(stream_key(self.seed, _ANNEAL))
+        stream = Stream(stream_key(self.seed, "annealing"))
         self.state = self.path.sample_base(n, stream)
         self.auxiliary = self.transition.start(self.path, self.state, stream)
         last = len(self.path.ladder) - 1
@@ -107,7 +106,7 @@ class Particles:
         self.path = path
         self.state = state
         self._weigh(gain)
-        stream = Stream(stream_key(self.seed, _FOLLOW), 0, self.n_updates)
+        stream = Stream(stream_key(self.seed, "following"), 0, self.n_updates)
         self.auxiliary = self.transition.start(path, state, stream)
         self._move(np.full(2, len(path.ladder) - 1), stream)
         self.n_updates += 1
@@ -196,7 +195,7 @@ class TemperedChains:
         """Anneal the chains from the path's base, which gives the first curve."""
         base_log_partition = require_base(path, "The tracking of log Z")
         ladder = np.linspace(0, 1, _N_LEVELS)
-        transition = default_move(path).tune(path, stream_key(self.seed, _TUNE))
+        transition = default_move(path).tune(path, stream_key(self.seed, "tuning"))
         first = np.array([0, self.n_chains])
         path = path.with_ladder(ladder)
         log_prior = log_softmax(_SLOPE * ladder)

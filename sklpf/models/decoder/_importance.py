@@ -23,7 +23,6 @@ from sklpf.reweighting import mean_weight
 from sklpf.transitions._pilot import next_beta
 from sklpf.uncertainty import effective_sample_size, pareto_shape
 
-_IMPORTANCE = 15  # random stream
 # of climbs
 _N_SCREENED = 4000  # draws of the prior, the same for all rows
 _EFFECTIVE = 0.02  # share of these that is effective where climbs begin
@@ -114,7 +113,7 @@ class DecoderImportance(HAIS):
 
     def _estimate_rows(self, path, rows, seeds) -> Iterator[PartitionResult]:
         posteriors = Posteriors(path.network, path.X[rows], path.n_dimensions, Evaluations())
-        rngs = [Stream(stream_key(seed, _IMPORTANCE)).generator() for seed in seeds]
+        rngs = [Stream(stream_key(seed, "draws")).generator() for seed in seeds]
         encoded = None if path.encode is None else (path.center[rows], path.scale[rows])
         proposals = _proposals(posteriors, rngs, encoded, self.checks or encoded is None)
         tol = np.inf if self.tol is None else self.tol

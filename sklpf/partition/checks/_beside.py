@@ -40,10 +40,6 @@ from sklpf.uncertainty import (
     standard_error,
 )
 
-# random streams; those of estimators are below 8, and 10 and 12
-BOUND = 8
-TAILS = 9  # rays and their points near the mass
-REGIONS = 11
 _MATERIAL = 0.05  # nats by which the bound must be above the estimate
 # a false alarm in at most 0.13 % of the runs, 0.75 % if both errors come from ten groups
 _STD_ERRORS = 3.0
@@ -99,7 +95,7 @@ class Checks:
             self.path = copy.copy(path)
             self.path.evaluations = self.evaluations
         if wanted and isinstance(path, GeometricPath):
-            self._tails = tail_alarms(self.path, stream_key(seed, TAILS))
+            self._tails = tail_alarms(self.path, stream_key(seed, "tails"))
 
     def beside(self, run: Any) -> Any:
         """Return the run with what was found beside it.
@@ -127,7 +123,7 @@ class Checks:
         cost = 0 if bound is None else self.path.bound_cost
         regions = run.regions
         if regions is None and run.draws is not None and has(self.path, LocalMasses):
-            regions = self.path.regions(Stream(stream_key(self.seed, REGIONS)))
+            regions = self.path.regions(Stream(stream_key(self.seed, "regions")))
             cost += self.path.regions_cost
         return replace(
             run,
@@ -187,7 +183,7 @@ def plain_bound(path: Any, seed: int) -> Array | None:
     """
     if not has(path, BoundDraws):
         return None
-    return log_mean_exp(path.bound_draws(Stream(stream_key(seed, BOUND))), axis=1)
+    return log_mean_exp(path.bound_draws(Stream(stream_key(seed, "bound"))), axis=1)
 
 
 def _bound_alarms(bound: NDArray | None, result: Any, diagnostics: dict) -> list[Alarm]:
