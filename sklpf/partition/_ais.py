@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import Stream, systematic
+from sklpf._utils.random import systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import (
@@ -332,7 +332,7 @@ def _ends_by_weight(plan, up, n, stream):
     A chain that was left behind in a tail has hardly any weight, and is no draw from the target.
     """
     check_alive(up.log_weights)
-    uniform = Stream(plan.key(stream)).aside("starts").generator().random()
+    uniform = plan.stream(stream, "starts").generator().random()
     return plan.path.take(up.state, systematic(up.log_weights, n, uniform))
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 import sklpf
 from sklpf._utils import progress as _progress
 from sklpf._utils.parallel import Checkpoint, fingerprint, own_arithmetic, removing_checkpoints
-from sklpf._utils.random import draw_seed, stream_key
+from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import (
     N_JOBS,
     BaseEstimator,
@@ -273,7 +273,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         lowest = result.std_error
         outcome = ""
         for regions in attempts:
-            seed = stream_key(seed, "second try")[0]  # each run has its own
+            seed = seeded(seed).of("second try").seed  # each run has its own
             try:
                 run = self._run(path.with_regions(regions), seed)
                 cost = {name: number + getattr(run, name) for name, number in cost.items()}

@@ -13,7 +13,7 @@ from scipy.special import expit, log_expit
 from scipy.stats import chi2
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
@@ -342,7 +342,7 @@ class BridgeSampling(PartitionEstimator):
         cost = Evaluations()
         check_columns(path, flat[:: len(flat) // 3], cost)
         density.n_evaluations += cost.n
-        rng = np.random.default_rng(stream_key(seed, "draws"))
+        rng = seeded(seed).of("draws").generator()
         first, second = _halves(points, log_f)
         bridges, checks = (
             (

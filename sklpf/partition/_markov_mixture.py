@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, SamplingEstimator
@@ -168,10 +168,10 @@ class MarkovMixture(SamplingEstimator):
             checkpoint=self.checkpoint,
             n_jobs=self.n_jobs,
         )
-        state, run = tempering._draw(path, 2 * n, np.random.default_rng(stream_key(seed, "states")))
+        state, run = tempering._draw(path, 2 * n, seeded(seed).of("states").generator())
         ladder = np.arange(2 * n) % (2 * n_groups)
         centres = path.take(state, np.flatnonzero(ladder < n_groups))
-        rng = np.random.default_rng(stream_key(seed, "draws"))
+        rng = seeded(seed).of("draws").generator()
         drawn = path.mixture_log_weights(centres, path.draw_conditional(centres, rng))
         others = path.mixture_log_weights(
             centres, path.take(state, np.flatnonzero(ladder >= n_groups))

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from scipy.stats import t as student_t
 
 from sklpf._utils.numbers import Array, as_float64
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._ais import anneal_both_ways, fields_of_run
@@ -201,7 +201,7 @@ def find_starts(estimator: Any, path, n: int, seed: int) -> tuple[Any, str]:
     """
     if estimator.starts is not None:
         return _given_starts(path, estimator.starts), "given"
-    key = stream_key(seed, "starts")
+    key = seeded(seed).of("starts").key
     if has(path, TargetDraws):
         return path.sample_target(n, Stream(key)), "exact"
     rng = np.random.default_rng(key)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import removing_checkpoints
-from sklpf._utils.random import Stream, stream_key, systematic
+from sklpf._utils.random import seeded, systematic
 from sklpf._utils.sklearn import Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
@@ -262,8 +262,8 @@ class SMC(SamplingEstimator):
         n_moves = (run.chain_length or 2) - 1
         checkpoint = self._checkpoint(path, seed)
         n_back = max(FEWEST_BACK, run.n_starts)
-        key = stream_key(seed, "reverse")
-        rng = Stream(key).aside("starts").generator()
+        key = seeded(seed).of("reverse").key
+        rng = seeded(seed).of("reverse", "starts").generator()
         ends = self._settled(plan, populations, n_back, rng, "settling", checkpoint)
         down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint, chain_length)
         n_sweeps = run.n_sweeps + n_back * (SETTLING + n_moves * down.shape[1])
@@ -300,7 +300,9 @@ class SMC(SamplingEstimator):
         plan = self._plan(path, seed, self.n_particles)
         size = self.n_populations, self.n_particles, self.resample_at
         how = self.n_jobs, checkpoint, chain_length
-        populations = ascend(plan.path, plan.transition, *size, stream_key(seed, "forward"), *how)
+        populations = ascend(
+            plan.path, plan.transition, *size, seeded(seed).of("forward").key, *how
+        )
         log_weights = family_weights(populations)
         check_alive(log_weights.ravel())
         records = populations.records

@@ -90,7 +90,7 @@ def _advance(setup, log_pseudo_prior, group, begin, end, carry):
         records.append((betas, gains))
         at_target = np.exp(log_densities(log_pseudo_prior, setup.path.ladder, gains)[:, -1])
         summaries = summaries + weighted_sums(at_target, setup.path.summary(chains.state))
-        uniforms = stream.aside("betas").generator().random((2, len(betas)))
+        uniforms = stream.of("betas").generator().random((2, len(betas)))
         betas = draw_betas(log_pseudo_prior, setup.path.ladder, gains, uniforms)
     kept = [np.concatenate([old, new]) for old, new in zip(kept, map(np.array, zip(*records)))]
     return chains, betas, *kept, summaries

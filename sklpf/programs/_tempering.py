@@ -14,7 +14,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import Stream, seeded
 from sklpf.paths._base import put, take
 from sklpf.programs._draws import has_points
 from sklpf.programs._plan import blocks_of_groups, check_alive, check_finite, draw_alive, segments
@@ -146,7 +146,7 @@ class Setup(NamedTuple):
 
     def stream(self, name: str, group: int, step: int = 0) -> Stream:
         """The random numbers of one group in one stage."""
-        return Stream(stream_key(self.seed, name), int(self.first[group]), step)
+        return Stream(seeded(self.seed).of(name).key, int(self.first[group]), step)
 
     def base_chains(self, name: str, group: int) -> Chains:
         """Base draws of a group, at level 0; only where the target has mass."""
@@ -233,7 +233,7 @@ def run_round(
         transition=setup.transition,
         first=setup.first,
         log_pseudo_prior=setup.log_prior - curve,
-        key=stream_key(setup.seed, "round", *name),
+        key=seeded(setup.seed).of("round", *name).key,
         first_sweep=1,
         sweeps_per_step=setup.sweeps_per_redraw,
         stride=stride,

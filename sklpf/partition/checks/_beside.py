@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc, softmax
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.warnings import Alarm
 from sklpf.partition.checks._tails import tail_alarms
 from sklpf.paths import BoundDraws, GeometricPath, LocalMasses, Rebased, Regions
@@ -95,7 +95,7 @@ class Checks:
             self.path = copy.copy(path)
             self.path.evaluations = self.evaluations
         if wanted and isinstance(path, GeometricPath):
-            self._tails = tail_alarms(self.path, stream_key(seed, "tails"))
+            self._tails = tail_alarms(self.path, seeded(seed).of("tails").key)
 
     def beside(self, run: Any) -> Any:
         """Return the run with what was found beside it.
@@ -123,7 +123,7 @@ class Checks:
         cost = 0 if bound is None else self.path.bound_cost
         regions = run.regions
         if regions is None and run.draws is not None and has(self.path, LocalMasses):
-            regions = self.path.regions(Stream(stream_key(self.seed, "regions")))
+            regions = self.path.regions(seeded(self.seed).of("regions"))
             cost += self.path.regions_cost
         return replace(
             run,
@@ -183,7 +183,7 @@ def plain_bound(path: Any, seed: int) -> Array | None:
     """
     if not has(path, BoundDraws):
         return None
-    return log_mean_exp(path.bound_draws(Stream(stream_key(seed, "bound"))), axis=1)
+    return log_mean_exp(path.bound_draws(seeded(seed).of("bound")), axis=1)
 
 
 def _bound_alarms(bound: NDArray | None, result: Any, diagnostics: dict) -> list[Alarm]:
