@@ -14,10 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import validation
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from sklpf._utils.numbers import Array, Booleans, as_float64, check_finite, check_positive
+from sklpf._utils.numbers import (
+    Array,
+    Booleans,
+    as_float64,
+    check_finite,
+    check_positive,
+    without_gradients,
+)
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
+TOO_FAR = "they lie so far from the model that log f is no finite number"
 _NO_MISSING = (
     "and no model here takes missing values: drop such rows, or fill them by scikit-learn's"
     " SimpleImputer before the model in a pipeline"
@@ -54,6 +62,12 @@ def validate_data(model, X, **options):
     if all(hasattr(X, name) for name in ("record", "variables", "vartype")):
         rows = _rows_of_samples(model, X, options.pop("reset", True))
         return check_array(rows, order="C", **options)
+    X = without_gradients(X)
+    if any(kind in "mM" for kind in _kinds(X)):
+        raise ValueError(
+            "X holds dates or durations, whose numbers depend on their unit: make numbers of them,"
+            " such as days since the first"
+        )
     columns = getattr(X, "columns", None)
     if columns is not None and not getattr(columns, "is_unique", True):
         twice = sorted({str(name) for name in columns[columns.duplicated()]})
@@ -77,11 +91,28 @@ def validate_data(model, X, **options):
                 "X holds pairs of words and counts: gensim.matutils.corpus2csc(X).T is a matrix of"
                 f" them ({error})"
             ) from error
+        if "array element" in str(error):
+            raise ValueError(
+                "X must be a rectangular array of numbers, but an entry is itself a sequence, or"
+                " rows differ in length"
+            ) from None
+        if "Complex data" in str(error):
+            raise ValueError(
+                "X holds complex numbers: take its real part, or np.abs(X) (Complex data not"
+                " supported)"
+            ) from None
         if "contains NaN" in str(error):
             raise ValueError(f"Input X contains NaN, {_NO_MISSING}") from None
         if "X" in str(error):
             raise
         raise type(error)(f"X can't be used: {error}") from error
+
+
+def _kinds(X) -> list[str]:
+    """NumPy's kinds of an array, or of each column of a frame."""
+    types = getattr(X, "dtypes", None)
+    types = [getattr(X, "dtype", None)] if types is None else list(types)
+    return [kind for kind in (getattr(each, "kind", "") for each in types) if kind]
 
 
 def _rows_of_samples(model, samples, is_fit: bool) -> Array:

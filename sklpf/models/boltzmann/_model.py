@@ -418,7 +418,6 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     _impossible = NOT_BINARY
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
-        X = self._scorable(X)
         values = log_f(X, self.couplings_, self.intercept_, self.offset_)
         return values, np.all((X == 0) | (X == 1), axis=1)
 
