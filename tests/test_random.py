@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from sklpf._utils.random import FIRST, SECOND, SWAP, Keys
+from sklpf._utils.random import FIRST, SECOND, SWAP, Keys, seeded
 from sklpf.kernels import random_bits, uniform
 from sklpf.kernels._random import normals
-from sklpf.paths import Stream, seeded, stream_key
+from sklpf.paths import Stream, stream_key
 
 # the known answers that the Random123 library publishes for philox4x32-10: counter, key, output
 ONES = 0xFFFFFFFF

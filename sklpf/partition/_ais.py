@@ -244,7 +244,7 @@ class AIS(SamplingEstimator):
         if run.pilot is not None:
             move = move.with_pilot(run.pilot)
         plan = Plan(path, move, checks.seed)
-        down = anneal_down([plan], [state], 1, "reverse chains from regions", self.n_jobs)[0]
+        down = anneal_down([plan], [state], 1, "reverse from regions", self.n_jobs)[0]
         weight_there = np.full(len(unseen), np.nan)
         log_weights = log_mean_exp(-down.reshape(len(places), -1), axis=1) - estimate.log_mean
         weight_there[places] = np.exp(np.minimum(log_weights, _LARGEST_WEIGHT))
@@ -271,8 +271,8 @@ def annealing_runs(
     wide = [t for t, down in enumerate(downs) if n_more > 0 and down.std() > _WIDE]
     if wide:
         chosen = [plans[t] for t in wide]
-        states = [_ends_by_weight(plans[t], ups[t], n_more, "more reverse chains") for t in wide]
-        more = anneal_down(chosen, states, 1, "more reverse chains", estimator.n_jobs, settles=True)
+        states = [_ends_by_weight(plans[t], ups[t], n_more, "more reverse") for t in wide]
+        more = anneal_down(chosen, states, 1, "more reverse", estimator.n_jobs, settles=True)
         for t, further in zip(wide, more):
             downs[t] = np.concatenate([downs[t], further])
     runs = []

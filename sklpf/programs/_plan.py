@@ -173,7 +173,7 @@ def _respaced(plan, transition, n_temperatures, n_chains, key) -> Plan:
     if pilot is not None and len(pilot.betas) > 1:
         cost = (pilot.spread[1:] + pilot.spread[:-1]) / 2 * np.diff(pilot.betas)
         return plan._replace(path=path.with_ladder(respace(pilot.betas, cost, n_temperatures)))
-    spread = _measured_spread(path, plan.transition, n_chains, plan.stream("spread of a pilot"))
+    spread = _measured_spread(path, plan.transition, n_chains, plan.stream("pilot"))
     path = path.with_ladder(respace(path.ladder, spread, n_temperatures))
     tuned = transition.tune(path, key)
     n_pilot = n_chains * len(spread) + n_tuning_moves(transition, tuned)
