@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import Stream, systematic
+from sklpf._utils.random import systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import (
@@ -47,14 +47,10 @@ from sklpf.reweighting import mean_weight, seen_from_target
 from sklpf.transitions import HMC, Transition
 from sklpf.uncertainty import log_mean_exp
 
-# random streams; that of the pilot is 0
-_MAIN, _CHECK = 1, 7
-_FROM_REGIONS, _MORE = 13, 14  # of reverse chains
 _WIDE = 0.5  # nats, of the log weights of reverse chains
 _MOST_BACK = 100  # reverse chains where they differ more
 _LARGEST_WEIGHT = 500.0  # nats
 _CHAINS_A_REGION = 40  # forward chains for each region from which ten reverse chains start
-_LEVELS = 10  # random stream of the pilot that finds how many levels there should be
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -246,7 +242,7 @@ class AIS(SamplingEstimator):
         if run.pilot is not None:
             move = move.with_pilot(run.pilot)
         plan = Plan(path, move, checks.seed)
-        down = anneal_down([plan], [state], 1, (_FROM_REGIONS,), self.n_jobs)[0]
+        down = anneal_down([plan], [state], 1, "reverse from regions", self.n_jobs)[0]
         weight_there = np.full(len(unseen), np.nan)
         log_weights = log_mean_exp(-down.reshape(len(places), -1), axis=1) - estimate.log_mean
         weight_there[places] = np.exp(np.minimum(log_weights, _LARGEST_WEIGHT))
@@ -266,16 +262,15 @@ def annealing_runs(
     n_more = min(n, _MOST_BACK) - n_back
 
     def starts(plan, up):
-        return _ends_by_weight(plan, up, n_back, _CHECK)
+        return _ends_by_weight(plan, up, n_back, "reverse")
 
-    stages = (_MAIN,), (_CHECK,)
-    plans, ups, downs = anneal_both_ways(estimator, paths, n, seeds, stages, starts, True)
+    plans, ups, downs = anneal_both_ways(estimator, paths, n, seeds, starts, True)
     # Few reverse chains whose log weights differ much show no rare ones.
     wide = [t for t, down in enumerate(downs) if n_more > 0 and down.std() > _WIDE]
     if wide:
         chosen = [plans[t] for t in wide]
-        states = [_ends_by_weight(plans[t], ups[t], n_more, _MORE) for t in wide]
-        more = anneal_down(chosen, states, 1, (_MORE,), estimator.n_jobs, settles=True)
+        states = [_ends_by_weight(plans[t], ups[t], n_more, "more reverse") for t in wide]
+        more = anneal_down(chosen, states, 1, "more reverse", estimator.n_jobs, settles=True)
         for t, further in zip(wide, more):
             downs[t] = np.concatenate([downs[t], further])
     runs = []
@@ -299,7 +294,6 @@ def anneal_both_ways(
     paths: Sequence[Any],
     n: int,
     seeds: Sequence[int],
-    stages: tuple[tuple[int, ...], tuple[int, ...]],
     starts: Callable[[Plan, Arrivals], Any],
     settles: bool,
 ) -> tuple[list[Plan], list[Arrivals], list[Array]]:
@@ -311,9 +305,9 @@ def anneal_both_ways(
     require_base(paths[0], type(estimator).__name__)
     options = estimator.n_jobs, estimator._checkpoint(paths[0], seeds[0])
     plans = estimator._plans(paths, seeds, n)
-    ups = anneal_up(plans, n, stages[0], *options)
+    ups = anneal_up(plans, n, "forward", *options)
     states = [starts(plan, up) for plan, up in zip(plans, ups)]
-    return plans, ups, anneal_down(plans, states, 1, stages[1], *options, settles)
+    return plans, ups, anneal_down(plans, states, 1, "reverse", *options, settles)
 
 
 def fields_of_run(plan: Plan, up: Arrivals, down: Array, settles: bool) -> dict[str, Any]:
@@ -329,14 +323,14 @@ def fields_of_run(plan: Plan, up: Arrivals, down: Array, settles: bool) -> dict[
     }
 
 
-def _ends_by_weight(plan, up, n, stage):
+def _ends_by_weight(plan, up, n, stream):
     """The state of n forward chains where they ended, drawn in proportion to their weights
     (systematic resampling).
 
     A chain that was left behind in a tail has hardly any weight, and is no draw from the target.
     """
     check_alive(up.log_weights)
-    uniform = Stream(plan.key(stage)).aside("starts").generator().random()
+    uniform = plan.stream(stream, "starts").generator().random()
     return plan.path.take(up.state, systematic(up.log_weights, n, uniform))
 
 
@@ -423,4 +417,4 @@ class HAIS(AIS):
         plans = super()._plans(paths, seeds, n_chains)
         if self.tol is None:
             return plans
-        return enough_levels(plans, n_chains, self.tol, _LEVELS, self.n_jobs)
+        return enough_levels(plans, n_chains, self.tol, self.n_jobs)

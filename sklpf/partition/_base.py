@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 import sklpf
 from sklpf._utils import progress as _progress
 from sklpf._utils.parallel import Checkpoint, fingerprint, own_arithmetic, removing_checkpoints
-from sklpf._utils.random import draw_seed, stream_key
+from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import (
     N_JOBS,
     BaseEstimator,
@@ -49,10 +49,6 @@ ANNEALING: dict[str, Any] = {
     "n_temperatures": [at_least(2)],
     "ladder": [StrOptions(set(ADAPTIVE_LADDERS)), "array-like"],
 }
-# random streams; those of checks are 8, 9 and 11
-TUNE = 6  # of a move
-FIRST_RATIO = 10  # of levels, by base draws
-SECOND_TRY = 12  # all of a second try, where the first one missed a region
 
 
 class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, BaseEstimator):
@@ -277,7 +273,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         lowest = result.std_error
         outcome = ""
         for regions in attempts:
-            seed = stream_key(seed, SECOND_TRY)[0]  # each run has its own
+            seed = seeded(seed).of("second try").seed  # each run has its own
             try:
                 run = self._run(path.with_regions(regions), seed)
                 cost = {name: number + getattr(run, name) for name, number in cost.items()}
@@ -358,7 +354,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     def _plans(self, paths: Sequence[Path], seeds: Sequence[int], n_chains: int) -> list[Plan]:
         """The plans of several rows."""
         move = self._transition(paths[0])
-        return plan_runs(paths, move, self.ladder, self.n_temperatures, n_chains, seeds, TUNE)
+        return plan_runs(paths, move, self.ladder, self.n_temperatures, n_chains, seeds)
 
     def _number_parameters(self) -> dict[str, Any]:
         """The parameters that numbers depend on."""

@@ -14,10 +14,10 @@ from scipy.interpolate import PchipInterpolator
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.progress import round_done, stage
-from sklpf._utils.random import stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import SAMPLING, TUNE, SamplingEstimator
+from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._result import (
     CURVE,
     PAIR,
@@ -357,7 +357,7 @@ class ParallelTempering(SamplingEstimator):
         gap = int(np.ceil(2 + 2 * last.rejection.sum()))
         target = len(run.ladder) - 1
         drawn: list[Any] = []
-        key = stream_key(int(rng.integers(2**31)))
+        key = seeded(int(rng.integers(2**31))).of("draws").key
         with stage("draws", None) as draws_done:
             while len(drawn) < n:
                 ladders, _ = run_scans(
@@ -387,12 +387,12 @@ class ParallelTempering(SamplingEstimator):
         checkpoint = self._checkpoint(path, seed)
         path = self._first_ladder(path)
         move = self._transition(path)
-        transition = move.tune(path, stream_key(seed, TUNE))
+        transition = move.tune(path, seeded(seed).of("tuning").key)
         lengths = doubling(self.n_sweeps, _SHORTEST_ROUND)
         # A run goes on as long as it is below the bound; without `tol` it is looked at afterwards.
         bound = plain_bound(path, seed) if self.checks and self.tol is not None else None
         n_ladders = int(self.n_ladders)
-        ladders = start_ladders(path, transition, n_ladders, stream_key(seed, 0))
+        ladders = start_ladders(path, transition, n_ladders, seeded(seed).of("start").key)
         log_pseudo_prior = np.zeros(len(path.ladder))
         n_sweeps = n_tuning_moves(move, transition)
         precise = 0
@@ -407,7 +407,7 @@ class ParallelTempering(SamplingEstimator):
                 ladders,
                 log_pseudo_prior,
                 n_scans,
-                stream_key(seed, 1, i),
+                seeded(seed).of("round", i).key,
                 f"round{i + 1}",
                 n_kept=n_kept,
                 n_draws=MOST_DRAWS if n_kept and self._keeps_draws else 0,

@@ -21,7 +21,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import Stream, seeded
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.paths import JointRows, LocalMasses, Rows, SimulatedRows
@@ -32,8 +32,8 @@ from sklpf.uncertainty import standard_error
 _ROWS_PER_BLOCK = 64
 _NUMBERS = ("log_partition", "std_error", "degrees_of_freedom")
 # the same whatever is scored
-_SIMULATION = stream_key(0, 0)
-_TUNING = stream_key(0, 1)
+_SIMULATION = seeded(0).of("simulation").key
+_TUNING = seeded(0).of("tuning").key
 # alarms that say that an error is large
 _IMPRECISE = {"filters-disagree", "no-usable-estimate", "tol-missed"}
 _MOVES_JUDGED = 100  # acceptance is averaged over so many moves of all chains

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import clone
 
 from sklpf._utils.progress import said
-from sklpf._utils.random import stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import POSITIVE
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._adaptive_smc import AdaptiveSMC
@@ -174,7 +174,9 @@ class UntilTrusted(PartitionEstimator):
             if is_late and attempts:
                 break
             try:
-                attempts.append(self._attempt(estimator, start, path, stream_key(seed, place)[0]))
+                attempts.append(
+                    self._attempt(estimator, start, path, seeded(seed).of("attempt", place).seed)
+                )
             except (TypeError, ValueError) as error:  # of what it needs, and others may not
                 errors.append(error)
                 said(functools.partial("{} failed: {}".format, type(estimator).__name__, error))

@@ -53,7 +53,7 @@ def test_the_masses_of_balls_are_right():
         exact = np.exp(path._log_f_of_rows(rows))
         errors: dict = {}
         for stream in range(100):
-            regions = path.regions(Stream(stream_key(stream, 0)))
+            regions = path.regions(Stream(stream_key(stream)))
             truth = exact @ regions.contain(rows)
             means = np.exp(regions.log_masses).mean(axis=1)
             for centre, error in zip(regions.centres, means / truth - 1):

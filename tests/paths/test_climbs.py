@@ -203,7 +203,7 @@ def test_a_narrow_mode_within_a_wide_one_keeps_its_mass():
     parts = Gaussian(np.zeros(d), 1.0), Gaussian(np.full(d, 0.3), width**2)
     both = Mixture(parts, [1 - share, share])
     path = GeometricPath(both.log_density, base=Gaussian(np.zeros(d), 2.0))
-    regions = path.regions(Stream(stream_key(0, 0)))
+    regions = path.regions(Stream(stream_key(0)))
     place = np.linalg.norm(regions.centres - 0.3, axis=1).argmin()
     mass = np.exp(regions.log_masses[place]).mean()
     assert mass == pytest.approx(0.95 * share, rel=0.1)

@@ -160,7 +160,7 @@ def _exact_rows(path, n_draws, seed) -> NDArray | None:
     """Exact draws (N_GROUPS, n_draws, d); None of a path that has none."""
     n = N_GROUPS * n_draws
     if has(path, TargetDraws):
-        state = path.sample_target(n, Stream(stream_key(*seed)))
+        state = path.sample_target(n, Stream(stream_key(seed)))
         return path.rows(state).reshape(N_GROUPS, n_draws, -1)
     exact = path.default_estimator()
     if not isinstance(exact, Exact):

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc, softmax
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._run_alarms import enough_effective
 from sklpf.partition.checks._tails import tail_alarms
@@ -33,10 +33,6 @@ from sklpf.paths._capabilities import has
 from sklpf.paths._climbs import Evaluations
 from sklpf.uncertainty import log_mean_exp, standard_error
 
-# random streams; those of estimators are below 8, and 10 and 12
-BOUND = 8
-TAILS = 9  # rays and their points near the mass
-REGIONS = 11
 _MATERIAL = 0.05  # nats by which the bound must be above the estimate
 # a false alarm in at most 0.13 % of the runs, 0.75 % if both errors come from ten groups
 _STD_ERRORS = 3.0
@@ -85,7 +81,7 @@ class Checks:
             self.path = copy.copy(path)
             self.path.evaluations = self.evaluations
         if wanted and isinstance(path, GeometricPath):
-            self._tails = tail_alarms(self.path, stream_key(seed, TAILS))
+            self._tails = tail_alarms(self.path, seeded(seed).of("tails").key)
 
     def beside(self, run: Any) -> Any:
         """Return the run with what was found beside it.
@@ -113,7 +109,7 @@ class Checks:
         cost = 0 if bound is None else self.path.bound_cost
         regions = run.regions
         if regions is None and run.draws is not None and has(self.path, LocalMasses):
-            regions = self.path.regions(Stream(stream_key(self.seed, REGIONS)))
+            regions = self.path.regions(seeded(self.seed).of("regions"))
             cost += self.path.regions_cost
         return replace(
             run,
@@ -173,7 +169,7 @@ def plain_bound(path: Any, seed: int) -> Array | None:
     """
     if not has(path, BoundDraws):
         return None
-    return log_mean_exp(path.bound_draws(Stream(stream_key(seed, BOUND))), axis=1)
+    return log_mean_exp(path.bound_draws(seeded(seed).of("bound")), axis=1)
 
 
 def _bound_alarms(bound: NDArray | None, result: Any, diagnostics: dict) -> list[Alarm]:
