@@ -12,8 +12,9 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.sklearn import POSITIVE
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._result import Diagnostic, PartitionResult
-from sklpf.partition.checks._beside import rounding_alarms
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run_alarms import rounding_alarms
 from sklpf.paths import GeometricPath
 from sklpf.paths._base import concatenate
 from sklpf.reweighting import log_mean_between

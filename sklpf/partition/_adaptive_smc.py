@@ -19,10 +19,12 @@ from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, SamplingEstimator
-from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import tol_alarms
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
-from sklpf.partition.checks._beside import Checks
+from sklpf.partition.checks import Finding, Work, collect
+from sklpf.partition.checks.missed_mass import MissedMass
 from sklpf.paths import GeometricPath, Mixture, Regions
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._climbs import Evaluations, functions_for_climbs
@@ -96,9 +98,6 @@ class LearnedRun(PopulationRun):
     goes_on: bool = False
     n_rounds: int = 1
     tol: float = 0.1
-
-    def to_reach(self) -> str:
-        return "raise n_particles, or give a base that covers it"
 
     def _read(self) -> PartitionResult:
         result = super()._read()
@@ -258,13 +257,16 @@ class AdaptiveSMC(SamplingEstimator):
 
     def _run(self, path, seed) -> LearnedRun:
         # a target without an integral has no place for particles
-        evaluations = self._checks(path, seed).evaluations
+        before: Any = collect(Work(path, seed)).get("tails") if self.checks else None
+        evaluations = Evaluations()
+        if before is not None:
+            evaluations = Evaluations(before.n_evaluations, before.n_failed)
         key = seeded(seed).of("learning").key
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
         rebased, run = self._rounds(path, move, learned, seed, evaluations)
-        return Checks(rebased, seed, self.checks, evaluations).beside(self._signed(run))
+        return self._with_findings(rebased, seed, self._with_reading_options(run))
 
     def _search(
         self, path, starts: Array, known: Array, base: Mixture, seed, evaluations, before: Search
@@ -339,7 +341,7 @@ class AdaptiveSMC(SamplingEstimator):
                 rebased, move, starts, own_seed, n_particles, levels_per_step
             )
             n_sweeps += known["n_sweeps"]
-            known |= {"n_sweeps": n_sweeps, "regions": search.regions}
+            known |= {"n_sweeps": n_sweeps, "findings": _findings(search, evaluations)}
             learned_run = LearnedRun(
                 **known,
                 n_learning_sweeps=learned.n_sweeps,
@@ -424,6 +426,19 @@ class Search(NamedTuple):
     regions: Regions | None
     lost: list[Regions]
     goes_on: bool
+
+
+def _findings(search: Search, evaluations: Evaluations) -> dict[str, Finding] | None:
+    """What climbs have found, with the evaluations of all searches and of what came before."""
+    if search.regions is None:
+        return None
+    missed_mass = MissedMass(
+        regions=search.regions,
+        remedy="raise n_particles, or give a base that covers it",
+        n_evaluations=evaluations.n,
+        n_failed=evaluations.n_failed,
+    )
+    return {"missed_mass": missed_mass}
 
 
 def _from_base(path: GeometricPath, base: Mixture, lost: list[Regions], points: Array) -> Any:

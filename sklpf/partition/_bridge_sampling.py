@@ -17,9 +17,10 @@ from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import Diagnostic, PartitionResult, Run
-from sklpf.partition.checks._tails import check_columns
+from sklpf.partition._result import PartitionResult, Run
+from sklpf.partition.checks.tails import check_columns
 from sklpf.paths import Gaussian, GeometricPath, Mixture, StudentT
 from sklpf.paths._bases import is_outside
 from sklpf.paths._climbs import Evaluations
@@ -144,9 +145,6 @@ class BridgeRun(Run):
     most_effective: float
     n_divergent: int | None
     n_evaluations: int
-
-    def to_reach(self) -> str:
-        return "give draws that cover it"
 
     def _read(self) -> PartitionResult:
         halves = [_bridge_estimate(bridge) for bridge in self.bridges]
@@ -320,6 +318,7 @@ class BridgeSampling(PartitionEstimator):
         path.tail_alarms = ()
         path.may_be_nan = False
         path.base_chosen = ""
+        path.region_remedy = "give draws that cover it"
         return path
 
     def _sample(self, path, seed) -> BridgeRun:

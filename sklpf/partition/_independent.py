@@ -17,7 +17,8 @@ from sklpf._utils.sklearn import Interval, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._ais import AnnealingRun, annealing_runs
 from sklpf.partition._base import SAMPLING, PartitionEstimator, SamplingEstimator
-from sklpf.partition._result import Diagnostic, PartitionResult, Run
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
 from sklpf.paths import Continuous, GeometricPath, GibbsMove, Gradients
 from sklpf.paths._bases import as_base

@@ -13,8 +13,9 @@ from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, SamplingEstimator
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._parallel_tempering import ExchangeRun, ParallelTempering
-from sklpf.partition._result import Diagnostic, PartitionResult, Run
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.paths import ConditionalDraws
 from sklpf.paths._capabilities import require
 from sklpf.programs._draws import draws_of

@@ -18,12 +18,9 @@ from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, SamplingEstimator
+from sklpf.partition._diagnostics import CURVE, PAIR, ROUNDS, Diagnostic
 from sklpf.partition._result import (
-    CURVE,
-    PAIR,
-    ROUNDS,
     Curve,
-    Diagnostic,
     LevelRun,
     PartitionResult,
     between_by_slope,
@@ -32,7 +29,7 @@ from sklpf.partition._result import (
     stepping_ratios,
 )
 from sklpf.partition._run_alarms import halves_alarms, modes_alarms, tol_alarms
-from sklpf.partition.checks._beside import plain_bound
+from sklpf.partition.checks import Work, bound
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
@@ -390,7 +387,10 @@ class ParallelTempering(SamplingEstimator):
         transition = move.tune(path, seeded(seed).of("tuning").key)
         lengths = doubling(self.n_sweeps, _SHORTEST_ROUND)
         # A run goes on as long as it is below the bound; without `tol` it is looked at afterwards.
-        bound = plain_bound(path, seed) if self.checks and self.tol is not None else None
+        findings = None
+        if self.checks and self.tol is not None:
+            found = bound.collect(Work(path, seed))
+            findings = {} if found is None else {"bound": found}
         n_ladders = int(self.n_ladders)
         ladders = start_ladders(path, transition, n_ladders, seeded(seed).of("start").key)
         log_pseudo_prior = np.zeros(len(path.ladder))
@@ -415,7 +415,7 @@ class ParallelTempering(SamplingEstimator):
                 checkpoint=checkpoint,
             )
             n_sweeps += n_ladders * len(path.ladder) * n_scans
-            run = self._signed(
+            run = self._with_reading_options(
                 ExchangeRun(
                     ladder=path.ladder,
                     has_boundary=path.has_boundary,
@@ -423,7 +423,7 @@ class ParallelTempering(SamplingEstimator):
                     last=last,
                     n_sweeps=n_sweeps,
                     base_log_partition=base_log_partition,
-                    plain_bound=bound,
+                    findings=findings,
                     history=history,
                     continued_from=continued_from,
                     n_scans=sum(lengths[: i + 1]),

@@ -11,7 +11,8 @@ from scipy.stats import f as fisher_f
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._result import Diagnostic, PartitionResult, single_result
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult, single_result
 from sklpf.uncertainty import Variance
 
 _FALSE_ALARM = 0.01  # of the test that runs agree

@@ -15,6 +15,7 @@ from sklpf.uncertainty import MOST_BETWEEN, Difference, effective_sample_size, p
 # If so few draws are one state they can't show that others have no mass, whose share may be 3 / n.
 _FEW_DRAWS = 60
 _NO_ERROR = 1e-3  # nats
+_MOST_ROUNDING = 0.05  # nats
 _TOL_NOISE = 1.1  # by which a standard error of about a hundred chains is itself uncertain
 # the effective sample size must be n / 4, within these bounds
 _FEWEST_EFFECTIVE = 5
@@ -53,6 +54,18 @@ def single_state_alarms(draws: Draws | None, std_error: float) -> list[Alarm]:
         return []
     seen = f"all {len(draws.points)} draws are the same state, so that the error is not known"
     return [Alarm("single-state", seen, "raise n_chains, n_particles or n_sweeps")]
+
+
+def rounding_alarms(log_partition: float, rounding: float = 0.0) -> tuple[Alarm, ...]:
+    """An alarm if log f is rounded by too many nats: by as many as its path says, and at least by
+    as many as a number of the size of log Z.
+    """
+    if np.isfinite(log_partition):
+        rounding = max(rounding, float(np.spacing(abs(log_partition))))
+    if rounding <= _MOST_ROUNDING:
+        return ()
+    seen = f"parameters or a constant are so large that log_f is rounded by {rounding:.2g} nats"
+    return (Alarm("rounding", seen, "rescale them, or take the constant off"),)
 
 
 def tol_alarms(std_error: float, tol: float | None, remedy: str, but: str = "") -> list[Alarm]:

@@ -20,13 +20,9 @@ from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
+from sklpf.partition._diagnostics import CURVE, LEVEL, PAIR, ROUNDS, Diagnostic
 from sklpf.partition._result import (
-    CURVE,
-    LEVEL,
-    PAIR,
-    ROUNDS,
     Curve,
-    Diagnostic,
     LevelRun,
     PartitionResult,
     bar_curve,
@@ -579,7 +575,7 @@ class SimulatedTempering(SamplingEstimator):
             )
             rounds = [*(earlier.thinned() for earlier in rounds), last]
             used += n_redraws * setup.sweeps_per_redraw
-            run = self._signed(
+            run = self._with_reading_options(
                 TemperingRun(
                     ladder=setup.path.ladder,
                     n_sweeps=used,

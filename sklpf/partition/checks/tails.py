@@ -4,6 +4,7 @@ rays before anything is sampled.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +12,15 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
+from sklpf.partition.checks._finding import Finding, Work, counted
+from sklpf.paths import GeometricPath
 from sklpf.paths._bases import is_outside
 from sklpf.paths._climbs import Evaluations, patiently
 from sklpf.transitions._pilot import reflect
 from sklpf.uncertainty import effective_sample_size
 
+NEEDS_RUN = False
+DESCRIBED: dict[str, Any] = {}
 # in scales of the base: power laws that start within 1e7 of them are found
 _RADII = 10.0 ** np.arange(11)
 _FARTHER = 1e10 * _RADII  # where a density still rises
@@ -57,6 +62,27 @@ _N_MOVES = 3
 _N_LAST_MOVES = 40
 _LONGEST_MOVE = 10.0  # in standard deviations of its points
 _N_MORE_DRAWS = 5000  # where scouts have met nothing but one constant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tails(Finding):
+    """Alarms of the tails, which no result takes back."""
+
+    alarms: tuple[Alarm, ...]
+
+
+def collect(work: Work) -> Tails | None:
+    """Return alarms of the target's tails; None of a path that is no density on R^d."""
+    if not isinstance(work.path, GeometricPath):
+        return None
+    path, evaluations = counted(work.path)
+    alarms = tail_alarms(path, work.stream("tails").key)
+    return Tails(alarms=alarms, n_evaluations=evaluations.n, n_failed=evaluations.n_failed)
+
+
+def judge(finding: Tails, run: Any, result: Any) -> tuple[list[Alarm], dict[str, Any]]:
+    """Return the alarms that were found before chains were run."""
+    return list(finding.alarms), {}
 
 
 class Rays(NamedTuple):

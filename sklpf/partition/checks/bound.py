@@ -1,0 +1,56 @@
+"""A lower bound of log Z that does not depend on the base, of paths with `BoundDraws`.
+
+Each of its estimates has at most the expectation Z, so that the expectation of its log is at most
+log Z, whatever its draws miss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sklpf._utils.numbers import Array
+from sklpf._utils.warnings import Alarm
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition.checks._finding import Finding, Work
+from sklpf.paths import BoundDraws
+from sklpf.paths._capabilities import has
+from sklpf.uncertainty import log_mean_exp, standard_error
+
+NEEDS_RUN = True
+DESCRIBED = {"plain_bound": Diagnostic("lower bound of log Z by plain chains, estimated (nats)")}
+_MATERIAL = 0.05  # nats by which the bound must be above the estimate
+# a false alarm in at most 0.13 % of the runs, 0.75 % if both errors come from ten groups
+_STD_ERRORS = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound(Finding):
+    """Logs of G independent estimates of Z (G,), whose mean is at most log Z."""
+
+    log_estimates: Array
+
+
+def collect(work: Work) -> Bound | None:
+    """Return the bound; None where the path has none."""
+    if not has(work.path, BoundDraws):
+        return None
+    draws = work.path.bound_draws(work.stream("bound"))
+    return Bound(log_estimates=log_mean_exp(draws, axis=1), n_evaluations=work.path.bound_cost)
+
+
+def judge(finding: Bound, run: Any, result: Any) -> tuple[list[Alarm], dict[str, Any]]:
+    """Return an alarm if an estimate is below the bound by more than chance, and the bound."""
+    mean = float(finding.log_estimates.mean())
+    error = standard_error(finding.log_estimates)
+    numbers = {"plain_bound": mean, "plain_bound_std_error": error}
+    if result.statement != "estimate" or not np.isfinite(result.log_partition):
+        return [], numbers
+    chance = _STD_ERRORS * float(np.hypot(error, result.std_error))
+    if not mean - result.log_partition > max(_MATERIAL, chance):  # also of a NaN
+        return [], numbers
+    seen = f"chains from random starts show that log Z is at least {mean:.2f} +- {error:.2f}"
+    remedy = "the base or the moves miss a part of the model; give another base"
+    return [Alarm("below-the-bound", seen, remedy)], numbers
