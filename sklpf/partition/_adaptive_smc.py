@@ -23,7 +23,7 @@ from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import tol_alarms
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
-from sklpf.partition.checks import Finding, Work, collect
+from sklpf.partition.checks import Findings, Work, collect
 from sklpf.partition.checks.missed_mass import MissedMass
 from sklpf.paths import GeometricPath, Mixture, Regions
 from sklpf.paths._capabilities import require_base
@@ -428,7 +428,7 @@ class Search(NamedTuple):
     goes_on: bool
 
 
-def _findings(search: Search, evaluations: Evaluations) -> dict[str, Finding] | None:
+def _findings(search: Search, evaluations: Evaluations) -> Findings | None:
     """What climbs have found, with the evaluations of all searches and of what came before."""
     if search.regions is None:
         return None

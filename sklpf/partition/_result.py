@@ -25,7 +25,7 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._run_alarms import single_state_alarms
 from sklpf.partition.checks import judge
-from sklpf.partition.checks._finding import Finding
+from sklpf.partition.checks._finding import Findings
 from sklpf.paths import Regions
 from sklpf.programs import Draws, LevelRound
 from sklpf.programs._plan import NO_ROUNDS, with_round
@@ -547,7 +547,7 @@ class Run(Fields):
     base: str = ""
     earlier_alarms: tuple[Alarm, ...] = ()
     draws: Draws | None = None
-    findings: dict[str, Finding] | None = None
+    findings: Findings | None = None
 
     @property
     def is_checked(self) -> bool:

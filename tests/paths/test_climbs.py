@@ -110,7 +110,7 @@ def test_a_density_that_is_zero_all_but_everywhere_has_no_region():
     assert regions.log_masses.shape == (0, 10)
     points = np.zeros((8, 2))
     draws = Draws(points, np.zeros(8), np.arange(8))
-    assert alarms_of(regions, draws, 0.0, 0.1) == []
+    assert alarms_of(regions, draws, 0.0, 0.1) == ()
 
 
 def test_regions_of_a_model_are_in_the_coordinates_of_its_rows():

@@ -17,16 +17,13 @@ second_try   runs from a base of the library's that have missed a region
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 from sklpf.partition._run_alarms import rounding_alarms
 from sklpf.partition.checks import bound, missed_mass, second_try, tails
-from sklpf.partition.checks._finding import Finding, Work
-
-Findings = Mapping[str, Finding]
+from sklpf.partition.checks._finding import Finding, Findings, Work
 
 # in the order of their alarms
 CHECKS: dict[str, ModuleType] = {

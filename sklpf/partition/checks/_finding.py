@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -52,6 +53,9 @@ class Finding:
 
     n_evaluations: int = 0
     n_failed: int = 0
+
+
+Findings = Mapping[str, Finding]  # by the names of checks
 
 
 def counted(path: Any) -> tuple[Any, Evaluations]:

@@ -128,7 +128,7 @@ def with_missed_mass(run: Any, log_partition: float, std_error: float) -> float:
     if found is None or found.weight_from_target is None:
         return std_error
     unseen = _unseen_masses(run, log_partition)
-    hidden = _hidden_weight(found, unseen)
+    hidden = _hidden_weight(found.weight_from_target, unseen)
     missing = np.log1p(unseen[hidden > 0].sum())
     return float(np.hypot(std_error, min(missing, np.sqrt(hidden.sum() / len(run.up)))))
 
@@ -223,7 +223,8 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[int]:
     hidden = np.zeros(len(masses))
     found = run.findings["missed_mass"]
     if found.weight_from_target is not None:
-        hidden = _hidden_weight(found, _unseen_masses(run, result.log_partition))
+        unseen = _unseen_masses(run, result.log_partition)
+        hidden = _hidden_weight(found.weight_from_target, unseen)
     if not masses.sum(axis=0).max(initial=0.0) > material and not hidden.any():
         return []
     weights = softmax(draws.log_weights)
@@ -260,12 +261,12 @@ def _unseen_masses(run: Any, log_partition: float) -> Array:
     return np.array(least) - shares
 
 
-def _hidden_weight(found: MissedMass, unseen: Array) -> Array:
+def _hidden_weight(from_target: Array, unseen: Array) -> Array:
     """Return what regions with few draws add to the mean weight of chains from the target, over the
     mean of all (R,), beyond what weights of that mean would; 0 where no reverse chains were needed.
-    `unseen` is what `_unseen_masses` gives.
+    `from_target` is as in `MissedMass`, and `unseen` what `_unseen_masses` gives.
     """
-    excess = np.nan_to_num(np.maximum(found.weight_from_target - 1, 0.0))
+    excess = np.nan_to_num(np.maximum(from_target - 1, 0.0))
     return np.maximum(unseen, 0.0) * excess
 
 
