@@ -8,11 +8,12 @@ give the same bits, whatever the other rows are and how many, so that the choice
 alone.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
-from sklpf.kernels._compile import inlined, njit
+from sklpf.kernels._compile import BORROWS, inlined, njit
 from sklpf.kernels._vectors import (
     HAS_LONG_REGISTERS,
     differing_bits,
@@ -61,7 +62,7 @@ def layer(n, m):
 
 
 # ---- listing units
-@inlined
+@functools.partial(inlined, **BORROWS)
 def list_differences(first, second, n, indices):
     """Write the j < n where first[j] != second[j] (uint8) to indices; returns how many. Cost goes
     with their number.
@@ -82,13 +83,13 @@ def list_differences(first, second, n, indices):
     return count
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def is_dense(count, n):
     """Whether the product is faster than the sum of so many of n weight rows."""
     return count > _DENSE_SHARE * n
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def change_units(units, drawn, products, c, anew):
     """Set the units of row c (uint8) to those that were drawn, and list the rows that this adds and
     takes away; returns False where all units are to be summed: if `anew`, or if this is faster.
@@ -122,7 +123,7 @@ def change_units(units, drawn, products, c, anew):
     return not anew
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def add_layer(sums, rows, products):
     """sums += what is prepared in `products` of the weights (m, width)."""
     add_rows(sums, rows, products.indices, products.factors, products.counts)
@@ -135,7 +136,7 @@ def _tile_adder(lanes):
     columns from place `place` on.
     """
 
-    @inlined
+    @functools.partial(inlined, **BORROWS)
     def add(accumulators, place, rows, column, row_length, indices, factors, c, start, stop):
         total = load(accumulators, place, lanes)
         for p in range(start, stop):
