@@ -338,8 +338,13 @@ class AdaptiveSMC(SamplingEstimator):
             known, populations, n_levels = self._sample_populations(
                 rebased, move, starts, own_seed, n_particles, levels_per_step
             )
+            extra_sweeps = known["extra_sweeps"] | {"learning": n_sweeps}
             n_sweeps += known["n_sweeps"]
-            known |= {"n_sweeps": n_sweeps, "regions": search.regions}
+            known |= {
+                "n_sweeps": n_sweeps,
+                "extra_sweeps": extra_sweeps,
+                "regions": search.regions,
+            }
             learned_run = LearnedRun(
                 **known,
                 n_learning_sweeps=learned.n_sweeps,
@@ -401,6 +406,7 @@ class AdaptiveSMC(SamplingEstimator):
         known = vars(run) | {
             "down": down,
             "n_sweeps": run.n_sweeps + tuned.pilot.n_moves + down.size,
+            "extra_sweeps": {"pilot": tuned.pilot.n_moves, "reverse chains": down.size},
             "draws": smc._draws(plan.path, populations),
         }
         return known, populations, n_levels

@@ -393,7 +393,7 @@ class ParallelTempering(SamplingEstimator):
         n_ladders = int(self.n_ladders)
         ladders = start_ladders(path, transition, n_ladders, stream_key(seed, 0))
         log_pseudo_prior = np.zeros(len(path.ladder))
-        n_sweeps = n_tuning_moves(move, transition)
+        n_sweeps = n_tuning = n_tuning_moves(move, transition)
         precise = 0
         repeated = False
         continued_from = 0
@@ -413,6 +413,7 @@ class ParallelTempering(SamplingEstimator):
                 n_jobs=self.n_jobs,
                 checkpoint=checkpoint,
             )
+            burn_in = n_sweeps - n_tuning
             n_sweeps += n_ladders * len(path.ladder) * n_scans
             run = self._signed(
                 ExchangeRun(
@@ -421,6 +422,7 @@ class ParallelTempering(SamplingEstimator):
                     draws=last.draws,
                     last=last,
                     n_sweeps=n_sweeps,
+                    extra_sweeps={"pilot": n_tuning, "burn-in": burn_in},
                     base_log_partition=base_log_partition,
                     plain_bound=bound,
                     history=history,

@@ -7,7 +7,8 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -41,7 +42,7 @@ STATEMENTS = (
 
 _NUMBERS = ("log_partition", "std_error", "degrees_of_freedom", "bias")
 _IN_JSON = (
-    *("method", *_NUMBERS, "statement", "n_sweeps"),
+    *("method", *_NUMBERS, "statement", "n_sweeps", "sweeps"),
     *("check_evaluations", "is_checked", "seconds", "base"),
 )
 # a pair is one of neighbouring levels
@@ -85,6 +86,9 @@ class PartitionResult(Readable):
         those that raise it.
     n_sweeps : int
         Sweeps of all chains together, everything included.
+    sweeps : dict of str to int
+        The same by purpose, where there are several: "chains" are those that parameters ask for,
+        others such as "pilot" and "reverse chains" are named. They sum to `n_sweeps`.
     check_evaluations : int
         How often checks asked for the log density, or its gradient, at a point, and sweeps of their
         chains: of the tails, of the lower bound and for missed regions; beside `n_sweeps`.
@@ -147,6 +151,7 @@ class PartitionResult(Readable):
     statement: str = "estimate"
     alarms: tuple[Alarm, ...] = ()
     n_sweeps: int = 0
+    sweeps: dict[str, int] = field(default_factory=dict)
     check_evaluations: int = 0
     is_checked: bool = True
     seconds: float = 0.0
@@ -408,6 +413,9 @@ class PartitionResult(Readable):
         if self.base:
             rows.append(("base", self.base))
         rows.append(("cost", self._cost()))
+        if self.sweeps:
+            parts = (f"{number:,} {purpose}" for purpose, number in self.sweeps.items())
+            rows.append(("sweeps", ", ".join(parts)))
         if not self.is_checked:
             rows.append(("checks beside the run", "left out"))
         if self.check_evaluations:
@@ -504,6 +512,27 @@ LOWER_BOUND = {
 }
 
 
+def sweeps_by_purpose(n_sweeps: int, extra: Mapping[str, int]) -> dict[str, int]:
+    """Return all sweeps by purpose, those that parameters ask for first; empty where there are no
+    others.
+    """
+    extra = {purpose: number for purpose, number in extra.items() if number}
+    return {"chains": n_sweeps - sum(extra.values()), **extra} if extra else {}
+
+
+def total_sweeps(results: Iterable[PartitionResult]) -> dict[str, Any]:
+    """Return the fields `n_sweeps` and `sweeps` of what several results together took."""
+    results = list(results)
+    total: Counter[str] = Counter()
+    for result in results:
+        total.update(result.sweeps or {"chains": result.n_sweeps})
+    sweeps = {purpose: number for purpose, number in total.items() if number}
+    return {
+        "n_sweeps": sum(result.n_sweeps for result in results),
+        "sweeps": sweeps if set(sweeps) - {"chains"} else {},
+    }
+
+
 def each_converged(result: Any) -> NDArray[np.bool_]:
     """Whether each row's log Z is trusted, (T,); where only all together were judged, what was said
     of them.
@@ -557,6 +586,8 @@ class Run(Fields):
         log Z_0 in nats.
     n_sweeps : int
         Sweeps of all chains together, everything included.
+    extra_sweeps : dict of str to int
+        Those of them by purpose that parameters do not ask for, such as "pilot".
     check_evaluations : int
         How often checks asked for the log density, or its gradient, at a point, and sweeps of their
         chains.
@@ -604,6 +635,7 @@ class Run(Fields):
     ladder: Array = None  # type: ignore[assignment]  # only of runs without levels
     base_log_partition: float = 0.0
     n_sweeps: int = 0
+    extra_sweeps: dict[str, int] = field(default_factory=dict)
     check_evaluations: int = 0
     failed_evaluations: int = 0
     history: Array = field(default_factory=NO_ROUNDS.copy)
@@ -677,6 +709,7 @@ class Run(Fields):
             statement=statement,
             alarms=(*alarms, *single_state_alarms(self.draws, std_error)),
             n_sweeps=self.n_sweeps,
+            sweeps=sweeps_by_purpose(self.n_sweeps, self.extra_sweeps),
             ladder=self.ladder,
             log_partition_curve=levels,
             diagnostics={name: _plain(value) for name, value in diagnostics.items()},

@@ -192,6 +192,7 @@ class RAISE(SamplingEstimator):
             ladder=plan.path.ladder,
             base_log_partition=base_log_partition,
             n_sweeps=n_sweeps,
+            extra_sweeps={"pilot": plan.n_sweeps},
             down=down,
             starts=kind,
         )
