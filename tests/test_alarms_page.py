@@ -1,16 +1,18 @@
-"""The pages doc/guide/alarms*.md explain every alarm that the library can raise: a new one without
-an entry fails here.
+"""The table holds every alarm that checks raise, and no other; the guide's page is printed from it,
+and explains warnings beside: a new one without an entry fails here.
 """
 
 import ast
 import re
 from pathlib import Path
 
+from sklpf.partition.alarms import KINDS, page
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "doc" / "guide").glob("alarms*.md"))
-TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+TEXT = "\n".join([*(file.read_text(encoding="utf-8") for file in PAGES), page()])
 FOLDERS = ("kernels", "models", "partition", "paths", "programs", "training")
-NO_SENTENCES = ("progress.py",)  # lines of `verbose`
+NO_SENTENCES = ("progress.py", "alarms.py")  # lines of `verbose`; the table
 # Strings of at least four words that are no alarms: what is printed, and parts of errors that stand
 # outside of `raise`.
 NO_ALARMS = """
@@ -122,24 +124,21 @@ def test_alarms_have_an_entry():
     assert not [alarm for alarm in sorted(set(alarms())) if alarm.split(": ", 1)[1] not in text]
 
 
-def kinds():
-    """The kinds of all alarms, as they stand in the code."""
+def raised():
+    """Kind and sentence of every alarm that is raised, as they stand in the code."""
     for file in sorted((ROOT / "sklpf").rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if _calls(node, "Alarm") and node.args:
-                kind = node.args[0]
-                if isinstance(kind, ast.Constant):
-                    yield kind.value
+            if _calls(node, "raised"):
+                kind, sentence = node.args[:2]
+                for part in ast.walk(sentence):
+                    if isinstance(part, ast.Constant):
+                        yield kind.value, part.value
 
 
-def test_the_pages_have_a_paragraph_for_each_kind():
-    """No more and no fewer, each once, with its sentence and what that means."""
-    paragraphs = re.split(r"^#+ ", TEXT, flags=re.MULTILINE)[1:]
-    entries = dict(paragraph.split("\n", 1) for paragraph in paragraphs)
-    names = [paragraph.split("\n", 1)[0] for paragraph in paragraphs]
-    assert sorted(name for name in names if re.fullmatch(r"[a-z-]+", name)) == sorted(set(kinds()))
-    for kind in set(kinds()):
-        lines = entries[kind].splitlines()
-        assert any(line.startswith("> ") for line in lines)
-        explained = " ".join(line for line in lines if not line.startswith("> "))
-        assert len(explained.split()) >= 5
+def test_what_is_raised_has_a_row_and_a_sentence():
+    known = {(kind, sentence) for kind, row in KINDS.items() for sentence in row.sentences}
+    assert set(raised()) <= known
+
+
+def test_the_page_has_one_heading_for_each_kind():
+    assert re.findall(r"^### (.*)$", page(), re.MULTILINE) == list(KINDS)

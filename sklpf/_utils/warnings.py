@@ -58,11 +58,14 @@ class Alarm:
         The finding, with its numbers.
     remedy : str
         What the user can do.
+    severity : {"untrusted", "imprecise"}
+        "imprecise" where all that is wrong is that the error is large.
     """
 
     kind: str
     seen: str
     remedy: str = ""
+    severity: str = "untrusted"
 
     def __str__(self) -> str:
         return f"{self.seen}: {self.remedy}" if self.remedy else self.seen

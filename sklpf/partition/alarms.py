@@ -1,0 +1,586 @@
+"""All alarms, as one table: what is said, why, and what helps. A check says that one is raised; the
+guide's page is printed from here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
+
+from sklpf._utils.warnings import Alarm
+from sklpf.uncertainty import MOST_BETWEEN
+
+FEWEST_EFFECTIVE = 5.0  # effective sample size of n weights: n / 4, at least this ...
+ENOUGH_EFFECTIVE = 25.0  # ... and at most this
+ENOUGH_ANCESTORS = 100.0  # effective number of ancestors of a population
+ANCESTOR_SHARE = 2 / 3  # of the particles, where that is less
+FEWEST_OVERLAPPING = 5.0  # chains of two directions, or half of them
+LEAST_COVERED = 0.1  # share of a mixture's draws
+FEWEST_ACCEPTED = 10  # draws of rejection sampling
+LEAST_OVERLAP = 0.03  # of neighbouring levels; equal ones have 0.5
+FEWEST_SHARED = 25.0  # effective draws where target and proposal overlap
+FEWEST_SHARED_OF_STATES = 5.0  # effective draws of two sets of states
+HEAVY_PARETO_SHAPE = 0.7
+MOST_OF_ONE_DRAW = 0.25  # of the variance
+FEWEST_WEIGHTS_OF_A_STATE = 25.0  # effective ones, of a state without draws
+FEWEST_KEPT_STATES = 10  # at every level
+FEWEST_EFFECTIVE_DRAWS = 100.0  # of a coordinate
+FEWEST_EFFECTIVE_OF_STATES = 40.0  # draws, from which blocks can be made
+CROSSED = 0.9  # share of the chains that visit both ends of the ladder
+LARGEST_R_HAT = 1.05
+LARGEST_OFF = 1.0  # nats by which frozen weights may be off
+WIDE_GAP = 4.0  # standard errors
+STILL_SPREADING = 5.0  # standard errors
+BOUND_ERRORS = 3.0  # standard errors by which a bound is above the estimate
+MATERIAL_BOUND = 0.05  # nats by which it is
+MOST_FLAGGED = 0.05  # of runs that are pooled
+TOL_NOISE = 1.1  # by which a standard error of about a hundred chains is itself uncertain
+LARGEST_ERROR = 10.0  # nats
+MOST_SPREAD = 2.0  # nats, of filters' log estimates
+QUADRATURE_SHARE = 0.5  # of the standard error
+MOST_ROUNDING = 0.05  # nats
+MOST_NAN = 0.1  # of the points that are tried near the mass
+
+
+class AlarmKind(NamedTuple):
+    """A kind of alarm: one for each thing that a user does about it.
+
+    Attributes
+    ----------
+    means : str
+        What was seen, and what it means.
+    rule : str
+        The statistic and its threshold.
+    sentences : dict of str to str
+        What is printed by finding, with the names of numbers to fill in.
+    remedies : dict of str to str
+        What helps by family of the run, "" for all others.
+    severity : {"untrusted", "imprecise"}
+        "imprecise" where all that is wrong is that the error is large.
+    subject : str
+        What `check_draws` reports it under.
+    """
+
+    means: str
+    rule: str
+    sentences: dict[str, str]
+    remedies: dict[str, str]
+    severity: Literal["untrusted", "imprecise"] = "untrusted"
+    subject: str = ""
+
+
+_LEVELS_OR_CHAINS = "raise n_temperatures or n_chains"
+_LEVELS_OR_PARTICLES = "raise n_temperatures or n_particles"
+_SWEEPS_AND_PARTICLES = "raise max_sweeps and n_particles"
+_MORE_DRAWS = "draw more, or at states in between"
+_LONGER = "draw longer chains"
+
+KINDS: dict[str, AlarmKind] = {
+    "few-effective": AlarmKind(
+        "A few chains, particles or draws carry nearly all the weight: chains lag behind the"
+        " levels, or the base is far from the target. More levels help most, then a better base.",
+        f"effective sample size of n weights, in either direction, below n / 4, which counts as"
+        f" {FEWEST_EFFECTIVE:g} at least and {ENOUGH_EFFECTIVE:g} at most; effective number of"
+        f" ancestors below {ENOUGH_ANCESTORS:g} or two thirds of the particles, by reverse chains"
+        f" below half of that; {FEWEST_OVERLAPPING:g} chains of two directions that overlap;"
+        f" {LEAST_COVERED:.0%} of a mixture's draws; {FEWEST_ACCEPTED} accepted draws",
+        {
+            "weights": "effective sample size {here:.1f} of {n} (at least {needed:g} needed)",
+            "weights from target": "by the reverse chains the effective sample size is {there:.1f}"
+            " of {n} (at least {needed:g} needed)",
+            "particles": "{what} {here:.1f} of {n} (at least {needed:.4g} needed)",
+            "particles from target": "by the reverse chains the {what} is {there:.1f} of {n} (at"
+            " least {needed:.4g} needed)",
+            "both directions": "{shared:.1f} of {n} chains of the two directions overlap (at least"
+            " {needed:g} needed)",
+            "centres": "the centres don't cover the model: the effective sample size is"
+            " {share:.1%} of the mixture's draws, and they overlap with the model's by"
+            " {shared:.1%} (at least {needed:.0%} of each needed)",
+            "accepted": "{k} of {n} draws were accepted (at least {needed} needed)",
+            "none accepted": "none of {n} draws was accepted (so that {most:.4g} is an upper bound"
+            " of log Z with probability 95 %)",
+        },
+        {
+            "": _LEVELS_OR_CHAINS,
+            "importance": "give a proposal (or a base) that is nearer to the target, or anneal"
+            " with AIS",
+            "reverse": "raise n_temperatures or n_chains_per_start",
+            "population": _LEVELS_OR_PARTICLES,
+            "adaptive": _SWEEPS_AND_PARTICLES,
+            "tempering": "the others lie where the target is 0, or nearly: give a base that covers"
+            " the target more closely",
+            "mixture": "raise n_centres, or take another estimator",
+            "rejection": "raise n_samples, or lower log_bound if you can",
+            "none accepted": "lower log_bound if you can, or take another estimator",
+        },
+    ),
+    "little-overlap": AlarmKind(
+        "Levels, states, or draws and their proposal have too little in common: the stated error"
+        " may be far too small.",
+        f"overlap of neighbouring levels below {LEAST_OVERLAP} (MBAR), or none; shared effective"
+        f" draws below {FEWEST_SHARED:g} (of a bridge) or {FEWEST_SHARED_OF_STATES:g} (of states);"
+        f" Pareto shape above {HEAVY_PARETO_SHAPE:g}; one draw makes {MOST_OF_ONE_DRAW:.0%} of the"
+        f" variance; {FEWEST_WEIGHTS_OF_A_STATE:g} effective weights of a state without draws",
+        {
+            "none": "neighbouring levels do not overlap at all",
+            "none of states": "the states of neighbouring levels do not overlap at all",
+            "neighbours": "neighbouring levels overlap by {overlap:.2g} (at least {needed} needed)",
+            "proposal": "only {shared:.1f} effective draws lie where target and proposal overlap"
+            " (at least {needed:g} needed)",
+            "two states": "states {first} and {second} share only {shared:.1f} effective draws (at"
+            " least {needed:g} needed)",
+            "sets of states": "states {some} and the others share only {shared:.1f} effective draws"
+            " (at least {needed:g} needed)",
+            "terms": "at draws of the {side} the bridge's terms have a tail of Pareto shape"
+            " {shape:.2f} (at most {most:g})",
+            "one draw": "a single draw makes {share:.0%} of the variance (at most {most:.0%})",
+            "no draws, few weights": "state {state} has no draws, and those of the others are"
+            " worth {weights:.1f} of its own (at least {needed:g} needed)",
+            "no draws, heavy tail": "state {state} has no draws, and the weights of the others"
+            " have a tail whose Pareto shape may be up to {shape:.2f} (at most {most:g})",
+            "no draws, equal weights": "state {state} has no draws, and the largest weights of the"
+            " others are equal, so that nothing shows how far it reaches beyond them",
+        },
+        {
+            "": "raise n_temperatures",
+            "exchange": "raise n_sweeps, or n_temperatures",
+            "states": _MORE_DRAWS,
+            "between states": "draw at states in between",
+            "bridge": 'draw more, or take another proposal ("warp3", "t" or "mixture")',
+        },
+        subject="tails",
+    ),
+    "few-states": AlarmKind(
+        "Some level, state or coordinate has too few draws to say anything of it.",
+        f"{FEWEST_KEPT_STATES} kept states (LevelProcess), two groups of chains with states at"
+        f" every level, {FEWEST_EFFECTIVE_DRAWS:g} effective draws of every coordinate (of a"
+        f" bridge), {FEWEST_EFFECTIVE_OF_STATES:g} of a state; fewer than 60 draws, all of one"
+        " state",
+        {
+            "empty levels": "{empty} of {n} levels have no kept states",
+            "groups": "{few} of {n} levels have states of fewer than two groups of chains",
+            "kept": "{fewest} kept states at some level (at least {needed} needed)",
+            "target": "{parts} have too few states at the target to compare",
+            "ends": "no chain drew one of the ladder's ends in production",
+            "effective": "only {fewest:.0f} draws are effective (at least {needed:g} needed)",
+            "effective of a state": "only {typical:.0f} draws of a state are effective, by the mean"
+            " of those that make the variance (at least {needed:g} needed)",
+            "one state": "all {n} draws are the same state, so that the error is not known",
+        },
+        {
+            "": "raise n_sweeps",
+            "population": _LEVELS_OR_PARTICLES,
+            "adaptive": _SWEEPS_AND_PARTICLES,
+            "states": "draw more, or give independent groups",
+            "at states": "draw at these states (MBAR alone can do without)",
+            "bridge": _LONGER,
+            "one state": "raise n_chains, n_particles or n_sweeps",
+        },
+        subject="number",
+    ),
+    "not-mixed": AlarmKind(
+        "Chains, ladders or populations have not gone between base and target, or are in different"
+        " modes. They may agree on log Z and all be wrong. Sweeps times 4, a base closer to the"
+        " target, or ParallelTempering help.",
+        "a ladder without a round trip in the last round; fewer than"
+        f" {CROSSED:.0%} of the chains at both ends of the ladder; more than {MOST_BETWEEN:.0%} of"
+        f" the variance at the target between groups (of populations 2 / N, if that is more); R-hat"
+        f" above {LARGEST_R_HAT:g}",
+        {
+            "no round trip": "{without} of {n} ladders made no round trip between base and target"
+            " in the last round",
+            "states": "{parts} differ in their states at the target ({share:.0%} of the variance"
+            " lies between them): they have not mixed, or sit in different modes",
+            "states, continued": "{parts} differ in their states at the target ({share:.0%} of the"
+            " variance lies between them): they have not mixed, or sit in different modes after"
+            " {first} sweeps of every chain and after {all}",
+            "log Z": "log Z differs more between ladders than between the halves of each: they have"
+            " not mixed, or sit in different modes",
+            "ends": "{crossed:.0%} of the chains ({fewest:.0%} in one group) visited both ends of"
+            " the ladder in production (at least {needed:.0%} and {half:.0%} needed)",
+            "R-hat": "chains disagree: R-hat is {r_hat:.3f} for {where} (at most {most:g})",
+        },
+        {
+            "": "raise n_sweeps",
+            "population": _LEVELS_OR_PARTICLES,
+            "adaptive": _SWEEPS_AND_PARTICLES,
+            "bridge": "draw longer chains; if each stays in a mode of its own, take SMC or"
+            " ParallelTempering",
+        },
+        subject="chains",
+    ),
+    "not-stationary": AlarmKind(
+        "Chains had not reached equilibrium, or weights of levels had not settled.",
+        "t of a difference beyond its 0.1 % bound, and more than 0.01 nats; production moves a"
+        f" log Z_k further than its noise; frozen weights off by more than {LARGEST_OFF:g} nat",
+        {
+            "last round": "the halves of the last round disagree (t = {t:.1f})",
+            "halves of draws": "the two halves of the draws differ by {apart:+.3f} nats",
+            "halves of states": "the first and the second half of the draws differ by"
+            " {value:+.2g} nats (t = {t:.1f})",
+            "first block": "the first of {n} blocks of draws differs from the others by"
+            " {value:+.2g} nats (t = {t:.1f})",
+            "directions": "forward and reverse ratios disagree (t = {t:.1f})",
+            "burn-in": "burn-in was too short (production moved a log Z_k {move:.1f} times as far"
+            " as its noise does)",
+            "unsettled": "weights had not settled when they were frozen (evenness {evenness:.2f})",
+            "off": "the frozen weights were off by {off:.1f} nats",
+        },
+        {
+            "": "raise n_sweeps",
+            "states": "leave out more of the first draws, or draw longer",
+            "bridge": _LONGER,
+        },
+        subject="halves",
+    ),
+    "readings-differ": AlarmKind(
+        "Two estimates from the same run or draws differ: one of them is wrong.",
+        "t of the difference beyond its 0.1 % bound, and more than 0.01 nats",
+        {
+            "methods": "{one} differs from {other} on the same run by {value:+.2g} nats (t ="
+            " {t:.1f})",
+            "MBAR": "MBAR gives another value from the same samples (t = {t:.1f})",
+            "averages": "log f_1 - log f_0 averaged at each beta gives another value from the same"
+            " samples (t = {t:.1f})",
+            "lean": "bridges that lean to draws and to proposal differ by {apart:+.3f} nats",
+            "proposals": "two kinds of proposals differ by {apart:+.3f} nats from the same draws",
+        },
+        {
+            "": "raise n_sweeps or n_temperatures",
+            "tempering": "raise n_sweeps",
+            "states": "check that the draws of each state are from its density",
+            "bridge": "draw longer chains, and check that the draws are of this density",
+        },
+        subject="density",
+    ),
+    "not-of-this-density": AlarmKind(
+        "Draws are not from the density that they are said to be from: every number from them is"
+        " wrong, by whatever method.",
+        "t of scores of all states beyond 0.1 %; chi-square of moments beyond 0.1 %",
+        {
+            "factor": "draws agree with {factor:.3g} times the log densities of their states, and"
+            " not with these, least at state {state} (t = {t:.1f})",
+            "look like": "draws of state {state} look like those of {of_which} (t = {t:.1f})",
+            "other density": "draws of {which} are not from the density that they are said to be"
+            " from (t = {t:.1f})",
+            "moments": "means and variances of the draws differ from those of the density by more"
+            " than their effective number explains (mean square {square:.2g} where it should be"
+            " 1)",
+        },
+        {
+            "": "check the potential and the temperature of the simulation, or leave these draws"
+            " out",
+            "factor": "give energies in kT of their simulation, or log-likelihoods without the"
+            " prior",
+            "look like": "give draws in the order of the states, and none from elsewhere",
+            "bridge": "give draws in the order of their chains, not shuffled, and draws of this"
+            " density",
+        },
+        subject="density",
+    ),
+    "directions-disagree": AlarmKind(
+        "Forward and reverse chains contradict each other: a negative gap shows that the starts are"
+        " no samples of the model, or that log_f and the moves disagree; a wide one, with starts"
+        " that are not exact, missed modes or a coarse ladder.",
+        f"gap below 0 at 0.1 %, one-sided; above {WIDE_GAP:g} of its standard errors",
+        {
+            "negative": "the gap is negative ({gap:.3f} +- {error:.3f} nats)",
+            "wide": "both directions disagree by {gap:.3f} +- {error:.3f} nats",
+        },
+        {
+            "": "the starts are not samples of the model; sample longer or give others",
+            "exact": "log_f disagrees with the moves or with the exact samples; check the path and"
+            " the transition",
+            "wide": "the ladder is too coarse or the chains that go up miss modes that the starts"
+            " are in; raise n_temperatures",
+        },
+    ),
+    "search-not-over": AlarmKind(
+        "The particles of AdaptiveSMC had not found all of the target: thin arms, the neck of a"
+        " funnel, or ever more modes. Other coordinates help most, then max_sweeps times 4.",
+        f"they stopped before beta = 1; a mean or variance moved by more than {STILL_SPREADING:g}"
+        " standard errors; the last walks or climbs still found more",
+        {
+            "stopped": "the particles stopped at inverse temperature {beta:.2g}",
+            "spread": "the particles to which the base was fitted still spread: a mean or a"
+            " variance has moved by {drift:.1f} standard errors",
+            "found more": "walks and climbs from the particles still found more of the target at"
+            " their end",
+        },
+        {"": _SWEEPS_AND_PARTICLES, "stopped": "raise max_sweeps"},
+    ),
+    "missed-region": AlarmKind(
+        "log Z is too low by the mass of a region that the run missed, or visited too rarely. Look"
+        " at its centre: is it like your data? Where the library chose the base, a second try"
+        " starts by itself, from one that covers the region.",
+        "a share of draws that a right run has with at most 1 %, of regions one by one and of small"
+        " ones together, that moves log Z by more than its error and by 0.015 nats",
+        {
+            "one": "a region of the target holds {mass:.2g} (+- {error:.1g}) times the estimate of"
+            " Z, and {share:.2g} of the run's draws",
+            "several": "{n} regions of the target together hold {mass:.2g} (+- {error:.1g}) times"
+            " the estimate of Z, and {share:.2g} of the run's draws",
+            "second try failed": "a second try, from a base that covers it, failed: {error}",
+            "second try": "a second try, from a base that covers it, gave {again}, the first one"
+            " {first}, and neither can be trusted",
+        },
+        {
+            "": "fit path.with_regions(run_.regions), whose base covers it",
+            "bridge": "give draws that cover it",
+            "adaptive": "raise n_particles, or give a base that covers it",
+            "after a second try": "give a base that covers it",
+            "second try": "take {other}, or give {base}",
+        },
+        subject="modes",
+    ),
+    "below-the-bound": AlarmKind(
+        "log Z is below a lower bound that does not depend on where chains started, or"
+        " probabilities of distinct rows sum to more than 1: a part of the model was missed. For an"
+        " RBM, give the mean of its training data as base, or take ParallelTempering.",
+        f"bound above the estimate by {BOUND_ERRORS:g} standard errors and {MATERIAL_BOUND} nats;"
+        " sum above 1 by 4 standard errors",
+        {
+            "bound": "chains from random starts show that log Z is at least {mean:.2f} +-"
+            " {error:.2f}",
+            "probabilities": "the probabilities of {n} distinct rows sum to exp({log_sum:.3g} +-"
+            " {error:.2g}), more than 1",
+        },
+        {
+            "": "the base or the moves miss a part of the model; give another base",
+            "probabilities": "the estimator missed a part of the model; raise n_sweeps, or give"
+            " another base",
+        },
+    ),
+    "runs-disagree": AlarmKind(
+        "Independent runs differ by more than their errors: compare what their draws visited.",
+        "p below 0.01 and more than 0.01 nats; an attempt that is higher by 4 standard errors and"
+        f" {MATERIAL_BOUND} nats",
+        {
+            "pool": "independent runs differ by more than their errors (from {low:.2f} to"
+            " {high:.2f}, p = {p:.1g})",
+            "attempts": "{method} before found {value:.2f} +- {error:.2g}, which is more",
+        },
+        {
+            "": "some have missed a part of the target; find out which, and run these longer",
+            "attempts": "look for a mode that is missed",
+        },
+    ),
+    "runs-not-converged": AlarmKind(
+        "Runs that this number is made of have alarms of their own.",
+        f"more than {MOST_FLAGGED:.0%} of the runs of a pool; the run that made the draws",
+        {
+            "pool": "{flagged} of {n} runs did not converge ({reason})",
+            "draws": "the {method} run that made the draws did not converge ({reason})",
+        },
+        {
+            "": "do what their own alarms ask for",
+            "draws": "take draws of a longer run that converges",
+        },
+        subject="chains",
+    ),
+    "tol-missed": AlarmKind(
+        "The longest run allowed did not reach the error that was asked for. Without other alarms"
+        " the number can be used with the error that it has.",
+        f"standard error above {TOL_NOISE:g} tol; certain bounds farther apart than tol",
+        {
+            "error": "the standard error {error:.2g} is above tol",
+            "most levels": "the standard error {error:.2g} with {n} levels is above tol",
+            "most particles": "the standard error {error:.2g} with the {n:,} particles that"
+            ' "auto" takes at most is above tol',
+            "bounds": "after {n} points the bounds differ by {apart:.2g}",
+        },
+        {
+            "": "raise n_sweeps",
+            "adaptive": "raise max_sweeps",
+            "bounds": "raise tol",
+            "chains": "raise n_chains",
+            "levels": "raise n_temperatures",
+            "filters": "raise n_filters, or give n_particles",
+            "attempts": "give more estimators, or raise tol",
+            "late attempts": "raise max_seconds, or raise tol",
+        },
+        severity="imprecise",
+    ),
+    "no-usable-estimate": AlarmKind(
+        "The error is so large that the number says nothing. Look at the base first: the mode with"
+        " its curvature, the prior, or a Gaussian fitted to draws.",
+        f"standard error above {LARGEST_ERROR:g} nats; log estimates of filters that spread by more"
+        f" than {MOST_SPREAD:g} nats",
+        {
+            "error": "there is no usable estimate: the standard error is {error:.2g} nats",
+            "filters": "the filters' log estimates spread by {spread:.1f} nats, more than {most:g}",
+        },
+        {
+            "": "give a base that is closer to the target, or many more levels; else take"
+            " ParallelTempering",
+            "exchange": "give a base that is closer to the target, or many more levels",
+            "adaptive": "raise max_sweeps and n_particles; else take ParallelTempering",
+            "states": _MORE_DRAWS,
+            "filters": "raise n_particles or lower tol",
+        },
+        severity="imprecise",
+        subject="density",
+    ),
+    "quadrature-error": AlarmKind(
+        "The error of ThermodynamicIntegration from replacing an integral by a sum over levels is"
+        ' large, or unknown; the statement is then "approximate". BAR has no such error.',
+        f"more than {QUADRATURE_SHARE:g} of the standard error, and 3 of its own",
+        {
+            "large": "the integral over {n} levels is {error:+.2g} nats off for its standard error"
+            " of {std_error:.2g}",
+            "unknown": "nothing tells the error of the integral, as levels have too few states",
+        },
+        {
+            "": 'take rule="corrected", or raise n_temperatures',
+            "corrected": "raise n_temperatures",
+            "states": 'take rule="corrected", or draw at states in between',
+            "corrected of states": "draw at states in between",
+            "unknown": "raise n_sweeps",
+            "unknown of states": "draw at these states (MBAR alone can do without)",
+        },
+    ),
+    "heavy-tails": AlarmKind(
+        "The target has mass where the base has next to none, far out or at a boundary: weights"
+        " can't show what the base leaves out, and chains hardly find it.",
+        "the target's exponent along a ray is smaller than the base's by 0.25; weights at a"
+        " boundary with a power law of index below 1.6; tail index of a product of experts below 1",
+        {
+            "tails": "the target's tails are heavier than the base's: far out along a ray the"
+            " target's density {falls} with the distance r, and weights can't show what the base"
+            " leaves out",
+            "pole": "the target has a pole at the boundary of its support, where x[{axis}] is"
+            " {where:.4g}: it rises as t^{power:.2g} with the distance t, much more than the base,"
+            " and chains hardly find this mass",
+            "product": "tails fall so slowly that chains hardly come back from them: the tail index"
+            " of the product is {index} and must be at least {needed:g} for sampling",
+            "dependent filters": "tails fall so slowly that chains hardly come back from them:"
+            " filters are nearly dependent: up to {radius:g} scales the tail index of the product"
+            " is {index:.3g} and must be at least {needed:g} there",
+        },
+        {
+            "": "give a StudentT base of {df} degrees of freedom",
+            "bounded": "give as base a list of scipy.stats distributions within bounds, such as"
+            " lomax(c, loc=low) with c {df}; or integrate over the log of the distance from a"
+            " bound",
+            "pole": "integrate over the log of this distance, or the log odds between two sides; or"
+            " give a base that rises as the target, such as a list of scipy.stats.beta",
+            "product": "raise the smallest exponents_",
+        },
+    ),
+    "not-a-number": AlarmKind(
+        "The density fails where it has mass, which is then lost.",
+        f"more than {MOST_NAN:.0%} of the points that are tried near the mass",
+        {
+            "points": "log_density is NaN or fails at {percent:.2g} % of the points that were tried"
+            " near its mass, which count as points of density 0"
+        },
+        {"": "mend the function there, or let it give -inf"},
+    ),
+    "rounding": AlarmKind(
+        "Rounding in float64 changes the log density: take a lower learning rate, or subtract a"
+        " constant.",
+        f"more than {MOST_ROUNDING} nats",
+        {
+            "log f": "parameters or a constant are so large that log_f is rounded by {rounding:.2g}"
+            " nats"
+        },
+        {"": "rescale them, or take the constant off"},
+        subject="density",
+    ),
+    "inexact-starts": AlarmKind(
+        "Reverse chains bound log Z from above only from exact samples of the model: others give a"
+        " number that is no estimate.",
+        "starts that were given, or drawn by tempering",
+        {
+            "of a bound": "the starts are not exact samples of the model, so that the number is"
+            " neither a bound nor an estimate",
+            "of an estimate": "the starts are not exact samples of the model, so that the number is"
+            " no estimate",
+        },
+        {"": ""},
+    ),
+    "moves-of-another-row": AlarmKind(
+        "Moves are tuned once, on a row that the model simulates, and do not suit this row.",
+        "mean acceptance of 100 moves below half of its target, or so close to 1",
+        {
+            "acceptance": "moves that were tuned on another row are accepted with a mean"
+            " probability of {rate:.3f} here"
+        },
+        {"": "fit(path.row(t)) tunes them on row t itself"},
+    ),
+    "divergences": AlarmKind(
+        "The sampler that made the draws could not follow the density somewhere.",
+        "any",
+        {"transitions": "the sampler reports {n} divergent transitions"},
+        {"": "the draws miss narrow parts of the posterior; sample it in other coordinates"},
+        subject="chains",
+    ),
+    "repeated-draws": AlarmKind(
+        "Draws stand several times without being neighbours, so that halves are not independent.",
+        "fewer than 0.9 of the draws of two halves that share none",
+        {
+            "halves": "draws are repeated without being neighbours, so that only {n:.0f} count, and"
+            " a proposal meets those that it was fitted to"
+        },
+        {"": "give each once, in the order of the chains"},
+        subject="number",
+    ),
+    "waste-free-unchecked": AlarmKind(
+        "This variant can lose modes, and this path has no other check that would find it.",
+        "a waste-free run without a lower bound of log Z",
+        {
+            "no bound": "waste-free populations drop rare particles at every level, and there is no"
+            " lower bound of log Z that does not depend on the base and would show lost modes"
+        },
+        {"": 'use variant="standard"'},
+    ),
+}
+
+
+def raised(
+    kind: str, sentence: str, family: str = "", remedy: str | None = None, **numbers: Any
+) -> Alarm:
+    """Return an alarm with its numbers filled in.
+
+    Parameters
+    ----------
+    kind : str
+        A row of `KINDS`.
+    sentence : str
+        The finding, a key of its sentences.
+    family : str, default=""
+        Key of its remedies: of the run's family, or of the finding.
+    remedy : str or None, default=None
+        A remedy of its own.
+    **numbers : object
+        What the sentence, and the remedy, name.
+
+    Returns
+    -------
+    Alarm
+    """
+    row = KINDS[kind]
+    if remedy is None:
+        remedy = row.remedies.get(family, row.remedies[""]).format(**numbers)
+    return Alarm(kind, row.sentences[sentence].format(**numbers), remedy, row.severity)
+
+
+def is_imprecise(alarms: Iterable[Alarm]) -> bool:
+    """Return whether all that speaks against a number is that its error is large."""
+    severities = {alarm.severity for alarm in alarms}
+    return severities == {"imprecise"}
+
+
+def page() -> str:
+    """Return the guide's paragraphs: of every kind the sentences, meaning, rule and remedies."""
+    parts = []
+    for kind, row in KINDS.items():
+        remedies = dict.fromkeys(filter(None, row.remedies.values()))
+        parts += [
+            f"### {kind}",
+            *(f"> {sentence}" for sentence in row.sentences.values()),
+            f"{row.means} Raised at: {row.rule}.",
+            f"**Do:** {'; or '.join(remedies)}." if remedies else "",
+        ]
+    return "\n\n".join(re.sub(r"\{[^{}]*\}", "…", part) for part in parts if part)
