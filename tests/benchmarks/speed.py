@@ -89,7 +89,9 @@ def sweep():
             made = dict.fromkeys(calls, n * N_CHAINS)
             whole = {
                 "AIS": lambda n: AIS(N_CHAINS, max(n, 20), checks=False, random_state=0),
-                "PT": lambda n: ParallelTempering(n_sweeps=max(n, 64), checks=False, random_state=0),
+                "PT": lambda n: ParallelTempering(
+                    n_sweeps=max(n, 64), checks=False, random_state=0
+                ),
             }
             runs = {}
             for who, make in whole.items():
