@@ -20,8 +20,9 @@ from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, TUNE, SamplingEstimator
 from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._run_alarms import tol_alarms
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
-from sklpf.partition.checks._beside import Checks, tol_alarms
+from sklpf.partition.checks._beside import Checks
 from sklpf.paths import GeometricPath, Mixture, Regions
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._climbs import Evaluations, functions_for_climbs

@@ -22,17 +22,15 @@ from sklpf.partition._result import (
     WEIGHTS,
     Diagnostic,
     PartitionResult,
-    Run,
+    RunInRounds,
 )
-from sklpf.partition.checks._beside import (
-    SLACK,
-    hidden_weight,
+from sklpf.partition._run_alarms import (
     move_diagnostics,
     tol_alarms,
-    unseen_masses,
     weight_alarms,
     weight_diagnostics,
 )
+from sklpf.partition.checks._beside import SLACK, hidden_weight, unseen_masses
 from sklpf.paths import DataStarts
 from sklpf.paths._capabilities import has, require_base
 from sklpf.programs._annealing import (
@@ -60,7 +58,7 @@ _LEVELS = 10  # random stream of the pilot that finds how many levels there shou
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class AnnealingRun(Run):
+class AnnealingRun(RunInRounds):
     """Log weights of independent chains that went up the ladder, and of reverse chains.
 
     Attributes

@@ -31,7 +31,8 @@ from sklpf.partition._result import (
     first_pair,
     stepping_ratios,
 )
-from sklpf.partition.checks._beside import halves_alarms, modes_alarms, plain_bound, tol_alarms
+from sklpf.partition._run_alarms import halves_alarms, modes_alarms, tol_alarms
+from sklpf.partition.checks._beside import plain_bound
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base

@@ -22,7 +22,8 @@ from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.progress import duration_text
 from sklpf._utils.tables import Fields, Readable, Rows, from_to, imported, short, with_error
 from sklpf._utils.warnings import Alarm
-from sklpf.partition.checks._beside import checked, single_state_alarms
+from sklpf.partition._run_alarms import single_state_alarms
+from sklpf.partition.checks._beside import checked
 from sklpf.paths import Regions
 from sklpf.programs import Draws, LevelRound
 from sklpf.programs._plan import NO_ROUNDS, with_round
@@ -593,16 +594,11 @@ class Run(Fields):
         chains.
     failed_evaluations : int
         Points at which it raised an error then.
-    history : ndarray of shape (R, 3)
-        log Z in nats, its standard error and the sweeps of all chains after each earlier stage: a
-        round, or a pilot.
     plain_bound : ndarray or None
         Logs of independent estimates of Z whose mean is at most Z, from chains that do not start at
         the base.
     log_f_rounding : float
         Size of the rounding errors of log_f in nats, where the path names one.
-    first_ratio : MeanWeight or None
-        log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
     base : str
         Name of the base that the library has chosen; empty where it was given.
     earlier_alarms : tuple of Alarm
@@ -638,10 +634,8 @@ class Run(Fields):
     extra_sweeps: dict[str, int] = field(default_factory=dict)
     check_evaluations: int = 0
     failed_evaluations: int = 0
-    history: Array = field(default_factory=NO_ROUNDS.copy)
     plain_bound: Array | None = None
     log_f_rounding: float = 0.0
-    first_ratio: MeanWeight | None = None
     base: str = ""
     earlier_alarms: tuple[Alarm, ...] = ()
     is_checked: bool = False
@@ -731,6 +725,26 @@ class Run(Fields):
             return self.region_remedy
         return "give a base that covers it"
 
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy as Python's; all else as it is."""
+    is_number = isinstance(value, (np.generic, np.ndarray)) and not value.ndim
+    return value.item() if is_number else value
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class RunInRounds(Run):
+    """A run that estimates log Z more than once.
+
+    Attributes
+    ----------
+    history : ndarray of shape (R, 3)
+        log Z in nats, its standard error and the sweeps of all chains after each earlier stage: a
+        round, or a pilot.
+    """
+
+    history: Array = field(default_factory=NO_ROUNDS.copy)
+
     def _rounds(self, log_partition: float, std_error: float) -> dict[str, NDArray]:
         """Diagnostics: the estimate after every earlier round and at last the result's own, shape
         (R + 1,).
@@ -744,18 +758,12 @@ class Run(Fields):
         }
 
 
-def _plain(value: Any) -> Any:
-    """A number of NumPy as Python's; all else as it is."""
-    is_number = isinstance(value, (np.generic, np.ndarray)) and not value.ndim
-    return value.item() if is_number else value
-
-
 # log Z_k - log Z_0 (K,), or other numbers, of the independent groups to use
 Curve = Callable[[NDArray], NDArray]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class LevelRun(Run):
+class LevelRun(RunInRounds):
     """A run whose chains are in equilibrium at K levels, in G independent groups: what reweighting
     reads, from its last round.
 
@@ -763,6 +771,8 @@ class LevelRun(Run):
     ----------
     has_boundary : bool
         Whether states of level 0 may have f_1 = 0.
+    first_ratio : MeanWeight or None
+        log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
     """
 
     # remedies where states at some levels are too few, and where levels are too far apart
@@ -770,6 +780,7 @@ class LevelRun(Run):
     more_levels: ClassVar[str] = "raise n_temperatures"
 
     has_boundary: bool = False
+    first_ratio: MeanWeight | None = None
 
     @property
     def error_factor(self) -> float:

@@ -33,7 +33,7 @@ from sklpf.partition._result import (
     between_by_slope,
     mbar_of,
 )
-from sklpf.partition.checks._beside import (
+from sklpf.partition._run_alarms import (
     halves_alarms,
     modes_alarms,
     tol_alarms,

@@ -18,7 +18,7 @@ from sklpf._utils.sklearn import Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import CURVE, LOWER_BOUND, MOVES, Diagnostic, PartitionResult, Run
-from sklpf.partition.checks._beside import modes_alarms, move_diagnostics
+from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import Draws
 from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle

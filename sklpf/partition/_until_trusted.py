@@ -26,8 +26,8 @@ from sklpf.partition._bridge_sampling import BridgeSampling
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import Diagnostic, PartitionResult, total_sweeps
+from sklpf.partition._run_alarms import tol_alarms
 from sklpf.partition._smc import SMC
-from sklpf.partition.checks._beside import tol_alarms
 from sklpf.paths import GeometricPath, Gradients
 from sklpf.paths._capabilities import has
 from sklpf.paths._geometric import is_own_density
