@@ -156,7 +156,7 @@ def multiply_add(first, second, third):
 
 
 def to_float32(vector):
-    """A vector of integers as float32."""
+    """A vector of integers or float64 as float32."""
     return vector.astype(np.float32)
 
 
@@ -185,7 +185,10 @@ def _emit_multiply_add(context, builder, signature, arguments):
 @_instruction(to_float32, lambda vector: Vector(types.float32, vector.lanes))
 def _emit_to_float32(context, builder, signature, arguments):
     vector = context.get_value_type(signature.return_type)
-    convert = builder.sitofp if signature.args[0].dtype.signed else builder.uitofp
+    dtype = signature.args[0].dtype
+    if isinstance(dtype, types.Float):
+        return builder.fptrunc(arguments[0], vector)
+    convert = builder.sitofp if dtype.signed else builder.uitofp
     return convert(arguments[0], vector)
 
 

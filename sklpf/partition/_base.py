@@ -281,7 +281,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             try:
                 run = self._run(path.with_regions(regions), seed)
                 cost = {name: number + getattr(run, name) for name, number in cost.items()}
-                run = replace(run, first_try=result.log_partition, **cost)
+                run = replace(_with_cost(run, cost), first_try=result.log_partition)
                 again = self._read(run)
             except Exception as error:  # the numbers before, which took as long, are kept
                 outcome = f"failed: {error}"
@@ -298,7 +298,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
         seen = f"a second try, from a base that covers it, {outcome}"
         failed = Alarm("second-try-failed", seen, remedy)
-        return replace(kept, earlier_alarms=(failed, *kept.earlier_alarms), **cost)
+        return replace(_with_cost(kept, cost), earlier_alarms=(failed, *kept.earlier_alarms))
 
     def _as_path(self, path) -> Path:
         """The path that is meant, of points of R^d where moves need these."""
@@ -393,6 +393,13 @@ class SamplingEstimator(PartitionEstimator):
     verbose: int = 0
 
     _parameter_constraints = SAMPLING
+
+
+def _with_cost(run: Run, cost: dict[str, int]) -> Run:
+    """The run with what all tries have cost together."""
+    own = run.n_sweeps - run.extra_sweeps.get("other tries", 0)
+    extra_sweeps = run.extra_sweeps | {"other tries": cost["n_sweeps"] - own}
+    return replace(run, extra_sweeps=extra_sweeps, **cost)
 
 
 def _number(result: PartitionResult) -> str:

@@ -18,7 +18,7 @@ from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._result import LOWER_BOUND, WEIGHTS, Diagnostic, PartitionResult, Run
-from sklpf.partition.checks._beside import tol_alarms, weight_diagnostics
+from sklpf.partition._run_alarms import tol_alarms, weight_diagnostics
 from sklpf.paths import Filters
 from sklpf.paths._capabilities import require
 from sklpf.reweighting import mean_weight

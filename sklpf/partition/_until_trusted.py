@@ -25,9 +25,9 @@ from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._bridge_sampling import BridgeSampling
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult, total_sweeps
+from sklpf.partition._run_alarms import tol_alarms
 from sklpf.partition._smc import SMC
-from sklpf.partition.checks._beside import tol_alarms
 from sklpf.paths import GeometricPath, Gradients
 from sklpf.paths._capabilities import has
 from sklpf.paths._geometric import is_own_density
@@ -266,7 +266,7 @@ class UntilTrusted(PartitionEstimator):
         return replace(
             best,
             alarms=tuple(dict.fromkeys(alarms)),
-            n_sweeps=sum(each.n_sweeps for each in attempts),
+            **total_sweeps(attempts),
             check_evaluations=sum(each.check_evaluations for each in attempts),
             diagnostics=best.diagnostics | columns,
             described=best.described | dict.fromkeys(columns, Diagnostic(dimensions=_DIMENSIONS)),

@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import norm
@@ -96,6 +97,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
     _positive: ClassVar[tuple[str, ...]] = ()
     _not_negative: ClassVar[tuple[str, ...]] = ()
     _shares: ClassVar[tuple[str, ...]] = ()
+    _may_be_sparse: ClassVar[tuple[str, ...]] = ()
     _impossible = ""
     path: ClassVar[Callable[..., Any]]
     get_params: ClassVar[Callable[..., dict[str, Any]]]
@@ -447,7 +449,13 @@ class LogLikelihoodMixin(ScoredModel):
 
     def _digest(self) -> tuple:
         """Digest of the fitted arrays, and of all parameters that an estimate depends on."""
-        arrays = [np.ascontiguousarray(getattr(self, name)) for name in self._fitted_shapes]
+        arrays: list[NDArray] = []
+        for name in self._fitted_shapes:
+            value = getattr(self, name)
+            if sp.issparse(value):
+                arrays += [value.data, value.indices, value.indptr]
+            else:
+                arrays.append(np.ascontiguousarray(value))
         estimator = self.partition_estimator
         parameters = {} if estimator is None else estimator._number_parameters()
         if not isinstance(parameters.get("random_state"), Integral):
