@@ -47,7 +47,8 @@ draws are effective, in the worst | by halves log Z differs | terms of the bridg
 by two kinds of proposals log Z | nothing speaks against them |
 checks beside the run | converged by the run alone, without checks | evaluations of the density, … |
 ` of the target. | of the halves of a single chain | and models are compared by one: see compare |
-pool those of one row | no model here takes missing values | weights of the draws
+pool those of one row | no model here takes missing values | weights of the draws |
+give a base that covers it; where its support
 """
 NO_ALARMS = [part.strip() for part in NO_ALARMS.split("|")]
 

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
@@ -16,6 +17,9 @@ Booleans = NDArray[np.bool_]
 Bits = NDArray[np.uint8]  # 0 and 1
 
 LOG_TAU = np.log(2 * np.pi)
+
+# by NumPy's kinds of arrays
+_NOT_REAL = {"c": "complex numbers", "M": "dates", "m": "durations", "U": "text", "S": "text"}
 
 # Of parameters, so that products of three are finite. A float64 also beside arrays of float32.
 LARGEST = np.float64(1e100)
@@ -30,17 +34,44 @@ def as_float64(values: ArrayLike, name: str, copy: bool = False) -> Array:
         If `values` holds anything but real numbers, or its rows differ in length.
     """
     try:
-        if np.iscomplexobj(values):
-            raise TypeError
-        return np.array(values, dtype=np.float64, copy=True if copy else None)
-    except (TypeError, ValueError):
+        return np.array(real_numbers(values), dtype=np.float64, copy=True if copy else None)
+    except (TypeError, ValueError) as error:
+        given = str(error) if isinstance(error, NotNumbers) else type(values).__name__
         raise TypeError(
-            f"{name} must be real numbers in a rectangular array, got {type(values).__name__}"
+            f"{name} must be real numbers in a rectangular array, got {given}"
         ) from None
 
 
-def check_finite(values: ArrayLike, name: str) -> None:
+class NotNumbers(TypeError):
+    """An array of other things than real numbers, in words that go on after "got"."""
+
+
+def real_numbers(values: Any) -> NDArray:
+    """Return an array as NumPy makes it, of tensors without their gradients.
+
+    Raises
+    ------
+    NotNumbers
+        If it holds masked entries, whose values NumPy would take, or complex numbers, dates or
+        text, which it may make numbers of.
+    """
+    if np.ma.is_masked(values):
+        raise NotNumbers("masked entries: fill them, or leave them out")
+    array = np.asarray(without_gradients(values))
+    if array.dtype.kind in _NOT_REAL:
+        raise NotNumbers(f"{_NOT_REAL[array.dtype.kind]} ({array.dtype})")
+    return array
+
+
+def without_gradients(values: Any) -> Any:
+    """Return a tensor of PyTorch as NumPy can read it, and all else as it is."""
+    return values.detach().cpu() if hasattr(values, "detach") else values
+
+
+def check_finite(values: ArrayLike | sp.spmatrix | sp.sparray, name: str) -> None:
     """Raise ValueError unless parameters, and so their squares and products, are finite."""
+    if sp.issparse(values):
+        values = values.data
     if not np.all(np.isfinite(values)):
         raise ValueError(
             f"{name} must be finite; {name} holds NaN or infinity, so there is no likelihood: fit"

@@ -237,6 +237,12 @@ def equal_parts(n: int, least: int) -> list[slice]:
     return [slice(a, b) for a, b in zip(edges, edges[1:])]
 
 
+def _limit_own_thread() -> None:
+    """Limit BLAS libraries that have a number of threads for each thread, in one that ends soon."""
+    for library in _blas()[1]:
+        library.set_num_threads(1)
+
+
 _TASK_THREADS: ContextVar[ThreadPoolExecutor | None] = ContextVar("task_threads", default=None)
 
 
@@ -247,7 +253,7 @@ def task_threads(n_jobs: int | None) -> Iterator[None]:
     if n_threads == 1:
         yield
         return
-    with ThreadPoolExecutor(n_threads) as threads:
+    with ThreadPoolExecutor(n_threads, initializer=_limit_own_thread) as threads:
         token = _TASK_THREADS.set(threads)
         try:
             yield

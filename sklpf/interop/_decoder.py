@@ -145,6 +145,11 @@ def _called(name, function, array):
                 f"{name} has parameters of {' and '.join(precisions)}, so that its parts don't fit"
                 f" ({_first_line(error)}): convert all of it by {name}.double()"
             ) from error
+        if "dtype" in str(error):
+            raise TypeError(
+                f"{name} computes in another precision than its weights have"
+                f" ({_first_line(error)}): leave out what converts its input, such as float()"
+            ) from error
         raise TypeError(
             f"{name} can't be called with an array of shape {tuple(array.shape)}"
             f" ({_first_line(error)}): give a function of {wanted}"

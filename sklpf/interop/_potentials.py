@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._utils.numbers import Array, Integers, as_float64
+from sklpf._utils.numbers import LARGEST, Array, Integers, as_float64
 from sklpf._utils.warnings import warn
 from sklpf.partition import PotentialRun
 from sklpf.uncertainty import count_interleaved, first_axis_is_time, rank_normalised
@@ -85,6 +85,7 @@ def from_pymbar(
     if N_k is None:
         raise TypeError("from_pymbar needs N_k, the number of draws at each state")
     potentials = as_float64(u_kn, "u_kn")
+    potentials = np.where(potentials > LARGEST, np.inf, potentials)  # of atoms that overlap
     if potentials.ndim != 2 or len(potentials) < 2:
         raise ValueError(
             f"u_kn must have shape (K, N) with at least 2 states, got {potentials.shape}; of shape"
@@ -212,6 +213,7 @@ def from_tempering(
     True
     """
     values = as_float64(log_likelihoods, "log_likelihoods")
+    values = np.where(np.abs(values) > LARGEST, np.copysign(np.inf, values), values)
     betas = as_float64(betas, "betas")
     if values.ndim not in (2, 3) or betas.shape != values.shape[:1] or 0 in values.shape:
         raise ValueError(

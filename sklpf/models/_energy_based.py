@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import Array, Booleans
+from sklpf._utils.numbers import LARGEST, Array, Booleans
 from sklpf._utils.parallel import run_tasks
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
@@ -32,7 +32,7 @@ from sklpf.models._learning import (
     fitted_values,
     same_values,
 )
-from sklpf.models._validation import named_by_model, validate_data
+from sklpf.models._validation import TOO_FAR, named_by_model, validate_data
 from sklpf.models.comparing._density_ratio_path import N_DRAWS, DensityRatioPath, draws_of_both
 from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin
 from sklpf.partition import HAIS, PartitionEstimator
@@ -270,6 +270,7 @@ class EnergyBasedModel(
         draws = draws_of_both((self, other), N_DRAWS)
         return None if draws is None else DensityRatioPath(self.path(), other.path(), *draws)
 
+    _impossible = TOO_FAR
+
     def _log_f(self, X) -> tuple[Array, Booleans]:
-        X = self._scorable(X)
-        return self._log_density(X), np.ones(len(X), dtype=bool)
+        return self._log_density(X), np.all(np.abs(X) < LARGEST, axis=1)

@@ -14,10 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import validation
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from sklpf._utils.numbers import Array, Booleans, as_float64, check_finite, check_positive
+from sklpf._utils.numbers import (
+    Array,
+    Booleans,
+    as_float64,
+    check_finite,
+    check_positive,
+    without_gradients,
+)
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
+TOO_FAR = "they lie so far from the model that log f is no finite number"
 _NO_MISSING = (
     "and no model here takes missing values: drop such rows, or fill them by scikit-learn's"
     " SimpleImputer before the model in a pipeline"
@@ -54,6 +62,12 @@ def validate_data(model, X, **options):
     if all(hasattr(X, name) for name in ("record", "variables", "vartype")):
         rows = _rows_of_samples(model, X, options.pop("reset", True))
         return check_array(rows, order="C", **options)
+    X = without_gradients(X)
+    if any(kind in "mM" for kind in _kinds(X)):
+        raise ValueError(
+            "X holds dates or durations, whose numbers depend on their unit: make numbers of them,"
+            " such as days since the first"
+        )
     columns = getattr(X, "columns", None)
     if columns is not None and not getattr(columns, "is_unique", True):
         twice = sorted({str(name) for name in columns[columns.duplicated()]})
@@ -77,11 +91,28 @@ def validate_data(model, X, **options):
                 "X holds pairs of words and counts: gensim.matutils.corpus2csc(X).T is a matrix of"
                 f" them ({error})"
             ) from error
+        if "array element" in str(error):
+            raise ValueError(
+                "X must be a rectangular array of numbers, but an entry is itself a sequence, or"
+                " rows differ in length"
+            ) from None
+        if "Complex data" in str(error):
+            raise ValueError(
+                "X holds complex numbers: take its real part, or np.abs(X) (Complex data not"
+                " supported)"
+            ) from None
         if "contains NaN" in str(error):
             raise ValueError(f"Input X contains NaN, {_NO_MISSING}") from None
         if "X" in str(error):
             raise
         raise type(error)(f"X can't be used: {error}") from error
+
+
+def _kinds(X) -> list[str]:
+    """NumPy's kinds of an array, or of each column of a frame."""
+    types = getattr(X, "dtypes", None)
+    types = [getattr(X, "dtype", None)] if types is None else list(types)
+    return [kind for kind in (getattr(each, "kind", "") for each in types) if kind]
 
 
 def _rows_of_samples(model, samples, is_fit: bool) -> Array:
@@ -139,8 +170,9 @@ def check_fitted(model) -> dict[str, int]:
 
     The model names the dimensions of its fitted attributes in ``_fitted_shapes``, a dict such as
     ``{"components_": ("n_components", "n_features")}``; () is a number. Those that are divided by
-    are named in ``_positive``, others that must not be negative in ``_not_negative``, and those
-    between 0 and 1 in ``_shares``. Returns the sizes of these.
+    are named in ``_positive``, others that must not be negative in ``_not_negative``, those between
+    0 and 1 in ``_shares``, and those that may be sparse (CSR) in ``_may_be_sparse``. Returns the
+    sizes of these.
 
     Raises
     ------
@@ -155,7 +187,8 @@ def check_fitted(model) -> dict[str, int]:
     sizes = {"n_features": model.n_features_in_}
     for name, dimensions in model._fitted_shapes.items():
         value = getattr(model, name)
-        if not _fits(value, dimensions, sizes):
+        may_be_sparse = name in model._may_be_sparse
+        if not _fits(value, dimensions, sizes, may_be_sparse):
             wanted = ", ".join(str(sizes.get(dimension, dimension)) for dimension in dimensions)
             comma = "," if len(dimensions) == 1 else ""
             kind = f"an array of real numbers of shape ({wanted}{comma})"
@@ -176,12 +209,15 @@ def check_fitted(model) -> dict[str, int]:
     return sizes
 
 
-def _fits(value, dimensions: tuple[str, ...], sizes: dict[str, int]) -> bool:
+def _fits(value, dimensions: tuple[str, ...], sizes: dict[str, int], may_be_sparse: bool) -> bool:
     """Whether a value is a real array, or a number, of these dimensions; sizes that were not known
     are noted.
     """
-    # Masked arrays and matrices multiply in other ways.
-    if isinstance(value, np.ndarray) and not isinstance(value, (np.ma.MaskedArray, np.matrix)):
+    is_array = may_be_sparse and sp.issparse(value) and value.format == "csr"
+    if isinstance(value, np.ndarray):
+        # Masked arrays and matrices multiply in other ways.
+        is_array = not isinstance(value, (np.ma.MaskedArray, np.matrix))
+    if is_array:
         is_real = value.dtype.kind in "iu" or value.dtype in (np.float64, np.float32)
     else:
         is_real = not dimensions and isinstance(value, Real)

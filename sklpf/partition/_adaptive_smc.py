@@ -20,9 +20,10 @@ from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, TUNE, SamplingEstimator
 from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._run_alarms import tol_alarms
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
 from sklpf.partition.alarms import STILL_SPREADING, is_imprecise, raised
-from sklpf.partition.checks._beside import Checks, tol_alarms
+from sklpf.partition.checks._beside import Checks
 from sklpf.paths import GeometricPath, Mixture, Regions
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._climbs import Evaluations, functions_for_climbs
@@ -337,8 +338,13 @@ class AdaptiveSMC(SamplingEstimator):
             known, populations, n_levels = self._sample_populations(
                 rebased, move, starts, own_seed, n_particles, levels_per_step
             )
+            extra_sweeps = known["extra_sweeps"] | {"learning": n_sweeps}
             n_sweeps += known["n_sweeps"]
-            known |= {"n_sweeps": n_sweeps, "regions": search.regions}
+            known |= {
+                "n_sweeps": n_sweeps,
+                "extra_sweeps": extra_sweeps,
+                "regions": search.regions,
+            }
             learned_run = LearnedRun(
                 **known,
                 n_learning_sweeps=learned.n_sweeps,
@@ -401,6 +407,7 @@ class AdaptiveSMC(SamplingEstimator):
         known = vars(run) | {
             "down": down,
             "n_sweeps": run.n_sweeps + tuned.pilot.n_moves + down.size,
+            "extra_sweeps": {"pilot": tuned.pilot.n_moves, "reverse chains": down.size},
             "draws": smc._draws(plan.path, populations),
         }
         return known, populations, n_levels

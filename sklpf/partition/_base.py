@@ -282,7 +282,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             try:
                 run = self._run(path.with_regions(regions), seed)
                 cost = {name: number + getattr(run, name) for name, number in cost.items()}
-                run = replace(run, first_try=result.log_partition, **cost)
+                run = replace(_with_cost(run, cost), first_try=result.log_partition)
                 again = self._read(run)
             except Exception as error:  # the numbers before, which took as long, are kept
                 sentence = "second try failed"
@@ -296,7 +296,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 lowest = again.std_error
 
         failed = raised("missed-region", sentence, "second try", other=other, base=base, **seen)
-        return replace(kept, earlier_alarms=(failed, *kept.earlier_alarms), **cost)
+        return replace(_with_cost(kept, cost), earlier_alarms=(failed, *kept.earlier_alarms))
 
     def _as_path(self, path) -> Path:
         """The path that is meant, of points of R^d where moves need these."""
@@ -391,6 +391,13 @@ class SamplingEstimator(PartitionEstimator):
     verbose: int = 0
 
     _parameter_constraints = SAMPLING
+
+
+def _with_cost(run: Run, cost: dict[str, int]) -> Run:
+    """The run with what all tries have cost together."""
+    own = run.n_sweeps - run.extra_sweeps.get("other tries", 0)
+    extra_sweeps = run.extra_sweeps | {"other tries": cost["n_sweeps"] - own}
+    return replace(run, extra_sweeps=extra_sweeps, **cost)
 
 
 def _number(result: PartitionResult) -> str:

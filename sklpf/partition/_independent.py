@@ -17,8 +17,8 @@ from sklpf._utils.sklearn import Interval, at_least
 from sklpf.partition._ais import AnnealingRun, annealing_runs
 from sklpf.partition._base import SAMPLING, PartitionEstimator, SamplingEstimator
 from sklpf.partition._result import Diagnostic, PartitionResult, Run
+from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
 from sklpf.partition.alarms import FEWEST_ACCEPTED, raised
-from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths import Continuous, GeometricPath, GibbsMove, Gradients
 from sklpf.paths._bases import as_base
 from sklpf.paths._capabilities import has, require_base

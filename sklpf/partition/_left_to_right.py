@@ -17,8 +17,8 @@ from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._result import LOWER_BOUND, WEIGHTS, Diagnostic, PartitionResult, Run
+from sklpf.partition._run_alarms import misses_tol, weight_diagnostics
 from sklpf.partition.alarms import MOST_SPREAD, raised
-from sklpf.partition.checks._beside import misses_tol, weight_diagnostics
 from sklpf.paths import Filters
 from sklpf.paths._capabilities import require
 from sklpf.reweighting import mean_weight

@@ -31,8 +31,9 @@ from sklpf.partition._result import (
     first_pair,
     stepping_ratios,
 )
+from sklpf.partition._run_alarms import halves_alarms, modes_alarms, tol_alarms
 from sklpf.partition.alarms import raised
-from sklpf.partition.checks._beside import halves_alarms, modes_alarms, plain_bound, tol_alarms
+from sklpf.partition.checks._beside import plain_bound
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
@@ -421,7 +422,7 @@ class ParallelTempering(SamplingEstimator):
         n_ladders = int(self.n_ladders)
         ladders = start_ladders(path, transition, n_ladders, stream_key(seed, 0))
         log_pseudo_prior = np.zeros(len(path.ladder))
-        n_sweeps = n_tuning_moves(move, transition)
+        n_sweeps = n_tuning = n_tuning_moves(move, transition)
         precise = 0
         repeated = False
         continued_from = 0
@@ -441,6 +442,7 @@ class ParallelTempering(SamplingEstimator):
                 n_jobs=self.n_jobs,
                 checkpoint=checkpoint,
             )
+            burn_in = n_sweeps - n_tuning
             n_sweeps += n_ladders * len(path.ladder) * n_scans
             run = self._signed(
                 ExchangeRun(
@@ -449,6 +451,7 @@ class ParallelTempering(SamplingEstimator):
                     draws=last.draws,
                     last=last,
                     n_sweeps=n_sweeps,
+                    extra_sweeps={"pilot": n_tuning, "burn-in": burn_in},
                     base_log_partition=base_log_partition,
                     plain_bound=bound,
                     history=history,

@@ -23,7 +23,7 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult, total_sweeps
 from sklpf.partition.alarms import is_imprecise, raised
 from sklpf.paths import JointRows, LocalMasses, Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
@@ -200,13 +200,23 @@ def _combine(results: list[PartitionResult], gaps, row_of, n_tuning: int) -> Par
         degrees_of_freedom=degrees_of_freedom,
         statement=_joint_statement({each.statement for each in results}),
         alarms=_counted(results, counts),
-        n_sweeps=n_tuning + sum(each.n_sweeps for each in results),
+        **_sweeps_of_rows(results, n_tuning),
         check_evaluations=sum(each.check_evaluations for each in results),
         is_checked=all(each.is_checked for each in results),
         diagnostics=diagnostics,
         bias=-(std_error**2) / 2,
         described={"n_distinct": Diagnostic("different rows")},
     )
+
+
+def _sweeps_of_rows(results: list[PartitionResult], n_tuning: int) -> dict[str, Any]:
+    """Sweeps of all rows, and of a pilot that they share."""
+    total = total_sweeps(results)
+    if n_tuning:
+        sweeps = total["sweeps"] or {"chains": total["n_sweeps"]}
+        pilot = sweeps.get("pilot", 0) + n_tuning
+        total = {"n_sweeps": total["n_sweeps"] + n_tuning, "sweeps": sweeps | {"pilot": pilot}}
+    return total
 
 
 def _joint_statement(statements: set[str]) -> str:

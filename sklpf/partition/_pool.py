@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import f as fisher_f
 
 from sklpf._utils.numbers import Array
-from sklpf.partition._result import Diagnostic, PartitionResult, single_result
+from sklpf.partition._result import Diagnostic, PartitionResult, single_result, total_sweeps
 from sklpf.partition.alarms import MOST_FLAGGED, raised
 from sklpf.uncertainty import Variance
 
@@ -137,7 +137,7 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
         std_error,
         degrees_of_freedom,
         alarms=tuple(alarms),
-        n_sweeps=sum(result.n_sweeps for result in results),
+        **total_sweeps(results),
         check_evaluations=sum(result.check_evaluations for result in results),
         is_checked=all(result.is_checked for result in results),
         seconds=sum(result.seconds for result in results),

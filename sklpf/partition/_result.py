@@ -7,7 +7,8 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -21,8 +22,9 @@ from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.progress import duration_text
 from sklpf._utils.tables import Fields, Readable, Rows, from_to, imported, short, with_error
 from sklpf._utils.warnings import Alarm
+from sklpf.partition._run_alarms import single_state_alarms
 from sklpf.partition.alarms import LARGEST_ERROR, raised
-from sklpf.partition.checks._beside import checked, single_state_alarms
+from sklpf.partition.checks._beside import checked
 from sklpf.paths import Regions
 from sklpf.programs import Draws, LevelRound
 from sklpf.programs._plan import NO_ROUNDS, with_round
@@ -42,7 +44,7 @@ STATEMENTS = (
 
 _NUMBERS = ("log_partition", "std_error", "degrees_of_freedom", "bias")
 _IN_JSON = (
-    *("method", *_NUMBERS, "statement", "n_sweeps"),
+    *("method", *_NUMBERS, "statement", "n_sweeps", "sweeps"),
     *("check_evaluations", "is_checked", "seconds", "base"),
 )
 # a pair is one of neighbouring levels
@@ -85,6 +87,9 @@ class PartitionResult(Readable):
         those that raise it.
     n_sweeps : int
         Sweeps of all chains together, everything included.
+    sweeps : dict of str to int
+        The same by purpose, where there are several: "chains" are those that parameters ask for,
+        others such as "pilot" and "reverse chains" are named. They sum to `n_sweeps`.
     check_evaluations : int
         How often checks asked for the log density, or its gradient, at a point, and sweeps of their
         chains: of the tails, of the lower bound and for missed regions; beside `n_sweeps`.
@@ -147,6 +152,7 @@ class PartitionResult(Readable):
     statement: str = "estimate"
     alarms: tuple[Alarm, ...] = ()
     n_sweeps: int = 0
+    sweeps: dict[str, int] = field(default_factory=dict)
     check_evaluations: int = 0
     is_checked: bool = True
     seconds: float = 0.0
@@ -408,6 +414,9 @@ class PartitionResult(Readable):
         if self.base:
             rows.append(("base", self.base))
         rows.append(("cost", self._cost()))
+        if self.sweeps:
+            parts = (f"{number:,} {purpose}" for purpose, number in self.sweeps.items())
+            rows.append(("sweeps", ", ".join(parts)))
         if not self.is_checked:
             rows.append(("checks beside the run", "left out"))
         if self.check_evaluations:
@@ -504,6 +513,27 @@ LOWER_BOUND = {
 }
 
 
+def sweeps_by_purpose(n_sweeps: int, extra: Mapping[str, int]) -> dict[str, int]:
+    """Return all sweeps by purpose, those that parameters ask for first; empty where there are no
+    others.
+    """
+    extra = {purpose: number for purpose, number in extra.items() if number}
+    return {"chains": n_sweeps - sum(extra.values()), **extra} if extra else {}
+
+
+def total_sweeps(results: Iterable[PartitionResult]) -> dict[str, Any]:
+    """Return the fields `n_sweeps` and `sweeps` of what several results together took."""
+    results = list(results)
+    total: Counter[str] = Counter()
+    for result in results:
+        total.update(result.sweeps or {"chains": result.n_sweeps})
+    sweeps = {purpose: number for purpose, number in total.items() if number}
+    return {
+        "n_sweeps": sum(result.n_sweeps for result in results),
+        "sweeps": sweeps if set(sweeps) - {"chains"} else {},
+    }
+
+
 def each_converged(result: Any) -> NDArray[np.bool_]:
     """Whether each row's log Z is trusted, (T,); where only all together were judged, what was said
     of them.
@@ -557,21 +587,18 @@ class Run(Fields):
         log Z_0 in nats.
     n_sweeps : int
         Sweeps of all chains together, everything included.
+    extra_sweeps : dict of str to int
+        Those of them by purpose that parameters do not ask for, such as "pilot".
     check_evaluations : int
         How often checks asked for the log density, or its gradient, at a point, and sweeps of their
         chains.
     failed_evaluations : int
         Points at which it raised an error then.
-    history : ndarray of shape (R, 3)
-        log Z in nats, its standard error and the sweeps of all chains after each earlier stage: a
-        round, or a pilot.
     plain_bound : ndarray or None
         Logs of independent estimates of Z whose mean is at most Z, from chains that do not start at
         the base.
     log_f_rounding : float
         Size of the rounding errors of log_f in nats, where the path names one.
-    first_ratio : MeanWeight or None
-        log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
     base : str
         Name of the base that the library has chosen; empty where it was given.
     earlier_alarms : tuple of Alarm
@@ -600,12 +627,11 @@ class Run(Fields):
     ladder: Array = None  # type: ignore[assignment]  # only of runs without levels
     base_log_partition: float = 0.0
     n_sweeps: int = 0
+    extra_sweeps: dict[str, int] = field(default_factory=dict)
     check_evaluations: int = 0
     failed_evaluations: int = 0
-    history: Array = field(default_factory=NO_ROUNDS.copy)
     plain_bound: Array | None = None
     log_f_rounding: float = 0.0
-    first_ratio: MeanWeight | None = None
     base: str = ""
     earlier_alarms: tuple[Alarm, ...] = ()
     is_checked: bool = False
@@ -673,6 +699,7 @@ class Run(Fields):
             statement=statement,
             alarms=(*alarms, *single_state_alarms(self.draws, std_error)),
             n_sweeps=self.n_sweeps,
+            sweeps=sweeps_by_purpose(self.n_sweeps, self.extra_sweeps),
             ladder=self.ladder,
             log_partition_curve=levels,
             diagnostics={name: _plain(value) for name, value in diagnostics.items()},
@@ -680,6 +707,26 @@ class Run(Fields):
             draws=self.draws,
             described=self.described | PLAIN_BOUND | FIRST_TRY,
         )
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy as Python's; all else as it is."""
+    is_number = isinstance(value, (np.generic, np.ndarray)) and not value.ndim
+    return value.item() if is_number else value
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class RunInRounds(Run):
+    """A run that estimates log Z more than once.
+
+    Attributes
+    ----------
+    history : ndarray of shape (R, 3)
+        log Z in nats, its standard error and the sweeps of all chains after each earlier stage: a
+        round, or a pilot.
+    """
+
+    history: Array = field(default_factory=NO_ROUNDS.copy)
 
     def _rounds(self, log_partition: float, std_error: float) -> dict[str, NDArray]:
         """Diagnostics: the estimate after every earlier round and at last the result's own, shape
@@ -694,18 +741,12 @@ class Run(Fields):
         }
 
 
-def _plain(value: Any) -> Any:
-    """A number of NumPy as Python's; all else as it is."""
-    is_number = isinstance(value, (np.generic, np.ndarray)) and not value.ndim
-    return value.item() if is_number else value
-
-
 # log Z_k - log Z_0 (K,), or other numbers, of the independent groups to use
 Curve = Callable[[NDArray], NDArray]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class LevelRun(Run):
+class LevelRun(RunInRounds):
     """A run whose chains are in equilibrium at K levels, in G independent groups: what reweighting
     reads, from its last round.
 
@@ -713,9 +754,12 @@ class LevelRun(Run):
     ----------
     has_boundary : bool
         Whether states of level 0 may have f_1 = 0.
+    first_ratio : MeanWeight or None
+        log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
     """
 
     has_boundary: bool = False
+    first_ratio: MeanWeight | None = None
 
     @property
     def error_factor(self) -> float:

@@ -19,8 +19,8 @@ from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import WEIGHTS, Diagnostic, PartitionResult, Run
+from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
 from sklpf.partition.alarms import FEWEST_OVERLAPPING, WIDE_GAP, raised
-from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
 from sklpf.paths import Continuous, DataStarts, EnumeratedDraws, ExactStart, TargetDraws
 from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._capabilities import has, require_base
@@ -189,6 +189,7 @@ class RAISE(SamplingEstimator):
             ladder=plan.path.ladder,
             base_log_partition=base_log_partition,
             n_sweeps=n_sweeps,
+            extra_sweeps={"pilot": plan.n_sweeps},
             down=down,
             starts=kind,
         )

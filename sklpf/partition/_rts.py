@@ -5,14 +5,14 @@ the run of the latter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.sklearn import StrOptions
-from sklpf.partition._result import Curve, PartitionResult, Run
+from sklpf.partition._result import Curve, PartitionResult, Run, RunInRounds
 from sklpf.partition._simulated_tempering import (
     ALL,
     N_GROUPS,
@@ -44,7 +44,7 @@ _NOISE = 3.0  # burn-in ends when log Z_k moves by less than this many standard 
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class ContinuousRun(Run):
+class ContinuousRun(RunInRounds):
     """M chains in G groups that were tempered T times at continuous inverse temperatures, with
     fixed weights.
 
@@ -73,6 +73,7 @@ class ContinuousRun(Run):
     options = ("rao_blackwell", "tol")
     family = "tempering"
     described = TEMPERING
+    first_ratio: ClassVar[None] = None  # there is no first pair of levels
 
     first: Integers
     log_pseudo_prior: Array

@@ -33,14 +33,14 @@ from sklpf.partition._result import (
     between_by_slope,
     mbar_of,
 )
-from sklpf.partition.alarms import CROSSED, LARGEST_OFF, raised
-from sklpf.partition.checks._beside import (
+from sklpf.partition._run_alarms import (
     halves_alarms,
     modes_alarms,
     tol_alarms,
     weight_alarms,
     weight_diagnostics,
 )
+from sklpf.partition.alarms import CROSSED, LARGEST_OFF, raised
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import TemperingRound
 from sklpf.programs._plan import NO_ROUNDS, check_alive, with_round
@@ -484,12 +484,14 @@ class SimulatedTempering(SamplingEstimator):
         redraws = self._sweeps_per_redraw(path)
         log_prior = log_prior_of(self.prior, path.ladder)
         setup = Setup(path, transition, log_prior, first, seed, redraws, options, ratio)
-        run = self._produce(setup, self._initialise(setup))
+        start = self._initialise(setup)
+        run = self._produce(setup, start)
         n_before = n_moves + n_draws
         return replace(
             run,
             base_log_partition=base_log_partition,
             n_sweeps=n_before + run.n_sweeps * self.n_chains,
+            extra_sweeps={"pilot": n_before, "burn-in": start.used * self.n_chains},
             history=run.history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_before],
             earlier_alarms=tuple(alarms),
         )

@@ -18,8 +18,8 @@ from sklpf._utils.sklearn import Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import CURVE, LOWER_BOUND, MOVES, Diagnostic, PartitionResult, Run
+from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
 from sklpf.partition.alarms import ANCESTOR_SHARE, ENOUGH_ANCESTORS, raised
-from sklpf.partition.checks._beside import modes_alarms, move_diagnostics
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import Draws
 from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle
@@ -266,8 +266,14 @@ class SMC(SamplingEstimator):
         rng = Stream(key).aside("starts").generator()
         ends = self._settled(plan, populations, n_back, rng, _SETTLE, checkpoint)
         down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint, chain_length)
-        n_sweeps = run.n_sweeps + n_back * (SETTLING + n_moves * down.shape[1])
-        return replace(run, down=down, n_sweeps=n_sweeps, draws=self._draws(plan.path, populations))
+        n_sweeps_back = n_back * (SETTLING + n_moves * down.shape[1])
+        return replace(
+            run,
+            down=down,
+            n_sweeps=run.n_sweeps + n_sweeps_back,
+            extra_sweeps=run.extra_sweeps | {"reverse chains": n_sweeps_back},
+            draws=self._draws(plan.path, populations),
+        )
 
     @removing_checkpoints()
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
@@ -320,6 +326,7 @@ class SMC(SamplingEstimator):
             acceptance=None if np.isnan(rates).any() else rates,
             pilot=plan.transition.pilot,
             n_sweeps=plan.n_sweeps + n_moves + anew,
+            extra_sweeps={"pilot": plan.n_sweeps},
             chain_length=chain_length,
         )
         return run, plan, populations

@@ -24,10 +24,10 @@ from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._bridge_sampling import BridgeSampling
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult, total_sweeps
+from sklpf.partition._run_alarms import misses_tol, tol_alarms
 from sklpf.partition._smc import SMC
 from sklpf.partition.alarms import MATERIAL_BOUND, raised
-from sklpf.partition.checks._beside import misses_tol, tol_alarms
 from sklpf.paths import GeometricPath, Gradients
 from sklpf.paths._capabilities import has
 from sklpf.paths._geometric import is_own_density
@@ -270,7 +270,7 @@ class UntilTrusted(PartitionEstimator):
         return replace(
             best,
             alarms=tuple(dict.fromkeys(alarms)),
-            n_sweeps=sum(each.n_sweeps for each in attempts),
+            **total_sweeps(attempts),
             check_evaluations=sum(each.check_evaluations for each in attempts),
             diagnostics=best.diagnostics | columns,
             described=best.described | dict.fromkeys(columns, Diagnostic(dimensions=_DIMENSIONS)),

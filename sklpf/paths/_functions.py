@@ -11,8 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, NotNumbers, real_numbers
 
+# what to do about a log density that is -inf at all points
+COVER = (
+    "give a base that covers it; where its support has no volume (integers, or coordinates that"
+    " must be equal), sum over what is discrete, or take coordinates that are free"
+)
 _N_CHECKED = 5  # base draws at which a gradient is compared with differences
 _TOLERANCE = 1e-4  # relative
 _NOISE = 1e-6  # relative, of a log density that is called twice: that of float32 on many threads
@@ -33,14 +38,14 @@ def values_of(name: str, values: ArrayLike) -> Array:
     that shows what are no real numbers.
     """
     try:
-        array = np.asarray(values)
+        array = real_numbers(values)
         if array.dtype == object and any(np.ravel(value)[0] is None for value in array.flat):
             raise TypeError("a function without return gives None")
-        if not np.iscomplexobj(array):
-            return np.array(array, dtype=np.float64)
+        return np.array(array, dtype=np.float64)
+    except NotNumbers as error:
+        raise ValueError(f"{name} must give real numbers, got {error}") from error
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must give numbers, got {values!r:.80}: {error}") from error
-    raise ValueError(f"{name} must give real numbers, got {values!r:.80}")
 
 
 def values_of_shape(name: str, values: ArrayLike, shape: tuple[int, ...], hint: str = "") -> Array:

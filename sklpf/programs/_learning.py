@@ -17,6 +17,7 @@ from sklpf._utils.random import Stream, systematic
 from sklpf.paths import Gradients
 from sklpf.paths._base import choose, take
 from sklpf.paths._capabilities import has
+from sklpf.paths._functions import COVER
 from sklpf.paths._mixture_fit import fit_base
 from sklpf.programs._exploring import MixtureWalk, explore
 from sklpf.transitions._base import acceptance
@@ -268,8 +269,7 @@ def _rise(path, transition, carry, stream) -> _Carry:
     gain = path.ends(carry.state)[1]
     if np.sum(gain > -np.inf) <= path.n_dimensions + 1:
         raise ValueError(
-            "base draws hardly any point where the target has mass: give a base that covers it, or"
-            " raise n_particles"
+            f"base draws hardly any point where the target has mass: raise n_particles, or {COVER}"
         )
     beta = next_beta(gain, float(carry.beta), _EFFECTIVE)
     uniform = stream.aside("resampling").generator().random()

@@ -12,6 +12,7 @@ from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.tables import with_error
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
+from sklpf.paths._functions import COVER
 from sklpf.paths._ladders import respace
 from sklpf.programs._programs import Chains, anneal
 from sklpf.reweighting import mean_weight
@@ -96,9 +97,7 @@ def check_finite(log_terms: NDArray, allow_zero: bool = False) -> NDArray:
 def check_alive(log_weights: NDArray) -> None:
     """Raise ValueError if all weights are 0."""
     if np.all(log_weights == -np.inf):
-        raise ValueError(
-            "every chain has weight 0: the base draws no point where f > 0; give another base"
-        )
+        raise ValueError(f"every chain has weight 0: the base draws no point where f > 0: {COVER}")
 
 
 def draw_alive(path, n, stream):
@@ -113,9 +112,7 @@ def draw_alive(path, n, stream):
             return state
         index = np.where(dead, n + np.arange(n), np.arange(n))
         state = path.take(concatenate([state, path.sample_base(n, again.at(attempt))]), index)
-    raise ValueError(
-        "base draws hardly any point where the target has mass: give a base that covers it"
-    )
+    raise ValueError(f"base draws hardly any point where the target has mass: {COVER}")
 
 
 def check_ends(path) -> None:

@@ -15,6 +15,8 @@ from scipy.special import expit, log_expit
 from sklpf._utils.numbers import Array, as_float64
 from sklpf.uncertainty import log_mean_exp, standard_error
 
+_MOST_STEPS = 2000  # of halving an interval of any two float64
+
 
 class MeanWeight(NamedTuple):
     """Log of a mean weight, and how sure it is.
@@ -194,7 +196,7 @@ def bar(
         )
 
     low, high = _bracket(excess, _log_sum(u) - np.log(len(u)), np.log(len(r)) - _log_sum(r))
-    return float(brentq(excess, low, high, xtol=1e-12, rtol=1e-14))
+    return float(brentq(excess, low, high, xtol=1e-12, rtol=1e-14, maxiter=_MOST_STEPS))
 
 
 def overlap(

@@ -16,6 +16,7 @@ from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
 from sklpf.paths._base import n_chains, read_only, take
 from sklpf.paths._bases import shrunk_covariance
+from sklpf.paths._functions import COVER
 from sklpf.transitions._base import Transition, joined
 
 _FEWEST_CHAINS = 64
@@ -148,8 +149,8 @@ class _Row:
         """
         if not np.any(gain > -np.inf):
             raise ValueError(
-                f"none of {len(gain)} draws of the base has mass at the target: give a base that"
-                " covers it more closely, or take AdaptiveSMC for a density, which draws more"
+                f"none of {len(gain)} draws of the base has mass at the target: take AdaptiveSMC"
+                f" for a density, which draws more, or {COVER}"
             )
         with np.errstate(over="ignore"):
             spread = np.std(gain[np.isfinite(gain)])

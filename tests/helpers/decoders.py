@@ -3,7 +3,7 @@ with two modes.
 """
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, norm
 
 from sklpf.interop import from_decoder
@@ -53,6 +53,86 @@ class Layers:
             given = -0.5 * squares / noise_std**2 - log_norm
         log_prior = -0.5 * np.sum(z**2, axis=1) - d / 2 * np.log(2 * np.pi)
         return logsumexp(given + log_prior, axis=1) + d * np.log(axis[1] - axis[0])
+
+
+def trained(rows, n_latents, n_units, n_steps, seed=0):
+    """A network of logits that was fitted to binary rows, with latent variables of each row that
+    are fitted as well (gradient steps; MAP).
+    """
+    net = Layers([n_latents, n_units, rows.shape[1]], 1.0, seed)
+    z = np.random.default_rng(seed).normal(size=(len(rows), n_latents))
+    for _ in range(n_steps):
+        hidden = net._hidden(z)[1]
+        by_outputs = rows - expit(net.decoder(z))
+        by_hidden = by_outputs @ net.weights[1].T * (1 - hidden**2)
+        z = z + 0.05 * (net.pullback(z, by_outputs) - z)
+        net.weights[1] += 0.5 * hidden.T @ by_outputs / len(rows)
+        net.biases[1] += 0.5 * by_outputs.mean(axis=0)
+        net.weights[0] += 0.5 * z.T @ by_hidden / len(rows)
+        net.biases[0] += 0.5 * by_hidden.mean(axis=0)
+        z /= np.sqrt(np.mean(z**2, axis=0))
+    return net
+
+
+class Blocks:
+    """Networks with two latent variables each, side by side, whose latent variables are rotated
+    together: p(x) is a product of integrals over a plane.
+    """
+
+    def __init__(self, n_blocks, sizes, scale, seed=0):
+        self.parts = [Layers([2, *sizes], scale, 100 * seed + i) for i in range(n_blocks)]
+        self.n_latents = 2 * n_blocks
+        matrix = np.random.default_rng(seed).normal(size=(self.n_latents, self.n_latents))
+        self.rotation = np.linalg.qr(matrix)[0]
+
+    def _split(self, array):
+        return np.split(array, len(self.parts), axis=1)
+
+    def decoder(self, z):
+        pairs = zip(self.parts, self._split(z @ self.rotation))
+        return np.hstack([part.decoder(own) for part, own in pairs])
+
+    def pullback(self, z, g):
+        groups = zip(self.parts, self._split(z @ self.rotation), self._split(g))
+        return np.hstack([part.pullback(*own) for part, *own in groups]) @ self.rotation.T
+
+    def model(self, **parameters):
+        options = {"random_state": 0} | parameters
+        return from_decoder(self.decoder, self.n_latents, pullback=self.pullback, **options)
+
+    def log_likelihood(self, X, *noise_std):
+        pairs = zip(self.parts, self._split(X))
+        return sum(part.log_likelihood(own, *noise_std) for part, own in pairs)
+
+
+class Bump:
+    """A decoder of 18 fair coins, but for a row of ones that it has learned by heart, in a part of
+    the latent plane as narrow as `width` around a place.
+    """
+
+    def __init__(self, place, width, height):
+        self.place, self.width, self.height = np.array(place), width, height
+
+    def decoder(self, z):
+        squares = np.sum((z - self.place) ** 2, axis=1, keepdims=True)
+        return np.repeat(self.height * np.exp(-0.5 * squares / self.width**2), 18, axis=1)
+
+    def pullback(self, z, g):
+        slope = np.sum(g * self.decoder(z), axis=1, keepdims=True)
+        return -slope * (z - self.place) / self.width**2
+
+    def model(self, **parameters):
+        options = {"random_state": 0, "outputs": "logits"} | parameters
+        return from_decoder(self.decoder, 2, pullback=self.pullback, **options)
+
+    def log_likelihood(self):
+        """log p of the row of ones, with and without the bump."""
+        without = -18 * np.log(2)
+        axis = np.linspace(-6, 6, 301) * self.width
+        z = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2) + self.place
+        gains = -18 * np.logaddexp(0, -self.decoder(z)[:, 0]) - without
+        priors = np.exp(norm.logpdf(z).sum(axis=1)) * (axis[1] - axis[0]) ** 2
+        return without + np.log1p(np.sum(np.expm1(gains) * priors)), without
 
 
 class Linear:

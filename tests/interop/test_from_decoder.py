@@ -19,6 +19,10 @@ def make(decoder=NETWORK.decoder, pullback=NETWORK.pullback, **parameters):
     return from_decoder(decoder, 2, pullback=pullback, **parameters)
 
 
+def of_other_precision(z):
+    raise RuntimeError("mat1 and mat2 must have the same dtype, but got Float and Double")
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -29,6 +33,7 @@ def make(decoder=NETWORK.decoder, pullback=NETWORK.pullback, **parameters):
         ({"decoder": lambda z: z @ np.ones((3, 4))}, "alone, such as vae.decode"),
         ({"decoder": lambda z, y: z}, "decoder can't be called with an array of shape"),
         ({"decoder": lambda z: NETWORK.decoder(z).astype(np.float16)}, "in half precision"),
+        ({"decoder": of_other_precision}, "computes in another precision than its weights"),
         ({"pullback": lambda z, g: 2 * z}, "gradient disagrees with differences of its outputs"),
         ({"pullback": lambda z, g: 1e200 * z}, "the decoder's gradient is beyond 1e100"),
         ({"pullback": lambda z, g: g}, "gradient must have the shape"),

@@ -54,6 +54,7 @@ NAMES = {"ids": lambda given: type(given).__name__ if hasattr(given, "fit") else
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:X holds values "),
+    pytest.mark.filterwarnings(r"ignore:\d+ of \d+ rows of X have no likelihood"),
     pytest.mark.filterwarnings("ignore:X has fractional counts"),
     pytest.mark.filterwarnings("ignore:n_components=1 is below"),
     pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names"),

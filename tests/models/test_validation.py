@@ -155,3 +155,52 @@ def test_estimators_that_cannot_score_a_model_are_refused_when_it_is_fitted(mode
     model = clone(model).set_params(partition_estimator=estimator)
     with pytest.raises(TypeError, match=f"{why}.*: choose AIS, RTS or ParallelTempering"):
         model.fit(np.eye(4))
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[0, 1, 0, 1], [1, 0, 1]], "an entry is itself a sequence, or rows differ in length"),
+        ([[0, 1, 0, [1, 2]]], "an entry is itself a sequence, or rows differ in length"),
+        (np.ones((2, 4), dtype="datetime64[s]"), "X holds dates or durations"),
+        (pd.DataFrame({"a": [0, 1], "b": pd.to_timedelta([0, 1])}), "X holds dates or durations"),
+        (np.ones((2, 4)) + 0j, r"X holds complex numbers: take its real part, or np.abs\(X\)"),
+        (np.ma.masked_equal(np.eye(4), 1), "X has masked entries"),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_named(X, message):
+    model = BernoulliRBM(2, n_iter=2, random_state=0)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X)
+    with pytest.raises(ValueError, match=message):
+        model.fit(GOOD).score(X)
+
+
+class Tensor:
+    """A tensor with gradients, as PyTorch's, which NumPy does not read."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def detach(self):
+        return self
+
+    def cpu(self):
+        return self.values
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+
+def test_tensors_with_gradients_are_read():
+    model = BernoulliRBM(2, n_iter=2, random_state=0).fit(GOOD)
+    X = GOOD.toarray()
+    np.testing.assert_array_equal(model.score_samples(Tensor(X)), model.score_samples(X))
+
+
+def test_rows_whose_squares_overflow_have_no_likelihood():
+    X = np.random.default_rng(0).laplace(size=(30, 3))
+    model = ProductOfExperts(max_iter=2, tol=None, n_chains=20, random_state=0).fit(X)
+    with pytest.warns(UserWarning, match="1 of 2 rows of X have no likelihood: they lie so far"):
+        values = model.score_samples([[0.0, 0.0, 0.0], [0.0, 1e300, 0.0]])
+    assert np.isnan(values).tolist() == [False, True]

@@ -177,7 +177,19 @@ class CategoricalRBM(DiscreteRBM):
     # -- rows
     def _validate(self, X, reset: bool = False) -> sp.csr_matrix:
         """Indicators (n_samples, n_indicators) of the categories of X."""
+        if sp.issparse(X):
+            raise TypeError(
+                "X is a sparse matrix, as OneHotEncoder gives, where a column must hold the"
+                " categories of one feature: encode it by scikit-learn's OrdinalEncoder instead"
+            )
         X = super()._validate(X, reset)
+        if not reset and np.any(X == -1):
+            raise ValueError(
+                "Negative values in data X: -1 is no category, but what"
+                " OrdinalEncoder(unknown_value=-1) gives for those that it has not seen; give it"
+                " all of them by its parameter categories, and the model their number by"
+                " min_categories"
+            )
         if np.any(X < 0) or np.any(X % 1 != 0):
             raise ValueError(
                 f"{'Negative values' if np.any(X < 0) else 'Fractions'} in data X, which must hold"

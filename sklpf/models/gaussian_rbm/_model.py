@@ -16,7 +16,7 @@ from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import INSIDE_0_1
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
-from sklpf.models._validation import check_fitted, check_parameter, check_vector
+from sklpf.models._validation import TOO_FAR, check_fitted, check_parameter, check_vector
 from sklpf.models.gaussian_rbm._learning import Parameters, Trainer
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
 from sklpf.models.rbm._base import RBM
@@ -336,10 +336,9 @@ class GaussianRBM(RBM):
         "visible_mean_": ("n_features",),
         "visible_variance_": ("n_features",),
     }
-    _impossible = "they lie so far from the model that log f is no finite number"
+    _impossible = TOO_FAR
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
-        X = self._scorable(X)
         with np.errstate(all="ignore"):
             values = self._parameters.log_f(X)
         return values, np.isfinite(values)

@@ -210,6 +210,11 @@ class DiscreteRBM(RBM):
         ValueError
             If X can't be used, training diverges, or `early_stopping` can't score the rows; the
             model then stays as it was before.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the log-likelihood still scatters between the last passes.
         """
         self._validate_params()
         X = self._training_rows(X, reset=True)
@@ -413,7 +418,6 @@ class DiscreteRBM(RBM):
         """log f of every row, the hidden units summed out, and which rows are binary."""
         from sklpf.models.rbm._free_energy_kernels import softplus_sums
 
-        X = self._scorable(X)
         bias = self.intercept_visible_.astype(np.float64)
         values = np.empty(X.shape[0])
         for rows, x, fields in hidden_fields(self, X):

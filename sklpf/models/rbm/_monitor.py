@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
+from sklpf._utils.numbers import Array32
 from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.warnings import warn
 from sklpf.models._validation import evenly_spaced
@@ -23,6 +24,10 @@ from sklpf.training import EarlyStopping, LogPartitionTracker
 _N_PASSES = 5  # that are compared
 _N_ROWS = 200  # of the data, and chains for the model
 _N_SWEEPS = 5  # of the chains at each pass
+# Scatter between passes above which fit warns: two half-widths of the 95 % sampling interval of a
+# score of as many rows as are trained on, in standard errors.
+_MOST_SCATTER = 3.92
+_NEGLIGIBLE_SCATTER = 0.01  # nats a row, where rows that are alike have no sampling error
 ATTRIBUTES = (
     "log_partition_curve_",
     "log_partition_std_errors_",
@@ -60,9 +65,7 @@ def log_likelihood_scatter(passes: Sequence[Parameters], model, trainer) -> floa
     if len(passes) < 3:
         return np.nan
     rng = np.random.default_rng(model._partition_seed)
-    rows = evenly_spaced(trainer.X, _N_ROWS)
-    rows = rows.toarray() if sp.issparse(rows) else rows
-    rows = np.asarray(rows, dtype=np.float32)
+    rows = _some_rows(trainer)
     h = np.resize(trainer.h, (_N_ROWS, trainer.h.shape[1])).astype(np.float32)
 
     draws = []
@@ -80,6 +83,30 @@ def log_likelihood_scatter(passes: Sequence[Parameters], model, trainer) -> floa
     time = np.arange(len(values))
     residuals = values - np.polyval(np.polyfit(time, values, 1), time)
     return float(np.sqrt(np.sum(residuals**2) / (len(values) - 2)))
+
+
+def _some_rows(trainer) -> Array32:
+    """Some of the rows that training has seen, (n, M)."""
+    rows = evenly_spaced(trainer.X, _N_ROWS)
+    return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float32)
+
+
+def warn_of_scatter(scatter: float, model, parameters: Parameters, trainer) -> None:
+    """Warn that training has not settled, if the log-likelihood scatters between passes by more
+    than the sampling error of a score of as many rows as those of training.
+    """
+    rows = _some_rows(trainer)
+    if not scatter > _NEGLIGIBLE_SCATTER or len(rows) < 2:
+        return
+    spread = parameters.log_f(rows).std(ddof=1)  # log Z is common to all
+    if scatter > _MOST_SCATTER * spread / np.sqrt(trainer.X.shape[0]):
+        remedies = "raise n_iter or lower learning_rate"
+        warn(
+            f"training has not settled: the log-likelihood scattered by {scatter:.2g} nats a row"
+            " between the last passes, so that another seed or another pass gives another model;"
+            f" {remedies if model.average else remedies + ', or choose average=True'}",
+            ConvergenceWarning,
+        )
 
 
 def _mean_ratio(a, b, v) -> float:
@@ -163,7 +190,10 @@ class Monitor:
         to the trainer.
         """
         passes = list(self.last_passes)
-        model.log_likelihood_scatter_ = log_likelihood_scatter(passes, model, trainer)
+        scatter = log_likelihood_scatter(passes, model, trainer)
+        model.log_likelihood_scatter_ = scatter
+        if self.stopping is None and passes:
+            warn_of_scatter(scatter, model, passes[-1], trainer)
         if self.tracker is not None:
             store_tracker(model, self.tracker)
             n_lost = int(np.isinf(model.log_partition_std_errors_).sum())

@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import norm
@@ -97,6 +98,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
     _positive: ClassVar[tuple[str, ...]] = ()
     _not_negative: ClassVar[tuple[str, ...]] = ()
     _shares: ClassVar[tuple[str, ...]] = ()
+    _may_be_sparse: ClassVar[tuple[str, ...]] = ()
     _impossible = ""
     path: ClassVar[Callable[..., Any]]
     get_params: ClassVar[Callable[..., dict[str, Any]]]
@@ -121,8 +123,9 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         Raises
         ------
         RuntimeError
-            If a number is not trusted, or a row has no likelihood, and
-            ``on_nonconvergence="raise"``.
+            If a number is not trusted, and ``on_nonconvergence="raise"``.
+        ValueError
+            If a row has no likelihood, and ``on_nonconvergence="raise"``.
         """
         return self._scored(X, tolerates=False).values
 
@@ -185,12 +188,12 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         self._rows_seen = (seen or new_baseline(self)).seen(self._validate(X))
 
     def _with_baseline(self, scored: Scored, X) -> Scored:
-        """What the model says of rows, beside what its baseline says of them."""
+        """What the model says of validated rows, beside what its baseline says of them."""
         seen = vars(self).get("_rows_seen")
         if seen is None:
             return scored
         with np.errstate(all="ignore"):
-            values = seen.log_likelihood(self._validate(X))
+            values = seen.log_likelihood(X)
         if values is None:
             return scored
         return scored._replace(baseline=RowsBaseline(seen.name, values, self._remedy_of_worse()))
@@ -351,6 +354,18 @@ def report(model: Any, message: str) -> None:
         warn(message, ConvergenceWarning)
 
 
+def report_rows(model: Any, message: str) -> None:
+    """Do what the model's `on_nonconvergence` says about rows that have no likelihood, which no
+    longer run would give them.
+    """
+    if model.on_nonconvergence == "raise":
+        raise ValueError(message)
+    if model.on_nonconvergence == "nan":
+        log(message)
+    else:
+        warn(message)
+
+
 # -- one log Z
 class LogLikelihoodMixin(ScoredModel):
     """The likelihood and the kept log Z of a model p(x) = f(x) / Z.
@@ -358,7 +373,8 @@ class LogLikelihoodMixin(ScoredModel):
     A model has what `ScoredModel` says, and defines
 
     - ``path(**options)``: its path, with defaults for all options;
-    - ``_log_f(X)``: log f of every row, in nats, and whether it has a density at all, both (n,);
+    - ``_log_f(X)``: log f of every row of validated X, in nats, and whether it has a density at
+      all, both (n,);
     - ``_fitted_shapes``: dimensions of the fitted attributes, of which the path is made.
 
     log Z is estimated at the first need and kept with a digest of the model's arrays and the
@@ -437,7 +453,13 @@ class LogLikelihoodMixin(ScoredModel):
 
     def _digest(self) -> tuple:
         """Digest of the fitted arrays, and of all parameters that an estimate depends on."""
-        arrays = [np.ascontiguousarray(getattr(self, name)) for name in self._fitted_shapes]
+        arrays: list[NDArray] = []
+        for name in self._fitted_shapes:
+            value = getattr(self, name)
+            if sp.issparse(value):
+                arrays += [value.data, value.indices, value.indptr]
+            else:
+                arrays.append(np.ascontiguousarray(value))
         estimator = self.partition_estimator
         parameters = {} if estimator is None else estimator._number_parameters()
         if not isinstance(parameters.get("random_state"), Integral):
@@ -489,6 +511,7 @@ class LogLikelihoodMixin(ScoredModel):
 
     # -- log-likelihood
     def _scored(self, X, level: float | None = None, tolerates: bool = True) -> Scored:
+        X = self._scorable(X)
         values, possible = self._log_f(X)
         if level is not None:
             check_interval(len(values), level)
@@ -496,7 +519,7 @@ class LogLikelihoodMixin(ScoredModel):
             f"{np.sum(~possible)} of {len(values)} rows of X have no likelihood: {self._impossible}"
         )
         if not possible.any():  # whatever log Z is, which takes time
-            report(self, without)
+            report_rows(self, without)
             return Scored(np.full(len(values), np.nan), below=0.0, above=0.0, reasons=(without,))
 
         result = self._partition().result_
@@ -505,10 +528,11 @@ class LogLikelihoodMixin(ScoredModel):
         if reason is None and self._discrete:
             reason = impossible(values[possible] - log_partition, result.std_error)
         reasons = [] if reason is None else [f"log Z is not to be trusted: {reason}"]
-        if not possible.all():
-            reasons.append(without)
         for sentence in reasons:
             report(self, sentence)
+        if not possible.all():
+            reasons.append(without)
+            report_rows(self, without)
 
         usable = possible & (reason is None or self.on_nonconvergence != "nan")
         low, high = result.interval(0.95 if level is None else level)
@@ -558,7 +582,7 @@ class RowLikelihoodMixin(ScoredModel):
                 f" {self._impossible}"
             )
             reasons = (refused,)
-            report(self, refused)
+            report_rows(self, refused)
 
         usable = possible
         result = self._row_partition(path).result_
@@ -579,7 +603,7 @@ class RowLikelihoodMixin(ScoredModel):
             if self.on_nonconvergence == "nan":
                 usable = possible & trusted
         scored = Scored(np.where(usable, values, np.nan), below, above, reasons, self._unit)
-        return self._with_baseline(scored, X)
+        return self._with_baseline(scored, self._validate(X))
 
     def _targets(self, X) -> tuple[Any, Booleans]:
         """The path of rows, and which of them have a likelihood at all, (n,)."""

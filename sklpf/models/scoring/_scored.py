@@ -109,7 +109,7 @@ class ScoreInterval(IntervalOfMean):
             (
                 f"training has not settled: this number scattered by {self.scatter:.2g} nats"
                 " between its last passes, more than the interval's half-width, so that a fit with"
-                " another seed may say the opposite; fit for longer, with average=True, or compare"
+                " another seed may say the opposite; fit for longer, or compare"
                 " procedures by compare_fits"
             ),
         )

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from marks import large
 from scipy.special import logsumexp
 from sklearn.model_selection import GridSearchCV
@@ -368,3 +369,11 @@ def test_models_of_other_units_have_no_ratio():
     assert model._ratio_path(other) is None
     assert model._ratio_path(binary) is None
     assert binary._ratio_path(model) is None
+
+
+def test_encodings_that_are_no_categories_are_named():
+    model = CategoricalRBM(2, n_iter=2, random_state=0).fit([[0, 1], [1, 2], [0, 0]])
+    with pytest.raises(ValueError, match=r"OrdinalEncoder\(unknown_value=-1\).*min_categories"):
+        model.score([[0, -1]])
+    with pytest.raises(TypeError, match="sparse matrix, as OneHotEncoder gives"):
+        model.score(sp.csr_matrix([[0, 1]]))

@@ -13,6 +13,7 @@ from sklpf import BernoulliRBM, Exact
 
 BINARY = (load_digits().data > 7).astype(np.float64)
 OPTIONS = {"n_components": 10, "learning_rate": 0.05, "random_state": 0, "n_iter": 12}
+pytestmark = pytest.mark.filterwarnings("ignore:training has not settled")  # of few passes
 WEIGHTS = ("components_", "intercept_visible_", "intercept_hidden_", "h_samples_")
 
 

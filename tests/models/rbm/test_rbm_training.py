@@ -11,6 +11,7 @@ from scipy.special import expit
 from scipy.stats import ttest_ind
 from sklearn import neural_network
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from sklpf import BernoulliRBM
@@ -236,6 +237,7 @@ def test_training_begins_at_independent_units_with_the_means_of_the_data():
 
 # ---- scatter between passes
 @pytest.mark.filterwarnings("ignore:the model is worse than independent columns")
+@pytest.mark.filterwarnings("ignore:training has not settled")
 def test_scatter_is_that_of_the_log_likelihood():
     """At a constant rate without averages, whose weights may score below independent columns after
     one pass of several.
@@ -256,6 +258,15 @@ def test_scatter_is_that_of_the_log_likelihood():
     ratios = np.array(estimates) / truths
     assert 1 / 2 < np.median(ratios) < 2
     assert np.median(truths) > 0.1
+
+
+def test_fit_says_once_that_training_has_not_settled():
+    restless = BernoulliRBM(12, n_iter=10, average=False, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="not settled: .* or choose average=True") as said:
+        restless.fit(BINARY[:1000])
+    assert len(said) == 1
+    assert said[0].filename == __file__
+    BernoulliRBM(12, n_iter=10, random_state=0).fit(BINARY[:1000])
 
 
 def test_scatter_needs_three_passes_and_is_not_kept_by_partial_fit():
