@@ -63,8 +63,8 @@ def _logs(node):
 
 
 def _unread(tree):
-    """Nodes whose strings are no sentences, or in the table: docstrings, errors, alarms, what is only
-    logged, what diagnostics mean.
+    """Nodes whose strings are no sentences, or those of the table: docstrings, errors, alarms, what
+    is only logged, what diagnostics mean.
     """
     for node in ast.walk(tree):
         documented = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
