@@ -2,7 +2,7 @@
 imported lazily.
 """
 
-from sklpf.kernels._compile import OPTIONS, SUMS, inlined, njit
+from sklpf.kernels._compile import BORROWS, OPTIONS, SUMS, inlined, njit
 from sklpf.kernels._exponentials import (
     exp32,
     exp64,
@@ -29,6 +29,7 @@ from sklpf.kernels._random import (
 )
 
 __all__ = [
+    "BORROWS",
     "Layer",
     "OPTIONS",
     "SUMS",

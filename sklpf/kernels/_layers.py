@@ -8,12 +8,13 @@ give the same bits, whatever the other rows are and how many, so that the choice
 alone.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from sklpf._utils.layout import LANES
-from sklpf.kernels._compile import inlined, njit
+from sklpf.kernels._compile import BORROWS, inlined, njit
 from sklpf.kernels._vectors import (
     HAS_LONG_REGISTERS,
     differing_bits,
@@ -67,7 +68,7 @@ def layer(n, m):
 
 
 # ---- listing units
-@inlined
+@functools.partial(inlined, **BORROWS)
 def list_differences(first, second, n, indices):
     """Write the j < n where first[j] != second[j] (uint8) to indices; returns how many. Cost goes
     with their number.
@@ -88,7 +89,7 @@ def list_differences(first, second, n, indices):
     return count
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def is_dense(count, n):
     """Whether the product is faster than the sum of so many of n weight rows."""
     return count > _DENSE_SHARE * n
@@ -117,7 +118,7 @@ def list_units(products, n_rows, n, first=0, step=1):
             place += list_on(units, r * length + j, j, n - j, indices, factors, place)
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def change_units(units, drawn, products, c, anew):
     """Set the units of row c (uint8) to those that were drawn, and list the rows that this adds and
     takes away; returns False where all units are to be summed: if `anew`, or if this is faster.
@@ -151,7 +152,7 @@ def change_units(units, drawn, products, c, anew):
     return not anew
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def add_layer(sums, rows, products):
     """sums += what is prepared in `products` of the weights (m, width)."""
     add_rows(sums, rows, products.indices, products.factors, products.counts)
@@ -178,7 +179,7 @@ def _tile_adder(lanes):
     columns from place `place` on.
     """
 
-    @inlined
+    @functools.partial(inlined, **BORROWS)
     def add(accumulators, place, rows, column, row_length, indices, factors, c, start, stop):
         total = load(accumulators, place, lanes)
         for p in range(start, stop):

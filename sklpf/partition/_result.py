@@ -8,7 +8,8 @@ import contextlib
 import functools
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,6 +25,7 @@ from sklpf._utils.tables import Fields, Readable, Rows, from_to, imported, short
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._run_alarms import single_state_alarms
+from sklpf.partition.alarms import LARGEST_ERROR, raised
 from sklpf.partition.checks import judge
 from sklpf.partition.checks._finding import Findings
 from sklpf.paths import Regions
@@ -45,13 +47,12 @@ STATEMENTS = (
 
 _NUMBERS = ("log_partition", "std_error", "degrees_of_freedom", "bias")
 _IN_JSON = (
-    *("method", *_NUMBERS, "statement", "n_sweeps"),
+    *("method", *_NUMBERS, "statement", "n_sweeps", "sweeps"),
     *("check_evaluations", "is_checked", "seconds", "base"),
 )
 # which of several values are shown, by the side that is good
 _ENDS: dict[str, tuple] = {"high": (np.nanmin,), "low": (np.nanmax,), "": (np.nanmin, np.nanmax)}
 _REASONS_SHOWN = 3  # in one line
-_LARGEST_ERROR = 10.0  # nats
 _FEWEST_STATES = 100  # of a group at the target, where groups are compared by U
 
 
@@ -85,6 +86,9 @@ class PartitionResult(Readable):
         those that raise it.
     n_sweeps : int
         Sweeps of all chains together, everything included.
+    sweeps : dict of str to int
+        The same by purpose, where there are several: "chains" are those that parameters ask for,
+        others such as "pilot" and "reverse chains" are named. They sum to `n_sweeps`.
     check_evaluations : int
         How often checks asked for the log density, or its gradient, at a point, and sweeps of their
         chains: of the tails, of the lower bound and for missed regions; beside `n_sweeps`.
@@ -147,6 +151,7 @@ class PartitionResult(Readable):
     statement: str = "estimate"
     alarms: tuple[Alarm, ...] = ()
     n_sweeps: int = 0
+    sweeps: dict[str, int] = field(default_factory=dict)
     check_evaluations: int = 0
     is_checked: bool = True
     seconds: float = 0.0
@@ -408,6 +413,9 @@ class PartitionResult(Readable):
         if self.base:
             rows.append(("base", self.base))
         rows.append(("cost", self._cost()))
+        if self.sweeps:
+            parts = (f"{number:,} {purpose}" for purpose, number in self.sweeps.items())
+            rows.append(("sweeps", ", ".join(parts)))
         if not self.is_checked:
             rows.append(("checks beside the run", "left out"))
         if self.check_evaluations:
@@ -454,6 +462,27 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, (float, np.floating)):
         return float(value) if math.isfinite(value) else str(float(value))
     return value.item() if isinstance(value, np.generic) else value
+
+
+def sweeps_by_purpose(n_sweeps: int, extra: Mapping[str, int]) -> dict[str, int]:
+    """Return all sweeps by purpose, those that parameters ask for first; empty where there are no
+    others.
+    """
+    extra = {purpose: number for purpose, number in extra.items() if number}
+    return {"chains": n_sweeps - sum(extra.values()), **extra} if extra else {}
+
+
+def total_sweeps(results: Iterable[PartitionResult]) -> dict[str, Any]:
+    """Return the fields `n_sweeps` and `sweeps` of what several results together took."""
+    results = list(results)
+    total: Counter[str] = Counter()
+    for result in results:
+        total.update(result.sweeps or {"chains": result.n_sweeps})
+    sweeps = {purpose: number for purpose, number in total.items() if number}
+    return {
+        "n_sweeps": sum(result.n_sweeps for result in results),
+        "sweeps": sweeps if set(sweeps) - {"chains"} else {},
+    }
 
 
 def each_converged(result: Any) -> NDArray[np.bool_]:
@@ -518,6 +547,8 @@ class Run(Fields):
         log Z_0 in nats.
     n_sweeps : int
         Sweeps of all chains together, everything included.
+    extra_sweeps : dict of str to int
+        Those of them by purpose that parameters do not ask for, such as "pilot".
     log_f_rounding : float
         Size of the rounding errors of log_f in nats, where the path names one.
     base : str
@@ -533,16 +564,13 @@ class Run(Fields):
 
     options: ClassVar[tuple[str, ...]] = ()
     described: ClassVar[dict[str, Diagnostic]] = {}
-    # the remedy where the error is so large that the number is useless
-    better_start: ClassVar[str] = (
-        "give a base that is closer to the target, or many more levels; else take ParallelTempering"
-    )
-    where_readings_differ: ClassVar[str] = "raise n_sweeps or n_temperatures"
+    family: ClassVar[str] = ""  # of remedies
 
     method: str = ""
     ladder: Array = None  # type: ignore[assignment]  # only of runs without levels
     base_log_partition: float = 0.0
     n_sweeps: int = 0
+    extra_sweeps: dict[str, int] = field(default_factory=dict)
     log_f_rounding: float = 0.0
     base: str = ""
     earlier_alarms: tuple[Alarm, ...] = ()
@@ -618,9 +646,9 @@ class Run(Fields):
         -------
         PartitionResult
         """
-        if statement == "estimate" and not std_error <= _LARGEST_ERROR:  # also a NaN
-            seen = f"there is no usable estimate: the standard error is {std_error:.2g} nats"
-            alarms = [*alarms, Alarm("no-usable-estimate", seen, self.better_start)]
+        if statement == "estimate" and not std_error <= LARGEST_ERROR:  # also a NaN
+            useless = raised("no-usable-estimate", "error", self.family, error=std_error)
+            alarms = [*alarms, useless]
         return PartitionResult(
             method=self.method if method is None else method,
             log_partition=float(log_partition),
@@ -629,6 +657,7 @@ class Run(Fields):
             statement=statement,
             alarms=(*alarms, *single_state_alarms(self.draws, std_error)),
             n_sweeps=self.n_sweeps,
+            sweeps=sweeps_by_purpose(self.n_sweeps, self.extra_sweeps),
             ladder=self.ladder,
             log_partition_curve=levels,
             diagnostics={name: _plain(value) for name, value in diagnostics.items()},
@@ -686,10 +715,6 @@ class LevelRun(RunInRounds):
     first_ratio : MeanWeight or None
         log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
     """
-
-    # remedies where states at some levels are too few, and where levels are too far apart
-    more_states: ClassVar[str] = "raise n_sweeps"
-    more_levels: ClassVar[str] = "raise n_temperatures"
 
     has_boundary: bool = False
     first_ratio: MeanWeight | None = None
@@ -823,8 +848,17 @@ def readings_alarms(one: str, other: str, between: Difference, run: Any) -> list
     """An alarm if two methods differ on the same run."""
     if not between.alarms(run.n_groups):
         return []
-    seen = f"{one} differs from {other} on the same run by {between.value:+.2g} nats"
-    return [Alarm("readings-differ", f"{seen} (t = {between.t:.1f})", run.where_readings_differ)]
+    return [
+        raised(
+            "readings-differ",
+            "methods",
+            run.family,
+            one=one,
+            other=other,
+            value=between.value,
+            t=between.t,
+        )
+    ]
 
 
 def bar_curve(run: LevelRun) -> Curve:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,7 @@ from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
+from sklpf.partition.alarms import ANCESTOR_SHARE, ENOUGH_ANCESTORS, raised
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import Draws
 from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle
@@ -30,8 +31,6 @@ from sklpf.reweighting import effective_sample_size, mean_weight, population_see
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
 
 # effective number of ancestors that is needed, or share of the particles if that is less
-_ENOUGH_FAMILIES = 100.0
-_LARGE_SHARE = 2 / 3
 # share of the variance that may lie between populations, as a multiple of 1 / N, if that is more
 _INDEPENDENT = 2.0
 _POPULATION = ("population",)
@@ -80,7 +79,7 @@ class PopulationRun(Run):
         "families": Diagnostic("ancestors of a population", "", _POPULATION, per_chain=True),
     }
 
-    remedy: ClassVar[str] = "raise n_temperatures or n_particles"
+    family = "population"
 
     log_means: Array
     effective_sizes: Array
@@ -267,8 +266,14 @@ class SMC(SamplingEstimator):
         rng = seeded(seed).of("reverse", "starts").generator()
         ends = self._settled(plan, populations, n_back, rng, "settling", checkpoint)
         down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint, chain_length)
-        n_sweeps = run.n_sweeps + n_back * (SETTLING + n_moves * down.shape[1])
-        return replace(run, down=down, n_sweeps=n_sweeps, draws=self._draws(plan.path, populations))
+        n_sweeps_back = n_back * (SETTLING + n_moves * down.shape[1])
+        return replace(
+            run,
+            down=down,
+            n_sweeps=run.n_sweeps + n_sweeps_back,
+            extra_sweeps=run.extra_sweeps | {"reverse chains": n_sweeps_back},
+            draws=self._draws(plan.path, populations),
+        )
 
     @removing_checkpoints()
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
@@ -323,6 +328,7 @@ class SMC(SamplingEstimator):
             acceptance=None if np.isnan(rates).any() else rates,
             pilot=plan.transition.pilot,
             n_sweeps=plan.n_sweeps + n_moves + anew,
+            extra_sweeps={"pilot": plan.n_sweeps},
             chain_length=chain_length,
         )
         return run, plan, populations
@@ -353,27 +359,38 @@ def _from_base(records, first: float):
 
 def _alarms(run, diagnostics) -> list[Alarm]:
     n_all = run.log_weights.size
-    needed = min(_ENOUGH_FAMILIES, _LARGE_SHARE * n_all)
+    needed = min(ENOUGH_ANCESTORS, ANCESTOR_SHARE * n_all)
     here = diagnostics["effective_families"]
     there = diagnostics["effective_families_from_target"]
     what = f"effective number of {'particles' if run.chain_length else 'ancestors'}"
     alarms = []
     if here < needed:
-        seen = f"{what} {here:.1f} of {n_all} (at least {needed:.4g} needed)"
-        alarms.append(Alarm("few-effective-particles", seen, run.remedy))
-    elif there < needed / 2:
-        seen = (
-            f"by the reverse chains the {what} is {there:.1f} of {n_all} (at least {needed / 2:.4g}"
-            " needed)"
+        alarms.append(
+            raised(
+                "few-effective",
+                "particles",
+                run.family,
+                what=what,
+                here=here,
+                n=n_all,
+                needed=needed,
+            )
         )
-        alarms.append(Alarm("few-effective-particles-from-target", seen, run.remedy))
+    elif there < needed / 2:
+        alarms.append(
+            raised(
+                "few-effective",
+                "particles from target",
+                run.family,
+                what=what,
+                there=there,
+                n=n_all,
+                needed=needed / 2,
+            )
+        )
     between = diagnostics["between_populations"]
     most = max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
-    alarms += modes_alarms("populations", between, run.remedy, most)
+    alarms += modes_alarms("populations", between, run.family, most)
     if run.chain_length is not None and run.plain_bound is None:
-        seen = (
-            "waste-free populations drop rare particles at every level, and there is no lower"
-            " bound of log Z that does not depend on the base and would show lost modes"
-        )
-        alarms.append(Alarm("waste-free-unchecked", seen, 'use variant="standard"'))
+        alarms.append(raised("waste-free-unchecked", "no bound"))
     return alarms

@@ -16,6 +16,7 @@ from sklpf._utils.numbers import LOG_TAU, Array, Integers
 from sklpf._utils.random import seeded, systematic
 from sklpf.models.decoder._network import Network, probes
 from sklpf.partition import HAIS, PartitionResult
+from sklpf.partition._result import sweeps_by_purpose
 from sklpf.paths import Mixture, StudentT
 from sklpf.paths._bases import full_matrix
 from sklpf.paths._climbs import Ends, Evaluations, climb, patiently
@@ -77,7 +78,8 @@ class DecoderImportance(HAIS):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        As in `PartitionEstimator`.
+        As in `PartitionEstimator`. ``result_.sweeps`` says how many draws, points on climbs and
+        moves of chains it took.
 
     Notes
     -----
@@ -130,7 +132,10 @@ class DecoderImportance(HAIS):
             n_draws = 0 if weighed is None else weighed.n_draws
             if weighed is None or not weighed.is_light:
                 result = next(others)
-                yield replace(result, n_sweeps=result.n_sweeps + n_draws + n_climbing)
+                extra = {purpose: n for purpose, n in result.sweeps.items() if purpose != "chains"}
+                extra |= {"draws": n_draws, "climbs": n_climbing}
+                n_sweeps = result.n_sweeps + n_draws + n_climbing
+                yield replace(result, n_sweeps=n_sweeps, sweeps=sweeps_by_purpose(n_sweeps, extra))
                 continue
             yield PartitionResult(
                 type(self).__name__,
@@ -138,6 +143,7 @@ class DecoderImportance(HAIS):
                 weighed.std_error,
                 weighed.n - 1,
                 n_sweeps=n_draws + n_climbing,
+                sweeps={"draws": n_draws, "climbs": n_climbing},
                 is_checked=self.checks,
             )
 

@@ -14,6 +14,7 @@ import numpy as np
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition.alarms import BOUND_ERRORS, MATERIAL_BOUND, raised
 from sklpf.partition.checks._finding import Finding, Work
 from sklpf.paths import BoundDraws
 from sklpf.paths._capabilities import has
@@ -21,9 +22,6 @@ from sklpf.uncertainty import log_mean_exp, standard_error
 
 NEEDS_RUN = True
 DESCRIBED = {"plain_bound": Diagnostic("lower bound of log Z by plain chains, estimated (nats)")}
-_MATERIAL = 0.05  # nats by which the bound must be above the estimate
-# a false alarm in at most 0.13 % of the runs, 0.75 % if both errors come from ten groups
-_STD_ERRORS = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +46,7 @@ def judge(finding: Bound, run: Any, result: Any) -> tuple[list[Alarm], dict[str,
     numbers = {"plain_bound": mean, "plain_bound_std_error": error}
     if result.statement != "estimate" or not np.isfinite(result.log_partition):
         return [], numbers
-    chance = _STD_ERRORS * float(np.hypot(error, result.std_error))
-    if not mean - result.log_partition > max(_MATERIAL, chance):  # also of a NaN
+    chance = BOUND_ERRORS * float(np.hypot(error, result.std_error))
+    if not mean - result.log_partition > max(MATERIAL_BOUND, chance):  # also of a NaN
         return [], numbers
-    seen = f"chains from random starts show that log Z is at least {mean:.2f} +- {error:.2f}"
-    remedy = "the base or the moves miss a part of the model; give another base"
-    return [Alarm("below-the-bound", seen, remedy)], numbers
+    return [raised("below-the-bound", "bound", mean=mean, error=error)], numbers

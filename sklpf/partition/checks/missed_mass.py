@@ -16,6 +16,7 @@ from scipy.special import betainc, softmax
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._run_alarms import enough_effective
+from sklpf.partition.alarms import raised
 from sklpf.partition.checks._finding import Finding, Work, counted
 from sklpf.paths import DataStarts, LocalMasses, Rebased, Regions
 from sklpf.paths._capabilities import has
@@ -43,7 +44,7 @@ class MissedMass(Finding):
     ----------
     regions : Regions
     remedy : str
-        What to do where they have not.
+        What to do where they have not, as the path says.
     weight_from_target : ndarray of shape (R,) or None
         Mean weight, over that of the run's chains, of reverse chains from each region; NaN where
         none were needed, since the run has draws there.
@@ -81,16 +82,17 @@ def judge(finding: MissedMass, run: Any, result: Any) -> tuple[list[Alarm], dict
         return [], {}
     every = checked_modes(run, result.log_partition)
     centres, masses, errors, shares = zip(*(every[place] for place in missed))
-    which = "a region of the target holds"
-    if len(missed) > 1:
-        which = f"{len(missed)} regions of the target together hold"
-    seen = (
-        f"{which} {sum(masses):.2g} (+- {np.linalg.norm(errors):.1g}) times the estimate of Z, and"
-        f" {sum(shares):.2g} of the run's draws"
+    alarm = raised(
+        "missed-region",
+        "one" if len(missed) == 1 else "several",
+        run.family if second_try is None else "after a second try",
+        n=len(missed),
+        mass=sum(masses),
+        error=np.linalg.norm(errors),
+        share=sum(shares),
+        path_remedy=finding.remedy,
     )
-    what_to_do = finding.remedy if second_try is None else "give a base that covers it"
-    remedy = f'{what_to_do}: its centre is result_.diagnostics["missed_region"]'
-    return [Alarm("missed-region", seen, remedy)], {"missed_region": centres[0]}
+    return [alarm], {"missed_region": centres[0]}
 
 
 def _with_reverse_chains(found: MissedMass, work: Work) -> MissedMass:

@@ -14,6 +14,7 @@ from sklpf._utils.progress import said
 from sklpf._utils.random import seeded
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition.alarms import raised
 from sklpf.partition.checks._finding import Finding, Work
 from sklpf.partition.checks.missed_mass import regions_to_cover
 from sklpf.paths import Parameters
@@ -66,7 +67,8 @@ def run_and_cover(estimator: Any, path: Any, seed: int) -> tuple[Any, Any]:
     runs = [first]
     best = 0
     lowest = result.std_error
-    outcome = ""
+    sentence = "second try"
+    seen: dict[str, Any] = {}
     for regions in attempts:
         seed = seeded(seed).of("second try").seed  # each run has its own
         try:
@@ -74,21 +76,19 @@ def run_and_cover(estimator: Any, path: Any, seed: int) -> tuple[Any, Any]:
             run = _one_of(runs, -1, first_log_partition=result.log_partition)
             again = estimator._read(run)
         except Exception as error:  # the numbers before, which took as long, are kept
-            outcome = f"failed: {error}"
+            sentence = "second try failed"
+            seen = {"error": error}
             break
         if again.converged:
             return run, again
-        outcome = (
-            f"gave {_number(again)}, the first one {_number(result)}, and neither can be trusted"
-        )
+        seen = {"again": _number(again), "first": _number(result)}
         if again.std_error < lowest:
             best = len(runs) - 1
             lowest = again.std_error
 
     other = "SMC" if first.method == "ParallelTempering" else "ParallelTempering"
     base = "draws of the posterior" if has(path, Parameters) else "a base that covers it"
-    seen = f"a second try, from a base that covers it, {outcome}"
-    alarm = Alarm("second-try-failed", seen, f"take {other}, or give {base}")
+    alarm = raised("missed-region", sentence, "second try", other=other, base=base, **seen)
     first_log_partition = result.log_partition if best else None
     run = _one_of(runs, best, first_log_partition=first_log_partition, alarms=(alarm,))
     return run, estimator._read(run)
@@ -103,8 +103,13 @@ def _one_of(runs: Sequence[Any], place: int, **found: Any) -> Any:
         n_failed=sum(each.failed_evaluations for each in others),
         **found,
     )
-    n_sweeps = sum(each.n_sweeps for each in runs)
-    return replace(run, n_sweeps=n_sweeps, findings={**run.findings, "second_try": second_try})
+    of_others = sum(each.n_sweeps for each in others)
+    return replace(
+        run,
+        n_sweeps=run.n_sweeps + of_others,
+        extra_sweeps=run.extra_sweeps | {"other tries": of_others},
+        findings={**run.findings, "second_try": second_try},
+    )
 
 
 def _number(result: Any) -> str:
