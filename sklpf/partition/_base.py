@@ -135,27 +135,27 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         """
         self._validate_params()
         self._forget()
-        if draws is not None:
-            self._given_draws = draws
+        self._given_draws = draws
+        started = time.perf_counter()
         try:
-            self._keep(self._fitted(path))
+            with own_arithmetic(), removing_checkpoints():
+                result = self._result_of(path)
         finally:
-            vars(self).pop("_given_draws", None)
+            del self._given_draws
+        self._keep(replace(result, seconds=time.perf_counter() - started))
         _progress.said(lambda: self.result_._line())
         return self
 
-    def _fitted(self, path: Any) -> PartitionResult:
-        started = time.perf_counter()
-        with own_arithmetic(), removing_checkpoints():
-            if isinstance(path, Run):
-                self._check_reads(path)
-                result = self._read(path)
-                self.run_ = path
-            else:
-                path = self._as_path(path)
-                with path.unchanged():
-                    result = self._estimate_path(path)
-        return replace(result, seconds=time.perf_counter() - started)
+    def _result_of(self, path: Any) -> PartitionResult:
+        """The result of a run that is given, or of one on a path."""
+        if isinstance(path, Run):
+            self._check_reads(path)
+            result = self._read(path)
+            self.run_ = path
+            return result
+        path = self._as_path(path)
+        with path.unchanged():
+            return self._estimate_path(path)
 
     def _warn(self) -> Self:
         """Warn of a result that is not trusted."""
