@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,11 +25,12 @@ from sklpf.partition._result import (
     RunInRounds,
 )
 from sklpf.partition._run_alarms import (
+    misses_tol,
     move_diagnostics,
-    tol_alarms,
     weight_alarms,
     weight_diagnostics,
 )
+from sklpf.partition.alarms import raised
 from sklpf.partition.checks._beside import SLACK, hidden_weight, unseen_masses
 from sklpf.paths import DataStarts
 from sklpf.paths._capabilities import has, require_base
@@ -86,7 +87,7 @@ class AnnealingRun(RunInRounds):
         **MOVES,
         **ROUNDS,
     }
-    remedy: ClassVar[str] = "raise n_temperatures or n_chains"
+    family = "annealing"
 
     up: Array
     down: Array | None = None
@@ -127,16 +128,18 @@ class AnnealingRun(RunInRounds):
         if len(self.history):
             diagnostics |= self._rounds(log_partition, std_error)
         n_levels = len(self.ladder)
-        # With fewer levels than it may have the pilot asked for no more.
-        more = "n_temperatures" if n_levels >= (self.n_temperatures or 0) else "n_chains"
+        alarms = weight_alarms(n, diagnostics, self.family)
+        if misses_tol(std_error, self.tol):
+            # With fewer levels than it may have the pilot asked for no more.
+            has_most = n_levels >= (self.n_temperatures or 0)
+            more = "levels" if has_most else "chains"
+            missed = raised("tol-missed", "most levels", more, error=std_error, n=n_levels)
+            alarms.insert(0, missed)
         return self.conclude(
             log_partition,
             std_error,
             n - 1,
-            alarms=[
-                *tol_alarms(std_error, self.tol, f"raise {more}", f" with {n_levels} levels"),
-                *weight_alarms(n, diagnostics, self.remedy),
-            ],
+            alarms=alarms,
             diagnostics=diagnostics,
         )
 

@@ -23,6 +23,7 @@ from sklpf._utils.progress import duration_text
 from sklpf._utils.tables import Fields, Readable, Rows, from_to, imported, short, with_error
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._run_alarms import single_state_alarms
+from sklpf.partition.alarms import LARGEST_ERROR, raised
 from sklpf.partition.checks._beside import checked
 from sklpf.paths import Regions
 from sklpf.programs import Draws, LevelRound
@@ -53,7 +54,6 @@ ROUND = ("round",)
 # which of several values are shown, by the side that is good
 _ENDS: dict[str, tuple] = {"high": (np.nanmin,), "low": (np.nanmax,), "": (np.nanmin, np.nanmax)}
 _REASONS_SHOWN = 3  # in one line
-_LARGEST_ERROR = 10.0  # nats
 _FEWEST_STATES = 100  # of a group at the target, where groups are compared by U
 
 
@@ -621,11 +621,7 @@ class Run(Fields):
 
     options: ClassVar[tuple[str, ...]] = ()
     described: ClassVar[dict[str, Diagnostic]] = {}
-    # the remedy where the error is so large that the number is useless
-    better_start: ClassVar[str] = (
-        "give a base that is closer to the target, or many more levels; else take ParallelTempering"
-    )
-    where_readings_differ: ClassVar[str] = "raise n_sweeps or n_temperatures"
+    family: ClassVar[str] = ""  # of remedies
 
     method: str = ""
     ladder: Array = None  # type: ignore[assignment]  # only of runs without levels
@@ -692,9 +688,9 @@ class Run(Fields):
         -------
         PartitionResult
         """
-        if statement == "estimate" and not std_error <= _LARGEST_ERROR:  # also a NaN
-            seen = f"there is no usable estimate: the standard error is {std_error:.2g} nats"
-            alarms = [*alarms, Alarm("no-usable-estimate", seen, self.better_start)]
+        if statement == "estimate" and not std_error <= LARGEST_ERROR:  # also a NaN
+            useless = raised("no-usable-estimate", "error", self.family, error=std_error)
+            alarms = [*alarms, useless]
         return PartitionResult(
             method=self.method if method is None else method,
             log_partition=float(log_partition),
@@ -711,19 +707,6 @@ class Run(Fields):
             draws=self.draws,
             described=self.described | PLAIN_BOUND | FIRST_TRY,
         )
-
-    def to_reach(self) -> str:
-        """Return what to do so that the next run reaches a region that this one has missed.
-
-        Returns
-        -------
-        str
-            The remedy of an alarm.
-        """
-        earlier = [each.kind for each in self.earlier_alarms]
-        if self.first_try is None and "second-try-failed" not in earlier:
-            return self.region_remedy
-        return "give a base that covers it"
 
 
 def _plain(value: Any) -> Any:
@@ -774,10 +757,6 @@ class LevelRun(RunInRounds):
     first_ratio : MeanWeight or None
         log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
     """
-
-    # remedies where states at some levels are too few, and where levels are too far apart
-    more_states: ClassVar[str] = "raise n_sweeps"
-    more_levels: ClassVar[str] = "raise n_temperatures"
 
     has_boundary: bool = False
     first_ratio: MeanWeight | None = None
@@ -911,8 +890,17 @@ def readings_alarms(one: str, other: str, between: Difference, run: Any) -> list
     """An alarm if two methods differ on the same run."""
     if not between.alarms(run.n_groups):
         return []
-    seen = f"{one} differs from {other} on the same run by {between.value:+.2g} nats"
-    return [Alarm("readings-differ", f"{seen} (t = {between.t:.1f})", run.where_readings_differ)]
+    return [
+        raised(
+            "readings-differ",
+            "methods",
+            run.family,
+            one=one,
+            other=other,
+            value=between.value,
+            t=between.t,
+        )
+    ]
 
 
 def bar_curve(run: LevelRun) -> Curve:

@@ -15,7 +15,6 @@ from sklpf._utils.sklearn import StrOptions
 from sklpf.partition._result import Curve, PartitionResult, Run, RunInRounds
 from sklpf.partition._simulated_tempering import (
     ALL,
-    CROSSED,
     N_GROUPS,
     PRIOR,
     TEMPERING,
@@ -28,6 +27,7 @@ from sklpf.partition._simulated_tempering import (
     largest_move,
     pool_rounds,
 )
+from sklpf.partition.alarms import CROSSED
 from sklpf.paths import Endpoints
 from sklpf.paths._capabilities import has
 from sklpf.programs import TemperingRound
@@ -71,6 +71,7 @@ class ContinuousRun(RunInRounds):
     """
 
     options = ("rao_blackwell", "tol")
+    family = "tempering"
     described = TEMPERING
     first_ratio: ClassVar[None] = None  # there is no first pair of levels
 
@@ -126,7 +127,7 @@ class ContinuousRun(RunInRounds):
             between=between_target_states(self.summaries, sums.log_sums[:, -1]),
             drift=difference(lambda keep: halves[1](keep)[-1] - halves[0](keep)[-1], N_GROUPS),
             other=local,
-            says="log f_1 - log f_0 averaged at each beta gives",
+            by="averages",
             alarms=[],
             diagnostics={
                 "shares": np.exp(_log_shares(self, sums, ALL)[0]),

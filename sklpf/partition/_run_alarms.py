@@ -9,40 +9,33 @@ from typing import Any
 import numpy as np
 
 from sklpf._utils.warnings import Alarm
+from sklpf.partition.alarms import ENOUGH_EFFECTIVE, FEWEST_EFFECTIVE, TOL_NOISE, raised
 from sklpf.programs import Draws
 from sklpf.uncertainty import MOST_BETWEEN, Difference, effective_sample_size, pareto_shape
 
 # If so few draws are one state they can't show that others have no mass, whose share may be 3 / n.
 _FEW_DRAWS = 60
 _NO_ERROR = 1e-3  # nats
-_TOL_NOISE = 1.1  # by which a standard error of about a hundred chains is itself uncertain
-# the effective sample size must be n / 4, within these bounds
-_FEWEST_EFFECTIVE = 5
-_ENOUGH_EFFECTIVE = 25.0
 
 
-def modes_alarms(parts: str, share: float, remedy: str, most: float = MOST_BETWEEN) -> list[Alarm]:
+def modes_alarms(
+    parts: str, share: float, family: str = "", most: float = MOST_BETWEEN, again: str = ""
+) -> list[Alarm]:
     """An alarm if a larger share of the variance of the states at the target than `most` lies
-    between the parts.
+    between the parts; `again` says when they did before.
     """
     if share <= most:
         return []
     if np.isnan(share):
-        seen = f"{parts} have too few states at the target to compare"
-        return [Alarm("too-few-target-states", seen, remedy)]
-    seen = (
-        f"{parts} differ in their states at the target ({share:.0%} of the variance lies between"
-        " them): they have not mixed, or sit in different modes"
-    )
-    return [Alarm("different-modes", seen, remedy)]
+        return [raised("few-states", "target", family, parts=parts)]
+    return [raised("not-mixed", "states", family, parts=parts, share=share, again=again)]
 
 
 def halves_alarms(drift: Difference, n_groups: int) -> list[Alarm]:
     """An alarm if the halves of the last round differ by more than chance."""
     if not drift.alarms(n_groups):
         return []
-    seen = f"the halves of the last round disagree (t = {drift.t:.1f})"
-    return [Alarm("halves-disagree", seen, "raise n_sweeps")]
+    return [raised("not-stationary", "last round", t=drift.t)]
 
 
 def single_state_alarms(draws: Draws | None, std_error: float) -> list[Alarm]:
@@ -51,15 +44,19 @@ def single_state_alarms(draws: Draws | None, std_error: float) -> list[Alarm]:
         return []
     if len(draws.points) < 2 or np.any(draws.points != draws.points[0]):
         return []
-    seen = f"all {len(draws.points)} draws are the same state, so that the error is not known"
-    return [Alarm("single-state", seen, "raise n_chains, n_particles or n_sweeps")]
+    return [raised("few-states", "one state", "one state", n=len(draws.points))]
 
 
-def tol_alarms(std_error: float, tol: float | None, remedy: str, but: str = "") -> list[Alarm]:
-    """An alarm if the standard error is above `tol` by more than its own noise, although `but`."""
-    if tol is None or not std_error > _TOL_NOISE * tol:
+def misses_tol(std_error: float, tol: float | None) -> bool:
+    """Return whether the standard error is above `tol` by more than its own noise."""
+    return tol is not None and bool(std_error > TOL_NOISE * tol)
+
+
+def tol_alarms(std_error: float, tol: float | None, family: str = "") -> list[Alarm]:
+    """An alarm if the standard error is above `tol` by more than its own noise."""
+    if not misses_tol(std_error, tol):
         return []
-    return [Alarm("tol-missed", f"the standard error {std_error:.2g}{but} is above tol", remedy)]
+    return [raised("tol-missed", "error", family, error=std_error)]
 
 
 def weight_diagnostics(log_weights) -> dict[str, Any]:
@@ -71,7 +68,7 @@ def weight_diagnostics(log_weights) -> dict[str, Any]:
     }
 
 
-def weight_alarms(n: int, diagnostics: dict[str, Any], remedy: str) -> list[Alarm]:
+def weight_alarms(n: int, diagnostics: dict[str, Any], family: str) -> list[Alarm]:
     """An alarm if the effective sample size of n weights is too small, by themselves or by the
     reverse chains.
     """
@@ -79,20 +76,17 @@ def weight_alarms(n: int, diagnostics: dict[str, Any], remedy: str) -> list[Alar
     there = diagnostics.get("effective_sample_size_from_target", n)
     needed = enough_effective(n)
     if here < needed:
-        seen = f"effective sample size {here:.1f} of {n} (at least {needed:g} needed)"
-        return [Alarm("few-effective-weights", seen, remedy)]
+        return [raised("few-effective", "weights", family, here=here, n=n, needed=needed)]
     if there < needed:
-        seen = (
-            f"by the reverse chains the effective sample size is {there:.1f} of {n} (at least"
-            f" {needed:g} needed)"
-        )
-        return [Alarm("few-effective-weights-from-target", seen, remedy)]
+        return [
+            raised("few-effective", "weights from target", family, there=there, n=n, needed=needed)
+        ]
     return []
 
 
 def enough_effective(n: int) -> float:
     """The smallest effective sample size of n weights that is enough."""
-    return max(_FEWEST_EFFECTIVE, min(_ENOUGH_EFFECTIVE, n / 4))
+    return max(FEWEST_EFFECTIVE, min(ENOUGH_EFFECTIVE, n / 4))
 
 
 def move_diagnostics(run: Any) -> dict[str, Any]:

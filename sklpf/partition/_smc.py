@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import CURVE, LOWER_BOUND, MOVES, Diagnostic, PartitionResult, Run
 from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
+from sklpf.partition.alarms import ANCESTOR_SHARE, ENOUGH_ANCESTORS, raised
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import Draws
 from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle
@@ -30,8 +31,6 @@ from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_
 
 _MAIN, _DRAWS, _SETTLE, _DOWN = 1, 2, 3, 4  # random streams; that of the pilot is 0
 # effective number of ancestors that is needed, or share of the particles if that is less
-_ENOUGH_FAMILIES = 100.0
-_LARGE_SHARE = 2 / 3
 # share of the variance that may lie between populations, as a multiple of 1 / N, if that is more
 _INDEPENDENT = 2.0
 _POPULATION = ("population",)
@@ -81,7 +80,7 @@ class PopulationRun(Run):
         "families": Diagnostic("ancestors of a population", "", _POPULATION, per_chain=True),
     }
 
-    remedy: ClassVar[str] = "raise n_temperatures or n_particles"
+    family = "population"
 
     log_means: Array
     effective_sizes: Array
@@ -366,27 +365,38 @@ def _from_base(records, first: float):
 
 def _alarms(run, diagnostics) -> list[Alarm]:
     n_all = run.log_weights.size
-    needed = min(_ENOUGH_FAMILIES, _LARGE_SHARE * n_all)
+    needed = min(ENOUGH_ANCESTORS, ANCESTOR_SHARE * n_all)
     here = diagnostics["effective_families"]
     there = diagnostics.get("effective_families_from_target", np.inf)
     what = f"effective number of {'particles' if run.chain_length else 'ancestors'}"
     alarms = []
     if here < needed:
-        seen = f"{what} {here:.1f} of {n_all} (at least {needed:.4g} needed)"
-        alarms.append(Alarm("few-effective-particles", seen, run.remedy))
-    elif there < needed / 2:
-        seen = (
-            f"by the reverse chains the {what} is {there:.1f} of {n_all} (at least {needed / 2:.4g}"
-            " needed)"
+        alarms.append(
+            raised(
+                "few-effective",
+                "particles",
+                run.family,
+                what=what,
+                here=here,
+                n=n_all,
+                needed=needed,
+            )
         )
-        alarms.append(Alarm("few-effective-particles-from-target", seen, run.remedy))
+    elif there < needed / 2:
+        alarms.append(
+            raised(
+                "few-effective",
+                "particles from target",
+                run.family,
+                what=what,
+                there=there,
+                n=n_all,
+                needed=needed / 2,
+            )
+        )
     between = diagnostics["between_populations"]
     most = max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
-    alarms += modes_alarms("populations", between, run.remedy, most)
+    alarms += modes_alarms("populations", between, run.family, most)
     if run.chain_length is not None and run.plain_bound is None:
-        seen = (
-            "waste-free populations drop rare particles at every level, and there is no lower"
-            " bound of log Z that does not depend on the base and would show lost modes"
-        )
-        alarms.append(Alarm("waste-free-unchecked", seen, 'use variant="standard"'))
+        alarms.append(raised("waste-free-unchecked", "no bound"))
     return alarms

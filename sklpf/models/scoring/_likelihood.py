@@ -33,7 +33,7 @@ from sklpf._utils.sklearn import (
     StrOptions,
     Versioned,
 )
-from sklpf._utils.warnings import Alarm, warn
+from sklpf._utils.warnings import warn
 from sklpf.models._validation import check_fitted, named_by_model, validate_data
 from sklpf.models.scoring._baseline import (
     BaselineScore,
@@ -50,6 +50,7 @@ from sklpf.partition import (
     PartitionEstimator,
     PartitionResult,
 )
+from sklpf.partition.alarms import raised
 from sklpf.paths import Continuous, DefaultEstimator, Stream, TargetDraws, stream_key
 from sklpf.paths._capabilities import has
 
@@ -332,12 +333,15 @@ def impossible(log_probabilities: Array, std_error: Any) -> str | None:
         std_error = float(np.sqrt(np.sum((shares * std_error[first]) ** 2)))
     if not log_sum > _IMPOSSIBLE_ERRORS * std_error + _IMPOSSIBLE:  # also a NaN
         return None
-    seen = (
-        f"the probabilities of {len(first)} distinct rows sum to exp({log_sum:.3g} +-"
-        f" {std_error:.2g}), more than 1"
+    impossible = raised(
+        "below-the-bound",
+        "probabilities",
+        "probabilities",
+        n=len(first),
+        log_sum=log_sum,
+        error=std_error,
     )
-    remedy = "the estimator missed a part of the model; raise n_sweeps, or give another base"
-    return str(Alarm("impossible-probabilities", seen, remedy))
+    return str(impossible)
 
 
 def report(model: Any, message: str) -> None:

@@ -27,6 +27,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._run_alarms import enough_effective
+from sklpf.partition.alarms import BOUND_ERRORS, KINDS, MATERIAL_BOUND, MOST_ROUNDING, raised
 from sklpf.partition.checks._tails import tail_alarms
 from sklpf.paths import BoundDraws, GeometricPath, LocalMasses, Rebased, Regions
 from sklpf.paths._capabilities import has
@@ -37,15 +38,11 @@ from sklpf.uncertainty import log_mean_exp, standard_error
 BOUND = 8
 TAILS = 9  # rays and their points near the mass
 REGIONS = 11
-_MATERIAL = 0.05  # nats by which the bound must be above the estimate
-# a false alarm in at most 0.13 % of the runs, 0.75 % if both errors come from ten groups
-_STD_ERRORS = 3.0
 _LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
 SLACK = 0.015  # nats, or a share of Z
 _LARGEST = 50.0  # nats, where a run has missed all but nothing
 _ERRORS_OF_ELLIPSOIDS = 0.5  # standard errors of log Z that what is missed on R^d must be worth
 _HARDLY_SEEN = 0.25  # of the draws that a region should have
-_MOST_ROUNDING = 0.05  # nats
 
 
 class Checks:
@@ -148,7 +145,7 @@ def checked(run: Any, result: Any) -> Any:
     if run.failed_evaluations:
         diagnostics["failed_evaluations"] = run.failed_evaluations
     missed = region_alarms(run, result, diagnostics, threshold)
-    if {each.kind for each in missed} & {each.kind for each in result.alarms}:
+    if {each.remedy for each in missed} & {each.remedy for each in result.alarms}:
         missed = []  # said of the sampler's number, which this one is read beside
     alarms = [
         *result.alarms,
@@ -190,12 +187,10 @@ def _bound_alarms(bound: NDArray | None, result: Any, diagnostics: dict) -> list
     diagnostics.update(plain_bound=mean, plain_bound_std_error=error)
     if result.statement != "estimate" or not np.isfinite(result.log_partition):
         return []
-    chance = _STD_ERRORS * float(np.hypot(error, result.std_error))
-    if not mean - result.log_partition > max(_MATERIAL, chance):  # also of a NaN
+    chance = BOUND_ERRORS * float(np.hypot(error, result.std_error))
+    if not mean - result.log_partition > max(MATERIAL_BOUND, chance):  # also of a NaN
         return []
-    seen = f"chains from random starts show that log Z is at least {mean:.2f} +- {error:.2f}"
-    remedy = "the base or the moves miss a part of the model; give another base"
-    return [Alarm("below-the-bound", seen, remedy)]
+    return [raised("below-the-bound", "bound", mean=mean, error=error)]
 
 
 def regions_to_cover(path: Any, run: Any, result: Any) -> list[Regions]:
@@ -246,15 +241,26 @@ def region_alarms(
     every = checked_modes(run, result.log_partition)
     centres, masses, errors, shares = zip(*(every[place] for place in missed))
     diagnostics["missed_region"] = centres[0]
-    which = "a region of the target holds"
-    if len(missed) > 1:
-        which = f"{len(missed)} regions of the target together hold"
-    seen = (
-        f"{which} {sum(masses):.2g} (+- {np.linalg.norm(errors):.1g}) times the estimate of Z, and"
-        f" {sum(shares):.2g} of the run's draws"
-    )
-    remedy = f'{run.to_reach()}: its centre is result_.diagnostics["missed_region"]'
-    return [Alarm("missed-region", seen, remedy)]
+    return [
+        raised(
+            "missed-region",
+            "one" if len(missed) == 1 else "several",
+            _region_family(run),
+            n=len(missed),
+            mass=sum(masses),
+            error=np.linalg.norm(errors),
+            share=sum(shares),
+            path_remedy=run.region_remedy,
+        )
+    ]
+
+
+def _region_family(run: Any) -> str:
+    """The family of remedies for a region that a run has missed."""
+    if run.family in KINDS["missed-region"].remedies:
+        return run.family
+    failed = any(alarm.kind == "missed-region" for alarm in run.earlier_alarms)
+    return "after a second try" if failed or run.first_try is not None else ""
 
 
 class CheckedMode(NamedTuple):
@@ -443,7 +449,6 @@ def rounding_alarms(log_partition: float, rounding: float = 0.0) -> tuple[Alarm,
     """
     if np.isfinite(log_partition):
         rounding = max(rounding, float(np.spacing(abs(log_partition))))
-    if rounding <= _MOST_ROUNDING:
+    if rounding <= MOST_ROUNDING:
         return ()
-    seen = f"parameters or a constant are so large that log_f is rounded by {rounding:.2g} nats"
-    return (Alarm("rounding", seen, "rescale them, or take the constant off"),)
+    return (raised("rounding", "log f", rounding=rounding),)
