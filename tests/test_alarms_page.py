@@ -53,8 +53,8 @@ give a base that covers it; where its support
 NO_ALARMS = [part.strip() for part in NO_ALARMS.split("|")]
 
 
-def _calls(node, name):
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+def _calls(node, *names):
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
 
 
 def _logs(node):
@@ -63,14 +63,14 @@ def _logs(node):
 
 
 def _unread(tree):
-    """Nodes whose strings are no alarms: docstrings, what is raised or only logged, what
-    diagnostics mean.
+    """Nodes whose strings are no sentences, or those of the table: docstrings, errors, alarms, what
+    is only logged, what diagnostics mean.
     """
     for node in ast.walk(tree):
         documented = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
         if documented and ast.get_docstring(node) is not None:
             yield node.body[0]
-        elif isinstance(node, ast.Raise) or _calls(node, "Diagnostic") or _logs(node):
+        elif isinstance(node, ast.Raise) or _calls(node, "Diagnostic", "raised") or _logs(node):
             yield node
 
 
@@ -132,7 +132,7 @@ def raised():
             if _calls(node, "raised"):
                 kind, sentence = node.args[:2]
                 for part in ast.walk(sentence):
-                    if isinstance(part, ast.Constant):
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
                         yield kind.value, part.value
 
 

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
@@ -67,8 +68,10 @@ def without_gradients(values: Any) -> Any:
     return values.detach().cpu() if hasattr(values, "detach") else values
 
 
-def check_finite(values: ArrayLike, name: str) -> None:
+def check_finite(values: ArrayLike | sp.spmatrix | sp.sparray, name: str) -> None:
     """Raise ValueError unless parameters, and so their squares and products, are finite."""
+    if isinstance(values, sp.spmatrix | sp.sparray):
+        values = values.data
     if not np.all(np.isfinite(values)):
         raise ValueError(
             f"{name} must be finite; {name} holds NaN or infinity, so there is no likelihood: fit"

@@ -2,7 +2,7 @@
 imported lazily.
 """
 
-from sklpf.kernels._compile import OPTIONS, SUMS, inlined, njit
+from sklpf.kernels._compile import BORROWS, OPTIONS, SUMS, inlined, njit
 from sklpf.kernels._exponentials import (
     exp32,
     exp64,
@@ -10,7 +10,15 @@ from sklpf.kernels._exponentials import (
     softplus_sum,
     softplus_sum_and_sigmoids,
 )
-from sklpf.kernels._layers import add_layer, add_rows, change_units, layer
+from sklpf.kernels._layers import (
+    Layer,
+    add_layer,
+    add_rows,
+    change_units,
+    layer,
+    list_units,
+    transpose,
+)
 from sklpf.kernels._programs import compiled, implements, program, tempered
 from sklpf.kernels._random import (
     bits_of_one_chain,
@@ -21,6 +29,8 @@ from sklpf.kernels._random import (
 )
 
 __all__ = [
+    "BORROWS",
+    "Layer",
     "OPTIONS",
     "SUMS",
     "add_layer",
@@ -35,6 +45,7 @@ __all__ = [
     "implements",
     "inlined",
     "layer",
+    "list_units",
     "log64",
     "njit",
     "program",
@@ -42,5 +53,6 @@ __all__ = [
     "softplus_sum",
     "softplus_sum_and_sigmoids",
     "tempered",
+    "transpose",
     "uniform",
 ]

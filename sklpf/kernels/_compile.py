@@ -32,7 +32,8 @@ OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract", "nsz"},
     "no_cfunc_wrapper": True,
-    "forceinline": False,  # else that of the first caller
+    "forceinline": False,  # else that of the first caller, as the next
+    "_nrt": True,
 }
 
 
@@ -81,6 +82,9 @@ class _PartCompiler(_KernelCompiler):
 
 # Of functions that only other compiled functions call.
 PART: dict[str, Any] = OPTIONS | {"pipeline_class": _PartCompiler}
+# Of functions that neither make nor return arrays: references to arrays are not counted, which took
+# a third of a sweep of small models.
+BORROWS: dict[str, Any] = {"_nrt": False}
 # Of functions whose sums may be taken in another order, so that they vectorise.
 SUMS: dict[str, Any] = {"fastmath": {*OPTIONS["fastmath"], "reassoc"}}
 

@@ -8,20 +8,24 @@ give the same bits, whatever the other rows are and how many, so that the choice
 alone.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
-from sklpf.kernels._compile import inlined, njit
+from sklpf._utils.layout import LANES
+from sklpf.kernels._compile import BORROWS, inlined, njit
 from sklpf.kernels._vectors import (
     HAS_LONG_REGISTERS,
     differing_bits,
     flat,
+    list_on,
     load,
     lowest_bit,
     multiply_add,
     store,
     tile_multiplier,
+    transpose_tile,
 )
 
 # Tiles of sums that stay in registers, of products and of sums of listed rows.
@@ -30,10 +34,13 @@ _TILE_COLUMNS = 64 if HAS_LONG_REGISTERS else 16
 _SUM_COLUMNS = 128 if HAS_LONG_REGISTERS else 64
 # Weight rows, in so many columns, that stay in the cache until all rows of units have taken them.
 _PRODUCT_BLOCK = 128
-_SUM_BLOCK = 512
-# Of the units that are not zero: with more, products are faster than sums of the listed rows, with
-# AVX-512 and with AVX2, for 12 rows of units and for 100, from 64 to 4000 of them.
-_DENSE_SHARE = 0.3
+_SUM_BLOCK = 128
+_SPARSE_BLOCK = 512  # where fewer than a tenth of the rows are listed
+_SPARSE_SHARE = 0.1
+# Of the units that are not zero: with more, products are faster than sums of the listed rows, for
+# 100 and 200 rows of units, from 64 to 784 of them. Measured 0.4 to 0.45 with AVX-512, 0.5 with
+# AVX2, and 0.3 for 64 columns with AVX-512.
+_DENSE_SHARE = 0.4
 
 
 class Layer(NamedTuple):
@@ -61,7 +68,7 @@ def layer(n, m):
 
 
 # ---- listing units
-@inlined
+@functools.partial(inlined, **BORROWS)
 def list_differences(first, second, n, indices):
     """Write the j < n where first[j] != second[j] (uint8) to indices; returns how many. Cost goes
     with their number.
@@ -82,13 +89,36 @@ def list_differences(first, second, n, indices):
     return count
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def is_dense(count, n):
     """Whether the product is faster than the sum of so many of n weight rows."""
     return count > _DENSE_SHARE * n
 
 
 @inlined
+def list_units(products, n_rows, n, first=0, step=1):
+    """Prepare the sums of rows first, first + step, … < n_rows of `products.units`, each of n units
+    of any values, behind which there is room for 16, as in the lists.
+    """
+    length = products.units.strides[0] // 4
+    room = products.indices.shape[1]
+    units = flat(products.units)
+    indices = flat(products.indices)
+    factors = flat(products.factors)
+    for r in range(first, n_rows, step):
+        count = np.int64(0)
+        for j in range(n):
+            count += np.int64(units[r * length + j] != np.float32(0.0))
+        if is_dense(count, n):
+            products.counts[r] = -1
+            continue
+        products.counts[r] = count
+        place = r * room
+        for j in range(0, n, LANES):
+            place += list_on(units, r * length + j, j, n - j, indices, factors, place)
+
+
+@functools.partial(inlined, **BORROWS)
 def change_units(units, drawn, products, c, anew):
     """Set the units of row c (uint8) to those that were drawn, and list the rows that this adds and
     takes away; returns False where all units are to be summed: if `anew`, or if this is faster.
@@ -122,11 +152,25 @@ def change_units(units, drawn, products, c, anew):
     return not anew
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def add_layer(sums, rows, products):
     """sums += what is prepared in `products` of the weights (m, width)."""
     add_rows(sums, rows, products.indices, products.factors, products.counts)
     add_products(sums, rows, products.units, products.counts)
+
+
+@inlined
+def transpose(source, target):
+    """target = source.T of float32 arrays whose both lengths are multiples of 16; they lie by rows,
+    which may be parts of longer ones.
+    """
+    length = source.strides[0] // 4
+    target_length = target.strides[0] // 4
+    for i in range(0, source.shape[0], LANES):
+        for j in range(0, source.shape[1], LANES):
+            transpose_tile(
+                source, i * length + j, length, target, j * target_length + i, target_length
+            )
 
 
 # ---- sums of the listed rows
@@ -135,7 +179,7 @@ def _tile_adder(lanes):
     columns from place `place` on.
     """
 
-    @inlined
+    @functools.partial(inlined, **BORROWS)
     def add(accumulators, place, rows, column, row_length, indices, factors, c, start, stop):
         total = load(accumulators, place, lanes)
         for p in range(start, stop):
@@ -162,12 +206,19 @@ def add_rows(accumulators, rows, indices, factors, counts):
     n, width = accumulators.shape
     stride = accumulators.strides[0] // 4
     row_length = rows.strides[0] // 4
+    m = rows.shape[0]
     starts = np.zeros(n, np.int64)
     stops = np.zeros(n, np.int64)
-    for first in range(0, rows.shape[0], _SUM_BLOCK):
+    n_listed = np.int64(0)
+    for c in range(n):
+        n_listed += max(counts[c], 0)
+    if n_listed == 0:
+        return
+    block = _SPARSE_BLOCK if n_listed < _SPARSE_SHARE * n * m else _SUM_BLOCK
+    for first in range(0, m, block):
         for c in range(n):
             starts[c] = stops[c]
-            while stops[c] < counts[c] and indices[c, stops[c]] < first + _SUM_BLOCK:
+            while stops[c] < counts[c] and indices[c, stops[c]] < first + block:
                 stops[c] += 1
         column = 0
         while column < width:
@@ -224,6 +275,8 @@ def add_products(sums, rows, units, counts):
         if counts[c] < 0:
             order[n_dense : n_dense + _TILE_ROWS] = c
             n_dense += 1
+    if n_dense == 0:
+        return
     for first in range(0, m, _PRODUCT_BLOCK):
         n = min(_PRODUCT_BLOCK, m - first)
         column = 0

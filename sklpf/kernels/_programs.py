@@ -48,7 +48,9 @@ def log_gain(model, state, c):
 
 
 def log_ratios(model, state, old, new, work, out):
-    """Write log f_new - log f_old of every chain to out (n,), 0 where both are the same."""
+    """Write log f_new - log f_old of every chain to out (m, n), 0 where both are the same, for m
+    inverse temperatures `new` (m, n) of each.
+    """
 
 
 def log_ladder(model, state, c, ladder, work, out):
@@ -90,12 +92,14 @@ def tempered(model_class):
 
     @implements(log_ratios, model_class)
     def _log_ratios(model, state, old, new, work, out):
-        for c in range(out.shape[0]):
-            out[c] = 0.0
-            if new[c] != old[c]:
-                gain = log_gain(model, state, c)
-                is_zero = gain == -np.inf and new[c] > 0.0
-                out[c] = gain if is_zero else (new[c] - old[c]) * gain
+        for c in range(old.shape[0]):
+            gain = log_gain(model, state, c)
+            for i in range(new.shape[0]):
+                change = new[i, c] - old[c]
+                is_zero = gain == -np.inf and new[i, c] > 0.0
+                out[i, c] = 0.0
+                if change != 0.0:
+                    out[i, c] = gain if is_zero else change * gain
 
     @implements(log_ladder, model_class)
     def _log_ladder(model, state, c, ladder, work, out):
@@ -130,14 +134,14 @@ def anneal(model, state, betas, reverse, keys, log_weights):
     log_weights (n,).
     """
     work = scratch(model, state)
-    ratios = np.empty(log_weights.shape[0])
+    ratios = np.empty((1, log_weights.shape[0]))
     for t in range(betas.shape[0] - 1):
         now = at_sweep(keys, t)
         if reverse:
             sweep(model, state, betas[t], True, now, work)
-        log_ratios(model, state, betas[t], betas[t + 1], work, ratios)
+        log_ratios(model, state, betas[t], betas[t + 1 : t + 2], work, ratios)
         for c in range(log_weights.shape[0]):
-            log_weights[c] += ratios[c]
+            log_weights[c] += ratios[0, c]
         if not reverse:
             sweep(model, state, betas[t + 1], False, now, work)
 
@@ -151,10 +155,8 @@ def exchange(model, state, levels, ends, trips, ladder, shift, n_scans, stride, 
     n_levels = ladder.shape[0]
     work = scratch(model, state)
     betas = np.empty(n)
-    above = np.empty(n)
-    below = np.empty(n)
-    up = np.empty(n)
-    down = np.empty(n)
+    neighbours = np.empty((2, n))  # the inverse temperatures above and below
+    ratios = np.empty((2, n))
     drawn = np.empty(n)
     summary = np.empty(sums.summaries.shape[2])
     record = 0
@@ -162,11 +164,10 @@ def exchange(model, state, levels, ends, trips, ladder, shift, n_scans, stride, 
         now = at_sweep(keys, t)
         for c in range(n):
             betas[c] = ladder[levels[c]]
-            above[c] = ladder[min(levels[c] + 1, n_levels - 1)]
-            below[c] = ladder[max(levels[c] - 1, 0)]
+            neighbours[0, c] = ladder[min(levels[c] + 1, n_levels - 1)]
+            neighbours[1, c] = ladder[max(levels[c] - 1, 0)]
         sweep(model, state, betas, False, now, work)
-        log_ratios(model, state, betas, above, work, up)
-        log_ratios(model, state, betas, below, work, down)
+        log_ratios(model, state, betas, neighbours, work, ratios)
         for c in range(n):
             level = levels[c]
             if level + 1 == n_levels:
@@ -181,7 +182,7 @@ def exchange(model, state, levels, ends, trips, ladder, shift, n_scans, stride, 
                 sums.vector_levels[record, c] = levels[c]
             record += 1
         uniforms(now, SWAP, drawn)
-        swap_levels(up, down, levels, ends, trips, shift, now.step, drawn, sums.pairs)
+        swap_levels(ratios[0], ratios[1], levels, ends, trips, shift, now.step, drawn, sums.pairs)
 
 
 @program
@@ -238,7 +239,8 @@ def temper(
 def log_f(model, state, betas, out):
     """log f of every chain at its own inverse temperature, out (n,)."""
     work = scratch(model, state)
-    log_ratios(model, state, np.zeros(out.shape[0]), betas, work, out)
+    n = out.shape[0]
+    log_ratios(model, state, np.zeros(n), betas.reshape(1, n), work, out.reshape(1, n))
     for c in range(out.shape[0]):
         out[c] += log_base(model, state, c)
 

@@ -1,11 +1,12 @@
 """Random bits and numbers: Philox4x32-10 in numba."""
 
+import functools
 import math
 
 import numpy as np
 
 from sklpf._utils.random import Keys
-from sklpf.kernels._compile import inlined, njit
+from sklpf.kernels._compile import BORROWS, inlined, njit
 from sklpf.kernels._exponentials import exp32, log64
 
 _SHIFT32 = np.uint64(32)
@@ -31,7 +32,7 @@ def _philox(x0, x1, x2, x3, k0, k1):
     return np.uint32(x0), np.uint32(x1), np.uint32(x2), np.uint32(x3)
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def random_bits(out, n, key0, key1, step, chain, purpose):
     """Fill out[:n] with random bits; out holds at least 4 * ceil(n / 4) uint32.
 
@@ -52,7 +53,7 @@ def random_bits(out, n, key0, key1, step, chain, purpose):
         out[3 * quarter + i] = fourth
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def bits_of_one_chain(out, n, keys, chain, purpose):
     """Fill out[:n] with `random_bits` of one chain of a block."""
     random_bits(out, n, keys.key0, keys.key1, keys.step, keys.chain + chain, purpose)
@@ -66,7 +67,7 @@ def uniform(bits):
     return np.float32(bits >> np.uint32(9)) * np.float32(2.0**-23) + np.float32(2.0**-24)
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def chain_uniform(keys, chain, purpose, bits):
     """A uniform float32 of one chain of a block; bits (4,) is work space."""
     bits_of_one_chain(bits, 1, keys, chain, purpose)
@@ -79,21 +80,29 @@ def at_sweep(keys, t):
     return Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def draw_categories(logits, starts, bits, units):
     """In each group of units starts[g] <= i < starts[g + 1] turn on one, with probability
     proportional to exp(logits_i), and turn off all others; logits (float32) are overwritten.
     """
-    for g in range(starts.shape[0] - 1):
-        last = starts[g + 1] - 1
-        largest = logits[last]
-        for i in range(starts[g], last):
+    n_groups = starts.shape[0] - 1
+    for g in range(n_groups):
+        largest = logits[starts[g]]
+        for i in range(starts[g] + 1, starts[g + 1]):
             largest = max(largest, logits[i])
+        for i in range(starts[g], starts[g + 1]):
+            logits[i] -= largest
+
+    # All groups at once: a loop over one is too short to vectorise.
+    for i in range(starts[n_groups]):
+        logits[i] = exp32(logits[i])
+        units[i] = 0
+
+    for g in range(n_groups):
+        last = starts[g + 1] - 1
         total = 0.0
         for i in range(starts[g], last + 1):
-            logits[i] = exp32(logits[i] - largest)
             total += np.float64(logits[i])
-            units[i] = 0
         chosen = starts[g]
         left = np.float64(uniform(bits[g])) * total - np.float64(logits[chosen])
         while left >= 0.0 and chosen < last:
@@ -102,7 +111,7 @@ def draw_categories(logits, starts, bits, units):
         units[chosen] = 1
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def draw_units(inputs, starts, bits, n, units):
     """Draw n units given their inputs (float32), each on with probability sigmoid(input), or with
     more than one start as `draw_categories` does.
@@ -152,23 +161,31 @@ def bits_of_all_chains(out, quarter, keys, purpose):
     """What `random_bits` gives for 4 quarter words of n chains, out (4 quarter, n); vectorises over
     chains.
     """
+    for i in range(quarter):
+        bits_of_counter(out, i, quarter, i, keys, purpose)
+
+
+@inlined
+def bits_of_counter(out, row, quarter, counter, keys, purpose):
+    """Fill the rows row, quarter + row, … of out (4 quarter, n) with the four words of one counter
+    of n chains; vectorises over chains.
+    """
     c1 = np.uint64(keys.step) & _MASK32
     c3 = np.uint64(purpose)
     chain = np.uint64(keys.chain)
-    for i in range(quarter):
-        first = out[i]
-        second = out[quarter + i]
-        third = out[2 * quarter + i]
-        fourth = out[3 * quarter + i]
-        for c in range(out.shape[1]):
-            first[c], second[c], third[c], fourth[c] = _philox(
-                np.uint64(i),
-                c1,
-                (chain + np.uint64(c)) & _MASK32,
-                c3,
-                np.uint64(keys.key0),
-                np.uint64(keys.key1),
-            )
+    first = out[row]
+    second = out[quarter + row]
+    third = out[2 * quarter + row]
+    fourth = out[3 * quarter + row]
+    for c in range(out.shape[1]):
+        first[c], second[c], third[c], fourth[c] = _philox(
+            np.uint64(counter),
+            c1,
+            (chain + np.uint64(c)) & _MASK32,
+            c3,
+            np.uint64(keys.key0),
+            np.uint64(keys.key1),
+        )
 
 
 @njit

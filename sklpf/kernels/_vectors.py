@@ -156,7 +156,7 @@ def multiply_add(first, second, third):
 
 
 def to_float32(vector):
-    """A vector of integers as float32."""
+    """A vector of integers or float64 as float32."""
     return vector.astype(np.float32)
 
 
@@ -185,7 +185,10 @@ def _emit_multiply_add(context, builder, signature, arguments):
 @_instruction(to_float32, lambda vector: Vector(types.float32, vector.lanes))
 def _emit_to_float32(context, builder, signature, arguments):
     vector = context.get_value_type(signature.return_type)
-    convert = builder.sitofp if signature.args[0].dtype.signed else builder.uitofp
+    dtype = signature.args[0].dtype
+    if isinstance(dtype, types.Float):
+        return builder.fptrunc(arguments[0], vector)
+    convert = builder.sitofp if dtype.signed else builder.uitofp
     return convert(arguments[0], vector)
 
 
@@ -299,6 +302,40 @@ def _emit_count_below(context, builder, signature, arguments):
 
 
 # ---- tiles
+def transpose_tile(source, first, source_width, target, place, target_width):
+    """target[j, i] = source[i, j] for 16 rows and columns of float32, from place `first` of a
+    C-contiguous array with so many columns to place `place` of another.
+    """
+    numbers = np.arange(16)
+    rows = source.reshape(-1)[first + numbers[:, np.newaxis] * source_width + numbers]
+    target.reshape(-1)[place + numbers[:, np.newaxis] * target_width + numbers] = rows.T
+
+
+@_instruction(
+    transpose_tile, lambda source, first, source_width, target, place, target_width: types.none
+)
+def _emit_transpose_tile(context, builder, signature, arguments):
+    """In round s, rows i and i + s exchange their blocks of s columns."""
+    vector = ir.VectorType(ir.FloatType(), 16)
+
+    def places(kind, array, first, width):
+        for row in range(16):
+            offset = builder.add(first, builder.mul(width, ir.Constant(width.type, row)))
+            yield _place(context, builder, kind, array, offset, vector)
+
+    rows = [builder.load(place, align=4) for place in places(signature.args[0], *arguments[:3])]
+    for s in (1, 2, 4, 8):
+        low = _lanes([j if j & s == 0 else 16 + j - s for j in range(16)])
+        high = _lanes([j + s if j & s == 0 else 16 + j for j in range(16)])
+        for i in range(16):
+            if i & s == 0:
+                pair = rows[i], rows[i + s]
+                rows[i], rows[i + s] = (builder.shuffle_vector(*pair, mask) for mask in (low, high))
+    for row, place in zip(rows, places(signature.args[3], *arguments[3:])):
+        builder.store(row, place, align=4)
+    return context.get_dummy_value()
+
+
 def _prefetch(builder, place):
     """Ask for a line of memory."""
     byte = ir.IntType(8).as_pointer()
@@ -381,6 +418,58 @@ def tile_multiplier(n_rows, n_columns):
         return context.get_dummy_value()
 
     return multiply_tile
+
+
+# ---- lists
+def list_on(array, index, first, n, numbers, values, place):
+    """Write those of 16 float32 from place `index` of all on that are not zero, of which the first
+    n count, to `values` from place `place` on, and their numbers, `first` and following ones, to
+    `numbers` (int32); returns how many. There is room for 16.
+    """
+    found = array.reshape(-1)[index : index + min(n, _LANES_IN_TILE)]
+    on = np.flatnonzero(found)
+    numbers.reshape(-1)[place : place + len(on)] = first + on
+    values.reshape(-1)[place : place + len(on)] = found[on]
+    return len(on)
+
+
+@_instruction(list_on, lambda array, index, first, n, numbers, values, place: types.int64)
+def _emit_list_on(context, builder, signature, arguments):
+    """AVX-512 does this at once; else every lane is written, and the next one over it if it is
+    zero.
+    """
+    kinds = signature.args
+    array, index, first, n, numbers, values, place = arguments
+    vector = ir.VectorType(ir.FloatType(), _LANES_IN_TILE)
+    found = builder.load(_place(context, builder, kinds[0], array, index, vector), align=4)
+    lanes = _lanes(list(range(_LANES_IN_TILE)))
+    counted = builder.icmp_signed(
+        "<", lanes, _spread(builder, builder.trunc(n, _INT32), _LANES_IN_TILE)
+    )
+    on = builder.fcmp_unordered("!=", found, _constant(vector, 0.0))
+    on = builder.and_(on, counted)
+    own = builder.add(lanes, _spread(builder, builder.trunc(first, _INT32), _LANES_IN_TILE))
+    outputs = [
+        (own, _data(context, builder, kinds[4], numbers), "v16i32"),
+        (found, _data(context, builder, kinds[5], values), "v16f32"),
+    ]
+    if HAS_LONG_REGISTERS:
+        for value, target, name in outputs:
+            kind = ir.FunctionType(value.type, [value.type, value.type, on.type])
+            name = f"llvm.x86.avx512.mask.compress.{name}"
+            function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+            ahead = builder.call(function, [value, _constant(value.type, 0), on])
+            place_of_first = builder.gep(target, [place])
+            builder.store(ahead, builder.bitcast(place_of_first, value.type.as_pointer()), align=4)
+        mask = builder.zext(builder.bitcast(on, ir.IntType(_LANES_IN_TILE)), place.type)
+        return builder.ctpop(mask)
+    end = place
+    for lane in range(_LANES_IN_TILE):
+        for value, target, _ in outputs:
+            builder.store(builder.extract_element(value, _INT32(lane)), builder.gep(target, [end]))
+        is_on = builder.extract_element(on, _INT32(lane))
+        end = builder.add(end, builder.zext(is_on, place.type))
+    return builder.sub(end, place)
 
 
 # ---- bits

@@ -170,8 +170,9 @@ def check_fitted(model) -> dict[str, int]:
 
     The model names the dimensions of its fitted attributes in ``_fitted_shapes``, a dict such as
     ``{"components_": ("n_components", "n_features")}``; () is a number. Those that are divided by
-    are named in ``_positive``, others that must not be negative in ``_not_negative``, and those
-    between 0 and 1 in ``_shares``. Returns the sizes of these.
+    are named in ``_positive``, others that must not be negative in ``_not_negative``, those between
+    0 and 1 in ``_shares``, and those that may be sparse (CSR) in ``_may_be_sparse``. Returns the
+    sizes of these.
 
     Raises
     ------
@@ -186,7 +187,8 @@ def check_fitted(model) -> dict[str, int]:
     sizes = {"n_features": model.n_features_in_}
     for name, dimensions in model._fitted_shapes.items():
         value = getattr(model, name)
-        if not _fits(value, dimensions, sizes):
+        may_be_sparse = name in model._may_be_sparse
+        if not _fits(value, dimensions, sizes, may_be_sparse):
             wanted = ", ".join(str(sizes.get(dimension, dimension)) for dimension in dimensions)
             comma = "," if len(dimensions) == 1 else ""
             kind = f"an array of real numbers of shape ({wanted}{comma})"
@@ -207,12 +209,15 @@ def check_fitted(model) -> dict[str, int]:
     return sizes
 
 
-def _fits(value, dimensions: tuple[str, ...], sizes: dict[str, int]) -> bool:
+def _fits(value, dimensions: tuple[str, ...], sizes: dict[str, int], may_be_sparse: bool) -> bool:
     """Whether a value is a real array, or a number, of these dimensions; sizes that were not known
     are noted.
     """
-    # Masked arrays and matrices multiply in other ways.
-    if isinstance(value, np.ndarray) and not isinstance(value, (np.ma.MaskedArray, np.matrix)):
+    is_array = may_be_sparse and sp.issparse(value) and value.format == "csr"
+    if isinstance(value, np.ndarray):
+        # Masked arrays and matrices multiply in other ways.
+        is_array = not isinstance(value, (np.ma.MaskedArray, np.matrix))
+    if is_array:
         is_real = value.dtype.kind in "iu" or value.dtype in (np.float64, np.float32)
     else:
         is_real = not dimensions and isinstance(value, Real)

@@ -10,9 +10,9 @@ from scipy.special import logsumexp, softmax
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.sklearn import POSITIVE
-from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition.alarms import raised
 from sklpf.partition.checks._beside import rounding_alarms
 from sklpf.paths import GeometricPath
 from sklpf.paths._base import concatenate
@@ -86,8 +86,7 @@ class AdaptiveRejection(PartitionEstimator):
         log_partition = (low + high) / 2
         alarms = list(rounding_alarms(log_partition))
         if not high - low < self.tol:
-            seen = f"after {n} points the bounds differ by {high - low:.2g}"
-            alarms.insert(0, Alarm("bounds-apart", seen, "raise tol"))
+            alarms.insert(0, raised("tol-missed", "bounds", "bounds", n=n, apart=high - low))
         return PartitionResult(
             method="AdaptiveRejection",
             log_partition=log_partition,

@@ -20,8 +20,10 @@ from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._run_alarms import tol_alarms
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
-from sklpf.partition.checks._beside import Checks, tol_alarms
+from sklpf.partition.alarms import STILL_SPREADING, is_imprecise, raised
+from sklpf.partition.checks._beside import Checks
 from sklpf.paths import GeometricPath, Mixture, Regions
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._climbs import Evaluations, functions_for_climbs
@@ -52,8 +54,6 @@ _MOST_STARTS = 500
 _SHARE_OF_SWEEPS = 0.5  # of the most, which searches may take
 _FEW_POINTS = 20  # in a region, below which the base has a part for it
 _FARTHER = 1.5  # differences of points, by which the next search begins away from modes
-_OF_PARTICLES = {"target-not-reached", "particles-spread"}  # alarms
-_STILL_SPREADING = 5.0  # standard errors of drift
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -80,8 +80,7 @@ class LearnedRun(PopulationRun):
     """
 
     options = ("tol",)
-    remedy = "raise max_sweeps and n_particles"
-    better_start = "raise max_sweeps and n_particles; else take ParallelTempering"
+    family = "adaptive"
     described = {
         **PopulationRun.described,
         "n_learning_sweeps": Diagnostic("sweeps of the particles that looked for the target"),
@@ -96,25 +95,26 @@ class LearnedRun(PopulationRun):
     n_rounds: int = 1
     tol: float = 0.1
 
-    def to_reach(self) -> str:
-        return "raise n_particles, or give a base that covers it"
+    def search_alarms(self) -> tuple[Alarm, ...]:
+        """Return what the particles that looked for the target say against it.
+
+        Returns
+        -------
+        tuple of Alarm
+        """
+        if self.reached < 1:
+            return (raised("search-not-over", "stopped", "stopped", beta=self.reached),)
+        if self.drift > STILL_SPREADING:
+            return (raised("search-not-over", "spread", drift=self.drift),)
+        return (raised("search-not-over", "found more"),) if self.goes_on else ()
 
     def _read(self) -> PartitionResult:
         result = super()._read()
-        alarms = list(result.alarms)
-        if self.reached < 1:
-            seen = f"the particles stopped at inverse temperature {self.reached:.2g}"
-            alarms.append(Alarm("target-not-reached", seen, "raise max_sweeps"))
-        elif self.drift > _STILL_SPREADING:
-            seen = (
-                "the particles to which the base was fitted still spread: a mean or a variance has"
-                f" moved by {self.drift:.1f} standard errors"
-            )
-            alarms.append(Alarm("particles-spread", seen, self.remedy))
-        elif self.goes_on:
-            seen = "walks and climbs from the particles still found more of the target at their end"
-            alarms.append(Alarm("particles-spread", seen, self.remedy))
-        alarms += tol_alarms(result.std_error, self.tol, "raise max_sweeps")
+        alarms = [
+            *result.alarms,
+            *self.search_alarms(),
+            *tol_alarms(result.std_error, self.tol, self.family),
+        ]
         diagnostics = {
             **result.diagnostics,
             "n_learning_sweeps": self.n_learning_sweeps,
@@ -337,8 +337,13 @@ class AdaptiveSMC(SamplingEstimator):
             known, populations, n_levels = self._sample_populations(
                 rebased, move, starts, own_seed, n_particles, levels_per_step
             )
+            extra_sweeps = known["extra_sweeps"] | {"learning": n_sweeps}
             n_sweeps += known["n_sweeps"]
-            known |= {"n_sweeps": n_sweeps, "regions": search.regions}
+            known |= {
+                "n_sweeps": n_sweeps,
+                "extra_sweeps": extra_sweeps,
+                "regions": search.regions,
+            }
             learned_run = LearnedRun(
                 **known,
                 n_learning_sweeps=learned.n_sweeps,
@@ -360,15 +365,16 @@ class AdaptiveSMC(SamplingEstimator):
             result = learned_run.read()
             value = with_error(result.log_partition, result.std_error)
             said(functools.partial("round {}: log Z = {}".format, n_rounds, value))
-            causes = {each.kind for each in result.alarms} - _OF_PARTICLES
+            of_search = learned_run.search_alarms()
+            causes = [alarm for alarm in result.alarms if alarm not in of_search]
             # A base that is fitted to what has moved would cover more.
-            is_settled = not learned.goes_on and learned.drift <= _STILL_SPREADING
-            grows = is_settled and (learned_run.drift > _STILL_SPREADING or search.goes_on)
+            is_settled = not learned.goes_on and learned.drift <= STILL_SPREADING
+            grows = is_settled and (learned_run.drift > STILL_SPREADING or search.goes_on)
             if not causes and not grows:
                 break
             n_moves = n_levels * n_particles * _N_POPULATIONS
             growth = 1.0
-            if causes == {"tol-missed"}:
+            if is_imprecise(causes):
                 growth = min(_MARGIN * (result.std_error / self.tol) ** 2, _MOST_MORE)
                 n_particles = int(np.ceil(growth * n_particles))
             elif causes:
@@ -402,6 +408,7 @@ class AdaptiveSMC(SamplingEstimator):
         known = vars(run) | {
             "down": down,
             "n_sweeps": run.n_sweeps + tuned.pilot.n_moves + down.size,
+            "extra_sweeps": {"pilot": tuned.pilot.n_moves, "reverse chains": down.size},
             "draws": smc._draws(plan.path, populations),
         }
         return known, populations, n_levels

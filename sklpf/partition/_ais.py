@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,17 +22,16 @@ from sklpf.partition._result import (
     WEIGHTS,
     Diagnostic,
     PartitionResult,
-    Run,
+    RunInRounds,
 )
-from sklpf.partition.checks._beside import (
-    SLACK,
-    hidden_weight,
+from sklpf.partition._run_alarms import (
+    misses_tol,
     move_diagnostics,
-    tol_alarms,
-    unseen_masses,
     weight_alarms,
     weight_diagnostics,
 )
+from sklpf.partition.alarms import raised
+from sklpf.partition.checks._beside import SLACK, hidden_weight, unseen_masses
 from sklpf.paths import DataStarts
 from sklpf.paths._capabilities import has, require_base
 from sklpf.programs._annealing import (
@@ -56,7 +55,7 @@ _CHAINS_A_REGION = 40  # forward chains for each region from which ten reverse c
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class AnnealingRun(Run):
+class AnnealingRun(RunInRounds):
     """Log weights of independent chains that went up the ladder, and of reverse chains.
 
     Attributes
@@ -64,7 +63,8 @@ class AnnealingRun(Run):
     up : ndarray of shape (n,)
         Log weights of chains from the base to the target: the mean weight is unbiased for Z / Z_0.
     down : ndarray of shape (n_starts, 1) or None
-        Log weights of reverse chains, from where forward chains arrived, drawn by weight.
+        Log weights of reverse chains, from where forward chains arrived, drawn by weight; none with
+        ``checks=False``.
     acceptance : ndarray or None
         Mean acceptance probability of the forward chains at every level but the first, as a mean
         over each segment of their way; None if no move is rejected.
@@ -83,7 +83,7 @@ class AnnealingRun(Run):
         **MOVES,
         **ROUNDS,
     }
-    remedy: ClassVar[str] = "raise n_temperatures or n_chains"
+    family = "annealing"
 
     up: Array
     down: Array | None = None
@@ -97,11 +97,17 @@ class AnnealingRun(Run):
         n = len(self.up)
         estimate = mean_weight(self.up)
         alive = float(np.mean(self.up > -np.inf))
-        down = np.ravel(self.down)  # type: ignore[arg-type]  # it is there
-        seen = seen_from_target(-down, estimate.log_mean, alive)
         log_partition = self.base_log_partition + estimate.log_mean
-        reverse = np.sqrt(seen.variance / n)
-        std_error = max(estimate.delta, np.sqrt((estimate.delta**2 + reverse**2) / 2))
+        std_error = estimate.delta
+        from_target: dict[str, float] = {}
+        if self.down is not None and len(self.down):
+            seen = seen_from_target(-np.ravel(self.down), estimate.log_mean, alive)
+            reverse = np.sqrt(seen.variance / n)
+            std_error = max(std_error, np.sqrt((std_error**2 + reverse**2) / 2))
+            from_target = {
+                "effective_sample_size_from_target": n * seen.share,
+                "reverse_std_error": reverse,
+            }
         if self.weight_there is not None:
             unseen = unseen_masses(self, log_partition)
             hidden = hidden_weight(self, unseen)
@@ -109,26 +115,27 @@ class AnnealingRun(Run):
             std_error = float(np.hypot(std_error, min(missing, np.sqrt(hidden.sum() / n))))
         diagnostics = {
             **weight_diagnostics(self.up),
-            "effective_sample_size_from_target": n * seen.share,
+            **from_target,
             "delta_std_error": estimate.delta,
             "jackknife_std_error": estimate.jackknife,
-            "reverse_std_error": reverse,
             "lower_bound": log_partition - np.log(20),
             **move_diagnostics(self),
         }
         if len(self.history):
             diagnostics |= self._rounds(log_partition, std_error)
         n_levels = len(self.ladder)
-        # With fewer levels than it may have the pilot asked for no more.
-        more = "n_temperatures" if n_levels >= (self.n_temperatures or 0) else "n_chains"
+        alarms = weight_alarms(n, diagnostics, self.family)
+        if misses_tol(std_error, self.tol):
+            # With fewer levels than it may have the pilot asked for no more.
+            has_most = n_levels >= (self.n_temperatures or 0)
+            more = "levels" if has_most else "chains"
+            missed = raised("tol-missed", "most levels", more, error=std_error, n=n_levels)
+            alarms.insert(0, missed)
         return self.conclude(
             log_partition,
             std_error,
             n - 1,
-            alarms=[
-                *tol_alarms(std_error, self.tol, f"raise {more}", f" with {n_levels} levels"),
-                *weight_alarms(n, diagnostics, self.remedy),
-            ],
+            alarms=alarms,
             diagnostics=diagnostics,
         )
 
@@ -161,8 +168,9 @@ class AIS(SamplingEstimator):
     checks : bool, default=True
         Whether to look for what the run itself can't show: tails of the base that are too light, a
         target without an integral, a lower bound of log Z above the estimate, regions of the target
-        that it has missed. False saves the time; the result then says that it was not checked, and
-        a target without an integral gets a finite log Z.
+        that it has missed; and reverse chains (see Notes). False makes M (K - 1) sweeps and no
+        more; the result then says that it was not checked, a target without an integral gets a
+        finite log Z, and large weights that no chain has met raise neither alarm nor error.
     random_state : int, RandomState or None, default=None
         Seed of the chains.
     n_jobs : int or None, default=None
@@ -257,8 +265,8 @@ class AIS(SamplingEstimator):
 def annealing_runs(
     estimator: Any, paths: Sequence[Any], n: int, seeds: Sequence[int]
 ) -> list[AnnealingRun]:
-    """A run on the path of every row: n chains from the base, and reverse chains from where these
-    ended.
+    """A run on the path of every row: n chains from the base, and with checks reverse chains from
+    where these ended.
     """
     n_back = min(n, max(FEWEST_BACK, n // 4))
     n_more = min(n, _MOST_BACK) - n_back
@@ -266,9 +274,10 @@ def annealing_runs(
     def starts(plan, up):
         return _ends_by_weight(plan, up, n_back, "reverse")
 
-    plans, ups, downs = anneal_both_ways(estimator, paths, n, seeds, starts, True)
+    starts_back = starts if estimator.checks else None
+    plans, ups, downs = anneal_both_ways(estimator, paths, n, seeds, starts_back, True)
     # Few reverse chains whose log weights differ much show no rare ones.
-    wide = [t for t, down in enumerate(downs) if n_more > 0 and down.std() > _WIDE]
+    wide = [t for t, down in enumerate(downs) if n_more and down.size and down.std() > _WIDE]
     if wide:
         chosen = [plans[t] for t in wide]
         states = [_ends_by_weight(plans[t], ups[t], n_more, "more reverse") for t in wide]
@@ -296,11 +305,11 @@ def anneal_both_ways(
     paths: Sequence[Any],
     n: int,
     seeds: Sequence[int],
-    starts: Callable[[Plan, Arrivals], Any],
+    starts: Callable[[Plan, Arrivals], Any] | None,
     settles: bool,
 ) -> tuple[list[Plan], list[Arrivals], list[Array]]:
     """Anneal n chains of every row up, and then chains from the states that starts(plan, arrivals)
-    gives down.
+    gives down, none without `starts`.
 
     Returns every row's plan, the chains that went up, and the log weights of those that went down.
     """
@@ -308,6 +317,8 @@ def anneal_both_ways(
     options = estimator.n_jobs, estimator._checkpoint(paths[0], seeds[0])
     plans = estimator._plans(paths, seeds, n)
     ups = anneal_up(plans, n, "forward", *options)
+    if starts is None:
+        return plans, ups, [np.empty((0, 1)) for _ in plans]
     states = [starts(plan, up) for plan, up in zip(plans, ups)]
     return plans, ups, anneal_down(plans, states, 1, "reverse", *options, settles)
 
@@ -316,10 +327,12 @@ def fields_of_run(plan: Plan, up: Arrivals, down: Array, settles: bool) -> dict[
     """What runs of chains that were annealed both ways have in common."""
     n_moves = len(plan.path.ladder) - 1
     n_back = n_moves + (n_settling(n_moves) if settles else 0)
+    extra_sweeps = {"pilot": plan.n_sweeps, "reverse chains": len(down) * n_back}
     return {
         "ladder": plan.path.ladder,
         "base_log_partition": plan.path.base_log_partition,
-        "n_sweeps": plan.n_sweeps + len(up.log_weights) * n_moves + len(down) * n_back,
+        "n_sweeps": len(up.log_weights) * n_moves + sum(extra_sweeps.values()),
+        "extra_sweeps": extra_sweeps,
         "up": up.log_weights,
         "down": down,
     }

@@ -26,9 +26,10 @@ from sklpf._utils.sklearn import (
     Versioned,
     at_least,
 )
-from sklpf._utils.warnings import Alarm, warn
+from sklpf._utils.warnings import warn
 from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._result import PartitionResult, Run
+from sklpf.partition.alarms import raised
 from sklpf.partition.checks._beside import Checks, regions_to_cover
 from sklpf.paths import Continuous, MarginalDensity, Parameters, Path
 from sklpf.paths._capabilities import has
@@ -267,34 +268,31 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         """
         other = "SMC" if first.method == "ParallelTempering" else "ParallelTempering"
         base = "draws of the posterior" if has(path, Parameters) else "a base that covers it"
-        remedy = f"take {other}, or give {base}"
         kept = first
         cost = {"n_sweeps": first.n_sweeps, "check_evaluations": first.check_evaluations}
         lowest = result.std_error
-        outcome = ""
+        sentence = "second try"
+        seen: dict[str, Any] = {}
         for regions in attempts:
             seed = seeded(seed).of("second try").seed  # each run has its own
             try:
                 run = self._run(path.with_regions(regions), seed)
                 cost = {name: number + getattr(run, name) for name, number in cost.items()}
-                run = replace(run, first_try=result.log_partition, **cost)
+                run = replace(_with_cost(run, cost), first_try=result.log_partition)
                 again = self._read(run)
             except Exception as error:  # the numbers before, which took as long, are kept
-                outcome = f"failed: {error}"
+                sentence = "second try failed"
+                seen = {"error": error}
                 break
             if again.converged:
                 return run
-            outcome = (
-                f"gave {_number(again)}, the first one {_number(result)}, and neither can be"
-                " trusted"
-            )
+            seen = {"again": _number(again), "first": _number(result)}
             if again.std_error < lowest:
                 kept = run
                 lowest = again.std_error
 
-        seen = f"a second try, from a base that covers it, {outcome}"
-        failed = Alarm("second-try-failed", seen, remedy)
-        return replace(kept, earlier_alarms=(failed, *kept.earlier_alarms), **cost)
+        failed = raised("missed-region", sentence, "second try", other=other, base=base, **seen)
+        return replace(_with_cost(kept, cost), earlier_alarms=(failed, *kept.earlier_alarms))
 
     def _as_path(self, path) -> Path:
         """The path that is meant, of points of R^d where moves need these."""
@@ -389,6 +387,13 @@ class SamplingEstimator(PartitionEstimator):
     verbose: int = 0
 
     _parameter_constraints = SAMPLING
+
+
+def _with_cost(run: Run, cost: dict[str, Any]) -> Run:
+    """The run with what all tries have cost together."""
+    own = run.n_sweeps - run.extra_sweeps.get("other tries", 0)
+    extra_sweeps = run.extra_sweeps | {"other tries": cost["n_sweeps"] - own}
+    return replace(run, extra_sweeps=extra_sweeps, **cost)
 
 
 def _number(result: PartitionResult) -> str:

@@ -19,6 +19,13 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import Diagnostic, PartitionResult, Run
+from sklpf.partition.alarms import (
+    FEWEST_EFFECTIVE_DRAWS,
+    FEWEST_SHARED,
+    HEAVY_PARETO_SHAPE,
+    LARGEST_R_HAT,
+    raised,
+)
 from sklpf.partition.checks._tails import check_columns
 from sklpf.paths import Gaussian, GeometricPath, Mixture, StudentT
 from sklpf.paths._bases import is_outside
@@ -40,10 +47,6 @@ _DEGREES_OF_FREEDOM = (100.0, 30.0, 15.0, 8.0, 5.0, 3.0, 2.0, 1.0)
 _N_EM_STEPS = 5  # with each
 _MOST_COMPONENTS = 10
 _FEWEST_POINTS = 20  # draws, below which there is nothing to fit
-_LARGEST_R_HAT = 1.05
-_FEWEST_EFFECTIVE = 100.0  # draws of a coordinate, or of what the bridge averages
-_FEWEST_SHARED = 25.0  # draws
-_HEAVY = 0.7  # Pareto shape
 _LARGE_TERM = 10.0  # times the mean: no tail matters whose terms are smaller
 _TILT = 2.0  # of the log odds of a bridge that leans
 _LEAST_APART = 0.9  # of the draws of two halves, if these share none: 1
@@ -122,6 +125,7 @@ class BridgeRun(Run):
         Points at which log f was computed.
     """
 
+    family = "bridge"
     described = {
         "half_log_partition": Diagnostic("log Z by each half of the draws (nats)"),
         "check_log_partition": Diagnostic("log Z by another kind of proposal (nats)"),
@@ -144,9 +148,6 @@ class BridgeRun(Run):
     most_effective: float
     n_divergent: int | None
     n_evaluations: int
-
-    def to_reach(self) -> str:
-        return "give draws that cover it"
 
     def _read(self) -> PartitionResult:
         halves = [_bridge_estimate(bridge) for bridge in self.bridges]
@@ -661,67 +662,67 @@ def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:
     """What the draws say against themselves."""
     alarms = []
     if run.n_divergent:
-        seen = f"the sampler reports {run.n_divergent} divergent transitions"
-        remedy = "the draws miss narrow parts of the posterior; sample it in other coordinates"
-        alarms.append(Alarm("divergences", seen, remedy))
-    if diagnostics["r_hat"] > _LARGEST_R_HAT:
+        alarms.append(raised("divergences", "transitions", n=run.n_divergent))
+    if diagnostics["r_hat"] > LARGEST_R_HAT:
         worst = int(run.r_hat.argmax())
         where = "the log density" if worst == len(run.r_hat) - 1 else f"coordinate {worst}"
-        seen = (
-            f"chains disagree: R-hat is {diagnostics['r_hat']:.3f} for {where} (at most"
-            f" {_LARGEST_R_HAT:g})"
+        alarms.append(
+            raised(
+                "not-mixed",
+                "R-hat",
+                run.family,
+                r_hat=diagnostics["r_hat"],
+                where=where,
+                most=LARGEST_R_HAT,
+            )
         )
-        remedy = (
-            "draw longer chains; if each stays in a mode of its own, take SMC or ParallelTempering"
-        )
-        alarms.append(Alarm("chains-disagree", seen, remedy))
     in_halves = sum(min(bridge.most_effective, bridge.at_target.size) for bridge in run.bridges)
     if run.most_effective < _LEAST_APART * in_halves:
-        seen = (
-            "draws are repeated without being neighbours, so that only"
-            f" {run.most_effective:.0f} count, and a proposal meets those that it was fitted to"
-        )
-        alarms.append(Alarm("repeated-draws", seen, "give each once, in the order of the chains"))
+        alarms.append(raised("repeated-draws", "halves", n=run.most_effective))
     fewest = min(diagnostics["effective_draws"], diagnostics["effective_terms"])
-    if fewest < _FEWEST_EFFECTIVE:
-        seen = f"only {fewest:.0f} draws are effective (at least {_FEWEST_EFFECTIVE:g} needed)"
-        alarms.append(Alarm("few-effective-draws", seen, "draw longer chains"))
+    if fewest < FEWEST_EFFECTIVE_DRAWS:
+        needed = FEWEST_EFFECTIVE_DRAWS
+        alarms.append(raised("few-states", "effective", run.family, fewest=fewest, needed=needed))
     return alarms
 
 
 def _overlap_alarms(halves: list[_Estimate], diagnostics: dict[str, Any]) -> list[Alarm]:
     """What the weights of draws and proposal say against the proposal."""
-    remedy = 'draw more, or take another proposal ("warp3", "t" or "mixture")'
     alarms = []
     for side in ("target", "proposal"):
         shape = diagnostics[f"{side}_pareto_shape"]
         largest = max(getattr(half, f"{side}_largest") for half in halves)
-        if shape > _HEAVY and largest > _LARGE_TERM:
-            seen = (
-                f"at draws of the {side} the bridge's terms have a tail of Pareto shape {shape:.2f}"
+        if shape > HEAVY_PARETO_SHAPE and largest > _LARGE_TERM:
+            alarms.append(
+                raised(
+                    "little-overlap",
+                    "terms",
+                    BridgeRun.family,
+                    side=side,
+                    shape=shape,
+                    most=HEAVY_PARETO_SHAPE,
+                )
             )
-            alarms.append(Alarm("heavy-terms", f"{seen} (at most {_HEAVY:g})", remedy))
     shared = min(half.n_shared for half in halves)
-    if shared < _FEWEST_SHARED:
-        seen = (
-            f"only {shared:.1f} effective draws lie where target and proposal overlap (at least"
-            f" {_FEWEST_SHARED:g} needed)"
+    if shared < FEWEST_SHARED:
+        alarms.append(
+            raised(
+                "little-overlap",
+                "proposal",
+                BridgeRun.family,
+                shared=shared,
+                needed=FEWEST_SHARED,
+            )
         )
-        alarms.append(Alarm("few-shared-draws", seen, remedy))
     return alarms
 
 
 def _moment_alarms(halves: list[_Estimate], moments: Moments) -> list[Alarm]:
     """An alarm if draws are worth fewer than they seem, or of another density."""
-    enough = min(half.n_shared for half in halves) >= _FEWEST_SHARED
+    enough = min(half.n_shared for half in halves) >= FEWEST_SHARED
     if not enough or moments.chance > _FALSE_ALARM:
         return []
-    seen = (
-        "means and variances of the draws differ from those of the density by more than their"
-        f" effective number explains (mean square {moments.square:.2g} where it should be 1)"
-    )
-    remedy = "give draws in the order of their chains, not shuffled, and draws of this density"
-    return [Alarm("moments-disagree", seen, remedy)]
+    return [raised("not-of-this-density", "moments", BridgeRun.family, square=moments.square)]
 
 
 def _difference_alarms(
@@ -731,22 +732,23 @@ def _difference_alarms(
     first, second = halves
     apart = first.log_ratio - second.log_ratio
     variance = first.variances.sum() + second.variances.sum()
-    seen = f"the two halves of the draws differ by {apart:+.3f} nats"
-    alarms = _if_apart(apart, variance, Alarm("halves-disagree", seen, "draw longer chains"))
+    alarms = []
+    if _differ(apart, variance):
+        alarms.append(raised("not-stationary", "halves of draws", run.family, apart=apart))
 
-    remedy = "draw longer chains, and check that the draws are of this density"
     to_draws, to_proposal = (
         [_bridge_estimate(bridge, tilt) for bridge in run.bridges] for tilt in (-_TILT, _TILT)
     )
     apart, variance = _difference_by_halves(to_draws, to_proposal)
-    seen = f"bridges that lean to draws and to proposal differ by {apart:+.3f} nats"
-    alarms += _if_apart(apart, variance, Alarm("bridges-disagree", seen, remedy))
+    if _differ(apart, variance):
+        alarms.append(raised("readings-differ", "lean", run.family, apart=apart))
 
-    if min(other.n_shared for other in others) < _FEWEST_SHARED:
+    if min(other.n_shared for other in others) < FEWEST_SHARED:
         return alarms  # a proposal that doesn't fit says nothing
     apart, variance = _difference_by_halves(halves, others, same_proposal=False)
-    seen = f"two kinds of proposals differ by {apart:+.3f} nats from the same draws"
-    return alarms + _if_apart(apart, variance, Alarm("proposals-disagree", seen, remedy))
+    if _differ(apart, variance):
+        alarms.append(raised("readings-differ", "proposals", run.family, apart=apart))
+    return alarms
 
 
 def _difference_by_halves(
@@ -766,6 +768,6 @@ def _difference_by_halves(
     return float(apart), _variance_of_halves(variances)
 
 
-def _if_apart(apart: float, variance: float, alarm: Alarm) -> list[Alarm]:
-    """The alarm of a difference that is neither chance nor immaterial."""
-    return [alarm] if abs(apart) > max(_LARGEST_Z * np.sqrt(variance), _MATERIAL) else []
+def _differ(apart: float, variance: float) -> bool:
+    """Return whether a difference is neither chance nor immaterial."""
+    return abs(apart) > max(_LARGEST_Z * np.sqrt(variance), _MATERIAL)

@@ -13,30 +13,17 @@ from sklpf._utils.tables import Readable, Rows, imported
 from sklpf.partition._bridge_sampling import BridgeRun, BridgeSampling
 from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import PartitionResult
+from sklpf.partition.alarms import subject_of
 from sklpf.partition.checks._beside import CheckedMode, checked_modes
 from sklpf.paths import GeometricPath
 
 _PROPOSALS = ("warp3", "mixture", "t")
 # what may be the proposal's fault, so that the next one is tried
-_OF_PROPOSALS = {"heavy-terms", "few-shared-draws", "bridges-disagree", "proposals-disagree"}
+_OF_PROPOSALS = {"little-overlap", "readings-differ"}
 # what the checks beside the first run have found of the draws
 _FOUND = ("is_checked", "regions", "plain_bound", "check_evaluations", "failed_evaluations")
 _SMALL_MODE = 0.02  # of the mass of all modes
 _HARDLY_SEEN = 0.25  # of the draws that a mode should have by its mass
-_CHECKS = {
-    "modes": {"missed-region"},
-    "chains": {"chains-disagree", "divergences", "draws-not-converged"},
-    "number": {"few-effective-draws", "repeated-draws", "single-state"},
-    "halves": {"halves-disagree"},
-    "tails": {"heavy-terms", "few-shared-draws"},
-    "density": {
-        "moments-disagree",
-        "bridges-disagree",
-        "proposals-disagree",
-        "rounding",
-        "no-usable-estimate",
-    },
-}
 
 
 class Finding(NamedTuple):
@@ -209,7 +196,7 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
     found = checked_modes(run, result.log_partition)
     modes = tuple(sorted(found, key=lambda mode: -mode.mass))
     if _are_of_another_density(result, modes):
-        alarms = tuple(alarm for alarm in result.alarms if alarm.kind not in _CHECKS["modes"])
+        alarms = tuple(alarm for alarm in result.alarms if subject_of(alarm) != "modes")
         result = replace(result, alarms=alarms)
     findings = tuple(_findings(run, result, modes))
     return DrawsReport(findings, modes, replace(result, seconds=seconds), proposal, n_evaluations)
@@ -224,7 +211,7 @@ def _are_of_another_density(result: PartitionResult, modes: tuple[CheckedMode, .
     """Whether draws are in all modes as often as their masses ask, by each other, so that modes
     above the estimate of Z say that this is wrong, and no mode is missed.
     """
-    if not {alarm.kind for alarm in result.alarms} & {"bridges-disagree", "proposals-disagree"}:
+    if all(alarm.kind != "readings-differ" for alarm in result.alarms):
         return False
     total = sum(mode.mass for mode in modes)
     shares = [(mode.share, mode.mass / total) for mode in modes if mode.mass > _SMALL_MODE * total]
@@ -251,6 +238,6 @@ def _findings(run: BridgeRun, result: PartitionResult, modes) -> Iterator[Findin
         "tails": f"terms of the bridge have Pareto shapes of at most {max(shapes):.2f}",
         "density": f"by two kinds of proposals log Z differs by {apart:.3f} nats",
     }
-    for check, kinds in _CHECKS.items():
-        against = [str(alarm) for alarm in result.alarms if alarm.kind in kinds]
-        yield Finding(check, not against, "; ".join(against) or passed[check])
+    for check, numbers in passed.items():
+        against = [str(alarm) for alarm in result.alarms if subject_of(alarm) == check]
+        yield Finding(check, not against, "; ".join(against) or numbers)

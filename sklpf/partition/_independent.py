@@ -14,11 +14,11 @@ from scipy.stats import beta, norm
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import Interval, at_least
-from sklpf._utils.warnings import Alarm
 from sklpf.partition._ais import AnnealingRun, annealing_runs
 from sklpf.partition._base import SAMPLING, PartitionEstimator, SamplingEstimator
 from sklpf.partition._result import Diagnostic, PartitionResult, Run
-from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
+from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
+from sklpf.partition.alarms import FEWEST_ACCEPTED, raised
 from sklpf.paths import Continuous, GeometricPath, GibbsMove, Gradients
 from sklpf.paths._bases import as_base
 from sklpf.paths._capabilities import has, require_base
@@ -33,7 +33,6 @@ _TWO_LEVELS = np.array([0.0, 1.0])
 _N_COVER = 1000  # draws of which the neighbourhood is looked at
 _N_CLIMBS = 50  # from the draws of the largest f / q, and as many from others
 _MARGIN = 1e-3  # nats above the highest point that climbs have met: they end 1e-4 below a mode
-_FEWEST = 10  # accepted draws
 _ROUNDING = 1e-9  # by which log f may exceed the bound, relative to its size
 
 
@@ -43,7 +42,7 @@ class ImportanceRun(AnnealingRun):
     path has no moves.
     """
 
-    remedy = "give a proposal (or a base) that is nearer to the target, or anneal with AIS"
+    family = "importance"
 
     def _read(self) -> PartitionResult:
         if self.down is not None:
@@ -55,7 +54,7 @@ class ImportanceRun(AnnealingRun):
             self.base_log_partition + estimate.log_mean,
             estimate.std_error,
             n - 1,
-            alarms=weight_alarms(n, diagnostics, self.remedy),
+            alarms=weight_alarms(n, diagnostics, self.family),
             diagnostics=diagnostics,
             statement="lower bound",
         )
@@ -218,6 +217,7 @@ class RejectionRun(Run):
         Points at which climbs have looked for the bound; 0 where it was given.
     """
 
+    family = "rejection"
     described = {
         "log_bound": Diagnostic("bound of log f - log q (nats)"),
         "bound_evaluations": Diagnostic("evaluations by climbs to the bound, which prove nothing"),
@@ -243,21 +243,14 @@ class RejectionRun(Run):
         log_bound = self.base_log_partition + self.log_bound
         if k == 0:
             most = log_bound + np.log(-np.expm1(np.log(0.05) / n))
-            seen = (
-                f"none of {n} draws was accepted (so that {most:.4g} is an upper bound of log Z"
-                " with probability 95 %)"
-            )
-            none = Alarm(
-                "none-accepted", seen, "lower log_bound if you can, or take another estimator"
-            )
+            none = raised("few-effective", "none accepted", "none accepted", n=n, most=most)
             return self.conclude(
                 -np.inf, np.nan, alarms=[none], diagnostics=diagnostics, statement="approximate"
             )
         alarms = []
-        if k < _FEWEST:
-            seen = f"{k} of {n} draws were accepted (at least {_FEWEST} needed)"
+        if k < FEWEST_ACCEPTED:
             alarms.append(
-                Alarm("few-accepted", seen, "raise n_samples, or lower log_bound if you can")
+                raised("few-effective", "accepted", self.family, k=k, n=n, needed=FEWEST_ACCEPTED)
             )
         log_partition = log_bound + np.log(k / n)
         return self.conclude(

@@ -15,16 +15,14 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
-from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._result import LOWER_BOUND, WEIGHTS, Diagnostic, PartitionResult, Run
-from sklpf.partition.checks._beside import tol_alarms, weight_diagnostics
+from sklpf.partition._run_alarms import misses_tol, weight_diagnostics
+from sklpf.partition.alarms import MOST_SPREAD, raised
 from sklpf.paths import Filters
 from sklpf.paths._capabilities import require
 from sklpf.reweighting import mean_weight
 
-# nats; beyond it estimates are low by 0.2 nats and more, and their error is a guess
-_MAX_SPREAD = 2.0
 # filters of either pilot, and their particles
 _GUIDING = 4
 _PILOTS = 8
@@ -53,7 +51,7 @@ class FilterRun(Run):
     """
 
     options = ("n_particles", "tol")
-    better_start = "raise n_particles or lower tol"
+    family = "filters"
     described = {
         **WEIGHTS,
         **LOWER_BOUND,
@@ -80,15 +78,17 @@ class FilterRun(Run):
         spread = math.sqrt(variance)
         std_error = math.hypot(max(estimate.std_error, lognormal), self.resolution)
         alarms = []
-        if spread > _MAX_SPREAD:
-            seen = (
-                f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}"
+        if spread > MOST_SPREAD:
+            alarms.append(
+                raised(
+                    "no-usable-estimate", "filters", self.family, spread=spread, most=MOST_SPREAD
+                )
             )
-            alarms.append(Alarm("filters-disagree", seen, self.better_start))
-        if self.n_particles == "auto" and self.resolution <= 1 / (n * _MOST):
-            most = f' with the {_MOST:,} particles that "auto" takes at most'
-            remedy = "raise n_filters, or give n_particles"
-            alarms += tol_alarms(std_error, self.tol, remedy, most)
+        has_most = self.n_particles == "auto" and self.resolution <= 1 / (n * _MOST)
+        if has_most and misses_tol(std_error, self.tol):
+            alarms.append(
+                raised("tol-missed", "most particles", self.family, error=std_error, n=_MOST)
+            )
         return self.conclude(
             estimate.log_mean,
             std_error,

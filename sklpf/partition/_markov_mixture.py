@@ -11,17 +11,15 @@ import numpy as np
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import at_least
-from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._parallel_tempering import ExchangeRun, ParallelTempering
 from sklpf.partition._result import Diagnostic, PartitionResult, Run
+from sklpf.partition.alarms import LEAST_COVERED, raised
 from sklpf.paths import ConditionalDraws
 from sklpf.paths._capabilities import require
 from sklpf.programs._draws import draws_of
 from sklpf.reweighting import bar, effective_sample_size, overlap
 from sklpf.uncertainty import jackknife, log_mean_exp
-
-_FEWEST = 0.1  # share of weights that count
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -36,6 +34,7 @@ class MixtureRun(Run):
         The last round before the draws of the run that centres and the model's draws come from.
     """
 
+    family = "mixture"
     described = {
         "effective_share": Diagnostic("effective sample size, share of the draws", "high"),
         "overlap": Diagnostic("overlap of the two kinds of draws (1: full)", "high"),
@@ -58,14 +57,17 @@ class MixtureRun(Run):
         share = effective_sample_size(drawn.ravel()) / drawn.size
         shared = overlap(drawn.ravel(), -others.ravel(), float(log_partition))
         alarms = []
-        if min(share, shared) < _FEWEST:
-            seen = (
-                f"the centres don't cover the model: the effective sample size is {share:.1%} of"
-                f" the mixture's draws, and they overlap with the model's by {shared:.1%} (at least"
-                f" {_FEWEST:.0%} of each needed)"
+        if min(share, shared) < LEAST_COVERED:
+            alarms.append(
+                raised(
+                    "few-effective",
+                    "centres",
+                    self.family,
+                    share=share,
+                    shared=shared,
+                    needed=LEAST_COVERED,
+                )
             )
-            remedy = "raise n_centres, or take another estimator"
-            alarms.append(Alarm("centres-miss-the-model", seen, remedy))
         alarms += [
             replace(alarm, seen=f"the tempering run: {alarm.seen}") for alarm in before.alarms
         ]

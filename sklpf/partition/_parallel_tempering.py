@@ -5,7 +5,7 @@ run, which other estimators read.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,9 @@ from sklpf.partition._result import (
     first_pair,
     stepping_ratios,
 )
-from sklpf.partition.checks._beside import halves_alarms, modes_alarms, plain_bound, tol_alarms
+from sklpf.partition._run_alarms import halves_alarms, modes_alarms, tol_alarms
+from sklpf.partition.alarms import raised
+from sklpf.partition.checks._beside import plain_bound
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
@@ -44,6 +46,7 @@ from sklpf.programs._programs import Chains
 from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.transitions import Transition
 from sklpf.uncertainty import (
+    MOST_BETWEEN,
     Difference,
     between_groups,
     difference,
@@ -79,7 +82,7 @@ class ExchangeRun(LevelRun):
     """
 
     options = ("bridge", "tol")
-    better_start = "give a base that is closer to the target, or many more levels"
+    family = "exchange"
     described = {
         **CURVE,
         "barrier": Diagnostic("communication barrier (sum of rejection rates)", "low"),
@@ -112,9 +115,7 @@ class ExchangeRun(LevelRun):
             std_error = np.inf
         std_error = max(std_error, _typical_error(self, std_error))
 
-        drift, direction = differences(self, ratios)
-        by_place = between_groups(last.summaries[:, 0], last.summaries[:, 1], last.n_scans)
-        between = max(by_place, between_by_slope(last.level_sums))
+        tests = ladder_tests(self, ratios)
         diagnostics = {
             "curve_std_error": errors,
             "rejection": last.rejection,
@@ -122,54 +123,40 @@ class ExchangeRun(LevelRun):
             "barrier": last.rejection.sum(),
             "round_trips": last.round_trips,
             "ladder_log_partitions": _by_ladder(self, ratios),
-            "between_ladders": between,
-            "drift_t": drift.t,
-            "direction_t": direction.t,
+            "between_ladders": tests.between,
+            "drift_t": tests.drift.t,
+            "direction_t": tests.direction.t,
             **self._rounds(log_partition, std_error),
         }
-
-        alarms = []
-        n_without = int(np.sum(last.round_trips == 0))
-        if n_without:
-            seen = (
-                f"{n_without} of {self.n_groups} ladders made no round trip between base and target"
-                " in the last round"
-            )
-            alarms.append(Alarm("no-round-trip", seen, "raise n_sweeps"))
-        modes = modes_alarms("ladders", between, "raise n_sweeps")
-        by_half = np.array([_by_ladder(self, pair_ratios(self, half)) for half in (0, 1)])
-        if not modes and groups_persist(by_half):
-            seen = (
-                "log Z differs more between ladders than between the halves of each: they have not"
-                " mixed, or sit in different modes"
-            )
-            modes = [Alarm("different-modes", seen, "raise n_sweeps")]
-        if self.continued_from:
-            twice = f" after {self.continued_from} sweeps of every chain and after {self.n_scans}"
-            modes = [replace(alarm, seen=alarm.seen + twice) for alarm in modes]
-        alarms += modes
-        if cut_off(self, ratios(np.arange(self.n_groups))).any():
-            alarms.append(
-                Alarm(
-                    "no-overlap",
-                    "neighbouring levels do not overlap at all",
-                    "raise n_sweeps, or n_temperatures",
-                )
-            )
-        elif direction.alarms(self.n_groups):  # which says nothing without overlap
-            seen = f"forward and reverse ratios disagree (t = {direction.t:.1f})"
-            alarms.append(Alarm("directions-disagree", seen, "raise n_sweeps"))
-        alarms += halves_alarms(drift, self.n_groups)
-        alarms += tol_alarms(std_error, self.tol, "raise n_sweeps")
 
         return self.conclude(
             log_partition,
             std_error,
             self.n_groups - 1,
-            alarms=alarms,
+            alarms=[*self._alarms(tests), *tol_alarms(std_error, self.tol)],
             diagnostics=diagnostics,
             levels=curve,
         )
+
+    def _alarms(self, tests: LadderTests) -> list[Alarm]:
+        """What its ladders say against the run."""
+        alarms = []
+        if tests.n_without:
+            alarms.append(
+                raised("not-mixed", "no round trip", without=tests.n_without, n=self.n_groups)
+            )
+        again = ""
+        if self.continued_from:
+            again = f" after {self.continued_from} sweeps of every chain and after {self.n_scans}"
+        modes = modes_alarms("ladders", tests.between, again=again)
+        if not modes and tests.persist:
+            modes = [raised("not-mixed", "log Z", again=again)]
+        alarms += modes
+        if tests.are_cut_off:
+            alarms.append(raised("little-overlap", "none", "of neighbours"))
+        elif tests.direction.alarms(self.n_groups):  # which says nothing without overlap
+            alarms.append(raised("not-stationary", "directions", t=tests.direction.t))
+        return alarms + halves_alarms(tests.drift, self.n_groups)
 
 
 def pair_ratios(run: ExchangeRun, half: int | None = None) -> Curve:
@@ -180,10 +167,52 @@ def pair_ratios(run: ExchangeRun, half: int | None = None) -> Curve:
     return bar_ratios(pair_sums, run.last.shift, counts)
 
 
-def ladders_disagree(run: ExchangeRun) -> bool:
-    """Whether ladders that all go round trips differ, so that more sweeps may be enough."""
-    kinds = {alarm.kind for alarm in run._read().alarms}
-    return "different-modes" in kinds and not kinds & {"no-round-trip", "no-overlap"}
+class LadderTests(NamedTuple):
+    """How the ladders of a run compare.
+
+    Attributes
+    ----------
+    n_without : int
+        Ladders that made no round trip in the last round.
+    between : float
+        Share of the variance of states at the target, or of slopes at some level, that lies between
+        ladders; NaN where there are too few states.
+    persist : bool
+        True if log Z differs more between ladders than between the halves of each.
+    are_cut_off : bool
+        True if neighbouring levels don't overlap at all.
+    drift, direction : Difference
+        As in `differences`.
+    """
+
+    n_without: int
+    between: float
+    persist: bool
+    are_cut_off: bool
+    drift: Difference
+    direction: Difference
+
+    @property
+    def only_differ(self) -> bool:
+        """True if ladders that all go round trips differ, so that more sweeps may be enough."""
+        differ = self.between > MOST_BETWEEN or (self.persist and not np.isnan(self.between))
+        return differ and not self.n_without and not self.are_cut_off
+
+
+def ladder_tests(run: ExchangeRun, ratios: Curve) -> LadderTests:
+    """Return how the ladders of a run, of whose last round these are the ratios, compare."""
+    last = run.last
+    drift, direction = differences(run, ratios)
+    by_place = between_groups(last.summaries[:, 0], last.summaries[:, 1], last.n_scans)
+    by_half = np.array([_by_ladder(run, pair_ratios(run, half)) for half in (0, 1)])
+    return LadderTests(
+        n_without=int(np.sum(last.round_trips == 0)),
+        between=max(by_place, between_by_slope(last.level_sums)),
+        persist=groups_persist(by_half),
+        are_cut_off=bool(cut_off(run, ratios(np.arange(run.n_groups))).any()),
+        drift=drift,
+        direction=direction,
+    )
 
 
 def cut_off(run: ExchangeRun, log_ratios: NDArray) -> NDArray[np.bool_]:
@@ -393,7 +422,7 @@ class ParallelTempering(SamplingEstimator):
         n_ladders = int(self.n_ladders)
         ladders = start_ladders(path, transition, n_ladders, seeded(seed).of("start").key)
         log_pseudo_prior = np.zeros(len(path.ladder))
-        n_sweeps = n_tuning_moves(move, transition)
+        n_sweeps = n_tuning = n_tuning_moves(move, transition)
         precise = 0
         repeated = False
         continued_from = 0
@@ -413,6 +442,7 @@ class ParallelTempering(SamplingEstimator):
                 n_jobs=self.n_jobs,
                 checkpoint=checkpoint,
             )
+            burn_in = n_sweeps - n_tuning
             n_sweeps += n_ladders * len(path.ladder) * n_scans
             run = self._signed(
                 ExchangeRun(
@@ -421,6 +451,7 @@ class ParallelTempering(SamplingEstimator):
                     draws=last.draws,
                     last=last,
                     n_sweeps=n_sweeps,
+                    extra_sweeps={"pilot": n_tuning, "burn-in": burn_in},
                     base_log_partition=base_log_partition,
                     plain_bound=bound,
                     history=history,
@@ -433,14 +464,16 @@ class ParallelTempering(SamplingEstimator):
                 precise = precise + 1 if result.converged and result.std_error < self.tol else 0
                 if precise == 2:
                     break
-            if i + 1 == len(lengths) and not continued_from and ladders_disagree(run):
-                continued_from = sum(lengths)
-                lengths += [factor * n_scans for factor in _CONTINUED]
-            elif i + 1 == len(lengths) and not repeated:
-                pairs = differences(run, pair_ratios(run))
-                repeated = any(each.alarms(n_ladders) for each in pairs)
-                if repeated:  # a second try, from where the ladders stand
-                    lengths.append(n_scans)
+            if i + 1 == len(lengths):
+                tests = ladder_tests(run, pair_ratios(run))
+                if tests.only_differ and not continued_from:
+                    continued_from = sum(lengths)
+                    lengths += [factor * n_scans for factor in _CONTINUED]
+                elif not repeated:
+                    pairs = tests.drift, tests.direction
+                    repeated = any(each.alarms(n_ladders) for each in pairs)
+                    if repeated:  # a second try, from where the ladders stand
+                        lengths.append(n_scans)
             if i + 1 < len(lengths):
                 curve, errors = jackknife(run.curve(), n_ladders)
                 value = float(base_log_partition + curve[-1]), float(errors[-1])

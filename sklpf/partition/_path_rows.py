@@ -23,7 +23,8 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult, total_sweeps
+from sklpf.partition.alarms import is_imprecise, raised
 from sklpf.paths import JointRows, LocalMasses, Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
 from sklpf.programs._plan import n_tuning_moves
@@ -34,8 +35,6 @@ _NUMBERS = ("log_partition", "std_error", "degrees_of_freedom")
 # the same whatever is scored
 _SIMULATION = seeded(0).of("simulation").key
 _TUNING = seeded(0).of("tuning").key
-# alarms that say that an error is large
-_IMPRECISE = {"filters-disagree", "no-usable-estimate", "tol-missed"}
 _MOVES_JUDGED = 100  # acceptance is averaged over so many moves of all chains
 
 
@@ -162,11 +161,7 @@ def _judge_move(result, transition):
     if off.max() <= 0:
         return result
     rate = means[off.argmax()]
-    seen = (
-        f"moves that were tuned on another row are accepted with a mean probability of {rate:.3f}"
-        " here"
-    )
-    alarm = Alarm("moves-of-another-row", seen, "fit(path.row(t)) tunes them on row t itself")
+    alarm = raised("moves-of-another-row", "acceptance", rate=rate)
     return replace(result, alarms=(*result.alarms, alarm))
 
 
@@ -187,9 +182,7 @@ def _combine(results: list[PartitionResult], gaps, row_of, n_tuning: int) -> Par
     numbers = np.array([[getattr(each, name) for each in results] for name in _NUMBERS])
     log_partition, std_error, degrees_of_freedom = numbers[:, row_of]
     counts = np.bincount(row_of)
-    kinds = [{alarm.kind for alarm in each.alarms} for each in results]
-    # Of these rows all that speaks against the numbers is that their errors are large.
-    imprecise = np.array([bool(own) and own <= _IMPRECISE for own in kinds])
+    imprecise = np.array([is_imprecise(each.alarms) for each in results])
     diagnostics = {
         "converged": np.array([each.converged for each in results])[row_of],
         "imprecise": imprecise[row_of],
@@ -206,8 +199,8 @@ def _combine(results: list[PartitionResult], gaps, row_of, n_tuning: int) -> Par
         std_error=std_error,
         degrees_of_freedom=degrees_of_freedom,
         statement=_joint_statement({each.statement for each in results}),
-        alarms=_counted(results, kinds, counts),
-        n_sweeps=n_tuning + sum(each.n_sweeps for each in results),
+        alarms=_counted(results, counts),
+        **_sweeps_of_rows(results, n_tuning),
         check_evaluations=sum(each.check_evaluations for each in results),
         is_checked=all(each.is_checked for each in results),
         diagnostics=diagnostics,
@@ -216,18 +209,28 @@ def _combine(results: list[PartitionResult], gaps, row_of, n_tuning: int) -> Par
     )
 
 
+def _sweeps_of_rows(results: list[PartitionResult], n_tuning: int) -> dict[str, Any]:
+    """Sweeps of all rows, and of a pilot that they share."""
+    total = total_sweeps(results)
+    if n_tuning:
+        sweeps = total["sweeps"] or {"chains": total["n_sweeps"]}
+        pilot = sweeps.get("pilot", 0) + n_tuning
+        total = {"n_sweeps": total["n_sweeps"] + n_tuning, "sweeps": sweeps | {"pilot": pilot}}
+    return total
+
+
 def _joint_statement(statements: set[str]) -> str:
     if len(statements) == 1:
         return next(iter(statements))
     return "estimate" if statements == {"exact", "estimate"} else "approximate"
 
 
-def _counted(results, kinds, counts) -> tuple[Alarm, ...]:
+def _counted(results, counts) -> tuple[Alarm, ...]:
     """One alarm of each kind: that of the first row, with the number of rows that raised it."""
     first: dict[str, Alarm] = {}
     n_rows: Counter[str] = Counter()
-    for each, own, count in zip(results, kinds, counts):
-        n_rows.update(dict.fromkeys(own, count))
+    for each, count in zip(results, counts):
+        n_rows.update(dict.fromkeys({alarm.kind for alarm in each.alarms}, count))
         for alarm in each.alarms:
             first.setdefault(alarm.kind, alarm)
     return tuple(

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from scipy.stats import f as fisher_f
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.warnings import Alarm
-from sklpf.partition._result import Diagnostic, PartitionResult, single_result
+from sklpf.partition._result import Diagnostic, PartitionResult, single_result, total_sweeps
+from sklpf.partition.alarms import MOST_FLAGGED, raised
 from sklpf.uncertainty import Variance
 
 _FALSE_ALARM = 0.01  # of the test that runs agree
 _MATERIAL = 0.01  # nats: runs that are as close as this agree
-_MOST_FLAGGED = 0.05  # of the runs, which are left out without an alarm
 _SMALLEST = 1e-12  # nats
 
 _RUN = ("run",)
@@ -102,10 +101,12 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
     kept = np.flatnonzero(trusted if trusted.any() else usable)
     flagged = [result for result, good in zip(results, trusted) if not good]
     alarms = []
-    if len(flagged) > _MOST_FLAGGED * len(results):
+    if len(flagged) > MOST_FLAGGED * len(results):
         reason = next(iter(flagged[0].reasons), "infinite numbers")
-        seen = f"{len(flagged)} of {len(results)} runs did not converge ({reason})"
-        alarms.append(Alarm("runs-not-converged", seen, "do what their own alarms ask for"))
+        n_flagged = len(flagged)
+        alarms.append(
+            raised("runs-not-converged", "pool", flagged=n_flagged, n=len(results), reason=reason)
+        )
 
     log_partition = std_error = between = agreement = np.nan
     degrees_of_freedom = np.inf
@@ -118,12 +119,8 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
         agreement = _agreement(value, 1 / planned, known_by, degrees.sum())
         between = _between_std_dev(value, error, 1 / planned)
         if agreement < _FALSE_ALARM and np.ptp(value) > _MATERIAL:
-            seen = (
-                f"independent runs differ by more than their errors (from {value.min():.2f} to"
-                f" {value.max():.2f}, p = {agreement:.1g})"
-            )
-            remedy = "some have missed a part of the target; find out which, and run these longer"
-            alarms.append(Alarm("runs-disagree", seen, remedy))
+            low, high = value.min(), value.max()
+            alarms.append(raised("runs-disagree", "pool", low=low, high=high, p=agreement))
         share = 1 / (planned + between**2)
         share /= share.sum()
         weights[kept] = share
@@ -140,7 +137,7 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
         std_error,
         degrees_of_freedom,
         alarms=tuple(alarms),
-        n_sweeps=sum(result.n_sweeps for result in results),
+        **total_sweeps(results),
         check_evaluations=sum(result.check_evaluations for result in results),
         is_checked=all(result.is_checked for result in results),
         seconds=sum(result.seconds for result in results),

@@ -14,6 +14,7 @@ from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.random import seeded
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._result import PartitionResult, Run
+from sklpf.partition.alarms import raised
 from sklpf.paths import Parameters, Unconstrain
 from sklpf.paths._capabilities import UnitCube, has
 from sklpf.programs import Draws
@@ -97,9 +98,8 @@ def _run_alarms(source: Draws | PartitionResult | Run) -> tuple[Alarm, ...]:
     result = source.read() if isinstance(source, Run) else source
     if not result.alarms:
         return ()
-    seen = f"the {result.method} run that made the draws did not converge ({result.alarms[0].seen})"
-    remedy = "take draws of a longer run that converges"
-    return (Alarm("draws-not-converged", seen, remedy),)
+    reason = result.alarms[0].seen
+    return (raised("runs-not-converged", "draws", "draws", method=result.method, reason=reason),)
 
 
 class _NestedPoints(NamedTuple):

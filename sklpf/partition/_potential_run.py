@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,14 @@ from sklpf.partition._result import (
     bar_curve,
     readings_alarms,
 )
+from sklpf.partition.alarms import (
+    FEWEST_EFFECTIVE_OF_STATES,
+    FEWEST_SHARED_OF_STATES,
+    FEWEST_WEIGHTS_OF_A_STATE,
+    HEAVY_PARETO_SHAPE,
+    MOST_OF_ONE_DRAW,
+    raised,
+)
 from sklpf.partition.checks._own_states import own_state_alarms
 from sklpf.programs import LevelRound
 from sklpf.programs._rounds import Samples
@@ -38,19 +46,13 @@ from sklpf.uncertainty import (
     t_ratio,
 )
 
-_FEWEST_EFFECTIVE = 40.0  # draws of a state, from which blocks can be made
 _DRAWS_PER_BLOCK = 10.0  # effective ones of a state
 _MOST_BLOCKS = 30
 _FEWEST_BLOCKS = 10
-_FEWEST_SHARED = 5.0  # effective draws of two sets of states
-_HEAVY = 0.7  # Pareto shape
-_MOST_OF_ONE = 0.25  # of the variance that a single draw may be
-_FEWEST_WEIGHTS = 25.0  # effective ones of a state without draws
 # standard errors that the shape must be below it: shapes of 1 are estimated low by chance, and the
 # other alarms pass just those draws that lack the largest weights
 _SHAPE_ERRORS = 4.0
 _EQUAL_WEIGHTS = 0.1  # of the draws
-_MORE_DRAWS = "draw more, or at states in between"
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -81,11 +83,7 @@ class PotentialRun(LevelRun):
         What to do about a state without draws.
     """
 
-    better_start = _MORE_DRAWS
-    more_states = "draw at these states (MBAR alone can do without)"
-    more_levels = "draw at states in between"
-    where_readings_differ = "check that the draws of each state are from its density"
-
+    family = "states"
     described = CURVE | {
         "effective_draws": Diagnostic("effective number of draws, worst state", "high", LEVEL),
         "effective_weights": Diagnostic(
@@ -180,7 +178,7 @@ class PotentialRun(LevelRun):
         with np.errstate(divide="ignore"):
             shared = overlap / (1 / n[:-1] + 1 / n[1:])
         worst = int(np.argmin(shared))
-        return _shared_alarms(f"states {worst} and {worst + 1}", shared[worst])
+        return _shared_alarms("two states", shared[worst], first=worst, second=worst + 1)
 
     # -- the estimate
     def _read(self) -> PartitionResult:
@@ -394,44 +392,58 @@ class PotentialRun(LevelRun):
         """
         alarms = []
         draws = self._draw_numbers
-        if self.given_groups is None and draws.typical < _FEWEST_EFFECTIVE:
-            seen = (
-                f"only {draws.typical:.0f} draws of a state are effective, by the mean of those"
-                f" that make the variance (at least {_FEWEST_EFFECTIVE:g} needed)"
+        if self.given_groups is None and draws.typical < FEWEST_EFFECTIVE_OF_STATES:
+            alarms.append(
+                raised(
+                    "few-states",
+                    "effective of a state",
+                    "of draws",
+                    typical=draws.typical,
+                    needed=FEWEST_EFFECTIVE_OF_STATES,
+                )
             )
-            remedy = "draw more, or give independent groups"
-            alarms.append(Alarm("few-effective-draws", seen, remedy))
         states = np.flatnonzero(self._is_farthest)
-        few = ", ".join(map(str, states[:5])) + (", …" if len(states) > 5 else "")
-        alarms += _shared_alarms(f"states {few} and the others", draws.shared)
+        some = ", ".join(map(str, states[:5])) + (", …" if len(states) > 5 else "")
+        alarms += _shared_alarms("sets of states", draws.shared, some=some)
         for k in np.flatnonzero(self.counts == 0).tolist():
             log_weights = self.vectors[:, k] - draws.log_mixture
             tail = pareto_tail(log_weights)
             n_tail = max(tail.n * draws.effective.sum() / len(self.levels), 1.0)
             shape = tail.shape + _SHAPE_ERRORS * (1 + max(tail.shape, 0.0)) / np.sqrt(n_tail)
             is_largest = log_weights > log_weights.max() - 1e-9
-            if not weights[k] >= _FEWEST_WEIGHTS:
-                seen = (
-                    f"state {k} has no draws, and those of the others are worth {weights[k]:.1f} of"
-                    f" its own (at least {_FEWEST_WEIGHTS:g} needed)"
+            own = {"remedy": self.to_draw, "state": k}
+            if not weights[k] >= FEWEST_WEIGHTS_OF_A_STATE:
+                alarms.append(
+                    raised(
+                        "little-overlap",
+                        "no draws, few weights",
+                        weights=weights[k],
+                        needed=FEWEST_WEIGHTS_OF_A_STATE,
+                        **own,
+                    )
                 )
-                alarms.append(Alarm("few-effective-weights", seen, self.to_draw))
-            elif not shape <= _HEAVY:
-                seen = (
-                    f"state {k} has no draws, and the weights of the others have a tail whose"
-                    f" Pareto shape may be up to {shape:.2f} (at most {_HEAVY:g})"
+            elif not shape <= HEAVY_PARETO_SHAPE:
+                alarms.append(
+                    raised(
+                        "little-overlap",
+                        "no draws, heavy tail",
+                        shape=shape,
+                        most=HEAVY_PARETO_SHAPE,
+                        **own,
+                    )
                 )
-                alarms.append(Alarm("heavy-terms", seen, self.to_draw))
             elif is_largest.mean() > _EQUAL_WEIGHTS and log_weights.min() > -np.inf:
-                seen = (
-                    f"state {k} has no draws, and the largest weights of the others are equal, so"
-                    " that nothing shows how far it reaches beyond them"
+                alarms.append(raised("little-overlap", "no draws, equal weights", **own))
+        if draws.largest_share > MOST_OF_ONE_DRAW:
+            alarms.append(
+                raised(
+                    "little-overlap",
+                    "one draw",
+                    "of draws",
+                    share=draws.largest_share,
+                    most=MOST_OF_ONE_DRAW,
                 )
-                alarms.append(Alarm("heavy-terms", seen, self.to_draw))
-        if draws.largest_share > _MOST_OF_ONE:
-            share = draws.largest_share
-            seen = f"a single draw makes {share:.0%} of the variance (at most {_MOST_OF_ONE:.0%})"
-            alarms.append(Alarm("one-draw-dominates", seen, _MORE_DRAWS))
+            )
         return alarms
 
     def _halves_alarms(self, curve: Curve) -> list[Alarm]:
@@ -443,15 +455,30 @@ class PotentialRun(LevelRun):
         def drift(keep):
             return curve(keep[keep < middle])[-1] - curve(keep[keep >= middle])[-1]
 
-        found = difference(drift, self.n_groups)
-        which = "first and the second half of the draws differ"
-        if not found.alarms(self.n_groups):
-            found = self._first_block(curve)
-            which = f"first of {self.n_groups} blocks of draws differs from the others"
-            if not found.alarms(self.n_groups - 1):
-                return []
-        seen = f"the {which} by {found.value:+.2g} nats (t = {found.t:.1f})"
-        return [Alarm("halves-disagree", seen, "leave out more of the first draws, or draw longer")]
+        halves = difference(drift, self.n_groups)
+        if halves.alarms(self.n_groups):
+            return [
+                raised(
+                    "not-stationary",
+                    "halves of states",
+                    self.family,
+                    value=halves.value,
+                    t=halves.t,
+                )
+            ]
+        first = self._first_block(curve)
+        if not first.alarms(self.n_groups - 1):
+            return []
+        return [
+            raised(
+                "not-stationary",
+                "first block",
+                self.family,
+                n=self.n_groups,
+                value=first.value,
+                t=first.t,
+            )
+        ]
 
     def _first_block(self, curve: Curve) -> Difference:
         """How much the first block of draws differs from the others, as burn-in does."""
@@ -488,9 +515,9 @@ class _DrawNumbers(NamedTuple):
     overlap: float  # of these two
 
 
-def _shared_alarms(which: str, shared: float) -> list[Alarm]:
-    """An alarm if two sets of states share too few draws."""
-    if not shared < _FEWEST_SHARED:
+def _shared_alarms(sentence: str, shared: float, **states: Any) -> list[Alarm]:
+    """An alarm if two states, or two sets of states, share too few draws."""
+    if not shared < FEWEST_SHARED_OF_STATES:
         return []
-    seen = f"{which} share only {shared:.1f} effective draws (at least {_FEWEST_SHARED:g} needed)"
-    return [Alarm("few-shared-draws", seen, _MORE_DRAWS)]
+    needed = FEWEST_SHARED_OF_STATES
+    return [raised("little-overlap", sentence, "of draws", shared=shared, needed=needed, **states)]

@@ -7,7 +7,8 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -21,7 +22,9 @@ from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.progress import duration_text
 from sklpf._utils.tables import Fields, Readable, Rows, from_to, imported, short, with_error
 from sklpf._utils.warnings import Alarm
-from sklpf.partition.checks._beside import checked, single_state_alarms
+from sklpf.partition._run_alarms import single_state_alarms
+from sklpf.partition.alarms import LARGEST_ERROR, raised
+from sklpf.partition.checks._beside import checked
 from sklpf.paths import Regions
 from sklpf.programs import Draws, LevelRound
 from sklpf.programs._plan import NO_ROUNDS, with_round
@@ -41,7 +44,7 @@ STATEMENTS = (
 
 _NUMBERS = ("log_partition", "std_error", "degrees_of_freedom", "bias")
 _IN_JSON = (
-    *("method", *_NUMBERS, "statement", "n_sweeps"),
+    *("method", *_NUMBERS, "statement", "n_sweeps", "sweeps"),
     *("check_evaluations", "is_checked", "seconds", "base"),
 )
 # a pair is one of neighbouring levels
@@ -51,7 +54,6 @@ ROUND = ("round",)
 # which of several values are shown, by the side that is good
 _ENDS: dict[str, tuple] = {"high": (np.nanmin,), "low": (np.nanmax,), "": (np.nanmin, np.nanmax)}
 _REASONS_SHOWN = 3  # in one line
-_LARGEST_ERROR = 10.0  # nats
 _FEWEST_STATES = 100  # of a group at the target, where groups are compared by U
 
 
@@ -85,6 +87,9 @@ class PartitionResult(Readable):
         those that raise it.
     n_sweeps : int
         Sweeps of all chains together, everything included.
+    sweeps : dict of str to int
+        The same by purpose, where there are several: "chains" are those that parameters ask for,
+        others such as "pilot" and "reverse chains" are named. They sum to `n_sweeps`.
     check_evaluations : int
         How often checks asked for the log density, or its gradient, at a point, and sweeps of their
         chains: of the tails, of the lower bound and for missed regions; beside `n_sweeps`.
@@ -147,6 +152,7 @@ class PartitionResult(Readable):
     statement: str = "estimate"
     alarms: tuple[Alarm, ...] = ()
     n_sweeps: int = 0
+    sweeps: dict[str, int] = field(default_factory=dict)
     check_evaluations: int = 0
     is_checked: bool = True
     seconds: float = 0.0
@@ -408,6 +414,9 @@ class PartitionResult(Readable):
         if self.base:
             rows.append(("base", self.base))
         rows.append(("cost", self._cost()))
+        if self.sweeps:
+            parts = (f"{number:,} {purpose}" for purpose, number in self.sweeps.items())
+            rows.append(("sweeps", ", ".join(parts)))
         if not self.is_checked:
             rows.append(("checks beside the run", "left out"))
         if self.check_evaluations:
@@ -504,6 +513,27 @@ LOWER_BOUND = {
 }
 
 
+def sweeps_by_purpose(n_sweeps: int, extra: Mapping[str, int]) -> dict[str, int]:
+    """Return all sweeps by purpose, those that parameters ask for first; empty where there are no
+    others.
+    """
+    extra = {purpose: number for purpose, number in extra.items() if number}
+    return {"chains": n_sweeps - sum(extra.values()), **extra} if extra else {}
+
+
+def total_sweeps(results: Iterable[PartitionResult]) -> dict[str, Any]:
+    """Return the fields `n_sweeps` and `sweeps` of what several results together took."""
+    results = list(results)
+    total: Counter[str] = Counter()
+    for result in results:
+        total.update(result.sweeps or {"chains": result.n_sweeps})
+    sweeps = {purpose: number for purpose, number in total.items() if number}
+    return {
+        "n_sweeps": sum(result.n_sweeps for result in results),
+        "sweeps": sweeps if set(sweeps) - {"chains"} else {},
+    }
+
+
 def each_converged(result: Any) -> NDArray[np.bool_]:
     """Whether each row's log Z is trusted, (T,); where only all together were judged, what was said
     of them.
@@ -557,21 +587,18 @@ class Run(Fields):
         log Z_0 in nats.
     n_sweeps : int
         Sweeps of all chains together, everything included.
+    extra_sweeps : dict of str to int
+        Those of them by purpose that parameters do not ask for, such as "pilot".
     check_evaluations : int
         How often checks asked for the log density, or its gradient, at a point, and sweeps of their
         chains.
     failed_evaluations : int
         Points at which it raised an error then.
-    history : ndarray of shape (R, 3)
-        log Z in nats, its standard error and the sweeps of all chains after each earlier stage: a
-        round, or a pilot.
     plain_bound : ndarray or None
         Logs of independent estimates of Z whose mean is at most Z, from chains that do not start at
         the base.
     log_f_rounding : float
         Size of the rounding errors of log_f in nats, where the path names one.
-    first_ratio : MeanWeight or None
-        log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
     base : str
         Name of the base that the library has chosen; empty where it was given.
     earlier_alarms : tuple of Alarm
@@ -594,22 +621,17 @@ class Run(Fields):
 
     options: ClassVar[tuple[str, ...]] = ()
     described: ClassVar[dict[str, Diagnostic]] = {}
-    # the remedy where the error is so large that the number is useless
-    better_start: ClassVar[str] = (
-        "give a base that is closer to the target, or many more levels; else take ParallelTempering"
-    )
-    where_readings_differ: ClassVar[str] = "raise n_sweeps or n_temperatures"
+    family: ClassVar[str] = ""  # of remedies
 
     method: str = ""
     ladder: Array = None  # type: ignore[assignment]  # only of runs without levels
     base_log_partition: float = 0.0
     n_sweeps: int = 0
+    extra_sweeps: dict[str, int] = field(default_factory=dict)
     check_evaluations: int = 0
     failed_evaluations: int = 0
-    history: Array = field(default_factory=NO_ROUNDS.copy)
     plain_bound: Array | None = None
     log_f_rounding: float = 0.0
-    first_ratio: MeanWeight | None = None
     base: str = ""
     earlier_alarms: tuple[Alarm, ...] = ()
     is_checked: bool = False
@@ -666,9 +688,9 @@ class Run(Fields):
         -------
         PartitionResult
         """
-        if statement == "estimate" and not std_error <= _LARGEST_ERROR:  # also a NaN
-            seen = f"there is no usable estimate: the standard error is {std_error:.2g} nats"
-            alarms = [*alarms, Alarm("no-usable-estimate", seen, self.better_start)]
+        if statement == "estimate" and not std_error <= LARGEST_ERROR:  # also a NaN
+            useless = raised("no-usable-estimate", "error", self.family, error=std_error)
+            alarms = [*alarms, useless]
         return PartitionResult(
             method=self.method if method is None else method,
             log_partition=float(log_partition),
@@ -677,6 +699,7 @@ class Run(Fields):
             statement=statement,
             alarms=(*alarms, *single_state_alarms(self.draws, std_error)),
             n_sweeps=self.n_sweeps,
+            sweeps=sweeps_by_purpose(self.n_sweeps, self.extra_sweeps),
             ladder=self.ladder,
             log_partition_curve=levels,
             diagnostics={name: _plain(value) for name, value in diagnostics.items()},
@@ -685,18 +708,25 @@ class Run(Fields):
             described=self.described | PLAIN_BOUND | FIRST_TRY,
         )
 
-    def to_reach(self) -> str:
-        """Return what to do so that the next run reaches a region that this one has missed.
 
-        Returns
-        -------
-        str
-            The remedy of an alarm.
-        """
-        earlier = [each.kind for each in self.earlier_alarms]
-        if self.first_try is None and "second-try-failed" not in earlier:
-            return self.region_remedy
-        return "give a base that covers it"
+def _plain(value: Any) -> Any:
+    """A number of NumPy as Python's; all else as it is."""
+    is_number = isinstance(value, (np.generic, np.ndarray)) and not value.ndim
+    return value.item() if is_number else value
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class RunInRounds(Run):
+    """A run that estimates log Z more than once.
+
+    Attributes
+    ----------
+    history : ndarray of shape (R, 3)
+        log Z in nats, its standard error and the sweeps of all chains after each earlier stage: a
+        round, or a pilot.
+    """
+
+    history: Array = field(default_factory=NO_ROUNDS.copy)
 
     def _rounds(self, log_partition: float, std_error: float) -> dict[str, NDArray]:
         """Diagnostics: the estimate after every earlier round and at last the result's own, shape
@@ -711,18 +741,12 @@ class Run(Fields):
         }
 
 
-def _plain(value: Any) -> Any:
-    """A number of NumPy as Python's; all else as it is."""
-    is_number = isinstance(value, (np.generic, np.ndarray)) and not value.ndim
-    return value.item() if is_number else value
-
-
 # log Z_k - log Z_0 (K,), or other numbers, of the independent groups to use
 Curve = Callable[[NDArray], NDArray]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class LevelRun(Run):
+class LevelRun(RunInRounds):
     """A run whose chains are in equilibrium at K levels, in G independent groups: what reweighting
     reads, from its last round.
 
@@ -730,13 +754,12 @@ class LevelRun(Run):
     ----------
     has_boundary : bool
         Whether states of level 0 may have f_1 = 0.
+    first_ratio : MeanWeight or None
+        log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
     """
 
-    # remedies where states at some levels are too few, and where levels are too far apart
-    more_states: ClassVar[str] = "raise n_sweeps"
-    more_levels: ClassVar[str] = "raise n_temperatures"
-
     has_boundary: bool = False
+    first_ratio: MeanWeight | None = None
 
     @property
     def error_factor(self) -> float:
@@ -867,8 +890,17 @@ def readings_alarms(one: str, other: str, between: Difference, run: Any) -> list
     """An alarm if two methods differ on the same run."""
     if not between.alarms(run.n_groups):
         return []
-    seen = f"{one} differs from {other} on the same run by {between.value:+.2g} nats"
-    return [Alarm("readings-differ", f"{seen} (t = {between.t:.1f})", run.where_readings_differ)]
+    return [
+        raised(
+            "readings-differ",
+            "methods",
+            run.family,
+            one=one,
+            other=other,
+            value=between.value,
+            t=between.t,
+        )
+    ]
 
 
 def bar_curve(run: LevelRun) -> Curve:

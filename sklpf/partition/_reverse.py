@@ -19,7 +19,8 @@ from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import WEIGHTS, Diagnostic, PartitionResult, Run
-from sklpf.partition.checks._beside import weight_alarms, weight_diagnostics
+from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
+from sklpf.partition.alarms import FEWEST_OVERLAPPING, WIDE_GAP, raised
 from sklpf.paths import Continuous, DataStarts, EnumeratedDraws, ExactStart, TargetDraws
 from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._capabilities import has, require_base
@@ -32,11 +33,7 @@ STATEMENTS = {
     "tempered": "approximate",
     "given": "conservative, not a bound",
 }
-_INEXACT = "the starts are not exact samples of the model, so that the number is "
-_REMEDY = "raise n_temperatures or n_chains_per_start"
 _FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
-_WIDE_GAP = 4.0  # standard errors
-_MIN_OVERLAP = 5.0  # chains
 _ROUNDING = 1e-6  # nats
 
 
@@ -53,6 +50,7 @@ class ReverseRun(Run):
         Where the chains started.
     """
 
+    family = "reverse"
     described = WEIGHTS | {
         "log_weights": Diagnostic(dimensions=("start", "chain"), per_chain=True),
         "log_partition_by_start": Diagnostic(dimensions=("start",), per_chain=True),
@@ -81,14 +79,13 @@ class ReverseRun(Run):
             log_partition,
             std_error,
             len(self.down) - 1,
-            alarms=weight_alarms(self.down.size, diagnostics, _REMEDY),
+            alarms=weight_alarms(self.down.size, diagnostics, self.family),
             diagnostics=diagnostics,
             statement=STATEMENTS[self.starts],
         )
         if self.starts == "exact":
             return result
-        alarm = Alarm("inexact-starts", f"{_INEXACT}neither a bound nor an estimate")
-        return result.no_estimate(result.statement, alarm)
+        return result.no_estimate(result.statement, raised("inexact-starts", "of a bound"))
 
 
 @dataclass(eq=False, repr=False)
@@ -190,6 +187,7 @@ class RAISE(SamplingEstimator):
             ladder=plan.path.ladder,
             base_log_partition=base_log_partition,
             n_sweeps=n_sweeps,
+            extra_sweeps={"pilot": plan.n_sweeps},
             down=down,
             starts=kind,
         )
@@ -291,13 +289,11 @@ class BidirectionalRun(Run):
         gap_std_error = np.hypot(forward.std_error, reverse.std_error)
         shared = overlap(up, down, log_ratio)
         alarms = _gap_alarms(gap, gap_std_error, degrees, self.starts == "exact")
-        needed = min(_MIN_OVERLAP, n / 2)
+        needed = min(FEWEST_OVERLAPPING, n / 2)
         if shared * n < needed:
-            seen = (
-                f"{shared * n:.1f} of {n} chains of the two directions overlap (at least {needed:g}"
-                " needed)"
+            alarms.append(
+                raised("few-effective", "both directions", shared=shared * n, n=n, needed=needed)
             )
-            alarms.append(Alarm("few-overlapping-chains", seen, "raise n_temperatures or n_chains"))
 
         result = self.conclude(
             self.base_log_partition + log_ratio,
@@ -319,7 +315,7 @@ class BidirectionalRun(Run):
         )
         if self.starts == "exact":
             return result
-        return result.no_estimate("approximate", Alarm("inexact-starts", f"{_INEXACT}no estimate"))
+        return result.no_estimate("approximate", raised("inexact-starts", "of an estimate"))
 
 
 @dataclass(eq=False, repr=False)
@@ -436,22 +432,8 @@ def _gap_alarms(gap: float, std_error: float, degrees: int, exact: bool) -> list
     """What the gap between the two directions says against the run."""
     alarms = []
     if gap < -max(student_t.isf(_FALSE_ALARM, degrees) * std_error, _ROUNDING):
-        seen = f"the gap is negative ({gap:.3f} +- {std_error:.3f} nats)"
-        remedy = "the starts are not samples of the model; sample longer or give others"
-        if exact:
-            remedy = (
-                "log_f disagrees with the moves or with the exact samples; check the path and the"
-                " transition"
-            )
-        alarms.append(Alarm("negative-gap", seen, remedy))
-    if not exact and gap > max(_WIDE_GAP * std_error, _ROUNDING):
-        remedy = (
-            "the ladder is too coarse or the chains that go up miss modes that the starts are in;"
-            " raise n_temperatures"
-        )
-        alarms.append(
-            Alarm(
-                "wide-gap", f"both directions disagree by {gap:.3f} +- {std_error:.3f} nats", remedy
-            )
-        )
+        cause = "exact" if exact else ""
+        alarms.append(raised("directions-disagree", "negative", cause, gap=gap, error=std_error))
+    if not exact and gap > max(WIDE_GAP * std_error, _ROUNDING):
+        alarms.append(raised("directions-disagree", "wide", "wide", gap=gap, error=std_error))
     return alarms

@@ -34,6 +34,12 @@ from sklpf.partition._result import (
 )
 from sklpf.partition._rts import RTS, ContinuousRun, continuous_integral
 from sklpf.partition._simulated_tempering import SimulatedTempering
+from sklpf.partition.alarms import (
+    FEWEST_KEPT_STATES,
+    LEAST_OVERLAP,
+    QUADRATURE_SHARE,
+    raised,
+)
 from sklpf.partition.checks._beside import checked
 from sklpf.programs._rounds import Samples
 from sklpf.reweighting import (
@@ -48,11 +54,8 @@ from sklpf.reweighting import (
 )
 from sklpf.uncertainty import Difference, jackknife, t_ratio
 
-_LEAST_OVERLAP = 0.03
-_FEWEST_STATES = 10
-_LARGEST_SHARE = 0.5  # of the standard error that the error of quadrature may be
 _NOISE = 3.0  # standard errors of it that are no error of quadrature
-_NOT_OF_ONE_DENSITY = ("bridges-disagree", "readings-differ")  # alarms of the run itself
+_NOT_OF_ONE_DENSITY = {"not-of-this-density", "readings-differ"}  # alarms of the run itself
 _OTHER_RUN = (
     'rule="continuous" needs a run of RTS(continuous=True), and the other rules need one with'
     " levels: give such a run, or such a sampler"
@@ -241,13 +244,8 @@ def _missing_states(run) -> Alarm:
         seen = np.count_nonzero(run.last.pairs()[1][:, int(run.first_ratio is not None) :], axis=0)
         few = int(np.sum(seen < 2))
     if not few:
-        return Alarm(
-            "no-overlap",
-            "the states of neighbouring levels do not overlap at all",
-            getattr(run, "more_levels", "raise n_temperatures"),
-        )
-    found = f"{few} of {len(seen)} levels have states of fewer than two groups of chains"
-    return Alarm("few-states", found, run.more_states)
+        return raised("little-overlap", "none of states", run.family)
+    return raised("few-states", "groups", run.family, few=few, n=len(seen))
 
 
 class MBAR(ReweightingEstimator):
@@ -323,19 +321,10 @@ class MBAR(ReweightingEstimator):
         )
         empty = int(np.sum(samples.counts == 0))
         if empty:
-            return [
-                Alarm(
-                    "few-states",
-                    f"{empty} of {len(zeta)} levels have no kept states",
-                    run.more_states,
-                )
-            ]
-        if pairs.min() >= _LEAST_OVERLAP:
+            return [raised("few-states", "empty levels", run.family, empty=empty, n=len(zeta))]
+        if pairs.min() >= LEAST_OVERLAP:
             return []
-        seen = (
-            f"neighbouring levels overlap by {pairs.min():.2g} (at least {_LEAST_OVERLAP} needed)"
-        )
-        return [Alarm("little-overlap", seen, "raise n_temperatures")]
+        return [raised("little-overlap", "neighbours", overlap=pairs.min(), needed=LEAST_OVERLAP)]
 
 
 def _pair_overlap(samples: Samples, zeta, k: int) -> float:
@@ -431,10 +420,9 @@ class LevelProcess(ReweightingEstimator):
     def _alarms(self, run, curve, diagnostics, std_error):
         fewest = int(run.samples.counts.min())
         diagnostics["fewest_states"] = fewest
-        if fewest >= _FEWEST_STATES:
+        if fewest >= FEWEST_KEPT_STATES:
             return []
-        seen = f"{fewest} kept states at some level (at least {_FEWEST_STATES} needed)"
-        return [Alarm("few-states", seen, run.more_states)]
+        return [raised("few-states", "kept", run.family, fewest=fewest, needed=FEWEST_KEPT_STATES)]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -641,16 +629,20 @@ class ThermodynamicIntegration(ReweightingEstimator):
         error, noise = _quadrature_error(curve, closest, run.n_groups)
         diagnostics["quadrature_error"] = error
         if not np.isfinite([error, noise]).all():
-            seen = "nothing tells the error of the integral, as levels have too few states"
-            return [Alarm("unknown-quadrature-error", seen, run.more_states)]
-        if not abs(error) > max(_LARGEST_SHARE * std_error, _NOISE * noise, 1e-9):
+            return [raised("few-states", "of an integral", run.family)]
+        if not abs(error) > max(QUADRATURE_SHARE * std_error, _NOISE * noise, 1e-9):
             return []
-        advice = "" if self.rule == "corrected" else 'take rule="corrected", or '
-        seen = (
-            f"the integral over {len(run.ladder)} levels is {error:+.2g} nats off for its standard"
-            f" error of {std_error:.2g}"
-        )
-        return [Alarm("quadrature-error", seen, f"{advice}{run.more_levels}")]
+        return [
+            raised(
+                "quadrature-error",
+                "large",
+                run.family,
+                n=len(run.ladder),
+                error=error,
+                std_error=std_error,
+                better_rule="" if self.rule == "corrected" else 'take rule="corrected", or ',
+            )
+        ]
 
 
 def _quadrature_error(integral, closest, n_groups):

@@ -5,17 +5,16 @@ the run of the latter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.sklearn import StrOptions
-from sklpf.partition._result import Curve, PartitionResult, Run
+from sklpf.partition._result import Curve, PartitionResult, Run, RunInRounds
 from sklpf.partition._simulated_tempering import (
     ALL,
-    CROSSED,
     N_GROUPS,
     PRIOR,
     TEMPERING,
@@ -28,6 +27,7 @@ from sklpf.partition._simulated_tempering import (
     largest_move,
     pool_rounds,
 )
+from sklpf.partition.alarms import CROSSED
 from sklpf.paths import Endpoints
 from sklpf.paths._capabilities import has
 from sklpf.programs import TemperingRound
@@ -44,7 +44,7 @@ _NOISE = 3.0  # burn-in ends when log Z_k moves by less than this many standard 
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class ContinuousRun(Run):
+class ContinuousRun(RunInRounds):
     """M chains in G groups that were tempered T times at continuous inverse temperatures, with
     fixed weights.
 
@@ -71,7 +71,9 @@ class ContinuousRun(Run):
     """
 
     options = ("rao_blackwell", "tol")
+    family = "tempering"
     described = TEMPERING
+    first_ratio: ClassVar[None] = None  # there is no first pair of levels
 
     first: Integers
     log_pseudo_prior: Array
@@ -125,7 +127,7 @@ class ContinuousRun(Run):
             between=between_target_states(self.summaries, sums.log_sums[:, -1]),
             drift=difference(lambda keep: halves[1](keep)[-1] - halves[0](keep)[-1], N_GROUPS),
             other=local,
-            says="log f_1 - log f_0 averaged at each beta gives",
+            by="averages",
             alarms=[],
             diagnostics={
                 "shares": np.exp(_log_shares(self, sums, ALL)[0]),

@@ -33,13 +33,14 @@ from sklpf.partition._result import (
     between_by_slope,
     mbar_of,
 )
-from sklpf.partition.checks._beside import (
+from sklpf.partition._run_alarms import (
     halves_alarms,
     modes_alarms,
     tol_alarms,
     weight_alarms,
     weight_diagnostics,
 )
+from sklpf.partition.alarms import CROSSED, LARGEST_OFF, raised
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import TemperingRound
 from sklpf.programs._plan import NO_ROUNDS, check_alive, with_round
@@ -70,14 +71,10 @@ from sklpf.uncertainty import (
 
 N_GROUPS = 10
 ALL = np.arange(N_GROUPS)
-CROSSED = 0.9  # share of the chains that must visit both ends of the ladder
 TOLERANCE = 0.1  # nats that log Z_k may move in a round, and the paper's bound on K |r_k - c_k|
 _COMPARED = 0.5  # effective share of the groups that must have been at the target
 _LOG_EXTRA_COUNT = np.log(0.1)  # what the paper adds to counts that are not Rao-Blackwellised
 _ROUNDING = 1e-12  # nats: of an error that is 0, as where the base is the target
-_LARGEST_OFF = (
-    1.0  # nats that a frozen log Z_k may differ from the result: levels are then visited unevenly
-)
 
 UPDATES = ("n_draws", "gain", "evenness", "log_partition")  # numbers of each
 PRIOR: list[Any] = [
@@ -126,6 +123,7 @@ class TemperingRun(LevelRun):
     """
 
     options = ("rao_blackwell", "tol")
+    family = "tempering"
     described = TEMPERING
 
     rounds: tuple[TemperingRound, ...]
@@ -181,8 +179,7 @@ class TemperingRun(LevelRun):
         )
         alarms = []
         if not shares[:, :, [origin, -1]].any(axis=(0, 1)).all():
-            seen = "no chain drew one of the ladder's ends in production"
-            alarms.append(Alarm("end-never-drawn", seen, "raise n_sweeps"))
+            alarms.append(raised("few-states", "ends"))
         return concluded(
             self,
             pooled,
@@ -193,7 +190,7 @@ class TemperingRun(LevelRun):
             between=np.maximum(by_place, between_by_slope(last.level_sums)),
             drift=self._drift(),
             other=from_mbar,
-            says="MBAR gives",
+            by="MBAR",
             alarms=alarms,
             diagnostics={
                 "bias": bias(shares[-1], origin),
@@ -251,16 +248,12 @@ class AdaptedRun(TemperingRun):
         result = super()._read()
         alarms = []
         if not self.settled:
-            seen = (
-                "weights had not settled when they were frozen (evenness"
-                f" {self.updates['evenness'][-1]:.2f})"
-            )
-            alarms.append(Alarm("weights-unsettled", seen, "raise n_sweeps"))
+            evenness = self.updates["evenness"][-1]
+            alarms.append(raised("not-stationary", "unsettled", evenness=evenness))
         curve = np.asarray(result.log_partition_curve) - self.base_log_partition
         off = np.abs(curve - self.frozen).max()
-        if off > _LARGEST_OFF:
-            seen = f"the frozen weights were off by {off:.1f} nats"
-            alarms.append(Alarm("weights-off", seen, "raise n_sweeps"))
+        if off > LARGEST_OFF:
+            alarms.append(raised("not-stationary", "off", off=off))
         updates = {f"adaptive_{name}": self.updates[name] for name in UPDATES}
         updates["adaptive_log_partition"] = self.base_log_partition + self.updates["log_partition"]
         return replace(
@@ -281,7 +274,7 @@ def concluded(
     between: float,
     drift: Difference,
     other: Difference,
-    says: str,
+    by: str,
     alarms: Sequence[Alarm],
     diagnostics: dict[str, Any],
 ) -> PartitionResult:
@@ -303,8 +296,9 @@ def concluded(
     drift : Difference
         Second less first half of the last round.
     other : Difference
-        From another estimate by the same samples; `says` begins the sentence on it.
-    says : str
+        From another estimate by the same samples.
+    by : {"MBAR", "averages"}
+        Its sentence in the table of alarms.
     alarms : list of Alarm
         Further ones.
     diagnostics : dict
@@ -325,22 +319,21 @@ def concluded(
 
     found = []
     if crossed.mean() < CROSSED or by_group.min() < CROSSED / 2:
-        seen = (
-            f"{crossed.mean():.0%} of the chains ({by_group.min():.0%} in one group) visited both"
-            f" ends of the ladder in production (at least {CROSSED:.0%} and {CROSSED / 2:.0%}"
-            " needed)"
+        found.append(
+            raised(
+                "not-mixed",
+                "ends",
+                crossed=crossed.mean(),
+                fewest=by_group.min(),
+                needed=CROSSED,
+                half=CROSSED / 2,
+            )
         )
-        found.append(Alarm("ladder-not-crossed", seen, "raise n_sweeps"))
     if move > 1:
-        seen = (
-            f"burn-in was too short (production moved a log Z_k {move:.1f} times as far as its"
-            " noise does)"
-        )
-        found.append(Alarm("short-burn-in", seen, "raise n_sweeps"))
+        found.append(raised("not-stationary", "burn-in", move=move))
     found += halves_alarms(drift, N_GROUPS)
     if other.alarms(N_GROUPS):
-        seen = f"{says} another value from the same samples (t = {other.t:.1f})"
-        found.append(Alarm("other-reading", seen, "raise n_sweeps"))
+        found.append(raised("readings-differ", by, "of one round", t=other.t))
     return run.conclude(
         log_partition,
         error,
@@ -348,9 +341,9 @@ def concluded(
         method=run.method if run.rao_blackwell else "TS",
         alarms=[
             *found,
-            *modes_alarms("groups of chains", between, "raise n_sweeps"),
+            *modes_alarms("groups of chains", between),
             *alarms,
-            *tol_alarms(error, run.tol, "raise max_sweeps"),
+            *tol_alarms(error, run.tol, run.family),
         ],
         diagnostics={
             "curve_std_error": with_first_error(jackknifed, run.first_ratio),
@@ -491,12 +484,14 @@ class SimulatedTempering(SamplingEstimator):
         redraws = self._sweeps_per_redraw(path)
         log_prior = log_prior_of(self.prior, path.ladder)
         setup = Setup(path, transition, log_prior, first, seed, redraws, options, ratio)
-        run = self._produce(setup, self._initialise(setup))
+        start = self._initialise(setup)
+        run = self._produce(setup, start)
         n_before = n_moves + n_draws
         return replace(
             run,
             base_log_partition=base_log_partition,
             n_sweeps=n_before + run.n_sweeps * self.n_chains,
+            extra_sweeps={"pilot": n_before, "burn-in": start.used * self.n_chains},
             history=run.history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_before],
             earlier_alarms=tuple(alarms),
         )
@@ -522,11 +517,7 @@ class SimulatedTempering(SamplingEstimator):
         further = [_log_weights(path, stream.at(i)) for i in range(1, -(-n // _LOOK))]
         log_weights = np.concatenate([log_weights, *further])
         n = len(log_weights)
-        remedy = (
-            "the others lie where the target is 0, or nearly: give a base that covers the target"
-            " more closely"
-        )
-        alarms = weight_alarms(n, weight_diagnostics(log_weights), remedy)
+        alarms = weight_alarms(n, weight_diagnostics(log_weights), TemperingRun.family)
         return mean_weight(log_weights), n, alarms
 
     def _sweeps_per_redraw(self, path) -> int:

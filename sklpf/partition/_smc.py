@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,8 @@ from sklpf._utils.sklearn import Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import CURVE, LOWER_BOUND, MOVES, Diagnostic, PartitionResult, Run
-from sklpf.partition.checks._beside import modes_alarms, move_diagnostics
+from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
+from sklpf.partition.alarms import ANCESTOR_SHARE, ENOUGH_ANCESTORS, raised
 from sklpf.paths._capabilities import require_base
 from sklpf.programs import Draws
 from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle
@@ -29,8 +30,6 @@ from sklpf.reweighting import effective_sample_size, mean_weight, population_see
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
 
 # effective number of ancestors that is needed, or share of the particles if that is less
-_ENOUGH_FAMILIES = 100.0
-_LARGE_SHARE = 2 / 3
 # share of the variance that may lie between populations, as a multiple of 1 / N, if that is more
 _INDEPENDENT = 2.0
 _POPULATION = ("population",)
@@ -57,7 +56,8 @@ class PopulationRun(Run):
         Weighted means of the path's summaries of the states at the target, and of their squares.
     down : ndarray of shape (n, K - 1)
         log f_(k+1) - log f_k of chains that went down from the target, where they left level k + 1;
-        of waste-free populations the log of the mean ratio over the P states at level k.
+        of waste-free populations the log of the mean ratio over the P states at level k. None of
+        them without checks.
     acceptance : ndarray or None
         Mean acceptance probability at every level but the first; None if no move is rejected.
     pilot : object or None
@@ -79,7 +79,7 @@ class PopulationRun(Run):
         "families": Diagnostic("ancestors of a population", "", _POPULATION, per_chain=True),
     }
 
-    remedy: ClassVar[str] = "raise n_temperatures or n_particles"
+    family = "population"
 
     log_means: Array
     effective_sizes: Array
@@ -109,11 +109,17 @@ class PopulationRun(Run):
             count = effective_sample_size(self.log_weights.ravel())
         else:  # a few chains leave a few families, whatever their weights are
             count = 1 / (std_error**2 + 1 / self.log_weights.size)
-        variance = population_seen_from_target(
-            self.down, self.resampled[alive], self.log_means[alive], self.n_starts
-        )
-        from_target = np.sqrt(variance / n_populations)
-        std_error = max(std_error, np.sqrt((std_error**2 + from_target**2) / 2))
+        from_target: dict[str, float] = {}
+        if len(self.down):
+            variance = population_seen_from_target(
+                self.down, self.resampled[alive], self.log_means[alive], self.n_starts
+            )
+            reverse = np.sqrt(variance / n_populations)
+            std_error = max(std_error, np.sqrt((std_error**2 + reverse**2) / 2))
+            from_target = {
+                "effective_families_from_target": n_populations / (variance + 1 / n_particles),
+                "reverse_std_error": reverse,
+            }
         curve, curve_error = jackknife(
             lambda keep: log_mean_exp(self.log_means[keep], axis=0), n_populations
         )
@@ -125,13 +131,12 @@ class PopulationRun(Run):
             "n_resamplings": self.resampled.sum(axis=1),
             "families": np.sum(self.log_weights > -np.inf, axis=1),
             "effective_families": count,
-            "effective_families_from_target": n_populations / (variance + 1 / n_particles),
+            **from_target,
             "between_populations": (
                 between_groups(means, squares, 1) if len(means) > 1 else np.nan
             ),
             "group_std_error": groups.std_error,
             "family_std_error": families.delta if self.chain_length is None else np.nan,
-            "reverse_std_error": from_target,
             "lower_bound": log_partition - np.log(20),
             **move_diagnostics(self),
         }
@@ -258,6 +263,9 @@ class SMC(SamplingEstimator):
 
     def _sample(self, path, seed) -> PopulationRun:
         run, plan, populations = self._rise(path, seed)
+        run = replace(run, draws=self._draws(plan.path, populations))
+        if not self.checks:
+            return run
         chain_length = run.chain_length
         n_moves = (run.chain_length or 2) - 1
         checkpoint = self._checkpoint(path, seed)
@@ -266,8 +274,13 @@ class SMC(SamplingEstimator):
         rng = seeded(seed).of("reverse", "starts").generator()
         ends = self._settled(plan, populations, n_back, rng, "settling", checkpoint)
         down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint, chain_length)
-        n_sweeps = run.n_sweeps + n_back * (SETTLING + n_moves * down.shape[1])
-        return replace(run, down=down, n_sweeps=n_sweeps, draws=self._draws(plan.path, populations))
+        n_sweeps_back = n_back * (SETTLING + n_moves * down.shape[1])
+        return replace(
+            run,
+            down=down,
+            n_sweeps=run.n_sweeps + n_sweeps_back,
+            extra_sweeps=run.extra_sweeps | {"reverse chains": n_sweeps_back},
+        )
 
     @removing_checkpoints()
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
@@ -322,6 +335,7 @@ class SMC(SamplingEstimator):
             acceptance=None if np.isnan(rates).any() else rates,
             pilot=plan.transition.pilot,
             n_sweeps=plan.n_sweeps + n_moves + anew,
+            extra_sweeps={"pilot": plan.n_sweeps},
             chain_length=chain_length,
         )
         return run, plan, populations
@@ -352,27 +366,38 @@ def _from_base(records, first: float):
 
 def _alarms(run, diagnostics) -> list[Alarm]:
     n_all = run.log_weights.size
-    needed = min(_ENOUGH_FAMILIES, _LARGE_SHARE * n_all)
+    needed = min(ENOUGH_ANCESTORS, ANCESTOR_SHARE * n_all)
     here = diagnostics["effective_families"]
-    there = diagnostics["effective_families_from_target"]
+    there = diagnostics.get("effective_families_from_target", np.inf)
     what = f"effective number of {'particles' if run.chain_length else 'ancestors'}"
     alarms = []
     if here < needed:
-        seen = f"{what} {here:.1f} of {n_all} (at least {needed:.4g} needed)"
-        alarms.append(Alarm("few-effective-particles", seen, run.remedy))
-    elif there < needed / 2:
-        seen = (
-            f"by the reverse chains the {what} is {there:.1f} of {n_all} (at least {needed / 2:.4g}"
-            " needed)"
+        alarms.append(
+            raised(
+                "few-effective",
+                "particles",
+                run.family,
+                what=what,
+                here=here,
+                n=n_all,
+                needed=needed,
+            )
         )
-        alarms.append(Alarm("few-effective-particles-from-target", seen, run.remedy))
+    elif there < needed / 2:
+        alarms.append(
+            raised(
+                "few-effective",
+                "particles from target",
+                run.family,
+                what=what,
+                there=there,
+                n=n_all,
+                needed=needed / 2,
+            )
+        )
     between = diagnostics["between_populations"]
     most = max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
-    alarms += modes_alarms("populations", between, run.remedy, most)
+    alarms += modes_alarms("populations", between, run.family, most)
     if run.chain_length is not None and run.plain_bound is None:
-        seen = (
-            "waste-free populations drop rare particles at every level, and there is no lower"
-            " bound of log Z that does not depend on the base and would show lost modes"
-        )
-        alarms.append(Alarm("waste-free-unchecked", seen, 'use variant="standard"'))
+        alarms.append(raised("waste-free-unchecked", "no bound"))
     return alarms

@@ -18,16 +18,16 @@ from sklearn.base import clone
 from sklpf._utils.progress import said
 from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import POSITIVE
-from sklpf._utils.warnings import Alarm
 from sklpf.partition._adaptive_smc import AdaptiveSMC
 from sklpf.partition._ais import AIS, HAIS
 from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._bridge_sampling import BridgeSampling
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._result import Diagnostic, PartitionResult, total_sweeps
+from sklpf.partition._run_alarms import misses_tol, tol_alarms
 from sklpf.partition._smc import SMC
-from sklpf.partition.checks._beside import tol_alarms
+from sklpf.partition.alarms import MATERIAL_BOUND, raised
 from sklpf.paths import GeometricPath, Gradients
 from sklpf.paths._capabilities import has
 from sklpf.paths._geometric import is_own_density
@@ -36,7 +36,6 @@ from sklpf.paths._mixture_fit import defensive, fit_base
 _MANY_DIMENSIONS = 20  # in which gradients are needed
 _KNOWN = 1.0  # standard error in nats of an earlier number that a later one must not be below
 _LARGEST_Z = 4.0  # false alarm 3e-5 each
-_MATERIAL = 0.05  # nats
 _DIMENSIONS = ("attempt",)
 
 
@@ -188,7 +187,7 @@ class UntilTrusted(PartitionEstimator):
         if not attempts:
             raise errors[0]
         self.attempts_ = attempts
-        return self._of_all(attempts, "raise max_seconds" if is_late else "give more estimators")
+        return self._of_all(attempts, "late attempts" if is_late else "attempts")
 
     def _turns(self, path) -> list[PartitionEstimator]:
         if self.estimators is not None:
@@ -240,9 +239,9 @@ class UntilTrusted(PartitionEstimator):
         return estimator._fit(start()).result_
 
     def _is_enough(self, result: PartitionResult) -> bool:
-        return result.converged and not tol_alarms(float(result.std_error), self.tol, "")
+        return result.converged and not misses_tol(float(result.std_error), self.tol)
 
-    def _of_all(self, attempts: list[PartitionResult], remedy: str) -> PartitionResult:
+    def _of_all(self, attempts: list[PartitionResult], family: str) -> PartitionResult:
         """The best of all attempts, with what they cost together."""
 
         def rank(each):
@@ -251,16 +250,21 @@ class UntilTrusted(PartitionEstimator):
 
         best = min(attempts, key=rank)
         alarms = [each for each in best.alarms if each.kind != "tol-missed"]
-        alarms += tol_alarms(float(best.std_error), self.tol, f"{remedy}, or raise tol")
+        alarms += tol_alarms(float(best.std_error), self.tol, family)
         for each in attempts:
             error = float(np.hypot(each.std_error, best.std_error))
             above = each.log_partition - best.log_partition
-            if each.std_error < _KNOWN and above > max(_LARGEST_Z * error, _MATERIAL):
-                seen = (
-                    f"{each.method} before found {each.log_partition:.2f} +- {each.std_error:.2g},"
-                    " which is more"
+            if each.std_error < _KNOWN and above > max(_LARGEST_Z * error, MATERIAL_BOUND):
+                alarms.append(
+                    raised(
+                        "runs-disagree",
+                        "attempts",
+                        "attempts",
+                        method=each.method,
+                        value=each.log_partition,
+                        error=each.std_error,
+                    )
                 )
-                alarms.append(Alarm("attempts-disagree", seen, "look for a mode that is missed"))
         columns = {
             f"attempt_{name}": np.array([getattr(each, name) for each in attempts])
             for name in ("log_partition", "std_error", "converged")
@@ -268,7 +272,7 @@ class UntilTrusted(PartitionEstimator):
         return replace(
             best,
             alarms=tuple(dict.fromkeys(alarms)),
-            n_sweeps=sum(each.n_sweeps for each in attempts),
+            **total_sweeps(attempts),
             check_evaluations=sum(each.check_evaluations for each in attempts),
             diagnostics=best.diagnostics | columns,
             described=best.described | dict.fromkeys(columns, Diagnostic(dimensions=_DIMENSIONS)),

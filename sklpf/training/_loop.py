@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
@@ -148,7 +149,7 @@ def check_not_diverged(*parameters: Any) -> None:
 
     Parameters
     ----------
-    *parameters : array-like
+    *parameters : array-like or sparse matrix
         Learned parameters.
 
     Raises
@@ -156,7 +157,8 @@ def check_not_diverged(*parameters: Any) -> None:
     ValueError
         If a parameter is not finite.
     """
-    if not all(np.all(np.isfinite(part)) for part in parameters):
+    numbers = (part.data if sp.issparse(part) else part for part in parameters)
+    if not all(np.all(np.isfinite(part)) for part in numbers):
         raise ValueError(
             "training diverged: the parameters are no longer finite; lower learning_rate if there"
             " is one, or rescale X"

@@ -105,6 +105,36 @@ class Blocks:
         return sum(part.log_likelihood(own, *noise_std) for part, own in pairs)
 
 
+class Bump:
+    """A decoder of 18 fair coins, but for a row of ones that it has learned by heart, in a part of
+    the latent plane as narrow as `width` around a place.
+    """
+
+    def __init__(self, place, width, height):
+        self.place, self.width, self.height = np.array(place), width, height
+
+    def decoder(self, z):
+        squares = np.sum((z - self.place) ** 2, axis=1, keepdims=True)
+        return np.repeat(self.height * np.exp(-0.5 * squares / self.width**2), 18, axis=1)
+
+    def pullback(self, z, g):
+        slope = np.sum(g * self.decoder(z), axis=1, keepdims=True)
+        return -slope * (z - self.place) / self.width**2
+
+    def model(self, **parameters):
+        options = {"random_state": 0, "outputs": "logits"} | parameters
+        return from_decoder(self.decoder, 2, pullback=self.pullback, **options)
+
+    def log_likelihood(self):
+        """log p of the row of ones, with and without the bump."""
+        without = -18 * np.log(2)
+        axis = np.linspace(-6, 6, 301) * self.width
+        z = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2) + self.place
+        gains = -18 * np.logaddexp(0, -self.decoder(z)[:, 0]) - without
+        priors = np.exp(norm.logpdf(z).sum(axis=1)) * (axis[1] - axis[0]) ** 2
+        return without + np.log1p(np.sum(np.expm1(gains) * priors)), without
+
+
 class Linear:
     """x = Wᵀ z + bias + noise, whose density is normal."""
 

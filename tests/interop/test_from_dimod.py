@@ -103,7 +103,7 @@ def test_sample_sets_of_other_variables_and_models_that_know_none_are_refused():
 
 def test_the_entropy_of_a_model_with_names_is_estimated_without_a_word():
     names = [f"x{i}" for i in range(24)]
-    model = from_dimod(random_bqm("SPIN", names), 0.1, random_state=0)
+    model = from_dimod(random_bqm("SPIN", names), 0.1, random_state=1)
     model.set_params(partition_estimator=ParallelTempering(n_sweeps=1024))
     assert 0 < model.entropy_interval(200, random_state=0).mean < 24 * np.log(2)
 

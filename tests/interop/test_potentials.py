@@ -211,7 +211,7 @@ def test_draws_of_groups_that_share_an_offset_are_no_draws_from_elsewhere():
         x += np.repeat(PLACES, 400) + rng.normal(scale=0.3, size=(4, 8, 1)).repeat(50, 2).ravel()
         potentials = np.array(STIFFNESS)[:, np.newaxis] * (x - np.array(PLACES)[:, np.newaxis]) ** 2
         alarms = from_pymbar(0.5 * potentials, [400] * 4, groups=groups).read().alarms
-        assert not any(alarm.kind == "bridges-disagree" for alarm in alarms)
+        assert not any(alarm.kind == "not-of-this-density" for alarm in alarms)
 
 
 def test_the_sets_that_are_apart_are_named_whatever_the_order_of_states():
@@ -257,10 +257,8 @@ def test_a_restraint_that_is_released_into_a_large_box_is_refused(half_width):
     """Its weights have no variance, and by chance their tail looked light in 5 % of the sets."""
     for seed in range(40):
         u_kn, n_k = restrained(half_width, seed)
-        assert any(
-            alarm.kind in ("heavy-terms", "few-effective-weights")
-            for alarm in from_pymbar(u_kn, n_k).read().alarms
-        )
+        alarms = from_pymbar(u_kn, n_k).read().alarms
+        assert any("has no draws" in alarm.seen for alarm in alarms)
 
 
 def test_a_small_box_is_seen_from_the_restraint():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sklpf import kernels
+from sklpf._utils.layout import aligned_zeros as zeros
 from sklpf.kernels import OPTIONS, _layers, _programs
 
 WIDTHS = (16, 32, 48, 64, 80, 128, 240, 256, 272, 496, 512, 528, 784, 800)
@@ -116,6 +117,50 @@ def test_a_product_has_the_same_bits_by_sums_by_tiles_and_among_other_rows(n, m,
     # sequential float32 sums of at most 300 terms of size 1 to 4
     exact = start + units.astype(float) @ rows.astype(float)
     np.testing.assert_allclose(listed, exact, atol=2e-4, rtol=0)
+
+
+@compiled
+def _list_units(units, n, first, step, indices, factors, counts):
+    off = np.zeros(n, np.uint8)
+    products = kernels.Layer(indices, factors, counts, units, off)
+    kernels.list_units(products, units.shape[0], n, first, step)
+
+
+@pytest.mark.parametrize("n", [1, 16, 37, 200])
+@pytest.mark.parametrize("kernel", [_list_units, _list_units.py_func])
+def test_units_of_every_other_row_are_listed(n, kernel):
+    rng = np.random.default_rng(n)
+    units = zeros(9, n)
+    units[:] = rng.normal(size=units.shape)  # behind the units too
+    units[:, :n] *= rng.random((9, n)) < np.linspace(0, 1, 9)[:, np.newaxis]
+    shape = 9, n + 16
+    indices, factors = np.full(shape, -1, np.int32), np.zeros(shape, np.float32)
+    counts = np.full(9, -7)
+    kernel(units, n, 1, 2, indices, factors, counts)
+    np.testing.assert_array_equal(counts[::2], -7)
+    np.testing.assert_array_equal(indices[::2], -1)
+    for r in range(1, 9, 2):
+        on = np.flatnonzero(units[r, :n])
+        if len(on) > _layers._DENSE_SHARE * n:
+            assert counts[r] == -1
+        else:
+            assert counts[r] == len(on)
+            np.testing.assert_array_equal(indices[r, : len(on)], on)
+            np.testing.assert_array_equal(factors[r, : len(on)], units[r, on])
+
+
+@compiled
+def _transpose(source, target):
+    kernels.transpose(source, target)
+
+
+def test_transpose_of_parts_of_arrays():
+    source = np.random.default_rng(0).normal(size=(40, 80)).astype(np.float32)
+    target = np.zeros((64, 48), np.float32)
+    _transpose(source[3:35, 16:64], target[8:56, 16:])
+    expected = np.zeros_like(target)
+    expected[8:56, 16:] = source[3:35, 16:64].T
+    np.testing.assert_array_equal(target, expected)
 
 
 def test_add_rows_keeps_nan_and_inf():

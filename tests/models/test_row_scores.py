@@ -32,11 +32,11 @@ class Judged(PartitionEstimator):
     runs = 0
 
     def __init__(
-        self, doubted=None, shift=0.0, statement="estimate", kind="told", random_state=None
+        self, doubted=None, shift=0.0, statement="estimate", severity="untrusted", random_state=None
     ):
         self.doubted = doubted
         self.shift = shift
-        self.kind = kind
+        self.severity = severity
         self.statement = statement
         self.random_state = random_state
 
@@ -46,7 +46,7 @@ class Judged(PartitionEstimator):
         doubted = self.doubted is not None and abs(value - self.doubted) < 1e-9
         options = {"statement": self.statement}
         if doubted:
-            options["alarms"] = (Alarm(self.kind, "it was told so"),)
+            options["alarms"] = (Alarm("told", "it was told so", severity=self.severity),)
         return PartitionResult("Judged", value + self.shift * doubted, 0.01, **options)
 
 
@@ -169,14 +169,14 @@ def test_a_tenth_of_the_sampling_error_is_the_limit(fitted, share, tolerated):
             model.score(X)
 
 
-@pytest.mark.parametrize(("kind", "tolerated"), [("tol-missed", True), ("told", False)])
+@pytest.mark.parametrize(("severity", "tolerated"), [("imprecise", True), ("untrusted", False)])
 def test_a_row_that_is_only_imprecise_counts_by_its_error_however_unlike_the_others_it_is(
-    fitted, kind, tolerated
+    fitted, severity, tolerated
 ):
     model, X = fitted
     values = model.score_samples(X)
     doubted, _ = doubt(model, X, int(values.argmin()), shift=-100.0)
-    model.set_params(partition_estimator__kind=kind)
+    model.set_params(partition_estimator__severity=severity)
     if not tolerated:
         with pytest.warns(ConvergenceWarning, match="likelihoods are not to be trusted"):
             model.score(X)

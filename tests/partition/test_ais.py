@@ -26,7 +26,7 @@ def test_the_one_sided_bound_holds_even_for_useless_runs():
 
 @may_not_converge()
 def test_standard_error_and_diagnostics_agree_with_their_definitions():
-    ais = AIS(50, 50, checks=False, random_state=0).fit(make_rbm_problem("digits").path)
+    ais = AIS(50, 50, random_state=0).fit(make_rbm_problem("digits").path)
     diagnostics = ais.result_.diagnostics
     weights = np.exp(diagnostics["log_weights"] - diagnostics["log_weights"].max())
     delta = weights.std(ddof=1) / weights.mean() / np.sqrt(50)
@@ -48,6 +48,20 @@ def test_standard_error_and_diagnostics_agree_with_their_definitions():
     assert ais.run_.down.shape == (50, 1)  # not a quarter, since their log weights differ much
     assert np.log(back[:12]).std() > 0.5
     assert ais.result_.n_sweeps == (50 + 50) * 49 + 50 * 100
+    assert ais.result_.sweeps == {"chains": 50 * 49, "reverse chains": 50 * (49 + 100)}
+
+
+def test_without_checks_only_the_sweeps_that_are_asked_for_are_made():
+    path = make_rbm_problem("digits").path
+    checked, blind = (
+        AIS(100, 60, checks=checks, random_state=0).fit(path) for checks in (True, False)
+    )
+    assert blind.result_.n_sweeps == 100 * 59
+    assert blind.result_.sweeps == {}
+    np.testing.assert_array_equal(blind.run_.up, checked.run_.up)
+    assert blind.run_.down.size == 0
+    assert blind.log_partition_ == checked.log_partition_
+    assert blind.log_partition_std_error_ == blind.result_.diagnostics["delta_std_error"]
 
 
 @may_not_converge()  # 5 of 8 weights must count

@@ -83,7 +83,8 @@ def test_standard_errors_are_those_of_many_sets(laplace, n_sets):
 
 def test_heavy_tails_want_a_t():
     problem, draws = exact("student-t 6-D", seed=3)
-    assert "heavy-terms" in alarm_kinds(fitted(problem.path, draws, "normal"))
+    reasons = fitted(problem.path, draws, "normal").result_.reasons
+    assert any("a tail of Pareto shape" in reason for reason in reasons)
     bridge = fitted(problem.path, draws, "t")
     assert bridge.converged_
     off = bridge.log_partition_ - problem.log_partition
@@ -197,7 +198,7 @@ def test_chains_in_different_modes():
     pool = draws.reshape(-1, 2)
     in_first = pool @ direction > 0
     stuck = np.stack([pool[in_first][:500], pool[~in_first][:500]] * 2)
-    assert "chains-disagree" in alarm_kinds(fitted(problem.path, stuck, "mixture"))
+    assert "not-mixed" in alarm_kinds(fitted(problem.path, stuck, "mixture"))
 
 
 def test_draws_of_a_run_that_did_not_converge():
@@ -207,9 +208,9 @@ def test_draws_of_a_run_that_did_not_converge():
     assert not short.converged_
     for given in (short, short.result_, short.run_):
         bridge = fitted(path, given)
-        assert "draws-not-converged" in alarm_kinds(bridge)
+        assert "runs-not-converged" in alarm_kinds(bridge)
         assert short.result_.alarms[0].seen in bridge.result_.summary()
-    assert "draws-not-converged" not in alarm_kinds(fitted(path, short.result_.draws))
+    assert "runs-not-converged" not in alarm_kinds(fitted(path, short.result_.draws))
 
 
 def test_slow_chains_are_too_few_draws():
@@ -218,7 +219,7 @@ def test_slow_chains_are_too_few_draws():
     for t in range(1, 500):
         x[:, t] = 0.99 * x[:, t - 1] + np.sqrt(1 - 0.99**2) * noise[:, t]
     bridge = fitted(lambda x: -np.sum(x**2, axis=1) / 2, x)
-    assert "few-effective-draws" in alarm_kinds(bridge)
+    assert "few-states" in alarm_kinds(bridge)
 
 
 def test_repeated_draws_in_any_order_count_once():
@@ -244,7 +245,7 @@ def test_draws_of_another_density():
     """20 % too wide in 10 dimensions: proposals agree, as they are too wide as well."""
     draws = 1.2 * np.random.default_rng(0).standard_normal((4, 500, 10))
     bridge = fitted(lambda x: -np.sum(x**2, axis=1) / 2, draws)
-    assert "bridges-disagree" in alarm_kinds(bridge)
+    assert any("bridges that lean" in reason for reason in bridge.result_.reasons)
 
 
 # -- other orders
@@ -276,7 +277,7 @@ def test_shuffled_chains_are_noticed_by_their_moments(proposal):
     right, log_density = ensemble()
     shuffled = np.random.default_rng(1).permutation(right.reshape(-1, 3))
     bridge = fitted(log_density, shuffled, proposal)
-    assert alarm_kinds(bridge) & {"moments-disagree", "bridges-disagree", "proposals-disagree"}
+    assert alarm_kinds(bridge) & {"not-of-this-density", "readings-differ"}
     assert bridge.result_.diagnostics["moments"] > 3
     assert fitted(log_density, right, proposal).result_.diagnostics["moments"] < 2.5
 

@@ -12,7 +12,7 @@ from test_compare_evidence import result
 from sklpf import AIS, BernoulliRBM, Exact, PartitionResult, compare_evidence
 from sklpf.partition import Alarm, pool
 
-FLAGGED = {"alarms": (Alarm("no-round-trip", "no round trip was made", "raise n_sweeps"),)}
+FLAGGED = {"alarms": (Alarm("not-mixed", "no round trip was made", "raise n_sweeps"),)}
 
 
 def drawn(rng, n_runs, *, degrees=9, std_error=0.2, spread=0.0):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
@@ -19,6 +20,7 @@ from sklpf.models.boltzmann._path import BoltzmannPath
 _ITERATIONS = 50  # of L-BFGS in a pass
 _STEPS = 10  # of persistent chains in a pass
 _SETTLED = 0.5  # share of the updates after which the average begins
+_NUMBERS_AT_ONCE = 1 << 16  # of columns that are copied beside each other
 _LARGEST = 1e30  # parameter that is no sign of divergence
 
 
@@ -35,17 +37,32 @@ class Pairs(NamedTuple):
     first: Integers
     second: Integers
     n_units: int
+    are_sparse: bool
 
-    def matrix(self, couplings) -> Array:
+    def matrix(self, couplings) -> Array | sp.csr_array:
         """Return the symmetric matrix (M, M) of the pairs' couplings."""
-        matrix = np.zeros((self.n_units, self.n_units))
+        shape = self.n_units, self.n_units
+        if self.are_sparse:
+            upper = sp.csr_array((couplings, (self.first, self.second)), shape=shape)
+            return sp.csr_array(upper + upper.T)
+        matrix = np.zeros(shape)
         matrix[self.first, self.second] = couplings
         matrix[self.second, self.first] = couplings
         return matrix
 
-    def of(self, matrix) -> Array:
-        """Return a matrix's entries at the pairs, (n_pairs,)."""
-        return matrix[self.first, self.second]
+    def products(self, A, B) -> Array:
+        """Return the sums over rows of A_i B_j at the pairs, (n_pairs,)."""
+        if not self.are_sparse:
+            return (A.T @ B)[self.first, self.second]
+        sums = np.empty(len(self.first))
+        columns_of_a = np.ascontiguousarray(A.T)
+        columns_of_b = np.ascontiguousarray(B.T)
+        length = max(1, _NUMBERS_AT_ONCE // len(A))
+        for start in range(0, len(sums), length):
+            block = slice(start, start + length)
+            columns = columns_of_a[self.first[block]], columns_of_b[self.second[block]]
+            sums[block] = np.einsum("pr,pr->p", *columns)
+        return sums
 
 
 class Penalty(NamedTuple):
@@ -125,8 +142,8 @@ class PseudoLikelihood:
         fields = X @ self.pairs.matrix(couplings) + intercept
         loss = -_log_probabilities(X, fields).sum() / len(X)
         residuals = (expit(fields) - X) / len(X)
-        slopes = X.T @ residuals
-        by_coupling = self.pairs.of(slopes + slopes.T) + self.penalty.l2 * couplings
+        slopes = self.pairs.products(X, residuals) + self.pairs.products(residuals, X)
+        by_coupling = slopes + self.penalty.l2 * couplings
         by_value = [residuals.sum(axis=0), by_coupling]
         if self.penalty.l1 > 0:
             by_value[1:] = [by_coupling + self.penalty.l1, self.penalty.l1 - by_coupling]
@@ -190,7 +207,7 @@ class PersistentChains:
         self.current = Parameters(intercept, np.copysign(shrunk, couplings))
 
     def _moments(self, X):
-        return X.mean(axis=0), self.pairs.of(X.T @ X) / len(X)
+        return X.mean(axis=0), self.pairs.products(X, X) / len(X)
 
     def _path(self):
         intercept, couplings = self.current

@@ -70,7 +70,8 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     l1_ratio : float, default=0.0
         Share of the penalty that is L1, which makes couplings exactly 0 with "pl".
     graph : array-like or sparse matrix of shape (n_features, n_features) or None, default=None
-        Couplings may differ from 0 where its entries do. None: all.
+        Couplings may differ from 0 where its entries do. None: all. With a sparse matrix, time and
+        memory go with the number of its entries.
     learning_rate : float, default=0.05
         Initial learning rate of "pcd". It falls linearly to 0.
     n_chains : int, default=500
@@ -98,8 +99,9 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
 
     Attributes
     ----------
-    couplings_ : ndarray of shape (n_features, n_features)
-        Symmetric, with zeros on the diagonal.
+    couplings_ : ndarray or sparse csr_array of shape (n_features, n_features)
+        Symmetric, with zeros on the diagonal. Sparse where `graph`, or the couplings that
+        `from_parameters` and `from_spins` were given, are sparse.
     intercept_ : ndarray of shape (n_features,)
         Biases.
     offset_ : float
@@ -234,17 +236,17 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
 
     def _pairs(self, n_features) -> Pairs:
         graph: Any = np.ones((n_features, n_features)) if self.graph is None else self.graph
-        graph = check_parameter(graph.toarray() if sp.issparse(graph) else graph, "graph")
+        graph = check_parameter(graph, "graph", accept_sparse="csr")
         if graph.shape != (n_features, n_features):
             raise ValueError(
                 f"graph must have the shape ({n_features}, {n_features}) to match X, got"
                 f" {graph.shape}"
             )
-        allowed = graph != 0
-        if np.any(allowed != allowed.T):
+        allowed = sp.csr_array(graph != 0)
+        if (allowed != allowed.T).nnz:
             raise ValueError("graph must be symmetric: give graph + graph.T")
-        first, second = np.nonzero(np.triu(allowed, 1))
-        return Pairs(first, second, n_features)
+        first, second = sp.triu(allowed, 1, format="csr").nonzero()
+        return Pairs(first, second, n_features, sp.issparse(graph))
 
     def _store(self, trainer) -> None:
         intercept, couplings = trainer.parameters
@@ -281,11 +283,12 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         ValueError
             If a value is not finite, a shape does not fit, or the couplings are not symmetric.
         """
+        is_sparse = sp.issparse(couplings)
         couplings = as_couplings(couplings)
         n_features = couplings.shape[0]
         model = cls(**parameters)
         model._be_known(n_features)
-        model.couplings_ = couplings.toarray()
+        model.couplings_ = couplings if is_sparse else couplings.toarray()
         model.intercept_ = check_vector(intercept, n_features, "intercept", default=0.0)
         model.offset_ = check_number(offset, "offset")
         if mean is None:
@@ -329,7 +332,8 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         h = check_vector(fields, n_features, "fields", default=0.0)
         intercept = 2 * h - 2 * np.asarray(spins.sum(axis=1)).ravel()
         offset = float(spins.sum() / 2 - h.sum())
-        return cls.from_parameters(4 * spins, intercept, offset=offset, **parameters)
+        binary = 4 * spins if sp.issparse(couplings) else 4 * spins.toarray()
+        return cls.from_parameters(binary, intercept, offset=offset, **parameters)
 
     # -- log-likelihood
     def path(self, base="data") -> BoltzmannPath:
@@ -413,6 +417,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         "mean_": ("n_features",),
         "offset_": (),
     }
+    _may_be_sparse = ("couplings_",)
     _discrete = True
     _states_are_points = False
     _impossible = NOT_BINARY

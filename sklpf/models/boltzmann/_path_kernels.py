@@ -1,9 +1,9 @@
 """Numba kernels of the Boltzmann machine's tempered path.
 
 A sweep visits the units one after another, each at once in all chains: their units lie side by
-side, so that the sum over a unit's neighbours is one vector operation a neighbour. The energy is
-summed on the way, from the units that the sweep has already been to, and so holds no rounding
-errors of earlier sweeps.
+side, so that the sum over a unit's neighbours stays in registers. The energy is summed on the way,
+from the units that the sweep has already been to, and so holds no rounding errors of earlier
+sweeps.
 """
 
 from typing import NamedTuple
@@ -12,9 +12,13 @@ import numpy as np
 
 from sklpf._utils.random import FIRST as _UNITS
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import bits_of_one_chain, exp32, implements, inlined, tempered, uniform
+from sklpf.kernels import exp32, implements, inlined, tempered, uniform
+from sklpf.kernels._random import bits_of_counter
+from sklpf.kernels._vectors import load, multiply_add, store, to_float32, zeros
 
-_LANES = 8  # float32 in a vector; loops over the chains that are left take as long
+_LANES = 16  # chains whose sums stay in registers; idle ones fill up the last
+_UNITS_OF_A_COUNTER = 4  # a counter of Philox gives so many numbers
+_BLOCK = 32  # units of all chains that stay in the cache while they are copied
 
 
 class Couplings(NamedTuple):
@@ -31,96 +35,108 @@ class Couplings(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Work space of one sweep of n chains, and of idle ones that fill up the last vector."""
+    """The units of n chains, which programs change by sweeps alone, and work space of a sweep, with
+    idle chains that fill up the last vector.
+    """
 
     units: np.ndarray  # (M, n') float64, 0 or 1
-    uniforms: np.ndarray  # (M, n') float32
-    bits: np.ndarray  # (M + 4,) uint32
+    bits: np.ndarray  # (4, n') uint32, of some units in a row
+    drawn: np.ndarray  # (32, n') uint8: units on their way to the state
     betas: np.ndarray  # (n',)
-    before: np.ndarray  # (n',): sum over a unit's neighbours before it
-    after: np.ndarray  # (n',): and over those after it
+    settled: np.ndarray  # (n',): sum over a unit's neighbours that were drawn before it
+    logits: np.ndarray  # (n',) float32
     log_base: np.ndarray  # (n',)
     gain: np.ndarray  # (n',)
-
-
-@inlined
-def _add_neighbours(model, units, first, last, sums):
-    """sums_c = sum over some neighbours of coupling times unit, in their order."""
-    for c in range(sums.shape[0]):
-        sums[c] = 0.0
-    p = first
-    while p + 4 <= last:  # four at once, for fewer loads and stores of the sums
-        value0 = model.values[p]
-        value1 = model.values[p + 1]
-        value2 = model.values[p + 2]
-        value3 = model.values[p + 3]
-        j0 = model.neighbours[p]
-        j1 = model.neighbours[p + 1]
-        j2 = model.neighbours[p + 2]
-        j3 = model.neighbours[p + 3]
-        for c in range(sums.shape[0]):
-            total = sums[c] + value0 * units[j0, c]
-            total += value1 * units[j1, c]
-            total += value2 * units[j2, c]
-            sums[c] = total + value3 * units[j3, c]
-        p += 4
-    for q in range(p, last):
-        value = model.values[q]
-        j = model.neighbours[q]
-        for c in range(sums.shape[0]):
-            sums[c] += value * units[j, c]
 
 
 @implements(programs.scratch, Couplings)
 def _scratch(model, state):
     n, n_units = state.x.shape
     n_filled = (n + _LANES - 1) // _LANES * _LANES
+    units = np.zeros((n_units, n_filled))
+    for first in range(0, n_units, _BLOCK):
+        for c in range(n):
+            for i in range(first, min(first + _BLOCK, n_units)):
+                units[i, c] = np.float64(state.x[c, i])
     return Work(
-        np.zeros((n_units, n_filled)),
-        np.ones((n_units, n_filled), np.float32),
-        np.empty(n_units + 4, np.uint32),
+        units,
+        np.empty((_UNITS_OF_A_COUNTER, n_filled), np.uint32),
+        np.empty((_BLOCK, n_filled), np.uint8),
         np.zeros(n_filled),
         np.empty(n_filled),
-        np.empty(n_filled),
+        np.empty(n_filled, np.float32),
         np.empty(n_filled),
         np.empty(n_filled),
     )
+
+
+@inlined
+def _sum_of_neighbours(model, units, first, last, c):
+    """Sums over some neighbours of coupling times unit, in their order, of chains from c on."""
+    total = zeros(units, _LANES)
+    for p in range(first, last):
+        unit = load(units, model.neighbours[p] * units.shape[1] + c, _LANES)
+        total = multiply_add(model.values[p], unit, total)
+    return total
+
+
+@inlined
+def _draw_unit(model, i, reverse, bits, drawn, work):
+    """Draw unit i of all chains, and add its terms to their energies."""
+    n = work.betas.shape[0]
+    one = np.float32(1.0)
+    units = work.units[i]
+    intercept = model.intercept[i]
+    base_logit = model.base_logit[i]
+    for c in range(0, n, _LANES):
+        before = _sum_of_neighbours(model, work.units, model.starts[i], model.middles[i], c)
+        after = _sum_of_neighbours(model, work.units, model.middles[i], model.starts[i + 1], c)
+        # Neighbours that were drawn before this unit keep their values until the sweep ends, so
+        # that these sums hold each pair of units once.
+        if reverse:
+            store(work.settled, c, after)
+        else:
+            store(work.settled, c, before)
+        gain = before + after + (intercept - base_logit)
+        logits = multiply_add(load(work.betas, c, _LANES), gain, base_logit)
+        store(work.logits, c, to_float32(logits))
+    for c in range(n):
+        drawn[c] = np.uint8(uniform(bits[c]) * (one + exp32(-work.logits[c])) < one)
+    for c in range(n):
+        units[c] = np.float64(drawn[c])
+    for c in range(0, n, _LANES):
+        unit = load(units, c, _LANES)
+        log_base = load(work.log_base, c, _LANES)
+        gain = load(work.gain, c, _LANES)
+        own_gain = load(work.settled, c, _LANES) + (intercept - base_logit)
+        store(work.log_base, c, multiply_add(unit, base_logit, log_base))
+        store(work.gain, c, multiply_add(unit, own_gain, gain))
 
 
 @implements(programs.sweep, Couplings)
 def _sweep(model, state, betas, reverse, keys, work):
     """Draw all units in turn, each given all others; the time reversal goes backwards."""
     n, n_units = state.x.shape
-    one = np.float32(1.0)
     for c in range(n):
-        bits_of_one_chain(work.bits, n_units, keys, c, _UNITS)
-        for i in range(n_units):
-            work.uniforms[i, c] = uniform(work.bits[i])
-            work.units[i, c] = np.float64(state.x[c, i])
         work.betas[c] = betas[c]
     work.log_base[:] = -model.base_constant
     work.gain[:] = model.base_constant + model.offset
 
-    for step in range(n_units):
-        i = n_units - 1 - step if reverse else step
-        _add_neighbours(model, work.units, model.starts[i], model.middles[i], work.before)
-        _add_neighbours(model, work.units, model.middles[i], model.starts[i + 1], work.after)
-        # Neighbours that were drawn before this unit keep their values until the sweep ends, so
-        # that these sums hold each pair of units once.
-        settled = work.after if reverse else work.before
-        intercept = model.intercept[i]
-        base_logit = model.base_logit[i]
-        for c in range(work.betas.shape[0]):
-            field = intercept + work.before[c] + work.after[c]
-            logit = np.float32(base_logit + work.betas[c] * (field - base_logit))
-            unit = np.float64(work.uniforms[i, c] * (one + exp32(-logit)) < one)
-            work.units[i, c] = unit
-            work.log_base[c] += unit * base_logit
-            work.gain[c] += unit * (settled[c] + (intercept - base_logit))
+    n_blocks = (n_units + _BLOCK - 1) // _BLOCK
+    for b in range(n_blocks):
+        first = (n_blocks - 1 - b if reverse else b) * _BLOCK
+        n_drawn = min(_BLOCK, n_units - first)
+        for step in range(n_drawn):
+            k = n_drawn - 1 - step if reverse else step
+            word = k % _UNITS_OF_A_COUNTER
+            if step == 0 or word == (_UNITS_OF_A_COUNTER - 1 if reverse else 0):
+                bits_of_counter(work.bits, 0, 1, (first + k) // _UNITS_OF_A_COUNTER, keys, _UNITS)
+            _draw_unit(model, first + k, reverse, work.bits[word], work.drawn[k], work)
+        for c in range(n):
+            for k in range(n_drawn):
+                state.x[c, first + k] = work.drawn[k, c]
 
     for c in range(n):
-        for i in range(n_units):
-            state.x[c, i] = np.uint8(work.units[i, c])
         state.log_base[c] = work.log_base[c]
         state.gain[c] = work.gain[c]
 

@@ -16,6 +16,7 @@ from sklpf._utils.numbers import LOG_TAU, Array, Integers
 from sklpf._utils.random import seeded, systematic
 from sklpf.models.decoder._network import Network, probes
 from sklpf.partition import HAIS, PartitionResult
+from sklpf.partition._result import sweeps_by_purpose
 from sklpf.paths import Mixture, StudentT
 from sklpf.paths._bases import full_matrix
 from sklpf.paths._climbs import Ends, Evaluations, climb, patiently
@@ -24,7 +25,8 @@ from sklpf.transitions._pilot import next_beta
 from sklpf.uncertainty import effective_sample_size, pareto_shape
 
 # of climbs
-_N_SCREENED = 4000  # draws of the prior, the same for all rows
+_N_SCREENED = 65_536  # draws of the prior, the same for all rows, over the number of latents
+_FEWEST_SCREENED = 4096
 _EFFECTIVE = 0.02  # share of these that is effective where climbs begin
 _N_CLIMBS = 32, 96  # from them; the second where the first leave it open whether there are more
 _MOST_MODES = 8
@@ -53,12 +55,13 @@ class DecoderImportance(HAIS):
     """Importance sampling of the latent variables of each row, and `HAIS` for rows where it fails:
     for paths of decoders.
 
-    Climbs from draws of the prior, and from the encoder's mean if there is an encoder, lead to the
-    modes of p(z | x). log p(x) is the log of the mean of p(x, z) / q(z) over draws z from a mixture
-    q of Student's t densities with five degrees of freedom: one for each mode with the curvature
-    there, one for the encoder's density, and one as wide as the prior. Where the weights are heavy,
-    q is fitted to all draws so far (Cappe et al. 2008), up to seven times, and other draws give
-    the estimate. Where they stay so, the row is annealed.
+    Climbs lead to the modes of p(z | x). They begin where x is likely among many draws of the
+    prior, where its likelihood changes fastest, and at the encoder's mean if there is an encoder.
+    log p(x) is the log of the mean of p(x, z) / q(z) over draws z from a mixture q of Student's t
+    densities with five degrees of freedom: one for each mode with the curvature there, one for the
+    encoder's density, and one as wide as the prior. Where the weights are heavy, q is fitted to all
+    draws so far (Cappe et al. 2008), up to seven times, and other draws give the estimate. Where
+    they stay so, the row is annealed.
 
     Parameters
     ----------
@@ -75,7 +78,8 @@ class DecoderImportance(HAIS):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        As in `PartitionEstimator`.
+        As in `PartitionEstimator`. ``result_.sweeps`` says how many draws, points on climbs and
+        moves of chains it took.
 
     Notes
     -----
@@ -128,7 +132,10 @@ class DecoderImportance(HAIS):
             n_draws = 0 if weighed is None else weighed.n_draws
             if weighed is None or not weighed.is_light:
                 result = next(others)
-                yield replace(result, n_sweeps=result.n_sweeps + n_draws + n_climbing)
+                extra = {purpose: n for purpose, n in result.sweeps.items() if purpose != "chains"}
+                extra |= {"draws": n_draws, "climbs": n_climbing}
+                n_sweeps = result.n_sweeps + n_draws + n_climbing
+                yield replace(result, n_sweeps=n_sweeps, sweeps=sweeps_by_purpose(n_sweeps, extra))
                 continue
             yield PartitionResult(
                 type(self).__name__,
@@ -136,6 +143,7 @@ class DecoderImportance(HAIS):
                 weighed.std_error,
                 weighed.n - 1,
                 n_sweeps=n_draws + n_climbing,
+                sweeps={"draws": n_draws, "climbs": n_climbing},
                 is_checked=self.checks,
             )
 
@@ -205,13 +213,13 @@ def _proposals(posteriors, rngs, encoded, searches) -> list[Mixture | None]:
     modes: list[list[Mode]] = [[] for _ in rngs]
     open_rows = np.arange(n_rows)
     means = np.zeros((n_rows, posteriors.n_latents)) if encoded is None else encoded[0]
-    gains = _screened(posteriors) if searches else None
+    screened = _screened(posteriors) if searches else None
     for n_climbs in _N_CLIMBS:
         starts = [means[open_rows]]
         targets = [open_rows]
-        if gains is not None:
+        if screened is not None:
             for t in open_rows:
-                drawn = _likely_draws(gains[t], posteriors.n_latents, n_climbs, rngs[t])
+                drawn = _likely_draws(screened, t, n_climbs, rngs[t])
                 starts.append(drawn)
                 targets.append(np.full(len(drawn), t))
         scale = np.ones(posteriors.n_latents)
@@ -220,38 +228,60 @@ def _proposals(posteriors, rngs, encoded, searches) -> list[Mixture | None]:
         )
         for t, found in zip(open_rows, _modes_of(posteriors, ends, open_rows)):
             modes[t] = found
-        if gains is None:
+        if screened is None:
             break
         open_rows = np.array([t for t in open_rows if not _are_all(modes[t])], dtype=np.int64)
         if not len(open_rows):
             break
     return [
         _proposal(modes[t], None if encoded is None else (encoded[0][t], encoded[1][t]))
-        if modes[t] and (gains is None or _are_all(modes[t]))
+        if modes[t] and (screened is None or _are_all(modes[t]))
         else None
         for t in range(n_rows)
     ]
 
 
-def _screened(posteriors) -> Array:
-    """log p(x | z) of every row at draws z from the prior, (n_rows, n), in nats."""
-    draws = probes(posteriors.n_latents, _N_SCREENED)
+class Screened(NamedTuple):
+    """Draws z from the prior, (n, n_latents); log p(x | z) of every row there in nats, and how much
+    it changes along a direction, both (n_rows, n).
+    """
+
+    draws: Array
+    gains: Array
+    slopes: Array
+
+
+def _screened(posteriors) -> Screened:
+    """Look at the rows at many draws: a decoder's outputs serve all of them."""
+    d = posteriors.n_latents
+    n = max(_N_SCREENED // d, _FEWEST_SCREENED)
+    draws, directions = np.split(probes(d, 2 * n), 2)
 
     def gains(points):
         return posteriors.network.log_densities_of_all(points, posteriors.X).T
 
-    found = patiently(gains, draws, Evaluations(), len(posteriors.X)).T
-    return np.where(np.isfinite(found), found, -np.inf)
+    def found_at(points):
+        found = patiently(gains, points, Evaluations(), len(posteriors.X)).T
+        return np.where(np.isfinite(found), found, -np.inf)
+
+    here = found_at(draws)
+    step = _SMALL_STEP * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):  # -inf at both
+        slopes = np.abs(found_at(draws + step) - here)
+    return Screened(draws, here, np.nan_to_num(slopes))
 
 
-def _likely_draws(gain, n_latents, n, rng) -> Array:
+def _likely_draws(screened: Screened, t, n, rng) -> Array:
     """Draws of the prior, more of them where x is likely: of a tempered posterior, of which a small
-    share of all draws is effective, and a quarter where x is most likely.
+    share of all draws is effective, a quarter where x is most likely, and a quarter where that
+    changes fastest, as at the side of a narrow mode.
     """
+    gain = screened.gains[t]
     highest = np.argsort(gain)[-(n // 4) :]
+    steepest = np.argsort(screened.slopes[t])[-(n // 4) :]
     beta = next_beta(gain, 0.0, _EFFECTIVE)
-    others = systematic(beta * gain, n - len(highest), rng.random())
-    return probes(n_latents, _N_SCREENED)[np.union1d(highest, others)]
+    others = systematic(beta * gain, n // 2, rng.random())
+    return screened.draws[np.unique(np.concatenate([highest, steepest, others]))]
 
 
 def _modes_of(posteriors, ends: Ends, rows: Integers) -> list[list[Mode]]:

@@ -116,12 +116,14 @@ def _log_base(model, state, c):
 
 @implements(programs.log_ratios, Packed)
 def _log_ratios(model, state, old, new, work, out):
-    for c in range(out.shape[0]):
-        out[c] = 0.0
-        if new[c] != old[c]:
-            field = state.field[c]
-            bend = softplus_sum(field, new[c]) - softplus_sum(field, old[c])
-            out[c] = (new[c] - old[c]) * state.slope[c] + bend
+    for c in range(old.shape[0]):
+        field = state.field[c]
+        here = softplus_sum(field, old[c])
+        for i in range(new.shape[0]):
+            out[i, c] = 0.0
+            if new[i, c] != old[c]:
+                bend = softplus_sum(field, new[i, c]) - here
+                out[i, c] = (new[i, c] - old[c]) * state.slope[c] + bend
 
 
 @implements(programs.log_ladder, Packed)

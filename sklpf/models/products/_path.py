@@ -19,6 +19,7 @@ from sklpf._utils.numbers import Array, Booleans, Integers
 from sklpf._utils.random import Stream
 from sklpf._utils.warnings import Alarm
 from sklpf.partition import HAIS, Exact, PartitionEstimator
+from sklpf.partition.alarms import raised
 from sklpf.paths import Gaussian, StudentT
 from sklpf.paths._base import Points, read_only
 from sklpf.paths._geometric import CompiledDensityPath
@@ -431,19 +432,21 @@ def _alarms(far_out: TailIndex, near: dict[float, float]) -> tuple[Alarm, ...]:
         index = f"{far_out.alpha:.3g}"
         if far_out.at_least < far_out.alpha:
             index = f"from {far_out.at_least:.3g} to {far_out.alpha:.3g}, as many filters depend"
-        seen = (
-            f"the tail index of the product is {index} and must be at least"
-            f" {SMALLEST_TRUSTED_INDEX:g} for sampling"
+        needed = SMALLEST_TRUSTED_INDEX
+        return (raised("heavy-tails", "product", "product", index=index, needed=needed),)
+    if slow:
+        radius = slow[0]
+        return (
+            raised(
+                "heavy-tails",
+                "dependent filters",
+                "product",
+                radius=radius,
+                index=near[radius],
+                needed=_NEAR[radius],
+            ),
         )
-    elif slow:
-        seen = (
-            f"filters are nearly dependent: up to {slow[0]:g} scales the tail index of the product"
-            f" is {near[slow[0]]:.3g} and must be at least {_NEAR[slow[0]]:g} there"
-        )
-    else:
-        return ()
-    seen = f"tails fall so slowly that chains hardly come back from them: {seen}"
-    return (Alarm("slow-tails", seen, "raise the smallest exponents_"),)
+    return ()
 
 
 def _check(experts: Experts) -> None:

@@ -207,10 +207,12 @@ def _log_base(model, state, c):
 
 @implements(programs.log_ratios, Checkpoints)
 def _log_ratios(model, state, old, new, work, out):
-    for c in range(out.shape[0]):
-        out[c] = 0.0
-        if new[c] != old[c]:
-            out[c] = _log_f(model, state, c, new[c], work) - _log_f(model, state, c, old[c], work)
+    for c in range(old.shape[0]):
+        here = _log_f(model, state, c, old[c], work)
+        for i in range(new.shape[0]):
+            out[i, c] = 0.0
+            if new[i, c] != old[c]:
+                out[i, c] = _log_f(model, state, c, new[i, c], work) - here
 
 
 @implements(programs.log_ladder, Checkpoints)

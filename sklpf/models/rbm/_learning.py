@@ -17,7 +17,7 @@ from sklearn.utils import gen_batches
 
 from sklpf._utils.layout import LANES, aligned_zeros, padded
 from sklpf._utils.numbers import Array, Array32
-from sklpf._utils.parallel import equal_parts, n_threads_for, run_side_by_side
+from sklpf._utils.parallel import n_threads_for, run_side_by_side
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models._learning import same_values
@@ -88,24 +88,29 @@ def zeros(n_rows: int, n_columns: int) -> Array32:
 
 
 class Weights(NamedTuple):
-    """All parameters in the layout of the kernel, rows padded with zeros."""
+    """All parameters in the layout of the kernel, padded with zeros to multiples of a register."""
 
-    matrix: Array32  # (M + 1, J + 1 padded), the biases last
+    matrix: Array32  # (M padded + 1, J padded + 16): a row and a column of biases last
+    n_visible: int
     n_hidden: int
 
     @classmethod
     def of(cls, parameters: Parameters) -> Weights:
         """Lay out the parameters."""
-        values = parameters.as_one().T
-        matrix = zeros(*values.shape)
-        matrix[:, : values.shape[1]] = values
-        return cls(matrix, values.shape[1] - 1)
+        n_hidden, n_visible = parameters.components.shape
+        matrix = zeros(padded(n_visible) + 1, padded(n_hidden) + LANES)
+        weights = cls(matrix, n_visible, n_hidden)
+        for part, values in zip(weights.parameters, parameters):
+            part[:] = values
+        return weights
 
     @property
     def parameters(self) -> Parameters:
         """Views of the parameters."""
+        m = self.n_visible
         n = self.n_hidden
-        return Parameters(self.matrix[:-1, :n].T, self.matrix[:-1, n], self.matrix[-1, :n])
+        matrix = self.matrix
+        return Parameters(matrix[:m, :n].T, matrix[:m, padded(n)], matrix[-1, :n])
 
 
 class Training(NamedTuple):
@@ -143,15 +148,16 @@ class Trainer:
         self.averaged = Weights.of(shown) if model.average else self.weights
         self.average = RunningAverage(model.average, kept.n_rows, kept.n_averaged)
         n_components, n_features = shown.components.shape
-        self.chains = zeros(model._n_chains, n_components + 1)
-        self.chains[:, n_components] = 1  # a unit that is always on, whose weights are the biases
+        self.chains = zeros(model._n_chains, n_components)
         self.h[:] = np.resize(model.h_samples_ != 0, self.h.shape)
         self.X = X
         self.batch_size = min(int(batch_size), X.shape[0])
         n_rows = self.batch_size + len(self.chains)
         enough = n_rows * n_components * n_features >= _WORK_FOR_THREADS
         n_threads = n_threads_for(model.n_jobs) if enough else 1
-        self.block, self.team = _block(n_rows, n_features + 1, n_components + 1, n_threads)
+        self.block, self.team = _block(
+            self.chains, self.batch_size, n_features, n_components, n_threads
+        )
 
         self.learning_rate = model.learning_rate
         self.weight_decay = model.weight_decay
@@ -195,8 +201,6 @@ class Trainer:
             train,
             self.weights.matrix,
             self.averaged.matrix,
-            self.chains,
-            self.weights.n_hidden,
             self.values,
             self.block,
             self.starts,
@@ -238,7 +242,8 @@ class Trainer:
 
     def restore(self, snapshot: tuple) -> None:
         """Go back to a snapshot."""
-        self.weights, self.averaged, self.average, self.chains, self.trajectory = snapshot
+        self.weights, self.averaged, self.average, chains, self.trajectory = snapshot
+        self.chains[:] = chains  # which are part of the block
 
     def store(self, model) -> None:
         """Write weights and chains to the model, in its dtype; ValueError if training has
@@ -280,39 +285,54 @@ def _values(X):
     return values
 
 
-def _block(n_rows: int, n_visible: int, n_hidden: int, n_threads: int):
-    """The kernel's work space for as many rows and units, and its team of threads."""
-    from sklpf.kernels._products import team
-    from sklpf.models.rbm._learning_kernels import Block, Lists
+def _block(chains, n_rows: int, n_visible: int, n_hidden: int, n_threads: int):
+    """The kernel's work space for chains, as many rows of data and units, and its team of
+    threads.
+    """
+    from sklpf.kernels._teams import team
+    from sklpf.models.rbm._learning_kernels import PANEL, Block
 
-    tasks = _tasks(n_visible, 1)
-    largest = int(np.diff(tasks).max())
-    most = max(n_visible, n_hidden)
+    n_rows += len(chains)
+    by_unit = _layer(zeros(n_threads * PANEL, n_rows), n_rows)
     block = Block(
-        visible=zeros(n_rows, n_visible),
+        visible=_layer(zeros(padded(n_rows), n_visible), n_visible),
         hidden=zeros(n_rows, n_hidden),
-        on=Lists(
-            np.empty((n_rows, n_visible + 1), np.int32),
-            np.empty((n_rows, n_visible + 1), np.float32),
-            np.zeros(n_rows, np.int64),
-        ),
-        by_unit=Lists(
-            np.empty((n_threads, largest, n_rows), np.int32),
-            np.empty((n_threads, largest, n_rows), np.float32),
-            np.empty((n_threads, largest), np.int64),
-        ),
-        bits=np.empty((n_threads, most + 4), np.uint32),
-        units=np.empty((n_threads, most), np.uint8),
-        visible_tasks=tasks,
-        hidden_tasks=_tasks(padded(n_hidden), LANES),
+        chains=_layer(chains, n_hidden),
+        by_unit=type(by_unit)(*(_by_thread(part, n_threads) for part in by_unit[:-1]), by_unit.off),
+        panel=_by_thread(zeros(n_threads * (padded(n_hidden) + LANES), PANEL), n_threads),
+        coefficients=np.empty(n_rows, np.float32),
+        bits=np.empty((n_threads, max(n_visible, n_hidden) + 4), np.uint32),
+        units=np.empty((n_threads, max(n_visible, n_hidden)), np.uint8),
+        visible_parts=_parts(n_visible, n_threads),
+        hidden_parts=_parts(n_hidden, n_threads),
     )
     return block, team(n_threads)
 
 
-def _tasks(n_units: int, multiple: int):
-    """First units of equal tasks and the end, (n + 1,), all multiples."""
-    parts = equal_parts(-(-n_units // multiple), max(1, 120 // multiple))
-    return np.minimum([0, *(part.stop * multiple for part in parts)], n_units)
+def _layer(units, n_units: int):
+    """Room for the products of rows with as many units, which are padded."""
+    from sklpf.kernels import Layer
+
+    room = n_units + LANES
+    return Layer(
+        np.empty((len(units), room), np.int32),
+        np.empty((len(units), room), np.float32),
+        np.zeros(len(units), np.int64),
+        units,
+        np.zeros(n_units, np.uint8),
+    )
+
+
+def _by_thread(rows, n_threads: int):
+    """Equal parts of rows, along a new first axis."""
+    return rows.reshape(n_threads, -1, *rows.shape[1:])
+
+
+def _parts(n_units: int, n_threads: int):
+    """First units of the threads' parts and the end, (n_threads + 1,), all multiples of a
+    register.
+    """
+    return padded(n_units) // LANES * np.arange(n_threads + 1) // n_threads * LANES
 
 
 # ---- checkpoints of training, so close that neighbours exchange states

@@ -1,9 +1,8 @@
 """Numba kernels that train RBMs of discrete units by persistent contrastive divergence.
 
-All parameters are one matrix (M + 1, J + 1) of float32, in rows that are padded with zeros: weights
-by visible unit and, as its last column and row, the biases of the visible and of the hidden units,
-which are weights of units that are always on. Rows of the data and chains are one block of units.
-Where many of these are on its products with the weights are BLAS's, else sums of weight rows.
+All parameters are one matrix of float32, padded with zeros to multiples of a register: weights by
+visible and hidden unit, and behind these the visible units' biases as one more column and the
+hidden units' as one more row. Chains and rows of the data are one block of units.
 """
 
 from typing import NamedTuple
@@ -11,16 +10,25 @@ from typing import NamedTuple
 import numpy as np
 
 from sklpf._utils import random as _random
-from sklpf.kernels import add_rows, draw_units, exp32, inlined, njit, random_bits, uniform
-from sklpf.kernels._products import add_product, wait_for_all
+from sklpf.kernels import (
+    Layer,
+    add_layer,
+    draw_categories,
+    exp32,
+    inlined,
+    list_units,
+    njit,
+    random_bits,
+    transpose,
+    uniform,
+)
+from sklpf.kernels._teams import wait_for_all
 
 # draws of each layer; typed, since numba compiles a function anew for each literal number that it
 # is given
 _HIDDEN = np.int64(_random.FIRST)
 _VISIBLE = np.int64(_random.SECOND)
-_TILE = 64  # columns of weights that stay in registers while rows are added to them
-# Share of the visible units' values that are not zero, below which weight rows are added one by one
-_FEW_ON = 0.25
+PANEL = 128  # visible units whose weights are transposed at a time, and stay in the cache
 
 
 class Updates(NamedTuple):
@@ -41,29 +49,20 @@ class Values(NamedTuple):
     values: np.ndarray  # (nnz,) float32
 
 
-class Lists(NamedTuple):
-    """For each of n accumulators the rows that it takes and their coefficients, as `add_rows` wants
-    them.
-    """
-
-    indices: np.ndarray  # (n, most) int32
-    values: np.ndarray  # (n, most) float32
-    counts: np.ndarray  # (n,) int64
-
-
 class Block(NamedTuple):
-    """Work space for the largest batch and the chains behind it, R rows, and for T threads."""
+    """Work space for the chains and the largest batch behind them, R rows, and for T threads."""
 
-    visible: np.ndarray  # (R, M + 1 padded) float32
-    hidden: np.ndarray  # (R, J + 1 padded) float32
-    on: Lists  # visible units of every row that are not zero, R lists
-    by_unit: Lists  # the same by visible unit for those of one task: arrays with first axis T
+    visible: Layer  # units (R padded, M padded)
+    hidden: np.ndarray  # (R padded, J padded) float32
+    chains: Layer  # units (B, J padded)
+    by_unit: Layer  # the visible units of all rows, by unit, those of a panel; first axis T
+    panel: np.ndarray  # (T, J padded + 16, PANEL) float32: weights of a panel by hidden unit
+    coefficients: np.ndarray  # (R,) float32: of each row in the gradient
     bits: np.ndarray  # (T, most units and 4) uint32
     units: np.ndarray  # (T, most units) uint8
-    # first unit of each task, and the end, (n + 1,) int64: they are the same for any number of
-    # threads
-    visible_tasks: np.ndarray  # of the M + 1 units
-    hidden_tasks: np.ndarray  # of the J + 1 units padded, multiples of a register
+    # first unit of each thread, and the end, (T + 1,) int64, multiples of a register
+    visible_parts: np.ndarray
+    hidden_parts: np.ndarray
 
 
 @njit
@@ -94,39 +93,14 @@ def _copy_row(data, row, visible):
 @inlined
 def _draw_visible(visible, n, starts, bits, units):
     """Draw n visible units of a chain in place of their inputs."""
-    draw_units(visible, starts, bits, n, units)
-    for i in range(n):
-        visible[i] = np.float32(units[i])
-
-
-@inlined
-def _list_on(visible, n, on, r):
-    """List those of n units that are not zero as number r."""
-    count = 0
-    indices = on.indices[r]
-    for i in range(n):
-        indices[count] = i
-        count += np.int64(visible[i] != 0)
-    for p in range(count):
-        on.values[r, p] = visible[indices[p]]
-    on.counts[r] = count
-
-
-@inlined
-def _list_by_unit(on, n_rows, first, last, by_unit):
-    """Turn the lists of rows into lists of the units first <= i < last."""
-    for i in range(last - first):
-        by_unit.counts[i] = 0
-    for r in range(n_rows):
-        indices = on.indices[r]
-        p = np.searchsorted(indices[: on.counts[r]], first)
-        while p < on.counts[r] and indices[p] < last:
-            i = indices[p] - first
-            k = by_unit.counts[i]
-            by_unit.indices[i, k] = r
-            by_unit.values[i, k] = on.values[r, p]
-            by_unit.counts[i] = k + 1
-            p += 1
+    one = np.float32(1.0)
+    if starts.shape[0] > 1:
+        draw_categories(visible, starts, bits, units)
+        for i in range(n):
+            visible[i] = np.float32(units[i])
+    else:
+        for i in range(n):
+            visible[i] = np.float32(uniform(bits[i]) * (one + exp32(-visible[i])) < one)
 
 
 @inlined
@@ -145,134 +119,164 @@ def _to_probability(field, n):
 
 
 @inlined
-def _scale(values, n, factor):
-    for j in range(n):
+def _scale(values, factor):
+    for j in range(values.shape[0]):
         values[j] *= factor
 
 
 @inlined
-def _move_average(average, share, values, n):
-    """average += share * (values - average) for n columns."""
-    for i in range(values.shape[0]):
-        for j in range(n):
-            average[i, j] += share * (values[i, j] - average[i, j])
+def _add_multiple(total, factor, values):
+    for j in range(total.shape[0]):
+        total[j] += factor * values[j]
+
+
+@inlined
+def _copy(target, values):
+    for j in range(target.shape[0]):
+        target[j] = values[j]
+
+
+@inlined
+def _move_average(average, share, values):
+    """average += share * (values - average)."""
+    for j in range(average.shape[0]):
+        average[j] += share * (values[j] - average[j])
+
+
+# ---- products of a thread
+@inlined
+def _some_rows(layer, n):
+    """The first n rows of a layer."""
+    return Layer(layer.indices[:n], layer.factors[:n], layer.counts[:n], layer.units[:n], layer.off)
+
+
+@inlined
+def _to_visible(parameters, block, first, last, panel):
+    """Write the inputs of the chains' visible units first <= i < last."""
+    chains = block.chains
+    n_chains = chains.units.shape[0]
+    visible = block.visible.units
+    transpose(parameters[first:last, : panel.shape[0]], panel[:, : last - first])
+    for c in range(n_chains):
+        _copy(visible[c, first:last], panel[block.hidden_parts[-1]])
+    add_layer(visible[:n_chains, first:last], panel[: chains.off.shape[0], : last - first], chains)
+
+
+@inlined
+def _to_hidden(parameters, block, n_rows, first, last):
+    """Write the inputs of hidden units first <= j < last of all rows."""
+    visible = block.visible
+    hidden = block.hidden
+    bias = parameters[block.visible_parts[-1], first:last]
+    for r in range(n_rows):
+        _copy(hidden[r, first:last], bias)
+    rows = parameters[: visible.off.shape[0], first:last]
+    add_layer(hidden[:n_rows, first:last], rows, _some_rows(visible, n_rows))
+
+
+@inlined
+def _add_gradient(parameters, block, n_rows, first, last, by_unit):
+    """Add to the weights and biases of visible units first <= i < last what all rows contribute."""
+    visible = block.visible.units
+    units = by_unit.units
+    n = min(last, block.visible.off.shape[0]) - first
+    transpose(visible[:, first:last], units[: last - first, : visible.shape[0]])
+    list_units(by_unit, n, n_rows)
+    width = block.hidden_parts[-1]
+    weights = parameters[first : first + n, :width]
+    add_layer(weights, block.hidden[:n_rows, :width], _some_rows(by_unit, n))
+    step = np.zeros(n, np.float32)
+    for r in range(n_rows):
+        _add_multiple(step, block.coefficients[r], visible[r, first : first + n])
+    for i in range(n):
+        parameters[first + i, width] += step[i]
 
 
 # ---- persistent contrastive divergence
 @njit
-def train(
-    parameters,
-    average,
-    chains,
-    n_hidden,
-    data,
-    block,
-    starts,
-    updates,
-    first,
-    last,
-    key,
-    step,
-    team,
-):
+def train(parameters, average, data, block, starts, updates, first, last, key, step, team):
     """Make the updates first <= t < last of persistent contrastive divergence (Tieleman 2008) in
     place.
 
-    chains (B, J + 1 padded) float32 are the hidden units of the persistent chains, the last one
-    always on. Visible units are in groups with one unit on, group g from starts[g] to starts[g +
-    1]; with a single start there are no groups. Random numbers depend on (key, step + t, chain)
-    alone, and the bits of results on nothing else, as every number is the result of one task. All
-    threads of a team make the same call.
+    The hidden units of the persistent chains are `block.chains`. Visible units are in groups with
+    one unit on, group g from starts[g] to starts[g + 1]; with a single start there are no groups.
+    Random numbers depend on (key, step + t, chain) alone, and the bits of results on nothing else,
+    as those of products do not depend on the parts they are made of. All threads of a team make the
+    same call, which does nothing without updates.
     """
+    if first == last:
+        return
     key0, key1 = key
     edges = updates.edges
-    n_visible = block.visible_tasks[-1] - 1
+    thread = team.thread
+    visible = block.visible.units
+    hidden = block.hidden
+    chains = block.chains.units
     n_chains = chains.shape[0]
-    bits = block.bits[team.thread]
-    units = block.units[team.thread]
-    by_unit = Lists(
-        block.by_unit.indices[team.thread],
-        block.by_unit.values[team.thread],
-        block.by_unit.counts[team.thread],
+    n_visible = block.visible.off.shape[0]
+    n_hidden = block.chains.off.shape[0]
+    bits = block.bits[thread]
+    units = block.units[thread]
+    panel = block.panel[thread]
+    by_unit = Layer(
+        block.by_unit.indices[thread],
+        block.by_unit.factors[thread],
+        block.by_unit.counts[thread],
+        block.by_unit.units[thread],
+        block.by_unit.off,
     )
-    one = np.float32(1.0)
+    part = block.visible_parts[thread : thread + 2]
+    hidden_part = block.hidden_parts[thread : thread + 2]
+    hidden_bias = parameters[block.visible_parts[-1], hidden_part[0] : hidden_part[1]]
+    average_bias = average[block.visible_parts[-1], hidden_part[0] : hidden_part[1]]
+
+    list_units(block.chains, n_chains, n_hidden, thread, team.n_threads)
+    wait_for_all(team)
+    for start in range(part[0], part[1], PANEL):
+        _to_visible(parameters, block, start, min(start + PANEL, part[1]), panel)
     for t in range(first, last):
-        n = edges[t + 1] - edges[t]
-        n_rows = n + n_chains
-        visible = block.visible[:n_rows]
-        hidden = block.hidden[:n_rows]
-
-        # Inputs of the chains' visible units.
-        for task in range(team.thread, block.visible_tasks.shape[0] - 1, team.n_threads):
-            here = slice(block.visible_tasks[task], block.visible_tasks[task + 1])
-            add_product(visible[n:, here], 0.0, chains, parameters[here], False, True)
+        n_rows = n_chains + edges[t + 1] - edges[t]
         wait_for_all(team)
 
-        # Visible units.
-        few = _FEW_ON * n_rows * n_visible
-        n_on = data.indptr[edges[t + 1]] - data.indptr[edges[t]]
-        may_list = n_on < few
-        for r in range(team.thread, n_rows, team.n_threads):
-            if r < n:
-                _copy_row(data, edges[t] + r, visible[r])
-            else:
-                random_bits(bits, n_visible, key0, key1, step + t, r - n, _VISIBLE)
+        for r in range(thread, n_rows, team.n_threads):
+            if r < n_chains:
+                random_bits(bits, n_visible, key0, key1, step + t, r, _VISIBLE)
                 _draw_visible(visible[r], n_visible, starts, bits, units)
-            visible[r, n_visible] = one
-            if may_list:
-                _list_on(visible[r], n_visible + 1, block.on, r)
-        wait_for_all(team)
-
-        # Inputs of the hidden units.
-        if may_list:
-            n_on = block.on.counts[:n_rows].sum() - n_rows
-        lists = n_on < few
-        for task in range(team.thread, block.hidden_tasks.shape[0] - 1, team.n_threads):
-            here = slice(block.hidden_tasks[task], block.hidden_tasks[task + 1])
-            if lists:
-                hidden[:, here] = 0.0
-                on = block.on
-                add_rows(hidden[:, here], parameters[:, here], on.indices, on.values, on.counts)
             else:
-                units_of_rows = visible[:, : n_visible + 1]
-                add_product(hidden[:, here], 0.0, units_of_rows, parameters[:, here], False, False)
+                _copy_row(data, edges[t] + r - n_chains, visible[r])
+        list_units(block.visible, n_rows, n_visible, thread, team.n_threads)
         wait_for_all(team)
 
-        # Probabilities of the hidden units, each row times its coefficient in the gradient.
-        for r in range(team.thread, n_rows, team.n_threads):
+        _to_hidden(parameters, block, n_rows, hidden_part[0], hidden_part[1])
+        wait_for_all(team)
+
+        for r in range(thread, n_rows, team.n_threads):
             _to_probability(hidden[r], n_hidden)
-            if r >= n:
-                random_bits(bits, n_hidden, key0, key1, step + t, r - n, _HIDDEN)
-                _draw_hidden(hidden[r], chains[r - n], n_hidden, bits)
-            coefficient = np.float32(updates.rates[t, 0] if r < n else -updates.rates[t, 1])
-            hidden[r, n_hidden] = one
-            _scale(hidden[r], n_hidden + 1, coefficient)
+            coefficient = np.float32(updates.rates[t, 0])
+            if r < n_chains:
+                coefficient = np.float32(-updates.rates[t, 1])
+                random_bits(bits, n_hidden, key0, key1, step + t, r, _HIDDEN)
+                _draw_hidden(hidden[r], chains[r], n_hidden, bits)
+            _scale(hidden[r], coefficient)
+            block.coefficients[r] = coefficient
+        list_units(block.chains, n_chains, n_hidden, thread, team.n_threads)
         wait_for_all(team)
 
-        # Parameters.
-        for task in range(team.thread, block.visible_tasks.shape[0] - 1, team.n_threads):
-            start = block.visible_tasks[task]
-            end = block.visible_tasks[task + 1]
+        # Parameters, and with them the inputs of the next visible units, which need no others.
+        for r in range(n_rows):
+            _add_multiple(hidden_bias, np.float32(1.0), hidden[r, hidden_part[0] : hidden_part[1]])
+        if updates.shares[t] > 0:
+            _move_average(average_bias, updates.shares[t], hidden_bias)
+        for start in range(part[0], part[1], PANEL):
+            end = min(start + PANEL, part[1])
             if updates.shrinkages[t] > 0:
-                for i in range(start, min(end, n_visible)):
-                    _scale(parameters[i], n_hidden, one - updates.shrinkages[t])
-            if lists:
-                _list_by_unit(block.on, n_rows, start, end, by_unit)
-                for column in range(0, block.hidden_tasks[-1], _TILE):
-                    tile = slice(column, min(column + _TILE, block.hidden_tasks[-1]))
-                    rows = parameters[start:end, tile]
-                    add_rows(rows, hidden[:, tile], by_unit.indices, by_unit.values, by_unit.counts)
-            else:
-                add_product(
-                    parameters[start:end, : n_hidden + 1],
-                    1.0,
-                    visible[:, start:end],
-                    hidden[:, : n_hidden + 1],
-                    True,
-                    False,
-                )
+                for i in range(start, end):
+                    keep = np.float32(1.0) - updates.shrinkages[t]
+                    _scale(parameters[i, : block.hidden_parts[-1]], keep)
+            _add_gradient(parameters, block, n_rows, start, end, by_unit)
             if updates.shares[t] > 0:
-                _move_average(
-                    average[start:end], updates.shares[t], parameters[start:end], n_hidden + 1
-                )
-        wait_for_all(team)
+                for i in range(start, end):
+                    _move_average(average[i], updates.shares[t], parameters[i])
+            if t + 1 < last:
+                _to_visible(parameters, block, start, end, panel)
+    wait_for_all(team)

@@ -18,6 +18,7 @@ import numpy as np
 
 from sklpf._utils import random as _random
 from sklpf.kernels import (
+    BORROWS,
     SUMS,
     add_layer,
     bits_of_one_chain,
@@ -40,7 +41,7 @@ _VISIBLE = np.int64(_random.SECOND)
 _PART = np.int64(_random.ACCEPT)
 _REFRESH = 256
 _LOG2 = math.log(2.0)
-_FACTORS = 512  # of 1/2 to 2, whose product is a float64
+_FACTORS = 512  # of 1 to 2, whose product is a float64
 _FACTORS32 = 64  # whose product is a float32
 
 
@@ -61,7 +62,7 @@ class Parameters(NamedTuple):
 
 
 # ---- one sweep
-@inlined
+@functools.partial(inlined, **BORROWS)
 def _copy_row(source, target):
     """target = source; numba takes seconds to compile what it would say if the shapes did not
     match.
@@ -70,13 +71,13 @@ def _copy_row(source, target):
         target[j] = source[j]
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def _log_part(log_weights, field, n, k, share):
     """Log of w_k (q_k / q_0)^share."""
     return log_weights[0] if k == 0 else log_weights[k] + share * np.float64(field[n + 1 + k])
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def _log_base_ratio(log_weights, field, n, beta):
     """Log of sum_k w_k (q_k / q_0)^(1 - beta), what the further parts of a base add to log f."""
     if log_weights.shape[0] == 1:
@@ -91,7 +92,7 @@ def _log_base_ratio(log_weights, field, n, beta):
     return largest + math.log(total)
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def _draw_part(log_weights, field, n, beta, u):
     """Draw k given v; at beta = 0, where v is drawn from the base, whatever v was before, so that
     chains there go from part to part.
@@ -107,7 +108,7 @@ def _draw_part(log_weights, field, n, beta, u):
     return last
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def _draw_layer(
     units,
     field,
@@ -173,35 +174,42 @@ def refresh_field(units, bias, rows, field):
 
 
 # ---- log densities
-@functools.partial(inlined, **SUMS)
-def _softplus_change(field, n, old, new):
-    """Sums over hidden units: of max(g, 0), and of log(1 + e^(-beta |g|)) at `new` less at `old`.
+@functools.partial(inlined, **SUMS, **BORROWS)
+def _sum_positive(field, n):
+    """Sum of max(g, 0) over hidden units."""
+    zero = np.float32(0.0)
+    positive = 0.0
+    for start in range(0, n, _FACTORS32):
+        inputs = field[start : min(start + _FACTORS32, n)]
+        total = zero
+        for j in range(inputs.shape[0]):
+            total += max(inputs[j], zero)
+        positive += np.float64(total)
+    return positive
 
-    A product of ratios, each in [1/2, 2], needs one logarithm.
+
+@functools.partial(inlined, **SUMS, **BORROWS)
+def _log_sum(field, n, beta):
+    """Sum of log(1 + e^(-beta |g|)) over hidden units.
+
+    A product of factors, each in [1, 2], needs one logarithm.
     """
     one = np.float32(1.0)
-    zero = np.float32(0.0)
-    minus_old = -np.float32(old)
-    minus_new = -np.float32(new)
-    positive = 0.0
-    change = 0.0
+    minus = -np.float32(beta)
+    total = 0.0
     for first in range(0, n, _FACTORS):
         product = 1.0
         for start in range(first, min(first + _FACTORS, n), _FACTORS32):
             inputs = field[start : min(start + _FACTORS32, n)]
             part = one
-            total = zero
             for j in range(inputs.shape[0]):
-                g = inputs[j]
-                total += max(g, zero)
-                part *= (one + exp32(minus_new * abs(g))) / (one + exp32(minus_old * abs(g)))
-            positive += np.float64(total)
+                part *= one + exp32(minus * abs(inputs[j]))
             product *= np.float64(part)
-        change += math.log(product)
-    return positive, change
+        total += math.log(product)
+    return total
 
 
-@functools.partial(inlined, **SUMS)
+@functools.partial(inlined, **SUMS, **BORROWS)
 def _sum_on(h, field, n):
     """Sum of the inputs of the hidden units that are on."""
     total = 0.0
@@ -210,18 +218,27 @@ def _sum_on(h, field, n):
     return total
 
 
-@inlined
-def _line_and_bend(h, field, joint, old, new):
-    """The hidden units' part of log f_new - log f_old is (new - old) * line + bend, as log(1 +
-    e^(beta g)) = beta max(g, 0) + log(1 + e^(-beta |g|)); returns both.
+@functools.partial(inlined, **BORROWS)
+def _slope(model, state, c):
+    """d log f / d beta of chain c, but for what the hidden units that are summed out and the base's
+    further parts bend: log(1 + e^(beta g)) = beta max(g, 0) + log(1 + e^(-beta |g|)).
     """
-    n = h.shape[0]
-    if joint:
-        return _sum_on(h, field, n), 0.0
-    return _softplus_change(field, n, old, new)
+    field = state.hidden_field[c]
+    n = state.h.shape[1]
+    of_hidden = _sum_on(state.h[c], field, n) if model.joint else _sum_positive(field, n)
+    return np.float64(field[n]) + model.base_constant + of_hidden
 
 
-@functools.partial(inlined, **SUMS)
+@functools.partial(inlined, **BORROWS)
+def _bend(model, state, c, beta):
+    """What log f of chain c has besides a part that is linear in beta."""
+    field = state.hidden_field[c]
+    n = state.h.shape[1]
+    of_hidden = 0.0 if model.joint else _log_sum(field, n, beta)
+    return of_hidden + _log_base_ratio(model.log_weights, field, n, beta)
+
+
+@functools.partial(inlined, **SUMS, **BORROWS)
 def _marginal_derivatives(field, n, beta):
     """Sums over hidden units of d/dbeta log(1 + e^(beta g)) = g sigma(beta g) and of g^2 sigma (1 -
     sigma).
@@ -249,7 +266,7 @@ def _scratch(model, state):
     return work, np.empty(n_hidden, np.float32), np.empty(n_hidden, np.float32)
 
 
-@implements(programs.sweep, Parameters)
+@implements(programs.sweep, Parameters, **BORROWS)
 def _sweep(model, state, betas, reverse, keys, work):
     """Block Gibbs: h | v, then k | v and v | k, h, or with h kept the reverse."""
     visible_first = reverse and model.joint
@@ -288,7 +305,7 @@ def _sweep(model, state, betas, reverse, keys, work):
             )
 
 
-@implements(programs.log_base, Parameters)
+@implements(programs.log_base, Parameters, **BORROWS)
 def _log_base(model, state, c):
     """a @ v - sum_i log(1 + e^a_i), less n log 2 with h kept."""
     n = state.h.shape[1]
@@ -298,29 +315,25 @@ def _log_base(model, state, c):
     return own + _log_base_ratio(model.log_weights, field, n, 0.0)
 
 
-@implements(programs.log_ratios, Parameters)
+@implements(programs.log_ratios, Parameters, **BORROWS)
 def _log_ratios(model, state, old, new, work, out):
-    n = state.h.shape[1]
-    log_weights = model.log_weights
-    joint = model.joint
-    constant = model.base_constant
-    for c in range(out.shape[0]):
-        out[c] = 0.0
-        if new[c] != old[c]:
-            field = state.hidden_field[c]
-            line, bend = _line_and_bend(state.h[c], field, joint, old[c], new[c])
-            out[c] = (new[c] - old[c]) * (np.float64(field[n]) + constant + line) + bend
-            out[c] += _log_base_ratio(log_weights, field, n, new[c])
-            out[c] -= _log_base_ratio(log_weights, field, n, old[c])
+    for c in range(old.shape[0]):
+        slope = _slope(model, state, c)
+        bend = _bend(model, state, c, old[c])
+        for i in range(new.shape[0]):
+            out[i, c] = 0.0
+            if new[i, c] != old[c]:
+                out[i, c] = (new[i, c] - old[c]) * slope + (
+                    _bend(model, state, c, new[i, c]) - bend
+                )
 
 
-@implements(programs.log_ladder, Parameters)
+@implements(programs.log_ladder, Parameters, **BORROWS)
 def _log_ladder(model, state, c, ladder, work, out):
     n = state.h.shape[1]
     field = state.hidden_field[c]
     intercept = np.float64(field[n + 1]) - model.base_constant
-    line, _ = _line_and_bend(state.h[c], field, model.joint, 0.0, 0.0)
-    slope = np.float64(field[n]) + model.base_constant + line
+    slope = _slope(model, state, c)
     for k in range(ladder.shape[0]):
         out[k] = intercept + ladder[k] * slope
     if not model.joint:
@@ -329,7 +342,7 @@ def _log_ladder(model, state, c, ladder, work, out):
         out[k] += _log_base_ratio(model.log_weights, field, n, ladder[k])
 
 
-@functools.partial(inlined, **SUMS)
+@functools.partial(inlined, **SUMS, **BORROWS)
 def _add_log_sums(field, n, ladder, powers, ratios, out):
     """Add the sum of log(1 + e^(-beta_k |g_j|)) at every level; the powers are carried from level
     to level by multiplication.
@@ -360,7 +373,7 @@ def _add_log_sums(field, n, ladder, powers, ratios, out):
             out[k] += math.log(product)
 
 
-@implements(programs.derivatives, Parameters, forceinline=True)
+@implements(programs.derivatives, Parameters, forceinline=True, **BORROWS)
 def _derivatives(model, state, c, beta, work):
     """The slope where h is kept; else each unit adds g sigma(beta g) and g^2 sigma (1 - sigma) in
     place of h g.
@@ -389,7 +402,7 @@ def _derivatives(model, state, c, beta, work):
     return first - mean, second + square - mean * mean
 
 
-@implements(programs.summarise, Parameters)
+@implements(programs.summarise, Parameters, **BORROWS)
 def _summarise(model, state, c, out):
     """Probabilities of the hidden units given the visible ones, which don't see units that no
     weight reaches.

@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import norm
@@ -32,7 +33,7 @@ from sklpf._utils.sklearn import (
     StrOptions,
     Versioned,
 )
-from sklpf._utils.warnings import Alarm, warn
+from sklpf._utils.warnings import warn
 from sklpf.models._validation import check_fitted, named_by_model, validate_data
 from sklpf.models.scoring._baseline import (
     BaselineScore,
@@ -49,6 +50,7 @@ from sklpf.partition import (
     PartitionEstimator,
     PartitionResult,
 )
+from sklpf.partition.alarms import raised
 from sklpf.paths import Continuous, DefaultEstimator, TargetDraws
 from sklpf.paths._capabilities import has
 
@@ -96,6 +98,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
     _positive: ClassVar[tuple[str, ...]] = ()
     _not_negative: ClassVar[tuple[str, ...]] = ()
     _shares: ClassVar[tuple[str, ...]] = ()
+    _may_be_sparse: ClassVar[tuple[str, ...]] = ()
     _impossible = ""
     path: ClassVar[Callable[..., Any]]
     get_params: ClassVar[Callable[..., dict[str, Any]]]
@@ -330,12 +333,15 @@ def impossible(log_probabilities: Array, std_error: Any) -> str | None:
         std_error = float(np.sqrt(np.sum((shares * std_error[first]) ** 2)))
     if not log_sum > _IMPOSSIBLE_ERRORS * std_error + _IMPOSSIBLE:  # also a NaN
         return None
-    seen = (
-        f"the probabilities of {len(first)} distinct rows sum to exp({log_sum:.3g} +-"
-        f" {std_error:.2g}), more than 1"
+    impossible = raised(
+        "below-the-bound",
+        "probabilities",
+        "probabilities",
+        n=len(first),
+        log_sum=log_sum,
+        error=std_error,
     )
-    remedy = "the estimator missed a part of the model; raise n_sweeps, or give another base"
-    return str(Alarm("impossible-probabilities", seen, remedy))
+    return str(impossible)
 
 
 def report(model: Any, message: str) -> None:
@@ -447,7 +453,13 @@ class LogLikelihoodMixin(ScoredModel):
 
     def _digest(self) -> tuple:
         """Digest of the fitted arrays, and of all parameters that an estimate depends on."""
-        arrays = [np.ascontiguousarray(getattr(self, name)) for name in self._fitted_shapes]
+        arrays: list[NDArray] = []
+        for name in self._fitted_shapes:
+            value = getattr(self, name)
+            if sp.issparse(value):
+                arrays += [value.data, value.indices, value.indptr]
+            else:
+                arrays.append(np.ascontiguousarray(value))
         estimator = self.partition_estimator
         parameters = {} if estimator is None else estimator._number_parameters()
         if not isinstance(parameters.get("random_state"), Integral):

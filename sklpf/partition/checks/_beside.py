@@ -26,36 +26,19 @@ from scipy.special import betainc, softmax
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import seeded
 from sklpf._utils.warnings import Alarm
+from sklpf.partition._run_alarms import enough_effective
+from sklpf.partition.alarms import BOUND_ERRORS, KINDS, MATERIAL_BOUND, MOST_ROUNDING, raised
 from sklpf.partition.checks._tails import tail_alarms
 from sklpf.paths import BoundDraws, GeometricPath, LocalMasses, Rebased, Regions
 from sklpf.paths._capabilities import has
 from sklpf.paths._climbs import Evaluations
-from sklpf.programs import Draws
-from sklpf.uncertainty import (
-    MOST_BETWEEN,
-    Difference,
-    effective_sample_size,
-    log_mean_exp,
-    pareto_shape,
-    standard_error,
-)
+from sklpf.uncertainty import log_mean_exp, standard_error
 
-_MATERIAL = 0.05  # nats by which the bound must be above the estimate
-# a false alarm in at most 0.13 % of the runs, 0.75 % if both errors come from ten groups
-_STD_ERRORS = 3.0
 _LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
 SLACK = 0.015  # nats, or a share of Z
 _LARGEST = 50.0  # nats, where a run has missed all but nothing
 _ERRORS_OF_ELLIPSOIDS = 0.5  # standard errors of log Z that what is missed on R^d must be worth
 _HARDLY_SEEN = 0.25  # of the draws that a region should have
-_MOST_ROUNDING = 0.05  # nats
-# If so few draws are one state they can't show that others have no mass, whose share may be 3 / n.
-_FEW_DRAWS = 60
-_NO_ERROR = 1e-3  # nats
-_TOL_NOISE = 1.1  # by which a standard error of about a hundred chains is itself uncertain
-# the effective sample size must be n / 4, within these bounds
-_FEWEST_EFFECTIVE = 5
-_ENOUGH_EFFECTIVE = 25.0
 
 
 class Checks:
@@ -158,7 +141,7 @@ def checked(run: Any, result: Any) -> Any:
     if run.failed_evaluations:
         diagnostics["failed_evaluations"] = run.failed_evaluations
     missed = region_alarms(run, result, diagnostics, threshold)
-    if {each.kind for each in missed} & {each.kind for each in result.alarms}:
+    if {each.remedy for each in missed} & {each.remedy for each in result.alarms}:
         missed = []  # said of the sampler's number, which this one is read beside
     alarms = [
         *result.alarms,
@@ -200,12 +183,10 @@ def _bound_alarms(bound: NDArray | None, result: Any, diagnostics: dict) -> list
     diagnostics.update(plain_bound=mean, plain_bound_std_error=error)
     if result.statement != "estimate" or not np.isfinite(result.log_partition):
         return []
-    chance = _STD_ERRORS * float(np.hypot(error, result.std_error))
-    if not mean - result.log_partition > max(_MATERIAL, chance):  # also of a NaN
+    chance = BOUND_ERRORS * float(np.hypot(error, result.std_error))
+    if not mean - result.log_partition > max(MATERIAL_BOUND, chance):  # also of a NaN
         return []
-    seen = f"chains from random starts show that log Z is at least {mean:.2f} +- {error:.2f}"
-    remedy = "the base or the moves miss a part of the model; give another base"
-    return [Alarm("below-the-bound", seen, remedy)]
+    return [raised("below-the-bound", "bound", mean=mean, error=error)]
 
 
 def regions_to_cover(path: Any, run: Any, result: Any) -> list[Regions]:
@@ -256,15 +237,26 @@ def region_alarms(
     every = checked_modes(run, result.log_partition)
     centres, masses, errors, shares = zip(*(every[place] for place in missed))
     diagnostics["missed_region"] = centres[0]
-    which = "a region of the target holds"
-    if len(missed) > 1:
-        which = f"{len(missed)} regions of the target together hold"
-    seen = (
-        f"{which} {sum(masses):.2g} (+- {np.linalg.norm(errors):.1g}) times the estimate of Z, and"
-        f" {sum(shares):.2g} of the run's draws"
-    )
-    remedy = f'{run.to_reach()}: its centre is result_.diagnostics["missed_region"]'
-    return [Alarm("missed-region", seen, remedy)]
+    return [
+        raised(
+            "missed-region",
+            "one" if len(missed) == 1 else "several",
+            _region_family(run),
+            n=len(missed),
+            mass=sum(masses),
+            error=np.linalg.norm(errors),
+            share=sum(shares),
+            path_remedy=run.region_remedy,
+        )
+    ]
+
+
+def _region_family(run: Any) -> str:
+    """The family of remedies for a region that a run has missed."""
+    if run.family in KINDS["missed-region"].remedies:
+        return run.family
+    failed = any(alarm.kind == "missed-region" for alarm in run.earlier_alarms)
+    return "after a second try" if failed or run.first_try is not None else ""
 
 
 class CheckedMode(NamedTuple):
@@ -344,7 +336,7 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[int]:
         missed |= shares < np.where(means > least, _HARDLY_SEEN * means, 0.0)
     if hidden.any():
         n_chains = len(run.up)
-        if n_chains / (1 + hidden.sum()) < _needed(n_chains):
+        if n_chains / (1 + hidden.sum()) < enough_effective(n_chains):
             missed |= hidden > 0.1 * hidden.max()  # those that matter beside the worst
 
     return sorted(np.flatnonzero(missed).tolist(), key=lambda r: shares[r] - means[r])
@@ -447,99 +439,12 @@ def _effective_draws(weights: NDArray, groups: NDArray, inside: NDArray[np.bool_
     return float(min(n, np.median(binomial / variances[known])))
 
 
-def modes_alarms(parts: str, share: float, remedy: str, most: float = MOST_BETWEEN) -> list[Alarm]:
-    """An alarm if a larger share of the variance of the states at the target than `most` lies
-    between the parts.
-    """
-    if share <= most:
-        return []
-    if np.isnan(share):
-        seen = f"{parts} have too few states at the target to compare"
-        return [Alarm("too-few-target-states", seen, remedy)]
-    seen = (
-        f"{parts} differ in their states at the target ({share:.0%} of the variance lies between"
-        " them): they have not mixed, or sit in different modes"
-    )
-    return [Alarm("different-modes", seen, remedy)]
-
-
-def halves_alarms(drift: Difference, n_groups: int) -> list[Alarm]:
-    """An alarm if the halves of the last round differ by more than chance."""
-    if not drift.alarms(n_groups):
-        return []
-    seen = f"the halves of the last round disagree (t = {drift.t:.1f})"
-    return [Alarm("halves-disagree", seen, "raise n_sweeps")]
-
-
-def single_state_alarms(draws: Draws | None, std_error: float) -> list[Alarm]:
-    """An alarm if few draws are all of them one state, and have one weight."""
-    if draws is None or len(draws.points) >= _FEW_DRAWS or std_error > _NO_ERROR:
-        return []
-    if len(draws.points) < 2 or np.any(draws.points != draws.points[0]):
-        return []
-    seen = f"all {len(draws.points)} draws are the same state, so that the error is not known"
-    return [Alarm("single-state", seen, "raise n_chains, n_particles or n_sweeps")]
-
-
 def rounding_alarms(log_partition: float, rounding: float = 0.0) -> tuple[Alarm, ...]:
     """An alarm if log f is rounded by too many nats: by as many as its path says, and at least by
     as many as a number of the size of log Z.
     """
     if np.isfinite(log_partition):
         rounding = max(rounding, float(np.spacing(abs(log_partition))))
-    if rounding <= _MOST_ROUNDING:
+    if rounding <= MOST_ROUNDING:
         return ()
-    seen = f"parameters or a constant are so large that log_f is rounded by {rounding:.2g} nats"
-    return (Alarm("rounding", seen, "rescale them, or take the constant off"),)
-
-
-def tol_alarms(std_error: float, tol: float | None, remedy: str, but: str = "") -> list[Alarm]:
-    """An alarm if the standard error is above `tol` by more than its own noise, although `but`."""
-    if tol is None or not std_error > _TOL_NOISE * tol:
-        return []
-    return [Alarm("tol-missed", f"the standard error {std_error:.2g}{but} is above tol", remedy)]
-
-
-def weight_diagnostics(log_weights) -> dict[str, Any]:
-    """The log weights (n,), their effective sample size and the shape of their tail."""
-    return {
-        "log_weights": log_weights,
-        "effective_sample_size": effective_sample_size(log_weights),
-        "pareto_shape": pareto_shape(log_weights),
-    }
-
-
-def weight_alarms(n: int, diagnostics: dict[str, Any], remedy: str) -> list[Alarm]:
-    """An alarm if the effective sample size of n weights is too small, by themselves or by the
-    reverse chains.
-    """
-    here = diagnostics["effective_sample_size"]
-    there = diagnostics.get("effective_sample_size_from_target", n)
-    needed = _needed(n)
-    if here < needed:
-        seen = f"effective sample size {here:.1f} of {n} (at least {needed:g} needed)"
-        return [Alarm("few-effective-weights", seen, remedy)]
-    if there < needed:
-        seen = (
-            f"by the reverse chains the effective sample size is {there:.1f} of {n} (at least"
-            f" {needed:g} needed)"
-        )
-        return [Alarm("few-effective-weights-from-target", seen, remedy)]
-    return []
-
-
-def _needed(n: int) -> float:
-    """The smallest effective sample size of n weights that is enough."""
-    return max(_FEWEST_EFFECTIVE, min(_ENOUGH_EFFECTIVE, n / 4))
-
-
-def move_diagnostics(run: Any) -> dict[str, Any]:
-    """Acceptance and step sizes by level, shape (K,), of an `AnnealingRun` or a `PopulationRun`
-    whose moves have them; the base's acceptance is NaN.
-    """
-    found = {}
-    if run.acceptance is not None:
-        found["acceptance"] = np.append(np.nan, run.acceptance)
-    if run.pilot is not None:
-        found["step_sizes"] = run.pilot.step(run.ladder)
-    return found
+    return (raised("rounding", "log f", rounding=rounding),)

@@ -23,6 +23,7 @@ from scipy.special import xlogy
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
+from sklpf.partition.alarms import raised
 from sklpf.reweighting import mbar
 from sklpf.reweighting._mbar import mixture_weights
 from sklpf.uncertainty import t_bound
@@ -86,28 +87,27 @@ def own_state_alarms(run: Any) -> list[Alarm]:
 
     factor = _missing_factor(run)
     if factor is not None and own_states(replace(run, vectors=factor * run.vectors)).agree:
-        seen = (
-            f"draws agree with {factor:.3g} times the log densities of their states, and not with"
-            f" these, least at state {states[worst]} (t = {t:.1f})"
-        )
-        return [Alarm("bridges-disagree", seen, _UNITS)]
+        state = states[worst]
+        return [raised("not-of-this-density", "factor", "factor", factor=factor, state=state, t=t)]
 
     if len(states) > 2:
         worst = _disagreeing(run, states, found.t)
     other = _look_alike(found, run.counts[states], worst)
     if other is not None:
         of_which = "all states" if other == len(states) else f"state {states[other]}"
-        seen = f"draws of state {states[worst]} look like those of {of_which} (t = {t:.1f})"
-        return [Alarm("bridges-disagree", seen, _ORDER)]
+        return [
+            raised(
+                "not-of-this-density",
+                "look like",
+                "look like",
+                state=states[worst],
+                of_which=of_which,
+                t=t,
+            )
+        ]
 
     which = f"state {states[worst]}" if len(states) > 2 else "the two states"
-    seen = f"draws of {which} are not from the density that they are said to be from (t = {t:.1f})"
-    return [Alarm("bridges-disagree", seen, _DENSITY)]
-
-
-_UNITS = "give energies in kT of their simulation, or log-likelihoods without the prior"
-_ORDER = "give draws in the order of the states, and none from elsewhere"
-_DENSITY = "check the potential and the temperature of the simulation, or leave these draws out"
+    return [raised("not-of-this-density", "other density", which=which, t=t)]
 
 
 def own_states(run: Any) -> OwnStates:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
+from sklpf.partition.alarms import MOST_NAN, raised
 from sklpf.paths._bases import is_outside
 from sklpf.paths._climbs import Evaluations, patiently
 from sklpf.transitions._pilot import reflect
@@ -36,9 +37,6 @@ _MOST_NAMED = 5
 _MARGIN = 0.25
 # for every dimension; above, a power law and a normal base give errors < .005 nats, and cover
 _LARGEST_POWER = 20.0
-# of the points that scouts try with wide steps: where a side of a normal density is NaN, 0.14 if
-# the side has 2 % of the mass and 0.07 if it has 0.1 %
-_MOST_NAN = 0.1
 _MOST_DF = 8.0  # that are recommended
 _LOG_LARGEST = np.log(np.finfo(np.float64).max)  # of a distance
 # of poles at the boundary of the support
@@ -206,28 +204,14 @@ def _improper(exponent, d, n_closed) -> str:
 def _heavy(exponents, indices, is_bounded: bool) -> Alarm:
     index = indices.min()
     df = f"at most {min(index, _MOST_DF):.2g}" if index > 0.1 else "few"
-    seen = (
-        "the target's tails are heavier than the base's: far out along a ray the target's density"
-        f" {_fall(exponents[indices.argmin()])} with the distance r, and weights can't show what"
-        " the base leaves out"
-    )
-    remedy = f"give a StudentT base of {df} degrees of freedom"
-    if is_bounded:
-        remedy = (
-            "give as base a list of scipy.stats distributions within bounds, such as lomax(c,"
-            f" loc=low) with c {df}; or integrate over the log of the distance from a bound"
-        )
-    return Alarm("heavy-tails", seen, remedy)
+    falls = _fall(exponents[indices.argmin()])
+    return raised("heavy-tails", "tails", "bounded" if is_bounded else "", falls=falls, df=df)
 
 
 def _nan_alarms(scouts: _Scouts) -> tuple[Alarm, ...]:
-    if not scouts.nan_share > _MOST_NAN:
+    if not scouts.nan_share > MOST_NAN:
         return ()
-    seen = (
-        f"log_density is NaN or fails at {100 * scouts.nan_share:.2g} % of the points that were"
-        " tried near its mass, which count as points of density 0"
-    )
-    return (Alarm("not-a-number", seen, "mend the function there, or let it give -inf"),)
+    return (raised("not-a-number", "points", percent=100 * scouts.nan_share),)
 
 
 class _AxisRays(NamedTuple):
@@ -281,16 +265,16 @@ def _pole_alarms(path, scouts: _Scouts, rng) -> tuple[Alarm, ...]:
         return ()
     ray = seen[pole][target[pole].argmin()]
     where = boundary[ray] if abs(boundary[ray]) > _RESOLVED * rounding[ray] else 0.0
-    seen_there = (
-        f"the target has a pole at the boundary of its support, where x[{rays.axis[ray]}] is"
-        f" {where:.4g}: it rises as t^{target[pole].min() - 1:.2g} with the distance t, much more"
-        " than the base, and chains hardly find this mass"
+    return (
+        raised(
+            "heavy-tails",
+            "pole",
+            "pole",
+            axis=rays.axis[ray],
+            where=where,
+            power=target[pole].min() - 1,
+        ),
     )
-    remedy = (
-        "integrate over the log of this distance, or the log odds between two sides; or give a base"
-        " that rises as the target, such as a list of scipy.stats.beta"
-    )
-    return (Alarm("pole", seen_there, remedy),)
 
 
 def _to_boundary(path, scouts: _Scouts, rng) -> tuple[_AxisRays, Array, Array]:

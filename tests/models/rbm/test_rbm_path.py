@@ -185,10 +185,10 @@ def test_cached_fields_do_not_drift(weights):
 # ---- log f_new - log f_old of the fused programs
 @numba.njit(**OPTIONS)  # not cached: numba's cache does not see changes of called functions
 def _log_ratio(model, state, old, new):
-    out = np.empty(1)
-    ends = np.full(1, old), np.full(1, new)
+    out = np.empty((1, 1))
+    ends = np.full(1, old), np.full((1, 1), new)
     programs.log_ratios(model, state, *ends, programs.scratch(model, state), out)
-    return out[0]
+    return out[0, 0]
 
 
 def log_ratio(fields, old, new):

@@ -221,7 +221,7 @@ class Trusts(PartitionEstimator):
         self.kind = kind
 
     def _estimate(self, path, seed):
-        doubts = Alarm("no-round-trip", "none", "raise n_sweeps")
+        doubts = Alarm("not-mixed", "none", "raise n_sweeps")
         alarms = () if isinstance(path, self.kind) else (doubts,)
         return PartitionResult("Trusts", 1.0, 0.01, alarms=alarms)
 

@@ -1,4 +1,4 @@
-"""Matrix products by BLAS, on parts of matrices, and threads that wait for one another."""
+"""Threads that run one kernel at the same time and wait for one another."""
 
 import os
 from typing import NamedTuple
@@ -7,56 +7,15 @@ import numpy as np
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.linalg import _BLAS
 
 from sklpf.kernels._compile import inlined
 
 _SPINS = 1000  # looks at the others, 20 µs or so, before a thread lets others have its core
 _LINE = 16  # numbers of int64 between two threads' counts: two lines of the cache
-_SINGLE = np.int8(ord("s"))
-_AS_IS = np.int8(ord("n"))
-_TRANSPOSED = np.int8(ord("t"))
 
-_gemm = _BLAS().numba_xxgemm(types.float32)
 _yield = types.ExternalFunction(
     "SwitchToThread" if os.name == "nt" else "sched_yield", types.intc()
 )
-
-
-@inlined
-def add_product(out, keep, a, b, a_transposed, b_transposed):
-    """out = a @ b + keep * out, of one thread.
-
-    Parameters
-    ----------
-    out : array of shape (m, n)
-    keep : float
-        What is left of `out`; with 0 it may hold anything.
-    a, b : array of shape (m, k) and (k, n)
-        All are float32 and lie by rows, which may be parts of longer ones; (k, m) and (n, k) where
-        they are to be transposed.
-    """
-    m, n = out.shape
-    k = a.shape[0] if a_transposed else a.shape[1]
-    one = np.ones(1, np.float32)
-    beta = np.full(1, keep, np.float32)
-    # BLAS thinks in columns: what it takes for out is the transpose of out.
-    _gemm(
-        _SINGLE,
-        _TRANSPOSED if b_transposed else _AS_IS,
-        _TRANSPOSED if a_transposed else _AS_IS,
-        n,
-        m,
-        k,
-        one.ctypes,
-        b.ctypes,
-        b.strides[0] // 4,
-        a.ctypes,
-        a.strides[0] // 4,
-        beta.ctypes,
-        out.ctypes,
-        out.strides[0] // 4,
-    )
 
 
 class Team(NamedTuple):
