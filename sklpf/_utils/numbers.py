@@ -70,7 +70,7 @@ def without_gradients(values: Any) -> Any:
 
 def check_finite(values: ArrayLike | sp.spmatrix | sp.sparray, name: str) -> None:
     """Raise ValueError unless parameters, and so their squares and products, are finite."""
-    if sp.issparse(values):
+    if isinstance(values, sp.spmatrix | sp.sparray):
         values = values.data
     if not np.all(np.isfinite(values)):
         raise ValueError(

@@ -104,7 +104,7 @@ class AnnealingRun(RunInRounds):
         log_partition = self.base_log_partition + estimate.log_mean
         std_error = estimate.delta
         from_target: dict[str, float] = {}
-        if len(self.down):  # type: ignore[arg-type]  # it is there
+        if self.down is not None and len(self.down):
             seen = seen_from_target(-np.ravel(self.down), estimate.log_mean, alive)
             reverse = np.sqrt(seen.variance / n)
             std_error = max(std_error, np.sqrt((std_error**2 + reverse**2) / 2))

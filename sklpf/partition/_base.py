@@ -393,7 +393,7 @@ class SamplingEstimator(PartitionEstimator):
     _parameter_constraints = SAMPLING
 
 
-def _with_cost(run: Run, cost: dict[str, int]) -> Run:
+def _with_cost(run: Run, cost: dict[str, Any]) -> Run:
     """The run with what all tries have cost together."""
     own = run.n_sweeps - run.extra_sweeps.get("other tries", 0)
     extra_sweeps = run.extra_sweeps | {"other tries": cost["n_sweeps"] - own}

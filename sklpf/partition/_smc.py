@@ -57,7 +57,8 @@ class PopulationRun(Run):
         Weighted means of the path's summaries of the states at the target, and of their squares.
     down : ndarray of shape (n, K - 1)
         log f_(k+1) - log f_k of chains that went down from the target, where they left level k + 1;
-        of waste-free populations the log of the mean ratio over the P states at level k.
+        of waste-free populations the log of the mean ratio over the P states at level k. None of
+        them without checks.
     acceptance : ndarray or None
         Mean acceptance probability at every level but the first; None if no move is rejected.
     pilot : object or None
@@ -109,11 +110,17 @@ class PopulationRun(Run):
             count = effective_sample_size(self.log_weights.ravel())
         else:  # a few chains leave a few families, whatever their weights are
             count = 1 / (std_error**2 + 1 / self.log_weights.size)
-        variance = population_seen_from_target(
-            self.down, self.resampled[alive], self.log_means[alive], self.n_starts
-        )
-        from_target = np.sqrt(variance / n_populations)
-        std_error = max(std_error, np.sqrt((std_error**2 + from_target**2) / 2))
+        from_target: dict[str, float] = {}
+        if len(self.down):
+            variance = population_seen_from_target(
+                self.down, self.resampled[alive], self.log_means[alive], self.n_starts
+            )
+            reverse = np.sqrt(variance / n_populations)
+            std_error = max(std_error, np.sqrt((std_error**2 + reverse**2) / 2))
+            from_target = {
+                "effective_families_from_target": n_populations / (variance + 1 / n_particles),
+                "reverse_std_error": reverse,
+            }
         curve, curve_error = jackknife(
             lambda keep: log_mean_exp(self.log_means[keep], axis=0), n_populations
         )
@@ -125,13 +132,12 @@ class PopulationRun(Run):
             "n_resamplings": self.resampled.sum(axis=1),
             "families": np.sum(self.log_weights > -np.inf, axis=1),
             "effective_families": count,
-            "effective_families_from_target": n_populations / (variance + 1 / n_particles),
+            **from_target,
             "between_populations": (
                 between_groups(means, squares, 1) if len(means) > 1 else np.nan
             ),
             "group_std_error": groups.std_error,
             "family_std_error": families.delta if self.chain_length is None else np.nan,
-            "reverse_std_error": from_target,
             "lower_bound": log_partition - np.log(20),
             **move_diagnostics(self),
         }
@@ -258,6 +264,9 @@ class SMC(SamplingEstimator):
 
     def _sample(self, path, seed) -> PopulationRun:
         run, plan, populations = self._rise(path, seed)
+        run = replace(run, draws=self._draws(plan.path, populations))
+        if not self.checks:
+            return run
         chain_length = run.chain_length
         n_moves = (run.chain_length or 2) - 1
         checkpoint = self._checkpoint(path, seed)
@@ -272,7 +281,6 @@ class SMC(SamplingEstimator):
             down=down,
             n_sweeps=run.n_sweeps + n_sweeps_back,
             extra_sweeps=run.extra_sweeps | {"reverse chains": n_sweeps_back},
-            draws=self._draws(plan.path, populations),
         )
 
     @removing_checkpoints()
@@ -359,7 +367,7 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     n_all = run.log_weights.size
     needed = min(ENOUGH_ANCESTORS, ANCESTOR_SHARE * n_all)
     here = diagnostics["effective_families"]
-    there = diagnostics["effective_families_from_target"]
+    there = diagnostics.get("effective_families_from_target", np.inf)
     here_says, there_says = "ancestors", "ancestors from target"
     if run.chain_length is not None:
         here_says, there_says = "particles", "particles from target"
