@@ -27,14 +27,13 @@ from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._capabilities import has, require_base
 from sklpf.programs._annealing import anneal_down
 from sklpf.reweighting import bar, mean_weight, overlap
-from sklpf.uncertainty import jackknife, log_mean_exp
+from sklpf.uncertainty import FALSE_ALARM, jackknife, log_mean_exp
 
 STATEMENTS = {
     "exact": "upper bound",
     "tempered": "approximate",
     "given": "conservative, not a bound",
 }
-_FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
 _ROUNDING = 1e-6  # nats
 
 
@@ -432,7 +431,7 @@ def _jackknife(log_ratio, log_weights, most_groups):
 def _gap_alarms(gap: float, std_error: float, degrees: int, exact: bool) -> list[Alarm]:
     """What the gap between the two directions says against the run."""
     alarms = []
-    if gap < -max(student_t.isf(_FALSE_ALARM, degrees) * std_error, _ROUNDING):
+    if gap < -max(student_t.isf(FALSE_ALARM, degrees) * std_error, _ROUNDING):
         cause = "exact" if exact else ""
         alarms.append(raised("directions-disagree", "negative", cause, gap=gap, error=std_error))
     if not exact and gap > max(WIDE_GAP * std_error, _ROUNDING):
