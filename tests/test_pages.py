@@ -1,7 +1,6 @@
 """The code of every page in doc/ runs as it stands."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -34,8 +33,8 @@ def test_own_estimator():
 def test_own_check(monkeypatch):
     sentences = KINDS["missed-region"].sentences
     monkeypatch.setitem(sentences, "excess", "")  # and is taken out afterwards
-    page = SimpleNamespace(**run("doc/developers/add_a_check.md")[0])
-    monkeypatch.setitem(CHECKS, "excess", page)
+    excess = run("doc/developers/add_a_check.md")[0]["Excess"]
+    monkeypatch.setitem(CHECKS, "excess", excess)
 
     path = GeometricPath(lambda x: -0.5 * np.sum(x**2, axis=1), base=Gaussian([0.0], 1.5))
     fitted = quietly(AIS(20, 20, random_state=0), path)
@@ -43,7 +42,7 @@ def test_own_check(monkeypatch):
     assert fitted.run_.read().diagnostics["excess"] == fitted.result_.diagnostics["excess"] < 1
     assert "log f of base draws above the run's" in str(fitted.result_.summary())
 
-    missed = {**fitted.run_.findings, "excess": page.Excess(excess=9.0, n_evaluations=3)}
+    missed = {**fitted.run_.findings, "excess": excess(excess=9.0, n_evaluations=3)}
     read = replace(fitted.run_, findings=missed).read()
     assert "9.0 nats above all draws of the run: give a base that covers it" in read.reasons[-1]
     assert fitted.result_.check_evaluations - read.check_evaluations == 1000 + 20 - 3

@@ -24,8 +24,7 @@ from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import tol_alarms
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
 from sklpf.partition.alarms import STILL_SPREADING, is_imprecise, raised
-from sklpf.partition.checks import Findings, Work, collect
-from sklpf.partition.checks.missed_mass import MissedMass
+from sklpf.partition.checks import Findings, MissedMass, Tails, Work
 from sklpf.paths import GeometricPath, Mixture, Regions
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._climbs import Evaluations, functions_for_climbs
@@ -259,10 +258,10 @@ class AdaptiveSMC(SamplingEstimator):
 
     def _run(self, path, seed) -> LearnedRun:
         # a target without an integral has no place for particles
-        before: Any = collect(Work(path, seed)).get("tails") if self.checks else None
+        tails = Tails.collect(Work(path, seed)) if self.checks else None
         evaluations = Evaluations()
-        if before is not None:
-            evaluations = Evaluations(before.n_evaluations, before.n_failed)
+        if tails is not None:
+            evaluations = Evaluations(tails.n_evaluations, tails.n_failed)
         key = seeded(seed).of("learning").key
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)

@@ -30,7 +30,7 @@ from sklpf.partition._result import (
 )
 from sklpf.partition._run_alarms import halves_alarms, modes_alarms, tol_alarms
 from sklpf.partition.alarms import raised
-from sklpf.partition.checks import Work, bound
+from sklpf.partition.checks import Bound, Work
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
@@ -417,8 +417,8 @@ class ParallelTempering(SamplingEstimator):
         # A run goes on as long as it is below the bound; without `tol` it is looked at afterwards.
         findings = None
         if self.checks and self.tol is not None:
-            found = bound.collect(Work(path, seed))
-            findings = {} if found is None else {"bound": found}
+            bound = Bound.collect(Work(path, seed))
+            findings = {} if bound is None else {"bound": bound}
         n_ladders = int(self.n_ladders)
         ladders = start_ladders(path, transition, n_ladders, seeded(seed).of("start").key)
         log_pseudo_prior = np.zeros(len(path.ladder))

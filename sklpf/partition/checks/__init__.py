@@ -1,9 +1,7 @@
 """The stage between sampling and reading: checks find what a run can't show itself.
 
-A check is a file with three names. ``NEEDS_RUN`` is False if it looks before chains are run,
-``collect(work)`` returns its `Finding`, or None where it does not apply, and ``judge(finding, run,
-result)`` the alarms that follow and numbers for the diagnostics, which ``DESCRIBED`` describes.
-Findings are kept in the run, so that `judge` is a pure function of it.
+A check is a file with a `Finding`, whose ``collect(work)`` looks and whose ``judge(run, result)``
+says what follows. Findings are kept in the run, so that `judge` is a pure function of it.
 
 ===========  ====================================================================
 check        applies to
@@ -18,19 +16,21 @@ second_try   runs from a base of the library's that have missed a region
 from __future__ import annotations
 
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 from sklpf.partition._run_alarms import rounding_alarms
-from sklpf.partition.checks import bound, missed_mass, second_try, tails
 from sklpf.partition.checks._finding import Finding, Findings, Work
+from sklpf.partition.checks.bound import Bound
+from sklpf.partition.checks.missed_mass import MissedMass
+from sklpf.partition.checks.second_try import SecondTry
+from sklpf.partition.checks.tails import Tails
 
 # in the order of their alarms
-CHECKS: dict[str, ModuleType] = {
-    "bound": bound,
-    "missed_mass": missed_mass,
-    "second_try": second_try,
-    "tails": tails,
+CHECKS: dict[str, type[Finding]] = {
+    "bound": Bound,
+    "missed_mass": MissedMass,
+    "second_try": SecondTry,
+    "tails": Tails,
 }
 
 
@@ -55,7 +55,7 @@ def collect(work: Work, known: Findings | None = None) -> dict[str, Finding]:
     """
     findings = dict(known or {})
     for name, check in CHECKS.items():
-        if name in findings or (check.NEEDS_RUN and work.run is None):
+        if name in findings or (check.needs_run and work.run is None):
             continue
         finding = check.collect(work)
         if finding is not None:
@@ -82,9 +82,9 @@ def judge(run: Any, result: Any) -> Any:
     if run.failed_evaluations:
         diagnostics["failed_evaluations"] = run.failed_evaluations
     for name, check in CHECKS.items():
-        described |= check.DESCRIBED
+        described |= check.described
         if run.findings and name in run.findings:
-            raised, numbers = check.judge(run.findings[name], run, result)
+            raised, numbers = run.findings[name].judge(run, result)
             alarms += raised
             diagnostics |= numbers
     alarms += [*run.earlier_alarms, *rounding_alarms(result.log_partition, run.log_f_rounding)]

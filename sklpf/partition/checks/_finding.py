@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from sklpf._utils.random import Stream, seeded
+from sklpf._utils.warnings import Alarm
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.paths._climbs import Evaluations
 from sklpf.transitions import Transition
 
@@ -38,12 +40,20 @@ class Work(NamedTuple):
         return seeded(self.seed).of(name)
 
 
+Judgement = tuple[Sequence[Alarm], dict[str, Any]]  # alarms, and numbers for the diagnostics
+
+
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """What a check has found: arrays and numbers, and what they took.
 
+    A check extends it. `described` says what its numbers mean, `needs_run` is False if it looks
+    before chains are run.
+
     Attributes
     ----------
+    alarms : tuple of Alarm
+        Those that depend on no result.
     n_evaluations : int
         How often the check asked for the log density, or its gradient, at a point, and sweeps of
         its chains.
@@ -51,8 +61,21 @@ class Finding:
         Points at which the density raised an error then.
     """
 
+    described: ClassVar[Mapping[str, Diagnostic]] = {}
+    needs_run: ClassVar[bool] = True
+
+    alarms: tuple[Alarm, ...] = ()
     n_evaluations: int = 0
     n_failed: int = 0
+
+    @classmethod
+    def collect(cls, work: Work) -> Self | None:
+        """Return what is found; None where the check does not apply."""
+        return None
+
+    def judge(self, run: Any, result: Any) -> Judgement:
+        """Return what this says of a run and of the result that the run shows by itself."""
+        return self.alarms, {}
 
 
 Findings = Mapping[str, Finding]  # by the names of checks

@@ -7,17 +7,16 @@ alarm where fewer are improbable, and the difference would move log Z materially
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, softmax
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.warnings import Alarm
 from sklpf.partition._run_alarms import enough_effective
 from sklpf.partition.alarms import raised
-from sklpf.partition.checks._finding import Finding, Work, counted
+from sklpf.partition.checks._finding import Finding, Judgement, Work, counted
 from sklpf.paths import DataStarts, LocalMasses, Rebased, Regions
 from sklpf.paths._capabilities import has
 from sklpf.programs._annealing import anneal_down
@@ -25,8 +24,6 @@ from sklpf.programs._plan import Plan
 from sklpf.reweighting import mean_weight
 from sklpf.uncertainty import log_mean_exp, standard_error
 
-NEEDS_RUN = True
-DESCRIBED: dict[str, Any] = {}
 _LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
 _SLACK = 0.015  # nats, or a share of Z
 _LARGEST = 50.0  # nats, where a run has missed nearly everything
@@ -54,48 +51,46 @@ class MissedMass(Finding):
     remedy: str = ""
     weight_from_target: Array | None = None
 
+    @classmethod
+    def collect(cls, work: Work) -> Self | None:
+        if work.run.draws is None or not has(work.path, LocalMasses):
+            return None
+        path, evaluations = counted(work.path)
+        regions = path.regions(work.stream("regions"))
+        found = cls(
+            regions=regions,
+            remedy=path.region_remedy,
+            n_evaluations=evaluations.n + path.regions_cost,
+            n_failed=evaluations.n_failed,
+        )
+        return found if work.move is None else _with_reverse_chains(found, work)
 
-def collect(work: Work) -> MissedMass | None:
-    """Return regions of the target, where the run has draws to compare."""
-    if work.run.draws is None or not has(work.path, LocalMasses):
-        return None
-    path, evaluations = counted(work.path)
-    regions = path.regions(work.stream("regions"))
-    found = MissedMass(
-        regions=regions,
-        remedy=path.region_remedy,
-        n_evaluations=evaluations.n + path.regions_cost,
-        n_failed=evaluations.n_failed,
-    )
-    return found if work.move is None else _with_reverse_chains(found, work)
-
-
-def judge(finding: MissedMass, run: Any, result: Any) -> tuple[list[Alarm], dict[str, Any]]:
-    """Return an alarm if regions have a share of Z that the run's draws have missed, and the centre
-    of the worst.
-    """
-    second_try = run.findings.get("second_try")
-    is_chosen = second_try is not None and second_try.first_log_partition is not None
-    # A run that was chosen for what another one missed is judged as that one was.
-    missed = missed_regions(run, result, FOR_SECOND_TRY if is_chosen else FOR_ALARM)
-    if not missed:
-        return [], {}
-    every = checked_modes(run, result.log_partition)
-    centres, masses, errors, shares = zip(*(every[place] for place in missed))
-    alarm = raised(
-        "missed-region",
-        "one" if len(missed) == 1 else "several",
-        run.family if second_try is None else "after a second try",
-        n=len(missed),
-        mass=sum(masses),
-        error=np.linalg.norm(errors),
-        share=sum(shares),
-        path_remedy=finding.remedy,
-    )
-    return [alarm], {"missed_region": centres[0]}
+    def judge(self, run: Any, result: Any) -> Judgement:
+        """Return an alarm if regions have a share of Z that the run's draws have missed, and the
+        centre of the worst.
+        """
+        second_try = run.findings.get("second_try")
+        is_chosen = second_try is not None and second_try.first_log_partition is not None
+        # A run that was chosen for what another one missed is judged as that one was.
+        missed = missed_regions(run, result, FOR_SECOND_TRY if is_chosen else FOR_ALARM)
+        if not missed:
+            return [], {}
+        every = checked_modes(run, result.log_partition)
+        centres, masses, errors, shares = zip(*(every[place] for place in missed))
+        alarm = raised(
+            "missed-region",
+            "one" if len(missed) == 1 else "several",
+            run.family if second_try is None else "after a second try",
+            n=len(missed),
+            mass=sum(masses),
+            error=np.linalg.norm(errors),
+            share=sum(shares),
+            path_remedy=self.remedy,
+        )
+        return [alarm], {"missed_region": centres[0]}
 
 
-def _with_reverse_chains(found: MissedMass, work: Work) -> MissedMass:
+def _with_reverse_chains(found: Any, work: Work) -> Any:
     """Return regions with the weights of reverse chains from those of which a run of independent
     chains has few draws: a hundred draws can't show that 4 % are missing.
     """

@@ -1,7 +1,6 @@
 """A second run, from a base that covers a region which the first one has missed.
 
-It finds nothing in a run, but makes another one, so that it is not collected:
-`run_and_cover` calls it once the first result is there.
+It finds nothing in a run, but makes another one, so that nothing is collected.
 """
 
 from __future__ import annotations
@@ -12,18 +11,12 @@ from typing import Any
 
 from sklpf._utils.progress import said
 from sklpf._utils.random import seeded
-from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition.alarms import raised
-from sklpf.partition.checks._finding import Finding, Work
+from sklpf.partition.checks._finding import Finding, Judgement
 from sklpf.partition.checks.missed_mass import regions_to_cover
 from sklpf.paths import Parameters
 from sklpf.paths._capabilities import has
-
-NEEDS_RUN = True
-DESCRIBED = {
-    "first_try": Diagnostic("log Z of a first try, whose base did not cover all regions", "")
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,22 +27,17 @@ class SecondTry(Finding):
     ----------
     first_log_partition : float or None
         log Z of the first one, in nats, where this is a later one.
-    alarms : tuple of Alarm
-        That none of them is trusted.
     """
 
+    described = {
+        "first_try": Diagnostic("log Z of a first try, whose base did not cover all regions", "")
+    }
+
     first_log_partition: float | None = None
-    alarms: tuple[Alarm, ...] = ()
 
-
-def collect(work: Work) -> None:
-    """Return None: a run alone has had no second try."""
-
-
-def judge(finding: SecondTry, run: Any, result: Any) -> tuple[list[Alarm], dict[str, Any]]:
-    """Return an alarm if none of the runs is trusted, and log Z of the first."""
-    first = finding.first_log_partition
-    return list(finding.alarms), {} if first is None else {"first_try": first}
+    def judge(self, run: Any, result: Any) -> Judgement:
+        first = self.first_log_partition
+        return self.alarms, {} if first is None else {"first_try": first}
 
 
 def run_and_cover(estimator: Any, path: Any, seed: int) -> tuple[Any, Any]:

@@ -5,7 +5,7 @@ rays before anything is sampled.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,6 @@ from sklpf.paths._climbs import Evaluations, patiently
 from sklpf.transitions._pilot import reflect
 from sklpf.uncertainty import effective_sample_size
 
-NEEDS_RUN = False
-DESCRIBED: dict[str, Any] = {}
 # in scales of the base: power laws that start within 1e7 of them are found
 _RADII = 10.0 ** np.arange(11)
 _FARTHER = 1e10 * _RADII  # where a density still rises
@@ -59,23 +57,17 @@ _N_MORE_DRAWS = 5000  # where scouts have met nothing but one constant
 
 @dataclass(frozen=True, kw_only=True)
 class Tails(Finding):
-    """Alarms of the tails, which no result takes back."""
+    """Alarms of the target's tails."""
 
-    alarms: tuple[Alarm, ...]
+    needs_run = False
 
-
-def collect(work: Work) -> Tails | None:
-    """Return alarms of the target's tails; None of a path that is no density on R^d."""
-    if not isinstance(work.path, GeometricPath):
-        return None
-    path, evaluations = counted(work.path)
-    alarms = tail_alarms(path, work.stream("tails").key)
-    return Tails(alarms=alarms, n_evaluations=evaluations.n, n_failed=evaluations.n_failed)
-
-
-def judge(finding: Tails, run: Any, result: Any) -> tuple[list[Alarm], dict[str, Any]]:
-    """Return the alarms that were found before chains were run."""
-    return list(finding.alarms), {}
+    @classmethod
+    def collect(cls, work: Work) -> Self | None:
+        if not isinstance(work.path, GeometricPath):
+            return None
+        path, evaluations = counted(work.path)
+        alarms = tail_alarms(path, work.stream("tails").key)
+        return cls(alarms=alarms, n_evaluations=evaluations.n, n_failed=evaluations.n_failed)
 
 
 class Rays(NamedTuple):
