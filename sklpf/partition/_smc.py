@@ -368,31 +368,18 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     needed = min(ENOUGH_ANCESTORS, ANCESTOR_SHARE * n_all)
     here = diagnostics["effective_families"]
     there = diagnostics.get("effective_families_from_target", np.inf)
-    what = f"effective number of {'particles' if run.chain_length else 'ancestors'}"
+    here_says, there_says = "ancestors", "ancestors from target"
+    if run.chain_length is not None:
+        here_says, there_says = "particles", "particles from target"
     alarms = []
     if here < needed:
         alarms.append(
-            raised(
-                "few-effective",
-                "particles",
-                run.family,
-                what=what,
-                here=here,
-                n=n_all,
-                needed=needed,
-            )
+            raised("few-effective", here_says, run.family, here=here, n=n_all, needed=needed)
         )
     elif there < needed / 2:
+        needed = needed / 2
         alarms.append(
-            raised(
-                "few-effective",
-                "particles from target",
-                run.family,
-                what=what,
-                there=there,
-                n=n_all,
-                needed=needed / 2,
-            )
+            raised("few-effective", there_says, run.family, there=there, n=n_all, needed=needed)
         )
     between = diagnostics["between_populations"]
     most = max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)

@@ -96,9 +96,14 @@ KINDS: dict[str, AlarmKind] = {
             "weights": "effective sample size {here:.1f} of {n} (at least {needed:g} needed)",
             "weights from target": "by the reverse chains the effective sample size is {there:.1f}"
             " of {n} (at least {needed:g} needed)",
-            "particles": "{what} {here:.1f} of {n} (at least {needed:.4g} needed)",
-            "particles from target": "by the reverse chains the {what} is {there:.1f} of {n} (at"
-            " least {needed:.4g} needed)",
+            "ancestors": "effective number of ancestors {here:.1f} of {n} (at least {needed:.4g}"
+            " needed)",
+            "ancestors from target": "by the reverse chains the effective number of ancestors is"
+            " {there:.1f} of {n} (at least {needed:.4g} needed)",
+            "particles": "effective number of particles {here:.1f} of {n} (at least {needed:.4g}"
+            " needed)",
+            "particles from target": "by the reverse chains the effective number of particles is"
+            " {there:.1f} of {n} (at least {needed:.4g} needed)",
             "both directions": "{shared:.1f} of {n} chains of the two directions overlap (at least"
             " {needed:g} needed)",
             "centres": "the centres don't cover the model: the effective sample size is"
@@ -319,8 +324,14 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "missed-region": AlarmKind(
         "log Z is too low by the mass of a region that the run missed, or visited too rarely. Look"
-        " at its centre: is it like your data? Where the library chose the base, a second try"
-        " starts by itself, from one that covers the region.",
+        " at its centre: is it like your data? What helps hangs on the path: fit"
+        " path.with_regions(run_.regions), whose base covers it; of a Boltzmann machine raise"
+        " n_sweeps or n_temperatures, or give a base nearer to it; of rows under a decoder score"
+        " without the encoder, whose density misses it, or without one raise n_chains, or give an"
+        " encoder whose density covers it. Where the library chose the base, a second try starts by"
+        ' itself, from one that covers the region; result_.diagnostics["first_try"] is what the'
+        " first run gave. If both fail more sweeps seldom help: take the other estimator, or give a"
+        " base, such as draws of the posterior.",
         "a share of draws that a right run has with at most 1 %, of regions one by one and of small"
         " ones together, that moves log Z by more than its error and by 0.015 nats",
         {
@@ -432,7 +443,7 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "quadrature-error": AlarmKind(
         "The error of ThermodynamicIntegration from replacing an integral by a sum over levels is"
-        ' large; the statement is then "approximate". BAR has no such error.',
+        ' large; the statement is then "approximate". rule="corrected" has least of it, BAR none.',
         f"more than {QUADRATURE_SHARE:g} of the standard error, and 3 of its own",
         {
             "large": "the integral over {n} levels is {error:+.2g} nats off for its standard error"
@@ -444,8 +455,11 @@ KINDS: dict[str, AlarmKind] = {
         },
     ),
     "heavy-tails": AlarmKind(
-        "The target has mass where the base has next to none, far out or at a boundary: weights"
-        " can't show what the base leaves out, and chains hardly find it.",
+        "The target has mass where the base has next to none, far out, where it grows, is flat or"
+        " falls only as r^-s, or at a boundary: weights can't show what the base leaves out, and"
+        " chains hardly find it. The tail index of a product goes from one number to another, as"
+        " many filters depend on each other: train it with more rows, or with more experts than"
+        " features.",
         "the target's exponent along a ray is smaller than the base's by 0.25; weights at a"
         " boundary with a power law of index below 1.6; tail index of a product of experts below 1",
         {
@@ -585,11 +599,13 @@ def page() -> str:
     """Return the guide's paragraphs: of every kind the sentences, meaning, rule and remedies."""
     parts = []
     for kind, row in KINDS.items():
-        remedies = dict.fromkeys(filter(None, row.remedies.values()))
+        remedies = [
+            f"*{family}* {remedy}".removeprefix("** ") for family, remedy in row.remedies.items()
+        ]
         parts += [
             f"### {kind}",
             *(f"> {sentence}" for sentence in row.sentences.values()),
             f"{row.means} Raised at: {row.rule}.",
-            f"**Do:** {'; or '.join(remedies)}." if remedies else "",
+            f"**Do:** {'; '.join(remedies)}." if any(row.remedies.values()) else "",
         ]
     return "\n\n".join(re.sub(r"\{[^{}]*\}", "…", part) for part in parts if part)
