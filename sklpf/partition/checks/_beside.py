@@ -5,7 +5,7 @@ check       applies to                                  file
 ==========  ==========================================  ============================
 tails       densities on R^d, before they are sampled   `_tails`
 the bound   paths with `bound_draws`                    this one
-regions     paths with `regions`,     of runs that      this one
+regions     paths with `regions`, of runs that          this one
             keep draws
 rounding    all                                         this one
 ==========  ==========================================  ============================
