@@ -45,10 +45,10 @@ class HMC(TunedTransition):
     Notes
     -----
     Needs `position` and `gradients` (see `OptionalMethods`). With bounds trajectories are
-    reflected, which "dense" does not allow. A coordinate is not kicked where half a step would change its
-    velocity by 5 or more, as next to a boundary where the density falls to 0: no trajectory would
-    be accepted there, while a random walk leaves such places. ``HMC(step_size=0.2, half_life=1)``
-    is the paper's but for the order of a step's halves and for that.
+    reflected, which "dense" does not allow. A coordinate is not kicked where half a step would
+    change its velocity by 5 or more, as next to a boundary where the density falls to 0: no
+    trajectory would be accepted there, while a random walk leaves such places. ``HMC(step_size=0.2,
+    half_life=1)`` is the paper's but for the order of a step's halves and for that.
 
     References
     ----------
