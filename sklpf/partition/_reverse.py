@@ -25,7 +25,7 @@ from sklpf.paths import has, require_base
 from sklpf.paths._base import map_state, n_chains
 from sklpf.programs._annealing import anneal_down
 from sklpf.reweighting import bar, mean_weight, overlap
-from sklpf.uncertainty import jackknife, log_mean_exp
+from sklpf.uncertainty import FALSE_ALARM, jackknife, log_mean_exp
 
 # random streams; that of the pilot is 0
 _STARTS, _RAISE_DOWN, _BDMC_UP, _BDMC_DOWN = 2, 3, 4, 5
@@ -34,7 +34,6 @@ STATEMENTS = {
     "tempered": "approximate",
     "given": "conservative, not a bound",
 }
-_FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
 _ROUNDING = 1e-6  # nats
 
 
@@ -433,7 +432,7 @@ def _jackknife(log_ratio, log_weights, most_groups):
 def _gap_alarms(gap: float, std_error: float, degrees: int, exact: bool) -> list[Alarm]:
     """What the gap between the two directions says against the run."""
     alarms = []
-    if gap < -max(student_t.isf(_FALSE_ALARM, degrees) * std_error, _ROUNDING):
+    if gap < -max(student_t.isf(FALSE_ALARM, degrees) * std_error, _ROUNDING):
         cause = "exact" if exact else ""
         alarms.append(raised("directions-disagree", "negative", cause, gap=gap, error=std_error))
     if not exact and gap > max(WIDE_GAP * std_error, _ROUNDING):

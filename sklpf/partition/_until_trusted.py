@@ -27,14 +27,13 @@ from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import Diagnostic, PartitionResult, total_sweeps
 from sklpf.partition._run_alarms import misses_tol, tol_alarms
 from sklpf.partition._smc import SMC
-from sklpf.partition.alarms import MATERIAL_BOUND, raised
+from sklpf.partition.alarms import ATTEMPT_ERRORS, MATERIAL_BOUND, raised
 from sklpf.paths import GeometricPath, has
 from sklpf.paths._geometric import is_own_density
 from sklpf.paths._mixture_fit import defensive, fit_base
 
 _MANY_DIMENSIONS = 20  # in which gradients are needed
 _KNOWN = 1.0  # standard error in nats of an earlier number that a later one must not be below
-_LARGEST_Z = 4.0  # false alarm 3e-5 each
 _DIMENSIONS = ("attempt",)
 
 
@@ -251,7 +250,7 @@ class UntilTrusted(PartitionEstimator):
         for each in attempts:
             error = float(np.hypot(each.std_error, best.std_error))
             above = each.log_partition - best.log_partition
-            if each.std_error < _KNOWN and above > max(_LARGEST_Z * error, MATERIAL_BOUND):
+            if each.std_error < _KNOWN and above > max(ATTEMPT_ERRORS * error, MATERIAL_BOUND):
                 alarms.append(
                     raised(
                         "runs-disagree",

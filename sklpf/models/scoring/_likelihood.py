@@ -50,12 +50,10 @@ from sklpf.partition import (
     PartitionEstimator,
     PartitionResult,
 )
-from sklpf.partition.alarms import raised
+from sklpf.partition.alarms import SUM_ERRORS, raised
 from sklpf.paths import Stream, has, stream_key
 
-# by how many standard errors, and by how many nats of rounding more, probabilities may exceed 1
-_IMPOSSIBLE_ERRORS = 4.0
-_IMPOSSIBLE = 0.01
+_IMPOSSIBLE = 0.01  # nats of rounding by which probabilities may exceed 1 besides
 # Largest effect of untrusted rows on the mean over rows, in units of its sampling error, and the
 # largest share of those whose error is unknown, so that errors that no check sees are small too.
 _NEGLIGIBLE = 0.1
@@ -330,7 +328,7 @@ def impossible(log_probabilities: Array, std_error: Any) -> str | None:
     if np.ndim(std_error):
         shares = np.exp(log_probabilities[first] - log_sum)
         std_error = float(np.sqrt(np.sum((shares * std_error[first]) ** 2)))
-    if not log_sum > _IMPOSSIBLE_ERRORS * std_error + _IMPOSSIBLE:  # also a NaN
+    if not log_sum > SUM_ERRORS * std_error + _IMPOSSIBLE:  # also a NaN
         return None
     impossible = raised(
         "below-the-bound",
