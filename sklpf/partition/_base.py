@@ -281,7 +281,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             try:
                 run = self._run(path.with_regions(regions), seed)
                 cost = {name: number + getattr(run, name) for name, number in cost.items()}
-                run = replace(_with_cost(run, cost), first_try=result.log_partition)
+                run = replace(
+                    _with_cost(run, cost), first_try=result.log_partition, region_remedy=""
+                )
                 again = self._read(run)
             except Exception as error:  # the numbers before, which took as long, are kept
                 sentence = "second try failed"
@@ -295,7 +297,11 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 lowest = again.std_error
 
         failed = raised("missed-region", sentence, "second try", other=other, base=base, **seen)
-        return replace(_with_cost(kept, cost), earlier_alarms=(failed, *kept.earlier_alarms))
+        return replace(
+            _with_cost(kept, cost),
+            earlier_alarms=(failed, *kept.earlier_alarms),
+            region_remedy="",
+        )
 
     def _as_path(self, path) -> Path:
         """The path that is meant, of points of R^d where moves need these."""

@@ -613,7 +613,7 @@ class Run(Fields):
         Mean weight, over that of the run's chains, of reverse chains from each region; NaN where
         none were needed, since the run has draws there.
     region_remedy : str
-        What to do where they have not.
+        What to do where they have not; empty where a second try was made.
     first_try : float or None
         log Z of a run before, in nats, where this one is from a base that covers what that one has
         missed.

@@ -257,8 +257,7 @@ def _region_family(run: Any) -> str:
     """The family of remedies for a region that a run has missed."""
     if run.family in KINDS["missed-region"].remedies:
         return run.family
-    failed = any(alarm.kind == "missed-region" for alarm in run.earlier_alarms)
-    return "after a second try" if failed or run.first_try is not None else ""
+    return "" if run.region_remedy else "after a second try"
 
 
 class CheckedMode(NamedTuple):
