@@ -14,8 +14,7 @@ from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._result import Diagnostic, PartitionResult
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks._beside import rounding_alarms
-from sklpf.paths import GeometricPath
-from sklpf.paths._base import concatenate
+from sklpf.paths import GeometricPath, concatenate
 from sklpf.reweighting import log_mean_between
 
 _ROUNDING = 1e-11  # of log f, relative to its size, by which it may seem convex

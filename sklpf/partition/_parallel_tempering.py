@@ -34,9 +34,7 @@ from sklpf.partition._result import (
 from sklpf.partition._run_alarms import halves_alarms, modes_alarms, tol_alarms
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks._beside import plain_bound
-from sklpf.paths import LADDERS, make_ladder, require_base
-from sklpf.paths._base import concatenate
-from sklpf.paths._ladders import respace
+from sklpf.paths import LADDERS, concatenate, make_ladder, require_base, respace
 from sklpf.programs import ExchangeRound
 from sklpf.programs._draws import MOST_DRAWS
 from sklpf.programs._exchange import move_ladders, run_scans, start_ladders

@@ -28,9 +28,7 @@ from sklpf.partition._result import Diagnostic, PartitionResult, total_sweeps
 from sklpf.partition._run_alarms import misses_tol, tol_alarms
 from sklpf.partition._smc import SMC
 from sklpf.partition.alarms import ATTEMPT_ERRORS, MATERIAL_BOUND, raised
-from sklpf.paths import GeometricPath, has
-from sklpf.paths._geometric import is_own_density
-from sklpf.paths._mixture_fit import defensive, fit_base
+from sklpf.paths import GeometricPath, defensive, fit_base, has, is_own_density
 
 _MANY_DIMENSIONS = 20  # in which gradients are needed
 _KNOWN = 1.0  # standard error in nats of an earlier number that a later one must not be below

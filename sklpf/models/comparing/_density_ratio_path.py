@@ -14,8 +14,7 @@ from sklpf._utils.random import Stream, stream_key
 from sklpf.models.scoring._likelihood import fit_for_model
 from sklpf.partition import BDMC, Exact, ParallelTempering, PartitionResult
 from sklpf.partition.checks._beside import regions_to_cover
-from sklpf.paths import GeometricPath, has
-from sklpf.paths._base import Points
+from sklpf.paths import GeometricPath, Points, has
 from sklpf.paths._geometric import coordinates_of_rows
 from sklpf.uncertainty import MOST_BETWEEN, between_groups
 

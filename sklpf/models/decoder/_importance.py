@@ -18,9 +18,9 @@ from sklpf.models.decoder._network import Network, probes
 from sklpf.partition import HAIS, PartitionResult
 from sklpf.partition.alarms import HEAVY_PARETO_SHAPE
 from sklpf.partition._result import sweeps_by_purpose
-from sklpf.paths import Mixture, StudentT
+from sklpf.paths import Evaluations, Mixture, StudentT
 from sklpf.paths._bases import full_matrix
-from sklpf.paths._climbs import Ends, Evaluations, climb, patiently
+from sklpf.paths._climbs import Ends, climb, patiently
 from sklpf.reweighting import mean_weight
 from sklpf.transitions._pilot import next_beta
 from sklpf.uncertainty import effective_sample_size, pareto_shape

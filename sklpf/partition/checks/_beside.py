@@ -29,8 +29,7 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._run_alarms import enough_effective
 from sklpf.partition.alarms import BOUND_ERRORS, KINDS, MATERIAL_BOUND, MOST_ROUNDING, raised
 from sklpf.partition.checks._tails import tail_alarms
-from sklpf.paths import GeometricPath, Regions, has
-from sklpf.paths._climbs import Evaluations
+from sklpf.paths import Evaluations, GeometricPath, Regions, has
 from sklpf.uncertainty import log_mean_exp, standard_error
 
 # random streams; those of estimators are below 8, and 10 and 12
