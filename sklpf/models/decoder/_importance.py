@@ -16,8 +16,8 @@ from sklpf._utils.numbers import LOG_TAU, Array, Integers
 from sklpf._utils.random import Stream, stream_key, systematic
 from sklpf.models.decoder._network import Network, probes
 from sklpf.partition import HAIS, PartitionResult
-from sklpf.partition.alarms import HEAVY_PARETO_SHAPE
 from sklpf.partition._result import sweeps_by_purpose
+from sklpf.partition.alarms import HEAVY_PARETO_SHAPE
 from sklpf.paths import Evaluations, Mixture, StudentT
 from sklpf.paths._bases import full_matrix
 from sklpf.paths._climbs import Ends, climb, patiently
