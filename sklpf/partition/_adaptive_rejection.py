@@ -15,8 +15,7 @@ from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import rounding_alarms
 from sklpf.partition.alarms import raised
-from sklpf.paths import GeometricPath
-from sklpf.paths._base import concatenate
+from sklpf.paths import GeometricPath, concatenate
 from sklpf.reweighting import log_mean_between
 
 _ROUNDING = 1e-11  # of log f, relative to its size, by which it may seem convex

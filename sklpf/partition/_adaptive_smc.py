@@ -25,12 +25,18 @@ from sklpf.partition._run_alarms import tol_alarms
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
 from sklpf.partition.alarms import STILL_SPREADING, is_imprecise, raised
 from sklpf.partition.checks import Findings, MissedMass, Tails, Work
-from sklpf.paths import GeometricPath, Mixture, Regions
-from sklpf.paths._capabilities import require_base
-from sklpf.paths._climbs import Evaluations, functions_for_climbs
-from sklpf.paths._geometric import is_own_density
-from sklpf.paths._ladders import respace
-from sklpf.paths._mixture_fit import defensive, fit_base
+from sklpf.paths import (
+    Evaluations,
+    GeometricPath,
+    Mixture,
+    Regions,
+    defensive,
+    fit_base,
+    functions_for_climbs,
+    is_own_density,
+    require_base,
+    respace,
+)
 from sklpf.paths._regions import highest_of_draws
 from sklpf.programs._learning import Learned, drift_between, learn
 from sklpf.programs._populations import descend

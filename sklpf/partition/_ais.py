@@ -25,7 +25,7 @@ from sklpf.partition._run_alarms import (
 )
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks.missed_mass import with_missed_mass
-from sklpf.paths._capabilities import require_base
+from sklpf.paths import require_base
 from sklpf.programs._annealing import (
     FEWEST_BACK,
     Arrivals,
@@ -186,7 +186,7 @@ class AIS(SamplingEstimator):
 
     Not converged if the effective sample size of either direction is below 25, or M / 4 if that is
     less, or 5; or if the estimate is below the path's lower bound of log Z that does not depend on
-    its base (`BoundDraws`). Where the path knows the mass of regions (`LocalMasses`), ten reverse
+    its base (`bound_draws`). Where the path knows the mass of regions (`regions`), ten reverse
     chains start in each of the two (or M / 40) of which the run's draws lack most, more than .015
     of Z. The standard error holds what these add to the variance, at most what is lacking, and an
     alarm names the region where with them the effective sample size would be too small. A mode that

@@ -31,8 +31,7 @@ from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.checks import Findings, Work, collect
 from sklpf.partition.checks.second_try import run_and_cover
-from sklpf.paths import Continuous, MarginalDensity, Path
-from sklpf.paths._capabilities import has
+from sklpf.paths import Path, has
 from sklpf.programs._plan import ADAPTIVE_LADDERS, Plan, plan_runs
 from sklpf.transitions import Transition, default_move
 
@@ -269,7 +268,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         """The path that is meant, of points of R^d where moves need these."""
         if not isinstance(path, Path):
             path = self._path_of(path)
-        if has(path, MarginalDensity) and Continuous in self._move(path).requires:
+        if has(path, "as_density") and "position" in self._move(path).requires:
             return path.as_density()
         return path
 

@@ -29,10 +29,15 @@ from sklpf.partition.alarms import (
     raised,
 )
 from sklpf.partition.checks.tails import check_columns
-from sklpf.paths import Gaussian, GeometricPath, Mixture, StudentT
-from sklpf.paths._bases import is_outside
-from sklpf.paths._climbs import Evaluations
-from sklpf.paths._geometric import is_own_density
+from sklpf.paths import (
+    Evaluations,
+    Gaussian,
+    GeometricPath,
+    Mixture,
+    StudentT,
+    is_outside,
+    is_own_density,
+)
 from sklpf.paths._mixture_fit import fit_parts
 from sklpf.programs import Draws
 from sklpf.reweighting import bar, effective_sample_size, overlap

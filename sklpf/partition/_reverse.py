@@ -22,9 +22,7 @@ from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
 from sklpf.partition.alarms import FEWEST_OVERLAPPING, WIDE_GAP, raised
-from sklpf.paths import Continuous, DataStarts, EnumeratedDraws, ExactStart, TargetDraws
-from sklpf.paths._base import map_state, n_chains
-from sklpf.paths._capabilities import has, require_base
+from sklpf.paths import has, map_state, n_chains, require_base
 from sklpf.programs._annealing import anneal_down
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.uncertainty import FALSE_ALARM, jackknife, log_mean_exp
@@ -200,10 +198,10 @@ def find_starts(estimator: Any, path, n: int, seed: int) -> tuple[Any, str]:
     if estimator.starts is not None:
         return _given_starts(path, estimator.starts), "given"
     key = seeded(seed).of("starts").key
-    if has(path, TargetDraws):
+    if has(path, "sample_target"):
         return path.sample_target(n, Stream(key)), "exact"
     rng = np.random.default_rng(key)
-    if has(path, EnumeratedDraws) and path.log2_states <= MAX_LOG2_STATES:
+    if has(path, "sample_enumerated") and path.log2_states <= MAX_LOG2_STATES:
         return Exact(n_jobs=estimator.n_jobs).sample(path, n, rng), "exact"
     tempering = ParallelTempering(
         transition=estimator.transition, checkpoint=estimator.checkpoint, n_jobs=estimator.n_jobs
@@ -213,12 +211,12 @@ def find_starts(estimator: Any, path, n: int, seed: int) -> tuple[Any, str]:
 
 def _given_starts(path, starts):
     rows = starts.toarray() if issparse(starts) else starts
-    if not isinstance(rows, tuple) and has(path, DataStarts):
+    if not isinstance(rows, tuple) and has(path, "state_from_rows"):
         try:
             state = path.state_from_rows(rows)
         except ValueError as error:
             raise ValueError(f"starts can't be used: {error}") from error
-    elif not isinstance(rows, tuple) and has(path, Continuous):
+    elif not isinstance(rows, tuple) and has(path, "position"):
         points = as_float64(rows, "starts")
         if points.ndim != 2 or points.shape[1] != path.n_dimensions:
             raise ValueError(
@@ -394,7 +392,7 @@ class BDMC(SamplingEstimator):
     _run_class = BidirectionalRun
 
     def _sample_rows(self, paths, seeds) -> list[BidirectionalRun]:
-        known = self.starts is None and has(paths[0], ExactStart)
+        known = self.starts is None and has(paths[0], "exact_start")
         n = self.n_chains
         kinds = []
 

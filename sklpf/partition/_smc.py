@@ -21,7 +21,7 @@ from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
 from sklpf.partition.alarms import ANCESTOR_SHARE, ENOUGH_ANCESTORS, raised
-from sklpf.paths._capabilities import require_base
+from sklpf.paths import require_base
 from sklpf.programs import Draws
 from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle
 from sklpf.programs._draws import draws_of
@@ -215,8 +215,8 @@ class SMC(SamplingEstimator):
     that is less), or below half of that by the reverse chains; if more than a tenth of the variance
     of the states at the target (``path.summary``), or 2 / N if that is more, lies between
     populations, which then are in different modes; or if the estimate is below the path's lower
-    bound of log Z that does not depend on its base (`BoundDraws`). A mode that no population has
-    entered raises an alarm only if the path knows the mass there (`LocalMasses`).
+    bound of log Z that does not depend on its base (`bound_draws`). A mode that no population has
+    entered raises an alarm only if the path knows the mass there (`regions`).
 
     Waste-free populations are unbiased as well. If moves don't mix, their precision is that of
     their N / P chains: give them more particles on fewer levels (``n_particles=500,
@@ -227,7 +227,7 @@ class SMC(SamplingEstimator):
     on the populations' states are the same, with N / P in place of N. Of the particles that are
     rare on a level, and may lead to another mode, only one in P goes on to the next, so that all
     populations lose modes that some of the standard ones find: the run is not converged where no
-    lower bound (`BoundDraws`) would show that.
+    lower bound (`bound_draws`) would show that.
 
     Examples
     --------

@@ -14,11 +14,8 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, systematic
-from sklpf.paths import Gradients
-from sklpf.paths._base import choose, take
-from sklpf.paths._capabilities import has
+from sklpf.paths import choose, fit_base, has, take
 from sklpf.paths._functions import COVER
-from sklpf.paths._mixture_fit import fit_base
 from sklpf.programs._exploring import MixtureWalk, explore
 from sklpf.transitions._base import acceptance
 from sklpf.transitions._pilot import fixed_pilot, next_beta, root_of
@@ -229,7 +226,7 @@ def _start(path, n, stream, max_sweeps):
 
 def _n_noted(path, max_sweeps):
     """How many base draws climbs begin from: fewer where a slope takes many evaluations."""
-    n_evaluations = 2 if has(path, Gradients) else 2 * path.n_dimensions + 1
+    n_evaluations = 2 if has(path, "gradients") else 2 * path.n_dimensions + 1
     n = _SHARE_OF_CLIMBS * max_sweeps / (_STEPS_OF_CLIMB * n_evaluations)
     return int(np.clip(n, _FEWEST_NOTED, _MOST_NOTED))
 

@@ -7,8 +7,8 @@ says what follows. Findings are kept in the run, so that `judge` is a pure funct
 check        applies to
 ===========  ====================================================================
 tails        densities on R^d, before they are sampled
-bound        paths with `BoundDraws`
-missed_mass  paths with `LocalMasses`, of runs that keep draws
+bound        paths with `bound_draws`
+missed_mass  paths with `regions`, of runs that keep draws
 second_try   runs from a base of the library's that have missed a region
 ===========  ====================================================================
 """

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import Diagnostic
-from sklpf.paths._climbs import Evaluations
+from sklpf.paths import Evaluations
 from sklpf.transitions import Transition
 
 

@@ -1,4 +1,4 @@
-"""A lower bound of log Z that does not depend on the base, of paths with `BoundDraws`.
+"""A lower bound of log Z that does not depend on the base, of paths with `bound_draws`.
 
 Each of its estimates has at most the expectation Z, so that the expectation of its log is at most
 log Z, whatever its draws miss.
@@ -15,8 +15,7 @@ from sklpf._utils.numbers import Array
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition.alarms import BOUND_ERRORS, MATERIAL_BOUND, raised
 from sklpf.partition.checks._finding import Finding, Judgement, Work
-from sklpf.paths import BoundDraws
-from sklpf.paths._capabilities import has
+from sklpf.paths import has
 from sklpf.uncertainty import log_mean_exp, standard_error
 
 
@@ -32,7 +31,7 @@ class Bound(Finding):
 
     @classmethod
     def collect(cls, work: Work) -> Self | None:
-        if not has(work.path, BoundDraws):
+        if not has(work.path, "bound_draws"):
             return None
         draws = work.path.bound_draws(work.stream("bound"))
         return cls(log_estimates=log_mean_exp(draws, axis=1), n_evaluations=work.path.bound_cost)

@@ -1,4 +1,4 @@
-"""Mass of the target in regions that a run's draws have missed, of paths with `LocalMasses`.
+"""Mass of the target in regions that a run's draws have missed, of paths with `regions`.
 
 The mass of a region over the run's Z is the share of draws that a right run has there. There is an
 alarm where fewer are improbable, and the difference would move log Z materially.
@@ -17,8 +17,7 @@ from sklpf._utils.numbers import Array
 from sklpf.partition._run_alarms import enough_effective
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks._finding import Finding, Judgement, Work, counted
-from sklpf.paths import DataStarts, LocalMasses, Rebased, Regions
-from sklpf.paths._capabilities import has
+from sklpf.paths import Regions, has
 from sklpf.programs._annealing import anneal_down
 from sklpf.programs._plan import Plan
 from sklpf.reweighting import mean_weight
@@ -53,7 +52,7 @@ class MissedMass(Finding):
 
     @classmethod
     def collect(cls, work: Work) -> Self | None:
-        if work.run.draws is None or not has(work.path, LocalMasses):
+        if work.run.draws is None or not has(work.path, "regions"):
             return None
         path, evaluations = counted(work.path)
         regions = path.regions(work.stream("regions"))
@@ -107,7 +106,7 @@ def _with_reverse_chains(found: Any, work: Work) -> Any:
 
     points = np.concatenate(regions.draws[places])
     path = work.path.with_ladder(run.ladder)
-    state = path.state_from_rows(points) if has(path, DataStarts) else path.at(points)
+    state = path.state_from_rows(points) if has(path, "state_from_rows") else path.at(points)
     plan = Plan(path, work.move, work.seed)
     down = anneal_down([plan], [state], 1, "reverse from regions", work.n_jobs)[0]
     log_weights = log_mean_exp(-down.reshape(len(places), -1), axis=1) - estimate.log_mean
@@ -137,7 +136,7 @@ def regions_to_cover(path: Any, run: Any, result: Any) -> list[Regions]:
     The first covers every region with material mass. If its run is not trusted the next one covers
     only those that were certainly missed.
     """
-    if run.regions is None or not path.base_is_ours or not has(path, Rebased):
+    if run.regions is None or not path.base_is_ours or not has(path, "with_regions"):
         return []
     missed = missed_regions(run, result, FOR_SECOND_TRY)
     if not missed:

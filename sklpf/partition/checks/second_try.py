@@ -15,8 +15,7 @@ from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks._finding import Finding, Judgement
 from sklpf.partition.checks.missed_mass import regions_to_cover
-from sklpf.paths import Parameters
-from sklpf.paths._capabilities import has
+from sklpf.paths import has
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +74,7 @@ def run_and_cover(estimator: Any, path: Any, seed: int) -> tuple[Any, Any]:
             lowest = again.std_error
 
     other = "SMC" if first.method == "ParallelTempering" else "ParallelTempering"
-    base = "draws of the posterior" if has(path, Parameters) else "a base that covers it"
+    base = "draws of the posterior" if has(path, "constrain") else "a base that covers it"
     alarm = raised("missed-region", sentence, "second try", other=other, base=base, **seen)
     first_log_partition = result.log_partition if best else None
     run = _one_of(runs, best, first_log_partition=first_log_partition, alarms=(alarm,))

@@ -14,9 +14,8 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
 from sklpf.partition.alarms import EXPONENT_MARGIN, LEAST_WEIGHT_INDEX, MOST_NAN, raised
 from sklpf.partition.checks._finding import Finding, Work, counted
-from sklpf.paths import GeometricPath
-from sklpf.paths._bases import is_outside
-from sklpf.paths._climbs import Evaluations, patiently
+from sklpf.paths import Evaluations, GeometricPath, is_outside
+from sklpf.paths._climbs import patiently
 from sklpf.transitions._pilot import reflect
 from sklpf.uncertainty import effective_sample_size
 
