@@ -354,7 +354,7 @@ class RejectionSampling(PartitionEstimator):
         return proposing(super()._as_path(path), self.proposal)
 
     def _sample(self, path, seed) -> RejectionRun:
-        draws = base_draws(path, self.n_samples, seeded(seed).of("draws"), "RejectionSampling")
+        draws = base_draws(path, self.n_samples, seeded(seed).of("proposals"), "RejectionSampling")
         log_bound, n_evaluations = self.log_bound, 0
         if log_bound is None:
             log_bound, n_evaluations = _climb_to_bound(path, draws, seed)
