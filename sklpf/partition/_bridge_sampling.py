@@ -13,12 +13,13 @@ from scipy.special import expit, log_expit
 from scipy.stats import chi2
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import Diagnostic, PartitionResult, Run
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import (
     FEWEST_EFFECTIVE_DRAWS,
     FEWEST_SHARED,
@@ -27,7 +28,7 @@ from sklpf.partition.alarms import (
     LEAST_APART,
     raised,
 )
-from sklpf.partition.checks._tails import check_columns
+from sklpf.partition.checks.tails import check_columns
 from sklpf.paths import (
     Evaluations,
     Gaussian,
@@ -50,7 +51,6 @@ from sklpf.uncertainty import (
     split_r_hat,
 )
 
-_DRAWS = 1  # random stream
 _CHECKED_BY = {"normal": "warp3", "t": "warp3", "warp3": "t", "mixture": "t"}
 _DEGREES_OF_FREEDOM = (100.0, 30.0, 15.0, 8.0, 5.0, 3.0, 2.0, 1.0)
 _N_EM_STEPS = 5  # with each
@@ -349,7 +349,7 @@ class BridgeSampling(PartitionEstimator):
         cost = Evaluations()
         check_columns(path, flat[:: len(flat) // 3], cost)
         density.n_evaluations += cost.n
-        rng = np.random.default_rng(stream_key(seed, _DRAWS))
+        rng = seeded(seed).of("draws").generator()
         first, second = _halves(points, log_f)
         bridges, checks = (
             (

@@ -32,7 +32,7 @@ from sklpf.paths import has
 from sklpf.programs import TemperingRound
 from sklpf.programs._continuous import check_mass, temper_continuously
 from sklpf.programs._plan import doubling
-from sklpf.programs._tempering import END_SHARE, START, run_round
+from sklpf.programs._tempering import END_SHARE, run_round
 from sklpf.reweighting import Pooled, between_nodes, node_sums, standard_error
 from sklpf.uncertainty import Difference, difference, log_mean_exp
 
@@ -387,7 +387,7 @@ class RTS(SimulatedTempering):
     def _paper_rounds(self, setup) -> Start:
         """Short rounds from base draws until visits are even, as Carlson et al. do."""
         n_levels = len(setup.log_prior)
-        chains = [setup.base_chains(START, group) for group in range(setup.n_groups)]
+        chains = [setup.base_chains("start", group) for group in range(setup.n_groups)]
         sums = np.zeros((1, N_GROUPS, n_levels))
         estimate = Pooled(np.zeros((1, n_levels)), sums, first_ratio=setup.first_ratio)
         start = Start(chains, estimate(ALL), estimate)

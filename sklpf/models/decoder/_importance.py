@@ -13,7 +13,7 @@ from scipy.special import softmax
 from scipy.stats import chi2
 
 from sklpf._utils.numbers import LOG_TAU, Array, Integers
-from sklpf._utils.random import Stream, stream_key, systematic
+from sklpf._utils.random import seeded, systematic
 from sklpf.models.decoder._network import Network, probes
 from sklpf.partition import HAIS, PartitionResult
 from sklpf.partition._result import sweeps_by_purpose
@@ -25,7 +25,6 @@ from sklpf.reweighting import mean_weight
 from sklpf.transitions._pilot import next_beta
 from sklpf.uncertainty import effective_sample_size, pareto_shape
 
-_IMPORTANCE = 15  # random stream
 # of climbs
 _N_SCREENED = 65_536  # draws of the prior, the same for all rows, over the number of latents
 _FEWEST_SCREENED = 4096
@@ -118,7 +117,7 @@ class DecoderImportance(HAIS):
 
     def _estimate_rows(self, path, rows, seeds) -> Iterator[PartitionResult]:
         posteriors = Posteriors(path.network, path.X[rows], path.n_dimensions, Evaluations())
-        rngs = [Stream(stream_key(seed, _IMPORTANCE)).generator() for seed in seeds]
+        rngs = [seeded(seed).of("draws").generator() for seed in seeds]
         encoded = None if path.encode is None else (path.center[rows], path.scale[rows])
         proposals = _proposals(posteriors, rngs, encoded, self.checks or encoded is None)
         tol = np.inf if self.tol is None else self.tol
