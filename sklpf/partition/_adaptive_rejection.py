@@ -292,8 +292,8 @@ class Hull:
 
     @staticmethod
     def _shares(slope: Array) -> Array:
-        """Where the continued chords meet in the intervals that have two, as shares of their
-        widths.
+        """Return the crossings of continued chords in the intervals that have two, as shares of
+        their widths.
         """
         before = slope[:-2]
         own = slope[1:-1]

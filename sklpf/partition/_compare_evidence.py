@@ -27,7 +27,7 @@ _CERTAIN = ("exact", "estimate", "enclosed")  # statements with an error to both
 
 
 class ModelEvidence(NamedTuple):
-    """What is said of one model.
+    """Evidence of one model, and its share of the posterior.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class EvidenceComparison(Readable):
 
     @property
     def converged(self) -> bool:
-        """Whether all numbers can be trusted."""
+        """True if all numbers can be trusted."""
         return not self.reasons
 
     def to_frame(self) -> Any:

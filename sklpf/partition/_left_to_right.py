@@ -36,7 +36,7 @@ _REVERSED = 2  # filters of a block through which chains go back
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class FilterRun(Run):
-    """What independent particle filters leave.
+    """Log estimates of independent particle filters.
 
     Attributes
     ----------

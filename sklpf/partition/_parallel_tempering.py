@@ -133,7 +133,7 @@ class ExchangeRun(LevelRun):
         )
 
     def _alarms(self, tests: LadderTests) -> list[Alarm]:
-        """What its ladders say against the run."""
+        """Return alarms of ladders that differ, are stuck, or do not overlap."""
         alarms = []
         if tests.n_without:
             alarms.append(
@@ -162,7 +162,7 @@ def pair_ratios(run: ExchangeRun, half: int | None = None) -> Curve:
 
 
 class LadderTests(NamedTuple):
-    """How the ladders of a run compare.
+    """Comparison of the ladders of a run.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ class LadderTests(NamedTuple):
 
 
 def ladder_tests(run: ExchangeRun, ratios: Curve) -> LadderTests:
-    """Return how the ladders of a run, of whose last round these are the ratios, compare."""
+    """Compare the ladders of a run, of whose last round these are the ratios."""
     last = run.last
     drift, direction = differences(run, ratios)
     by_place = between_groups(last.summaries[:, 0], last.summaries[:, 1], last.n_scans)

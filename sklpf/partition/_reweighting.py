@@ -132,7 +132,7 @@ class ReweightingEstimator(PartitionEstimator):
     def _alarms(
         self, run: LevelRun, curve: Curve, diagnostics: dict[str, Any], std_error: float
     ) -> list[Alarm]:
-        """What speaks against the number; what was found goes to the diagnostics. Unless a subclass
+        """Return alarms of the number; their statistics go to the diagnostics. Unless a subclass
         says better, neighbouring levels need draws that they share.
         """
         return run.pair_alarms()

@@ -424,7 +424,7 @@ def _effective_draws(r, shares, origin) -> float:
 
 # -- sampling
 class Start(NamedTuple):
-    """What production begins with.
+    """Start of production: chains, estimate and history.
 
     Chains, weights log Z_k - log Z_0 (K,), an estimate of them, a chain's sweeps, of every round
     until then log Z / Z_0, its standard error and a chain's sweeps (R, 3), and what an `AdaptedRun`

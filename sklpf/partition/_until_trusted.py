@@ -215,7 +215,7 @@ class UntilTrusted(PartitionEstimator):
         return [*bridges, *first, *tempering]
 
     def _start(self, path, seed) -> Any:
-        """Where all estimators but bridges begin: with the draws, if there are any."""
+        """Return the path of all estimators but bridges: from the draws, if there are any."""
         if self._given_draws is None or not isinstance(path, GeometricPath):
             return path
         points = self._given_draws.points.reshape(-1, path.n_dimensions)
