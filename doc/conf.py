@@ -17,6 +17,8 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.ext import autosummary
 from sphinx_gallery.sorting import ExampleTitleSortKey
 
+from sklpf.partition import alarms
+
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT, CHANGES = SETTINGS["project"], SETTINGS["tool"]["towncrier"]
@@ -232,10 +234,17 @@ def list_public_names(app, docname, source):
     source[0] = source[0].replace("<!-- tables -->", "\n".join(parts))
 
 
+def list_alarms(app, docname, source):
+    """Put the table of alarms into its page of the guide."""
+    if docname == "guide/alarms":
+        source[0] = source[0].replace("<!-- alarms -->", alarms.page())
+
+
 def setup(app):
     app.add_html_math_renderer(
         "mathml", (visit_math, None), (visit_math_block, None)
     )
     app.connect("source-read", list_public_names)
     app.connect("source-read", add_fragments)
+    app.connect("source-read", list_alarms)
     app.connect("autodoc-skip-member", skip_others)

@@ -24,8 +24,7 @@ from sklpf.partition._run_alarms import tol_alarms
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
 from sklpf.partition.alarms import STILL_SPREADING, is_imprecise, raised
 from sklpf.partition.checks._beside import Checks
-from sklpf.paths import GeometricPath, Mixture, Regions
-from sklpf.paths._capabilities import require_base
+from sklpf.paths import GeometricPath, Mixture, Regions, require_base
 from sklpf.paths._climbs import Evaluations, functions_for_climbs
 from sklpf.paths._geometric import is_own_density
 from sklpf.paths._ladders import respace

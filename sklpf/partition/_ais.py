@@ -32,8 +32,7 @@ from sklpf.partition._run_alarms import (
 )
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks._beside import SLACK, hidden_weight, unseen_masses
-from sklpf.paths import DataStarts
-from sklpf.paths._capabilities import has, require_base
+from sklpf.paths import has, require_base
 from sklpf.programs._annealing import (
     FEWEST_BACK,
     Arrivals,
@@ -201,7 +200,7 @@ class AIS(SamplingEstimator):
 
     Not converged if the effective sample size of either direction is below 25, or M / 4 if that is
     less, or 5; or if the estimate is below the path's lower bound of log Z that does not depend on
-    its base (`BoundDraws`). Where the path knows the mass of regions (`LocalMasses`), ten reverse
+    its base (`bound_draws`). Where the path knows the mass of regions (`regions`), ten reverse
     chains start in each of the two (or M / 40) of which the run's draws lack most, more than .015
     of Z. The standard error holds what these add to the variance, at most what is lacking, and an
     alarm names the region where with them the effective sample size would be too small. A mode that
@@ -247,7 +246,7 @@ class AIS(SamplingEstimator):
             return run
         points = np.concatenate(run.regions.draws[places])
         path = checks.path.with_ladder(run.ladder)
-        state = path.state_from_rows(points) if has(path, DataStarts) else path.at(points)
+        state = path.state_from_rows(points) if has(path, "state_from_rows") else path.at(points)
         move = self._transition(path)
         if run.pilot is not None:
             move = move.with_pilot(run.pilot)

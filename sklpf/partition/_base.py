@@ -31,8 +31,7 @@ from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks._beside import Checks, regions_to_cover
-from sklpf.paths import Continuous, MarginalDensity, Parameters, Path
-from sklpf.paths._capabilities import has
+from sklpf.paths import Path, has
 from sklpf.programs._plan import ADAPTIVE_LADDERS, Plan, plan_runs
 from sklpf.transitions import Transition, default_move
 
@@ -267,7 +266,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         that can't be trusted.
         """
         other = "SMC" if first.method == "ParallelTempering" else "ParallelTempering"
-        base = "draws of the posterior" if has(path, Parameters) else "a base that covers it"
+        base = "draws of the posterior" if has(path, "constrain") else "a base that covers it"
         kept = first
         cost = {"n_sweeps": first.n_sweeps, "check_evaluations": first.check_evaluations}
         lowest = result.std_error
@@ -298,7 +297,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         """The path that is meant, of points of R^d where moves need these."""
         if not isinstance(path, Path):
             path = self._path_of(path)
-        if has(path, MarginalDensity) and Continuous in self._move(path).requires:
+        if has(path, "as_density") and "position" in self._move(path).requires:
             return path.as_density()
         return path
 

@@ -24,6 +24,7 @@ from sklpf.partition.alarms import (
     FEWEST_SHARED,
     HEAVY_PARETO_SHAPE,
     LARGEST_R_HAT,
+    LEAST_APART,
     raised,
 )
 from sklpf.partition.checks._tails import check_columns
@@ -35,6 +36,8 @@ from sklpf.paths._mixture_fit import fit_parts
 from sklpf.programs import Draws
 from sklpf.reweighting import bar, effective_sample_size, overlap
 from sklpf.uncertainty import (
+    FALSE_ALARM,
+    MATERIAL_DIFFERENCE,
     effective_draws,
     log_mean_exp,
     pareto_shape,
@@ -49,11 +52,8 @@ _MOST_COMPONENTS = 10
 _FEWEST_POINTS = 20  # draws, below which there is nothing to fit
 _LARGE_TERM = 10.0  # times the mean: no tail matters whose terms are smaller
 _TILT = 2.0  # of the log odds of a bridge that leans
-_LEAST_APART = 0.9  # of the draws of two halves, if these share none: 1
 _LARGEST_Z = 3.29  # of a difference: 0.1 % by chance
-_FALSE_ALARM = 1e-3  # of moments
 _MOST_AXES = 50  # of moments
-_MATERIAL = 0.01  # nats
 
 
 class Moments(NamedTuple):
@@ -677,7 +677,7 @@ def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:
             )
         )
     in_halves = sum(min(bridge.most_effective, bridge.at_target.size) for bridge in run.bridges)
-    if run.most_effective < _LEAST_APART * in_halves:
+    if run.most_effective < LEAST_APART * in_halves:
         alarms.append(raised("repeated-draws", "halves", n=run.most_effective))
     fewest = min(diagnostics["effective_draws"], diagnostics["effective_terms"])
     if fewest < FEWEST_EFFECTIVE_DRAWS:
@@ -720,7 +720,7 @@ def _overlap_alarms(halves: list[_Estimate], diagnostics: dict[str, Any]) -> lis
 def _moment_alarms(halves: list[_Estimate], moments: Moments) -> list[Alarm]:
     """An alarm if draws are worth fewer than they seem, or of another density."""
     enough = min(half.n_shared for half in halves) >= FEWEST_SHARED
-    if not enough or moments.chance > _FALSE_ALARM:
+    if not enough or moments.chance > FALSE_ALARM:
         return []
     return [raised("not-of-this-density", "moments", BridgeRun.family, square=moments.square)]
 
@@ -770,4 +770,4 @@ def _difference_by_halves(
 
 def _differ(apart: float, variance: float) -> bool:
     """Return whether a difference is neither chance nor immaterial."""
-    return abs(apart) > max(_LARGEST_Z * np.sqrt(variance), _MATERIAL)
+    return abs(apart) > max(_LARGEST_Z * np.sqrt(variance), MATERIAL_DIFFERENCE)

@@ -19,9 +19,8 @@ from sklpf.partition._base import SAMPLING, PartitionEstimator, SamplingEstimato
 from sklpf.partition._result import Diagnostic, PartitionResult, Run
 from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
 from sklpf.partition.alarms import FEWEST_ACCEPTED, raised
-from sklpf.paths import Continuous, GeometricPath, GibbsMove, Gradients
+from sklpf.paths import GeometricPath, has, require_base
 from sklpf.paths._bases import as_base
-from sklpf.paths._capabilities import has, require_base
 from sklpf.paths._climbs import Evaluations, climb, functions_for_climbs, starts_of_climbs
 from sklpf.paths._geometric import is_own_density
 from sklpf.programs._draws import draws_of, has_points, points_of
@@ -103,7 +102,7 @@ class ImportanceSampling(SamplingEstimator):
     A quarter as many chains start at draws in proportion to their weights and make 100 moves at the
     target. Not converged if the effective sample size of their weights, or of those of the draws,
     is below 25 (n / 4 if that is less, or 5); and for the other reasons of `AIS`. A mode that no
-    draw has met raises an alarm only if the path knows the mass there (`LocalMasses`).
+    draw has met raises an alarm only if the path knows the mass there (`regions`).
 
     Examples
     --------
@@ -138,7 +137,7 @@ class ImportanceSampling(SamplingEstimator):
         return proposing(super()._as_path(path), self.proposal)
 
     def _sample(self, path, seed) -> AnnealingRun:
-        if self.transition is not None or has(path, GibbsMove) or has(path, Continuous):
+        if self.transition is not None or has(path, "gibbs") or has(path, "position"):
             return annealing_runs(self, [path], self.n_samples, [seed])[0]
         draws = base_draws(path, self.n_samples, seeded(seed).of("draws"), "ImportanceSampling")
         return ImportanceRun(
@@ -403,7 +402,7 @@ def _climb_to_bound(path: Any, draws: BaseDraws, seed: int) -> tuple[float, int]
         return path.gradients(path.at(points))[1]
 
     evaluations = Evaluations()
-    grad = gradient if has(path, Gradients) else None
+    grad = gradient if has(path, "gradients") else None
     _, slopes = functions_for_climbs(log_ratio, grad, evaluations=evaluations)
     highest = [float(draws.log_weights.max())]
 

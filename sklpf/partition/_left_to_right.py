@@ -19,8 +19,7 @@ from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._result import LOWER_BOUND, WEIGHTS, Diagnostic, PartitionResult, Run
 from sklpf.partition._run_alarms import misses_tol, weight_diagnostics
 from sklpf.partition.alarms import MOST_SPREAD, raised
-from sklpf.paths import Filters
-from sklpf.paths._capabilities import require
+from sklpf.paths import require
 from sklpf.reweighting import mean_weight
 
 # filters of either pilot, and their particles
@@ -212,7 +211,7 @@ class LeftToRight(PartitionEstimator):
     _run_class = FilterRun
 
     def _sample(self, path, seed) -> FilterRun:
-        require(path, Filters, "LeftToRight")
+        require(path, "left_to_right", "LeftToRight")
         streams = seeded(seed)
         guide = _filter(path, _GUIDING, _PILOT_PARTICLES, self.n_sweeps, streams.of("guide")).guide
         n_pilots = _GUIDING

@@ -34,9 +34,8 @@ from sklpf.partition._result import (
 from sklpf.partition._run_alarms import halves_alarms, modes_alarms, tol_alarms
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks._beside import plain_bound
-from sklpf.paths import LADDERS, make_ladder
+from sklpf.paths import LADDERS, make_ladder, require_base
 from sklpf.paths._base import concatenate
-from sklpf.paths._capabilities import require_base
 from sklpf.paths._ladders import respace
 from sklpf.programs import ExchangeRound
 from sklpf.programs._draws import MOST_DRAWS
@@ -325,9 +324,9 @@ class ParallelTempering(SamplingEstimator):
     0.01 nats and with a false-alarm rate of 0.1 % each (a round that raises one of these is
     followed by another of its length, once); if neighbouring levels don't overlap (log Z may then
     come out infinite or NaN, with an infinite standard error); if the estimate is below the path's
-    lower bound of log Z that does not depend on its base (`BoundDraws`); or if `tol` is not
+    lower bound of log Z that does not depend on its base (`bound_draws`); or if `tol` is not
     reached. A mode that no chain has visited raises an alarm only if the path knows the mass there
-    (`LocalMasses`).
+    (`regions`).
 
     Examples
     --------

@@ -411,7 +411,7 @@ class PotentialRun(LevelRun):
             n_tail = max(tail.n * draws.effective.sum() / len(self.levels), 1.0)
             shape = tail.shape + _SHAPE_ERRORS * (1 + max(tail.shape, 0.0)) / np.sqrt(n_tail)
             is_largest = log_weights > log_weights.max() - 1e-9
-            own = {"remedy": self.to_draw, "state": k}
+            own: dict[str, Any] = {"remedy": self.to_draw, "state": k}
             if not weights[k] >= FEWEST_WEIGHTS_OF_A_STATE:
                 alarms.append(
                     raised(

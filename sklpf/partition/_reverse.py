@@ -21,19 +21,17 @@ from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import WEIGHTS, Diagnostic, PartitionResult, Run
 from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
 from sklpf.partition.alarms import FEWEST_OVERLAPPING, WIDE_GAP, raised
-from sklpf.paths import Continuous, DataStarts, EnumeratedDraws, ExactStart, TargetDraws
+from sklpf.paths import has, require_base
 from sklpf.paths._base import map_state, n_chains
-from sklpf.paths._capabilities import has, require_base
 from sklpf.programs._annealing import anneal_down
 from sklpf.reweighting import bar, mean_weight, overlap
-from sklpf.uncertainty import jackknife, log_mean_exp
+from sklpf.uncertainty import FALSE_ALARM, jackknife, log_mean_exp
 
 STATEMENTS = {
     "exact": "upper bound",
     "tempered": "approximate",
     "given": "conservative, not a bound",
 }
-_FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
 _ROUNDING = 1e-6  # nats
 
 
@@ -200,10 +198,10 @@ def find_starts(estimator: Any, path, n: int, seed: int) -> tuple[Any, str]:
     if estimator.starts is not None:
         return _given_starts(path, estimator.starts), "given"
     key = seeded(seed).of("starts").key
-    if has(path, TargetDraws):
+    if has(path, "sample_target"):
         return path.sample_target(n, Stream(key)), "exact"
     rng = np.random.default_rng(key)
-    if has(path, EnumeratedDraws) and path.log2_states <= MAX_LOG2_STATES:
+    if has(path, "sample_enumerated") and path.log2_states <= MAX_LOG2_STATES:
         return Exact(n_jobs=estimator.n_jobs).sample(path, n, rng), "exact"
     tempering = ParallelTempering(
         transition=estimator.transition, checkpoint=estimator.checkpoint, n_jobs=estimator.n_jobs
@@ -213,12 +211,12 @@ def find_starts(estimator: Any, path, n: int, seed: int) -> tuple[Any, str]:
 
 def _given_starts(path, starts):
     rows = starts.toarray() if issparse(starts) else starts
-    if not isinstance(rows, tuple) and has(path, DataStarts):
+    if not isinstance(rows, tuple) and has(path, "state_from_rows"):
         try:
             state = path.state_from_rows(rows)
         except ValueError as error:
             raise ValueError(f"starts can't be used: {error}") from error
-    elif not isinstance(rows, tuple) and has(path, Continuous):
+    elif not isinstance(rows, tuple) and has(path, "position"):
         points = as_float64(rows, "starts")
         if points.ndim != 2 or points.shape[1] != path.n_dimensions:
             raise ValueError(
@@ -394,7 +392,7 @@ class BDMC(SamplingEstimator):
     _run_class = BidirectionalRun
 
     def _sample_rows(self, paths, seeds) -> list[BidirectionalRun]:
-        known = self.starts is None and has(paths[0], ExactStart)
+        known = self.starts is None and has(paths[0], "exact_start")
         n = self.n_chains
         kinds = []
 
@@ -431,7 +429,7 @@ def _jackknife(log_ratio, log_weights, most_groups):
 def _gap_alarms(gap: float, std_error: float, degrees: int, exact: bool) -> list[Alarm]:
     """What the gap between the two directions says against the run."""
     alarms = []
-    if gap < -max(student_t.isf(_FALSE_ALARM, degrees) * std_error, _ROUNDING):
+    if gap < -max(student_t.isf(FALSE_ALARM, degrees) * std_error, _ROUNDING):
         cause = "exact" if exact else ""
         alarms.append(raised("directions-disagree", "negative", cause, gap=gap, error=std_error))
     if not exact and gap > max(WIDE_GAP * std_error, _ROUNDING):

@@ -37,6 +37,7 @@ from sklpf.partition._simulated_tempering import SimulatedTempering
 from sklpf.partition.alarms import (
     FEWEST_KEPT_STATES,
     LEAST_OVERLAP,
+    QUADRATURE_NOISE,
     QUADRATURE_SHARE,
     raised,
 )
@@ -54,7 +55,6 @@ from sklpf.reweighting import (
 )
 from sklpf.uncertainty import Difference, jackknife, t_ratio
 
-_NOISE = 3.0  # standard errors of it that are no error of quadrature
 _NOT_OF_ONE_DENSITY = {"not-of-this-density", "readings-differ"}  # alarms of the run itself
 _OTHER_RUN = (
     'rule="continuous" needs a run of RTS(continuous=True), and the other rules need one with'
@@ -630,7 +630,7 @@ class ThermodynamicIntegration(ReweightingEstimator):
         diagnostics["quadrature_error"] = error
         if not np.isfinite([error, noise]).all():
             return [raised("few-states", "of an integral", run.family)]
-        if not abs(error) > max(QUADRATURE_SHARE * std_error, _NOISE * noise, 1e-9):
+        if not abs(error) > max(QUADRATURE_SHARE * std_error, QUADRATURE_NOISE * noise, 1e-9):
             return []
         return [
             raised(

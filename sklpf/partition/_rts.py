@@ -28,8 +28,7 @@ from sklpf.partition._simulated_tempering import (
     pool_rounds,
 )
 from sklpf.partition.alarms import CROSSED
-from sklpf.paths import Endpoints
-from sklpf.paths._capabilities import has
+from sklpf.paths import has
 from sklpf.programs import TemperingRound
 from sklpf.programs._continuous import check_mass, temper_continuously
 from sklpf.programs._plan import doubling
@@ -316,12 +315,12 @@ class RTS(SimulatedTempering):
     lowest and the highest tenth of the levels in production; if the halves of the last round
     disagree, or MBAR does, which does not assume that the chains have spread over the ladder (each
     by more than 0.01 nats); if the path has a lower bound of log Z that does not depend on its base
-    (`BoundDraws`) and it is exceeded; if more than a tenth of the variance of the states at the
+    (`bound_draws`) and it is exceeded; if more than a tenth of the variance of the states at the
     target (``path.summary``, every state weighted by its probability of the target's level) lies
     between the ten groups of chains, which then are in different modes; if `tol` is not reached; or
     if counts are used (`rao_blackwell` False) and an end of the ladder was never drawn. Each test
     has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that hardly any chain has
-    visited raises an alarm only if the path knows the mass there (`LocalMasses`). For a wide and a
+    visited raises an alarm only if the path knows the mass there (`regions`). For a wide and a
     narrow Gaussian at a distance of ten, in ten dimensions, ten chains of 3200 sweeps missed the
     narrow one in 2 of 16 runs, which counted as converged; the other 14 raised alarms.
 
@@ -430,7 +429,7 @@ def _check_continuous(path, rao_blackwell: bool, tol: float | None) -> None:
     """Raise ValueError unless RTS with these parameters can temper a path at continuous inverse
     temperatures.
     """
-    if not has(path, Endpoints):
+    if not has(path, "ends"):
         raise ValueError(
             "continuous=True needs a path with log f_beta = log f_0 + beta (log f_1 - log f_0), a"
             f" TemperedPath or GeometricPath; {type(path).__name__} has no method ends(state): take"

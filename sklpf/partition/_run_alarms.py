@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from sklpf._utils.warnings import Alarm
-from sklpf.partition.alarms import ENOUGH_EFFECTIVE, FEWEST_EFFECTIVE, TOL_NOISE, raised
+from sklpf.partition.alarms import ENOUGH_EFFECTIVE, FEW_DRAWS, FEWEST_EFFECTIVE, TOL_NOISE, raised
 from sklpf.programs import Draws
 from sklpf.uncertainty import MOST_BETWEEN, Difference, effective_sample_size, pareto_shape
 
-# If so few draws are one state they can't show that others have no mass, whose share may be 3 / n.
-_FEW_DRAWS = 60
 _NO_ERROR = 1e-3  # nats
 
 
@@ -40,7 +38,7 @@ def halves_alarms(drift: Difference, n_groups: int) -> list[Alarm]:
 
 def single_state_alarms(draws: Draws | None, std_error: float) -> list[Alarm]:
     """An alarm if few draws are all of them one state, and have one weight."""
-    if draws is None or len(draws.points) >= _FEW_DRAWS or std_error > _NO_ERROR:
+    if draws is None or len(draws.points) >= FEW_DRAWS or std_error > _NO_ERROR:
         return []
     if len(draws.points) < 2 or np.any(draws.points != draws.points[0]):
         return []

@@ -41,7 +41,7 @@ from sklpf.partition._run_alarms import (
     weight_diagnostics,
 )
 from sklpf.partition.alarms import CROSSED, LARGEST_OFF, raised
-from sklpf.paths._capabilities import require_base
+from sklpf.paths import require_base
 from sklpf.programs import TemperingRound
 from sklpf.programs._plan import NO_ROUNDS, check_alive, with_round
 from sklpf.programs._populations import log_rises

@@ -20,7 +20,7 @@ from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import CURVE, LOWER_BOUND, MOVES, Diagnostic, PartitionResult, Run
 from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
 from sklpf.partition.alarms import ANCESTOR_SHARE, ENOUGH_ANCESTORS, raised
-from sklpf.paths._capabilities import require_base
+from sklpf.paths import require_base
 from sklpf.programs import Draws
 from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle
 from sklpf.programs._draws import draws_of
@@ -214,8 +214,8 @@ class SMC(SamplingEstimator):
     that is less), or below half of that by the reverse chains; if more than a tenth of the variance
     of the states at the target (``path.summary``), or 2 / N if that is more, lies between
     populations, which then are in different modes; or if the estimate is below the path's lower
-    bound of log Z that does not depend on its base (`BoundDraws`). A mode that no population has
-    entered raises an alarm only if the path knows the mass there (`LocalMasses`).
+    bound of log Z that does not depend on its base (`bound_draws`). A mode that no population has
+    entered raises an alarm only if the path knows the mass there (`regions`).
 
     Waste-free populations are unbiased as well. If moves don't mix, their precision is that of
     their N / P chains: give them more particles on fewer levels (``n_particles=500,
@@ -226,7 +226,7 @@ class SMC(SamplingEstimator):
     on the populations' states are the same, with N / P in place of N. Of the particles that are
     rare on a level, and may lead to another mode, only one in P goes on to the next, so that all
     populations lose modes that some of the standard ones find: the run is not converged where no
-    lower bound (`BoundDraws`) would show that.
+    lower bound (`bound_draws`) would show that.
 
     Examples
     --------
@@ -369,31 +369,18 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     needed = min(ENOUGH_ANCESTORS, ANCESTOR_SHARE * n_all)
     here = diagnostics["effective_families"]
     there = diagnostics.get("effective_families_from_target", np.inf)
-    what = f"effective number of {'particles' if run.chain_length else 'ancestors'}"
+    here_says, there_says = "ancestors", "ancestors from target"
+    if run.chain_length is not None:
+        here_says, there_says = "particles", "particles from target"
     alarms = []
     if here < needed:
         alarms.append(
-            raised(
-                "few-effective",
-                "particles",
-                run.family,
-                what=what,
-                here=here,
-                n=n_all,
-                needed=needed,
-            )
+            raised("few-effective", here_says, run.family, here=here, n=n_all, needed=needed)
         )
     elif there < needed / 2:
+        needed = needed / 2
         alarms.append(
-            raised(
-                "few-effective",
-                "particles from target",
-                run.family,
-                what=what,
-                there=there,
-                n=n_all,
-                needed=needed / 2,
-            )
+            raised("few-effective", there_says, run.family, there=there, n=n_all, needed=needed)
         )
     between = diagnostics["between_populations"]
     most = max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)

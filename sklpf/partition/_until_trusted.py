@@ -27,15 +27,13 @@ from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import Diagnostic, PartitionResult, total_sweeps
 from sklpf.partition._run_alarms import misses_tol, tol_alarms
 from sklpf.partition._smc import SMC
-from sklpf.partition.alarms import MATERIAL_BOUND, raised
-from sklpf.paths import GeometricPath, Gradients
-from sklpf.paths._capabilities import has
+from sklpf.partition.alarms import ATTEMPT_ERRORS, MATERIAL_BOUND, raised
+from sklpf.paths import GeometricPath, has
 from sklpf.paths._geometric import is_own_density
 from sklpf.paths._mixture_fit import defensive, fit_base
 
 _MANY_DIMENSIONS = 20  # in which gradients are needed
 _KNOWN = 1.0  # standard error in nats of an earlier number that a later one must not be below
-_LARGEST_Z = 4.0  # false alarm 3e-5 each
 _DIMENSIONS = ("attempt",)
 
 
@@ -211,7 +209,7 @@ class UntilTrusted(PartitionEstimator):
         if not is_own_density(path):
             default = path.default_estimator() if hasattr(path, "default_estimator") else AIS()
             return [*bridges, default, SMC(n_temperatures=1000), *tempering]
-        if has(path, Gradients) and path.n_dimensions > _MANY_DIMENSIONS:
+        if has(path, "gradients") and path.n_dimensions > _MANY_DIMENSIONS:
             first = [HAIS(), AdaptiveSMC(1000, self.tol, 3_000_000), HAIS(n_temperatures=10_000)]
         else:
             first = [AdaptiveSMC(tol=self.tol), AdaptiveSMC(2000, self.tol, 5_000_000)]
@@ -254,7 +252,7 @@ class UntilTrusted(PartitionEstimator):
         for each in attempts:
             error = float(np.hypot(each.std_error, best.std_error))
             above = each.log_partition - best.log_partition
-            if each.std_error < _KNOWN and above > max(_LARGEST_Z * error, MATERIAL_BOUND):
+            if each.std_error < _KNOWN and above > max(ATTEMPT_ERRORS * error, MATERIAL_BOUND):
                 alarms.append(
                     raised(
                         "runs-disagree",

@@ -13,9 +13,8 @@ import numpy as np
 from sklpf._utils.numbers import LARGEST, Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream
-from sklpf.paths import Completion
+from sklpf.paths import has
 from sklpf.paths._base import concatenate, n_chains, take
-from sklpf.paths._capabilities import has
 from sklpf.programs._plan import (
     Plan,
     check_finite,
@@ -109,7 +108,7 @@ def _from_starts(plans, starts, n_chains_per_start, path, stream, n):
     for plan, of_row, (own, _) in zip(plans, starts, stream.rows()):
         index = (own.chain + np.arange(n // len(plans))) // n_chains_per_start
         state = plan.path.take(of_row, index)
-        if has(plan.path, Completion):
+        if has(plan.path, "complete"):
             state = plan.path.complete(state, len(plan.path.ladder) - 1, own)
         states.append(state)
     return concatenate(states)

@@ -14,9 +14,8 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, systematic
-from sklpf.paths import Gradients
+from sklpf.paths import has
 from sklpf.paths._base import choose, take
-from sklpf.paths._capabilities import has
 from sklpf.paths._functions import COVER
 from sklpf.paths._mixture_fit import fit_base
 from sklpf.programs._exploring import MixtureWalk, explore
@@ -229,7 +228,7 @@ def _start(path, n, stream, max_sweeps):
 
 def _n_noted(path, max_sweeps):
     """How many base draws climbs begin from: fewer where a slope takes many evaluations."""
-    n_evaluations = 2 if has(path, Gradients) else 2 * path.n_dimensions + 1
+    n_evaluations = 2 if has(path, "gradients") else 2 * path.n_dimensions + 1
     n = _SHARE_OF_CLIMBS * max_sweeps / (_STEPS_OF_CLIMB * n_evaluations)
     return int(np.clip(n, _FEWEST_NOTED, _MOST_NOTED))
 

@@ -11,9 +11,8 @@ from scipy.special import log_softmax, logsumexp
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import REDRAW, Stream, seeded, systematic
-from sklpf.paths import Continuous
+from sklpf.paths import has, require_base
 from sklpf.paths._base import take
-from sklpf.paths._capabilities import has, require_base
 from sklpf.programs._plan import check_finite, plan_runs
 from sklpf.programs._programs import Chains, anneal
 from sklpf.programs._tempering import Setup, first_pass, run_round
@@ -229,6 +228,6 @@ class TemperedChains:
 
 def carried(old: Any, new: Any, state: Any) -> Any:
     """The state on a path with other parameters: nothing is kept that depends on the old ones."""
-    if has(new, Continuous):
+    if has(new, "position"):
         return new.at(old.position(state))
     return new.state_from_rows(old.rows(state))

@@ -32,7 +32,6 @@ from sklearn.model_selection import train_test_split
 from sklpf import BernoulliRBM
 from sklpf.models.rbm._learning import Trainer
 from sklpf.models.rbm._monitor import Monitor, make_tracker
-from sklpf.paths import stream_key
 from sklpf.training import EarlyStopping, train
 from sklpf.training._particles import TemperedChains
 

@@ -14,9 +14,8 @@ from sklpf._utils.random import Stream, stream_key
 from sklpf.models.scoring._likelihood import fit_for_model
 from sklpf.partition import BDMC, Exact, ParallelTempering, PartitionResult
 from sklpf.partition.checks._beside import regions_to_cover
-from sklpf.paths import GeometricPath, TargetDraws
+from sklpf.paths import GeometricPath, has
 from sklpf.paths._base import Points
-from sklpf.paths._capabilities import has
 from sklpf.paths._geometric import coordinates_of_rows
 from sklpf.uncertainty import MOST_BETWEEN, between_groups
 
@@ -159,7 +158,7 @@ def draws_of_both(models: Sequence[Any], n_draws: int) -> Any:
 def _exact_rows(path, n_draws, seed) -> NDArray | None:
     """Exact draws (N_GROUPS, n_draws, d); None of a path that has none."""
     n = N_GROUPS * n_draws
-    if has(path, TargetDraws):
+    if has(path, "sample_target"):
         state = path.sample_target(n, Stream(stream_key(seed)))
         return path.rows(state).reshape(N_GROUPS, n_draws, -1)
     exact = path.default_estimator()

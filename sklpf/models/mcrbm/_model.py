@@ -130,7 +130,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
     Mean units that pull alike can hold most of the mass far from all rows, where no chain of
     training or of `HAIS` goes: a model of 36 units of a kind on patches of two photographs has a
     log Z above 93, and `HAIS` found 60.5. Draws around such points bound log Z from below
-    (`BoundDraws`), and an estimate that is below them is not converged.
+    (`bound_draws`), and an estimate that is below them is not converged.
 
     References
     ----------

@@ -10,6 +10,7 @@ import numpy as np
 
 from sklpf._utils import random as _random
 from sklpf.kernels import (
+    BORROWS,
     SUMS,
     bits_of_one_chain,
     draw_units,
@@ -41,7 +42,7 @@ class Checkpoints(NamedTuple):
     starts: np.ndarray  # of groups of visible units with one unit on; a single one: there are none
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def _refresh_chain(model, v, inputs, linear, piece):
     """Sum the hidden units' inputs (2 J,) and the linear terms of log f (2,) at both ends of a
     chain's piece.
@@ -63,7 +64,7 @@ def _refresh_chain(model, v, inputs, linear, piece):
     linear[1] = second
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def _piece(model, beta):
     """Number s of the piece (betas[s], betas[s + 1]] that beta lies in, 0 at the base."""
     piece = 0
@@ -72,16 +73,16 @@ def _piece(model, beta):
     return piece
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def _share(model, piece, beta):
     """How far beta is along a piece, in [0, 1]."""
     return (beta - model.betas[piece]) / (model.betas[piece + 1] - model.betas[piece])
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def _ends(model, state, c, piece, work):
     """The inputs and linear terms of chain c at both ends of a piece: its own, or work space that
-    they are written to.
+    they are written to. Only for functions that borrow too, as it counts no references.
     """
     if piece == state.piece[c]:
         return state.inputs[c], state.linear[c]
@@ -89,7 +90,7 @@ def _ends(model, state, c, piece, work):
     return work.inputs, work.linear
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def _blend(ends, share, n, out):
     """(1 - share) ends[:n] + share ends[n:]."""
     low, high = np.float32(1.0 - share), np.float32(share)
@@ -97,7 +98,7 @@ def _blend(ends, share, n, out):
         out[j] = low * ends[j] + high * ends[n + j]
 
 
-@functools.partial(inlined, **SUMS)
+@functools.partial(inlined, **SUMS, **BORROWS)
 def _softplus_sum(ends, share, n, work):
     """Sum over j of log(1 + e^x_j), x = (1 - share) ends[:n] + share ends[n:]."""
     _blend(ends, share, n, work)
@@ -113,7 +114,7 @@ def _softplus_sum(ends, share, n, work):
     return total
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def _log_f(model, state, c, beta, work):
     """log f_beta of one chain."""
     piece = _piece(model, beta)
@@ -121,7 +122,7 @@ def _log_f(model, state, c, beta, work):
     return _log_f_between(inputs, linear, _share(model, piece, beta), work.field)
 
 
-@inlined
+@functools.partial(inlined, **BORROWS)
 def _log_f_between(inputs, linear, share, field):
     """log f of one chain, from its inputs and linear terms at the ends of a piece."""
     softplus = _softplus_sum(inputs, share, inputs.shape[0] // 2, field)
@@ -157,7 +158,7 @@ def _scratch(model, state):
     return _work(model)
 
 
-@implements(programs.sweep, Checkpoints)
+@implements(programs.sweep, Checkpoints, **BORROWS)
 def _sweep(model, state, betas, reverse, keys, work):
     """h given v, then v given h; at every fourth sweep draws of the models, where there are any, in
     place of the states at both ends.
@@ -205,7 +206,7 @@ def _log_base(model, state, c):
     return _log_f(model, state, c, 0.0, _work(model))
 
 
-@implements(programs.log_ratios, Checkpoints)
+@implements(programs.log_ratios, Checkpoints, **BORROWS)
 def _log_ratios(model, state, old, new, work, out):
     for c in range(old.shape[0]):
         here = _log_f(model, state, c, old[c], work)
@@ -215,7 +216,7 @@ def _log_ratios(model, state, old, new, work, out):
                 out[i, c] = _log_f(model, state, c, new[i, c], work) - here
 
 
-@implements(programs.log_ladder, Checkpoints)
+@implements(programs.log_ladder, Checkpoints, **BORROWS)
 def _log_ladder(model, state, c, ladder, work, out):
     piece = 0
     inputs, linear = _ends(model, state, c, piece, work)
@@ -226,7 +227,7 @@ def _log_ladder(model, state, c, ladder, work, out):
         out[k] = _log_f_between(inputs, linear, _share(model, piece, ladder[k]), work.field)
 
 
-@implements(programs.derivatives, Checkpoints)
+@implements(programs.derivatives, Checkpoints, **BORROWS)
 def _derivatives(model, state, c, beta, work):
     """With x_j changing by d_j along the piece, each unit adds d sigma(x) and d^2 sigma(x) (1 -
     sigma(x)); both are divided by the length of the piece.
@@ -249,8 +250,12 @@ def _derivatives(model, state, c, beta, work):
 
 @implements(programs.summarise, Checkpoints)
 def _summarise(model, state, c, out):
-    """Probabilities of the last model's hidden units."""
-    work = _work(model)
+    _write_probabilities(model, state, c, _work(model), out)
+
+
+@functools.partial(inlined, **BORROWS)
+def _write_probabilities(model, state, c, work, out):
+    """Write the probabilities of the last model's hidden units to out (J,)."""
     n = model.weights.shape[1]
     inputs, _ = _ends(model, state, c, _piece(model, 1.0), work)
     for j in range(n):

@@ -50,13 +50,10 @@ from sklpf.partition import (
     PartitionEstimator,
     PartitionResult,
 )
-from sklpf.partition.alarms import raised
-from sklpf.paths import Continuous, DefaultEstimator, TargetDraws
-from sklpf.paths._capabilities import has
+from sklpf.partition.alarms import SUM_ERRORS, raised
+from sklpf.paths import has
 
-# by how many standard errors, and by how many nats of rounding more, probabilities may exceed 1
-_IMPOSSIBLE_ERRORS = 4.0
-_IMPOSSIBLE = 0.01
+_IMPOSSIBLE = 0.01  # nats of rounding by which probabilities may exceed 1 besides
 # Largest effect of untrusted rows on the mean over rows, in units of its sampling error, and the
 # largest share of those whose error is unknown, so that errors that no check sees are small too.
 _NEGLIGIBLE = 0.1
@@ -247,7 +244,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
     def _why_not(self, estimator: Any) -> str:
         """Why an estimator can't score this model; empty where it may."""
         move = getattr(estimator, "transition", None)
-        moves_points = isinstance(estimator, HAIS) or Continuous in getattr(move, "requires", ())
+        moves_points = isinstance(estimator, HAIS) or "position" in getattr(move, "requires", ())
         if moves_points and not self._states_are_points:
             return f"moves points of R^d, where the states of {type(self).__name__} are discrete"
         if isinstance(estimator, BridgeSampling):
@@ -262,7 +259,7 @@ def default_estimator(path: Any) -> PartitionEstimator:
     """Return what ``partition_estimator=None`` stands for: the path's own word, else
     `ParallelTempering`.
     """
-    return path.default_estimator() if has(path, DefaultEstimator) else ParallelTempering()
+    return path.default_estimator() if has(path, "default_estimator") else ParallelTempering()
 
 
 def configured_estimator(model: Any, path: Any) -> PartitionEstimator:
@@ -331,7 +328,7 @@ def impossible(log_probabilities: Array, std_error: Any) -> str | None:
     if np.ndim(std_error):
         shares = np.exp(log_probabilities[first] - log_sum)
         std_error = float(np.sqrt(np.sum((shares * std_error[first]) ** 2)))
-    if not log_sum > _IMPOSSIBLE_ERRORS * std_error + _IMPOSSIBLE:  # also a NaN
+    if not log_sum > SUM_ERRORS * std_error + _IMPOSSIBLE:  # also a NaN
         return None
     impossible = raised(
         "below-the-bound",
@@ -494,7 +491,7 @@ class LogLikelihoodMixin(ScoredModel):
         path = self.path()
         check_count(n_samples, "n_samples")
         seed = draw_seed(random_state)
-        if has(path, TargetDraws):
+        if has(path, "sample_target"):
             state = path.sample_target(n_samples, seeded(seed))
             return self._as_data(path.rows(state))
         estimators = (self.partition_estimator, default_estimator(path), ParallelTempering())

@@ -4,8 +4,8 @@
 check       applies to                                  file
 ==========  ==========================================  ============================
 tails       densities on R^d, before they are sampled   `_tails`
-the bound   paths with `BoundDraws`                     this one
-regions     paths with `LocalMasses`, of runs that      this one
+the bound   paths with `bound_draws`                    this one
+regions     paths with `regions`, of runs that          this one
             keep draws
 rounding    all                                         this one
 ==========  ==========================================  ============================
@@ -29,8 +29,7 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._run_alarms import enough_effective
 from sklpf.partition.alarms import BOUND_ERRORS, KINDS, MATERIAL_BOUND, MOST_ROUNDING, raised
 from sklpf.partition.checks._tails import tail_alarms
-from sklpf.paths import BoundDraws, GeometricPath, LocalMasses, Rebased, Regions
-from sklpf.paths._capabilities import has
+from sklpf.paths import GeometricPath, Regions, has
 from sklpf.paths._climbs import Evaluations
 from sklpf.uncertainty import log_mean_exp, standard_error
 
@@ -105,7 +104,7 @@ class Checks:
             bound = plain_bound(self.path, self.seed)
         cost = 0 if bound is None else self.path.bound_cost
         regions = run.regions
-        if regions is None and run.draws is not None and has(self.path, LocalMasses):
+        if regions is None and run.draws is not None and has(self.path, "regions"):
             regions = self.path.regions(seeded(self.seed).of("regions"))
             cost += self.path.regions_cost
         return replace(
@@ -164,7 +163,7 @@ def plain_bound(path: Any, seed: int) -> Array | None:
     """Logs of G independent estimates of Z (G,) whose mean is at most log Z; None where the path
     has none.
     """
-    if not has(path, BoundDraws):
+    if not has(path, "bound_draws"):
         return None
     return log_mean_exp(path.bound_draws(seeded(seed).of("bound")), axis=1)
 
@@ -196,7 +195,7 @@ def regions_to_cover(path: Any, run: Any, result: Any) -> list[Regions]:
     The first covers every region with material mass. If its run is not trusted the next one covers
     only those that were certainly missed.
     """
-    if run.regions is None or not path.base_is_ours or not has(path, Rebased):
+    if run.regions is None or not path.base_is_ours or not has(path, "with_regions"):
         return []
     missed = missed_regions(run, result, FOR_SECOND_TRY)
     if not missed:

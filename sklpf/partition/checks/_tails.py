@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
-from sklpf.partition.alarms import MOST_NAN, raised
+from sklpf.partition.alarms import EXPONENT_MARGIN, LEAST_WEIGHT_INDEX, MOST_NAN, raised
 from sklpf.paths._bases import is_outside
 from sklpf.paths._climbs import Evaluations, patiently
 from sklpf.transitions._pilot import reflect
@@ -32,9 +32,6 @@ _FLAT = 1e-3  # s below which f is flat
 _N_UNMOVED = 3  # points
 _FAR = 1e6  # times as far as a point, at least in scales of the base
 _MOST_NAMED = 5
-# by how much the target's exponent must be smaller; .5 costs a t with 1 to 2 df coverage (.76 to
-# .88)
-_MARGIN = 0.25
 # for every dimension; above, a power law and a normal base give errors < .005 nats, and cover
 _LARGEST_POWER = 20.0
 _MOST_DF = 8.0  # that are recommended
@@ -46,8 +43,6 @@ _REACH = 1e3  # scales of the base
 _HALVINGS = 60
 _SHARES = 10.0 ** -np.arange(2, 10)  # of the distance from a scout to the boundary
 _RESOLVED = 1e4  # times the rounding error of a distance
-# of the power law of weights under the base; from 1.5 (x^-.67 in a uniform base) down errors begin
-_LEAST_WEIGHT_INDEX = 1.6
 # of scouts
 _N_CHAINS = 64
 _N_LEVELS = 20
@@ -128,7 +123,7 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     if improper.any():
         raise ValueError(_improper(exponent[improper].min(), d, path.n_dimensions - d))
     heavier = (
-        (exponent - size < base_exponent - d - _MARGIN)
+        (exponent - size < base_exponent - d - EXPONENT_MARGIN)
         & (exponent <= _LARGEST_POWER * size)
         & levels
     )
@@ -260,7 +255,7 @@ def _pole_alarms(path, scouts: _Scouts, rng) -> tuple[Alarm, ...]:
     seen = np.flatnonzero(n > 1)
     (base, target), (_, before) = indices[n[seen] - 1, :, seen].T, indices[n[seen] - 2, :, seen].T
     levels = np.abs(target - before) <= _GROWTH * np.abs(1 - before) + _FLAT
-    pole = levels & (base > 0) & (target < (1 - 1 / _LEAST_WEIGHT_INDEX) * base)
+    pole = levels & (base > 0) & (target < (1 - 1 / LEAST_WEIGHT_INDEX) * base)
     if not pole.any():
         return ()
     ray = seen[pole][target[pole].argmin()]
