@@ -174,7 +174,7 @@ class Groups:
     """Independent groups of tempered chains, whose mean is log Z with a standard error."""
 
     def __init__(self, seed):
-        self.groups = [FewChains(stream_key(seed, g)[0]) for g in range(N_GROUPS)]
+        self.groups = [FewChains(seeded(seed).of("group", g).seed) for g in range(N_GROUPS)]
         self.path = None
 
     def update(self, path):
