@@ -36,7 +36,7 @@ from sklpf.models._validation import TOO_FAR, named_by_model, validate_data
 from sklpf.models.comparing._density_ratio_path import N_DRAWS, DensityRatioPath, draws_of_both
 from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin
 from sklpf.partition import HAIS, PartitionEstimator
-from sklpf.paths._base import density_at
+from sklpf.paths import density_at
 from sklpf.training import (
     Chains,
     MaximumLikelihood,

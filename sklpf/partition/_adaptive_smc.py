@@ -19,16 +19,24 @@ from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, SamplingEstimator
-from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import tol_alarms
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
 from sklpf.partition.alarms import STILL_SPREADING, is_imprecise, raised
-from sklpf.partition.checks._beside import Checks
-from sklpf.paths import GeometricPath, Mixture, Regions, require_base
-from sklpf.paths._climbs import Evaluations, functions_for_climbs
-from sklpf.paths._geometric import is_own_density
-from sklpf.paths._ladders import respace
-from sklpf.paths._mixture_fit import defensive, fit_base
+from sklpf.partition.checks import Findings, MissedMass, Tails, Work
+from sklpf.paths import (
+    Evaluations,
+    GeometricPath,
+    Mixture,
+    Regions,
+    defensive,
+    fit_base,
+    functions_for_climbs,
+    is_own_density,
+    require_base,
+    respace,
+)
 from sklpf.paths._regions import highest_of_draws
 from sklpf.programs._learning import Learned, drift_between, learn
 from sklpf.programs._populations import descend
@@ -256,13 +264,16 @@ class AdaptiveSMC(SamplingEstimator):
 
     def _run(self, path, seed) -> LearnedRun:
         # a target without an integral has no place for particles
-        evaluations = self._checks(path, seed).evaluations
+        tails = Tails.collect(Work(path, seed)) if self.checks else None
+        evaluations = Evaluations()
+        if tails is not None:
+            evaluations = Evaluations(tails.n_evaluations, tails.n_failed)
         key = seeded(seed).of("learning").key
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
         rebased, run = self._rounds(path, move, learned, seed, evaluations)
-        return Checks(rebased, seed, self.checks, evaluations).beside(self._signed(run))
+        return self._with_findings(rebased, seed, self._with_reading_options(run))
 
     def _search(
         self, path, starts: Array, known: Array, base: Mixture, seed, evaluations, before: Search
@@ -341,7 +352,7 @@ class AdaptiveSMC(SamplingEstimator):
             known |= {
                 "n_sweeps": n_sweeps,
                 "extra_sweeps": extra_sweeps,
-                "regions": search.regions,
+                "findings": _findings(search, evaluations),
             }
             learned_run = LearnedRun(
                 **known,
@@ -429,6 +440,18 @@ class Search(NamedTuple):
     regions: Regions | None
     lost: list[Regions]
     goes_on: bool
+
+
+def _findings(search: Search, evaluations: Evaluations) -> Findings | None:
+    """What climbs have found, with the evaluations of all searches and of what came before."""
+    if search.regions is None:
+        return None
+    missed_mass = MissedMass(
+        regions=search.regions,
+        n_evaluations=evaluations.n,
+        n_failed=evaluations.n_failed,
+    )
+    return {"missed_mass": missed_mass}
 
 
 def _from_base(path: GeometricPath, base: Mixture, lost: list[Regions], points: Array) -> Any:

@@ -5,7 +5,7 @@ chains from there, which HAIS and ImportanceSampling leave too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,8 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf.partition._base import ANNEALING, SamplingEstimator
-from sklpf.partition._result import (
-    LOWER_BOUND,
-    MOVES,
-    ROUNDS,
-    WEIGHTS,
-    Diagnostic,
-    PartitionResult,
-    RunInRounds,
-)
+from sklpf.partition._diagnostics import LOWER_BOUND, MOVES, ROUNDS, WEIGHTS, Diagnostic
+from sklpf.partition._result import PartitionResult, RunInRounds
 from sklpf.partition._run_alarms import (
     misses_tol,
     move_diagnostics,
@@ -31,8 +24,8 @@ from sklpf.partition._run_alarms import (
     weight_diagnostics,
 )
 from sklpf.partition.alarms import raised
-from sklpf.partition.checks._beside import SLACK, hidden_weight, unseen_masses
-from sklpf.paths import has, require_base
+from sklpf.partition.checks.missed_mass import with_missed_mass
+from sklpf.paths import require_base
 from sklpf.programs._annealing import (
     FEWEST_BACK,
     Arrivals,
@@ -45,12 +38,9 @@ from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import Plan, check_alive
 from sklpf.reweighting import mean_weight, seen_from_target
 from sklpf.transitions import HMC, Transition
-from sklpf.uncertainty import log_mean_exp
 
 _WIDE = 0.5  # nats, of the log weights of reverse chains
 _MOST_BACK = 100  # reverse chains where they differ more
-_LARGEST_WEIGHT = 500.0  # nats
-_CHAINS_A_REGION = 40  # forward chains for each region from which ten reverse chains start
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -107,11 +97,7 @@ class AnnealingRun(RunInRounds):
                 "effective_sample_size_from_target": n * seen.share,
                 "reverse_std_error": reverse,
             }
-        if self.weight_there is not None:
-            unseen = unseen_masses(self, log_partition)
-            hidden = hidden_weight(self, unseen)
-            missing = np.log1p(unseen[hidden > 0].sum())
-            std_error = float(np.hypot(std_error, min(missing, np.sqrt(hidden.sum() / n))))
+        std_error = with_missed_mass(self, log_partition, std_error)
         diagnostics = {
             **weight_diagnostics(self.up),
             **from_target,
@@ -231,34 +217,9 @@ class AIS(SamplingEstimator):
     def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
         return annealing_runs(self, paths, self.n_chains, seeds)
 
-    def _with_checks(self, checks, run) -> AnnealingRun:
-        """A run with what checks find, and with reverse chains from regions of which it has few
-        draws: a hundred draws can't show that 4 % are missing.
-        """
-        run = checks.beside(run)
-        if run.regions is None or run.regions.draws is None or not len(run.regions.radii):
-            return run
-        estimate = mean_weight(run.up)
-        unseen = unseen_masses(run, run.base_log_partition + estimate.log_mean)
-        worst = np.argsort(-unseen)[: max(2, len(run.up) // _CHAINS_A_REGION)]
-        places = worst[unseen[worst] > max(SLACK, estimate.delta / 2)]
-        if not len(places):
-            return run
-        points = np.concatenate(run.regions.draws[places])
-        path = checks.path.with_ladder(run.ladder)
-        state = path.state_from_rows(points) if has(path, "state_from_rows") else path.at(points)
-        move = self._transition(path)
-        if run.pilot is not None:
-            move = move.with_pilot(run.pilot)
-        plan = Plan(path, move, checks.seed)
-        down = anneal_down([plan], [state], 1, "reverse from regions", self.n_jobs)[0]
-        weight_there = np.full(len(unseen), np.nan)
-        log_weights = log_mean_exp(-down.reshape(len(places), -1), axis=1) - estimate.log_mean
-        weight_there[places] = np.exp(np.minimum(log_weights, _LARGEST_WEIGHT))
-        cost = down.size * (len(run.ladder) - 1)
-        return replace(
-            run, weight_there=weight_there, check_evaluations=run.check_evaluations + cost
-        )
+    def _move_from_target(self, path, run) -> Transition:
+        move: Any = self._transition(path)
+        return move if run.pilot is None else move.with_pilot(run.pilot)
 
 
 def annealing_runs(

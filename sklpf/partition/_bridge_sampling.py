@@ -17,8 +17,9 @@ from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import Diagnostic, PartitionResult, Run
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import (
     FEWEST_EFFECTIVE_DRAWS,
     FEWEST_SHARED,
@@ -27,11 +28,16 @@ from sklpf.partition.alarms import (
     LEAST_APART,
     raised,
 )
-from sklpf.partition.checks._tails import check_columns
-from sklpf.paths import Gaussian, GeometricPath, Mixture, StudentT
-from sklpf.paths._bases import is_outside
-from sklpf.paths._climbs import Evaluations
-from sklpf.paths._geometric import is_own_density
+from sklpf.partition.checks.tails import check_columns
+from sklpf.paths import (
+    Evaluations,
+    Gaussian,
+    GeometricPath,
+    Mixture,
+    StudentT,
+    is_outside,
+    is_own_density,
+)
 from sklpf.paths._mixture_fit import fit_parts
 from sklpf.programs import Draws
 from sklpf.reweighting import bar, effective_sample_size, overlap
@@ -77,7 +83,7 @@ class Moments(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """By how much the square is above 1 and its own standard deviation."""
+        """Excess of the square above 1 and its own standard deviation."""
         return max(self.square - 1 - np.sqrt(2 / self.df), 0.0)
 
 
@@ -570,7 +576,7 @@ def _fit_t(points: Array) -> StudentT:
 
 
 class _Estimate(NamedTuple):
-    """What a bridge says.
+    """Estimate by a bridge.
 
     The terms are what it averages over the draws of either side, in units of their mean: the
     estimate rises as the proposal's mean and falls as the target's, to first order.
@@ -646,7 +652,7 @@ def _variance_of_halves(halves: list[Array], covariance: float = np.inf) -> floa
 
 
 def _covariance_of_halves(first: _Estimate, second: _Estimate) -> float:
-    """What the errors of both halves have in common, from the target's draws.
+    """Return the covariance of both halves' errors, by the target's draws.
 
     A term h depends on the draws x that are met, and on the other half by its proposal, which
     differs from the best of its family by the error of the fit: h(x) = h0(x) + delta(x). Means of
@@ -659,7 +665,7 @@ def _covariance_of_halves(first: _Estimate, second: _Estimate) -> float:
 
 
 def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:
-    """What the draws say against themselves."""
+    """Return alarms of chains that disagree, and of too few draws."""
     alarms = []
     if run.n_divergent:
         alarms.append(raised("divergences", "transitions", n=run.n_divergent))
@@ -687,7 +693,7 @@ def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:
 
 
 def _overlap_alarms(halves: list[_Estimate], diagnostics: dict[str, Any]) -> list[Alarm]:
-    """What the weights of draws and proposal say against the proposal."""
+    """Return alarms of a proposal that overlaps too little with the draws."""
     alarms = []
     for side in ("target", "proposal"):
         shape = diagnostics[f"{side}_pareto_shape"]

@@ -16,13 +16,20 @@ from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import Interval, at_least
 from sklpf.partition._ais import AnnealingRun, annealing_runs
 from sklpf.partition._base import SAMPLING, PartitionEstimator, SamplingEstimator
-from sklpf.partition._result import Diagnostic, PartitionResult, Run
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
 from sklpf.partition.alarms import FEWEST_ACCEPTED, raised
-from sklpf.paths import GeometricPath, has, require_base
+from sklpf.paths import (
+    Evaluations,
+    GeometricPath,
+    functions_for_climbs,
+    has,
+    is_own_density,
+    require_base,
+)
 from sklpf.paths._bases import as_base
-from sklpf.paths._climbs import Evaluations, climb, functions_for_climbs, starts_of_climbs
-from sklpf.paths._geometric import is_own_density
+from sklpf.paths._climbs import climb, starts_of_climbs
 from sklpf.programs._draws import draws_of, has_points, points_of
 from sklpf.programs._plan import check_finite
 from sklpf.reweighting import mean_weight

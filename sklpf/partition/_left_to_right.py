@@ -16,7 +16,8 @@ from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf.partition._base import SAMPLING, PartitionEstimator
-from sklpf.partition._result import LOWER_BOUND, WEIGHTS, Diagnostic, PartitionResult, Run
+from sklpf.partition._diagnostics import LOWER_BOUND, WEIGHTS, Diagnostic
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import misses_tol, weight_diagnostics
 from sklpf.partition.alarms import MOST_SPREAD, raised
 from sklpf.paths import require
@@ -35,7 +36,7 @@ _REVERSED = 2  # filters of a block through which chains go back
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class FilterRun(Run):
-    """What independent particle filters leave.
+    """Log estimates of independent particle filters.
 
     Attributes
     ----------

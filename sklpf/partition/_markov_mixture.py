@@ -12,8 +12,9 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import at_least
 from sklpf.partition._base import SAMPLING, SamplingEstimator
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._parallel_tempering import ExchangeRun, ParallelTempering
-from sklpf.partition._result import Diagnostic, PartitionResult, Run
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import LEAST_COVERED, raised
 from sklpf.paths import require
 from sklpf.programs._draws import draws_of

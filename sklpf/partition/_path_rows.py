@@ -23,7 +23,8 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._result import Diagnostic, PartitionResult, total_sweeps
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult, total_sweeps
 from sklpf.partition.alarms import is_imprecise, raised
 from sklpf.paths import has, require
 from sklpf.programs._plan import n_tuning_moves
@@ -85,7 +86,7 @@ def each_row(
             _estimate_row(estimator, path, row, seed)
         raise
     for of_row, seed, run in zip(paths, seeds, runs):
-        yield estimator._read(estimator._with_checks(estimator._checks(of_row, seed), run))
+        yield estimator._read(estimator._with_findings(of_row, seed, run))
 
 
 def _go_together(estimator, path) -> bool:

@@ -102,7 +102,7 @@ def _run_alarms(source: Draws | PartitionResult | Run) -> tuple[Alarm, ...]:
 
 
 class _NestedPoints(NamedTuple):
-    """What a nested sampler found: points of the unit cube, None where they are not known, the
+    """Draws of a nested sampler: points of the unit cube, None where they are not known, the
     parameters of these, and weights (n,) of any scale.
     """
 
@@ -173,7 +173,7 @@ def _by_chain(name: Any, values: Any) -> NDArray:
 
 
 def _count_divergent(data: Any) -> int | None:
-    """How many transitions the sampler called divergent."""
+    """Count transitions that the sampler called divergent."""
     statistics = getattr(data, "sample_stats", None)
     if statistics is None or "diverging" not in getattr(statistics, "data_vars", ()):
         return None

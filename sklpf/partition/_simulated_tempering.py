@@ -20,13 +20,9 @@ from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
+from sklpf.partition._diagnostics import CURVE, LEVEL, PAIR, ROUNDS, Diagnostic
 from sklpf.partition._result import (
-    CURVE,
-    LEVEL,
-    PAIR,
-    ROUNDS,
     Curve,
-    Diagnostic,
     LevelRun,
     PartitionResult,
     bar_curve,
@@ -428,7 +424,7 @@ def _effective_draws(r, shares, origin) -> float:
 
 # -- sampling
 class Start(NamedTuple):
-    """What production begins with.
+    """Start of production: chains, estimate and history.
 
     Chains, weights log Z_k - log Z_0 (K,), an estimate of them, a chain's sweeps, of every round
     until then log Z / Z_0, its standard error and a chain's sweeps (R, 3), and what an `AdaptedRun`
@@ -570,7 +566,7 @@ class SimulatedTempering(SamplingEstimator):
             )
             rounds = [*(earlier.thinned() for earlier in rounds), last]
             used += n_redraws * setup.sweeps_per_redraw
-            run = self._signed(
+            run = self._with_reading_options(
                 TemperingRun(
                     ladder=setup.path.ladder,
                     n_sweeps=used,

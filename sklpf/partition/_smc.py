@@ -17,7 +17,8 @@ from sklpf._utils.random import seeded, systematic
 from sklpf._utils.sklearn import Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
-from sklpf.partition._result import CURVE, LOWER_BOUND, MOVES, Diagnostic, PartitionResult, Run
+from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, Diagnostic
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
 from sklpf.partition.alarms import ANCESTOR_SHARE, ENOUGH_ANCESTORS, raised
 from sklpf.paths import require_base
@@ -385,6 +386,6 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     between = diagnostics["between_populations"]
     most = max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
     alarms += modes_alarms("populations", between, run.family, most)
-    if run.chain_length is not None and run.plain_bound is None:
+    if run.chain_length is not None and "bound" not in (run.findings or {}):
         alarms.append(raised("waste-free-unchecked", "no bound"))
     return alarms

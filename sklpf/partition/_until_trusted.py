@@ -22,15 +22,14 @@ from sklpf.partition._adaptive_smc import AdaptiveSMC
 from sklpf.partition._ais import AIS, HAIS
 from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._bridge_sampling import BridgeSampling
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import Diagnostic, PartitionResult, total_sweeps
+from sklpf.partition._result import PartitionResult, total_sweeps
 from sklpf.partition._run_alarms import misses_tol, tol_alarms
 from sklpf.partition._smc import SMC
 from sklpf.partition.alarms import ATTEMPT_ERRORS, MATERIAL_BOUND, raised
-from sklpf.paths import GeometricPath, has
-from sklpf.paths._geometric import is_own_density
-from sklpf.paths._mixture_fit import defensive, fit_base
+from sklpf.paths import GeometricPath, defensive, fit_base, has, is_own_density
 
 _MANY_DIMENSIONS = 20  # in which gradients are needed
 _KNOWN = 1.0  # standard error in nats of an earlier number that a later one must not be below
@@ -216,7 +215,7 @@ class UntilTrusted(PartitionEstimator):
         return [*bridges, *first, *tempering]
 
     def _start(self, path, seed) -> Any:
-        """Where all estimators but bridges begin: with the draws, if there are any."""
+        """Return the path of all estimators but bridges: from the draws, if there are any."""
         if self._given_draws is None or not isinstance(path, GeometricPath):
             return path
         points = self._given_draws.points.reshape(-1, path.n_dimensions)

@@ -10,6 +10,35 @@ from sklpf.paths._modes import Modes, iterated_conditional_modes
 from sklpf.paths._optional import FilterEstimates, OptionalMethods, has, require, require_base
 from sklpf.paths._regions import Regions
 
+# Shared with moves, programs and estimators: arrays of a state, ladders, bases, compiled paths.
+# isort: split
+from sklpf.paths._base import (  # noqa: F401
+    CompiledPrograms,
+    KernelPath,
+    Points,
+    PointsPath,
+    SlopedPoints,
+    check_ladder,
+    choose,
+    concatenate,
+    density_at,
+    flat_rows,
+    map_state,
+    n_chains,
+    put,
+    read_only,
+    take,
+    trajectory_at,
+    values_at,
+)
+from sklpf.paths._bases import is_outside  # noqa: F401
+from sklpf.paths._climbs import Evaluations, functions_for_climbs  # noqa: F401
+from sklpf.paths._functions import values_of  # noqa: F401
+from sklpf.paths._geometric import CompiledDensityPath, is_own_density  # noqa: F401
+from sklpf.paths._ladders import respace  # noqa: F401
+from sklpf.paths._mixture_fit import defensive, fit_base  # noqa: F401
+from sklpf.paths._regions import find_regions  # noqa: F401
+
 __all__ = [
     "LADDERS",
     "Density",

@@ -13,8 +13,7 @@ import numpy as np
 from sklpf._utils.numbers import LARGEST, Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream
-from sklpf.paths import has
-from sklpf.paths._base import concatenate, n_chains, take
+from sklpf.paths import concatenate, has, n_chains, take
 from sklpf.programs._plan import (
     Plan,
     check_finite,

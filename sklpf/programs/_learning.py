@@ -14,10 +14,8 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, systematic
-from sklpf.paths import has
-from sklpf.paths._base import choose, take
+from sklpf.paths import choose, fit_base, has, take
 from sklpf.paths._functions import COVER
-from sklpf.paths._mixture_fit import fit_base
 from sklpf.programs._exploring import MixtureWalk, explore
 from sklpf.transitions._base import acceptance
 from sklpf.transitions._pilot import fixed_pilot, next_beta, root_of

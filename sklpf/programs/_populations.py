@@ -12,7 +12,7 @@ import numpy as np
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import REDRAW, Stream, joined_streams, systematic
-from sklpf.paths._base import n_chains
+from sklpf.paths import n_chains
 from sklpf.programs._plan import (
     blocks_of_groups,
     check_finite,

@@ -15,8 +15,7 @@ import numpy as np
 from sklpf._utils.limits import Q_OFFSET, RECORD_EVERY, BadValue
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import REDRAW, SWAP
-from sklpf.paths import has
-from sklpf.paths._base import TemperedPath, concatenate, map_state, n_chains, take
+from sklpf.paths import TemperedPath, concatenate, has, map_state, n_chains, take
 
 
 class Chains(NamedTuple):

@@ -15,7 +15,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, seeded
-from sklpf.paths._base import put, take
+from sklpf.paths import put, take
 from sklpf.programs._draws import has_points
 from sklpf.programs._plan import blocks_of_groups, check_alive, check_finite, draw_alive, segments
 from sklpf.programs._programs import (

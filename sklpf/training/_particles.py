@@ -11,8 +11,7 @@ from scipy.special import log_softmax, logsumexp
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import REDRAW, Stream, seeded, systematic
-from sklpf.paths import has, require_base
-from sklpf.paths._base import take
+from sklpf.paths import has, require_base, take
 from sklpf.programs._plan import check_finite, plan_runs
 from sklpf.programs._programs import Chains, anneal
 from sklpf.programs._tempering import Setup, first_pass, run_round

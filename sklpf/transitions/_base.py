@@ -12,8 +12,7 @@ import numpy as np
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import RowStreams, Stream
 from sklpf._utils.sklearn import BaseEstimator, Parameters
-from sklpf.paths import Path, has, require
-from sklpf.paths._base import read_only
+from sklpf.paths import Path, has, read_only, require
 
 _FIRST = np.zeros(1, dtype=np.int64)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from sklpf._utils.random import ACCEPT
-from sklpf.paths import has
-from sklpf.paths._base import choose
+from sklpf.paths import choose, has
 from sklpf.transitions._base import Transition, acceptance
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklpf._utils.limits import LARGEST_KICK
 from sklpf._utils.random import ACCEPT, Stream
 from sklpf._utils.sklearn import POSITIVE, at_least
-from sklpf.paths._base import choose
+from sklpf.paths import choose
 from sklpf.transitions._base import acceptance, moved_density
 from sklpf.transitions._pilot import TUNED, TunedTransition, reflect, stream_normals
 

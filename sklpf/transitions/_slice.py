@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
-from sklpf.paths._base import put
+from sklpf.paths import put
 from sklpf.transitions._pilot import TunedTransition
 
 _MOST_SHRINKS = 200

@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 from sklpf import GeometricPath, MeanCovarianceRBM, ProductOfExperts
 from sklpf._utils.random import Stream
 from sklpf.models import LinearPath
-from sklpf.paths._base import map_state
+from sklpf.paths import map_state
 from sklpf.programs import _programs
 from sklpf.programs._programs import Chains
 from sklpf.transitions import HMC

@@ -30,6 +30,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from sklpf import BernoulliRBM
+from sklpf._utils.random import seeded
 from sklpf.models.rbm._learning import Trainer
 from sklpf.models.rbm._monitor import Monitor, make_tracker
 from sklpf.training import EarlyStopping, train

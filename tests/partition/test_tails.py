@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, RTS, Gaussian, GeometricPath, ParallelTempering, StudentT, Uniform
 from sklpf._utils.random import seeded
-from sklpf.partition.checks._tails import tail_alarms
+from sklpf.partition.checks.tails import tail_alarms
 from sklpf.transitions import RandomWalk
 
 SEEDS = range(2)
@@ -460,12 +460,13 @@ def fitted(estimator, path):
 def test_every_estimator_says_so_also_of_a_run_read_anew(name):
     path = FLAGGED["t 2 3"]
     first = fitted(ESTIMATORS[name], path)
-    assert tuple(map(str, first.run_.earlier_alarms)) == tails(path)
+    found = first.run_.findings["tails"]
+    assert tuple(map(str, found.alarms)) == tails(path)
     for run in (first.run_, pickle.loads(pickle.dumps(first.run_))):
         with pytest.warns(ConvergenceWarning, match=HEAVY):
             first.fit(run)
         assert not first.converged_
-        assert set(run.earlier_alarms) <= set(first.result_.alarms)
+        assert set(found.alarms) <= set(first.result_.alarms)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -15,7 +15,8 @@ from sklpf import SMC, BernoulliRBM, Gaussian, GeometricPath, Mixture, ProductOf
 from sklpf.interop import from_prior_transform
 from sklpf.models import RBMPath
 from sklpf.partition import Draws, PartitionResult, Run
-from sklpf.partition.checks._beside import region_alarms
+from sklpf.partition.checks import judge
+from sklpf.partition.checks.missed_mass import MissedMass
 from sklpf.paths import Path, Stream, iterated_conditional_modes, stream_key
 
 Z_BOUND = 4.0
@@ -27,8 +28,8 @@ def stream(key=0):
 
 
 def alarms_of(regions, draws, log_partition, std_error):
-    run = Run(regions=regions, draws=draws)
-    return region_alarms(run, PartitionResult("", log_partition, std_error), {})
+    run = Run(findings={"missed_mass": MissedMass(regions=regions)}, draws=draws)
+    return judge(run, PartitionResult("", log_partition, std_error)).alarms
 
 
 def log_banana(x):
@@ -109,7 +110,7 @@ def test_a_density_that_is_zero_all_but_everywhere_has_no_region():
     assert regions.log_masses.shape == (0, 10)
     points = np.zeros((8, 2))
     draws = Draws(points, np.zeros(8), np.arange(8))
-    assert alarms_of(regions, draws, 0.0, 0.1) == []
+    assert alarms_of(regions, draws, 0.0, 0.1) == ()
 
 
 def test_regions_of_a_model_are_in_the_coordinates_of_its_rows():

@@ -14,7 +14,7 @@ from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import EnumerablePath
 from sklpf.models._validation import check_components
 from sklpf.partition import AIS
-from sklpf.paths._base import check_ladder, read_only
+from sklpf.paths import check_ladder, read_only
 
 _ROWS_AT_ONCE = 4096  # rows of X that are converted to float64 together
 

@@ -18,8 +18,7 @@ from sklpf._utils.random import Stream
 from sklpf.models._validation import check_indices
 from sklpf.models.lda._counts import check_lengths
 from sklpf.partition import LeftToRight, PartitionEstimator
-from sklpf.paths import FilterEstimates
-from sklpf.paths._base import KernelPath, check_ladder, read_only
+from sklpf.paths import FilterEstimates, KernelPath, check_ladder, read_only
 from sklpf.reweighting import population_seen_from_target
 from sklpf.uncertainty import log_mean_exp
 

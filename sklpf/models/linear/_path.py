@@ -12,7 +12,7 @@ from sklpf._utils.random import Stream
 from sklpf.models._generative import LatentRowsPath
 from sklpf.models._validation import check_components
 from sklpf.partition import HAIS, Exact, PartitionEstimator
-from sklpf.paths._base import Points, read_only
+from sklpf.paths import Points, read_only
 
 WIDTH = (
     2.0  # variance of a Laplace density, and of the Gaussian prior that stands for it in the base

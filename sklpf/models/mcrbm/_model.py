@@ -13,7 +13,7 @@ from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
 from sklpf.models._validation import check_fitted, check_parameter, check_vector
 from sklpf.models.mcrbm._path import MeanCovariancePath, Units, sigmoid
 from sklpf.partition import HAIS
-from sklpf.paths._base import density_at
+from sklpf.paths import density_at
 
 # Scales of what training starts from.
 _FACTOR_LENGTH = 0.2

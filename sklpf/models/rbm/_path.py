@@ -23,8 +23,7 @@ from sklpf.models._enumerable_path import (
     binary_units,
     check_layers,
 )
-from sklpf.paths import Regions
-from sklpf.paths._base import check_ladder, read_only
+from sklpf.paths import Regions, check_ladder, read_only
 
 _LOG2 = np.log(2.0)
 _HIDDEN_UNITS = BinaryUnits()
