@@ -21,9 +21,10 @@ import numpy as np
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import Stream, seeded
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._result import Diagnostic, PartitionResult, total_sweeps
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult, total_sweeps
 from sklpf.partition.alarms import is_imprecise, raised
 from sklpf.paths import has, require
 from sklpf.programs._plan import n_tuning_moves
@@ -32,8 +33,8 @@ from sklpf.uncertainty import standard_error
 _ROWS_PER_BLOCK = 64
 _NUMBERS = ("log_partition", "std_error", "degrees_of_freedom")
 # the same whatever is scored
-_SIMULATION = stream_key(0, 0)
-_TUNING = stream_key(0, 1)
+_SIMULATION = seeded(0).of("simulation").key
+_TUNING = seeded(0).of("tuning").key
 _MOVES_JUDGED = 100  # acceptance is averaged over so many moves of all chains
 
 
@@ -85,7 +86,7 @@ def each_row(
             _estimate_row(estimator, path, row, seed)
         raise
     for of_row, seed, run in zip(paths, seeds, runs):
-        yield estimator._read(estimator._with_checks(estimator._checks(of_row, seed), run))
+        yield estimator._read(estimator._with_findings(of_row, seed, run))
 
 
 def _go_together(estimator, path) -> bool:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.stats import f as fisher_f
 
 from sklpf._utils.numbers import Array
-from sklpf.partition._result import Diagnostic, PartitionResult, single_result, total_sweeps
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult, single_result, total_sweeps
 from sklpf.partition.alarms import MOST_FLAGGED, RUNS_DISAGREE, raised
 from sklpf.uncertainty import MATERIAL_DIFFERENCE, Variance
 

@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, as_float64
-from sklpf._utils.random import stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised
 from sklpf.paths import has
 from sklpf.programs import Draws
 from sklpf.uncertainty import count_interleaved, deinterleaved, first_axis_is_time
-
-_THINNING = 13  # random stream
 
 
 class PosteriorDraws(NamedTuple):
@@ -63,7 +61,7 @@ def posterior_draws(draws: Any, path: Any = None, seed: int = 0) -> PosteriorDra
         draws = draws.get_samples(group_by_chain=True)
     nested = _of_nested_sampling(draws)
     if nested is not None:
-        draws = nested.thinned(path, np.random.default_rng(stream_key(seed, _THINNING)))
+        draws = nested.thinned(path, seeded(seed).of("thinning").generator())
         return PosteriorDraws(_checked(draws, path))
     posterior = getattr(draws, "posterior", draws)
     if hasattr(posterior, "data_vars"):
@@ -104,7 +102,7 @@ def _run_alarms(source: Draws | PartitionResult | Run) -> tuple[Alarm, ...]:
 
 
 class _NestedPoints(NamedTuple):
-    """What a nested sampler found: points of the unit cube, None where they are not known, the
+    """Draws of a nested sampler: points of the unit cube, None where they are not known, the
     parameters of these, and weights (n,) of any scale.
     """
 
@@ -175,7 +173,7 @@ def _by_chain(name: Any, values: Any) -> NDArray:
 
 
 def _count_divergent(data: Any) -> int | None:
-    """How many transitions the sampler called divergent."""
+    """Count transitions that the sampler called divergent."""
     statistics = getattr(data, "sample_stats", None)
     if statistics is None or "diverging" not in getattr(statistics, "data_vars", ()):
         return None

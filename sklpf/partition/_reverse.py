@@ -11,14 +11,15 @@ from scipy.sparse import issparse
 from scipy.stats import t as student_t
 
 from sklpf._utils.numbers import Array, as_float64
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._ais import anneal_both_ways, fields_of_run
 from sklpf.partition._base import ANNEALING, SamplingEstimator
+from sklpf.partition._diagnostics import WEIGHTS, Diagnostic
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.partition._result import WEIGHTS, Diagnostic, PartitionResult, Run
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
 from sklpf.partition.alarms import FEWEST_OVERLAPPING, WIDE_GAP, raised
 from sklpf.paths import has, map_state, n_chains, require_base
@@ -26,8 +27,6 @@ from sklpf.programs._annealing import anneal_down
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.uncertainty import FALSE_ALARM, jackknife, log_mean_exp
 
-# random streams; that of the pilot is 0
-_STARTS, _RAISE_DOWN, _BDMC_UP, _BDMC_DOWN = 2, 3, 4, 5
 STATEMENTS = {
     "exact": "upper bound",
     "tempered": "approximate",
@@ -180,7 +179,7 @@ class RAISE(SamplingEstimator):
         plan = self._plan(path, seed, n_pilot_chains)
         starts, kind = find_starts(self, plan.path, self.n_starts, seed)
         m = self.n_chains_per_start
-        down = anneal_down([plan], [starts], m, (_RAISE_DOWN,), self.n_jobs, checkpoint)[0]
+        down = anneal_down([plan], [starts], m, "reverse", self.n_jobs, checkpoint)[0]
         n_sweeps = plan.n_sweeps + down.size * (len(plan.path.ladder) - 1)
         return ReverseRun(
             ladder=plan.path.ladder,
@@ -198,7 +197,7 @@ def find_starts(estimator: Any, path, n: int, seed: int) -> tuple[Any, str]:
     """
     if estimator.starts is not None:
         return _given_starts(path, estimator.starts), "given"
-    key = stream_key(seed, _STARTS)
+    key = seeded(seed).of("starts").key
     if has(path, "sample_target"):
         return path.sample_target(n, Stream(key)), "exact"
     rng = np.random.default_rng(key)
@@ -407,8 +406,7 @@ class BDMC(SamplingEstimator):
             kinds.append(kind)
             return state
 
-        stages = (_BDMC_UP,), (_BDMC_DOWN,)
-        both = anneal_both_ways(self, paths, n, seeds, stages, starts, known)
+        both = anneal_both_ways(self, paths, n, seeds, starts, known)
         return [
             BidirectionalRun(starts=kind, **fields_of_run(*row, known))
             for kind, row in zip(kinds, zip(*both))

@@ -32,7 +32,7 @@ from sklpf.paths import has
 from sklpf.programs import TemperingRound
 from sklpf.programs._continuous import check_mass, temper_continuously
 from sklpf.programs._plan import doubling
-from sklpf.programs._tempering import END_SHARE, START, run_round
+from sklpf.programs._tempering import END_SHARE, run_round
 from sklpf.reweighting import Pooled, between_nodes, node_sums, standard_error
 from sklpf.uncertainty import Difference, difference, log_mean_exp
 
@@ -170,8 +170,8 @@ def local_difference(run: ContinuousRun, sums) -> Difference:
 
 
 def _between(run, sums, keep):
-    """Of the states of some groups the node below, the gain, and by interpolation between nodes the
-    log density of the ladder's coordinate and d log Z / dbeta, (n,) each.
+    """Return the node below and the gain of some groups' states, and by interpolation between nodes
+    the log density of the ladder's coordinate and d log Z / dbeta, (n,) each.
     """
     chains = np.isin(np.repeat(np.arange(run.n_groups), np.diff(run.first)), keep)
     betas = run.betas[chains].ravel()
@@ -199,7 +199,9 @@ def _log_shares(run, sums, keep):
 
 
 def _crossed(run):
-    """Which chains visited both the lowest and the highest tenth of the ladder, shape (M,)."""
+    """Mask of the chains that visited both the lowest and the highest tenth of the ladder, shape
+    (M,).
+    """
     at = np.interp(run.betas, run.ladder, np.linspace(0, 1, len(run.ladder)))
     return (at <= END_SHARE).any(axis=1) & (at >= 1 - END_SHARE).any(axis=1)
 
@@ -385,7 +387,7 @@ class RTS(SimulatedTempering):
     def _paper_rounds(self, setup) -> Start:
         """Short rounds from base draws until visits are even, as Carlson et al. do."""
         n_levels = len(setup.log_prior)
-        chains = [setup.base_chains(START, group) for group in range(setup.n_groups)]
+        chains = [setup.base_chains("start", group) for group in range(setup.n_groups)]
         sums = np.zeros((1, N_GROUPS, n_levels))
         estimate = Pooled(np.zeros((1, n_levels)), sums, first_ratio=setup.first_ratio)
         start = Start(chains, estimate(ALL), estimate)
@@ -400,7 +402,7 @@ class RTS(SimulatedTempering):
         return start
 
     def _burn_in(self, setup, start: Start, i: int, n_redraws: int) -> tuple[Start, TemperingRound]:
-        """What production would begin with after one more round, and the round."""
+        """Return the start of production after one more round, and the round."""
         chains, last = run_round(setup, (0, i), start.chains, start.curve, n_redraws)
         estimate = pool_rounds([last], self.rao_blackwell, first_ratio=setup.first_ratio)
         start = start._replace(chains=chains, curve=estimate(ALL), estimate=estimate)

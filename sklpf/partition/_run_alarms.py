@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from sklpf._utils.warnings import Alarm
-from sklpf.partition.alarms import ENOUGH_EFFECTIVE, FEW_DRAWS, FEWEST_EFFECTIVE, TOL_NOISE, raised
+from sklpf.partition.alarms import (
+    ENOUGH_EFFECTIVE,
+    FEW_DRAWS,
+    FEWEST_EFFECTIVE,
+    MOST_ROUNDING,
+    TOL_NOISE,
+    raised,
+)
 from sklpf.programs import Draws
 from sklpf.uncertainty import MOST_BETWEEN, Difference, effective_sample_size, pareto_shape
 
@@ -43,6 +50,17 @@ def single_state_alarms(draws: Draws | None, std_error: float) -> list[Alarm]:
     if len(draws.points) < 2 or np.any(draws.points != draws.points[0]):
         return []
     return [raised("few-states", "one state", "one state", n=len(draws.points))]
+
+
+def rounding_alarms(log_partition: float, rounding: float = 0.0) -> tuple[Alarm, ...]:
+    """An alarm if log f is rounded by too many nats: by as many as its path says, and at least by
+    as many as a number of the size of log Z.
+    """
+    if np.isfinite(log_partition):
+        rounding = max(rounding, float(np.spacing(abs(log_partition))))
+    if rounding <= MOST_ROUNDING:
+        return ()
+    return (raised("rounding", "log f", rounding=rounding),)
 
 
 def misses_tol(std_error: float, tol: float | None) -> bool:

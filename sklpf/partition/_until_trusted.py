@@ -16,16 +16,17 @@ import numpy as np
 from sklearn.base import clone
 
 from sklpf._utils.progress import said
-from sklpf._utils.random import stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import POSITIVE
 from sklpf.partition._adaptive_smc import AdaptiveSMC
 from sklpf.partition._ais import AIS, HAIS
 from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._bridge_sampling import BridgeSampling
 from sklpf.partition._default import default_estimator
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import Diagnostic, PartitionResult, total_sweeps
+from sklpf.partition._result import PartitionResult, total_sweeps
 from sklpf.partition._run_alarms import misses_tol, tol_alarms
 from sklpf.partition._smc import SMC
 from sklpf.partition.alarms import ATTEMPT_ERRORS, MATERIAL_BOUND, raised
@@ -170,7 +171,9 @@ class UntilTrusted(PartitionEstimator):
             if is_late and attempts:
                 break
             try:
-                attempts.append(self._attempt(estimator, start, path, stream_key(seed, place)[0]))
+                attempts.append(
+                    self._attempt(estimator, start, path, seeded(seed).of("attempt", place).seed)
+                )
             except (TypeError, ValueError) as error:  # of what it needs, and others may not
                 errors.append(error)
                 said(functools.partial("{} failed: {}".format, type(estimator).__name__, error))
@@ -213,7 +216,7 @@ class UntilTrusted(PartitionEstimator):
         return [*bridges, *first, *tempering]
 
     def _start(self, path, seed) -> Any:
-        """Where all estimators but bridges begin: with the draws, if there are any."""
+        """Return the path of all estimators but bridges: from the draws, if there are any."""
         if self._given_draws is None or not isinstance(path, GeometricPath):
             return path
         points = self._given_draws.points.reshape(-1, path.n_dimensions)

@@ -618,12 +618,12 @@ def page() -> str:
     parts = []
     for kind, row in KINDS.items():
         remedies = [
-            f"*{family}* {remedy}".removeprefix("** ") for family, remedy in row.remedies.items()
+            f"*{family}:* {remedy}".removeprefix("*:* ") for family, remedy in row.remedies.items()
         ]
         parts += [
             f"### {kind}",
             *(f"> {sentence}" for sentence in row.sentences.values()),
-            f"{row.means} Raised at: {row.rule}.",
+            f"{row.means} Raised at: {row.rule}. Severity: {row.severity}.",
             f"**Do:** {'; '.join(remedies)}." if any(row.remedies.values()) else "",
         ]
     text = "\n\n".join(re.sub(r"\{[^{}]*\}", "…", part) for part in parts if part)

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.numbers import Array32
 from sklpf._utils.progress import clock, duration_text, passes
-from sklpf._utils.random import stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.warnings import warn
 from sklpf.paths import has
 from sklpf.training._particles import Estimate, Particles, TemperedChains
@@ -414,7 +414,7 @@ class LogPartitionTracker:
     def _anchor(self, tracked: Estimate | None) -> Estimate:
         iteration = len(self.estimates) + 1
         self.next_anchor = 2 * iteration
-        seed = stream_key(self.seed, iteration)[0]
+        seed = seeded(self.seed).of("iteration", iteration).seed
         n_levels = self.n_temperatures
         if tracked is not None:
             n_levels = int(min(n_levels, self._affordable_levels()))

@@ -37,7 +37,7 @@ class Transition(Parameters, BaseEstimator):
     >>> from sklpf.transitions import Transition
     >>> class Twice(Transition):
     ...     def move(self, path, state, auxiliary, levels, stream, reverse=False):
-    ...         for part in (stream, stream.aside("second sweep")):
+    ...         for part in (stream, stream.of("second sweep")):
     ...             state = path.gibbs(state, levels, part)
     ...         return state, auxiliary
     >>> rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
@@ -101,7 +101,7 @@ class Transition(Parameters, BaseEstimator):
         tuple of arrays
             As of `init`.
         """
-        return self.init(path, state, stream.aside("memory"))
+        return self.init(path, state, stream.of("memory"))
 
     def tune(self, path: Path, key: tuple[int, int]) -> Transition:
         """Return the transition with what a pilot found, as functions of beta, and frozen; again,

@@ -240,7 +240,7 @@ class LDAPath(KernelPath):
         log_estimates = log_means[:, -1]
         if n_reverse == 0:
             return FilterEstimates(log_estimates, shares, 0.0, 0)
-        reverse = stream.aside("reverse")
+        reverse = stream.of("reverse")
         chances = np.cumsum(softmax(log_estimates))
         sources = np.searchsorted(chances, reverse.generator().random((n_reverse, LANES)))
         by_word = np.argsort(orders, axis=1, kind="stable")

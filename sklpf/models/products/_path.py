@@ -388,7 +388,7 @@ class ProductPath(CompiledDensityPath):
 
     @property
     def is_complete(self) -> bool:
-        """Whether there are as many experts as dimensions."""
+        """True if there are as many experts as dimensions."""
         return len(self.experts.filters) == self.n_dimensions
 
     @property

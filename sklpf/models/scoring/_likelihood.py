@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklpf._utils.numbers import Array, Booleans, Integers, check_count
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.progress import hand_on, of_a_score
-from sklpf._utils.random import draw_seed
+from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import (
     N_JOBS,
     CallbackSupportMixin,
@@ -52,7 +52,7 @@ from sklpf.partition import (
 )
 from sklpf.partition._default import default_estimator
 from sklpf.partition.alarms import SUM_ERRORS, raised
-from sklpf.paths import Stream, has, stream_key
+from sklpf.paths import has
 
 _IMPOSSIBLE = 0.01  # nats of rounding by which probabilities may exceed 1 besides
 # Largest effect of untrusted rows on the mean over rows, in units of its sampling error, and the
@@ -489,7 +489,7 @@ class LogLikelihoodMixin(ScoredModel):
         check_count(n_samples, "n_samples")
         seed = draw_seed(random_state)
         if has(path, "sample_target"):
-            state = path.sample_target(n_samples, Stream(stream_key(seed)))
+            state = path.sample_target(n_samples, seeded(seed))
             return self._as_data(path.rows(state))
         estimators = self.partition_estimator, default_estimator(path), ParallelTempering()
         sampler: Any = next(each for each in estimators if hasattr(each, "sample"))

@@ -1,194 +1,132 @@
-"""The checks beside a run: which there are, what they look at, and the alarms that follow.
+"""Mass of the target in regions that a run's draws have missed, of paths with `regions`.
 
-==========  ==========================================  ============================
-check       applies to                                  file
-==========  ==========================================  ============================
-tails       densities on R^d, before they are sampled   `_tails`
-the bound   paths with `bound_draws`                    this one
-regions     paths with `regions`, of runs that          this one
-            keep draws
-rounding    all                                         this one
-==========  ==========================================  ============================
-
-What they find is kept in the run, so that `checked` is a pure function of it.
+The mass of a region over the run's Z is the share of draws that a right run has there. There is an
+alarm where fewer are improbable, and the difference would move log Z materially.
 """
 
 from __future__ import annotations
 
-import copy
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, softmax
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import Stream, stream_key
-from sklpf._utils.warnings import Alarm
 from sklpf.partition._run_alarms import enough_effective
-from sklpf.partition.alarms import BOUND_ERRORS, KINDS, MATERIAL_BOUND, MOST_ROUNDING, raised
-from sklpf.partition.checks._tails import tail_alarms
-from sklpf.paths import Evaluations, GeometricPath, Regions, has
+from sklpf.partition.alarms import raised
+from sklpf.partition.checks._finding import Finding, Judgement, Work, counted
+from sklpf.paths import Regions, has
+from sklpf.programs._annealing import anneal_down
+from sklpf.programs._plan import Plan
+from sklpf.reweighting import mean_weight
 from sklpf.uncertainty import log_mean_exp, standard_error
 
-# random streams; those of estimators are below 8, and 10 and 12
-BOUND = 8
-TAILS = 9  # rays and their points near the mass
-REGIONS = 11
 _LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
-SLACK = 0.015  # nats, or a share of Z
-_LARGEST = 50.0  # nats, where a run has missed all but nothing
+_SLACK = 0.015  # nats, or a share of Z
+_LARGEST = 50.0  # nats, where a run has missed nearly everything
 _ERRORS_OF_ELLIPSOIDS = 0.5  # standard errors of log Z that what is missed on R^d must be worth
 _HARDLY_SEEN = 0.25  # of the draws that a region should have
+_CHAINS_A_REGION = 40  # forward chains for each region from which ten reverse chains start
+_LARGEST_WEIGHT = 500.0  # nats
 
 
-class Checks:
-    """The checks beside one run, with random streams of their own, and what they cost.
-
-    Parameters
-    ----------
-    path : Path
-        Its tails are looked at at once. The attribute of this name counts `evaluations`.
-    seed : int
-        Of the run.
-    wanted : bool, default=True
-        False leaves all out that cost evaluations.
-    evaluations : Evaluations or None, default=None
-        Of earlier checks, which are counted on; None begins with none.
+@dataclass(frozen=True, kw_only=True)
+class MissedMass(Finding):
+    """Regions of the target whose mass is known, which a run's draws should have found.
 
     Attributes
     ----------
-    evaluations : Evaluations
-        Of the density, so far.
-
-    Raises
-    ------
-    ValueError
-        If the target has no integral.
+    regions : Regions
+    remedy : str
+        What to do where they have not, as the path says.
+    weight_from_target : ndarray of shape (R,) or None
+        Mean weight, over that of the run's chains, of reverse chains from each region; NaN where
+        none were needed, since the run has draws there.
     """
 
-    def __init__(
-        self, path: Any, seed: int, wanted: bool = True, evaluations: Evaluations | None = None
-    ):
-        self.path = path
-        self.seed = seed
-        self._wanted = wanted
-        self.evaluations = Evaluations() if evaluations is None else evaluations
-        self._tails: tuple[Alarm, ...] = ()
-        if wanted and hasattr(path, "evaluations"):
-            self.path = copy.copy(path)
-            self.path.evaluations = self.evaluations
-        if wanted and isinstance(path, GeometricPath):
-            self._tails = tail_alarms(self.path, stream_key(seed, TAILS))
+    regions: Regions
+    remedy: str = ""
+    weight_from_target: Array | None = None
 
-    def beside(self, run: Any) -> Any:
-        """Return the run with what was found beside it.
-
-        Parameters
-        ----------
-        run : Run
-            As sampling has left it.
-
-        Returns
-        -------
-        Run
-        """
-        run = replace(
-            run,
-            log_f_rounding=self.path.log_f_rounding,
-            base=self.path.base_chosen,
-            region_remedy=self.path.region_remedy,
-        )
-        if not self._wanted:
-            return run
-        bound = run.plain_bound
-        if bound is None:
-            bound = plain_bound(self.path, self.seed)
-        cost = 0 if bound is None else self.path.bound_cost
-        regions = run.regions
-        if regions is None and run.draws is not None and has(self.path, "regions"):
-            regions = self.path.regions(Stream(stream_key(self.seed, REGIONS)))
-            cost += self.path.regions_cost
-        return replace(
-            run,
-            is_checked=True,
-            earlier_alarms=(*self._tails, *run.earlier_alarms),
-            plain_bound=bound,
+    @classmethod
+    def collect(cls, work: Work) -> Self | None:
+        if work.run.draws is None or not has(work.path, "regions"):
+            return None
+        path, evaluations = counted(work.path)
+        regions = path.regions(work.stream("regions"))
+        found = cls(
             regions=regions,
-            check_evaluations=self.evaluations.n + cost,
-            failed_evaluations=self.evaluations.n_failed,
+            remedy=path.region_remedy,
+            n_evaluations=evaluations.n + path.regions_cost,
+            n_failed=evaluations.n_failed,
         )
+        return found if work.move is None else _with_reverse_chains(found, work)
+
+    def judge(self, run: Any, result: Any) -> Judgement:
+        """Return an alarm if regions have a share of Z that the run's draws have missed, and the
+        centre of the worst.
+        """
+        second_try = run.findings.get("second_try")
+        is_chosen = second_try is not None and second_try.first_log_partition is not None
+        # A run that was chosen for what another one missed is judged as that one was.
+        missed = missed_regions(run, result, FOR_SECOND_TRY if is_chosen else FOR_ALARM)
+        if not missed:
+            return [], {}
+        every = checked_modes(run, result.log_partition)
+        centres, masses, errors, shares = zip(*(every[place] for place in missed))
+        alarm = raised(
+            "missed-region",
+            "one" if len(missed) == 1 else "several",
+            run.family if second_try is None else "after a second try",
+            n=len(missed),
+            mass=sum(masses),
+            error=np.linalg.norm(errors),
+            share=sum(shares),
+            path_remedy=self.remedy,
+        )
+        return [alarm], {"missed_region": centres[0]}
 
 
-def checked(run: Any, result: Any) -> Any:
-    """Return the result of a run with the alarms of what was found beside it: of the bound, of
-    regions, of what was found earlier, and of rounding.
-
-    Parameters
-    ----------
-    run : Run
-    result : PartitionResult
-        What the run says by itself.
-
-    Returns
-    -------
-    PartitionResult
+def _with_reverse_chains(found: Any, work: Work) -> Any:
+    """Return regions with the weights of reverse chains from those of which a run of independent
+    chains has few draws: a hundred draws can't show that 4 % are missing.
     """
-    diagnostics = dict(result.diagnostics)
-    threshold = FOR_ALARM
-    if run.first_try is not None:  # of a run that was chosen for what another one missed
-        diagnostics["first_try"] = run.first_try
-        threshold = FOR_SECOND_TRY
-    if run.failed_evaluations:
-        diagnostics["failed_evaluations"] = run.failed_evaluations
-    missed = region_alarms(run, result, diagnostics, threshold)
-    if {each.remedy for each in missed} & {each.remedy for each in result.alarms}:
-        missed = []  # said of the sampler's number, which this one is read beside
-    alarms = [
-        *result.alarms,
-        *_bound_alarms(run.plain_bound, result, diagnostics),
-        *missed,
-        *run.earlier_alarms,
-        *rounding_alarms(result.log_partition, run.log_f_rounding),
-    ]
-    return replace(
-        result,
-        alarms=tuple(dict.fromkeys(alarms)),
-        diagnostics=diagnostics,
-        check_evaluations=run.check_evaluations,
-        is_checked=run.is_checked,
-        base=run.base,
-    )
+    regions = found.regions
+    if regions.draws is None or not len(regions.radii):
+        return found
+    run = replace(work.run, findings={"missed_mass": found})
+    estimate = mean_weight(run.up)
+    unseen = _unseen_masses(run, run.base_log_partition + estimate.log_mean)
+    worst = np.argsort(-unseen)[: max(2, len(run.up) // _CHAINS_A_REGION)]
+    places = worst[unseen[worst] > max(_SLACK, estimate.delta / 2)]
+    if not len(places):
+        return found
+
+    points = np.concatenate(regions.draws[places])
+    path = work.path.with_ladder(run.ladder)
+    state = path.state_from_rows(points) if has(path, "state_from_rows") else path.at(points)
+    plan = Plan(path, work.move, work.seed)
+    down = anneal_down([plan], [state], 1, "reverse from regions", work.n_jobs)[0]
+    log_weights = log_mean_exp(-down.reshape(len(places), -1), axis=1) - estimate.log_mean
+    weights = np.full(len(unseen), np.nan)
+    weights[places] = np.exp(np.minimum(log_weights, _LARGEST_WEIGHT))
+    cost = down.size * (len(run.ladder) - 1)
+    return replace(found, weight_from_target=weights, n_evaluations=found.n_evaluations + cost)
 
 
-def plain_bound(path: Any, seed: int) -> Array | None:
-    """Logs of G independent estimates of Z (G,) whose mean is at most log Z; None where the path
-    has none.
+def with_missed_mass(run: Any, log_partition: float, std_error: float) -> float:
+    """Return the standard error of a run of independent chains with what regions may add to it of
+    which it has few draws: by the weights of reverse chains from there, at most what is lacking.
     """
-    if not has(path, "bound_draws"):
-        return None
-    return log_mean_exp(path.bound_draws(Stream(stream_key(seed, BOUND))), axis=1)
-
-
-def _bound_alarms(bound: NDArray | None, result: Any, diagnostics: dict) -> list[Alarm]:
-    """An alarm if an estimate is below the bound by more than chance; the bound goes to the
-    diagnostics.
-
-    Each estimate has the expectation Z, so that the expectation of its log is at most log Z,
-    whatever its draws miss.
-    """
-    if bound is None:
-        return []
-    mean = float(bound.mean())
-    error = standard_error(bound)
-    diagnostics.update(plain_bound=mean, plain_bound_std_error=error)
-    if result.statement != "estimate" or not np.isfinite(result.log_partition):
-        return []
-    chance = BOUND_ERRORS * float(np.hypot(error, result.std_error))
-    if not mean - result.log_partition > max(MATERIAL_BOUND, chance):  # also of a NaN
-        return []
-    return [raised("below-the-bound", "bound", mean=mean, error=error)]
+    found = (run.findings or {}).get("missed_mass")
+    if found is None or found.weight_from_target is None:
+        return std_error
+    unseen = _unseen_masses(run, log_partition)
+    hidden = _hidden_weight(found.weight_from_target, unseen)
+    missing = np.log1p(unseen[hidden > 0].sum())
+    return float(np.hypot(std_error, min(missing, np.sqrt(hidden.sum() / len(run.up)))))
 
 
 def regions_to_cover(path: Any, run: Any, result: Any) -> list[Regions]:
@@ -222,42 +160,6 @@ class Threshold(NamedTuple):
 
 FOR_ALARM = Threshold(chance=0.01, run_errors=2.0, mass_errors=3.0, rank=0)
 FOR_SECOND_TRY = Threshold(chance=0.05, run_errors=1.0, mass_errors=1.0, rank=2)  # costs time only
-
-
-def region_alarms(
-    run: Any, result: Any, diagnostics: dict, threshold: Threshold = FOR_ALARM
-) -> list[Alarm]:
-    """An alarm if a region has a share of Z that the run's draws have missed; the worst region goes
-    to the diagnostics.
-
-    The mass of a region over the run's Z is the share of draws that a right run has there. There is
-    an alarm where fewer are improbable, and the difference would move log Z materially.
-    """
-    missed = missed_regions(run, result, threshold)
-    if not missed:
-        return []
-    every = checked_modes(run, result.log_partition)
-    centres, masses, errors, shares = zip(*(every[place] for place in missed))
-    diagnostics["missed_region"] = centres[0]
-    return [
-        raised(
-            "missed-region",
-            "one" if len(missed) == 1 else "several",
-            _region_family(run),
-            n=len(missed),
-            mass=sum(masses),
-            error=np.linalg.norm(errors),
-            share=sum(shares),
-            path_remedy=run.region_remedy,
-        )
-    ]
-
-
-def _region_family(run: Any) -> str:
-    """The family of remedies for a region that a run has missed."""
-    if run.family in KINDS["missed-region"].remedies:
-        return run.family
-    return "" if run.region_remedy else "after a second try"
 
 
 class CheckedMode(NamedTuple):
@@ -313,10 +215,12 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[int]:
     is_small = regions.factors is not None
     slack_of_share = _ERRORS_OF_ELLIPSOIDS * result.std_error if is_small else slack
     # the share of Z that would move log Z by more than its error, and by .015 nats
-    material = float(np.expm1(np.clip(slack_of_share, SLACK, _LARGEST)))
+    material = float(np.expm1(np.clip(slack_of_share, _SLACK, _LARGEST)))
     hidden = np.zeros(len(masses))
-    if run.weight_there is not None:
-        hidden = hidden_weight(run, unseen_masses(run, result.log_partition))
+    found = run.findings["missed_mass"]
+    if found.weight_from_target is not None:
+        unseen = _unseen_masses(run, result.log_partition)
+        hidden = _hidden_weight(found.weight_from_target, unseen)
     if not masses.sum(axis=0).max(initial=0.0) > material and not hidden.any():
         return []
     weights = softmax(draws.log_weights)
@@ -343,21 +247,9 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[int]:
     return sorted(np.flatnonzero(missed).tolist(), key=lambda r: shares[r] - means[r])
 
 
-def unseen_masses(run: Any, log_partition: float) -> Array:
+def _unseen_masses(run: Any, log_partition: float) -> Array:
     """Return what each region surely holds (R,), over Z, beyond the share that the run's draws have
-    there.
-
-    Parameters
-    ----------
-    run : Run
-        With draws and regions.
-    log_partition : float
-        log Z in nats.
-
-    Returns
-    -------
-    ndarray of shape (R,)
-        Negative where there are more draws.
+    there; negative where there are more.
     """
     shares = softmax(run.draws.log_weights) @ run.regions.contain(run.draws.points)
     masses = _masses(run, log_partition)
@@ -365,12 +257,12 @@ def unseen_masses(run: Any, log_partition: float) -> Array:
     return np.array(least) - shares
 
 
-def hidden_weight(run: Any, unseen: Array) -> Array:
-    """Return what regions of which a run of independent chains has few draws add to the mean weight
-    of chains from the target, over the mean of all (R,), beyond what weights of that mean would; 0
-    where no reverse chains were needed. `unseen` is what `unseen_masses` gives.
+def _hidden_weight(from_target: Array, unseen: Array) -> Array:
+    """Return what regions with few draws add to the mean weight of chains from the target, over the
+    mean of all (R,), beyond what weights of that mean would; 0 where no reverse chains were needed.
+    `from_target` is as in `MissedMass`, and `unseen` what `_unseen_masses` gives.
     """
-    excess = np.nan_to_num(np.maximum(run.weight_there - 1, 0.0))
+    excess = np.nan_to_num(np.maximum(from_target - 1, 0.0))
     return np.maximum(unseen, 0.0) * excess
 
 
@@ -438,14 +330,3 @@ def _effective_draws(weights: NDArray, groups: NDArray, inside: NDArray[np.bool_
         return float(n)
     binomial = shares[known] * (1 - shares[known])
     return float(min(n, np.median(binomial / variances[known])))
-
-
-def rounding_alarms(log_partition: float, rounding: float = 0.0) -> tuple[Alarm, ...]:
-    """An alarm if log f is rounded by too many nats: by as many as its path says, and at least by
-    as many as a number of the size of log Z.
-    """
-    if np.isfinite(log_partition):
-        rounding = max(rounding, float(np.spacing(abs(log_partition))))
-    if rounding <= MOST_ROUNDING:
-        return ()
-    return (raised("rounding", "log f", rounding=rounding),)

@@ -4,7 +4,8 @@ rays before anything is sampled.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
 from sklpf.partition.alarms import EXPONENT_MARGIN, LEAST_WEIGHT_INDEX, MOST_NAN, raised
-from sklpf.paths import Evaluations, is_outside
+from sklpf.partition.checks._finding import Finding, Work, counted
+from sklpf.paths import Evaluations, GeometricPath, is_outside
 from sklpf.paths._climbs import patiently
 from sklpf.transitions._pilot import reflect
 from sklpf.uncertainty import effective_sample_size
@@ -50,6 +52,21 @@ _N_MOVES = 3
 _N_LAST_MOVES = 40
 _LONGEST_MOVE = 10.0  # in standard deviations of its points
 _N_MORE_DRAWS = 5000  # where scouts have met nothing but one constant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tails(Finding):
+    """Alarms of the target's tails."""
+
+    needs_run = False
+
+    @classmethod
+    def collect(cls, work: Work) -> Self | None:
+        if not isinstance(work.path, GeometricPath):
+            return None
+        path, evaluations = counted(work.path)
+        alarms = tail_alarms(path, work.stream("tails").key)
+        return cls(alarms=alarms, n_evaluations=evaluations.n, n_failed=evaluations.n_failed)
 
 
 class Rays(NamedTuple):
