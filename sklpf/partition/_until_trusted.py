@@ -22,6 +22,7 @@ from sklpf.partition._adaptive_smc import AdaptiveSMC
 from sklpf.partition._ais import AIS, HAIS
 from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._bridge_sampling import BridgeSampling
+from sklpf.partition._default import default_estimator
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._posterior_draws import posterior_draws
@@ -206,8 +207,8 @@ class UntilTrusted(PartitionEstimator):
             bridges = [BridgeSampling(), BridgeSampling(proposal="mixture")]
         tempering = [ParallelTempering(n_sweeps=n, tol=self.tol) for n in (16_384, 65_536)]
         if not is_own_density(path):
-            default = path.default_estimator() if hasattr(path, "default_estimator") else AIS()
-            return [*bridges, default, SMC(n_temperatures=1000), *tempering]
+            first_of_all = default_estimator(path) or AIS()
+            return [*bridges, first_of_all, SMC(n_temperatures=1000), *tempering]
         if has(path, "gradients") and path.n_dimensions > _MANY_DIMENSIONS:
             first = [HAIS(), AdaptiveSMC(1000, self.tol, 3_000_000), HAIS(n_temperatures=10_000)]
         else:

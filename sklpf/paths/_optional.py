@@ -297,8 +297,8 @@ class OptionalMethods(Protocol):
     # -- models
 
     def default_estimator(self) -> Any:
-        """Return the `PartitionEstimator` that a model's ``partition_estimator=None`` stands for;
-        asked for by ``score`` of models and `UntilTrusted`.
+        """Return the `PartitionEstimator` that a model's ``partition_estimator=None`` stands for
+        where nothing exact is known of log Z; asked for by ``score`` of models and `UntilTrusted`.
         """
 
 

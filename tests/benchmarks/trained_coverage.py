@@ -31,6 +31,7 @@ from sklpf import HAIS, RTS, Exact, MeanCovarianceRBM, ParallelTempering, Produc
 from sklpf.datasets import make_patches
 from sklpf.models.mcrbm._path import MeanCovariancePath
 from sklpf.models.products._path import ProductPath
+from sklpf.partition._default import default_estimator
 from sklpf.paths import has
 
 SETTINGS = {  # path -> an estimator
@@ -39,7 +40,7 @@ SETTINGS = {  # path -> an estimator
     "HAIS 20 x 300": lambda path: HAIS(20, 300),
     "HAIS 100 x 30": lambda path: HAIS(100, 30),
     "HAIS 10 x 1000": lambda path: HAIS(10, 1000),
-    "as scored": lambda path: path.default_estimator(),
+    "as scored": default_estimator,
     "RTS": lambda path: RTS(),
     "ParallelTempering": lambda path: ParallelTempering(),
 }

@@ -13,6 +13,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
 from sklpf.models.scoring._likelihood import fit_for_model
 from sklpf.partition import BDMC, Exact, ParallelTempering, PartitionResult
+from sklpf.partition._default import default_estimator
 from sklpf.partition.checks.missed_mass import regions_to_cover
 from sklpf.paths import GeometricPath, Points, has
 from sklpf.paths._geometric import coordinates_of_rows
@@ -160,7 +161,7 @@ def _exact_rows(path, n_draws, seed) -> NDArray | None:
     if has(path, "sample_target"):
         state = path.sample_target(n, Stream(stream_key(seed)))
         return path.rows(state).reshape(N_GROUPS, n_draws, -1)
-    exact = path.default_estimator()
+    exact = default_estimator(path)
     if not isinstance(exact, Exact):
         return None
     state = exact.sample(path, n, np.random.default_rng(seed))

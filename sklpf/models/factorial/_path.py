@@ -86,7 +86,6 @@ class FactorialPath(EnumerablePath):
 
     base_log_partition: float | None = 0.0
     _kernels = "sklpf.models.factorial._path_kernels"
-    _estimator_of_many = AIS
     gibbs_is_reversible = False
     n_moves_per_segment = 10_000
 
@@ -150,6 +149,10 @@ class FactorialPath(EnumerablePath):
         return 3.0 * len(self.ladder) / (22.0 * len(self.products))
 
     # -- states
+    def default_estimator(self) -> AIS:
+        """Return `AIS`, for more components than can be enumerated."""
+        return AIS()
+
     def sample_base(self, n: int, stream: Stream) -> FactorialState:
         """Return n exact draws from the prior: one sweep at beta = 0, where components are
         independent.

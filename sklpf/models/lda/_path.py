@@ -17,7 +17,6 @@ from sklpf._utils.numbers import Array, Integers, as_float64
 from sklpf._utils.random import Stream
 from sklpf.models._validation import check_indices
 from sklpf.models.lda._counts import check_lengths
-from sklpf.partition import LeftToRight, PartitionEstimator
 from sklpf.paths import FilterEstimates, KernelPath, check_ladder, read_only
 from sklpf.reweighting import population_seen_from_target
 from sklpf.uncertainty import log_mean_exp
@@ -285,16 +284,6 @@ class LDAPath(KernelPath):
     def n_summaries(self) -> int:
         """Length of a state's summary: the tokens of every topic."""
         return len(self.doc_topic_prior)
-
-    def default_estimator(self) -> PartitionEstimator:
-        """Return the estimator that takes the least time for its error here: `LeftToRight`.
-
-        Returns
-        -------
-        PartitionEstimator
-            Not fitted.
-        """
-        return LeftToRight()
 
     # -- exact enumeration
     @property

@@ -18,7 +18,7 @@ from scipy.special import erfcx, gammaln
 from sklpf._utils.numbers import Array, Booleans, Integers
 from sklpf._utils.random import Stream
 from sklpf._utils.warnings import Alarm
-from sklpf.partition import HAIS, Exact, PartitionEstimator
+from sklpf.partition import HAIS
 from sklpf.partition.alarms import raised
 from sklpf.paths import CompiledDensityPath, Gaussian, Points, StudentT, read_only
 
@@ -410,15 +410,9 @@ class ProductPath(CompiledDensityPath):
                 " HAIS"
             )
 
-    def default_estimator(self) -> PartitionEstimator:
-        """Return what a model's ``partition_estimator=None`` stands for.
-
-        Returns
-        -------
-        PartitionEstimator
-            Not fitted.
-        """
-        return Exact() if self.is_complete else HAIS(n_temperatures=_N_LEVELS)
+    def default_estimator(self) -> HAIS:
+        """Return `HAIS`, for products that are not complete."""
+        return HAIS(n_temperatures=_N_LEVELS)
 
 
 def _alarms(far_out: TailIndex, near: dict[float, float]) -> tuple[Alarm, ...]:

@@ -50,6 +50,7 @@ from sklpf.partition import (
     PartitionEstimator,
     PartitionResult,
 )
+from sklpf.partition._default import default_estimator
 from sklpf.partition.alarms import SUM_ERRORS, raised
 from sklpf.paths import has
 
@@ -255,13 +256,6 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
 
 
 # -- the estimator
-def default_estimator(path: Any) -> PartitionEstimator:
-    """Return what ``partition_estimator=None`` stands for: the path's own word, else
-    `ParallelTempering`.
-    """
-    return path.default_estimator() if has(path, "default_estimator") else ParallelTempering()
-
-
 def configured_estimator(model: Any, path: Any) -> PartitionEstimator:
     """Return the model's partition estimator, with the model's seed and number of jobs, and what
     listens to the model.
@@ -269,7 +263,10 @@ def configured_estimator(model: Any, path: Any) -> PartitionEstimator:
     What the estimator sets itself stays.
     """
     estimator = model.partition_estimator
-    estimator = default_estimator(path) if estimator is None else clone(estimator)
+    if estimator is None:
+        estimator = default_estimator(path) or ParallelTempering()
+    else:
+        estimator = clone(estimator)
     current = estimator.get_params(deep=False)
     defaults = {"random_state": model._partition_seed, "n_jobs": model.n_jobs}
     chosen = {name: value for name, value in defaults.items() if current.get(name, "") is None}
@@ -494,7 +491,7 @@ class LogLikelihoodMixin(ScoredModel):
         if has(path, "sample_target"):
             state = path.sample_target(n_samples, seeded(seed))
             return self._as_data(path.rows(state))
-        estimators = (self.partition_estimator, default_estimator(path), ParallelTempering())
+        estimators = self.partition_estimator, default_estimator(path), ParallelTempering()
         sampler: Any = next(each for each in estimators if hasattr(each, "sample"))
         if self.partition_estimator is not sampler:
             sampler.set_params(n_jobs=self.n_jobs)
