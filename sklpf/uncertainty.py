@@ -42,8 +42,8 @@ __all__ = [
 
 _FEWEST = 4  # draws in half a chain, below which nothing is said about correlations
 _N_BATCHES = (10, 20, 40, 80, 160)  # whose means are compared
-_FALSE_ALARM = 1e-3  # of each test on a run, two-sided
-_MATERIAL = 0.01  # nats: smaller differences raise no alarm, however certain they are
+FALSE_ALARM = 1e-3  # of each test on a run
+MATERIAL_DIFFERENCE = 0.01  # nats: smaller differences raise no alarm, however certain they are
 # share of the variance that lies between groups: about 0.03 with 30 independent states in each,
 # near 1 with groups in different modes
 MOST_BETWEEN = 0.1
@@ -196,7 +196,7 @@ def _largest_ratio(n: int, n_tests: int) -> float:
     """The ratio of a variance of n means to the known one that one of some tests exceeds in 0.1 %
     of the cases by chance.
     """
-    return float(chi2.isf(_FALSE_ALARM / n_tests, n - 1)) / (n - 1)
+    return float(chi2.isf(FALSE_ALARM / n_tests, n - 1)) / (n - 1)
 
 
 def split_r_hat(values: ArrayLike) -> Array:
@@ -412,7 +412,7 @@ def t_bound(n_groups: int, n_tests: int = 1) -> float:
     float
         For both sides.
     """
-    return float(student_t.isf(_FALSE_ALARM / 2 / n_tests, n_groups - 1))
+    return float(student_t.isf(FALSE_ALARM / 2 / n_tests, n_groups - 1))
 
 
 def t_ratio(difference: ArrayLike, std_error: ArrayLike) -> float:
@@ -467,7 +467,7 @@ class Difference(NamedTuple):
         bool
             Whether t is beyond `t_bound` and the value above 0.01 nats.
         """
-        return abs(self.t) > t_bound(n_groups) and abs(self.value) > _MATERIAL
+        return abs(self.t) > t_bound(n_groups) and abs(self.value) > MATERIAL_DIFFERENCE
 
 
 def difference(function: Callable[[NDArray], ArrayLike], n_groups: int) -> Difference:
@@ -509,8 +509,8 @@ def groups_persist(halves: NDArray) -> bool:
     n_groups = halves.shape[1]
     between = 2 * np.var(halves.mean(axis=0), ddof=1)
     within = np.var(halves[0] - halves[1], ddof=1) / 2
-    bound = fisher_f.isf(_FALSE_ALARM, n_groups - 1, n_groups - 1)
-    return bool(between > max(bound * within, 2 * n_groups * _MATERIAL**2))
+    bound = fisher_f.isf(FALSE_ALARM, n_groups - 1, n_groups - 1)
+    return bool(between > max(bound * within, 2 * n_groups * MATERIAL_DIFFERENCE**2))
 
 
 def between_groups(sums: NDArray, squares: NDArray, n: ArrayLike) -> float:

@@ -88,7 +88,7 @@ def own(cls):
 
 
 def said_elsewhere(cls, name):
-    """Whether a method is one that a base or a group of capabilities defines; it then has to say
+    """Whether a method is one that a base or `OptionalMethods` defines; it then has to say
     only what differs.
     """
     homes = [base for base in cls.__mro__ if name in vars(base)]

@@ -1,11 +1,16 @@
 """The code of every page in doc/ runs as it stands."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from convergence import assert_right
+from convergence import assert_right, quietly
 from known_problems import make_rbm_problem
 from pages import PAGES, check_outputs, run, text
 
+from sklpf import AIS, Gaussian, GeometricPath
+from sklpf.partition.alarms import KINDS
+from sklpf.partition.checks import CHECKS
 from sklpf.testing import Problem, check_partition_estimator
 
 
@@ -25,7 +30,26 @@ def test_own_estimator():
     check_partition_estimator(estimator, Problem(problem.name, problem.path, problem.log_partition))
 
 
-ELSEWHERE = ("doc/developers/add_a_model.md", "doc/developers/add_an_estimator.md")  # tested above
+def test_own_check(monkeypatch):
+    sentences = KINDS["missed-region"].sentences
+    monkeypatch.setitem(sentences, "excess", "")  # and is taken out afterwards
+    excess = run("doc/developers/add_a_check.md")[0]["Excess"]
+    monkeypatch.setitem(CHECKS, "excess", excess)
+
+    path = GeometricPath(lambda x: -0.5 * np.sum(x**2, axis=1), base=Gaussian([0.0], 1.5))
+    fitted = quietly(AIS(20, 20, random_state=0), path)
+    assert fitted.converged_
+    assert fitted.run_.read().diagnostics["excess"] == fitted.result_.diagnostics["excess"] < 1
+    assert "log f of base draws above the run's" in str(fitted.result_.summary())
+
+    missed = {**fitted.run_.findings, "excess": excess(excess=9.0, n_evaluations=3)}
+    read = replace(fitted.run_, findings=missed).read()
+    assert "9.0 nats above all draws of the run: give a base that covers it" in read.reasons[-1]
+    assert fitted.result_.check_evaluations - read.check_evaluations == 1000 + 20 - 3
+
+
+# tested above
+ELSEWHERE = tuple(f"doc/developers/add_a{name}.md" for name in ("_model", "n_estimator", "_check"))
 SLOW = (  # a minute to some seconds each
     *("guide/image_models", "guide/recipes", "guide/searches", "guide/large_runs"),
     *("guide/your_density", "guide/comparing", "guide/log_likelihood", "guide/topic_models"),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sklpf._utils.random import FIRST, SECOND, SWAP, Keys
+from sklpf._utils.random import FIRST, SECOND, SWAP, Keys, seeded
 from sklpf.kernels import random_bits, uniform
 from sklpf.kernels._random import normals
 from sklpf.paths import Stream, stream_key
@@ -84,7 +84,8 @@ def test_stream_uniform_equals_the_kernels():
 
 
 def test_streams_of_blocks_steps_purposes_and_stages_share_no_number():
-    keys = [stream_key(0), stream_key(1), stream_key(0, 0), stream_key(0, 1), stream_key(0, 1, 0)]
+    names = (("pilot",), ("round",), ("round", 0))
+    keys = [stream_key(0), stream_key(1), *(seeded(0).of(*name).key for name in names)]
     assert len(set(keys)) == len(keys)
     streams = [Stream(key, chain, step) for key in keys for chain in (0, 16) for step in (0, 1, 2)]
     purposes = FIRST, SECOND, SWAP
@@ -97,9 +98,9 @@ def test_streams_of_blocks_steps_purposes_and_stages_share_no_number():
 
 def test_a_stream_aside_draws_other_numbers_for_the_same_chains():
     stream = Stream((1, 2), chain=5, step=3)
-    other = stream.aside("memory")
+    other = stream.of("memory")
     assert (other.chain, other.step) == (5, 3)
-    assert other == stream.aside("memory")
+    assert other == stream.of("memory")
     assert other.key != stream.key
     n = 4000
     uniforms = (one.uniform(n, FIRST) for one in (stream, other))
@@ -111,8 +112,8 @@ def test_a_stream_aside_draws_other_numbers_for_the_same_chains():
 def test_purposes_of_streams_never_cancel():
     stream = Stream((1, 2))
     purposes = ("memory", "renewal")
-    streams = [stream, *(stream.aside(purpose) for purpose in purposes)]
-    streams += [other.aside(purpose) for other in streams[1:] for purpose in purposes]
+    streams = [stream, *(stream.of(purpose) for purpose in purposes)]
+    streams += [other.of(purpose) for other in streams[1:] for purpose in purposes]
     assert len({other.key for other in streams}) == 7
 
 

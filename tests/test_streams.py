@@ -4,31 +4,39 @@ Runs are made by the plain loops, in which every number is drawn through a `Stre
 generator. What is noted of each is what its bits depend on.
 """
 
+import ast
 import warnings
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import sklpf
 from sklpf import (
     AIS,
     BDMC,
     HAIS,
     RTS,
     SMC,
+    AdaptiveSMC,
     BernoulliRBM,
+    BridgeSampling,
     Gaussian,
     GeometricPath,
+    LeftToRight,
     Mixture,
     ParallelTempering,
 )
 from sklpf._utils.random import Keys, Stream
+from sklpf.models import LDAPath
 from sklpf.partition import (
     RAISE,
     SAMS,
     ImportanceSampling,
     MarkovMixture,
     RejectionSampling,
+    UntilTrusted,
     WangLandau,
 )
 from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice, _pilot
@@ -59,6 +67,10 @@ def smooth():
     return GeometricPath(log_quartic, grad=grad_quartic, base=base)
 
 
+def document():
+    return LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3]]).row(0)
+
+
 def half_space():
     """Most base draws lie where the target is 0, and are drawn anew."""
     return GeometricPath(log_half_space, base=Gaussian([-0.5, 0.0], 1.5))
@@ -83,6 +95,13 @@ RUNS = {
     "RejectionSampling": (RejectionSampling(5.0, n_samples=100, random_state=1), smooth),
     "BDMC": (BDMC(n_chains=10, n_temperatures=12, random_state=1), rbm),
     "RAISE": (RAISE(4, 10, 12, random_state=1), rbm),
+    "AdaptiveSMC": (AdaptiveSMC(50, 2000, random_state=1), smooth),
+    "HAIS to a tolerance": (HAIS(20, 20, tol=0.01, random_state=1), smooth),
+    "LeftToRight": (LeftToRight(5, random_state=1), document),
+    "UntilTrusted": (
+        UntilTrusted([AIS(2, 5), AIS(2, 5), SMC(2, 5, 2), SMC(2, 5, 2)], random_state=1),
+        smooth,
+    ),
     "MarkovMixture": (MarkovMixture(40, 3, 64, random_state=1), rbm),
 }
 
@@ -138,6 +157,39 @@ def test_a_run_opens_no_random_stream_twice(name, opened):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # runs are too short to converge
         estimator.fit(path())
-    assert len(opened) >= 5
+    assert_used_once(opened, again=1 if name == "AdaptiveSMC" else 0)
+
+
+def test_bridges_open_no_random_stream_twice(opened):
+    draws = np.random.default_rng(0).normal(size=(4, 200, 2))
+    opened.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        BridgeSampling(random_state=1).fit(smooth(), draws=draws)
+    assert_used_once(opened)
+
+
+def assert_used_once(opened, again=0):
+    """But for the rays along which tails are looked at, the same from every base of a density."""
+    assert len(opened) >= 3
     repeated = [use for use, count in Counter(opened).items() if count > 1]
-    assert not repeated, f"{len(repeated)} of {len(opened)}, the first {repeated[0]}"
+    assert len(repeated) == again, f"{len(repeated)} of {len(opened)}: {repeated[:2]}"
+
+
+def names_of_streams(file):
+    """First parts of the names that are given to streams in a file, of those that are literal."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        called = getattr(node, "func", None)
+        if isinstance(called, ast.Attribute) and called.attr == "of" and node.args:
+            parts = [part.value for part in node.args if isinstance(part, ast.Constant)]
+            if parts and len(parts) == len(node.args):
+                yield ast.unparse(called.value), *parts
+
+
+def test_a_file_gives_a_stream_no_name_twice():
+    repeated = []
+    for file in Path(sklpf.__file__).parent.rglob("*.py"):
+        names = list(names_of_streams(file))
+        assert not any("/" in str(part) for name in names for part in name[1:]), file
+        repeated += [(file, *name) for name, count in Counter(names).items() if count > 1]
+    assert not repeated

@@ -23,7 +23,7 @@ def rbm(estimator=None):
 
 
 def calls():
-    hasty = AIS(40, 2, random_state=0)
+    hasty = AIS(40, 2, random_state=1)
     lda = LatentDirichletAllocation(2, random_state=0).fit(COUNTS)
     untrusted, model = rbm(hasty), rbm()
     few = BernoulliRBM(2, partition_estimator=AIS(2, 2), random_state=0)
@@ -41,7 +41,7 @@ def calls():
             ConvergenceWarning,
             lambda: FactorialMixture(2, max_iter=1, random_state=0).fit(BINARY),
         ),
-        "verbose": (ConvergenceWarning, lambda: AIS(40, 2, verbose=1, random_state=0).fit(model)),
+        "verbose": (ConvergenceWarning, lambda: AIS(40, 2, verbose=1, random_state=1).fit(model)),
         "rows": (ConvergenceWarning, lambda: hasty.fit(lda.path(COUNTS * 20))),
         "row score": (
             ConvergenceWarning,

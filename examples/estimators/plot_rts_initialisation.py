@@ -69,7 +69,7 @@ def initialise(rao_blackwell, n_rounds=8):
     history = []
     for i in range(n_rounds):
         levels = rng.integers(n_levels, size=n_chains)
-        stream = Stream(stream_key(0, i + 1))
+        stream = Stream(stream_key(0)).of("round", i)
         # Redraws, sweeps between two of them, and records: none are needed.
         order = (n_sweeps, 1, n_sweeps)
         left = temper(

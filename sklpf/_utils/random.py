@@ -73,24 +73,30 @@ class Stream:
         """Return the same stream at sweep number `step`."""
         return Stream(self.key, self.chain, step)  # `replace` takes five times as long
 
-    def aside(self, purpose: str) -> Stream:
-        """Return another stream of the same chains: for what is drawn independently of what this
-        one draws.
+    def of(self, *name: str | int) -> Stream:
+        """Return the stream of this name for the same chains, independent of what this one draws:
+        ``streams.of("pilot")``, ``streams.of("round", 3)``.
 
         Parameters
         ----------
-        purpose : str
-            Purpose of the stream. Streams of other purposes differ, and so do those that are drawn
-            aside from them in turn.
+        *name : str or int
+            Name, such as the stage of a run, and numbers within it. Streams of other names differ,
+            and so do those that are named within them in turn.
 
         Returns
         -------
         Stream
-            A stream with another key: a hash of this one's and of the purpose.
+            A stream with another key: a hash of this one's and of the name.
         """
-        hashed = hashlib.blake2b(purpose.encode(), key=struct.pack("<2I", *self.key), digest_size=8)
+        text = "/".join(part if isinstance(part, str) else str(int(part)) for part in name)
+        hashed = hashlib.blake2b(text.encode(), key=struct.pack("<2I", *self.key), digest_size=8)
         key0, key1 = struct.unpack("<2I", hashed.digest())
         return replace(self, key=(key0, key1))
+
+    @property
+    def seed(self) -> int:
+        """A seed for a run within this one."""
+        return self.key[0]
 
     @property
     def keys(self) -> Keys:
@@ -154,9 +160,9 @@ class RowStreams(NamedTuple):
         """Return the same streams at sweep number `step`."""
         return self._replace(streams=[stream.at(step) for stream in self.streams])
 
-    def aside(self, purpose: str) -> RowStreams:
-        """Return other streams of the same chains; see `Stream.aside`."""
-        return self._replace(streams=[stream.aside(purpose) for stream in self.streams])
+    def of(self, *name: str | int) -> RowStreams:
+        """Return other streams of the same chains; see `Stream.of`."""
+        return self._replace(streams=[stream.of(*name) for stream in self.streams])
 
     def rows(self) -> Iterator[tuple[Stream, slice]]:
         """The stream of every row, and which chains the row has."""
@@ -174,23 +180,37 @@ def joined_streams(streams: Sequence[Stream], n_chains: int) -> Stream | RowStre
     return streams[0] if len(streams) == 1 else RowStreams(streams, n_chains)
 
 
-def stream_key(seed: int, *stage: int) -> tuple[int, int]:
-    """Return the Philox key of one stage (pilot, burn-in, …) of a run that was seeded with `seed`.
+def stream_key(seed: int) -> tuple[int, int]:
+    """Return the Philox key of a seed.
 
     Parameters
     ----------
     seed : int
-        Seed of the run.
-    *stage : int
-        Numbers of the stage, and of what is within it.
+        Any number of bits.
 
     Returns
     -------
     tuple of two int
         Two integers of 32 bits.
     """
-    words = np.random.SeedSequence(seed, spawn_key=stage).generate_state(2, np.uint32)
+    words = np.random.SeedSequence(seed).generate_state(2, np.uint32)
     return int(words[0]), int(words[1])
+
+
+def seeded(seed: int) -> Stream:
+    """Return the stream of a run, of whose stages each has its own by name.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the run.
+
+    Returns
+    -------
+    Stream
+        Of its first chain, before the first sweep.
+    """
+    return Stream(stream_key(seed))
 
 
 def systematic(log_weights: Array, n: int, uniform: float) -> Integers:

@@ -14,13 +14,11 @@ from scipy.special import expit, softmax
 
 from sklpf._utils.numbers import Array, Bits, Booleans, Integers, check_finite
 from sklpf._utils.random import Stream
-from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
-from sklpf.paths import Regions
-from sklpf.paths._base import KernelPath
+from sklpf.partition import ParallelTempering, PartitionEstimator
+from sklpf.paths import KernelPath, Regions
 from sklpf.paths._regions import drawn_by_weight
 from sklpf.uncertainty import log_mean_exp
 
-MAX_EXACT = 20  # 2^20 states take about a second
 NOT_BINARY = (  # why rows have no likelihood
     "they hold values other than 0 and 1, of which the model has none; binarise X, of spins -1 and"
     " 1 take (X + 1) / 2"
@@ -50,8 +48,6 @@ class EnumerablePath(KernelPath):
     defines ``enumerate_block(block, level)``, log weights of the states of one block in nats.
     """
 
-    _estimator_of_many: type[PartitionEstimator] = ParallelTempering
-
     enumerate_block: Callable[[int, int], Array]
 
     @property
@@ -70,14 +66,8 @@ class EnumerablePath(KernelPath):
         return min(self.log2_states, _UNITS_PER_BLOCK)
 
     def default_estimator(self) -> PartitionEstimator:
-        """Return `Exact` where at most 20 units are enumerated, else what samples.
-
-        Returns
-        -------
-        PartitionEstimator
-            Not fitted.
-        """
-        return Exact() if self.log2_states <= MAX_EXACT else self._estimator_of_many()
+        """Return `ParallelTempering`, for more states than can be enumerated."""
+        return ParallelTempering()
 
 
 class BinaryUnits:
@@ -177,7 +167,7 @@ class CategoricalUnits(BinaryUnits):
             )
 
     def _of_groups(self, function: Any, values) -> Any:
-        """What a ufunc reduces each group of the last axis to, (..., n_features)."""
+        """Reduce each group of the last axis by a ufunc, to (..., n_features)."""
         return function.reduceat(values, self.starts[:-1], axis=-1)
 
     def _repeated(self, values) -> Array:

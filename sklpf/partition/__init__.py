@@ -14,6 +14,7 @@ from sklpf.partition._compare_evidence import (
     compare_estimates,
     compare_evidence,
 )
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._exact import Exact
 from sklpf.partition._independent import ImportanceSampling, RejectionSampling
 from sklpf.partition._left_to_right import LeftToRight
@@ -21,7 +22,7 @@ from sklpf.partition._markov_mixture import MarkovMixture
 from sklpf.partition._parallel_tempering import ExchangeRun, ParallelTempering
 from sklpf.partition._pool import pool
 from sklpf.partition._potential_run import PotentialRun
-from sklpf.partition._result import Diagnostic, LevelRun, PartitionResult, Run
+from sklpf.partition._result import LevelRun, PartitionResult, Run
 from sklpf.partition._reverse import BDMC, RAISE
 from sklpf.partition._reweighting import (
     BAR,
@@ -34,7 +35,7 @@ from sklpf.partition._rts import RTS, ContinuousRun
 from sklpf.partition._simulated_tempering import TemperingRun
 from sklpf.partition._smc import SMC, PopulationRun
 from sklpf.partition._until_trusted import UntilTrusted
-from sklpf.partition.checks._beside import CheckedMode
+from sklpf.partition.checks.missed_mass import CheckedMode
 from sklpf.programs import Draws
 
 __all__ = [

@@ -11,11 +11,11 @@ from scipy.special import logsumexp, softmax
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.sklearn import POSITIVE
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run_alarms import rounding_alarms
 from sklpf.partition.alarms import raised
-from sklpf.partition.checks._beside import rounding_alarms
-from sklpf.paths import GeometricPath
-from sklpf.paths._base import concatenate
+from sklpf.paths import GeometricPath, concatenate
 from sklpf.reweighting import log_mean_between
 
 _ROUNDING = 1e-11  # of log f, relative to its size, by which it may seem convex
@@ -292,8 +292,8 @@ class Hull:
 
     @staticmethod
     def _shares(slope: Array) -> Array:
-        """Where the continued chords meet in the intervals that have two, as shares of their
-        widths.
+        """Return the crossings of continued chords in the intervals that have two, as shares of
+        their widths.
         """
         before = slope[:-2]
         own = slope[1:-1]

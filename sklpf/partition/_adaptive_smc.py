@@ -14,22 +14,29 @@ import numpy as np
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.progress import said
-from sklpf._utils.random import Stream, stream_key, systematic
+from sklpf._utils.random import seeded, systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import SAMPLING, TUNE, SamplingEstimator
-from sklpf.partition._result import Diagnostic, PartitionResult
+from sklpf.partition._base import SAMPLING, SamplingEstimator
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import tol_alarms
 from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
 from sklpf.partition.alarms import STILL_SPREADING, is_imprecise, raised
-from sklpf.partition.checks._beside import Checks
-from sklpf.paths import GeometricPath, Mixture, Regions
-from sklpf.paths._capabilities import require_base
-from sklpf.paths._climbs import Evaluations, functions_for_climbs
-from sklpf.paths._geometric import is_own_density
-from sklpf.paths._ladders import respace
-from sklpf.paths._mixture_fit import defensive, fit_base
+from sklpf.partition.checks import Findings, MissedMass, Tails, Work
+from sklpf.paths import (
+    Evaluations,
+    GeometricPath,
+    Mixture,
+    Regions,
+    defensive,
+    fit_base,
+    functions_for_climbs,
+    is_own_density,
+    require_base,
+    respace,
+)
 from sklpf.paths._regions import highest_of_draws
 from sklpf.programs._learning import Learned, drift_between, learn
 from sklpf.programs._populations import descend
@@ -37,7 +44,6 @@ from sklpf.transitions import default_move
 from sklpf.transitions._pilot import TunedTransition
 from sklpf.uncertainty import log_mean_exp
 
-_LEARN, _FIT, _BACK, _ROUND, _CLIMBS = 1, 2, 3, 4, 5  # random streams
 _N_POPULATIONS = 10
 _N_PARTICLES = 100  # of each, in the first round, and reverse chains
 _LEVELS_PER_STEP = 2  # of the pilot, in the first round
@@ -258,13 +264,16 @@ class AdaptiveSMC(SamplingEstimator):
 
     def _run(self, path, seed) -> LearnedRun:
         # a target without an integral has no place for particles
-        evaluations = self._checks(path, seed).evaluations
-        key = stream_key(seed, _LEARN)
+        tails = Tails.collect(Work(path, seed)) if self.checks else None
+        evaluations = Evaluations()
+        if tails is not None:
+            evaluations = Evaluations(tails.n_evaluations, tails.n_failed)
+        key = seeded(seed).of("learning").key
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
         rebased, run = self._rounds(path, move, learned, seed, evaluations)
-        return Checks(rebased, seed, self.checks, evaluations).beside(self._signed(run))
+        return self._with_findings(rebased, seed, self._with_reading_options(run))
 
     def _search(
         self, path, starts: Array, known: Array, base: Mixture, seed, evaluations, before: Search
@@ -278,7 +287,7 @@ class AdaptiveSMC(SamplingEstimator):
         path = copy.copy(path)
         path.evaluations = evaluations
         log_density, _ = functions_for_climbs(path.raw_log_density, None, None, evaluations)
-        rng = Stream(stream_key(seed, _CLIMBS)).aside("mass").generator()
+        rng = seeded(seed).of("climbs").of("mass").generator()
         # Among the highest are draws in a mode that is too narrow for a climb to meet.
         highest, log_mass = highest_of_draws(log_density, base, rng)
         path.climbs_from = np.concatenate([starts, highest])
@@ -290,7 +299,7 @@ class AdaptiveSMC(SamplingEstimator):
         wanted = _QUIET_SEARCHES
         n_starts = _N_STARTS
         for i in range(_MOST_SEARCHES):
-            stream = Stream(stream_key(seed, _CLIMBS, i))
+            stream = seeded(seed).of("climbs", i)
             regions = path.regions(stream)
             log_masses = log_mean_exp(regions.log_masses, axis=1)
             new = np.flatnonzero((log_masses > least) & ~regions.contain(known).any(axis=0))
@@ -305,7 +314,7 @@ class AdaptiveSMC(SamplingEstimator):
                 break
             known = np.concatenate([known, regions.centres])
             centres = np.concatenate([known[:1], *(each.centres for each in found)])
-            rng = stream.aside("next search").generator()
+            rng = stream.of("next search").generator()
             first, second = rng.choice(known, (2, n_starts))
             path.climbs_from = rng.choice(centres, n_starts) + _FARTHER * (first - second)
         return Search(before.regions or found[0], before.lost + lost, n_quiet < wanted)
@@ -316,7 +325,7 @@ class AdaptiveSMC(SamplingEstimator):
         """The path from a fitted base and the run on it: the first that is precise enough, or the
         last before one that would take too long.
         """
-        rng = np.random.default_rng(stream_key(seed, _FIT))
+        rng = seeded(seed).of("fit").generator()
         points = learned.points
         n_effective = len(np.unique(points, axis=0)) / 2
         starts = points[-self.n_particles :][rng.permutation(self.n_particles)[:_N_PARTICLES]]
@@ -329,7 +338,7 @@ class AdaptiveSMC(SamplingEstimator):
             n_fitted = min(n_effective, len(fitted)) + len(learned.found) / 2
             base = fit_base(np.concatenate([fitted, learned.found]), n_fitted, path.bounds, rng)
             base = defensive(base, path.base, path.bounds)
-            own_seed = stream_key(seed, _ROUND, n_rounds)[0]
+            own_seed = seeded(seed).of("round", n_rounds).seed
             if self.checks and (n_rounds == 1 or search.goes_on):
                 search = self._search(
                     path, learned.passed, points, base, own_seed, evaluations, search
@@ -343,7 +352,7 @@ class AdaptiveSMC(SamplingEstimator):
             known |= {
                 "n_sweeps": n_sweeps,
                 "extra_sweeps": extra_sweeps,
-                "regions": search.regions,
+                "findings": _findings(search, evaluations),
             }
             learned_run = LearnedRun(
                 **known,
@@ -389,7 +398,7 @@ class AdaptiveSMC(SamplingEstimator):
         """The arrays of a run of `SMC` with reverse chains from some points, its particles, and its
         number of levels.
         """
-        tuned = move.tune(path, stream_key(seed, TUNE))
+        tuned = move.tune(path, seeded(seed).of("tuning").key)
         n_steps = len(tuned.pilot.betas) - 1
         n_levels = 1 + levels_per_step * n_steps
         smc = SMC(
@@ -403,7 +412,9 @@ class AdaptiveSMC(SamplingEstimator):
             n_jobs=self.n_jobs,
         )
         run, plan, populations = smc._rise(path, seed)
-        down = descend(plan.path, tuned, path.at(starts), stream_key(seed, _BACK), self.n_jobs)
+        down = descend(
+            plan.path, tuned, path.at(starts), seeded(seed).of("reverse").key, self.n_jobs
+        )
         known = vars(run) | {
             "down": down,
             "n_sweeps": run.n_sweeps + tuned.pilot.n_moves + down.size,
@@ -429,6 +440,18 @@ class Search(NamedTuple):
     regions: Regions | None
     lost: list[Regions]
     goes_on: bool
+
+
+def _findings(search: Search, evaluations: Evaluations) -> Findings | None:
+    """What climbs have found, with the evaluations of all searches and of what came before."""
+    if search.regions is None:
+        return None
+    missed_mass = MissedMass(
+        regions=search.regions,
+        n_evaluations=evaluations.n,
+        n_failed=evaluations.n_failed,
+    )
+    return {"missed_mass": missed_mass}
 
 
 def _from_base(path: GeometricPath, base: Mixture, lost: list[Regions], points: Array) -> Any:

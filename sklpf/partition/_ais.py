@@ -5,25 +5,18 @@ chains from there, which HAIS and ImportanceSampling leave too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import Stream, systematic
+from sklpf._utils.random import systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf.partition._base import ANNEALING, SamplingEstimator
-from sklpf.partition._result import (
-    LOWER_BOUND,
-    MOVES,
-    ROUNDS,
-    WEIGHTS,
-    Diagnostic,
-    PartitionResult,
-    RunInRounds,
-)
+from sklpf.partition._diagnostics import LOWER_BOUND, MOVES, ROUNDS, WEIGHTS, Diagnostic
+from sklpf.partition._result import PartitionResult, RunInRounds
 from sklpf.partition._run_alarms import (
     misses_tol,
     move_diagnostics,
@@ -31,9 +24,8 @@ from sklpf.partition._run_alarms import (
     weight_diagnostics,
 )
 from sklpf.partition.alarms import raised
-from sklpf.partition.checks._beside import SLACK, hidden_weight, unseen_masses
-from sklpf.paths import DataStarts
-from sklpf.paths._capabilities import has, require_base
+from sklpf.partition.checks.missed_mass import with_missed_mass
+from sklpf.paths import require_base
 from sklpf.programs._annealing import (
     FEWEST_BACK,
     Arrivals,
@@ -46,16 +38,9 @@ from sklpf.programs._draws import draws_of
 from sklpf.programs._plan import Plan, check_alive
 from sklpf.reweighting import mean_weight, seen_from_target
 from sklpf.transitions import HMC, Transition
-from sklpf.uncertainty import log_mean_exp
 
-# random streams; that of the pilot is 0
-_MAIN, _CHECK = 1, 7
-_FROM_REGIONS, _MORE = 13, 14  # of reverse chains
 _WIDE = 0.5  # nats, of the log weights of reverse chains
 _MOST_BACK = 100  # reverse chains where they differ more
-_LARGEST_WEIGHT = 500.0  # nats
-_CHAINS_A_REGION = 40  # forward chains for each region from which ten reverse chains start
-_LEVELS = 10  # random stream of the pilot that finds how many levels there should be
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -112,11 +97,7 @@ class AnnealingRun(RunInRounds):
                 "effective_sample_size_from_target": n * seen.share,
                 "reverse_std_error": reverse,
             }
-        if self.weight_there is not None:
-            unseen = unseen_masses(self, log_partition)
-            hidden = hidden_weight(self, unseen)
-            missing = np.log1p(unseen[hidden > 0].sum())
-            std_error = float(np.hypot(std_error, min(missing, np.sqrt(hidden.sum() / n))))
+        std_error = with_missed_mass(self, log_partition, std_error)
         diagnostics = {
             **weight_diagnostics(self.up),
             **from_target,
@@ -205,7 +186,7 @@ class AIS(SamplingEstimator):
 
     Not converged if the effective sample size of either direction is below 25, or M / 4 if that is
     less, or 5; or if the estimate is below the path's lower bound of log Z that does not depend on
-    its base (`BoundDraws`). Where the path knows the mass of regions (`LocalMasses`), ten reverse
+    its base (`bound_draws`). Where the path knows the mass of regions (`regions`), ten reverse
     chains start in each of the two (or M / 40) of which the run's draws lack most, more than .015
     of Z. The standard error holds what these add to the variance, at most what is lacking, and an
     alarm names the region where with them the effective sample size would be too small. A mode that
@@ -236,34 +217,9 @@ class AIS(SamplingEstimator):
     def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
         return annealing_runs(self, paths, self.n_chains, seeds)
 
-    def _with_checks(self, checks, run) -> AnnealingRun:
-        """A run with what checks find, and with reverse chains from regions of which it has few
-        draws: a hundred draws can't show that 4 % are missing.
-        """
-        run = checks.beside(run)
-        if run.regions is None or run.regions.draws is None or not len(run.regions.radii):
-            return run
-        estimate = mean_weight(run.up)
-        unseen = unseen_masses(run, run.base_log_partition + estimate.log_mean)
-        worst = np.argsort(-unseen)[: max(2, len(run.up) // _CHAINS_A_REGION)]
-        places = worst[unseen[worst] > max(SLACK, estimate.delta / 2)]
-        if not len(places):
-            return run
-        points = np.concatenate(run.regions.draws[places])
-        path = checks.path.with_ladder(run.ladder)
-        state = path.state_from_rows(points) if has(path, DataStarts) else path.at(points)
-        move = self._transition(path)
-        if run.pilot is not None:
-            move = move.with_pilot(run.pilot)
-        plan = Plan(path, move, checks.seed)
-        down = anneal_down([plan], [state], 1, (_FROM_REGIONS,), self.n_jobs)[0]
-        weight_there = np.full(len(unseen), np.nan)
-        log_weights = log_mean_exp(-down.reshape(len(places), -1), axis=1) - estimate.log_mean
-        weight_there[places] = np.exp(np.minimum(log_weights, _LARGEST_WEIGHT))
-        cost = down.size * (len(run.ladder) - 1)
-        return replace(
-            run, weight_there=weight_there, check_evaluations=run.check_evaluations + cost
-        )
+    def _move_from_target(self, path, run) -> Transition:
+        move: Any = self._transition(path)
+        return move if run.pilot is None else move.with_pilot(run.pilot)
 
 
 def annealing_runs(
@@ -276,17 +232,16 @@ def annealing_runs(
     n_more = min(n, _MOST_BACK) - n_back
 
     def starts(plan, up):
-        return _ends_by_weight(plan, up, n_back, _CHECK)
+        return _ends_by_weight(plan, up, n_back, "reverse")
 
-    stages = (_MAIN,), (_CHECK,)
     starts_back = starts if estimator.checks else None
-    plans, ups, downs = anneal_both_ways(estimator, paths, n, seeds, stages, starts_back, True)
+    plans, ups, downs = anneal_both_ways(estimator, paths, n, seeds, starts_back, True)
     # Few reverse chains whose log weights differ much show no rare ones.
     wide = [t for t, down in enumerate(downs) if n_more and down.size and down.std() > _WIDE]
     if wide:
         chosen = [plans[t] for t in wide]
-        states = [_ends_by_weight(plans[t], ups[t], n_more, _MORE) for t in wide]
-        more = anneal_down(chosen, states, 1, (_MORE,), estimator.n_jobs, settles=True)
+        states = [_ends_by_weight(plans[t], ups[t], n_more, "more reverse") for t in wide]
+        more = anneal_down(chosen, states, 1, "more reverse", estimator.n_jobs, settles=True)
         for t, further in zip(wide, more):
             downs[t] = np.concatenate([downs[t], further])
     runs = []
@@ -310,7 +265,6 @@ def anneal_both_ways(
     paths: Sequence[Any],
     n: int,
     seeds: Sequence[int],
-    stages: tuple[tuple[int, ...], tuple[int, ...]],
     starts: Callable[[Plan, Arrivals], Any] | None,
     settles: bool,
 ) -> tuple[list[Plan], list[Arrivals], list[Array]]:
@@ -322,11 +276,11 @@ def anneal_both_ways(
     require_base(paths[0], type(estimator).__name__)
     options = estimator.n_jobs, estimator._checkpoint(paths[0], seeds[0])
     plans = estimator._plans(paths, seeds, n)
-    ups = anneal_up(plans, n, stages[0], *options)
+    ups = anneal_up(plans, n, "forward", *options)
     if starts is None:
         return plans, ups, [np.empty((0, 1)) for _ in plans]
     states = [starts(plan, up) for plan, up in zip(plans, ups)]
-    return plans, ups, anneal_down(plans, states, 1, stages[1], *options, settles)
+    return plans, ups, anneal_down(plans, states, 1, "reverse", *options, settles)
 
 
 def fields_of_run(plan: Plan, up: Arrivals, down: Array, settles: bool) -> dict[str, Any]:
@@ -344,14 +298,14 @@ def fields_of_run(plan: Plan, up: Arrivals, down: Array, settles: bool) -> dict[
     }
 
 
-def _ends_by_weight(plan, up, n, stage):
+def _ends_by_weight(plan, up, n, stream):
     """The state of n forward chains where they ended, drawn in proportion to their weights
     (systematic resampling).
 
     A chain that was left behind in a tail has hardly any weight, and is no draw from the target.
     """
     check_alive(up.log_weights)
-    uniform = Stream(plan.key(stage)).aside("starts").generator().random()
+    uniform = plan.stream(stream, "starts").generator().random()
     return plan.path.take(up.state, systematic(up.log_weights, n, uniform))
 
 
@@ -438,4 +392,4 @@ class HAIS(AIS):
         plans = super()._plans(paths, seeds, n_chains)
         if self.tol is None:
             return plans
-        return enough_levels(plans, n_chains, self.tol, _LEVELS, self.n_jobs)
+        return enough_levels(plans, n_chains, self.tol, self.n_jobs)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 import sklpf
 from sklpf._utils import progress as _progress
 from sklpf._utils.parallel import Checkpoint, fingerprint, own_arithmetic, removing_checkpoints
-from sklpf._utils.random import draw_seed, stream_key
+from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
     N_JOBS,
     BaseEstimator,
@@ -29,10 +29,9 @@ from sklpf._utils.sklearn import (
 from sklpf._utils.warnings import warn
 from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._result import PartitionResult, Run
-from sklpf.partition.alarms import raised
-from sklpf.partition.checks._beside import Checks, regions_to_cover
-from sklpf.paths import Continuous, MarginalDensity, Parameters, Path
-from sklpf.paths._capabilities import has
+from sklpf.partition.checks import Findings, Work, collect
+from sklpf.partition.checks.second_try import run_and_cover
+from sklpf.paths import Path, has
 from sklpf.programs._plan import ADAPTIVE_LADDERS, Plan, plan_runs
 from sklpf.transitions import Transition, default_move
 
@@ -50,10 +49,6 @@ ANNEALING: dict[str, Any] = {
     "n_temperatures": [at_least(2)],
     "ladder": [StrOptions(set(ADAPTIVE_LADDERS)), "array-like"],
 }
-# random streams; those of checks are 8, 9 and 11
-TUNE = 6  # of a move
-FIRST_RATIO = 10  # of levels, by base draws
-SECOND_TRY = 12  # all of a second try, where the first one missed a region
 
 
 class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, BaseEstimator):
@@ -139,27 +134,27 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         """
         self._validate_params()
         self._forget()
-        if draws is not None:
-            self._given_draws = draws
+        self._given_draws = draws
+        started = time.perf_counter()
         try:
-            self._keep(self._fitted(path))
+            with own_arithmetic(), removing_checkpoints():
+                result = self._result_of(path)
         finally:
-            vars(self).pop("_given_draws", None)
+            del self._given_draws
+        self._keep(replace(result, seconds=time.perf_counter() - started))
         _progress.said(lambda: self.result_._line())
         return self
 
-    def _fitted(self, path: Any) -> PartitionResult:
-        started = time.perf_counter()
-        with own_arithmetic(), removing_checkpoints():
-            if isinstance(path, Run):
-                self._check_reads(path)
-                result = self._read(path)
-                self.run_ = path
-            else:
-                path = self._as_path(path)
-                with path.unchanged():
-                    result = self._estimate_path(path)
-        return replace(result, seconds=time.perf_counter() - started)
+    def _result_of(self, path: Any) -> PartitionResult:
+        """The result of a run that is given, or of one on a path."""
+        if isinstance(path, Run):
+            self._check_reads(path)
+            result = self._read(path)
+            self.run_ = path
+            return result
+        path = self._as_path(path)
+        with path.unchanged():
+            return self._estimate_path(path)
 
     def _warn(self) -> Self:
         """Warn of a result that is not trusted."""
@@ -219,27 +214,37 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             f" of {run.method or 'no estimator'}{instead}"
         )
 
-    def _signed(self, run: Any) -> Any:
-        """A run with the name and the parameters of this estimator, which reads it."""
+    def _with_reading_options(self, run: Any) -> Any:
+        """Return a run with the name and the parameters of this estimator, which reads it."""
         options = {name: getattr(self, name) for name in run.options if hasattr(self, name)}
         return replace(run, method=type(self).__name__, **options)
 
     def _run(self, path: Path, seed: int) -> Run:
-        """The run that _sample leaves, with what checks have found beside it."""
-        checks = self._checks(path, seed)
-        return self._with_checks(checks, self._signed(self._sample(path, seed)))
+        """The run that _sample leaves, with what checks have found before and after it."""
+        before = collect(Work(path, seed)) if self._is_checked else {}
+        run = self._with_reading_options(self._sample(path, seed))
+        return self._with_findings(path, seed, run, before)
 
-    def _checks(self, path: Path, seed: int) -> Checks:
-        """What looks for what a run can't show itself."""
-        return Checks(path, seed, getattr(self, "checks", True))
+    @property
+    def _is_checked(self) -> bool:
+        return getattr(self, "checks", True)
 
-    def _with_checks(self, checks: Checks, run: Any) -> Any:
-        """A run with what checks find beside it."""
-        return checks.beside(run)
+    def _with_findings(self, path: Any, seed: int, run: Run, before: Findings | None = None) -> Any:
+        """A run of a path with what checks find, beside what is known already."""
+        run = replace(run, base=path.base_chosen, log_f_rounding=path.log_f_rounding)
+        if not self._is_checked:
+            return run
+        move = self._move_from_target(path, run)
+        work = Work(path, seed, run, move, getattr(self, "n_jobs", None))
+        return replace(run, findings=collect(work, {**(before or {}), **(run.findings or {})}))
+
+    def _move_from_target(self, path: Any, run: Any) -> Transition | None:
+        """The move of reverse chains from regions, where their weights say what these add."""
+        return None
 
     def _read(self, run: Run) -> PartitionResult:
         """The result of a run, as this estimator's parameters say."""
-        return self._signed(run).read()
+        return self._with_reading_options(run).read()
 
     def _estimate_rows(self, path: Path, rows, seeds) -> Iterator[PartitionResult]:
         """One result for each of some rows of a path with rows."""
@@ -256,53 +261,14 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             return estimate_rows(self, path, seed)
         if not self._run_class:
             return self._estimate(path, seed)
-        run = self._run(path, seed)
-        result = self._read(run)
-        attempts = regions_to_cover(path, run, result)
-        if attempts:
-            _progress.said(lambda: f"{result._line()}; a second try, from a base that covers it")
-            run = self._second_try(path, seed, run, result, attempts)
-            result = self._read(run)
-        self.run_ = run
+        self.run_, result = run_and_cover(self, path, seed)
         return result
-
-    def _second_try(self, path, seed, first, result, attempts) -> Run:
-        """A run from a base that covers some regions, or the first one if that is the better of two
-        that can't be trusted.
-        """
-        other = "SMC" if first.method == "ParallelTempering" else "ParallelTempering"
-        base = "draws of the posterior" if has(path, Parameters) else "a base that covers it"
-        kept = first
-        cost = {"n_sweeps": first.n_sweeps, "check_evaluations": first.check_evaluations}
-        lowest = result.std_error
-        sentence = "second try"
-        seen: dict[str, Any] = {}
-        for regions in attempts:
-            seed = stream_key(seed, SECOND_TRY)[0]  # each run has its own
-            try:
-                run = self._run(path.with_regions(regions), seed)
-                cost = {name: number + getattr(run, name) for name, number in cost.items()}
-                run = replace(_with_cost(run, cost), first_try=result.log_partition)
-                again = self._read(run)
-            except Exception as error:  # the numbers before, which took as long, are kept
-                sentence = "second try failed"
-                seen = {"error": error}
-                break
-            if again.converged:
-                return run
-            seen = {"again": _number(again), "first": _number(result)}
-            if again.std_error < lowest:
-                kept = run
-                lowest = again.std_error
-
-        failed = raised("missed-region", sentence, "second try", other=other, base=base, **seen)
-        return replace(_with_cost(kept, cost), earlier_alarms=(failed, *kept.earlier_alarms))
 
     def _as_path(self, path) -> Path:
         """The path that is meant, of points of R^d where moves need these."""
         if not isinstance(path, Path):
             path = self._path_of(path)
-        if has(path, MarginalDensity) and Continuous in self._move(path).requires:
+        if has(path, "as_density") and "position" in self._move(path).requires:
             return path.as_density()
         return path
 
@@ -356,7 +322,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     def _plans(self, paths: Sequence[Path], seeds: Sequence[int], n_chains: int) -> list[Plan]:
         """The plans of several rows."""
         move = self._transition(paths[0])
-        return plan_runs(paths, move, self.ladder, self.n_temperatures, n_chains, seeds, TUNE)
+        return plan_runs(paths, move, self.ladder, self.n_temperatures, n_chains, seeds)
 
     def _number_parameters(self) -> dict[str, Any]:
         """The parameters that numbers depend on."""
@@ -391,17 +357,6 @@ class SamplingEstimator(PartitionEstimator):
     verbose: int = 0
 
     _parameter_constraints = SAMPLING
-
-
-def _with_cost(run: Run, cost: dict[str, Any]) -> Run:
-    """The run with what all tries have cost together."""
-    own = run.n_sweeps - run.extra_sweeps.get("other tries", 0)
-    extra_sweeps = run.extra_sweeps | {"other tries": cost["n_sweeps"] - own}
-    return replace(run, extra_sweeps=extra_sweeps, **cost)
-
-
-def _number(result: PartitionResult) -> str:
-    return f"{result.log_partition:.2f} +- {result.std_error:.2g}"
 
 
 def _instead(kind: type) -> str:

@@ -13,28 +13,37 @@ from scipy.special import expit, log_expit
 from scipy.stats import chi2
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import Diagnostic, PartitionResult, Run
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import (
     FEWEST_EFFECTIVE_DRAWS,
     FEWEST_SHARED,
     HEAVY_PARETO_SHAPE,
     LARGEST_R_HAT,
+    LEAST_APART,
     raised,
 )
-from sklpf.partition.checks._tails import check_columns
-from sklpf.paths import Gaussian, GeometricPath, Mixture, StudentT
-from sklpf.paths._bases import is_outside
-from sklpf.paths._climbs import Evaluations
-from sklpf.paths._geometric import is_own_density
+from sklpf.partition.checks.tails import check_columns
+from sklpf.paths import (
+    Evaluations,
+    Gaussian,
+    GeometricPath,
+    Mixture,
+    StudentT,
+    is_outside,
+    is_own_density,
+)
 from sklpf.paths._mixture_fit import fit_parts
 from sklpf.programs import Draws
 from sklpf.reweighting import bar, effective_sample_size, overlap
 from sklpf.uncertainty import (
+    FALSE_ALARM,
+    MATERIAL_DIFFERENCE,
     effective_draws,
     log_mean_exp,
     pareto_shape,
@@ -42,7 +51,6 @@ from sklpf.uncertainty import (
     split_r_hat,
 )
 
-_DRAWS = 1  # random stream
 _CHECKED_BY = {"normal": "warp3", "t": "warp3", "warp3": "t", "mixture": "t"}
 _DEGREES_OF_FREEDOM = (100.0, 30.0, 15.0, 8.0, 5.0, 3.0, 2.0, 1.0)
 _N_EM_STEPS = 5  # with each
@@ -50,11 +58,8 @@ _MOST_COMPONENTS = 10
 _FEWEST_POINTS = 20  # draws, below which there is nothing to fit
 _LARGE_TERM = 10.0  # times the mean: no tail matters whose terms are smaller
 _TILT = 2.0  # of the log odds of a bridge that leans
-_LEAST_APART = 0.9  # of the draws of two halves, if these share none: 1
 _LARGEST_Z = 3.29  # of a difference: 0.1 % by chance
-_FALSE_ALARM = 1e-3  # of moments
 _MOST_AXES = 50  # of moments
-_MATERIAL = 0.01  # nats
 
 
 class Moments(NamedTuple):
@@ -78,7 +83,7 @@ class Moments(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """By how much the square is above 1 and its own standard deviation."""
+        """Excess of the square above 1 and its own standard deviation."""
         return max(self.square - 1 - np.sqrt(2 / self.df), 0.0)
 
 
@@ -344,7 +349,7 @@ class BridgeSampling(PartitionEstimator):
         cost = Evaluations()
         check_columns(path, flat[:: len(flat) // 3], cost)
         density.n_evaluations += cost.n
-        rng = np.random.default_rng(stream_key(seed, _DRAWS))
+        rng = seeded(seed).of("draws").generator()
         first, second = _halves(points, log_f)
         bridges, checks = (
             (
@@ -571,7 +576,7 @@ def _fit_t(points: Array) -> StudentT:
 
 
 class _Estimate(NamedTuple):
-    """What a bridge says.
+    """Estimate by a bridge.
 
     The terms are what it averages over the draws of either side, in units of their mean: the
     estimate rises as the proposal's mean and falls as the target's, to first order.
@@ -647,7 +652,7 @@ def _variance_of_halves(halves: list[Array], covariance: float = np.inf) -> floa
 
 
 def _covariance_of_halves(first: _Estimate, second: _Estimate) -> float:
-    """What the errors of both halves have in common, from the target's draws.
+    """Return the covariance of both halves' errors, by the target's draws.
 
     A term h depends on the draws x that are met, and on the other half by its proposal, which
     differs from the best of its family by the error of the fit: h(x) = h0(x) + delta(x). Means of
@@ -660,7 +665,7 @@ def _covariance_of_halves(first: _Estimate, second: _Estimate) -> float:
 
 
 def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:
-    """What the draws say against themselves."""
+    """Return alarms of chains that disagree, and of too few draws."""
     alarms = []
     if run.n_divergent:
         alarms.append(raised("divergences", "transitions", n=run.n_divergent))
@@ -678,7 +683,7 @@ def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:
             )
         )
     in_halves = sum(min(bridge.most_effective, bridge.at_target.size) for bridge in run.bridges)
-    if run.most_effective < _LEAST_APART * in_halves:
+    if run.most_effective < LEAST_APART * in_halves:
         alarms.append(raised("repeated-draws", "halves", n=run.most_effective))
     fewest = min(diagnostics["effective_draws"], diagnostics["effective_terms"])
     if fewest < FEWEST_EFFECTIVE_DRAWS:
@@ -688,7 +693,7 @@ def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:
 
 
 def _overlap_alarms(halves: list[_Estimate], diagnostics: dict[str, Any]) -> list[Alarm]:
-    """What the weights of draws and proposal say against the proposal."""
+    """Return alarms of a proposal that overlaps too little with the draws."""
     alarms = []
     for side in ("target", "proposal"):
         shape = diagnostics[f"{side}_pareto_shape"]
@@ -721,7 +726,7 @@ def _overlap_alarms(halves: list[_Estimate], diagnostics: dict[str, Any]) -> lis
 def _moment_alarms(halves: list[_Estimate], moments: Moments) -> list[Alarm]:
     """An alarm if draws are worth fewer than they seem, or of another density."""
     enough = min(half.n_shared for half in halves) >= FEWEST_SHARED
-    if not enough or moments.chance > _FALSE_ALARM:
+    if not enough or moments.chance > FALSE_ALARM:
         return []
     return [raised("not-of-this-density", "moments", BridgeRun.family, square=moments.square)]
 
@@ -771,4 +776,4 @@ def _difference_by_halves(
 
 def _differ(apart: float, variance: float) -> bool:
     """Return whether a difference is neither chance nor immaterial."""
-    return abs(apart) > max(_LARGEST_Z * np.sqrt(variance), _MATERIAL)
+    return abs(apart) > max(_LARGEST_Z * np.sqrt(variance), MATERIAL_DIFFERENCE)

@@ -14,14 +14,12 @@ from sklpf.partition._bridge_sampling import BridgeRun, BridgeSampling
 from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import PartitionResult
 from sklpf.partition.alarms import subject_of
-from sklpf.partition.checks._beside import CheckedMode, checked_modes
+from sklpf.partition.checks.missed_mass import CheckedMode, checked_modes
 from sklpf.paths import GeometricPath
 
 _PROPOSALS = ("warp3", "mixture", "t")
 # what may be the proposal's fault, so that the next one is tried
 _OF_PROPOSALS = {"little-overlap", "readings-differ"}
-# what the checks beside the first run have found of the draws
-_FOUND = ("is_checked", "regions", "plain_bound", "check_evaluations", "failed_evaluations")
 _SMALL_MODE = 0.02  # of the mass of all modes
 _HARDLY_SEEN = 0.25  # of the draws that a mode should have by its mass
 
@@ -182,8 +180,7 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
         bridge._fit(path, draws)
         run: Any = bridge.run_
         if tried:
-            first = tried[_PROPOSALS[0]][0]
-            run = replace(run, **{name: getattr(first, name) for name in _FOUND})
+            run = replace(run, findings=tried[_PROPOSALS[0]][0].findings)
         else:
             n_evaluations += run.check_evaluations
         n_evaluations += run.n_evaluations

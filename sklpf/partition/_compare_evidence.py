@@ -12,7 +12,7 @@ from scipy.special import expit, log_softmax
 
 from sklpf._utils.numbers import Array, as_float64, check_level
 from sklpf._utils.tables import Readable, Rows, Table, from_to, imported, with_error
-from sklpf.partition._result import PartitionResult, check_run, single_result
+from sklpf.partition._result import PartitionResult, check_run, reading, single_result
 from sklpf.partition._reweighting import (
     BAR,
     MBAR,
@@ -20,13 +20,14 @@ from sklpf.partition._reweighting import (
     SteppingStone,
     ThermodynamicIntegration,
 )
+from sklpf.partition.checks import judge
 from sklpf.uncertainty import Variance
 
 _CERTAIN = ("exact", "estimate", "enclosed")  # statements with an error to both sides
 
 
 class ModelEvidence(NamedTuple):
-    """What is said of one model.
+    """Evidence of one model, and its share of the posterior.
 
     Attributes
     ----------
@@ -78,7 +79,7 @@ class EvidenceComparison(Readable):
 
     @property
     def converged(self) -> bool:
-        """Whether all numbers can be trusted."""
+        """True if all numbers can be trusted."""
         return not self.reasons
 
     def to_frame(self) -> Any:
@@ -353,10 +354,12 @@ def compare_estimates(run: Any) -> EstimateComparison:
     ['ParallelTempering', 'BAR', 'MBAR']
     """
     check_run(run)
-    own = run.read()
+    with reading():
+        own = run._read()
     methods = [BAR(), MBAR(), SteppingStone(), LevelProcess()]
     slopes = run.samples.slopes
     if slopes.shape[1] and np.isfinite(run.last.level_sums).all():
         methods.append(ThermodynamicIntegration())
     others = [method for method in methods if type(method).__name__ != own.method]
-    return EstimateComparison((own, *(method._beside(run, own) for method in others)))
+    results = (judge(run, own), *(method._compared(run, own) for method in others))
+    return EstimateComparison(results)

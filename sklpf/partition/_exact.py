@@ -14,10 +14,10 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import parallel_map
 from sklpf._utils.sklearn import N_JOBS
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._result import Diagnostic, PartitionResult
-from sklpf.partition.checks._beside import rounding_alarms
-from sklpf.paths import ClosedForm, EnumeratedDraws, EnumeratedRows, Enumeration
-from sklpf.paths._capabilities import has, require
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run_alarms import rounding_alarms
+from sklpf.paths import has, require
 
 MAX_LOG2_STATES = 25
 
@@ -68,13 +68,13 @@ class Exact(PartitionEstimator):
     _parameter_constraints = {"n_jobs": N_JOBS, "verbose": ["verbose"]}
 
     def _estimate(self, path, seed) -> PartitionResult:
-        if has(path, ClosedForm):
+        if has(path, "closed_log_partition"):
             return _result(path.closed_log_partition())
         check_enumerable(path)
         return _enumerated(path, float(logsumexp(self._block_sums(path))))
 
     def _estimate_rows(self, path, rows, seeds) -> Iterator[PartitionResult]:
-        if not has(path, EnumeratedRows):
+        if not has(path, "enumerate_rows"):
             return super()._estimate_rows(path, rows, seeds)
         check_enumerable(path)
         return (
@@ -91,13 +91,13 @@ class Exact(PartitionEstimator):
         path.
         """
         check_enumerable(path)
-        require(path, EnumeratedDraws, "Exact.sample")
+        require(path, "sample_enumerated", "Exact.sample")
         return path.sample_enumerated(self._block_sums(path), n, rng)
 
 
 def check_enumerable(path) -> None:
     """Raise unless the path can be enumerated, with the cost in the message."""
-    require(path, Enumeration, "Exact")
+    require(path, "enumerate_block", "Exact")
     if path.log2_states > MAX_LOG2_STATES:
         raise ValueError(
             f"Exact would enumerate 2**{path.log2_states} = {2.0**path.log2_states:.1e} states,"

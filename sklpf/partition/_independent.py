@@ -12,18 +12,24 @@ import numpy as np
 from scipy.stats import beta, norm
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import Interval, at_least
 from sklpf.partition._ais import AnnealingRun, annealing_runs
 from sklpf.partition._base import SAMPLING, PartitionEstimator, SamplingEstimator
-from sklpf.partition._result import Diagnostic, PartitionResult, Run
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
 from sklpf.partition.alarms import FEWEST_ACCEPTED, raised
-from sklpf.paths import Continuous, GeometricPath, GibbsMove, Gradients
+from sklpf.paths import (
+    Evaluations,
+    GeometricPath,
+    functions_for_climbs,
+    has,
+    is_own_density,
+    require_base,
+)
 from sklpf.paths._bases import as_base
-from sklpf.paths._capabilities import has, require_base
-from sklpf.paths._climbs import Evaluations, climb, functions_for_climbs, starts_of_climbs
-from sklpf.paths._geometric import is_own_density
+from sklpf.paths._climbs import climb, starts_of_climbs
 from sklpf.programs._draws import draws_of, has_points, points_of
 from sklpf.programs._plan import check_finite
 from sklpf.reweighting import mean_weight
@@ -31,11 +37,6 @@ from sklpf.transitions._pilot import reflect
 
 _TWO_LEVELS = np.array([0.0, 1.0])
 _N_COVER = 1000  # draws of which the neighbourhood is looked at
-# random streams
-_DRAWS = 1
-_ACCEPTS = 2
-_COVER = 3
-_CLIMBS = 4
 _N_CLIMBS = 50  # from the draws of the largest f / q, and as many from others
 _MARGIN = 1e-3  # nats above the highest point that climbs have met: they end 1e-4 below a mode
 _ROUNDING = 1e-9  # by which log f may exceed the bound, relative to its size
@@ -108,7 +109,7 @@ class ImportanceSampling(SamplingEstimator):
     A quarter as many chains start at draws in proportion to their weights and make 100 moves at the
     target. Not converged if the effective sample size of their weights, or of those of the draws,
     is below 25 (n / 4 if that is less, or 5); and for the other reasons of `AIS`. A mode that no
-    draw has met raises an alarm only if the path knows the mass there (`LocalMasses`).
+    draw has met raises an alarm only if the path knows the mass there (`regions`).
 
     Examples
     --------
@@ -143,11 +144,9 @@ class ImportanceSampling(SamplingEstimator):
         return proposing(super()._as_path(path), self.proposal)
 
     def _sample(self, path, seed) -> AnnealingRun:
-        if self.transition is not None or has(path, GibbsMove) or has(path, Continuous):
+        if self.transition is not None or has(path, "gibbs") or has(path, "position"):
             return annealing_runs(self, [path], self.n_samples, [seed])[0]
-        draws = base_draws(
-            path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "ImportanceSampling"
-        )
+        draws = base_draws(path, self.n_samples, seeded(seed).of("draws"), "ImportanceSampling")
         return ImportanceRun(
             ladder=_TWO_LEVELS,
             base_log_partition=draws.base_log_partition,
@@ -355,15 +354,13 @@ class RejectionSampling(PartitionEstimator):
         return proposing(super()._as_path(path), self.proposal)
 
     def _sample(self, path, seed) -> RejectionRun:
-        draws = base_draws(
-            path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "RejectionSampling"
-        )
+        draws = base_draws(path, self.n_samples, seeded(seed).of("proposals"), "RejectionSampling")
         log_bound, n_evaluations = self.log_bound, 0
         if log_bound is None:
             log_bound, n_evaluations = _climb_to_bound(path, draws, seed)
         self._check_bound(path, draws, log_bound)
-        check_cover(path, draws.state, Stream(stream_key(seed, _COVER)))
-        uniforms = Stream(stream_key(seed, _ACCEPTS)).generator().random(self.n_samples)
+        check_cover(path, draws.state, seeded(seed).of("cover"))
+        uniforms = seeded(seed).of("acceptance").generator().random(self.n_samples)
         accepted = np.flatnonzero(np.log1p(-uniforms) < draws.log_weights - log_bound)
         state = path.take(draws.state, accepted)
         self.samples_ = points_of(path, state) if has_points(path) else state
@@ -398,7 +395,7 @@ def _climb_to_bound(path: Any, draws: BaseDraws, seed: int) -> tuple[float, int]
             f"log_bound must be given for a {type(path).__name__}: only of a GeometricPath, a"
             " density on R^d, climbs can look for it"
         )
-    rng = Stream(stream_key(seed, _CLIMBS)).generator()
+    rng = seeded(seed).of("climbs").generator()
     order = np.argsort(-draws.log_weights, kind="stable")
     position = path.position(draws.state)
     others = position[rng.permutation(len(position))[:_N_CLIMBS]]
@@ -412,7 +409,7 @@ def _climb_to_bound(path: Any, draws: BaseDraws, seed: int) -> tuple[float, int]
         return path.gradients(path.at(points))[1]
 
     evaluations = Evaluations()
-    grad = gradient if has(path, Gradients) else None
+    grad = gradient if has(path, "gradients") else None
     _, slopes = functions_for_climbs(log_ratio, grad, evaluations=evaluations)
     highest = [float(draws.log_weights.max())]
 

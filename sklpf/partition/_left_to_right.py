@@ -13,14 +13,14 @@ import numpy as np
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf.partition._base import SAMPLING, PartitionEstimator
-from sklpf.partition._result import LOWER_BOUND, WEIGHTS, Diagnostic, PartitionResult, Run
+from sklpf.partition._diagnostics import LOWER_BOUND, WEIGHTS, Diagnostic
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import misses_tol, weight_diagnostics
 from sklpf.partition.alarms import MOST_SPREAD, raised
-from sklpf.paths import Filters
-from sklpf.paths._capabilities import require
+from sklpf.paths import require
 from sklpf.reweighting import mean_weight
 
 # filters of either pilot, and their particles
@@ -36,7 +36,7 @@ _REVERSED = 2  # filters of a block through which chains go back
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class FilterRun(Run):
-    """What independent particle filters leave.
+    """Log estimates of independent particle filters.
 
     Attributes
     ----------
@@ -212,13 +212,13 @@ class LeftToRight(PartitionEstimator):
     _run_class = FilterRun
 
     def _sample(self, path, seed) -> FilterRun:
-        require(path, Filters, "LeftToRight")
-        keys = [stream_key(seed, stage) for stage in range(3)]
-        guide = _filter(path, _GUIDING, _PILOT_PARTICLES, self.n_sweeps, Stream(keys[1])).guide
+        require(path, "left_to_right", "LeftToRight")
+        streams = seeded(seed)
+        guide = _filter(path, _GUIDING, _PILOT_PARTICLES, self.n_sweeps, streams.of("guide")).guide
         n_pilots = _GUIDING
         n_particles = self.n_particles
         if n_particles == "auto":
-            stream = Stream(keys[2])
+            stream = streams.of("pilots")
             pilots = _filter(path, _PILOTS, _PILOT_PARTICLES, self.n_sweeps, stream, guide)
             # What only some of either pilots have found the others begin with, too.
             guide = (_GUIDING * guide + _PILOTS * pilots.guide) / (_GUIDING + _PILOTS)
@@ -230,7 +230,7 @@ class LeftToRight(PartitionEstimator):
         many = self.n_filters, n_particles, self.n_sweeps, n_reversed
         blocks = run_segments(
             lambda block: (np.empty(0), np.zeros(2)),
-            functools.partial(_run_filters, path, *many, keys[0], guide),
+            functools.partial(_run_filters, path, *many, streams.of("filters").key, guide),
             -(-self.n_filters // _FILTERS_PER_BLOCK),
             [0, 1],
             n_jobs=self.n_jobs,

@@ -9,21 +9,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import at_least
 from sklpf.partition._base import SAMPLING, SamplingEstimator
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._parallel_tempering import ExchangeRun, ParallelTempering
-from sklpf.partition._result import Diagnostic, PartitionResult, Run
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import LEAST_COVERED, raised
-from sklpf.paths import ConditionalDraws
-from sklpf.paths._capabilities import require
+from sklpf.paths import require
 from sklpf.programs._draws import draws_of
 from sklpf.reweighting import bar, effective_sample_size, overlap
 from sklpf.uncertainty import jackknife, log_mean_exp
-
-# random streams
-_STATES = 1
-_DRAWS = 2
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -126,15 +122,15 @@ class MarkovMixture(SamplingEstimator):
     Raises
     ------
     TypeError
-        If the path has no such step (`ConditionalDraws`).
+        If the path has no such step (`draw_conditional`).
 
     Notes
     -----
     Not converged if the effective share of the mixture's draws is below a tenth, or the two kinds
     of draws overlap by less: the model has more modes than the centres cover. Nor if the tempering
     run didn't converge, whose alarms are repeated, or if the path has a lower bound of log Z that
-    does not depend on its base (`BoundDraws`) and it is exceeded, or knows the mass of a region
-    that the draws have missed (`LocalMasses`).
+    does not depend on its base (`bound_draws`) and it is exceeded, or knows the mass of a region
+    that the draws have missed (`regions`).
 
     Examples
     --------
@@ -164,7 +160,7 @@ class MarkovMixture(SamplingEstimator):
     _run_class = MixtureRun
 
     def _sample(self, path, seed) -> MixtureRun:
-        require(path, ConditionalDraws, "MarkovMixture")
+        require(path, "draw_conditional", "MarkovMixture")
         n_groups = int(self.n_ladders)
         n = n_groups * -(-int(self.n_centres) // n_groups)
         tempering = ParallelTempering(
@@ -174,10 +170,10 @@ class MarkovMixture(SamplingEstimator):
             checkpoint=self.checkpoint,
             n_jobs=self.n_jobs,
         )
-        state, run = tempering._draw(path, 2 * n, np.random.default_rng(stream_key(seed, _STATES)))
+        state, run = tempering._draw(path, 2 * n, seeded(seed).of("states").generator())
         ladder = np.arange(2 * n) % (2 * n_groups)
         centres = path.take(state, np.flatnonzero(ladder < n_groups))
-        rng = np.random.default_rng(stream_key(seed, _DRAWS))
+        rng = seeded(seed).of("draws").generator()
         drawn = path.mixture_log_weights(centres, path.draw_conditional(centres, rng))
         others = path.mixture_log_weights(
             centres, path.take(state, np.flatnonzero(ladder >= n_groups))

@@ -14,16 +14,13 @@ from scipy.interpolate import PchipInterpolator
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.progress import round_done, stage
-from sklpf._utils.random import stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import SAMPLING, TUNE, SamplingEstimator
+from sklpf.partition._base import SAMPLING, SamplingEstimator
+from sklpf.partition._diagnostics import CURVE, PAIR, ROUNDS, Diagnostic
 from sklpf.partition._result import (
-    CURVE,
-    PAIR,
-    ROUNDS,
     Curve,
-    Diagnostic,
     LevelRun,
     PartitionResult,
     between_by_slope,
@@ -33,11 +30,8 @@ from sklpf.partition._result import (
 )
 from sklpf.partition._run_alarms import halves_alarms, modes_alarms, tol_alarms
 from sklpf.partition.alarms import raised
-from sklpf.partition.checks._beside import plain_bound
-from sklpf.paths import LADDERS, make_ladder
-from sklpf.paths._base import concatenate
-from sklpf.paths._capabilities import require_base
-from sklpf.paths._ladders import respace
+from sklpf.partition.checks import Bound, Work
+from sklpf.paths import LADDERS, concatenate, make_ladder, require_base, respace
 from sklpf.programs import ExchangeRound
 from sklpf.programs._draws import MOST_DRAWS
 from sklpf.programs._exchange import move_ladders, run_scans, start_ladders
@@ -139,7 +133,7 @@ class ExchangeRun(LevelRun):
         )
 
     def _alarms(self, tests: LadderTests) -> list[Alarm]:
-        """What its ladders say against the run."""
+        """Return alarms of ladders that differ, are stuck, or do not overlap."""
         alarms = []
         if tests.n_without:
             alarms.append(
@@ -168,7 +162,7 @@ def pair_ratios(run: ExchangeRun, half: int | None = None) -> Curve:
 
 
 class LadderTests(NamedTuple):
-    """How the ladders of a run compare.
+    """Comparison of the ladders of a run.
 
     Attributes
     ----------
@@ -200,7 +194,7 @@ class LadderTests(NamedTuple):
 
 
 def ladder_tests(run: ExchangeRun, ratios: Curve) -> LadderTests:
-    """Return how the ladders of a run, of whose last round these are the ratios, compare."""
+    """Compare the ladders of a run, of whose last round these are the ratios."""
     last = run.last
     drift, direction = differences(run, ratios)
     by_place = between_groups(last.summaries[:, 0], last.summaries[:, 1], last.n_scans)
@@ -325,9 +319,9 @@ class ParallelTempering(SamplingEstimator):
     0.01 nats and with a false-alarm rate of 0.1 % each (a round that raises one of these is
     followed by another of its length, once); if neighbouring levels don't overlap (log Z may then
     come out infinite or NaN, with an infinite standard error); if the estimate is below the path's
-    lower bound of log Z that does not depend on its base (`BoundDraws`); or if `tol` is not
+    lower bound of log Z that does not depend on its base (`bound_draws`); or if `tol` is not
     reached. A mode that no chain has visited raises an alarm only if the path knows the mass there
-    (`LocalMasses`).
+    (`regions`).
 
     Examples
     --------
@@ -385,7 +379,7 @@ class ParallelTempering(SamplingEstimator):
         gap = int(np.ceil(2 + 2 * last.rejection.sum()))
         target = len(run.ladder) - 1
         drawn: list[Any] = []
-        key = stream_key(int(rng.integers(2**31)))
+        key = seeded(int(rng.integers(2**31))).of("draws").key
         with stage("draws", None) as draws_done:
             while len(drawn) < n:
                 ladders, _ = run_scans(
@@ -415,12 +409,15 @@ class ParallelTempering(SamplingEstimator):
         checkpoint = self._checkpoint(path, seed)
         path = self._first_ladder(path)
         move = self._transition(path)
-        transition = move.tune(path, stream_key(seed, TUNE))
+        transition = move.tune(path, seeded(seed).of("tuning").key)
         lengths = doubling(self.n_sweeps, _SHORTEST_ROUND)
         # A run goes on as long as it is below the bound; without `tol` it is looked at afterwards.
-        bound = plain_bound(path, seed) if self.checks and self.tol is not None else None
+        findings = None
+        if self.checks and self.tol is not None:
+            bound = Bound.collect(Work(path, seed))
+            findings = {} if bound is None else {"bound": bound}
         n_ladders = int(self.n_ladders)
-        ladders = start_ladders(path, transition, n_ladders, stream_key(seed, 0))
+        ladders = start_ladders(path, transition, n_ladders, seeded(seed).of("start").key)
         log_pseudo_prior = np.zeros(len(path.ladder))
         n_sweeps = n_tuning = n_tuning_moves(move, transition)
         precise = 0
@@ -435,7 +432,7 @@ class ParallelTempering(SamplingEstimator):
                 ladders,
                 log_pseudo_prior,
                 n_scans,
-                stream_key(seed, 1, i),
+                seeded(seed).of("round", i).key,
                 f"round{i + 1}",
                 n_kept=n_kept,
                 n_draws=MOST_DRAWS if n_kept and self._keeps_draws else 0,
@@ -444,7 +441,7 @@ class ParallelTempering(SamplingEstimator):
             )
             burn_in = n_sweeps - n_tuning
             n_sweeps += n_ladders * len(path.ladder) * n_scans
-            run = self._signed(
+            run = self._with_reading_options(
                 ExchangeRun(
                     ladder=path.ladder,
                     has_boundary=path.has_boundary,
@@ -453,7 +450,7 @@ class ParallelTempering(SamplingEstimator):
                     n_sweeps=n_sweeps,
                     extra_sweeps={"pilot": n_tuning, "burn-in": burn_in},
                     base_log_partition=base_log_partition,
-                    plain_bound=bound,
+                    findings=findings,
                     history=history,
                     continued_from=continued_from,
                     n_scans=sum(lengths[: i + 1]),

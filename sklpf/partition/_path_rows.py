@@ -1,5 +1,5 @@
 """Many rows of data, one log Z for each: a row runs by itself, or its chains move in one array with
-those of others (`JointRows`), and blocks of rows run in parallel.
+those of others (`side_by_side`), and blocks of rows run in parallel.
 
 A row's random numbers are keyed by (seed, the row's content) and no arithmetic mixes rows, so a
 row's result depends on neither the other rows nor their order. Equal rows are computed once. Moves
@@ -21,20 +21,20 @@ import numpy as np
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import Stream, seeded
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._result import Diagnostic, PartitionResult, total_sweeps
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult, total_sweeps
 from sklpf.partition.alarms import is_imprecise, raised
-from sklpf.paths import JointRows, LocalMasses, Rows, SimulatedRows
-from sklpf.paths._capabilities import has, require
+from sklpf.paths import has, require
 from sklpf.programs._plan import n_tuning_moves
 from sklpf.uncertainty import standard_error
 
 _ROWS_PER_BLOCK = 64
 _NUMBERS = ("log_partition", "std_error", "degrees_of_freedom")
 # the same whatever is scored
-_SIMULATION = stream_key(0, 0)
-_TUNING = stream_key(0, 1)
+_SIMULATION = seeded(0).of("simulation").key
+_TUNING = seeded(0).of("tuning").key
 _MOVES_JUDGED = 100  # acceptance is averaged over so many moves of all chains
 
 
@@ -48,7 +48,7 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
     ValueError
         If the path has no row, or a row can't be estimated; the message names the row.
     """
-    require(path, Rows, "an estimator of one log Z for each row")
+    require(path, "row", "an estimator of one log Z for each row")
     if path.n_rows < 1:
         raise ValueError("path has no rows: give it at least one")
     checkpoint = estimator._checkpoint(path, seed)
@@ -86,12 +86,12 @@ def each_row(
             _estimate_row(estimator, path, row, seed)
         raise
     for of_row, seed, run in zip(paths, seeds, runs):
-        yield estimator._read(estimator._with_checks(estimator._checks(of_row, seed), run))
+        yield estimator._read(estimator._with_findings(of_row, seed, run))
 
 
 def _go_together(estimator, path) -> bool:
     """Whether chains of several rows can move in one array all the way."""
-    joins = hasattr(estimator, "_sample_rows") and has(path, JointRows)
+    joins = hasattr(estimator, "_sample_rows") and has(path, "side_by_side")
     return joins and estimator._transition(path).joins_rows
 
 
@@ -134,10 +134,10 @@ def _for_rows(estimator, path):
     only for checks; with a move that is tuned for the model, and how many moves that took.
     """
     alone = copy.copy(estimator)
-    alone._keeps_draws = has(path, LocalMasses)
+    alone._keeps_draws = has(path, "regions")
     alone.n_jobs = 1
     alone.checkpoint = None
-    if not has(path, SimulatedRows) or not hasattr(estimator, "transition"):
+    if not has(path, "simulated_row") or not hasattr(estimator, "transition"):
         return alone, 0
     typical = path.simulated_row(Stream(_SIMULATION))
     transition = estimator._transition(typical)

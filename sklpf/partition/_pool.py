@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from scipy.stats import f as fisher_f
 
 from sklpf._utils.numbers import Array
-from sklpf.partition._result import Diagnostic, PartitionResult, single_result, total_sweeps
-from sklpf.partition.alarms import MOST_FLAGGED, raised
-from sklpf.uncertainty import Variance
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult, single_result, total_sweeps
+from sklpf.partition.alarms import MOST_FLAGGED, RUNS_DISAGREE, raised
+from sklpf.uncertainty import MATERIAL_DIFFERENCE, Variance
 
-_FALSE_ALARM = 0.01  # of the test that runs agree
-_MATERIAL = 0.01  # nats: runs that are as close as this agree
 _SMALLEST = 1e-12  # nats
 
 _RUN = ("run",)
@@ -118,7 +117,7 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
         planned, known_by = _planned_variances([results[i] for i in kept], error, degrees)
         agreement = _agreement(value, 1 / planned, known_by, degrees.sum())
         between = _between_std_dev(value, error, 1 / planned)
-        if agreement < _FALSE_ALARM and np.ptp(value) > _MATERIAL:
+        if agreement < RUNS_DISAGREE and np.ptp(value) > MATERIAL_DIFFERENCE:
             low, high = value.min(), value.max()
             alarms.append(raised("runs-disagree", "pool", low=low, high=high, p=agreement))
         share = 1 / (planned + between**2)

@@ -11,16 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, as_float64
-from sklpf._utils.random import stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised
-from sklpf.paths import Parameters, Unconstrain
-from sklpf.paths._capabilities import UnitCube, has
+from sklpf.paths import has
 from sklpf.programs import Draws
 from sklpf.uncertainty import count_interleaved, deinterleaved, first_axis_is_time
-
-_THINNING = 13  # random stream
 
 
 class PosteriorDraws(NamedTuple):
@@ -64,7 +61,7 @@ def posterior_draws(draws: Any, path: Any = None, seed: int = 0) -> PosteriorDra
         draws = draws.get_samples(group_by_chain=True)
     nested = _of_nested_sampling(draws)
     if nested is not None:
-        draws = nested.thinned(path, np.random.default_rng(stream_key(seed, _THINNING)))
+        draws = nested.thinned(path, seeded(seed).of("thinning").generator())
         return PosteriorDraws(_checked(draws, path))
     posterior = getattr(draws, "posterior", draws)
     if hasattr(posterior, "data_vars"):
@@ -105,7 +102,7 @@ def _run_alarms(source: Draws | PartitionResult | Run) -> tuple[Alarm, ...]:
 
 
 class _NestedPoints(NamedTuple):
-    """What a nested sampler found: points of the unit cube, None where they are not known, the
+    """Draws of a nested sampler: points of the unit cube, None where they are not known, the
     parameters of these, and weights (n,) of any scale.
     """
 
@@ -119,7 +116,7 @@ class _NestedPoints(NamedTuple):
         """
         weights = as_float64(self.weights, "weights of the draws")
         points: Any = self.parameters
-        if has(path, UnitCube):
+        if has(path, "from_unit_cube"):
             if self.unit is None:
                 raise ValueError(
                     "draws are the parameters of a nested sampler's points, and this path needs"
@@ -176,7 +173,7 @@ def _by_chain(name: Any, values: Any) -> NDArray:
 
 
 def _count_divergent(data: Any) -> int | None:
-    """How many transitions the sampler called divergent."""
+    """Count transitions that the sampler called divergent."""
     statistics = getattr(data, "sample_stats", None)
     if statistics is None or "diverging" not in getattr(statistics, "data_vars", ()):
         return None
@@ -186,7 +183,7 @@ def _count_divergent(data: Any) -> int | None:
 def _from_names(values: Mapping[str, Any], path: Any) -> Array:
     """Points of named parameters, each (n_chains, n_draws, ...), or of one chain (n_draws, ...)."""
     arrays = {name: as_float64(array, f"draws[{name!r}]") for name, array in values.items()}
-    if not has(path, Unconstrain):
+    if not has(path, "unconstrain"):
         if len(arrays) == 1:
             (array,) = arrays.values()
             return array.reshape(*array.shape[:2], -1)
@@ -195,7 +192,7 @@ def _from_names(values: Mapping[str, Any], path: Any) -> Array:
             " these are: give an array (n_chains, n_draws, d) of points of the path, or a path with"
             " a method unconstrain"
         )
-    shapes = path.parameter_shapes if has(path, Parameters) else {}
+    shapes = path.parameter_shapes if has(path, "constrain") else {}
     if all(array.shape[1:] == shapes.get(name) for name, array in arrays.items()):
         arrays = {name: array[np.newaxis] for name, array in arrays.items()}
     leading = {array.shape[:2] for array in arrays.values()}

@@ -13,17 +13,9 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._result import (
-    CURVE,
-    LEVEL,
-    PAIR,
-    Curve,
-    Diagnostic,
-    LevelRun,
-    PartitionResult,
-    bar_curve,
-    readings_alarms,
-)
+from sklpf.partition._diagnostics import CURVE, LEVEL, PAIR, Diagnostic
+from sklpf.partition._own_states import own_state_alarms
+from sklpf.partition._result import Curve, LevelRun, PartitionResult, bar_curve, readings_alarms
 from sklpf.partition.alarms import (
     FEWEST_EFFECTIVE_OF_STATES,
     FEWEST_SHARED_OF_STATES,
@@ -32,7 +24,6 @@ from sklpf.partition.alarms import (
     MOST_OF_ONE_DRAW,
     raised,
 )
-from sklpf.partition.checks._own_states import own_state_alarms
 from sklpf.programs import LevelRound
 from sklpf.programs._rounds import Samples
 from sklpf.reweighting import bar, mbar, neighbour_overlap
@@ -216,7 +207,7 @@ class PotentialRun(LevelRun):
 
     @property
     def error_factor(self) -> float:
-        """What the jackknife's errors lack, since neighbouring blocks are correlated."""
+        """Factor of the jackknife's errors, since neighbouring blocks are correlated."""
         if self.given_groups is not None:
             return 1.0
         return float(1 / np.sqrt(max(1 - self.n_groups / (2 * self._draw_numbers.typical), 0.5)))
@@ -297,7 +288,7 @@ class PotentialRun(LevelRun):
 
     @cached_property
     def _draw_numbers(self) -> _DrawNumbers:
-        """What each draw adds to the estimate, and how correlated draws are."""
+        """Contributions of draws to the estimate, and their correlation."""
         direction = self._influence[-1] - self._influence[0]
         farthest = self._is_farthest
         columns = np.column_stack([direction, farthest])
@@ -481,7 +472,7 @@ class PotentialRun(LevelRun):
         ]
 
     def _first_block(self, curve: Curve) -> Difference:
-        """How much the first block of draws differs from the others, as burn-in does."""
+        """Compare the first block of draws with the others, as burn-in would make it differ."""
         every = np.arange(self.n_groups)
         without = np.array([curve(np.delete(every, g))[-1] for g in every])
         values = without.mean() - (self.n_groups - 1) * (without - without.mean())
@@ -505,7 +496,7 @@ class PotentialRun(LevelRun):
 
 
 class _DrawNumbers(NamedTuple):
-    """What is known of the draws at the estimate."""
+    """Effective numbers of draws at the estimate."""
 
     effective: Array  # (K,)
     log_mixture: Array  # (N,)

@@ -4,14 +4,15 @@ is, why it may not be trusted, and the diagnostics that say so. And what runs ov
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +23,11 @@ from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.progress import duration_text
 from sklpf._utils.tables import Fields, Readable, Rows, from_to, imported, short, with_error
 from sklpf._utils.warnings import Alarm
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._run_alarms import single_state_alarms
 from sklpf.partition.alarms import LARGEST_ERROR, raised
-from sklpf.partition.checks._beside import checked
+from sklpf.partition.checks import judge
+from sklpf.partition.checks._finding import Findings
 from sklpf.paths import Regions
 from sklpf.programs import Draws, LevelRound
 from sklpf.programs._plan import NO_ROUNDS, with_round
@@ -47,10 +50,6 @@ _IN_JSON = (
     *("method", *_NUMBERS, "statement", "n_sweeps", "sweeps"),
     *("check_evaluations", "is_checked", "seconds", "base"),
 )
-# a pair is one of neighbouring levels
-LEVEL = ("level",)
-PAIR = ("pair",)
-ROUND = ("round",)
 # which of several values are shown, by the side that is good
 _ENDS: dict[str, tuple] = {"high": (np.nanmin,), "low": (np.nanmax,), "": (np.nanmin, np.nanmax)}
 _REASONS_SHOWN = 3  # in one line
@@ -465,54 +464,6 @@ def _as_json(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-class Diagnostic(NamedTuple):
-    """What one of the numbers beside log Z means.
-
-    Attributes
-    ----------
-    meaning : str
-        Its line in a summary; empty for those that have none.
-    good : str
-        The side that is good, "high" or "low": of an array a summary shows the worst. Empty: the
-        range.
-    dimensions : tuple of str
-        Names of an array's dimensions.
-    per_chain : bool
-        Whether it has a number for every chain, ladder or population, which models don't keep.
-    """
-
-    meaning: str = ""
-    good: str = ""
-    dimensions: tuple[str, ...] = ()
-    per_chain: bool = False
-
-
-CURVE = {"curve_std_error": Diagnostic(dimensions=LEVEL)}
-FIRST_TRY = {
-    "first_try": Diagnostic("log Z of a first try, whose base did not cover all regions", "")
-}
-PLAIN_BOUND = {"plain_bound": Diagnostic("lower bound of log Z by plain chains, estimated (nats)")}
-ROUNDS = {
-    "round_log_partition": Diagnostic(dimensions=ROUND),
-    "round_std_error": Diagnostic(dimensions=ROUND),
-    "round_sweeps": Diagnostic(dimensions=ROUND),
-}
-MOVES = {
-    "acceptance": Diagnostic("acceptance rate of moves, lowest of all levels", "high", LEVEL),
-    "step_sizes": Diagnostic(dimensions=LEVEL),
-}
-WEIGHTS = {
-    "log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
-    "effective_sample_size": Diagnostic("effective sample size", "high"),
-    "pareto_shape": Diagnostic("Pareto shape of the weights' tail (heavy from 0.7)", "low"),
-}
-LOWER_BOUND = {
-    "lower_bound": Diagnostic(
-        "lower bound of log Z, with probability 95 % (Markov's inequality; nats)"
-    )
-}
-
-
 def sweeps_by_purpose(n_sweeps: int, extra: Mapping[str, int]) -> dict[str, int]:
     """Return all sweeps by purpose, those that parameters ask for first; empty where there are no
     others.
@@ -568,6 +519,15 @@ def _number(value) -> str:
 
 
 # -- runs
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """Read a run with one thread of BLAS and without NumPy's warnings: ratios of levels that do not
+    overlap are infinite, and sums of them NaN, which alarms say.
+    """
+    with one_blas_thread(), np.errstate(invalid="ignore", over="ignore"):
+        yield
+
+
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Run(Fields):
     """What sampling leaves of one log Z: arrays, from which the result is read without further
@@ -589,34 +549,17 @@ class Run(Fields):
         Sweeps of all chains together, everything included.
     extra_sweeps : dict of str to int
         Those of them by purpose that parameters do not ask for, such as "pilot".
-    check_evaluations : int
-        How often checks asked for the log density, or its gradient, at a point, and sweeps of their
-        chains.
-    failed_evaluations : int
-        Points at which it raised an error then.
-    plain_bound : ndarray or None
-        Logs of independent estimates of Z whose mean is at most Z, from chains that do not start at
-        the base.
     log_f_rounding : float
         Size of the rounding errors of log_f in nats, where the path names one.
     base : str
         Name of the base that the library has chosen; empty where it was given.
     earlier_alarms : tuple of Alarm
-        Alarms that were found before chains were run, or by an earlier run.
-    is_checked : bool
-        Whether checks have looked for what the run can't show itself.
+        Alarms that sampling has found before the chains of the run.
     draws : Draws or None
         At most a thousand draws from the target, where the estimator keeps them.
-    regions : Regions or None
-        Regions of the target whose mass is known, which its draws should have found.
-    weight_there : ndarray of shape (R,) or None
-        Mean weight, over that of the run's chains, of reverse chains from each region; NaN where
-        none were needed, since the run has draws there.
-    region_remedy : str
-        What to do where they have not.
-    first_try : float or None
-        log Z of a run before, in nats, where this one is from a base that covers what that one has
-        missed.
+    findings : dict of str to Finding or None
+        What checks have found that the run can't show itself, by their names; None where none has
+        looked.
     """
 
     options: ClassVar[tuple[str, ...]] = ()
@@ -628,30 +571,45 @@ class Run(Fields):
     base_log_partition: float = 0.0
     n_sweeps: int = 0
     extra_sweeps: dict[str, int] = field(default_factory=dict)
-    check_evaluations: int = 0
-    failed_evaluations: int = 0
-    plain_bound: Array | None = None
     log_f_rounding: float = 0.0
     base: str = ""
     earlier_alarms: tuple[Alarm, ...] = ()
-    is_checked: bool = False
     draws: Draws | None = None
-    regions: Regions | None = None
-    weight_there: Array | None = None
-    region_remedy: str = ""
-    first_try: float | None = None
+    findings: Findings | None = None
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether checks have looked for what the run can't show itself."""
+        return self.findings is not None
+
+    @property
+    def check_evaluations(self) -> int:
+        """How often checks asked for the log density, or its gradient, at a point, and sweeps of
+        their chains.
+        """
+        return sum(finding.n_evaluations for finding in (self.findings or {}).values())
+
+    @property
+    def failed_evaluations(self) -> int:
+        """Points at which the density raised an error then."""
+        return sum(finding.n_failed for finding in (self.findings or {}).values())
+
+    @property
+    def regions(self) -> Regions | None:
+        """Regions of the target whose mass is known, which its draws should have found."""
+        found: Any = (self.findings or {}).get("missed_mass")
+        return None if found is None else found.regions
 
     def read(self) -> PartitionResult:
-        """Return what the run says of log Z, with the alarms of what checks have found beside it: a
-        pure function of its fields.
+        """Return what the run says of log Z, with the alarms of what checks have found: a pure
+        function of its fields.
 
         Returns
         -------
         PartitionResult
         """
-        # Ratios of levels that do not overlap are infinite, and sums of them NaN: alarms say so.
-        with one_blas_thread(), np.errstate(invalid="ignore", over="ignore"):
-            return checked(self, self._read())
+        with reading():
+            return judge(self, self._read())
 
     def _read(self) -> PartitionResult:
         raise NotImplementedError(f"{type(self).__name__} must define _read()")
@@ -705,7 +663,7 @@ class Run(Fields):
             diagnostics={name: _plain(value) for name, value in diagnostics.items()},
             bias=bias,
             draws=self.draws,
-            described=self.described | PLAIN_BOUND | FIRST_TRY,
+            described=self.described,
         )
 
 

@@ -11,31 +11,27 @@ from scipy.sparse import issparse
 from scipy.stats import t as student_t
 
 from sklpf._utils.numbers import Array, as_float64
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._ais import anneal_both_ways, fields_of_run
 from sklpf.partition._base import ANNEALING, SamplingEstimator
+from sklpf.partition._diagnostics import WEIGHTS, Diagnostic
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.partition._result import WEIGHTS, Diagnostic, PartitionResult, Run
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
 from sklpf.partition.alarms import FEWEST_OVERLAPPING, WIDE_GAP, raised
-from sklpf.paths import Continuous, DataStarts, EnumeratedDraws, ExactStart, TargetDraws
-from sklpf.paths._base import map_state, n_chains
-from sklpf.paths._capabilities import has, require_base
+from sklpf.paths import has, map_state, n_chains, require_base
 from sklpf.programs._annealing import anneal_down
 from sklpf.reweighting import bar, mean_weight, overlap
-from sklpf.uncertainty import jackknife, log_mean_exp
+from sklpf.uncertainty import FALSE_ALARM, jackknife, log_mean_exp
 
-# random streams; that of the pilot is 0
-_STARTS, _RAISE_DOWN, _BDMC_UP, _BDMC_DOWN = 2, 3, 4, 5
 STATEMENTS = {
     "exact": "upper bound",
     "tempered": "approximate",
     "given": "conservative, not a bound",
 }
-_FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
 _ROUNDING = 1e-6  # nats
 
 
@@ -183,7 +179,7 @@ class RAISE(SamplingEstimator):
         plan = self._plan(path, seed, n_pilot_chains)
         starts, kind = find_starts(self, plan.path, self.n_starts, seed)
         m = self.n_chains_per_start
-        down = anneal_down([plan], [starts], m, (_RAISE_DOWN,), self.n_jobs, checkpoint)[0]
+        down = anneal_down([plan], [starts], m, "reverse", self.n_jobs, checkpoint)[0]
         n_sweeps = plan.n_sweeps + down.size * (len(plan.path.ladder) - 1)
         return ReverseRun(
             ladder=plan.path.ladder,
@@ -201,11 +197,11 @@ def find_starts(estimator: Any, path, n: int, seed: int) -> tuple[Any, str]:
     """
     if estimator.starts is not None:
         return _given_starts(path, estimator.starts), "given"
-    key = stream_key(seed, _STARTS)
-    if has(path, TargetDraws):
+    key = seeded(seed).of("starts").key
+    if has(path, "sample_target"):
         return path.sample_target(n, Stream(key)), "exact"
     rng = np.random.default_rng(key)
-    if has(path, EnumeratedDraws) and path.log2_states <= MAX_LOG2_STATES:
+    if has(path, "sample_enumerated") and path.log2_states <= MAX_LOG2_STATES:
         return Exact(n_jobs=estimator.n_jobs).sample(path, n, rng), "exact"
     tempering = ParallelTempering(
         transition=estimator.transition, checkpoint=estimator.checkpoint, n_jobs=estimator.n_jobs
@@ -215,12 +211,12 @@ def find_starts(estimator: Any, path, n: int, seed: int) -> tuple[Any, str]:
 
 def _given_starts(path, starts):
     rows = starts.toarray() if issparse(starts) else starts
-    if not isinstance(rows, tuple) and has(path, DataStarts):
+    if not isinstance(rows, tuple) and has(path, "state_from_rows"):
         try:
             state = path.state_from_rows(rows)
         except ValueError as error:
             raise ValueError(f"starts can't be used: {error}") from error
-    elif not isinstance(rows, tuple) and has(path, Continuous):
+    elif not isinstance(rows, tuple) and has(path, "position"):
         points = as_float64(rows, "starts")
         if points.ndim != 2 or points.shape[1] != path.n_dimensions:
             raise ValueError(
@@ -396,7 +392,7 @@ class BDMC(SamplingEstimator):
     _run_class = BidirectionalRun
 
     def _sample_rows(self, paths, seeds) -> list[BidirectionalRun]:
-        known = self.starts is None and has(paths[0], ExactStart)
+        known = self.starts is None and has(paths[0], "exact_start")
         n = self.n_chains
         kinds = []
 
@@ -410,8 +406,7 @@ class BDMC(SamplingEstimator):
             kinds.append(kind)
             return state
 
-        stages = (_BDMC_UP,), (_BDMC_DOWN,)
-        both = anneal_both_ways(self, paths, n, seeds, stages, starts, known)
+        both = anneal_both_ways(self, paths, n, seeds, starts, known)
         return [
             BidirectionalRun(starts=kind, **fields_of_run(*row, known))
             for kind, row in zip(kinds, zip(*both))
@@ -434,7 +429,7 @@ def _jackknife(log_ratio, log_weights, most_groups):
 def _gap_alarms(gap: float, std_error: float, degrees: int, exact: bool) -> list[Alarm]:
     """What the gap between the two directions says against the run."""
     alarms = []
-    if gap < -max(student_t.isf(_FALSE_ALARM, degrees) * std_error, _ROUNDING):
+    if gap < -max(student_t.isf(FALSE_ALARM, degrees) * std_error, _ROUNDING):
         cause = "exact" if exact else ""
         alarms.append(raised("directions-disagree", "negative", cause, gap=gap, error=std_error))
     if not exact and gap > max(WIDE_GAP * std_error, _ROUNDING):

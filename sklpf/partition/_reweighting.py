@@ -14,14 +14,11 @@ from sklearn.base import clone
 from sklpf._utils.sklearn import N_JOBS, Instance, StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._diagnostics import CURVE, PAIR, Diagnostic
 from sklpf.partition._parallel_tempering import ExchangeRun, ParallelTempering
 from sklpf.partition._potential_run import PotentialRun
 from sklpf.partition._result import (
-    CURVE,
-    PAIR,
-    PLAIN_BOUND,
     Curve,
-    Diagnostic,
     LevelRun,
     PartitionResult,
     bar_curve,
@@ -29,6 +26,7 @@ from sklpf.partition._result import (
     check_run,
     level_process_curve,
     mbar_curve,
+    reading,
     readings_alarms,
     stepping_ratios,
 )
@@ -37,10 +35,11 @@ from sklpf.partition._simulated_tempering import SimulatedTempering
 from sklpf.partition.alarms import (
     FEWEST_KEPT_STATES,
     LEAST_OVERLAP,
+    QUADRATURE_NOISE,
     QUADRATURE_SHARE,
     raised,
 )
-from sklpf.partition.checks._beside import checked
+from sklpf.partition.checks import judge
 from sklpf.programs._rounds import Samples
 from sklpf.reweighting import (
     RULES,
@@ -54,7 +53,6 @@ from sklpf.reweighting import (
 )
 from sklpf.uncertainty import Difference, jackknife, t_ratio
 
-_NOISE = 3.0  # standard errors of it that are no error of quadrature
 _NOT_OF_ONE_DENSITY = {"not-of-this-density", "readings-differ"}  # alarms of the run itself
 _OTHER_RUN = (
     'rule="continuous" needs a run of RTS(continuous=True), and the other rules need one with'
@@ -119,7 +117,6 @@ class ReweightingEstimator(PartitionEstimator):
     _described = {
         **CURVE,
         "difference": Diagnostic("difference from the sampler's log Z (nats)"),
-        **PLAIN_BOUND,
     }
     _run_class: ClassVar[Any] = LevelRun
     _reads_continuous = False
@@ -135,7 +132,7 @@ class ReweightingEstimator(PartitionEstimator):
     def _alarms(
         self, run: LevelRun, curve: Curve, diagnostics: dict[str, Any], std_error: float
     ) -> list[Alarm]:
-        """What speaks against the number; what was found goes to the diagnostics. Unless a subclass
+        """Return alarms of the number; their statistics go to the diagnostics. Unless a subclass
         says better, neighbouring levels need draws that they share.
         """
         return run.pair_alarms()
@@ -178,13 +175,14 @@ class ReweightingEstimator(PartitionEstimator):
     # -- estimate
     def _read(self, run) -> PartitionResult:
         self._check(run)
-        own = run.read()
-        if hasattr(self, "sampler_"):
-            self.sampler_._keep(own)
-        return self._beside(run, own)
+        with reading():
+            own = run._read()
+            if hasattr(self, "sampler_"):
+                self.sampler_._keep(judge(run, own))
+        return self._compared(run, own)
 
-    def _beside(self, run, own: PartitionResult) -> PartitionResult:
-        """The result of a run of which its sampler says `own`."""
+    def _compared(self, run, own: PartitionResult) -> PartitionResult:
+        """The result of a run that says `own` by itself."""
         sampler_curve = run.curve()
         from_run = self._curve(run)
 
@@ -234,7 +232,7 @@ class ReweightingEstimator(PartitionEstimator):
             levels=run.base_log_partition + curve,
             statement="estimate" if is_estimate else "approximate",
         )
-        return checked(run, replace(result, described=self._described))
+        return judge(run, replace(result, described=self._described))
 
 
 def _missing_states(run) -> Alarm:
@@ -300,10 +298,10 @@ class MBAR(ReweightingEstimator):
         "n_states": Diagnostic("states that were read"),
     }
 
-    def _beside(self, run, own):
+    def _compared(self, run, own):
         if isinstance(run, PotentialRun):
-            return replace(own, method="MBAR")  # which it is
-        return super()._beside(run, own)
+            return judge(run, replace(own, method="MBAR"))  # which it is
+        return super()._compared(run, own)
 
     _curve = staticmethod(mbar_curve)
 
@@ -630,7 +628,7 @@ class ThermodynamicIntegration(ReweightingEstimator):
         diagnostics["quadrature_error"] = error
         if not np.isfinite([error, noise]).all():
             return [raised("few-states", "of an integral", run.family)]
-        if not abs(error) > max(QUADRATURE_SHARE * std_error, _NOISE * noise, 1e-9):
+        if not abs(error) > max(QUADRATURE_SHARE * std_error, QUADRATURE_NOISE * noise, 1e-9):
             return []
         return [
             raised(

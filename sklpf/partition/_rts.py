@@ -28,12 +28,11 @@ from sklpf.partition._simulated_tempering import (
     pool_rounds,
 )
 from sklpf.partition.alarms import CROSSED
-from sklpf.paths import Endpoints
-from sklpf.paths._capabilities import has
+from sklpf.paths import has
 from sklpf.programs import TemperingRound
 from sklpf.programs._continuous import check_mass, temper_continuously
 from sklpf.programs._plan import doubling
-from sklpf.programs._tempering import END_SHARE, START, run_round
+from sklpf.programs._tempering import END_SHARE, run_round
 from sklpf.reweighting import Pooled, between_nodes, node_sums, standard_error
 from sklpf.uncertainty import Difference, difference, log_mean_exp
 
@@ -171,8 +170,8 @@ def local_difference(run: ContinuousRun, sums) -> Difference:
 
 
 def _between(run, sums, keep):
-    """Of the states of some groups the node below, the gain, and by interpolation between nodes the
-    log density of the ladder's coordinate and d log Z / dbeta, (n,) each.
+    """Return the node below and the gain of some groups' states, and by interpolation between nodes
+    the log density of the ladder's coordinate and d log Z / dbeta, (n,) each.
     """
     chains = np.isin(np.repeat(np.arange(run.n_groups), np.diff(run.first)), keep)
     betas = run.betas[chains].ravel()
@@ -200,7 +199,9 @@ def _log_shares(run, sums, keep):
 
 
 def _crossed(run):
-    """Which chains visited both the lowest and the highest tenth of the ladder, shape (M,)."""
+    """Mask of the chains that visited both the lowest and the highest tenth of the ladder, shape
+    (M,).
+    """
     at = np.interp(run.betas, run.ladder, np.linspace(0, 1, len(run.ladder)))
     return (at <= END_SHARE).any(axis=1) & (at >= 1 - END_SHARE).any(axis=1)
 
@@ -316,12 +317,12 @@ class RTS(SimulatedTempering):
     lowest and the highest tenth of the levels in production; if the halves of the last round
     disagree, or MBAR does, which does not assume that the chains have spread over the ladder (each
     by more than 0.01 nats); if the path has a lower bound of log Z that does not depend on its base
-    (`BoundDraws`) and it is exceeded; if more than a tenth of the variance of the states at the
+    (`bound_draws`) and it is exceeded; if more than a tenth of the variance of the states at the
     target (``path.summary``, every state weighted by its probability of the target's level) lies
     between the ten groups of chains, which then are in different modes; if `tol` is not reached; or
     if counts are used (`rao_blackwell` False) and an end of the ladder was never drawn. Each test
     has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that hardly any chain has
-    visited raises an alarm only if the path knows the mass there (`LocalMasses`). For a wide and a
+    visited raises an alarm only if the path knows the mass there (`regions`). For a wide and a
     narrow Gaussian at a distance of ten, in ten dimensions, ten chains of 3200 sweeps missed the
     narrow one in 2 of 16 runs, which counted as converged; the other 14 raised alarms.
 
@@ -386,7 +387,7 @@ class RTS(SimulatedTempering):
     def _paper_rounds(self, setup) -> Start:
         """Short rounds from base draws until visits are even, as Carlson et al. do."""
         n_levels = len(setup.log_prior)
-        chains = [setup.base_chains(START, group) for group in range(setup.n_groups)]
+        chains = [setup.base_chains("start", group) for group in range(setup.n_groups)]
         sums = np.zeros((1, N_GROUPS, n_levels))
         estimate = Pooled(np.zeros((1, n_levels)), sums, first_ratio=setup.first_ratio)
         start = Start(chains, estimate(ALL), estimate)
@@ -401,7 +402,7 @@ class RTS(SimulatedTempering):
         return start
 
     def _burn_in(self, setup, start: Start, i: int, n_redraws: int) -> tuple[Start, TemperingRound]:
-        """What production would begin with after one more round, and the round."""
+        """Return the start of production after one more round, and the round."""
         chains, last = run_round(setup, (0, i), start.chains, start.curve, n_redraws)
         estimate = pool_rounds([last], self.rao_blackwell, first_ratio=setup.first_ratio)
         start = start._replace(chains=chains, curve=estimate(ALL), estimate=estimate)
@@ -430,7 +431,7 @@ def _check_continuous(path, rao_blackwell: bool, tol: float | None) -> None:
     """Raise ValueError unless RTS with these parameters can temper a path at continuous inverse
     temperatures.
     """
-    if not has(path, Endpoints):
+    if not has(path, "ends"):
         raise ValueError(
             "continuous=True needs a path with log f_beta = log f_0 + beta (log f_1 - log f_0), a"
             f" TemperedPath or GeometricPath; {type(path).__name__} has no method ends(state): take"

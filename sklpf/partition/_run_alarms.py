@@ -9,12 +9,17 @@ from typing import Any
 import numpy as np
 
 from sklpf._utils.warnings import Alarm
-from sklpf.partition.alarms import ENOUGH_EFFECTIVE, FEWEST_EFFECTIVE, TOL_NOISE, raised
+from sklpf.partition.alarms import (
+    ENOUGH_EFFECTIVE,
+    FEW_DRAWS,
+    FEWEST_EFFECTIVE,
+    MOST_ROUNDING,
+    TOL_NOISE,
+    raised,
+)
 from sklpf.programs import Draws
 from sklpf.uncertainty import MOST_BETWEEN, Difference, effective_sample_size, pareto_shape
 
-# If so few draws are one state they can't show that others have no mass, whose share may be 3 / n.
-_FEW_DRAWS = 60
 _NO_ERROR = 1e-3  # nats
 
 
@@ -40,11 +45,22 @@ def halves_alarms(drift: Difference, n_groups: int) -> list[Alarm]:
 
 def single_state_alarms(draws: Draws | None, std_error: float) -> list[Alarm]:
     """An alarm if few draws are all of them one state, and have one weight."""
-    if draws is None or len(draws.points) >= _FEW_DRAWS or std_error > _NO_ERROR:
+    if draws is None or len(draws.points) >= FEW_DRAWS or std_error > _NO_ERROR:
         return []
     if len(draws.points) < 2 or np.any(draws.points != draws.points[0]):
         return []
     return [raised("few-states", "one state", "one state", n=len(draws.points))]
+
+
+def rounding_alarms(log_partition: float, rounding: float = 0.0) -> tuple[Alarm, ...]:
+    """An alarm if log f is rounded by too many nats: by as many as its path says, and at least by
+    as many as a number of the size of log Z.
+    """
+    if np.isfinite(log_partition):
+        rounding = max(rounding, float(np.spacing(abs(log_partition))))
+    if rounding <= MOST_ROUNDING:
+        return ()
+    return (raised("rounding", "log f", rounding=rounding),)
 
 
 def misses_tol(std_error: float, tol: float | None) -> bool:

@@ -16,17 +16,13 @@ from scipy.stats import t as student_t
 
 from sklpf._utils.numbers import Array, Integers, as_float64
 from sklpf._utils.progress import round_done
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._base import ANNEALING, FIRST_RATIO, SamplingEstimator
+from sklpf.partition._base import ANNEALING, SamplingEstimator
+from sklpf.partition._diagnostics import CURVE, LEVEL, PAIR, ROUNDS, Diagnostic
 from sklpf.partition._result import (
-    CURVE,
-    LEVEL,
-    PAIR,
-    ROUNDS,
     Curve,
-    Diagnostic,
     LevelRun,
     PartitionResult,
     bar_curve,
@@ -41,7 +37,7 @@ from sklpf.partition._run_alarms import (
     weight_diagnostics,
 )
 from sklpf.partition.alarms import CROSSED, LARGEST_OFF, raised
-from sklpf.paths._capabilities import require_base
+from sklpf.paths import require_base
 from sklpf.programs import TemperingRound
 from sklpf.programs._plan import NO_ROUNDS, check_alive, with_round
 from sklpf.programs._populations import log_rises
@@ -428,7 +424,7 @@ def _effective_draws(r, shares, origin) -> float:
 
 # -- sampling
 class Start(NamedTuple):
-    """What production begins with.
+    """Start of production: chains, estimate and history.
 
     Chains, weights log Z_k - log Z_0 (K,), an estimate of them, a chain's sweeps, of every round
     until then log Z / Z_0, its standard error and a chain's sweeps (R, 3), and what an `AdaptedRun`
@@ -479,7 +475,7 @@ class SimulatedTempering(SamplingEstimator):
         base_log_partition = require_base(path, type(self).__name__)
         options = {"n_jobs": self.n_jobs, "checkpoint": self._checkpoint(path, seed)}
         path, transition, _, n_moves, _ = self._plan(path, seed, self.n_chains)
-        ratio, n_draws, alarms = self._first_ratio(path, stream_key(seed, FIRST_RATIO))
+        ratio, n_draws, alarms = self._first_ratio(path, seeded(seed).of("first ratio").key)
         first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
         redraws = self._sweeps_per_redraw(path)
         log_prior = log_prior_of(self.prior, path.ladder)
@@ -570,7 +566,7 @@ class SimulatedTempering(SamplingEstimator):
             )
             rounds = [*(earlier.thinned() for earlier in rounds), last]
             used += n_redraws * setup.sweeps_per_redraw
-            run = self._signed(
+            run = self._with_reading_options(
                 TemperingRun(
                     ladder=setup.path.ladder,
                     n_sweeps=used,

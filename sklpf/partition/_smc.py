@@ -13,14 +13,15 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import removing_checkpoints
-from sklpf._utils.random import Stream, stream_key, systematic
+from sklpf._utils.random import seeded, systematic
 from sklpf._utils.sklearn import Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
-from sklpf.partition._result import CURVE, LOWER_BOUND, MOVES, Diagnostic, PartitionResult, Run
+from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, Diagnostic
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
 from sklpf.partition.alarms import ANCESTOR_SHARE, ENOUGH_ANCESTORS, raised
-from sklpf.paths._capabilities import require_base
+from sklpf.paths import require_base
 from sklpf.programs import Draws
 from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle
 from sklpf.programs._draws import draws_of
@@ -29,7 +30,6 @@ from sklpf.programs._populations import ascend, descend, family_weights, target_
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
 
-_MAIN, _DRAWS, _SETTLE, _DOWN = 1, 2, 3, 4  # random streams; that of the pilot is 0
 # effective number of ancestors that is needed, or share of the particles if that is less
 # share of the variance that may lie between populations, as a multiple of 1 / N, if that is more
 _INDEPENDENT = 2.0
@@ -215,8 +215,8 @@ class SMC(SamplingEstimator):
     that is less), or below half of that by the reverse chains; if more than a tenth of the variance
     of the states at the target (``path.summary``), or 2 / N if that is more, lies between
     populations, which then are in different modes; or if the estimate is below the path's lower
-    bound of log Z that does not depend on its base (`BoundDraws`). A mode that no population has
-    entered raises an alarm only if the path knows the mass there (`LocalMasses`).
+    bound of log Z that does not depend on its base (`bound_draws`). A mode that no population has
+    entered raises an alarm only if the path knows the mass there (`regions`).
 
     Waste-free populations are unbiased as well. If moves don't mix, their precision is that of
     their N / P chains: give them more particles on fewer levels (``n_particles=500,
@@ -227,7 +227,7 @@ class SMC(SamplingEstimator):
     on the populations' states are the same, with N / P in place of N. Of the particles that are
     rare on a level, and may lead to another mode, only one in P goes on to the next, so that all
     populations lose modes that some of the standard ones find: the run is not converged where no
-    lower bound (`BoundDraws`) would show that.
+    lower bound (`bound_draws`) would show that.
 
     Examples
     --------
@@ -271,9 +271,9 @@ class SMC(SamplingEstimator):
         n_moves = (run.chain_length or 2) - 1
         checkpoint = self._checkpoint(path, seed)
         n_back = max(FEWEST_BACK, run.n_starts)
-        key = stream_key(seed, _DOWN)
-        rng = Stream(key).aside("starts").generator()
-        ends = self._settled(plan, populations, n_back, rng, _SETTLE, checkpoint)
+        key = seeded(seed).of("reverse").key
+        rng = seeded(seed).of("reverse", "starts").generator()
+        ends = self._settled(plan, populations, n_back, rng, "settling", checkpoint)
         down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint, chain_length)
         n_sweeps_back = n_back * (SETTLING + n_moves * down.shape[1])
         return replace(
@@ -293,13 +293,13 @@ class SMC(SamplingEstimator):
         """
         plan, populations = self._rise(path, int(rng.integers(2**31)))[1:]
         plan = plan._replace(seed=int(rng.integers(2**31)))
-        return self._settled(plan, populations, n, rng, _DRAWS)
+        return self._settled(plan, populations, n, rng, "draws")
 
-    def _settled(self, plan, populations, n, rng, stage, checkpoint=None):
+    def _settled(self, plan, populations, n, rng, name, checkpoint=None):
         """Particles of all populations, drawn by weight, that have moved on at the target."""
         chosen = rng.permutation(systematic(log_weights_of(populations), n, rng.random()))
         starts = plan.path.take(populations.chains.state, chosen)
-        return settle(plan, starts, SETTLING, (stage,), self.n_jobs, checkpoint)
+        return settle(plan, starts, SETTLING, name, self.n_jobs, checkpoint)
 
     def _draws(self, path, populations) -> Draws | None:
         if not self._keeps_draws:
@@ -314,7 +314,9 @@ class SMC(SamplingEstimator):
         plan = self._plan(path, seed, self.n_particles)
         size = self.n_populations, self.n_particles, self.resample_at
         how = self.n_jobs, checkpoint, chain_length
-        populations = ascend(plan.path, plan.transition, *size, stream_key(seed, _MAIN), *how)
+        populations = ascend(
+            plan.path, plan.transition, *size, seeded(seed).of("forward").key, *how
+        )
         log_weights = family_weights(populations)
         check_alive(log_weights.ravel())
         records = populations.records
@@ -384,6 +386,6 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     between = diagnostics["between_populations"]
     most = max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
     alarms += modes_alarms("populations", between, run.family, most)
-    if run.chain_length is not None and run.plain_bound is None:
+    if run.chain_length is not None and "bound" not in (run.findings or {}):
         alarms.append(raised("waste-free-unchecked", "no bound"))
     return alarms

@@ -16,26 +16,24 @@ import numpy as np
 from sklearn.base import clone
 
 from sklpf._utils.progress import said
-from sklpf._utils.random import stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import POSITIVE
 from sklpf.partition._adaptive_smc import AdaptiveSMC
 from sklpf.partition._ais import AIS, HAIS
 from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._bridge_sampling import BridgeSampling
+from sklpf.partition._default import default_estimator
+from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.partition._result import Diagnostic, PartitionResult, total_sweeps
+from sklpf.partition._result import PartitionResult, total_sweeps
 from sklpf.partition._run_alarms import misses_tol, tol_alarms
 from sklpf.partition._smc import SMC
-from sklpf.partition.alarms import MATERIAL_BOUND, raised
-from sklpf.paths import GeometricPath, Gradients
-from sklpf.paths._capabilities import has
-from sklpf.paths._geometric import is_own_density
-from sklpf.paths._mixture_fit import defensive, fit_base
+from sklpf.partition.alarms import ATTEMPT_ERRORS, MATERIAL_BOUND, raised
+from sklpf.paths import GeometricPath, defensive, fit_base, has, is_own_density
 
 _MANY_DIMENSIONS = 20  # in which gradients are needed
 _KNOWN = 1.0  # standard error in nats of an earlier number that a later one must not be below
-_LARGEST_Z = 4.0  # false alarm 3e-5 each
 _DIMENSIONS = ("attempt",)
 
 
@@ -173,7 +171,9 @@ class UntilTrusted(PartitionEstimator):
             if is_late and attempts:
                 break
             try:
-                attempts.append(self._attempt(estimator, start, path, stream_key(seed, place)[0]))
+                attempts.append(
+                    self._attempt(estimator, start, path, seeded(seed).of("attempt", place).seed)
+                )
             except (TypeError, ValueError) as error:  # of what it needs, and others may not
                 errors.append(error)
                 said(functools.partial("{} failed: {}".format, type(estimator).__name__, error))
@@ -207,16 +207,16 @@ class UntilTrusted(PartitionEstimator):
             bridges = [BridgeSampling(), BridgeSampling(proposal="mixture")]
         tempering = [ParallelTempering(n_sweeps=n, tol=self.tol) for n in (16_384, 65_536)]
         if not is_own_density(path):
-            default = path.default_estimator() if hasattr(path, "default_estimator") else AIS()
-            return [*bridges, default, SMC(n_temperatures=1000), *tempering]
-        if has(path, Gradients) and path.n_dimensions > _MANY_DIMENSIONS:
+            first_of_all = default_estimator(path) or AIS()
+            return [*bridges, first_of_all, SMC(n_temperatures=1000), *tempering]
+        if has(path, "gradients") and path.n_dimensions > _MANY_DIMENSIONS:
             first = [HAIS(), AdaptiveSMC(1000, self.tol, 3_000_000), HAIS(n_temperatures=10_000)]
         else:
             first = [AdaptiveSMC(tol=self.tol), AdaptiveSMC(2000, self.tol, 5_000_000)]
         return [*bridges, *first, *tempering]
 
     def _start(self, path, seed) -> Any:
-        """Where all estimators but bridges begin: with the draws, if there are any."""
+        """Return the path of all estimators but bridges: from the draws, if there are any."""
         if self._given_draws is None or not isinstance(path, GeometricPath):
             return path
         points = self._given_draws.points.reshape(-1, path.n_dimensions)
@@ -252,7 +252,7 @@ class UntilTrusted(PartitionEstimator):
         for each in attempts:
             error = float(np.hypot(each.std_error, best.std_error))
             above = each.log_partition - best.log_partition
-            if each.std_error < _KNOWN and above > max(_LARGEST_Z * error, MATERIAL_BOUND):
+            if each.std_error < _KNOWN and above > max(ATTEMPT_ERRORS * error, MATERIAL_BOUND):
                 alarms.append(
                     raised(
                         "runs-disagree",

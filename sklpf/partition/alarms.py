@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from sklpf._utils.warnings import Alarm
-from sklpf.uncertainty import MOST_BETWEEN
+from sklpf.uncertainty import FALSE_ALARM, MATERIAL_DIFFERENCE, MOST_BETWEEN
 
 FEWEST_EFFECTIVE = 5.0  # effective sample size of n weights: n / 4, at least this ...
 ENOUGH_EFFECTIVE = 25.0  # ... and at most this
@@ -18,6 +18,9 @@ ANCESTOR_SHARE = 2 / 3  # of the particles, where that is less
 FEWEST_OVERLAPPING = 5.0  # chains of two directions, or half of them
 LEAST_COVERED = 0.1  # share of a mixture's draws
 FEWEST_ACCEPTED = 10  # draws of rejection sampling
+# draws: if fewer are all one state they can't show that others have no mass, whose share may be
+# 3 / n
+FEW_DRAWS = 60
 LEAST_OVERLAP = 0.03  # of neighbouring levels; equal ones have 0.5
 FEWEST_SHARED = 25.0  # effective draws where target and proposal overlap
 FEWEST_SHARED_OF_STATES = 5.0  # effective draws of two sets of states
@@ -36,17 +39,27 @@ STILL_SPREADING = 5.0  # standard errors
 # both errors come from ten groups
 BOUND_ERRORS = 3.0
 MATERIAL_BOUND = 0.05  # nats by which it is
+SUM_ERRORS = 4.0  # standard errors by which probabilities sum to more than 1
+ATTEMPT_ERRORS = 4.0  # standard errors by which an earlier attempt is higher: 3e-5 by chance each
+RUNS_DISAGREE = 0.01  # probability of differences as large
 MOST_FLAGGED = 0.05  # of runs that are pooled
 TOL_NOISE = 1.1  # by which a standard error of about a hundred chains is itself uncertain
 LARGEST_ERROR = 10.0  # nats
 # nats, of filters' log estimates: beyond it they are low by 0.2 nats and more, and their error is a
 # guess
 MOST_SPREAD = 2.0
-QUADRATURE_SHARE = 0.5  # of the standard error
+QUADRATURE_SHARE = 0.5  # of the standard error that the error of quadrature may be
+QUADRATURE_NOISE = 3.0  # standard errors of it that are no error of quadrature
 MOST_ROUNDING = 0.05  # nats
 # of the points that are tried near the mass: 0.14 of them where a side of a normal density with 2 %
 # of the mass is NaN, 0.07 where one with 0.1 % is
 MOST_NAN = 0.1
+# by how much the target's exponent must be smaller; 0.5 costs a t with 1 to 2 degrees of freedom
+# coverage (0.76 to 0.88)
+EXPONENT_MARGIN = 0.25
+# of the power law of weights at a boundary; from 1.5 (x^-0.67 in a uniform base) down errors begin
+LEAST_WEIGHT_INDEX = 1.6
+LEAST_APART = 0.9  # of the draws of two halves, if these share none: 1
 
 
 class AlarmKind(NamedTuple):
@@ -167,8 +180,8 @@ KINDS: dict[str, AlarmKind] = {
         "Some level, state or coordinate has too few draws to say anything of it.",
         f"{FEWEST_KEPT_STATES} kept states (LevelProcess), two groups of chains with states at"
         f" every level, {FEWEST_EFFECTIVE_DRAWS:g} effective draws of every coordinate (of a"
-        f" bridge), {FEWEST_EFFECTIVE_OF_STATES:g} of a state; fewer than 60 draws, all of one"
-        " state",
+        f" bridge), {FEWEST_EFFECTIVE_OF_STATES:g} of a state; fewer than {FEW_DRAWS} draws,"
+        " all of one state",
         {
             "empty levels": "{empty} of {n} levels have no kept states",
             "groups": "{few} of {n} levels have states of fewer than two groups of chains",
@@ -224,7 +237,8 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "not-stationary": AlarmKind(
         "Chains had not reached equilibrium, or weights of levels had not settled.",
-        "t of a difference beyond its 0.1 % bound, and more than 0.01 nats; production moves a"
+        f"t of a difference beyond its {FALSE_ALARM:.1%} bound, and more than {MATERIAL_DIFFERENCE}"
+        " nats; production moves a"
         f" log Z_k further than its noise; frozen weights off by more than {LARGEST_OFF:g} nat",
         {
             "last round": "the halves of the last round disagree (t = {t:.1f})",
@@ -248,7 +262,8 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "readings-differ": AlarmKind(
         "Two estimates from the same run or draws differ: one of them is wrong.",
-        "t of the difference beyond its 0.1 % bound, and more than 0.01 nats",
+        f"t of the difference beyond its {FALSE_ALARM:.1%} bound, and more than"
+        f" {MATERIAL_DIFFERENCE} nats",
         {
             "methods": "{one} differs from {other} on the same run by {value:+.2g} nats (t ="
             " {t:.1f})",
@@ -269,7 +284,7 @@ KINDS: dict[str, AlarmKind] = {
     "not-of-this-density": AlarmKind(
         "Draws are not from the density that they are said to be from: every number from them is"
         " wrong, by whatever method.",
-        "t of scores of all states beyond 0.1 %; chi-square of moments beyond 0.1 %",
+        f"t of scores of all states, or chi-square of moments, beyond {FALSE_ALARM:.1%}",
         {
             "factor": "draws agree with {factor:.3g} times the log densities of their states, and"
             " not with these, least at state {state} (t = {t:.1f})",
@@ -295,7 +310,7 @@ KINDS: dict[str, AlarmKind] = {
         "Forward and reverse chains contradict each other: a negative gap shows that the starts are"
         " no samples of the model, or that log_f and the moves disagree; a wide one, with starts"
         " that are not exact, missed modes or a coarse ladder.",
-        f"gap below 0 at 0.1 %, one-sided; above {WIDE_GAP:g} of its standard errors",
+        f"gap below 0 at {FALSE_ALARM:.1%}, one-sided; above {WIDE_GAP:g} of its standard errors",
         {
             "negative": "the gap is negative ({gap:.3f} +- {error:.3f} nats)",
             "wide": "both directions disagree by {gap:.3f} +- {error:.3f} nats",
@@ -357,7 +372,7 @@ KINDS: dict[str, AlarmKind] = {
         " probabilities of distinct rows sum to more than 1: a part of the model was missed. For an"
         " RBM, give the mean of its training data as base, or take ParallelTempering.",
         f"bound above the estimate by {BOUND_ERRORS:g} standard errors and {MATERIAL_BOUND} nats;"
-        " sum above 1 by 4 standard errors",
+        f" sum above 1 by {SUM_ERRORS:g} standard errors",
         {
             "bound": "chains from random starts show that log Z is at least {mean:.2f} +-"
             " {error:.2f}",
@@ -372,7 +387,8 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "runs-disagree": AlarmKind(
         "Independent runs differ by more than their errors: compare what their draws visited.",
-        "p below 0.01 and more than 0.01 nats; an attempt that is higher by 4 standard errors and"
+        f"p below {RUNS_DISAGREE} and more than {MATERIAL_DIFFERENCE} nats; an attempt that is"
+        f" higher by {ATTEMPT_ERRORS:g} standard errors and"
         f" {MATERIAL_BOUND} nats",
         {
             "pool": "independent runs differ by more than their errors (from {low:.2f} to"
@@ -444,7 +460,8 @@ KINDS: dict[str, AlarmKind] = {
     "quadrature-error": AlarmKind(
         "The error of ThermodynamicIntegration from replacing an integral by a sum over levels is"
         ' large; the statement is then "approximate". rule="corrected" has least of it, BAR none.',
-        f"more than {QUADRATURE_SHARE:g} of the standard error, and 3 of its own",
+        f"more than {QUADRATURE_SHARE:g} of the standard error, and {QUADRATURE_NOISE:g} standard"
+        " errors of its own",
         {
             "large": "the integral over {n} levels is {error:+.2g} nats off for its standard error"
             " of {std_error:.2g}",
@@ -460,8 +477,9 @@ KINDS: dict[str, AlarmKind] = {
         " chains hardly find it. The tail index of a product goes from one number to another, as"
         " many filters depend on each other: train it with more rows, or with more experts than"
         " features.",
-        "the target's exponent along a ray is smaller than the base's by 0.25; weights at a"
-        " boundary with a power law of index below 1.6; tail index of a product of experts below 1",
+        f"the target's exponent along a ray is smaller than the base's by {EXPONENT_MARGIN:g};"
+        f" weights at a boundary with a power law of index below {LEAST_WEIGHT_INDEX:g}; tail index"
+        " of a product of experts below 1",
         {
             "tails": "the target's tails are heavier than the base's: far out along a ray the"
             " target's density {falls} with the distance r, and weights can't show what the base"
@@ -535,7 +553,7 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "repeated-draws": AlarmKind(
         "Draws stand several times without being neighbours, so that halves are not independent.",
-        "fewer than 0.9 of the draws of two halves that share none",
+        f"fewer than {LEAST_APART:g} of the draws of two halves that share none",
         {
             "halves": "draws are repeated without being neighbours, so that only {n:.0f} count, and"
             " a proposal meets those that it was fitted to"
@@ -600,12 +618,13 @@ def page() -> str:
     parts = []
     for kind, row in KINDS.items():
         remedies = [
-            f"*{family}* {remedy}".removeprefix("** ") for family, remedy in row.remedies.items()
+            f"*{family}:* {remedy}".removeprefix("*:* ") for family, remedy in row.remedies.items()
         ]
         parts += [
             f"### {kind}",
             *(f"> {sentence}" for sentence in row.sentences.values()),
-            f"{row.means} Raised at: {row.rule}.",
+            f"{row.means} Raised at: {row.rule}. Severity: {row.severity}.",
             f"**Do:** {'; '.join(remedies)}." if any(row.remedies.values()) else "",
         ]
-    return "\n\n".join(re.sub(r"\{[^{}]*\}", "…", part) for part in parts if part)
+    text = "\n\n".join(re.sub(r"\{[^{}]*\}", "…", part) for part in parts if part)
+    return text.replace("%", " %").replace("  %", " %")

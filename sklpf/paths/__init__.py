@@ -3,93 +3,60 @@
 from sklpf._utils.random import Stream, stream_key
 from sklpf.paths._base import Path, TemperedPath
 from sklpf.paths._bases import Density, Gaussian, Mixture, StudentT, Uniform
-from sklpf.paths._capabilities import (
-    Base,
-    BoundDraws,
-    ClosedForm,
-    Compiled,
-    Completion,
-    ConditionalDraws,
-    ConditionalModes,
-    Continuous,
-    DataRows,
-    DataStarts,
-    DefaultEstimator,
-    Derivatives,
-    Endpoints,
-    EnumeratedDraws,
-    EnumeratedRows,
-    Enumeration,
-    ExactStart,
-    FilterEstimates,
-    Filters,
-    GibbsMove,
-    Gradients,
-    Interpolation,
-    JointRows,
-    LocalMasses,
-    MarginalDensity,
-    Parameters,
-    Proposal,
-    Rebased,
-    Rows,
-    SimulatedRows,
-    TargetDraws,
-    Unconstrain,
-    require_base,
-)
 from sklpf.paths._geometric import GeometricPath
 from sklpf.paths._ladders import LADDERS, make_ladder
 from sklpf.paths._modes import Modes, iterated_conditional_modes
+from sklpf.paths._optional import FilterEstimates, OptionalMethods, has, require, require_base
 from sklpf.paths._regions import Regions
+
+# Shared with moves, programs and estimators: arrays of a state, ladders, bases, compiled paths.
+# isort: split
+from sklpf.paths._base import (  # noqa: F401
+    CompiledPrograms,
+    KernelPath,
+    Points,
+    PointsPath,
+    SlopedPoints,
+    check_ladder,
+    choose,
+    concatenate,
+    density_at,
+    flat_rows,
+    map_state,
+    n_chains,
+    put,
+    read_only,
+    take,
+    trajectory_at,
+    values_at,
+)
+from sklpf.paths._bases import is_outside  # noqa: F401
+from sklpf.paths._climbs import Evaluations, functions_for_climbs  # noqa: F401
+from sklpf.paths._functions import values_of  # noqa: F401
+from sklpf.paths._geometric import CompiledDensityPath, is_own_density  # noqa: F401
+from sklpf.paths._ladders import respace  # noqa: F401
+from sklpf.paths._mixture_fit import defensive, fit_base  # noqa: F401
+from sklpf.paths._regions import find_regions  # noqa: F401
 
 __all__ = [
     "LADDERS",
-    "Base",
-    "BoundDraws",
-    "ClosedForm",
-    "Compiled",
-    "Completion",
-    "ConditionalDraws",
-    "ConditionalModes",
-    "Continuous",
-    "DataRows",
-    "DataStarts",
-    "DefaultEstimator",
     "Density",
-    "Derivatives",
-    "Endpoints",
-    "EnumeratedDraws",
-    "EnumeratedRows",
-    "Enumeration",
-    "ExactStart",
     "FilterEstimates",
-    "Filters",
     "Gaussian",
     "GeometricPath",
-    "GibbsMove",
-    "Gradients",
-    "Interpolation",
-    "JointRows",
-    "LocalMasses",
-    "MarginalDensity",
     "Mixture",
     "Modes",
-    "Parameters",
+    "OptionalMethods",
     "Path",
-    "Proposal",
-    "Rebased",
     "Regions",
-    "Rows",
-    "SimulatedRows",
     "Stream",
     "StudentT",
-    "TargetDraws",
     "TemperedPath",
-    "Unconstrain",
     "Uniform",
     "iterated_conditional_modes",
     "make_ladder",
+    "has",
+    "require",
     "require_base",
     "stream_key",
 ]

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import Array, Integers, as_float64
 from sklpf._utils.random import Stream
-from sklpf.paths._capabilities import GibbsMove, Proposal, has
+from sklpf.paths._optional import has
 
 _N_PROBED = 8  # states at which a user's path is evaluated, to be recognised
 
@@ -24,8 +24,7 @@ class Path:
 
     Subclass it to bring your own density. Required: `log_f`. For annealing and tempering from base
     draws also `sample_base` and a declared `base_log_partition`; and one kind of move: `gibbs` or
-    `propose`. What else a path may offer is listed, in groups, by the protocols of `sklpf.paths`
-    (`Base`, `Continuous`, `Rows` and others).
+    `propose`. `OptionalMethods` lists what else a path may offer.
 
     Attributes
     ----------
@@ -222,9 +221,9 @@ class Path:
         state = path.sample_base(_N_PROBED, stream)
         levels = np.arange(_N_PROBED) % len(self.ladder)
         values = [self.log_f_ladder(state)]
-        if has(path, GibbsMove):
+        if has(path, "gibbs"):
             values.append(self.summary(path.gibbs(state, levels, stream)))
-        if has(path, Proposal):
+        if has(path, "propose"):
             proposal, log_ratio = path.propose(state, levels, stream)
             values += [self.summary(proposal), log_ratio]
         return [f"{value:.9e}" for part in values for value in np.ravel(part)]
@@ -527,7 +526,7 @@ class KernelPath(CompiledPrograms, Path):
         return self._evaluate("summaries", state, (self.n_summaries,))
 
     def _evaluate(self, program: str, state: Any, shape: tuple[int, ...], *betas: Array) -> Array:
-        """What a compiled program writes for every chain, (n, *shape)."""
+        """Return the values that a compiled program writes for every chain, (n, *shape)."""
         out = np.empty((n_chains(state), *shape))
         self.kernel(program)(self.packed, state, *betas, out)
         return out

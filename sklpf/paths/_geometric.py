@@ -25,7 +25,6 @@ from sklpf.paths._base import (
     density_at,
 )
 from sklpf.paths._bases import Gaussian, Mixture, Parts, as_base, box_around, is_outside, within
-from sklpf.paths._capabilities import DataRows, has
 from sklpf.paths._climbs import Evaluations, functions_for_climbs
 from sklpf.paths._functions import (
     check_callable,
@@ -37,6 +36,7 @@ from sklpf.paths._functions import (
     shown,
     values_of_shape,
 )
+from sklpf.paths._optional import has
 from sklpf.paths._regions import Regions, find_regions
 
 _N_WITHIN = 1000  # base draws that must lie within bounds
@@ -212,7 +212,7 @@ class GeometricPath(PointsPath):
 
     @property
     def renews_base(self) -> bool:  # type: ignore[override]
-        """Whether the base has parts that moves may not connect."""
+        """True if the base has parts that moves may not connect."""
         return isinstance(self.base, Mixture)
 
     @property
@@ -303,7 +303,7 @@ class GeometricPath(PointsPath):
             raise ValueError("regions must have factors, as those of this path")
         centres = regions.centres
         factors = regions.factors
-        if has(self, DataRows):
+        if has(self, "rows"):
             origin, root = coordinates_of_rows(self)
             centres = np.linalg.solve(root, (centres - origin).T).T
             factors = factors @ root
@@ -347,7 +347,7 @@ class GeometricPath(PointsPath):
 
     def _of_draws(self, regions: Regions) -> Regions:
         """Regions in the coordinates of a run's draws, which are rows where the path has them."""
-        if not has(self, DataRows) or regions.factors is None:
+        if not has(self, "rows") or regions.factors is None:
             return regions
         origin, root = coordinates_of_rows(self)
         centres = origin + regions.centres @ root.T
@@ -401,7 +401,7 @@ class GeometricPath(PointsPath):
 
     @property
     def packed(self) -> Any:
-        """What compiled programs run on, or None: functions compiled by numba, and a base that they
+        """Arrays of compiled programs, or None: functions compiled by numba, and a base that they
         know.
         """
         functions = [f for f in (self.log_density, self.grad) if f is not None]
@@ -577,8 +577,8 @@ class CompiledDensityPath(CompiledPrograms, GeometricPath):
 
 
 def is_own_density(path: Any) -> bool:
-    """Whether a path is to a density of the user's own on R^d, no model's, which has rows."""
-    return isinstance(path, GeometricPath) and not has(path, DataRows)
+    """Return whether a path leads to a user's own density on R^d, no model's, which has rows."""
+    return isinstance(path, GeometricPath) and not has(path, "rows")
 
 
 def coordinates_of_rows(path: Any) -> tuple[Array, Array]:

@@ -10,8 +10,8 @@ from scipy import linalg, optimize
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
-from sklpf.paths._capabilities import Base, ConditionalModes, has, require
 from sklpf.paths._functions import values_of_shape
+from sklpf.paths._optional import has, require
 
 Function = Callable[[Array], Array]
 _INSTEAD = (
@@ -71,7 +71,7 @@ def mode_and_widths(
 
 
 def _bfgs(log_density: Function, grad: Function | None, start: Array, widths: Array) -> Array:
-    """Where BFGS from start ends, in coordinates of these widths."""
+    """Return the end of BFGS from a start, in coordinates of these widths."""
 
     def loss(u: Array) -> tuple[float, Array]:
         x = (start + widths * u)[np.newaxis]
@@ -131,7 +131,7 @@ def inverse_curvature(
 
 
 class Modes(NamedTuple):
-    """Where iterated conditional modes ended.
+    """Ends of iterated conditional modes.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ def iterated_conditional_modes(path: Any, state: Any) -> Modes:
     Parameters
     ----------
     path : Path
-        With `ConditionalModes`; `sklpf.models.RBMPath` has them, with its two layers as blocks.
+        With `conditional_modes`; `sklpf.models.RBMPath` has it, with its two layers as blocks.
     state : state of the path
         Where the n chains start: ``path.state_from_rows(X)``, or ``path.sample_base(n, stream)``.
 
@@ -182,8 +182,9 @@ def iterated_conditional_modes(path: Any, state: Any) -> Modes:
     """
     if callable(getattr(path, "path", None)):
         raise TypeError(f"path must be a path, got a {type(path).__name__}: give its path()")
-    require(path, ConditionalModes, "iterated_conditional_modes")
-    if has(path, Base) and not isinstance(state, type(path.sample_base(1, Stream((0, 0))))):
+    require(path, "conditional_modes", "iterated_conditional_modes")
+    knows_states = has(path, "sample_base")
+    if knows_states and not isinstance(state, type(path.sample_base(1, Stream((0, 0))))):
         raise TypeError(
             f"state must be a state of the path, got {type(state).__name__}: give"
             " path.state_from_rows(X) or path.sample_base(n, stream)"

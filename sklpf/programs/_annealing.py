@@ -13,9 +13,7 @@ import numpy as np
 from sklpf._utils.numbers import LARGEST, Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream
-from sklpf.paths import Completion
-from sklpf.paths._base import concatenate, n_chains, take
-from sklpf.paths._capabilities import has
+from sklpf.paths import concatenate, has, n_chains, take
 from sklpf.programs._plan import (
     Plan,
     check_finite,
@@ -50,7 +48,7 @@ class Arrivals(NamedTuple):
 
 
 def anneal_up(
-    plans: Sequence[Plan], n: int, stage: tuple[int, ...], n_jobs=None, checkpoint=None
+    plans: Sequence[Plan], n: int, stream: str, n_jobs=None, checkpoint=None
 ) -> list[Arrivals]:
     """Take n forward chains of every row through its whole ladder, from exact base draws.
 
@@ -60,19 +58,19 @@ def anneal_up(
         One for each row; of a path without rows one in all.
     n : int
         Chains of each.
-    stage : tuple of int
-        What the random numbers are for.
+    stream : str
+        Name of the random stream.
     """
     orders = [np.arange(len(plan.path.ladder)) for plan in plans]
 
     def start(path, stream, n):
         return path.sample_base(n, stream)
 
-    return _anneal(plans, start, orders, n, stage, n_jobs, checkpoint)
+    return _anneal(plans, start, orders, n, stream, n_jobs, checkpoint)
 
 
 def anneal_down(
-    plans, starts, n_chains_per_start, stage, n_jobs=None, checkpoint=None, settles=False
+    plans, starts, n_chains_per_start, stream, n_jobs=None, checkpoint=None, settles=False
 ) -> list[Array]:
     """Log weights (n_starts, n_chains_per_start) of chains of every row that go down its whole
     ladder from the states in `starts`, one state a row.
@@ -86,7 +84,7 @@ def anneal_down(
         np.r_[np.full(n_settling(last) if settles else 0, last), np.arange(last, -1, -1)]
         for last in lasts
     ]
-    arrivals = _anneal(plans, start, orders, n, stage, n_jobs, checkpoint, reverse=True)
+    arrivals = _anneal(plans, start, orders, n, stream, n_jobs, checkpoint, reverse=True)
     return [of_row.log_weights.reshape(-1, n_chains_per_start) for of_row in arrivals]
 
 
@@ -97,11 +95,11 @@ def n_settling(n_moves: int) -> int:
     return max(SETTLING, n_moves // 4)
 
 
-def settle(plan, starts, n_sweeps, stage, n_jobs=None, checkpoint=None) -> Any:
+def settle(plan, starts, n_sweeps, stream, n_jobs=None, checkpoint=None) -> Any:
     """The state of chains that made `n_sweeps` sweeps at the target."""
     order = np.full(n_sweeps + 1, len(plan.path.ladder) - 1)
     start = functools.partial(_from_starts, [plan], [starts], 1)
-    return _anneal([plan], start, [order], n_chains(starts), stage, n_jobs, checkpoint)[0].state
+    return _anneal([plan], start, [order], n_chains(starts), stream, n_jobs, checkpoint)[0].state
 
 
 def _from_starts(plans, starts, n_chains_per_start, path, stream, n):
@@ -109,13 +107,13 @@ def _from_starts(plans, starts, n_chains_per_start, path, stream, n):
     for plan, of_row, (own, _) in zip(plans, starts, stream.rows()):
         index = (own.chain + np.arange(n // len(plans))) // n_chains_per_start
         state = plan.path.take(of_row, index)
-        if has(plan.path, Completion):
+        if has(plan.path, "complete"):
             state = plan.path.complete(state, len(plan.path.ladder) - 1, own)
         states.append(state)
     return concatenate(states)
 
 
-def _anneal(plans, start, orders, n, stage, n_jobs, checkpoint, reverse=False) -> list[Arrivals]:
+def _anneal(plans, start, orders, n, stream, n_jobs, checkpoint, reverse=False) -> list[Arrivals]:
     """Take n chains of every row through the levels in `orders`.
 
     start(path, stream, n) returns the state of a block's chains; sweep 0 of a stream is its own.
@@ -126,7 +124,7 @@ def _anneal(plans, start, orders, n, stage, n_jobs, checkpoint, reverse=False) -
     ends = [segments(len(order) - 1, path.n_moves_per_segment) for order in orders]
     way = _Way(
         plans=plans,
-        keys=[plan.key(*stage) for plan in plans],
+        keys=[plan.stream(stream).key for plan in plans],
         orders=orders,
         reverse=reverse,
         first=np.concatenate([[0], np.cumsum(blocks)]).tolist(),
@@ -214,9 +212,7 @@ def _those_of(chains, row) -> Chains:
     return Chains(*(take(part, row) for part in chains))
 
 
-def enough_levels(
-    plans: Sequence[Plan], n_chains: int, tol: float, stage: int, n_jobs=None
-) -> list[Plan]:
+def enough_levels(plans: Sequence[Plan], n_chains: int, tol: float, n_jobs=None) -> list[Plan]:
     """Thin out the levels of every row to as many as give log Z a standard error of `tol` / 1.5, or
     keep them all. The plans' histories are log Z / Z_0 on the way.
 
@@ -231,7 +227,7 @@ def enough_levels(
     i = 0
     while open_rows:
         thin = [_thinned(plans[t], n_levels) for t in open_rows]
-        arrivals = anneal_up(thin, n, (stage, i), n_jobs)
+        arrivals = anneal_up(thin, n, f"pilot {i}", n_jobs)
         for t, arrived in zip(list(open_rows), arrivals):
             plan = _with_estimate(plans[t], arrived.log_weights, n * (n_levels - 1))
             needed = 1 + (n_levels - 1) * _excess(arrived.log_weights, n_chains, tol)

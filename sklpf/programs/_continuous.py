@@ -15,9 +15,6 @@ from sklpf.programs._programs import Chains, anneal, weighted_sums
 from sklpf.programs._tempering import Setup
 from sklpf.reweighting import draw_betas, log_densities
 
-# what random streams are for, in runs that have neither a first ratio (10) nor regions (11)
-CONTINUOUS = 10
-_CHECK = 11
 _N_CHECKED = 10_000  # base draws that must lie where the target has mass
 
 
@@ -44,7 +41,9 @@ def check_mass(setup: Setup) -> None:
     """Raise ValueError if the base draws points where the target is 0: log Z jumps at beta = 0,
     which has no mass.
     """
-    _check_gains(setup.path.ends(setup.path.sample_base(_N_CHECKED, setup.stream(_CHECK, 0)))[1])
+    _check_gains(
+        setup.path.ends(setup.path.sample_base(_N_CHECKED, setup.stream("check of gains", 0)))[1]
+    )
 
 
 def temper_continuously(
@@ -81,7 +80,7 @@ def _advance(setup, log_pseudo_prior, group, begin, end, carry):
     chains, betas, *kept, summaries = carry
     records = []
     for redraw in range(begin, end):
-        stream = setup.stream(CONTINUOUS, group, redraw * setup.sweeps_per_redraw + 1)
+        stream = setup.stream("continuous", group, redraw * setup.sweeps_per_redraw + 1)
         path = setup.path.with_ladder(np.unique(np.r_[0.0, betas, 1.0]))
         levels = np.broadcast_to(
             np.searchsorted(path.ladder, betas), (setup.sweeps_per_redraw + 1, len(betas))
@@ -91,7 +90,7 @@ def _advance(setup, log_pseudo_prior, group, begin, end, carry):
         records.append((betas, gains))
         at_target = np.exp(log_densities(log_pseudo_prior, setup.path.ladder, gains)[:, -1])
         summaries = summaries + weighted_sums(at_target, setup.path.summary(chains.state))
-        uniforms = stream.aside("betas").generator().random((2, len(betas)))
+        uniforms = stream.of("betas").generator().random((2, len(betas)))
         betas = draw_betas(log_pseudo_prior, setup.path.ladder, gains, uniforms)
     kept = [np.concatenate([old, new]) for old, new in zip(kept, map(np.array, zip(*records)))]
     return chains, betas, *kept, summaries

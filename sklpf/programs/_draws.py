@@ -12,8 +12,7 @@ from sklearn.utils import check_random_state
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import systematic
 from sklpf._utils.tables import imported
-from sklpf.paths import Continuous, DataRows, Parameters
-from sklpf.paths._capabilities import has
+from sklpf.paths import has
 
 MOST_DRAWS = 1000  # that a run keeps
 
@@ -105,7 +104,7 @@ class Draws(NamedTuple):
         xr = imported("xarray", "to_datatree")
 
         points = self.resample(n, random_state).points
-        named = path is not None and has(path, Parameters)
+        named = path is not None and has(path, "constrain")
         values = path.constrain(points) if named else {"x": points}
         variables = {}
         for name, array in values.items():
@@ -154,9 +153,9 @@ def no_draws(path: Any, state: Any) -> Draws:
 
 def has_points(path: Any) -> bool:
     """Whether a path says where its chains are, in rows or in R^d."""
-    return has(path, DataRows) or has(path, Continuous)
+    return has(path, "rows") or has(path, "position")
 
 
 def points_of(path: Any, state: Any) -> NDArray:
     """Rows or points of chains, (n, d)."""
-    return path.rows(state) if has(path, DataRows) else path.position(state)
+    return path.rows(state) if has(path, "rows") else path.position(state)

@@ -14,11 +14,8 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, systematic
-from sklpf.paths import Gradients
-from sklpf.paths._base import choose, take
-from sklpf.paths._capabilities import has
+from sklpf.paths import choose, fit_base, has, take
 from sklpf.paths._functions import COVER
-from sklpf.paths._mixture_fit import fit_base
 from sklpf.programs._exploring import MixtureWalk, explore
 from sklpf.transitions._base import acceptance
 from sklpf.transitions._pilot import fixed_pilot, next_beta, root_of
@@ -173,14 +170,14 @@ def learn(
     path = path.with_ladder([0.0, 1.0])
     for stage in range(max(1, int(carry.stage)), last_stage + 1):
         if carry.stage < stage:
-            carry = _explore(path, carry, stream.at(stage).aside("exploring"))
+            carry = _explore(path, carry, stream.at(stage).of("exploring"))
             keep(carry)
-        rng = stream.at(stage).aside("proposal").generator()
+        rng = stream.at(stage).of("proposal").generator()
         n_effective = len(np.unique(carry.fitted, axis=0))
         proposal = fit_base(carry.fitted, n_effective, path.bounds, rng)
         while len(carry.times) < carry.n_times:
             level += 1
-            own = stream.at(level).aside("at the target")
+            own = stream.at(level).of("at the target")
             carry = _forget(path, transition, carry, own, proposal)
             new = np.column_stack([path.position(carry.state), path.ends(carry.state)[1]])
             carry = carry._replace(times=np.concatenate([carry.times, new[np.newaxis]]))
@@ -218,7 +215,7 @@ def _start(path, n, stream, max_sweeps):
     for chunk in range(1, _MOST_CHUNKS):
         if sum(map(len, points)) >= wanted or n_drawn + n > max_sweeps:
             break
-        more = path.sample_base(n, stream.at(chunk).aside("further draws"))
+        more = path.sample_base(n, stream.at(chunk).of("further draws"))
         points.append(path.position(more)[path.ends(more)[1] > -np.inf])
         n_drawn += n
     alive = np.concatenate(points)
@@ -229,7 +226,7 @@ def _start(path, n, stream, max_sweeps):
 
 def _n_noted(path, max_sweeps):
     """How many base draws climbs begin from: fewer where a slope takes many evaluations."""
-    n_evaluations = 2 if has(path, Gradients) else 2 * path.n_dimensions + 1
+    n_evaluations = 2 if has(path, "gradients") else 2 * path.n_dimensions + 1
     n = _SHARE_OF_CLIMBS * max_sweeps / (_STEPS_OF_CLIMB * n_evaluations)
     return int(np.clip(n, _FEWEST_NOTED, _MOST_NOTED))
 
@@ -272,7 +269,7 @@ def _rise(path, transition, carry, stream) -> _Carry:
             f"base draws hardly any point where the target has mass: raise n_particles, or {COVER}"
         )
     beta = next_beta(gain, float(carry.beta), _EFFECTIVE)
-    uniform = stream.aside("resampling").generator().random()
+    uniform = stream.of("resampling").generator().random()
     chosen = systematic((beta - carry.beta) * gain, len(gain), uniform)
     carry = carry._replace(
         state=path.take(carry.state, chosen),
@@ -293,7 +290,7 @@ def _forget(path, transition, carry, stream, proposal=None) -> _Carry:
     start = path.position(state)
     n = len(start)
     levels = np.ones(n, dtype=np.int64)
-    rng = stream.aside("proposals").generator()
+    rng = stream.of("proposals").generator()
     root = root_of([start], [], transition.metric, path.bounds)
     if proposal is None:
         proposal = fit_base(start, n, path.bounds, rng, is_rough=True)
@@ -306,7 +303,7 @@ def _forget(path, transition, carry, stream, proposal=None) -> _Carry:
         for _ in range(_N_LOCAL):
             move = transition.with_pilot(fixed_pilot(log_step, root))
             before = transition.accepted(auxiliary)
-            own = stream.aside(f"move {n_moves}")
+            own = stream.of(f"move {n_moves}")
             state, auxiliary = move.move(path, state, auxiliary, levels, own)
             n_moves += 1
             if before is not None:

@@ -8,19 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import Stream, seeded
 from sklpf._utils.tables import with_error
-from sklpf.paths import LADDERS, make_ladder
-from sklpf.paths._base import concatenate
+from sklpf.paths import LADDERS, concatenate, make_ladder, respace
 from sklpf.paths._functions import COVER
-from sklpf.paths._ladders import respace
 from sklpf.programs._programs import Chains, anneal
 from sklpf.reweighting import mean_weight
 
 # a history (R, 3) without rounds: log Z in nats, its standard error, sweeps of all chains so far
 NO_ROUNDS = np.empty((0, 3))
 ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
-_SPREAD = 0  # what the pilot's random stream is for
 _PILOT_SHARE = 20  # a pilot has so many times fewer levels
 # Plain loops: calls of NumPy cost more than what they compute, so there is about one block for so
 # many chains; functions of one point gain nothing from it and keep blocks for processes.
@@ -103,7 +100,7 @@ def check_alive(log_weights: NDArray) -> None:
 def draw_alive(path, n, stream):
     """Base draws; those at which the target is 0 are drawn anew."""
     state = path.sample_base(n, stream)
-    again = stream.aside("base draws anew")
+    again = stream.of("base draws anew")
     if not path.has_boundary:
         return state
     for attempt in range(1, _MOST_DRAWS):
@@ -134,19 +131,19 @@ class Plan(NamedTuple):
     n_sweeps: int = 0
     history: Array = NO_ROUNDS  # of log Z / Z_0, where finding them gave estimates
 
-    def key(self, *stage: int) -> tuple[int, int]:
-        """Of the random numbers of a stage."""
-        return stream_key(self.seed, *stage)
+    def stream(self, *name: str | int) -> Stream:
+        """Random stream of this name."""
+        return seeded(self.seed).of(*name)
 
 
-def plan_runs(paths, transition, ladder, n_temperatures, n_chains, seeds, tune_stage) -> list[Plan]:
+def plan_runs(paths, transition, ladder, n_temperatures, n_chains, seeds) -> list[Plan]:
     """Fix the ladder and tune the move, for every row of data; of a path without rows for itself.
 
     "adaptive" measures the spread of log f_(k+1) - log f_k in a pilot and places the levels at
     equal cumulative spread. A move that has a pilot of its own tells the spread at once; others are
     tuned on the ladder.
     """
-    keys = [stream_key(seed, tune_stage) for seed in seeds]
+    keys = [seeded(seed).of("tuning").key for seed in seeds]
     adaptive = isinstance(ladder, str) and ladder == "adaptive"
     n_levels = max(2, n_temperatures // _PILOT_SHARE)
     first = make_ladder("linear", n_levels) if adaptive else make_ladder(ladder, n_temperatures)
@@ -174,7 +171,7 @@ def _respaced(plan, transition, n_temperatures, n_chains, key) -> Plan:
     if pilot is not None and len(pilot.betas) > 1:
         cost = (pilot.spread[1:] + pilot.spread[:-1]) / 2 * np.diff(pilot.betas)
         return plan._replace(path=path.with_ladder(respace(pilot.betas, cost, n_temperatures)))
-    spread = _measured_spread(path, plan.transition, n_chains, plan.key(_SPREAD))
+    spread = _measured_spread(path, plan.transition, n_chains, plan.stream("pilot"))
     path = path.with_ladder(respace(path.ladder, spread, n_temperatures))
     tuned = transition.tune(path, key)
     n_pilot = n_chains * len(spread) + n_tuning_moves(transition, tuned)
@@ -186,11 +183,10 @@ def n_tuning_moves(transition, tuned) -> int:
     return 0 if tuned is transition or tuned.pilot is None else tuned.pilot.n_moves
 
 
-def _measured_spread(path, transition, n_chains, key):
+def _measured_spread(path, transition, n_chains, stream):
     """Standard deviation over chains of log f_(k+1) - log f_k during one annealing pass, shape (K -
     1,).
     """
-    stream = Stream(key)
     chains = Chains.start(path, transition, path.sample_base(n_chains, stream), stream)
     spread = np.empty(len(path.ladder) - 1)
     for k in range(len(spread)):

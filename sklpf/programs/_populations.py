@@ -12,7 +12,7 @@ import numpy as np
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import REDRAW, Stream, joined_streams, systematic
-from sklpf.paths._base import n_chains
+from sklpf.paths import n_chains
 from sklpf.programs._plan import (
     blocks_of_groups,
     check_finite,
@@ -133,7 +133,7 @@ def _step(path, transition, resample_at, streams, level, populations) -> tuple:
     if len(again):
         chosen = [_resampled(log_weights[g], n, streams[g]) for g in again]
         index = (again[:, np.newaxis] * n + chosen).ravel()
-        asides = [streams[g].aside("moves after resampling") for g in again]
+        asides = [streams[g].of("moves after resampling") for g in again]
         anew, _, accepted[again] = _moved(
             path, transition, chains.take(path, index), (level + 1, level + 1), asides
         )
@@ -155,7 +155,7 @@ def _step(path, transition, resample_at, streams, level, populations) -> tuple:
 
 def _resampled(log_weights, n, stream) -> Integers:
     """Indices (n,) of the particles of a population that are drawn by weight."""
-    return systematic(log_weights, n, float(stream.aside("resampling").uniform(1, REDRAW)[0]))
+    return systematic(log_weights, n, float(stream.of("resampling").uniform(1, REDRAW)[0]))
 
 
 def _moved(path, transition, chains, passed, streams) -> tuple:
@@ -294,7 +294,7 @@ def _waste_free_fall(path, transition, chain_length, stream, step, chains):
     to the start of that chain, and the others on to its end.
     """
     level = len(path.ladder) - 2 - step
-    n_back = int(stream.aside("place").uniform(1, REDRAW)[0] * chain_length)
+    n_back = int(stream.of("place").uniform(1, REDRAW)[0] * chain_length)
     back = _walk(path, transition, chains, level, n_back, stream, reverse=True)
     ahead = _walk(
         path, transition, chains, level, chain_length - 1 - n_back, stream.at(stream.step + n_back)

@@ -15,9 +15,7 @@ import numpy as np
 from sklpf._utils.limits import Q_OFFSET, RECORD_EVERY, BadValue
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import REDRAW, SWAP
-from sklpf.paths import Derivatives, Endpoints
-from sklpf.paths._base import TemperedPath, concatenate, map_state, n_chains, take
-from sklpf.paths._capabilities import has
+from sklpf.paths import TemperedPath, concatenate, has, map_state, n_chains, take
 
 
 class Chains(NamedTuple):
@@ -108,7 +106,7 @@ class LevelSums(NamedTuple):
         n = n_chains(state)
         n_levels = len(path.ladder)
         n_summaries = path.summary(path.take(state, [0])).shape[1]
-        n_slopes = n_levels if has(path, Derivatives) else 0
+        n_slopes = n_levels if has(path, "derivatives") else 0
         return cls(
             pairs=np.zeros((n_groups, n_levels - 1, n_pair_sums)),
             levels=np.zeros((n_groups, n_levels, 4)),
@@ -339,9 +337,9 @@ def add_derivatives(path, state, levels, sums, group):
     d^2 log Z / d beta^2 = Var U + E dU / dbeta. Where the path has no derivatives only states are
     counted.
     """
-    first, second = (
-        path.derivatives(state, levels).T if has(path, Derivatives) else np.zeros((2, len(levels)))
-    )
+    first = second = np.zeros(len(levels))
+    if has(path, "derivatives"):
+        first, second = path.derivatives(state, levels).T
     np.add.at(
         sums, (group, levels), np.stack([np.ones_like(first), first, first**2, second], axis=1)
     )
@@ -353,9 +351,9 @@ def slopes(path, state):
     """
     n = n_chains(state)
     n_levels = len(path.ladder)
-    if not has(path, Derivatives):
+    if not has(path, "derivatives"):
         return np.empty((n, 0))
-    different = 1 if has(path, Endpoints) else n_levels  # one for all where log f is linear in beta
+    different = 1 if has(path, "ends") else n_levels  # one for all where log f is linear in beta
     columns = [path.derivatives(state, np.full(n, k))[:, 0] for k in range(different)]
     return np.broadcast_to(np.stack(columns, axis=1), (n, n_levels))
 

@@ -368,7 +368,7 @@ class RoundProgram:
                 points = points_of(self.path, self.path.take(chains.state, chosen))
                 draws.append(Draws(points, log_weights, groups[chosen]))
             if self.renewal:
-                renewing = stream.aside("renewal")
+                renewing = stream.of("renewal")
                 chains = with_base_renewed(self.path, self.transition, chains, renewing)
 
         if records and self.keeps_every and bounds.index(begin) % self.keeps_every == 0:

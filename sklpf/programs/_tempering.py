@@ -14,8 +14,8 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.random import Stream, stream_key
-from sklpf.paths._base import put, take
+from sklpf._utils.random import Stream, seeded
+from sklpf.paths import put, take
 from sklpf.programs._draws import has_points
 from sklpf.programs._plan import blocks_of_groups, check_alive, check_finite, draw_alive, segments
 from sklpf.programs._programs import (
@@ -31,7 +31,6 @@ from sklpf.programs._programs import (
 from sklpf.programs._rounds import LevelRound, RoundProgram
 from sklpf.reweighting import MeanWeight
 
-START, LEVELS, FIRST_PASS, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
 _LOOKED_AT = 2000  # states of a round that may become draws
 _RENEW_EVERY = 8  # redraws from one draw of the base to the next, where a path asks for them
 END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
@@ -145,14 +144,14 @@ class Setup(NamedTuple):
     def n_groups(self) -> int:
         return len(self.first) - 1
 
-    def stream(self, stage: int, group: int, step: int = 0) -> Stream:
+    def stream(self, name: str, group: int, step: int = 0) -> Stream:
         """The random numbers of one group in one stage."""
-        return Stream(stream_key(self.seed, stage), int(self.first[group]), step)
+        return Stream(seeded(self.seed).of(name).key, int(self.first[group]), step)
 
-    def base_chains(self, stage: int, group: int) -> Chains:
+    def base_chains(self, name: str, group: int) -> Chains:
         """Base draws of a group, at level 0; only where the target has mass."""
         n = int(self.first[group + 1] - self.first[group])
-        stream = self.stream(stage, group)
+        stream = self.stream(name, group)
         state = (
             self.path.sample_base(n, stream)
             if self.first_ratio is None
@@ -165,7 +164,7 @@ class Setup(NamedTuple):
         n_levels = len(self.path.ladder)
         fresh = []
         for group, old in enumerate(chains):
-            rng = self.stream(LEVELS, group, name).generator()
+            rng = self.stream("levels", group, name).generator()
             fresh.append(old._replace(levels=rng.integers(n_levels, size=len(old.levels))))
         return fresh
 
@@ -234,7 +233,7 @@ def run_round(
         transition=setup.transition,
         first=setup.first,
         log_pseudo_prior=setup.log_prior - curve,
-        key=stream_key(setup.seed, _ROUND, *name),
+        key=seeded(setup.seed).of("round", *name).key,
         first_sweep=1,
         sweeps_per_step=setup.sweeps_per_redraw,
         stride=stride,
@@ -307,7 +306,7 @@ def _levels_passed(sweeps, n_sweeps, n_levels):
 
 def _begin(setup, blocks, n_sweeps, block):
     groups = blocks[block]
-    chains = together([setup.base_chains(FIRST_PASS, group) for group in groups])
+    chains = together([setup.base_chains("first pass", group) for group in groups])
     quantiles = np.concatenate([_quantiles(setup, group) for group in groups])
     n_levels = len(setup.log_prior)
     shares = np.cumsum(np.exp(setup.log_prior))
@@ -321,7 +320,7 @@ def _begin(setup, blocks, n_sweeps, block):
 def _quantiles(setup, group):
     """Evenly spread over (0, 1), one for every chain of a group, moved by chance."""
     n = np.diff(setup.first)[group]
-    return (np.arange(n) + setup.stream(LEVELS, group).generator().random()) / n
+    return (np.arange(n) + setup.stream("levels", group).generator().random()) / n
 
 
 def _advance(setup, blocks, n_sweeps, block, begin, end, carry):
@@ -343,7 +342,7 @@ def _advance(setup, blocks, n_sweeps, block, begin, end, carry):
             log_weights[:, old + 1 : new + 1] = log_weights[:, [old]] + rise[:, old + 1 : new + 1]
         if new > 0 or setup.first_ratio is None:  # base draws stay where the target has mass
             stay = np.full((stop - t + 1, len(log_weights)), new)
-            stream = setup.stream(FIRST_PASS, groups[0], t + 1)
+            stream = setup.stream("first pass", groups[0], t + 1)
             chains, _ = anneal(setup.path, setup.transition, chains, stay, stream)
         leaving = stop == n_sweeps or at[stop + 1 - begin] != new
         for group in groups if leaving else ():
@@ -351,7 +350,7 @@ def _advance(setup, blocks, n_sweeps, block, begin, end, carry):
             here = np.flatnonzero((group_of == group) & (starts.levels == new))
             if not len(here):
                 continue
-            rng = setup.stream(RESAMPLE, group, stop).generator()
+            rng = setup.stream("resampling", group, stop).generator()
             chosen = own[_resample(log_weights[own, new], len(here), rng)]
             starts = starts._replace(
                 state=put(starts.state, here, setup.path.take(chains.state, chosen)),

@@ -19,10 +19,9 @@ from scipy.stats import norm, rankdata
 from sklearn.base import clone
 
 from sklpf._utils.numbers import check_count, check_scale
-from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.random import Stream, seeded
 from sklpf.partition import PartitionEstimator, PartitionResult
-from sklpf.paths import Path
-from sklpf.paths._base import check_ladder, flat_rows, map_state, n_chains
+from sklpf.paths import Path, check_ladder, flat_rows, map_state, n_chains
 from sklpf.programs._programs import increments
 from sklpf.reweighting import effective_sample_size
 from sklpf.transitions import Transition
@@ -75,7 +74,7 @@ def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
     check_ladder(path.ladder)
     check_count(random_state, "random_state", 0)
     check_scale(rtol, "rtol")
-    stream = Stream(stream_key(random_state))
+    stream = seeded(random_state)
     n = 61  # of fewer draws of a coin, those of two blocks may be the same by chance
     state = path.sample_base(n, stream)
     _require(
@@ -208,7 +207,7 @@ def check_transition(
         )
     transition.check(path)
     check_ladder(path.ladder)
-    stream = Stream(stream_key(random_state))
+    stream = seeded(random_state)
     n_levels = len(path.ladder)
     state = path.sample_base(n, stream)
     log_weights = np.zeros(n)

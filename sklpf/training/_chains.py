@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import equal_parts, run_tasks
-from sklpf.paths._base import density_at, trajectory_at
+from sklpf.paths import density_at, trajectory_at
 from sklpf.transitions._pilot import reflect
 
 _RATE = 0.05  # of the step size's logarithm, for every unit of acceptance too many

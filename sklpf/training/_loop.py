@@ -16,10 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.numbers import Array32
 from sklpf._utils.progress import clock, duration_text, passes
-from sklpf._utils.random import stream_key
+from sklpf._utils.random import seeded
 from sklpf._utils.warnings import warn
-from sklpf.paths import Interpolation
-from sklpf.paths._capabilities import has
+from sklpf.paths import has
 from sklpf.training._particles import Estimate, Particles, TemperedChains
 from sklpf.uncertainty import jackknife, log_mean_exp, t_bound
 
@@ -396,7 +395,7 @@ class LogPartitionTracker:
         self.spent += n_steps * (self.chains.n_chains + _PATH_COST)
 
     def _n_steps(self) -> int:
-        if not has(self.path, Interpolation):
+        if not has(self.path, "between"):
             return 1
         if self.method == "rts":
             return _PASS_STEPS
@@ -415,7 +414,7 @@ class LogPartitionTracker:
     def _anchor(self, tracked: Estimate | None) -> Estimate:
         iteration = len(self.estimates) + 1
         self.next_anchor = 2 * iteration
-        seed = stream_key(self.seed, iteration)[0]
+        seed = seeded(self.seed).of("iteration", iteration).seed
         n_levels = self.n_temperatures
         if tracked is not None:
             n_levels = int(min(n_levels, self._affordable_levels()))

@@ -10,10 +10,8 @@ import numpy as np
 from scipy.special import log_softmax, logsumexp
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import REDRAW, Stream, stream_key, systematic
-from sklpf.paths import Continuous
-from sklpf.paths._base import take
-from sklpf.paths._capabilities import has, require_base
+from sklpf._utils.random import REDRAW, Stream, seeded, systematic
+from sklpf.paths import has, require_base, take
 from sklpf.programs._plan import check_finite, plan_runs
 from sklpf.programs._programs import Chains, anneal
 from sklpf.programs._tempering import Setup, first_pass, run_round
@@ -21,7 +19,6 @@ from sklpf.reweighting import mean_weight
 from sklpf.transitions import default_move
 from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
 
-_TUNE, _ANNEAL, _FOLLOW = range(1, 4)  # what random streams are for; 0 is that of plan_runs
 _N_CHAINS = 100  # particles, or tempered chains
 _N_GROUPS = 10
 _LEVELS_AT_ONCE = 5  # levels of the ladder from one resampling to the next
@@ -80,7 +77,7 @@ class Particles:
         n = self.n_chains
         move = default_move(path)
         n_levels = self.n_temperatures
-        plan = plan_runs([path], move, "adaptive", n_levels, n, [self.seed], _TUNE)[0]
+        plan = plan_runs([path], move, "adaptive", n_levels, n, [self.seed])[0]
         self.path = plan.path
         self.transition = plan.transition
         self.n_moves = plan.n_sweeps
@@ -88,7 +85,7 @@ class Particles:
         self.log_means = np.full(_N_GROUPS, base_log_partition)
         self.fewest = 1.0
         self.ancestors = np.arange(n)
-        stream = Stream(stream_key(self.seed, _ANNEAL))
+        stream = seeded(self.seed).of("annealing")
         self.state = self.path.sample_base(n, stream)
         self.auxiliary = self.transition.start(self.path, self.state, stream)
         last = len(self.path.ladder) - 1
@@ -107,7 +104,7 @@ class Particles:
         self.path = path
         self.state = state
         self._weigh(gain)
-        stream = Stream(stream_key(self.seed, _FOLLOW), 0, self.n_updates)
+        stream = Stream(seeded(self.seed).of("following").key, 0, self.n_updates)
         self.auxiliary = self.transition.start(path, state, stream)
         self._move(np.full(2, len(path.ladder) - 1), stream)
         self.n_updates += 1
@@ -139,7 +136,7 @@ class Particles:
 
     def _move(self, levels, stream) -> None:
         """Resample where that is needed, then weigh and move at all levels but the first."""
-        self._resample(stream.aside("resampling"))
+        self._resample(stream.of("resampling"))
         levels = np.repeat(levels[:, np.newaxis], self.n_chains, axis=1)
         chains = Chains(self.state, self.auxiliary, levels[0])
         chains, gain = anneal(self.path, self.transition, chains, levels, stream)
@@ -196,7 +193,7 @@ class TemperedChains:
         """Anneal the chains from the path's base, which gives the first curve."""
         base_log_partition = require_base(path, "The tracking of log Z")
         ladder = np.linspace(0, 1, _N_LEVELS)
-        transition = default_move(path).tune(path, stream_key(self.seed, _TUNE))
+        transition = default_move(path).tune(path, seeded(self.seed).of("tuning").key)
         first = np.array([0, self.n_chains])
         path = path.with_ladder(ladder)
         log_prior = log_softmax(_SLOPE * ladder)
@@ -230,6 +227,6 @@ class TemperedChains:
 
 def carried(old: Any, new: Any, state: Any) -> Any:
     """The state on a path with other parameters: nothing is kept that depends on the old ones."""
-    if has(new, Continuous):
+    if has(new, "position"):
         return new.at(old.position(state))
     return new.state_from_rows(old.rows(state))

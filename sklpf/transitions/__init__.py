@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from sklpf.paths import Continuous, GibbsMove, Gradients
-from sklpf.paths._capabilities import has
+from sklpf.paths import has
 from sklpf.transitions._base import Transition
 from sklpf.transitions._gibbs import Gibbs, Metropolis
 from sklpf.transitions._hmc import HMC
@@ -27,6 +26,6 @@ def default_move(path: Any) -> Transition:
     Transition
         With its own default parameters.
     """
-    if has(path, GibbsMove) or not has(path, Continuous):
+    if has(path, "gibbs") or not has(path, "position"):
         return Gibbs()
-    return HMC() if has(path, Gradients) else RandomWalk()
+    return HMC() if has(path, "gradients") else RandomWalk()

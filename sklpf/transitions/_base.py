@@ -12,16 +12,14 @@ import numpy as np
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import RowStreams, Stream
 from sklpf._utils.sklearn import BaseEstimator, Parameters
-from sklpf.paths import Compiled, Path
-from sklpf.paths._base import read_only
-from sklpf.paths._capabilities import has, require
+from sklpf.paths import Path, has, read_only, require
 
 _FIRST = np.zeros(1, dtype=np.int64)
 
 
 class Transition(Parameters, BaseEstimator):
-    """A move on the states of a path. Subclasses define `move` and name the groups of capabilities
-    that they need.
+    """A move on the states of a path. Subclasses define `move` and name the optional methods of
+    paths that they need, as ``requires = ("position", "gradients")``.
 
     Beside the path's state a move may keep auxiliary variables (a direction, a momentum): a tuple
     of arrays with one entry a chain, which `init` makes and `move` hands on.
@@ -39,7 +37,7 @@ class Transition(Parameters, BaseEstimator):
     >>> from sklpf.transitions import Transition
     >>> class Twice(Transition):
     ...     def move(self, path, state, auxiliary, levels, stream, reverse=False):
-    ...         for part in (stream, stream.aside("second sweep")):
+    ...         for part in (stream, stream.of("second sweep")):
     ...             state = path.gibbs(state, levels, part)
     ...         return state, auxiliary
     >>> rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
@@ -47,7 +45,7 @@ class Transition(Parameters, BaseEstimator):
     True
     """
 
-    requires: tuple[type, ...] = ()
+    requires: tuple[str, ...] = ()
     # Chains of several rows can move in one array (see `TunedTransition.side_by_side`): all that
     # `move` takes from the transition are `steps_at`, and all random numbers are drawn by chain.
     joins_rows: bool = False
@@ -64,8 +62,8 @@ class Transition(Parameters, BaseEstimator):
             What is moved on.
         """
         self._validate_params()
-        for group in self.requires:
-            require(path, group, type(self).__name__)
+        for name in self.requires:
+            require(path, name, type(self).__name__)
 
     def init(self, path: Path, state: Any, stream: Stream) -> tuple:
         """Return auxiliary variables of chains that start, from their stationary distribution.
@@ -103,7 +101,7 @@ class Transition(Parameters, BaseEstimator):
         tuple of arrays
             As of `init`.
         """
-        return self.init(path, state, stream.aside("memory"))
+        return self.init(path, state, stream.of("memory"))
 
     def tune(self, path: Path, key: tuple[int, int]) -> Transition:
         """Return the transition with what a pilot found, as functions of beta, and frozen; again,
@@ -209,7 +207,9 @@ class Transition(Parameters, BaseEstimator):
 
 
 class Joint(NamedTuple):
-    """What chains of several rows move on, row after row; of one row its own path and move."""
+    """Path, move and stream of the chains of several rows, row after row; of one row its own path
+    and move.
+    """
 
     path: Any  # of all chains, on the ladders of all rows, one after the other
     transition: Any
@@ -244,7 +244,7 @@ def moved_density(path: Any, transition: Any, move_class: type, *parameters: Any
 
     The move is move_class(steps, *parameters); None where the path has no compiled density.
     """
-    density = path.packed if has(path, Compiled) else None
+    density = path.packed if has(path, "packed") else None
     if density is None:
         return None
     from sklpf.transitions._continuous_kernels import MovedDensity, Steps

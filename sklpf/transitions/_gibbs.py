@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from sklpf._utils.random import ACCEPT
-from sklpf.paths import Compiled, GibbsMove, Proposal
-from sklpf.paths._base import choose
-from sklpf.paths._capabilities import has
+from sklpf.paths import choose, has
 from sklpf.transitions._base import Transition, acceptance
 
 
@@ -26,7 +24,7 @@ class Gibbs(Transition):
     True
     """
 
-    requires = (GibbsMove,)
+    requires = ("gibbs",)
 
     def move(self, path, state, auxiliary, levels, stream, reverse=False):
         if reverse and not path.gibbs_is_reversible:
@@ -34,7 +32,7 @@ class Gibbs(Transition):
         return path.gibbs(state, levels, stream), auxiliary
 
     def compiled(self, path):
-        return path.packed if has(path, Compiled) else None
+        return path.packed if has(path, "packed") else None
 
 
 class Metropolis(Transition):
@@ -53,7 +51,7 @@ class Metropolis(Transition):
     AIS(transition=Metropolis())
     """
 
-    requires = (Proposal,)
+    requires = ("propose",)
 
     def move(self, path, state, auxiliary, levels, stream, reverse=False):
         proposal, log_ratio = path.propose(state, levels, stream)

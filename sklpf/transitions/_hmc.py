@@ -9,8 +9,7 @@ import numpy as np
 from sklpf._utils.limits import LARGEST_KICK
 from sklpf._utils.random import ACCEPT, Stream
 from sklpf._utils.sklearn import POSITIVE, at_least
-from sklpf.paths import Continuous, Gradients
-from sklpf.paths._base import choose
+from sklpf.paths import choose
 from sklpf.transitions._base import acceptance, moved_density
 from sklpf.transitions._pilot import TUNED, TunedTransition, reflect, stream_normals
 
@@ -45,11 +44,11 @@ class HMC(TunedTransition):
 
     Notes
     -----
-    Needs `Continuous` and `Gradients` (see `sklpf.paths`). With bounds trajectories are reflected,
-    which "dense" does not allow. A coordinate is not kicked where half a step would change its
-    velocity by 5 or more, as next to a boundary where the density falls to 0: no trajectory would
-    be accepted there, while a random walk leaves such places. ``HMC(step_size=0.2, half_life=1)``
-    is the paper's but for the order of a step's halves and for that.
+    Needs `position` and `gradients` (see `OptionalMethods`). With bounds trajectories are
+    reflected, which "dense" does not allow. A coordinate is not kicked where half a step would
+    change its velocity by 5 or more, as next to a boundary where the density falls to 0: no
+    trajectory would be accepted there, while a random walk leaves such places. ``HMC(step_size=0.2,
+    half_life=1)`` is the paper's but for the order of a step's halves and for that.
 
     References
     ----------
@@ -79,7 +78,7 @@ class HMC(TunedTransition):
     half_life: float | None = 0.5
     metric: str | None = None
 
-    requires = (Continuous, Gradients)
+    requires = ("position", "gradients")
     joins_rows = True
     _parameter_constraints = {
         **TUNED,
@@ -95,7 +94,7 @@ class HMC(TunedTransition):
         return velocity, *path.gradients(state), np.zeros(len(velocity))
 
     def first_step(self, n_dimensions: int) -> float:
-        """Where tuning begins, in scales of the density."""
+        """First step size of the tuning, in scales of the density."""
         return n_dimensions**-0.25
 
     def slopes(self, auxiliary, beta):

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from sklpf._utils.random import ACCEPT
-from sklpf.paths import Continuous
-from sklpf.paths._base import choose
+from sklpf.paths import choose
 from sklpf.paths._functions import gradients_of, values_of_shape
 from sklpf.transitions._base import acceptance, moved_density
 from sklpf.transitions._pilot import TUNED, TunedTransition, reflect, stream_normals
@@ -42,7 +41,7 @@ class RandomWalk(TunedTransition):
 
     Notes
     -----
-    Needs `Continuous` (see `sklpf.paths`), no gradient. With bounds steps are reflected, which
+    Needs `position` (see `OptionalMethods`), no gradient. With bounds steps are reflected, which
     "dense" and `drift` do not allow. With a `drift` it runs in plain loops, also on a compiled
     density.
 
@@ -75,7 +74,7 @@ class RandomWalk(TunedTransition):
     metric: str | None = None
     drift: Callable[[Any, Any], Any] | None = None
 
-    requires = (Continuous,)
+    requires = ("position",)
     joins_rows = True
     _parameter_constraints = {**TUNED, "drift": [callable, None]}
 
@@ -91,7 +90,7 @@ class RandomWalk(TunedTransition):
             )
 
     def first_step(self, n_dimensions: int) -> float:
-        """Where tuning begins, in scales of the density."""
+        """First step size of the tuning, in scales of the density."""
         return 2.4 * n_dimensions**-0.5
 
     def init(self, path, state, stream):

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
-from sklpf.paths import Continuous
-from sklpf.paths._base import put
+from sklpf.paths import put
 from sklpf.transitions._pilot import TunedTransition
 
 _MOST_SHRINKS = 200
@@ -34,7 +33,7 @@ class Slice(TunedTransition):
 
     Notes
     -----
-    Needs `Continuous` (see `sklpf.paths`), no gradient. A sweep takes about 5 evaluations of the
+    Needs `position` (see `OptionalMethods`), no gradient. A sweep takes about 5 evaluations of the
     density for each dimension. Coordinates go in order, backwards in the time reversal.
 
     Examples
@@ -52,7 +51,7 @@ class Slice(TunedTransition):
     width: float | str = "auto"
     max_steps: int = 50
 
-    requires = (Continuous,)
+    requires = ("position",)
     # what the pilot finds
     metric = "diag"
     step_size = "auto"

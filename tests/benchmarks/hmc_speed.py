@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 from sklpf import GeometricPath, MeanCovarianceRBM, ProductOfExperts
 from sklpf._utils.random import Stream
 from sklpf.models import LinearPath
-from sklpf.paths._base import map_state
+from sklpf.paths import map_state
 from sklpf.programs import _programs
 from sklpf.programs._programs import Chains
 from sklpf.transitions import HMC
@@ -112,7 +112,7 @@ def annealing(path, move, n):
     """A function that takes chains, made once, up the ladder."""
     stream = Stream(KEY)
     state = path.sample_base(n, stream)
-    auxiliary = move.init(path, state, stream.aside("memory"))
+    auxiliary = move.init(path, state, stream.of("memory"))
     moving = map_state(np.array, state), map_state(np.array, auxiliary)
     betas = np.repeat(np.linspace(0, 1, LEVELS)[:, np.newaxis], n, axis=1)
     model, log_weights = move.compiled(path), np.zeros(n)
@@ -125,7 +125,7 @@ def in_numpy(path, move, n):
     stream = Stream(KEY)
     state = path.sample_base(n, stream)
     levels = np.repeat(np.arange(LEVELS)[:, np.newaxis], n, axis=1)
-    auxiliary = move.init(path, state, stream.aside("memory"))
+    auxiliary = move.init(path, state, stream.of("memory"))
     return lambda: _programs.anneal.__wrapped__(
         path.with_ladder(np.linspace(0, 1, LEVELS)),
         move,

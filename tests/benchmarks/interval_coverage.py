@@ -242,7 +242,7 @@ def read_by_all(path, sampler, seeds):
             warnings.simplefilter("ignore", ConvergenceWarning)
             fitted = sampler.set_params(random_state=seed).fit(path)
         own = fitted.run_.read()
-        results = [own, *(method._beside(fitted.run_, own) for method in METHODS.values())]
+        results = [own, *(method._read(fitted.run_) for method in METHODS.values())]
         rows.append([numbers(result) for result in results])
     return rows
 

@@ -19,7 +19,7 @@ from sklpf._utils.random import Keys
 from sklpf.kernels import OPTIONS
 from sklpf.kernels import _programs as programs
 from sklpf.models.rbm._path import RBMPath
-from sklpf.paths._base import map_state
+from sklpf.paths import map_state
 from sklpf.testing import find_shared_data
 
 N_CHAINS = 100

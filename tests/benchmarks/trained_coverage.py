@@ -31,8 +31,8 @@ from sklpf import HAIS, RTS, Exact, MeanCovarianceRBM, ParallelTempering, Produc
 from sklpf.datasets import make_patches
 from sklpf.models.mcrbm._path import MeanCovariancePath
 from sklpf.models.products._path import ProductPath
-from sklpf.paths import ClosedForm
-from sklpf.paths._capabilities import has
+from sklpf.partition._default import default_estimator
+from sklpf.paths import has
 
 SETTINGS = {  # path -> an estimator
     "HAIS": lambda path: HAIS(),
@@ -40,7 +40,7 @@ SETTINGS = {  # path -> an estimator
     "HAIS 20 x 300": lambda path: HAIS(20, 300),
     "HAIS 100 x 30": lambda path: HAIS(100, 30),
     "HAIS 10 x 1000": lambda path: HAIS(10, 1000),
-    "as scored": lambda path: path.default_estimator(),
+    "as scored": default_estimator,
     "RTS": lambda path: RTS(),
     "ParallelTempering": lambda path: ParallelTempering(),
 }
@@ -105,9 +105,9 @@ def truth(name: str, path, folder: str, n_jobs: int) -> tuple[float, float]:
     for row in known:
         if row["model"] == name:
             return row["log_partition"], row["error"]
-    reference = (
-        Exact() if has(path, ClosedForm) else REFERENCES[type(path)].set_params(random_state=12345)
-    )
+    reference = Exact()
+    if not has(path, "closed_log_partition"):
+        reference = REFERENCES[type(path)].set_params(random_state=12345)
     reference.set_params(n_jobs=n_jobs).fit(path)
     if not reference.converged_:
         print(f"{name}: the reference has not converged: {reference.result_.reasons}")

@@ -101,7 +101,7 @@ def after_moves(path, move, n_chains, n_moves, seed):
     state = path.sample_base(5 * n_chains, stream)
     inside = path.log_f(state, np.full(5 * n_chains, levels[0])) > -np.inf
     state = path.take(state, np.flatnonzero(inside)[:n_chains])
-    auxiliary = move.init(path, state, stream.aside("memory"))
+    auxiliary = move.init(path, state, stream.of("memory"))
     for t in range(n_moves):
         state, auxiliary = move.move(path, state, auxiliary, levels, stream.at(t + 1))
     return path.position(state)

@@ -135,7 +135,7 @@ def assert_programs_are_those_of_the_loops(path, rtol=1e-9):
     path, stream = path.with_ladder(np.linspace(0, 1, 8)), Stream((1, 2), 5)
     move, n_levels = HMC().tune(path, (3, 4)), len(path.ladder)
     state = path.sample_base(n_levels, stream)
-    auxiliary = move.init(path, state, stream.aside("memory"))
+    auxiliary = move.init(path, state, stream.of("memory"))
     levels = np.repeat(np.arange(n_levels)[:, np.newaxis], n_levels, axis=1)
     order = Chains(state, auxiliary, levels[0]), levels, stream
     fused, new_weights = _programs.anneal(path, move, *order)

@@ -115,7 +115,7 @@ def test_a_mode_that_particles_have_lost_is_found_by_climbs():
     assert_right(smc, -(d * np.log(20)))  # 1e-3
 
 
-@pytest.mark.parametrize("seed", [0, large(1)])
+@pytest.mark.parametrize("seed", [1, large(2)])
 def test_a_mode_of_a_hundredth_of_the_width_of_the_one_around_it_is_found(seed):
     parts = Gaussian([0, 0], 1.0), Gaussian([1.5, 1.5], 1e-4)
     path = GeometricPath(Mixture(parts).log_density, base=Gaussian([0, 0], 4.0))

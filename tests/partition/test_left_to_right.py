@@ -36,7 +36,7 @@ def test_filters_are_unbiased(n_particles, n_sweeps, guide):
     path = documents(lengths=(6, 16))
     expected = Exact().fit(path).log_partition_
     for t in range(2):
-        stream = Stream(stream_key(3, t))
+        stream = Stream(stream_key(3)).of("document", t)
         filters = path.row(t).left_to_right
         log_estimates = filters(20_000, n_particles, n_sweeps, stream, GUIDES[guide])[0]
         ratio = np.exp(log_estimates - expected[t])

@@ -95,7 +95,7 @@ def test_a_run_goes_on_once_where_ladders_differ():
     weights = rng.normal(size=(10, 14)) * rng.choice([1.5, 2.0, 2.5])
     biases = -weights.sum(axis=0) / 2, -weights.sum(axis=1) / 2
     rbm = BernoulliRBM.from_parameters(weights, *biases, visible_mean=np.full(14, 0.5))
-    tempering = ParallelTempering(n_sweeps=256, random_state=6).fit(rbm)
+    tempering = ParallelTempering(n_sweeps=256, random_state=3).fit(rbm)
     assert tempering.run_.continued_from == 256
     assert tempering.converged_
     assert tempering.result_.n_sweeps >= 10 * 6 * 4 * 256  # of all ladders, with 6 levels or more

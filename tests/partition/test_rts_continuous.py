@@ -35,7 +35,8 @@ def fitted(problem):
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"prior": 2.0, "ladder": "adaptive"}, large({"init": "paper"})]
+    "parameters",
+    [{"prior": 2.0, "ladder": "adaptive", "random_state": 2}, large({"init": "paper"})],
 )
 def test_options_leave_the_value(problem, parameters):
     rts = RTS(**{**SHORT, **parameters}).fit(problem.path)

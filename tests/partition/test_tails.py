@@ -14,9 +14,8 @@ from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, RTS, Gaussian, GeometricPath, ParallelTempering, StudentT, Uniform
-from sklpf.partition.checks._beside import REGIONS, TAILS
-from sklpf.partition.checks._tails import tail_alarms
-from sklpf.paths import Stream, stream_key
+from sklpf._utils.random import seeded
+from sklpf.partition.checks.tails import tail_alarms
 from sklpf.transitions import RandomWalk
 
 SEEDS = range(2)
@@ -24,7 +23,7 @@ HEAVY = "the target's tails are heavier than the base's"
 
 
 def tails(path, seed=0):
-    return tuple(map(str, tail_alarms(path, stream_key(seed, TAILS))))
+    return tuple(map(str, tail_alarms(path, seeded(seed).of("tails").key)))
 
 
 # ---- densities
@@ -423,7 +422,7 @@ def test_what_checks_cost_is_counted():
     n_points = sum(map(len, calls))
     calls.clear()
     tails(path)
-    path.regions(Stream(stream_key(0, REGIONS)))
+    path.regions(seeded(0).of("regions"))
     assert result.check_evaluations == sum(map(len, calls))
     assert 0 < result.check_evaluations < n_points
     assert "failed_evaluations" not in result.diagnostics
@@ -461,12 +460,13 @@ def fitted(estimator, path):
 def test_every_estimator_says_so_also_of_a_run_read_anew(name):
     path = FLAGGED["t 2 3"]
     first = fitted(ESTIMATORS[name], path)
-    assert tuple(map(str, first.run_.earlier_alarms)) == tails(path)
+    found = first.run_.findings["tails"]
+    assert tuple(map(str, found.alarms)) == tails(path)
     for run in (first.run_, pickle.loads(pickle.dumps(first.run_))):
         with pytest.warns(ConvergenceWarning, match=HEAVY):
             first.fit(run)
         assert not first.converged_
-        assert set(run.earlier_alarms) <= set(first.result_.alarms)
+        assert set(found.alarms) <= set(first.result_.alarms)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

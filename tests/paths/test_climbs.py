@@ -15,7 +15,8 @@ from sklpf import SMC, BernoulliRBM, Gaussian, GeometricPath, Mixture, ProductOf
 from sklpf.interop import from_prior_transform
 from sklpf.models import RBMPath
 from sklpf.partition import Draws, PartitionResult, Run
-from sklpf.partition.checks._beside import region_alarms
+from sklpf.partition.checks import judge
+from sklpf.partition.checks.missed_mass import MissedMass
 from sklpf.paths import Path, Stream, iterated_conditional_modes, stream_key
 
 Z_BOUND = 4.0
@@ -27,8 +28,8 @@ def stream(key=0):
 
 
 def alarms_of(regions, draws, log_partition, std_error):
-    run = Run(regions=regions, draws=draws)
-    return region_alarms(run, PartitionResult("", log_partition, std_error), {})
+    run = Run(findings={"missed_mass": MissedMass(regions=regions)}, draws=draws)
+    return judge(run, PartitionResult("", log_partition, std_error)).alarms
 
 
 def log_banana(x):
@@ -109,7 +110,7 @@ def test_a_density_that_is_zero_all_but_everywhere_has_no_region():
     assert regions.log_masses.shape == (0, 10)
     points = np.zeros((8, 2))
     draws = Draws(points, np.zeros(8), np.arange(8))
-    assert alarms_of(regions, draws, 0.0, 0.1) == []
+    assert alarms_of(regions, draws, 0.0, 0.1) == ()
 
 
 def test_regions_of_a_model_are_in_the_coordinates_of_its_rows():
@@ -203,7 +204,7 @@ def test_a_narrow_mode_within_a_wide_one_keeps_its_mass():
     parts = Gaussian(np.zeros(d), 1.0), Gaussian(np.full(d, 0.3), width**2)
     both = Mixture(parts, [1 - share, share])
     path = GeometricPath(both.log_density, base=Gaussian(np.zeros(d), 2.0))
-    regions = path.regions(Stream(stream_key(0, 0)))
+    regions = path.regions(Stream(stream_key(0)))
     place = np.linalg.norm(regions.centres - 0.3, axis=1).argmin()
     mass = np.exp(regions.log_masses[place]).mean()
     assert mass == pytest.approx(0.95 * share, rel=0.1)

@@ -95,7 +95,7 @@ def assert_annealing_is_that_of_the_loops(compiled, path, move):
     assert move.compiled(compiled) is not None
     assert move.compiled(path) is None
     state = path.sample_base(N, stream)
-    auxiliary = move.init(path, state, stream.aside("memory"))
+    auxiliary = move.init(path, state, stream.of("memory"))
     levels = np.repeat(np.arange(len(LADDER))[:, np.newaxis], N, axis=1)
     chains = Chains(state, auxiliary, levels[0])
     for reverse, order in ((False, levels), (True, levels[::-1])):
@@ -145,7 +145,7 @@ def test_exchange_and_temper_are_those_of_the_plain_loops():
     compiled = GeometricPath(log_density, grad=grad, base=base, ladder=LADDER)
     move, stream, n_levels = HMC(metric="dense").tune(path, (3, 4)), Stream((1, 2), 5), len(LADDER)
     state = path.sample_base(n_levels, stream)
-    auxiliary = move.init(path, state, stream.aside("memory"))
+    auxiliary = move.init(path, state, stream.of("memory"))
     levels, ends = np.arange(n_levels), np.zeros(n_levels, dtype=int)
     chains = Chains(state, auxiliary, levels)
     order = move, chains, ends, np.zeros(n_levels - 1), 9, stream.at(1), 2

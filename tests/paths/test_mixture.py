@@ -10,7 +10,7 @@ from convergence import alarm_kinds, quietly
 from marks import large
 
 from sklpf import HAIS, SMC, Gaussian, GeometricPath, Mixture, ParallelTempering, StudentT, Uniform
-from sklpf.paths._mixture_fit import defensive, fit_base
+from sklpf.paths import defensive, fit_base
 
 Z_BOUND = 4.0
 FULL = [[2.0, 0.9], [0.9, 1.0]]

@@ -395,7 +395,7 @@ def test_chains_leave_a_wall_where_the_force_has_no_bound():
     path = GeometricPath(log_beta, grad=grad_beta, base=Uniform([0.0], [1.0]), bounds=(0.0, 1.0))
     move, stream, n = HMC().tune(path, (0, 1)), Stream((1, 2)), 400
     state = path.at(np.full((n, 1), 1e-6))
-    auxiliary, levels = move.init(path, state, stream.aside("memory")), np.ones(n, dtype=int)
+    auxiliary, levels = move.init(path, state, stream.of("memory")), np.ones(n, dtype=int)
     for step in range(200):
         state, auxiliary = move.move(path, state, auxiliary, levels, stream.at(step))
     x = state.position[:, 0]

@@ -12,7 +12,7 @@ from sklpf._utils.random import Stream
 from sklpf.models._generative import LatentRowsPath
 from sklpf.models._validation import check_components
 from sklpf.partition import HAIS, PartitionEstimator
-from sklpf.paths._base import Points, read_only
+from sklpf.paths import Points, read_only
 
 _N_TEMPERATURES = 30_000
 _TOL = 0.1

@@ -179,7 +179,7 @@ class PersistentChains:
         self.stream = stream
         self.base_mean = model.mean_
         self.mean, self.products = self._moments(begun.X)
-        self.state = self._path().sample_base(model.n_chains, stream.aside("starts"))
+        self.state = self._path().sample_base(model.n_chains, stream.of("starts"))
 
     @property
     def parameters(self) -> Parameters:

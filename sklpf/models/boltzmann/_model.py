@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from sklpf._utils.numbers import Array, Booleans, check_level, check_number
 from sklpf._utils.progress import reporting
-from sklpf._utils.random import Stream, draw_seed, stream_key
+from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -206,7 +206,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         if not self._train(trainer, X, [self._has_settled]):
             warn_unsettled(self.n_iter_, "the pseudo-likelihood", "max_iter, tol or alpha")
         if self.algorithm == "pcd":
-            trainer = PersistentChains(self, trainer, Stream(stream_key(draw_seed(rng))))
+            trainer = PersistentChains(self, trainer, seeded(draw_seed(rng)))
             self._train(trainer, X)
         self._store(trainer)
         return self

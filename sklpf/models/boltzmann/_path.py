@@ -16,7 +16,7 @@ from sklpf.models._enumerable_path import (
     bits,
     check_vectors,
 )
-from sklpf.paths._base import check_ladder, read_only
+from sklpf.paths import check_ladder, read_only
 
 
 class BoltzmannState(NamedTuple):

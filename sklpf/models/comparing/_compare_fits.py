@@ -33,7 +33,7 @@ from sklpf._utils.parallel import (
     parallel_map,
     removing_checkpoints,
 )
-from sklpf._utils.random import draw_seed, stream_key
+from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import safe_indexing
 from sklpf.models.comparing._compare import _last_step, check_same_rows, rows_digest
 from sklpf.models.comparing._fit_comparison import (
@@ -162,7 +162,13 @@ def compare_fits(
 
     tasks = [
         FitTask(
-            name, estimator, split, number, stream_key(seed, split, number)[0] >> 1, train, test
+            name,
+            estimator,
+            split,
+            number,
+            seeded(seed).of("fit", split, number).seed >> 1,
+            train,
+            test,
         )
         for split, (train, test) in enumerate(splits)
         for number in range(n_seeds)

@@ -13,10 +13,9 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
 from sklpf.models.scoring._likelihood import fit_for_model
 from sklpf.partition import BDMC, Exact, ParallelTempering, PartitionResult
-from sklpf.partition.checks._beside import regions_to_cover
-from sklpf.paths import GeometricPath, TargetDraws
-from sklpf.paths._base import Points
-from sklpf.paths._capabilities import has
+from sklpf.partition._default import default_estimator
+from sklpf.partition.checks.missed_mass import regions_to_cover
+from sklpf.paths import GeometricPath, Points, has
 from sklpf.paths._geometric import coordinates_of_rows
 from sklpf.uncertainty import MOST_BETWEEN, between_groups
 
@@ -159,10 +158,10 @@ def draws_of_both(models: Sequence[Any], n_draws: int) -> Any:
 def _exact_rows(path, n_draws, seed) -> NDArray | None:
     """Exact draws (N_GROUPS, n_draws, d); None of a path that has none."""
     n = N_GROUPS * n_draws
-    if has(path, TargetDraws):
-        state = path.sample_target(n, Stream(stream_key(*seed)))
+    if has(path, "sample_target"):
+        state = path.sample_target(n, Stream(stream_key(seed)))
         return path.rows(state).reshape(N_GROUPS, n_draws, -1)
-    exact = path.default_estimator()
+    exact = default_estimator(path)
     if not isinstance(exact, Exact):
         return None
     state = exact.sample(path, n, np.random.default_rng(seed))
@@ -209,7 +208,7 @@ def tempered_rows(
     estimator = clone(estimator).set_params(n_ladders=N_GROUPS, checkpoint=None, n_jobs=n_jobs)
     for is_last in (False, True):
         state, run = estimator._draw(path, N_GROUPS * n_draws, rng)
-        run = estimator._checks(path, int(rng.integers(2**31))).beside(run)
+        run = estimator._with_findings(path, int(rng.integers(2**31)), run)
         result = run.read()
         attempts = regions_to_cover(path, run, result)
         if is_last or not attempts:

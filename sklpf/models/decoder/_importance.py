@@ -13,18 +13,18 @@ from scipy.special import softmax
 from scipy.stats import chi2
 
 from sklpf._utils.numbers import LOG_TAU, Array, Integers
-from sklpf._utils.random import Stream, stream_key, systematic
+from sklpf._utils.random import seeded, systematic
 from sklpf.models.decoder._network import Network, probes
 from sklpf.partition import HAIS, PartitionResult
 from sklpf.partition._result import sweeps_by_purpose
-from sklpf.paths import Mixture, StudentT
+from sklpf.partition.alarms import HEAVY_PARETO_SHAPE
+from sklpf.paths import Evaluations, Mixture, StudentT
 from sklpf.paths._bases import full_matrix
-from sklpf.paths._climbs import Ends, Evaluations, climb, patiently
+from sklpf.paths._climbs import Ends, climb, patiently
 from sklpf.reweighting import mean_weight
 from sklpf.transitions._pilot import next_beta
 from sklpf.uncertainty import effective_sample_size, pareto_shape
 
-_IMPORTANCE = 15  # random stream
 # of climbs
 _N_SCREENED = 65_536  # draws of the prior, the same for all rows, over the number of latents
 _FEWEST_SCREENED = 4096
@@ -47,7 +47,6 @@ _MOST_DRAWS = 40_000
 _EFFECTIVE_OF_FIT = 100.0  # draws to which a proposal is fitted, or weights are tempered
 _LIGHT = 0.5  # Pareto shape up to which the variance of weights is finite
 _FEWEST_EFFECTIVE = 100.0  # draws
-_HEAVY = 0.7  # from which their mean is not relied on
 _MARGIN = 1.5  # the standard error is aimed so many times below tol
 
 
@@ -118,7 +117,7 @@ class DecoderImportance(HAIS):
 
     def _estimate_rows(self, path, rows, seeds) -> Iterator[PartitionResult]:
         posteriors = Posteriors(path.network, path.X[rows], path.n_dimensions, Evaluations())
-        rngs = [Stream(stream_key(seed, _IMPORTANCE)).generator() for seed in seeds]
+        rngs = [seeded(seed).of("draws").generator() for seed in seeds]
         encoded = None if path.encode is None else (path.center[rows], path.scale[rows])
         proposals = _proposals(posteriors, rngs, encoded, self.checks or encoded is None)
         tol = np.inf if self.tol is None else self.tol
@@ -396,7 +395,7 @@ def _by_importance(posteriors, row, proposal: Mixture, tol, rng) -> Weighed:
         estimate = mean_weight(log_weights)
         shape = pareto_shape(log_weights)
         is_enough = effective_sample_size(log_weights) >= _FEWEST_EFFECTIVE
-        if is_last and is_enough and shape < _HEAVY and estimate.std_error <= tol:
+        if is_last and is_enough and shape < HEAVY_PARETO_SHAPE and estimate.std_error <= tol:
             return Weighed(estimate.log_mean, estimate.std_error, n, True, past.n)
         # Weights that look light tend to be those that lack a large one: others give the estimate.
         is_last = is_enough and shape < _LIGHT

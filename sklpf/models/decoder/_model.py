@@ -27,7 +27,7 @@ from sklpf.models.decoder._network import (
 )
 from sklpf.models.decoder._path import DecoderPath
 from sklpf.models.scoring._likelihood import SCORING, RowLikelihoodMixin
-from sklpf.paths._functions import values_of
+from sklpf.paths import values_of
 
 _LARGEST_LOG_VARIANCE = 2 * np.log(LARGEST)
 _WIDER = 1.5  # the base's standard deviations, than those that an encoder says

@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import expit
 
 from sklpf._utils.numbers import LARGEST, LOG_TAU, Array, Integers
-from sklpf.paths._functions import values_of
+from sklpf.paths import values_of
 
 # of a log probability, as in PyTorch's binary cross entropy: an output of 0 or 1 may be rounded
 _LEAST = np.exp(-100.0)

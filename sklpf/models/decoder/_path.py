@@ -14,10 +14,16 @@ from sklpf._utils.numbers import LOG_TAU, Array, as_float64
 from sklpf._utils.random import Stream
 from sklpf.models.decoder._network import Network
 from sklpf.partition import PartitionEstimator
-from sklpf.paths._base import PointsPath, SlopedPoints, check_ladder
-from sklpf.paths._bases import Gaussian
-from sklpf.paths._climbs import Evaluations, functions_for_climbs
-from sklpf.paths._regions import Regions, find_regions
+from sklpf.paths import (
+    Evaluations,
+    Gaussian,
+    PointsPath,
+    Regions,
+    SlopedPoints,
+    check_ladder,
+    find_regions,
+    functions_for_climbs,
+)
 
 # Climbs begin at draws of the prior: at the most likely of many, and at some others.
 _N_SCREENED = 4000
@@ -121,7 +127,7 @@ class DecoderPath(PointsPath):
 
     @property
     def region_remedy(self) -> str:  # type: ignore[override]
-        """What helps where a run has missed a region."""
+        """Remedy where a run has missed a region."""
         if self.encode is None:
             return "raise n_chains, or give an encoder whose density covers it"
         return "score without the encoder, whose density misses it"

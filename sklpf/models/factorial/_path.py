@@ -14,7 +14,7 @@ from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import EnumerablePath
 from sklpf.models._validation import check_components
 from sklpf.partition import AIS
-from sklpf.paths._base import check_ladder, read_only
+from sklpf.paths import check_ladder, read_only
 
 _ROWS_AT_ONCE = 4096  # rows of X that are converted to float64 together
 
@@ -86,7 +86,6 @@ class FactorialPath(EnumerablePath):
 
     base_log_partition: float | None = 0.0
     _kernels = "sklpf.models.factorial._path_kernels"
-    _estimator_of_many = AIS
     gibbs_is_reversible = False
     n_moves_per_segment = 10_000
 
@@ -150,6 +149,10 @@ class FactorialPath(EnumerablePath):
         return 3.0 * len(self.ladder) / (22.0 * len(self.products))
 
     # -- states
+    def default_estimator(self) -> AIS:
+        """Return `AIS`, for more components than can be enumerated."""
+        return AIS()
+
     def sample_base(self, n: int, stream: Stream) -> FactorialState:
         """Return n exact draws from the prior: one sweep at beta = 0, where components are
         independent.
@@ -215,7 +218,7 @@ class FactorialPath(EnumerablePath):
             return maxima + np.log(sums)
 
     def _block(self, block):
-        """What the states of a block have for every row: log prior, variance, z @ G @ z; and their
+        """Terms of the states of a block for every row: log prior, variance, z @ G @ z; and their
         upper bits.
         """
         gram = self._gram()

@@ -12,9 +12,7 @@ from sklpf._utils.numbers import Array, Booleans, as_float64, check_positive
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import N_CENTRES, UnitsPath, check_layers
 from sklpf.models.boltzmann._path import BoltzmannPath
-from sklpf.paths import Gaussian
-from sklpf.paths._base import Points, check_ladder, read_only
-from sklpf.paths._geometric import CompiledDensityPath
+from sklpf.paths import CompiledDensityPath, Gaussian, Points, check_ladder, read_only
 from sklpf.uncertainty import log_mean_exp
 
 _LOG2 = np.log(2.0)

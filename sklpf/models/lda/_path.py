@@ -17,9 +17,7 @@ from sklpf._utils.numbers import Array, Integers, as_float64
 from sklpf._utils.random import Stream
 from sklpf.models._validation import check_indices
 from sklpf.models.lda._counts import check_lengths
-from sklpf.partition import LeftToRight, PartitionEstimator
-from sklpf.paths import FilterEstimates
-from sklpf.paths._base import KernelPath, check_ladder, read_only
+from sklpf.paths import FilterEstimates, KernelPath, check_ladder, read_only
 from sklpf.reweighting import population_seen_from_target
 from sklpf.uncertainty import log_mean_exp
 
@@ -242,7 +240,7 @@ class LDAPath(KernelPath):
         log_estimates = log_means[:, -1]
         if n_reverse == 0:
             return FilterEstimates(log_estimates, shares, 0.0, 0)
-        reverse = stream.aside("reverse")
+        reverse = stream.of("reverse")
         chances = np.cumsum(softmax(log_estimates))
         sources = np.searchsorted(chances, reverse.generator().random((n_reverse, LANES)))
         by_word = np.argsort(orders, axis=1, kind="stable")
@@ -262,7 +260,7 @@ class LDAPath(KernelPath):
 
     @property
     def filters_are_exact(self) -> bool:
-        """Whether `left_to_right` gives Z itself: of a document with one topic, or at most one
+        """True if `left_to_right` gives Z itself: of a document with one topic, or at most one
         token.
         """
         return len(self.doc_topic_prior) == 1 or int(self.n_tokens.max()) < 2
@@ -286,16 +284,6 @@ class LDAPath(KernelPath):
     def n_summaries(self) -> int:
         """Length of a state's summary: the tokens of every topic."""
         return len(self.doc_topic_prior)
-
-    def default_estimator(self) -> PartitionEstimator:
-        """Return the estimator that takes the least time for its error here: `LeftToRight`.
-
-        Returns
-        -------
-        PartitionEstimator
-            Not fitted.
-        """
-        return LeftToRight()
 
     # -- exact enumeration
     @property

@@ -11,8 +11,8 @@ from sklpf._utils.numbers import LOG_TAU, Array, check_option, check_scale
 from sklpf._utils.random import Stream
 from sklpf.models._generative import LatentRowsPath
 from sklpf.models._validation import check_components
-from sklpf.partition import HAIS, Exact, PartitionEstimator
-from sklpf.paths._base import Points, read_only
+from sklpf.partition import HAIS
+from sklpf.paths import Points, read_only
 
 WIDTH = (
     2.0  # variance of a Laplace density, and of the Gaussian prior that stands for it in the base
@@ -104,15 +104,9 @@ class LinearPath(LatentRowsPath):
             )
         return lambda: self.constant
 
-    def default_estimator(self) -> PartitionEstimator:
-        """Return `Exact` where the prior is Gaussian, else `HAIS`.
-
-        Returns
-        -------
-        PartitionEstimator
-            Not fitted.
-        """
-        return Exact() if self.prior == "gaussian" else HAIS()
+    def default_estimator(self) -> HAIS:
+        """Return `HAIS`, which `score` takes where the prior is Laplace."""
+        return HAIS()
 
     # -- one row's densities
     def sample_base(self, n: int, stream: Stream) -> Points:

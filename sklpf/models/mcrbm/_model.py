@@ -13,7 +13,7 @@ from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
 from sklpf.models._validation import check_fitted, check_parameter, check_vector
 from sklpf.models.mcrbm._path import MeanCovariancePath, Units, sigmoid
 from sklpf.partition import HAIS
-from sklpf.paths._base import density_at
+from sklpf.paths import density_at
 
 # Scales of what training starts from.
 _FACTOR_LENGTH = 0.2
@@ -130,7 +130,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
     Mean units that pull alike can hold most of the mass far from all rows, where no chain of
     training or of `HAIS` goes: a model of 36 units of a kind on patches of two photographs has a
     log Z above 93, and `HAIS` found 60.5. Draws around such points bound log Z from below
-    (`BoundDraws`), and an estimate that is below them is not converged.
+    (`bound_draws`), and an estimate that is below them is not converged.
 
     References
     ----------

@@ -10,9 +10,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BOUND_COST, BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES
 from sklpf.partition import HAIS, PartitionEstimator
-from sklpf.paths import Gaussian, Mixture
-from sklpf.paths._base import density_at, read_only
-from sklpf.paths._geometric import CompiledDensityPath
+from sklpf.paths import CompiledDensityPath, Gaussian, Mixture, density_at, read_only
 from sklpf.uncertainty import log_mean_exp
 
 _OFFSET = 0.5  # of the mean square that rows are normalised by: a part of the model

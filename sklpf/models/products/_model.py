@@ -24,7 +24,7 @@ from sklpf.models.products._path import (
 )
 from sklpf.models.scoring._likelihood import report
 from sklpf.models.scoring._scored import Scored
-from sklpf.paths._base import density_at
+from sklpf.paths import density_at
 
 _SMALLEST_CLOSED_INDEX = 0.5  # of tails, that training allows where log Z is closed
 _LARGEST_LOG_EXPONENT = 20.0  # such an expert is a Gaussian

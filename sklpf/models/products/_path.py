@@ -18,11 +18,9 @@ from scipy.special import erfcx, gammaln
 from sklpf._utils.numbers import Array, Booleans, Integers
 from sklpf._utils.random import Stream
 from sklpf._utils.warnings import Alarm
-from sklpf.partition import HAIS, Exact, PartitionEstimator
+from sklpf.partition import HAIS
 from sklpf.partition.alarms import raised
-from sklpf.paths import Gaussian, StudentT
-from sklpf.paths._base import Points, read_only
-from sklpf.paths._geometric import CompiledDensityPath
+from sklpf.paths import CompiledDensityPath, Gaussian, Points, StudentT, read_only
 
 _ROUNDING = 1e-7  # of a distance from a span, as a share of the filter's length
 _MOST_SUBSETS = 1000  # of experts that are looked at one by one
@@ -390,7 +388,7 @@ class ProductPath(CompiledDensityPath):
 
     @property
     def is_complete(self) -> bool:
-        """Whether there are as many experts as dimensions."""
+        """True if there are as many experts as dimensions."""
         return len(self.experts.filters) == self.n_dimensions
 
     @property
@@ -412,15 +410,9 @@ class ProductPath(CompiledDensityPath):
                 " HAIS"
             )
 
-    def default_estimator(self) -> PartitionEstimator:
-        """Return what a model's ``partition_estimator=None`` stands for.
-
-        Returns
-        -------
-        PartitionEstimator
-            Not fitted.
-        """
-        return Exact() if self.is_complete else HAIS(n_temperatures=_N_LEVELS)
+    def default_estimator(self) -> HAIS:
+        """Return `HAIS`, for products that are not complete."""
+        return HAIS(n_temperatures=_N_LEVELS)
 
 
 def _alarms(far_out: TailIndex, near: dict[float, float]) -> tuple[Alarm, ...]:

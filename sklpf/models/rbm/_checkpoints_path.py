@@ -19,7 +19,7 @@ from sklpf.models.comparing._density_ratio_path import N_GROUPS, draw_alarms
 from sklpf.models.rbm._learning import Parameters
 from sklpf.models.rbm._path import RBMPath
 from sklpf.partition import ParallelTempering
-from sklpf.paths._base import KernelPath, check_ladder, read_only
+from sklpf.paths import KernelPath, check_ladder, read_only
 from sklpf.uncertainty import between_groups
 
 _LOG2 = np.log(2)

@@ -23,8 +23,7 @@ from sklpf.models._enumerable_path import (
     binary_units,
     check_layers,
 )
-from sklpf.paths import Regions
-from sklpf.paths._base import check_ladder, read_only
+from sklpf.paths import Regions, check_ladder, read_only
 
 _LOG2 = np.log(2.0)
 _HIDDEN_UNITS = BinaryUnits()
@@ -397,7 +396,7 @@ class RBMPath(PathWithRegions):
 
     @property
     def _enumerates_visible(self) -> bool:
-        """Whether the visible layer is the smaller one."""
+        """True if the visible layer is the smaller one."""
         return self.visible_units.are_independent and len(self.components) > self.n_visible
 
     def enumerate_block(self, block: int, level: int) -> Array:

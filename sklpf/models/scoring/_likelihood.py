@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklpf._utils.numbers import Array, Booleans, Integers, check_count
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.progress import hand_on, of_a_score
-from sklpf._utils.random import draw_seed
+from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import (
     N_JOBS,
     CallbackSupportMixin,
@@ -50,13 +50,11 @@ from sklpf.partition import (
     PartitionEstimator,
     PartitionResult,
 )
-from sklpf.partition.alarms import raised
-from sklpf.paths import Continuous, DefaultEstimator, Stream, TargetDraws, stream_key
-from sklpf.paths._capabilities import has
+from sklpf.partition._default import default_estimator
+from sklpf.partition.alarms import SUM_ERRORS, raised
+from sklpf.paths import has
 
-# by how many standard errors, and by how many nats of rounding more, probabilities may exceed 1
-_IMPOSSIBLE_ERRORS = 4.0
-_IMPOSSIBLE = 0.01
+_IMPOSSIBLE = 0.01  # nats of rounding by which probabilities may exceed 1 besides
 # Largest effect of untrusted rows on the mean over rows, in units of its sampling error, and the
 # largest share of those whose error is unknown, so that errors that no check sees are small too.
 _NEGLIGIBLE = 0.1
@@ -247,7 +245,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
     def _why_not(self, estimator: Any) -> str:
         """Why an estimator can't score this model; empty where it may."""
         move = getattr(estimator, "transition", None)
-        moves_points = isinstance(estimator, HAIS) or Continuous in getattr(move, "requires", ())
+        moves_points = isinstance(estimator, HAIS) or "position" in getattr(move, "requires", ())
         if moves_points and not self._states_are_points:
             return f"moves points of R^d, where the states of {type(self).__name__} are discrete"
         if isinstance(estimator, BridgeSampling):
@@ -258,13 +256,6 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
 
 
 # -- the estimator
-def default_estimator(path: Any) -> PartitionEstimator:
-    """Return what ``partition_estimator=None`` stands for: the path's own word, else
-    `ParallelTempering`.
-    """
-    return path.default_estimator() if has(path, DefaultEstimator) else ParallelTempering()
-
-
 def configured_estimator(model: Any, path: Any) -> PartitionEstimator:
     """Return the model's partition estimator, with the model's seed and number of jobs, and what
     listens to the model.
@@ -272,7 +263,10 @@ def configured_estimator(model: Any, path: Any) -> PartitionEstimator:
     What the estimator sets itself stays.
     """
     estimator = model.partition_estimator
-    estimator = default_estimator(path) if estimator is None else clone(estimator)
+    if estimator is None:
+        estimator = default_estimator(path) or ParallelTempering()
+    else:
+        estimator = clone(estimator)
     current = estimator.get_params(deep=False)
     defaults = {"random_state": model._partition_seed, "n_jobs": model.n_jobs}
     chosen = {name: value for name, value in defaults.items() if current.get(name, "") is None}
@@ -331,7 +325,7 @@ def impossible(log_probabilities: Array, std_error: Any) -> str | None:
     if np.ndim(std_error):
         shares = np.exp(log_probabilities[first] - log_sum)
         std_error = float(np.sqrt(np.sum((shares * std_error[first]) ** 2)))
-    if not log_sum > _IMPOSSIBLE_ERRORS * std_error + _IMPOSSIBLE:  # also a NaN
+    if not log_sum > SUM_ERRORS * std_error + _IMPOSSIBLE:  # also a NaN
         return None
     impossible = raised(
         "below-the-bound",
@@ -494,10 +488,10 @@ class LogLikelihoodMixin(ScoredModel):
         path = self.path()
         check_count(n_samples, "n_samples")
         seed = draw_seed(random_state)
-        if has(path, TargetDraws):
-            state = path.sample_target(n_samples, Stream(stream_key(seed)))
+        if has(path, "sample_target"):
+            state = path.sample_target(n_samples, seeded(seed))
             return self._as_data(path.rows(state))
-        estimators = (self.partition_estimator, default_estimator(path), ParallelTempering())
+        estimators = self.partition_estimator, default_estimator(path), ParallelTempering()
         sampler: Any = next(each for each in estimators if hasattr(each, "sample"))
         if self.partition_estimator is not sampler:
             sampler.set_params(n_jobs=self.n_jobs)

@@ -1,1 +1,99 @@
-"""Checks: what speaks against a path, a run or a number."""
+"""The stage between sampling and reading: checks find what a run can't show itself.
+
+A check is a file with a `Finding`, whose ``collect(work)`` looks and whose ``judge(run, result)``
+says what follows. Findings are kept in the run, so that `judge` is a pure function of it.
+
+===========  ====================================================================
+check        applies to
+===========  ====================================================================
+tails        densities on R^d, before they are sampled
+bound        paths with `bound_draws`
+missed_mass  paths with `regions`, of runs that keep draws
+second_try   runs from a base of the library's that have missed a region
+===========  ====================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sklpf.partition._run_alarms import rounding_alarms
+from sklpf.partition.checks._finding import Finding, Findings, Work
+from sklpf.partition.checks.bound import Bound
+from sklpf.partition.checks.missed_mass import MissedMass
+from sklpf.partition.checks.second_try import SecondTry
+from sklpf.partition.checks.tails import Tails
+
+# in the order of their alarms
+CHECKS: dict[str, type[Finding]] = {
+    "bound": Bound,
+    "missed_mass": MissedMass,
+    "second_try": SecondTry,
+    "tails": Tails,
+}
+
+
+def collect(work: Work, known: Findings | None = None) -> dict[str, Finding]:
+    """Return what all checks find that can look already.
+
+    Parameters
+    ----------
+    work : Work
+    known : mapping of str to Finding or None, default=None
+        By names of checks: what has been found, and is not looked for again.
+
+    Returns
+    -------
+    dict of str to Finding
+        With those that were known.
+
+    Raises
+    ------
+    ValueError
+        If the target has no integral.
+    """
+    findings = dict(known or {})
+    for name, check in CHECKS.items():
+        if name in findings or (check.needs_run and work.run is None):
+            continue
+        finding = check.collect(work)
+        if finding is not None:
+            findings[name] = finding
+    return findings
+
+
+def judge(run: Any, result: Any) -> Any:
+    """Return the result of a run with the alarms and the numbers of what was found.
+
+    Parameters
+    ----------
+    run : Run
+    result : PartitionResult
+        What the run says by itself.
+
+    Returns
+    -------
+    PartitionResult
+    """
+    alarms = list(result.alarms)
+    diagnostics = dict(result.diagnostics)
+    described = dict(result.described)
+    if run.failed_evaluations:
+        diagnostics["failed_evaluations"] = run.failed_evaluations
+    for name, check in CHECKS.items():
+        described |= check.described
+        if run.findings and name in run.findings:
+            raised, numbers = run.findings[name].judge(run, result)
+            alarms += raised
+            diagnostics |= numbers
+    alarms += [*run.earlier_alarms, *rounding_alarms(result.log_partition, run.log_f_rounding)]
+    return replace(
+        result,
+        alarms=tuple(dict.fromkeys(alarms)),
+        diagnostics=diagnostics,
+        described=described,
+        check_evaluations=run.check_evaluations,
+        is_checked=run.is_checked,
+        base=run.base,
+    )

@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from sklpf import BDMC, HAIS, RTS, SMC, ParallelTempering
 from sklpf.interop import from_decoder
 from sklpf.models.decoder import _importance
-from sklpf.paths._climbs import Evaluations
+from sklpf.paths import Evaluations
 from sklpf.testing import check_path
 from sklpf.transitions import HMC, RandomWalk
 

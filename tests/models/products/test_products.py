@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import HAIS, Exact, ProductOfExperts
 from sklpf.models.products._model import ProductFamily
 from sklpf.models.products._path import Experts, sample_complete, tail_index
-from sklpf.paths._base import density_at
+from sklpf.paths import density_at
 from sklpf.training import Chains
 
 pytestmark = [

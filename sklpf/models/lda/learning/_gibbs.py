@@ -17,7 +17,7 @@ from sklpf._utils.layout import aligned_zeros, padded
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import parallel_map
 from sklpf._utils.progress import said
-from sklpf._utils.random import Stream, draw_seed, stream_key
+from sklpf._utils.random import Stream, draw_seed, seeded
 from sklpf._utils.warnings import warn
 from sklpf.models.lda._counts import lengths, whole_counts
 from sklpf.models.lda.learning._posterior import Topics, fit_prior, fit_symmetric_prior
@@ -66,7 +66,10 @@ def fit_gibbs(model, X: sp.csr_matrix) -> None:
         learn_alpha=model.learn_doc_topic_prior,
         learn_eta=model.learn_topic_word_prior,
     )
-    keys = [stream_key(draw_seed(model.random_state_), chain) for chain in range(model.n_init)]
+    keys = [
+        seeded(draw_seed(model.random_state_)).of("chain", chain).key
+        for chain in range(model.n_init)
+    ]
     if model.n_init == 1:
         best = start(keys[0])
         best.run()  # the first draws all tokens given those before them

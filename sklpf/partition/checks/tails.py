@@ -4,16 +4,18 @@ rays before anything is sampled.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
-from sklpf.partition.alarms import MOST_NAN, raised
-from sklpf.paths._bases import is_outside
-from sklpf.paths._climbs import Evaluations, patiently
+from sklpf.partition.alarms import EXPONENT_MARGIN, LEAST_WEIGHT_INDEX, MOST_NAN, raised
+from sklpf.partition.checks._finding import Finding, Work, counted
+from sklpf.paths import Evaluations, GeometricPath, is_outside
+from sklpf.paths._climbs import patiently
 from sklpf.transitions._pilot import reflect
 from sklpf.uncertainty import effective_sample_size
 
@@ -32,9 +34,6 @@ _FLAT = 1e-3  # s below which f is flat
 _N_UNMOVED = 3  # points
 _FAR = 1e6  # times as far as a point, at least in scales of the base
 _MOST_NAMED = 5
-# by how much the target's exponent must be smaller; .5 costs a t with 1 to 2 df coverage (.76 to
-# .88)
-_MARGIN = 0.25
 # for every dimension; above, a power law and a normal base give errors < .005 nats, and cover
 _LARGEST_POWER = 20.0
 _MOST_DF = 8.0  # that are recommended
@@ -46,8 +45,6 @@ _REACH = 1e3  # scales of the base
 _HALVINGS = 60
 _SHARES = 10.0 ** -np.arange(2, 10)  # of the distance from a scout to the boundary
 _RESOLVED = 1e4  # times the rounding error of a distance
-# of the power law of weights under the base; from 1.5 (x^-.67 in a uniform base) down errors begin
-_LEAST_WEIGHT_INDEX = 1.6
 # of scouts
 _N_CHAINS = 64
 _N_LEVELS = 20
@@ -55,6 +52,21 @@ _N_MOVES = 3
 _N_LAST_MOVES = 40
 _LONGEST_MOVE = 10.0  # in standard deviations of its points
 _N_MORE_DRAWS = 5000  # where scouts have met nothing but one constant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tails(Finding):
+    """Alarms of the target's tails."""
+
+    needs_run = False
+
+    @classmethod
+    def collect(cls, work: Work) -> Self | None:
+        if not isinstance(work.path, GeometricPath):
+            return None
+        path, evaluations = counted(work.path)
+        alarms = tail_alarms(path, work.stream("tails").key)
+        return cls(alarms=alarms, n_evaluations=evaluations.n, n_failed=evaluations.n_failed)
 
 
 class Rays(NamedTuple):
@@ -128,7 +140,7 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     if improper.any():
         raise ValueError(_improper(exponent[improper].min(), d, path.n_dimensions - d))
     heavier = (
-        (exponent - size < base_exponent - d - _MARGIN)
+        (exponent - size < base_exponent - d - EXPONENT_MARGIN)
         & (exponent <= _LARGEST_POWER * size)
         & levels
     )
@@ -260,7 +272,7 @@ def _pole_alarms(path, scouts: _Scouts, rng) -> tuple[Alarm, ...]:
     seen = np.flatnonzero(n > 1)
     (base, target), (_, before) = indices[n[seen] - 1, :, seen].T, indices[n[seen] - 2, :, seen].T
     levels = np.abs(target - before) <= _GROWTH * np.abs(1 - before) + _FLAT
-    pole = levels & (base > 0) & (target < (1 - 1 / _LEAST_WEIGHT_INDEX) * base)
+    pole = levels & (base > 0) & (target < (1 - 1 / LEAST_WEIGHT_INDEX) * base)
     if not pole.any():
         return ()
     ray = seen[pole][target[pole].argmin()]

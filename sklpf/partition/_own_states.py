@@ -36,7 +36,7 @@ _ALIKE = 0.5  # distance from another state's draws, over that from those of its
 
 
 class OwnStates(NamedTuple):
-    """What draws say of the densities of their states.
+    """Tests of draws against the densities of their states.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class OwnStates(NamedTuple):
 
     @property
     def agree(self) -> bool:
-        """Whether nothing speaks against the draws."""
+        """True if nothing speaks against the draws."""
         return abs(self.factor_t) <= self.factor_bound and self.t.max() <= self.bound
 
 

@@ -1,0 +1,90 @@
+"""What a check is given, and what it leaves."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+from sklpf._utils.random import Stream, seeded
+from sklpf._utils.warnings import Alarm
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.paths import Evaluations
+from sklpf.transitions import Transition
+
+
+class Work(NamedTuple):
+    """What a check may use.
+
+    Attributes
+    ----------
+    path : Path
+    seed : int
+        Of the run: a check takes a stream of its own name.
+    run : Run or None
+        None before chains are run.
+    move : Transition or None
+        The tuned move of reverse chains, where weights of independent chains are what is read.
+    n_jobs : int or None
+    """
+
+    path: Any
+    seed: int
+    run: Any = None
+    move: Transition | None = None
+    n_jobs: int | None = None
+
+    def stream(self, name: str) -> Stream:
+        """Random stream of this name."""
+        return seeded(self.seed).of(name)
+
+
+Judgement = tuple[Sequence[Alarm], dict[str, Any]]  # alarms, and numbers for the diagnostics
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What a check has found: arrays and numbers, and what they took.
+
+    A check extends it. `described` says what its numbers mean, `needs_run` is False if it looks
+    before chains are run.
+
+    Attributes
+    ----------
+    alarms : tuple of Alarm
+        Those that depend on no result.
+    n_evaluations : int
+        How often the check asked for the log density, or its gradient, at a point, and sweeps of
+        its chains.
+    n_failed : int
+        Points at which the density raised an error then.
+    """
+
+    described: ClassVar[Mapping[str, Diagnostic]] = {}
+    needs_run: ClassVar[bool] = True
+
+    alarms: tuple[Alarm, ...] = ()
+    n_evaluations: int = 0
+    n_failed: int = 0
+
+    @classmethod
+    def collect(cls, work: Work) -> Self | None:
+        """Return what is found; None where the check does not apply."""
+        return None
+
+    def judge(self, run: Any, result: Any) -> Judgement:
+        """Return what this says of a run and of the result that the run shows by itself."""
+        return self.alarms, {}
+
+
+Findings = Mapping[str, Finding]  # by the names of checks
+
+
+def counted(path: Any) -> tuple[Any, Evaluations]:
+    """Return a copy of a path that counts evaluations where it can, and the counter."""
+    evaluations = Evaluations()
+    if hasattr(path, "evaluations"):
+        path = copy.copy(path)
+        path.evaluations = evaluations
+    return path, evaluations
