@@ -3,7 +3,6 @@
 from sklpf._utils.random import Stream, stream_key
 from sklpf.paths._base import Path, TemperedPath
 from sklpf.paths._bases import Density, Gaussian, Mixture, StudentT, Uniform
-from sklpf.paths._capabilities import *  # noqa: F403
 from sklpf.paths._geometric import GeometricPath
 from sklpf.paths._ladders import LADDERS, make_ladder
 from sklpf.paths._modes import Modes, iterated_conditional_modes

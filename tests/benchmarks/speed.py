@@ -186,7 +186,7 @@ def _bare(path, blocks, betas):
     """The sweeps of `betas`, block by block, from base draws."""
     first = 0
     for size in blocks:
-        stream = Stream(stream_key(0, 1), first)
+        stream = Stream(stream_key(1), first)
         sweeps(path, path.sample_base(size, stream), betas[:, first : first + size], stream.at(1))
         first += size
 

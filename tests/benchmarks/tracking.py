@@ -30,9 +30,9 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from sklpf import BernoulliRBM
+from sklpf._utils.random import seeded
 from sklpf.models.rbm._learning import Trainer
 from sklpf.models.rbm._monitor import Monitor, make_tracker
-from sklpf.paths import stream_key
 from sklpf.training import EarlyStopping, train
 from sklpf.training._particles import TemperedChains
 
@@ -175,7 +175,7 @@ class Groups:
     """Independent groups of tempered chains, whose mean is log Z with a standard error."""
 
     def __init__(self, seed):
-        self.groups = [FewChains(stream_key(seed, g)[0]) for g in range(N_GROUPS)]
+        self.groups = [FewChains(seeded(seed).of("group", g).seed) for g in range(N_GROUPS)]
         self.path = None
 
     def update(self, path):
