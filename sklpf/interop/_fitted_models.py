@@ -190,8 +190,8 @@ def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichle
 
 
 def _fits(attribute, model, fitted, parameters) -> bool:
-    """Whether the parameters that were given leave a use for what training left: chains, and the
-    state of a seed.
+    """True if the parameters that were given leave a use for what training left: chains, and
+    the state of a seed.
     """
     if attribute == "h_samples_":
         return np.shape(model.h_samples_) == fitted.h_samples_.shape

@@ -28,7 +28,7 @@ _HEAVIER = 1.0  # nats of mass by which their mode is taken instead of the first
 
 @dataclass(eq=False, repr=False)
 class Posterior:
-    """What a library says of its model, in unconstrained coordinates x (n, d)."""
+    """A library's model in unconstrained coordinates x (n, d)."""
 
     log_density: Callable[[NDArray], NDArray]  # (n,), with the Jacobian
     grad: Callable[[NDArray], NDArray]  # (n, d)
@@ -131,7 +131,7 @@ class ParameterPath(GeometricPath):
         return points
 
     def _outside(self, draw: Values) -> str:
-        """Which parameter of a draw has no point: alone among those of the point 0."""
+        """Name the parameter of a draw that has no point: alone among those of the point 0."""
         inside = self.constrain(np.zeros((1, self.n_dimensions)))
         for name, value in draw.items():
             mixed = {**inside, name: value[np.newaxis]}

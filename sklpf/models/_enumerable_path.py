@@ -1,5 +1,5 @@
-"""What paths of binary and categorical units share: the units, enumeration of their states, a lower
-bound of log Z, and balls of rows around the modes with their masses.
+"""Shared parts of paths of binary and categorical units: the units, enumeration of their
+states, a lower bound of log Z, and balls of rows around the modes with their masses.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class CategoricalUnits(BinaryUnits):
             )
 
     def _of_groups(self, function: Any, values) -> Any:
-        """What a ufunc reduces each group of the last axis to, (..., n_features)."""
+        """Reduction by a ufunc of each group of the last axis, (..., n_features)."""
         return function.reduceat(values, self.starts[:-1], axis=-1)
 
     def _repeated(self, values) -> Array:

@@ -1,6 +1,4 @@
-"""What models share in how they learn: a step works on a copy, and goes on from what the model
-shows.
-"""
+"""Shared parts of learning: a step works on a copy, and goes on from what the model shows."""
 
 from __future__ import annotations
 
@@ -100,7 +98,7 @@ def fitted_values(model) -> tuple[Any, ...]:
 
 
 def same_values(first: Iterable[Any], second: Iterable[Any]) -> bool:
-    """Whether arrays are equal one by one: those that training has shown, and those that the model
-    has now, which a user may have replaced.
+    """True if arrays are equal one by one: those that training has shown, and those that the
+    model has now, which a user may have replaced.
     """
     return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))

@@ -1,4 +1,4 @@
-"""What models share in checking their arguments."""
+"""Checks of arguments that models share."""
 
 from __future__ import annotations
 
@@ -210,8 +210,8 @@ def check_fitted(model) -> dict[str, int]:
 
 
 def _fits(value, dimensions: tuple[str, ...], sizes: dict[str, int], may_be_sparse: bool) -> bool:
-    """Whether a value is a real array, or a number, of these dimensions; sizes that were not known
-    are noted.
+    """True if a value is a real array, or a number, of these dimensions; sizes that were not
+    known are noted.
     """
     is_array = may_be_sparse and sp.issparse(value) and value.format == "csr"
     if isinstance(value, np.ndarray):
@@ -303,7 +303,9 @@ def evenly_spaced(X, n: int):
 
 
 def rows_without(X: sp.csr_matrix, entries: Booleans) -> Booleans:
-    """Which rows hold none of some entries, shape (n,), given which of the stored ones they are."""
+    """Mask of the rows that hold none of some entries, shape (n,), given which of the stored ones
+    they are.
+    """
     rows = np.ones(X.shape[0], dtype=bool)
     rows[np.searchsorted(X.indptr, np.flatnonzero(entries), side="right") - 1] = False
     return rows

@@ -34,7 +34,7 @@ _LEAST_VARIANCE = 1e-13  # in units of their mean
 
 
 class Density(Protocol):
-    """What a base offers. Any object with these members is one.
+    """Members of a base. Any object with these is one.
 
     Two more members are used where they exist and aren't None: ``grad_log_density(x)``, the
     gradient of `log_density` at points (n, d), shape (n, d); and ``axes``, an array (d, d) whose
@@ -63,7 +63,7 @@ class Density(Protocol):
 
     @property
     def normalised(self) -> bool:
-        """Whether the integral of exp(log_density) is 1."""
+        """True if the integral of exp(log_density) is 1."""
 
     @property
     def center(self) -> Array:
@@ -97,7 +97,9 @@ class Parts(NamedTuple):
 
 
 class BaseDensity:
-    """What all bases here share. Their arrays are read-only, in copies and unpickled ones too."""
+    """Shared parts of all bases here. Their arrays are read-only, in copies and unpickled ones
+    too.
+    """
 
     normalised = True
     n_dimensions: int
@@ -851,7 +853,7 @@ def box_around(bounds: Any, d: int) -> Array:
 
 
 def is_outside(points: Array, bounds: Array | None) -> NDArray[np.bool_]:
-    """Which points (n, d) lie outside of a box (2, d); none where there is none."""
+    """Mask of the points (n, d) outside of a box (2, d); none without a box."""
     if bounds is None:
         return np.zeros(len(points), dtype=bool)
     low, high = bounds

@@ -30,15 +30,15 @@ STEP = 1e-2  # steps of numerical derivatives, in standard deviations
 
 @dataclass
 class Evaluations:
-    """How often a density was asked for at a point, by checks, and at how many it failed."""
+    """Number of points at which checks evaluated a density, and of those at which it failed."""
 
     n: int = 0
     n_failed: int = 0
 
 
 class Ends(NamedTuple):
-    """Where climbs ended: points (n, d), their log densities (n,), in nats, and the target that
-    each climbed on (n,); and where all were on the way, points (m, d).
+    """Ends of climbs: points (n, d), their log densities (n,), in nats, and the target that
+    each climbed on (n,); and points on the way, (m, d).
     """
 
     position: Array

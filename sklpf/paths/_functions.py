@@ -1,5 +1,5 @@
-"""What a user's functions give: numbers of the right shape, and whether functions agree with one
-another at some draws of a base.
+"""Values of a user's functions: numbers of the right shape, and whether functions agree with
+one another at some draws of a base.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def check_callable(log_density: Any, **others: Any) -> None:
 
 
 def values_of(name: str, values: ArrayLike) -> Array:
-    """What a user's function gave, copied, as it may give the same array again; or a ValueError
+    """Values of a user's function, copied, as it may give the same array again; or a ValueError
     that shows what are no real numbers.
     """
     try:
@@ -204,7 +204,7 @@ def _check_pure(path, draws) -> None:
 
 
 def is_compiled(function) -> bool:
-    """Whether numba has compiled it."""
+    """True if numba has compiled it."""
     return getattr(function, "py_func", None) is not None
 
 

@@ -212,7 +212,7 @@ class GeometricPath(PointsPath):
 
     @property
     def renews_base(self) -> bool:  # type: ignore[override]
-        """Whether the base has parts that moves may not connect."""
+        """True if the base has parts that moves may not connect."""
         return isinstance(self.base, Mixture)
 
     @property
@@ -401,8 +401,8 @@ class GeometricPath(PointsPath):
 
     @property
     def packed(self) -> Any:
-        """What compiled programs run on, or None: functions compiled by numba, and a base that they
-        know.
+        """Arguments of compiled programs, or None: functions compiled by numba, and a base that
+        they know.
         """
         functions = [f for f in (self.log_density, self.grad) if f is not None]
         are_compiled = self.vectorized and all(map(is_compiled, functions))
@@ -577,7 +577,7 @@ class CompiledDensityPath(CompiledPrograms, GeometricPath):
 
 
 def is_own_density(path: Any) -> bool:
-    """Whether a path is to a density of the user's own on R^d, no model's, which has rows."""
+    """True if a path is to a density of the user's own on R^d, no model's, which has rows."""
     return isinstance(path, GeometricPath) and not has(path, "rows")
 
 

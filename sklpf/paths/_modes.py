@@ -71,7 +71,7 @@ def mode_and_widths(
 
 
 def _bfgs(log_density: Function, grad: Function | None, start: Array, widths: Array) -> Array:
-    """Where BFGS from start ends, in coordinates of these widths."""
+    """End of BFGS from start, in coordinates of these widths."""
 
     def loss(u: Array) -> tuple[float, Array]:
         x = (start + widths * u)[np.newaxis]
@@ -131,7 +131,7 @@ def inverse_curvature(
 
 
 class Modes(NamedTuple):
-    """Where iterated conditional modes ended.
+    """Ends of iterated conditional modes.
 
     Attributes
     ----------

@@ -207,7 +207,7 @@ class Transition(Parameters, BaseEstimator):
 
 
 class Joint(NamedTuple):
-    """What chains of several rows move on, row after row; of one row its own path and move."""
+    """Chains of several rows in one array, row after row; of one row its own path and move."""
 
     path: Any  # of all chains, on the ladders of all rows, one after the other
     transition: Any

@@ -1,4 +1,6 @@
-"""What moves on R^d share: a pilot that tunes them along the path, normal numbers, reflection."""
+"""Shared parts of moves on R^d: a pilot that tunes them along the path, normal numbers,
+reflection.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ _LARGEST_STEP = 2.0  # in scales of the density
 
 
 class Pilot(NamedTuple):
-    """What the pilot found at some inverse temperatures 0 = betas[0] < … < betas[J - 1] = 1.
+    """Findings of the pilot at some inverse temperatures 0 = betas[0] < … < betas[J - 1] = 1.
 
     `roots` whiten the density: points move by root @ velocity. They are numbers (J, 1), or one for
     each dimension (J, d), or matrices (J, d, d).
@@ -127,7 +129,7 @@ def fixed_pilot(log_step: float, root: Array) -> Pilot:
 
 @dataclass
 class _Row:
-    """Where the chains of one row are on their way from the base to the target."""
+    """State of the chains of one row on their way from the base to the target."""
 
     path: Any
     untuned: Any
@@ -171,7 +173,7 @@ class _Row:
         return self.rng.choice(len(gain), size=len(gain), p=softmax(log_weights))
 
     def pilot(self, n_chains: int) -> Pilot:
-        """What was found on the way."""
+        """Findings on the way."""
         betas, log_steps, roots, spread, counts = map(np.array, zip(*self.records))
         return Pilot(betas, _smooth(log_steps), roots, spread, n_chains * int(counts.sum()))
 
@@ -288,8 +290,8 @@ def _log_sum_exp(values):
 
 
 def root_of(points, slopes, metric, bounds):
-    """What whitens points: their root mean square spread (1,), or for each dimension (d,), or as a
-    matrix (d, d).
+    """Root that whitens points: their root mean square spread (1,), or for each dimension (d,),
+    or as a matrix (d, d).
 
     With gradients of log f at the points, the last two are chosen so that whitened points and
     whitened gradients have the same covariance; for a normal density this holds for any points.
@@ -365,7 +367,7 @@ class TunedTransition(Transition):
         return []
 
     def first_step(self, n_dimensions: int) -> float:
-        """Where tuning begins, in scales of the density."""
+        """Start of tuning, in scales of the density."""
         raise NotImplementedError(f"{type(self).__name__} must define first_step(n_dimensions)")
 
     def tune(self, path: Any, key: tuple[int, int]) -> TunedTransition:
@@ -397,7 +399,7 @@ class TunedTransition(Transition):
 
     @property
     def frozen(self) -> Pilot:
-        """What moves are made with; a step size that was given needs no `tune`."""
+        """Settings that moves are made with; a step size that was given needs no `tune`."""
         if self.pilot is not None:
             return self.pilot
         if self.step_size == "auto" or self.metric is not None:

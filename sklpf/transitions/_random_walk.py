@@ -90,7 +90,7 @@ class RandomWalk(TunedTransition):
             )
 
     def first_step(self, n_dimensions: int) -> float:
-        """Where tuning begins, in scales of the density."""
+        """Start of tuning, in scales of the density."""
         return 2.4 * n_dimensions**-0.5
 
     def init(self, path, state, stream):

@@ -127,7 +127,7 @@ class DecoderPath(PointsPath):
 
     @property
     def region_remedy(self) -> str:  # type: ignore[override]
-        """What helps where a run has missed a region."""
+        """Remedy where a run has missed a region."""
         if self.encode is None:
             return "raise n_chains, or give an encoder whose density covers it"
         return "score without the encoder, whose density misses it"

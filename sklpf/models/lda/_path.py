@@ -260,7 +260,7 @@ class LDAPath(KernelPath):
 
     @property
     def filters_are_exact(self) -> bool:
-        """Whether `left_to_right` gives Z itself: of a document with one topic, or at most one
+        """True if `left_to_right` gives Z itself: of a document with one topic, or at most one
         token.
         """
         return len(self.doc_topic_prior) == 1 or int(self.n_tokens.max()) < 2

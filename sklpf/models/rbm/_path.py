@@ -396,7 +396,7 @@ class RBMPath(PathWithRegions):
 
     @property
     def _enumerates_visible(self) -> bool:
-        """Whether the visible layer is the smaller one."""
+        """True if the visible layer is the smaller one."""
         return self.visible_units.are_independent and len(self.components) > self.n_visible
 
     def enumerate_block(self, block: int, level: int) -> Array:
