@@ -190,7 +190,7 @@ def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichle
 
 
 def _fits(attribute, model, fitted, parameters) -> bool:
-    """True if the parameters that were given leave a use for what training left: chains, and
+    """Return whether the parameters that were given leave a use for what training left: chains, and
     the state of a seed.
     """
     if attribute == "h_samples_":

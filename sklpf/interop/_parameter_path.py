@@ -28,7 +28,7 @@ _HEAVIER = 1.0  # nats of mass by which their mode is taken instead of the first
 
 @dataclass(eq=False, repr=False)
 class Posterior:
-    """A library's model in unconstrained coordinates x (n, d)."""
+    """Posterior of another library's model, in unconstrained coordinates x (n, d)."""
 
     log_density: Callable[[NDArray], NDArray]  # (n,), with the Jacobian
     grad: Callable[[NDArray], NDArray]  # (n, d)

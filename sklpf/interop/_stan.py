@@ -345,7 +345,7 @@ def _mentions(text: str, name: str) -> bool:
 
 
 def _is_condition(name: str, statement: str) -> bool:
-    """True if a statement is the distribution of something else, given this parameter."""
+    """Return whether a statement is the distribution of something else, given this parameter."""
     if " ~ " in statement:
         return not _mentions(statement.split(" ~ ")[0], name)
     density = _DENSITY.search(statement)

@@ -200,7 +200,7 @@ class EnergyBasedModel(
         check_goes_on(self)
 
     def _going_on(self, X):
-        """Trainer that continues a fitted model, and the rows in its coordinates."""
+        """Return the trainer that continues a fitted model, and the rows in its coordinates."""
         if "_training" not in vars(self):  # known parameters
             family, parameters = self._shown()
             rows = self._coordinates(X)
@@ -224,7 +224,7 @@ class EnergyBasedModel(
         self._training = trainer, fitted_values(self)
 
     def _trainer(self, X, algorithm):
-        """Trainer from the start, and the rows in its coordinates."""
+        """Return the trainer of a new fit, and the rows in its coordinates."""
         self._validate_params()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         random_state = check_random_state(self.random_state)
@@ -239,8 +239,8 @@ class EnergyBasedModel(
         return self._contrastive(family, parameters, rows, rng), rows
 
     def _contrastive(self, family, parameters, rows, rng=None):
-        """Training by chains: with a generator from normal numbers, of known parameters from
-        the rows.
+        """Return the trainer by persistent chains: with a generator from normal numbers, of known
+        parameters from the rows.
         """
         shape = (self.n_chains, rows.shape[1])
         start = np.resize(rows, shape) if rng is None else rng.standard_normal(shape)

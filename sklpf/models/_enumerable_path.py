@@ -167,7 +167,7 @@ class CategoricalUnits(BinaryUnits):
             )
 
     def _of_groups(self, function: Any, values) -> Any:
-        """Reduction by a ufunc of each group of the last axis, (..., n_features)."""
+        """Reduce each group of the last axis by a ufunc, to (..., n_features)."""
         return function.reduceat(values, self.starts[:-1], axis=-1)
 
     def _repeated(self, values) -> Array:

@@ -98,7 +98,7 @@ def fitted_values(model) -> tuple[Any, ...]:
 
 
 def same_values(first: Iterable[Any], second: Iterable[Any]) -> bool:
-    """True if arrays are equal one by one: those that training has shown, and those that the
+    """Return whether arrays are equal one by one: those that training has shown, and those that the
     model has now, which a user may have replaced.
     """
     return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))

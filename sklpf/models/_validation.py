@@ -210,7 +210,7 @@ def check_fitted(model) -> dict[str, int]:
 
 
 def _fits(value, dimensions: tuple[str, ...], sizes: dict[str, int], may_be_sparse: bool) -> bool:
-    """True if a value is a real array, or a number, of these dimensions; sizes that were not
+    """Return whether a value is a real array, or a number, of these dimensions; sizes that were not
     known are noted.
     """
     is_array = may_be_sparse and sp.issparse(value) and value.format == "csr"

@@ -598,8 +598,23 @@ class Run(Fields):
     @property
     def regions(self) -> Regions | None:
         """Regions of the target whose mass is known, which its draws should have found."""
-        found: Any = (self.findings or {}).get("missed_mass")
+        found = self.finding("missed_mass")
         return None if found is None else found.regions
+
+    def finding(self, check: str) -> Any:
+        """Return what a check has found.
+
+        Parameters
+        ----------
+        check : str
+            Its name.
+
+        Returns
+        -------
+        Finding or None
+            None where it has not looked, or does not apply.
+        """
+        return (self.findings or {}).get(check)
 
     def read(self) -> PartitionResult:
         """Return what the run says of log Z, with the alarms of what checks have found: a pure

@@ -95,8 +95,9 @@ class ReweightingEstimator(PartitionEstimator):
 
     Notes
     -----
-    Not converged if the run's own sampler would not be, for any result of this method; or if the
-    two differ by more than 0.01 nats and by chance in less than 0.1 % of the runs.
+    Not converged if the run by itself raises an alarm; if what checks have found speaks against
+    this number; or if the two methods differ by more than 0.01 nats and by chance in less than
+    0.1 % of the runs.
     """
 
     sampler: Any = None

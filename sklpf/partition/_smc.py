@@ -386,6 +386,6 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     between = diagnostics["between_populations"]
     most = max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
     alarms += modes_alarms("populations", between, run.family, most)
-    if run.chain_length is not None and "bound" not in (run.findings or {}):
+    if run.chain_length is not None and run.finding("bound") is None:
         alarms.append(raised("waste-free-unchecked", "no bound"))
     return alarms

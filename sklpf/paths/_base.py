@@ -526,7 +526,7 @@ class KernelPath(CompiledPrograms, Path):
         return self._evaluate("summaries", state, (self.n_summaries,))
 
     def _evaluate(self, program: str, state: Any, shape: tuple[int, ...], *betas: Array) -> Array:
-        """Values that a compiled program writes for every chain, (n, *shape)."""
+        """Return the values that a compiled program writes for every chain, (n, *shape)."""
         out = np.empty((n_chains(state), *shape))
         self.kernel(program)(self.packed, state, *betas, out)
         return out

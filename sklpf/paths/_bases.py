@@ -34,7 +34,7 @@ _LEAST_VARIANCE = 1e-13  # in units of their mean
 
 
 class Density(Protocol):
-    """Members of a base. Any object with these is one.
+    """Normalised density that can be sampled. Any object with these members is one.
 
     Two more members are used where they exist and aren't None: ``grad_log_density(x)``, the
     gradient of `log_density` at points (n, d), shape (n, d); and ``axes``, an array (d, d) whose
@@ -97,9 +97,7 @@ class Parts(NamedTuple):
 
 
 class BaseDensity:
-    """Shared parts of all bases here. Their arrays are read-only, in copies and unpickled ones
-    too.
-    """
+    """Base class of densities. Their arrays are read-only, in copies and unpickled ones too."""
 
     normalised = True
     n_dimensions: int

@@ -37,8 +37,8 @@ class Evaluations:
 
 
 class Ends(NamedTuple):
-    """Ends of climbs: points (n, d), their log densities (n,), in nats, and the target that
-    each climbed on (n,); and points on the way, (m, d).
+    """Ends of climbs: points (n, d), their log densities (n,), in nats, and the target that each
+    climbed on (n,); and the points of all on the way, points (m, d).
     """
 
     position: Array

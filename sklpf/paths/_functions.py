@@ -34,8 +34,8 @@ def check_callable(log_density: Any, **others: Any) -> None:
 
 
 def values_of(name: str, values: ArrayLike) -> Array:
-    """Values of a user's function, copied, as it may give the same array again; or a ValueError
-    that shows what are no real numbers.
+    """Return the values of a user's function, copied, as it may give the same array again; or a
+    ValueError that shows what are no real numbers.
     """
     try:
         array = real_numbers(values)
@@ -204,7 +204,7 @@ def _check_pure(path, draws) -> None:
 
 
 def is_compiled(function) -> bool:
-    """True if numba has compiled it."""
+    """Return whether numba has compiled it."""
     return getattr(function, "py_func", None) is not None
 
 

@@ -401,8 +401,8 @@ class GeometricPath(PointsPath):
 
     @property
     def packed(self) -> Any:
-        """Arguments of compiled programs, or None: functions compiled by numba, and a base that
-        they know.
+        """Arrays of compiled programs, or None: functions compiled by numba, and a base that they
+        know.
         """
         functions = [f for f in (self.log_density, self.grad) if f is not None]
         are_compiled = self.vectorized and all(map(is_compiled, functions))
@@ -577,7 +577,7 @@ class CompiledDensityPath(CompiledPrograms, GeometricPath):
 
 
 def is_own_density(path: Any) -> bool:
-    """True if a path is to a density of the user's own on R^d, no model's, which has rows."""
+    """Return whether a path leads to a user's own density on R^d, no model's, which has rows."""
     return isinstance(path, GeometricPath) and not has(path, "rows")
 
 

@@ -71,7 +71,7 @@ def mode_and_widths(
 
 
 def _bfgs(log_density: Function, grad: Function | None, start: Array, widths: Array) -> Array:
-    """End of BFGS from start, in coordinates of these widths."""
+    """Return the end of BFGS from a start, in coordinates of these widths."""
 
     def loss(u: Array) -> tuple[float, Array]:
         x = (start + widths * u)[np.newaxis]

@@ -207,7 +207,9 @@ class Transition(Parameters, BaseEstimator):
 
 
 class Joint(NamedTuple):
-    """Chains of several rows in one array, row after row; of one row its own path and move."""
+    """Path, move and stream of the chains of several rows, row after row; of one row its own path
+    and move.
+    """
 
     path: Any  # of all chains, on the ladders of all rows, one after the other
     transition: Any

@@ -94,7 +94,7 @@ class HMC(TunedTransition):
         return velocity, *path.gradients(state), np.zeros(len(velocity))
 
     def first_step(self, n_dimensions: int) -> float:
-        """Start of tuning, in scales of the density."""
+        """First step size of the tuning, in scales of the density."""
         return n_dimensions**-0.25
 
     def slopes(self, auxiliary, beta):

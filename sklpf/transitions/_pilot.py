@@ -37,7 +37,8 @@ _LARGEST_STEP = 2.0  # in scales of the density
 
 
 class Pilot(NamedTuple):
-    """Findings of the pilot at some inverse temperatures 0 = betas[0] < … < betas[J - 1] = 1.
+    """Step sizes, metric and spread that a pilot found at some inverse temperatures 0 = betas[0] <
+    … < betas[J - 1] = 1.
 
     `roots` whiten the density: points move by root @ velocity. They are numbers (J, 1), or one for
     each dimension (J, d), or matrices (J, d, d).
@@ -129,7 +130,7 @@ def fixed_pilot(log_step: float, root: Array) -> Pilot:
 
 @dataclass
 class _Row:
-    """State of the chains of one row on their way from the base to the target."""
+    """State of the pilot's chains of one row, between base and target."""
 
     path: Any
     untuned: Any
@@ -173,7 +174,7 @@ class _Row:
         return self.rng.choice(len(gain), size=len(gain), p=softmax(log_weights))
 
     def pilot(self, n_chains: int) -> Pilot:
-        """Findings on the way."""
+        """Return the pilot's findings."""
         betas, log_steps, roots, spread, counts = map(np.array, zip(*self.records))
         return Pilot(betas, _smooth(log_steps), roots, spread, n_chains * int(counts.sum()))
 
@@ -290,8 +291,8 @@ def _log_sum_exp(values):
 
 
 def root_of(points, slopes, metric, bounds):
-    """Root that whitens points: their root mean square spread (1,), or for each dimension (d,),
-    or as a matrix (d, d).
+    """Return the scale that whitens points: their root mean square spread (1,), or for each
+    dimension (d,), or as a matrix (d, d).
 
     With gradients of log f at the points, the last two are chosen so that whitened points and
     whitened gradients have the same covariance; for a normal density this holds for any points.
@@ -367,7 +368,7 @@ class TunedTransition(Transition):
         return []
 
     def first_step(self, n_dimensions: int) -> float:
-        """Start of tuning, in scales of the density."""
+        """First step size of the tuning, in scales of the density."""
         raise NotImplementedError(f"{type(self).__name__} must define first_step(n_dimensions)")
 
     def tune(self, path: Any, key: tuple[int, int]) -> TunedTransition:
@@ -399,7 +400,7 @@ class TunedTransition(Transition):
 
     @property
     def frozen(self) -> Pilot:
-        """Settings that moves are made with; a step size that was given needs no `tune`."""
+        """Pilot by which moves are made; a given step size needs no `tune`."""
         if self.pilot is not None:
             return self.pilot
         if self.step_size == "auto" or self.metric is not None:

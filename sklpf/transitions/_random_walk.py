@@ -90,7 +90,7 @@ class RandomWalk(TunedTransition):
             )
 
     def first_step(self, n_dimensions: int) -> float:
-        """Start of tuning, in scales of the density."""
+        """First step size of the tuning, in scales of the density."""
         return 2.4 * n_dimensions**-0.5
 
     def init(self, path, state, stream):

@@ -218,7 +218,7 @@ class FactorialPath(EnumerablePath):
             return maxima + np.log(sums)
 
     def _block(self, block):
-        """Terms of a block's states for every row: log prior, variance, z @ G @ z; and their
+        """Terms of the states of a block for every row: log prior, variance, z @ G @ z; and their
         upper bits.
         """
         gram = self._gram()

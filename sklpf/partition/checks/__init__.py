@@ -83,8 +83,9 @@ def judge(run: Any, result: Any) -> Any:
         diagnostics["failed_evaluations"] = run.failed_evaluations
     for name, check in CHECKS.items():
         described |= check.described
-        if run.findings and name in run.findings:
-            raised, numbers = run.findings[name].judge(run, result)
+        finding = run.finding(name)
+        if finding is not None:
+            raised, numbers = finding.judge(run, result)
             alarms += raised
             diagnostics |= numbers
     alarms += [*run.earlier_alarms, *rounding_alarms(result.log_partition, run.log_f_rounding)]

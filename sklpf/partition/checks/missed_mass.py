@@ -68,7 +68,7 @@ class MissedMass(Finding):
         """Return an alarm if regions have a share of Z that the run's draws have missed, and the
         centre of the worst.
         """
-        second_try = run.findings.get("second_try")
+        second_try = run.finding("second_try")
         is_chosen = second_try is not None and second_try.first_log_partition is not None
         # A run that was chosen for what another one missed is judged as that one was.
         missed = missed_regions(run, result, FOR_SECOND_TRY if is_chosen else FOR_ALARM)
@@ -120,7 +120,7 @@ def with_missed_mass(run: Any, log_partition: float, std_error: float) -> float:
     """Return the standard error of a run of independent chains with what regions may add to it of
     which it has few draws: by the weights of reverse chains from there, at most what is lacking.
     """
-    found = (run.findings or {}).get("missed_mass")
+    found = run.finding("missed_mass")
     if found is None or found.weight_from_target is None:
         return std_error
     unseen = _unseen_masses(run, log_partition)
@@ -217,7 +217,7 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[int]:
     # the share of Z that would move log Z by more than its error, and by .015 nats
     material = float(np.expm1(np.clip(slack_of_share, _SLACK, _LARGEST)))
     hidden = np.zeros(len(masses))
-    found = run.findings["missed_mass"]
+    found = run.finding("missed_mass")
     if found.weight_from_target is not None:
         unseen = _unseen_masses(run, result.log_partition)
         hidden = _hidden_weight(found.weight_from_target, unseen)
