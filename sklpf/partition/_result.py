@@ -585,8 +585,8 @@ class Run(Fields):
 
     @property
     def check_evaluations(self) -> int:
-        """Count of checks' evaluations of the log density, or its gradient, at a point, and of sweeps
-        of their chains.
+        """Count of checks' evaluations of the log density, or its gradient, at a point, and of
+        sweeps of their chains.
         """
         return sum(finding.n_evaluations for finding in (self.findings or {}).values())
 
