@@ -42,7 +42,7 @@ def _kernels(module: str) -> Iterator[Dispatcher]:
 
 
 def _is_compiled(kernel: Dispatcher) -> bool:
-    """Whether numba's cache holds an index of it; of any processor, and perhaps an older one."""
+    """True if numba's cache holds an index of it; of any processor, and perhaps an older one."""
     directory = kernel.stats.cache_path
     if directory is None:
         return False

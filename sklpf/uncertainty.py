@@ -455,7 +455,7 @@ class Difference(NamedTuple):
     t: float
 
     def alarms(self, n_groups: int) -> bool:
-        """Whether the difference is neither chance nor immaterial.
+        """True if the difference is neither chance nor immaterial.
 
         Parameters
         ----------

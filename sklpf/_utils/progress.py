@@ -62,7 +62,7 @@ def put(line: str, stream: Any) -> None:
 
 
 def is_watched() -> bool:
-    """Whether somebody sits in front: standard error is a terminal, or a notebook shows it."""
+    """True if somebody sits in front: standard error is a terminal, or a notebook shows it."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is not None and "ZMQ" in type(shell).__name__:
         return True
@@ -293,7 +293,7 @@ class Progress:
             put(line, sys.stderr)
 
     def is_slow(self) -> bool:
-        """Whether a score that nobody asked to report should say how far it is."""
+        """True if a score that nobody asked to report should say how far it is."""
         return self._is_of_a_score and clock() - self._began > self._next_line
 
     def say_once(self, text: str) -> None:

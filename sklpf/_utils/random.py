@@ -43,7 +43,7 @@ def draw_seed(random_state) -> int:
 
 
 class Keys(NamedTuple):
-    """Where a block of chains stands in its random stream, as kernels take it."""
+    """Place of a block of chains in its random stream, as kernels take it."""
 
     key0: int
     key1: int

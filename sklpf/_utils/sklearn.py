@@ -180,9 +180,7 @@ class OtherVersionWarning(InconsistentVersionWarning):
 
 
 class Versioned:
-    """What is read back from a pickle, a file of joblib or of skops warns if another version saved
-    it.
-    """
+    """Objects that warn when they are read back (pickle, joblib, skops) from another version."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**(super().__getstate__() or {}), _NAME: sklpf.__version__}  # type: ignore[misc,dict-item]

@@ -24,7 +24,7 @@ Rows = Sequence[Sequence[str]]
 
 
 def _has_none(value: float, error: float) -> bool:
-    """Whether a number has no error but that of rounding."""
+    """True if a number has no error but that of rounding."""
     return error <= _ROUNDING * max(1.0, abs(value))
 
 

@@ -19,7 +19,7 @@ _ROUNDING = 1e-12  # of log intensities, all below 710, as a standard deviation
 
 
 class Patches(NamedTuple):
-    """What `make_patches` returns.
+    """Result of `make_patches`.
 
     Attributes
     ----------

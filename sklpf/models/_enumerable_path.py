@@ -1,5 +1,5 @@
-"""What paths of binary and categorical units share: the units, enumeration of their states, a lower
-bound of log Z, and balls of rows around the modes with their masses.
+"""Shared parts of paths of binary and categorical units: the units, enumeration of their
+states, a lower bound of log Z, and balls of rows around the modes with their masses.
 """
 
 from __future__ import annotations

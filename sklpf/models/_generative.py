@@ -1,5 +1,6 @@
-"""What models share that explain real rows by latent variables on R^d and noise: GenerativeModel,
-learned by EM, its path with a target for every row, and the density that EM asks for.
+"""Shared parts of models that explain real rows by latent variables on R^d and noise:
+GenerativeModel, learned by EM, its path with a target for every row, and the density that EM
+asks for.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What models share in how they learn: a step works on a copy, and goes on from what the model
-shows.
-"""
+"""Shared parts of learning: a step works on a copy, and goes on from what the model shows."""
 
 from __future__ import annotations
 

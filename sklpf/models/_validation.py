@@ -1,4 +1,4 @@
-"""What models share in checking their arguments."""
+"""Checks of arguments that models share."""
 
 from __future__ import annotations
 

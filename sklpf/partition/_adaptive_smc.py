@@ -65,7 +65,7 @@ _FARTHER = 1.5  # differences of points, by which the next search begins away fr
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class LearnedRun(PopulationRun):
-    """What the last round of `AdaptiveSMC` leaves: a `PopulationRun` from a fitted base.
+    """Last round of `AdaptiveSMC`: a `PopulationRun` from a fitted base.
 
     Attributes
     ----------
@@ -278,7 +278,7 @@ class AdaptiveSMC(SamplingEstimator):
     def _search(
         self, path, starts: Array, known: Array, base: Mixture, seed, evaluations, before: Search
     ) -> Search:
-        """What climbs find, and what those of earlier rounds have found.
+        """Modes that climbs find, and those that earlier rounds have found.
 
         The first begin at the starts, others away from modes by differences of points, as in
         differential evolution, until two searches (four, once there was one) find no mode where
@@ -425,7 +425,7 @@ class AdaptiveSMC(SamplingEstimator):
 
 
 class Search(NamedTuple):
-    """What climbs have found.
+    """Modes that climbs have found.
 
     Attributes
     ----------
@@ -443,7 +443,7 @@ class Search(NamedTuple):
 
 
 def _findings(search: Search, evaluations: Evaluations) -> Findings | None:
-    """What climbs have found, with the evaluations of all searches and of what came before."""
+    """Findings of climbs, with the evaluations of all searches and of what came before."""
     if search.regions is None:
         return None
     missed_mass = MissedMass(

@@ -284,7 +284,7 @@ def anneal_both_ways(
 
 
 def fields_of_run(plan: Plan, up: Arrivals, down: Array, settles: bool) -> dict[str, Any]:
-    """What runs of chains that were annealed both ways have in common."""
+    """Shared fields of runs of chains that were annealed both ways."""
     n_moves = len(plan.path.ladder) - 1
     n_back = n_moves + (n_settling(n_moves) if settles else 0)
     extra_sweeps = {"pilot": plan.n_sweeps, "reverse chains": len(down) * n_back}

@@ -199,7 +199,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     @classmethod
     def _reads(cls, run: Run) -> bool:
-        """Whether a run is of a kind that it can read."""
+        """True if a run is of a kind that it can read."""
         return isinstance(run, cls._run_class)
 
     def _check_reads(self, run: Run) -> None:
@@ -360,7 +360,7 @@ class SamplingEstimator(PartitionEstimator):
 
 
 def _instead(kind: type) -> str:
-    """What to do with a model of another library, where its name says what it is."""
+    """Advice on a model of another library, where its name says what it is."""
     name = kind.__name__
     of_sklearn = kind.__module__.startswith("sklearn.")
     if "function" in name:

@@ -25,7 +25,7 @@ _HARDLY_SEEN = 0.25  # of the draws that a mode should have by its mass
 
 
 class Finding(NamedTuple):
-    """What one check has found.
+    """Finding of one check.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class DrawsReport(Readable):
-    """What `check_draws` has found; printed it is a line.
+    """Findings of `check_draws`; printed it is a line.
 
     Attributes
     ----------
@@ -69,12 +69,12 @@ class DrawsReport(Readable):
 
     @property
     def converged(self) -> bool:
-        """Whether nothing speaks against the draws."""
+        """True if nothing speaks against the draws."""
         return self.result.converged
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What speaks against them, one sentence each."""
+        """Objections to the draws, one sentence each."""
         return self.result.reasons
 
     def to_frame(self) -> Any:
@@ -200,12 +200,12 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
 
 
 def _n_against(result: PartitionResult) -> int:
-    """How many alarms may be the proposal's fault."""
+    """Count alarms that may be the proposal's fault."""
     return sum(alarm.kind in _OF_PROPOSALS for alarm in result.alarms)
 
 
 def _are_of_another_density(result: PartitionResult, modes: tuple[CheckedMode, ...]) -> bool:
-    """Whether draws are in all modes as often as their masses ask, by each other, so that modes
+    """True if draws are in all modes as often as their masses ask, by each other, so that modes
     above the estimate of Z say that this is wrong, and no mode is missed.
     """
     if all(alarm.kind != "readings-differ" for alarm in result.alarms):
@@ -216,7 +216,7 @@ def _are_of_another_density(result: PartitionResult, modes: tuple[CheckedMode, .
 
 
 def _findings(run: BridgeRun, result: PartitionResult, modes) -> Iterator[Finding]:
-    """What each check has found: its alarms, or the numbers that raised none."""
+    """Findings of each check: its alarms, or the numbers that raised none."""
     known = result.diagnostics
     n_chains = sum(len(bridge.at_target) for bridge in run.bridges)
     of_chains = f"of {n_chains} chains"

@@ -11,7 +11,7 @@ ROUND = ("round",)
 
 
 class Diagnostic(NamedTuple):
-    """What one of the numbers beside log Z means.
+    """Meaning of one of the numbers beside log Z.
 
     Attributes
     ----------

@@ -211,7 +211,7 @@ def proposing(path: Any, proposal: Any) -> Any:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class RejectionRun(Run):
-    """What rejection sampling leaves.
+    """Run of rejection sampling.
 
     Attributes
     ----------

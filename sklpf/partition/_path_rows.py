@@ -90,7 +90,7 @@ def each_row(
 
 
 def _go_together(estimator, path) -> bool:
-    """Whether chains of several rows can move in one array all the way."""
+    """True if chains of several rows can move in one array all the way."""
     joins = hasattr(estimator, "_sample_rows") and has(path, "side_by_side")
     return joins and estimator._transition(path).joins_rows
 

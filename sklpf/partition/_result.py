@@ -1,5 +1,6 @@
-"""What sampling leaves of one log Z, a Run, and what it says: a PartitionResult, with how sure it
-is, why it may not be trusted, and the diagnostics that say so. And what runs over levels share.
+"""A Run, which sampling leaves of one log Z, and a PartitionResult, which is read from it: how
+sure it is, why it may not be trusted, and the diagnostics that say so. And the shared parts of
+runs over levels.
 """
 
 from __future__ import annotations
@@ -191,8 +192,8 @@ class PartitionResult(Readable):
 
     @property
     def converged(self) -> bool:
-        """Whether the numbers can be trusted; with rows, all of them. NaN never is, nor a number
-        whose error is NaN.
+        """True if the numbers can be trusted; with rows, all of them. NaN never is, nor a
+        number whose error is NaN.
         """
         is_nan = np.isnan(self.log_partition) | np.isnan(self.std_error)
         return not self.alarms and not np.any(is_nan)
@@ -486,8 +487,8 @@ def total_sweeps(results: Iterable[PartitionResult]) -> dict[str, Any]:
 
 
 def each_converged(result: Any) -> NDArray[np.bool_]:
-    """Whether each row's log Z is trusted, (T,); where only all together were judged, what was said
-    of them.
+    """True for each row whose log Z is trusted, (T,); where only all together were judged, the
+    same for all.
     """
     each = result.diagnostics.get("converged")
     return np.broadcast_to(
@@ -530,7 +531,7 @@ def reading() -> Iterator[None]:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Run(Fields):
-    """What sampling leaves of one log Z: arrays, from which the result is read without further
+    """Record of sampling for one log Z: arrays, from which the result is read without further
     chains.
 
     A subclass adds its arrays, and defines ``_read``, which ends in `conclude`. It may name in
@@ -579,13 +580,13 @@ class Run(Fields):
 
     @property
     def is_checked(self) -> bool:
-        """Whether checks have looked for what the run can't show itself."""
+        """True if checks have looked for what the run can't show itself."""
         return self.findings is not None
 
     @property
     def check_evaluations(self) -> int:
-        """How often checks asked for the log density, or its gradient, at a point, and sweeps of
-        their chains.
+        """Count of checks' evaluations of the log density, or its gradient, at a point, and of
+        sweeps of their chains.
         """
         return sum(finding.n_evaluations for finding in (self.findings or {}).values())
 
@@ -736,7 +737,7 @@ class LevelRun(RunInRounds):
 
     @property
     def error_factor(self) -> float:
-        """What errors of the jackknife over groups are multiplied by."""
+        """Factor of errors of the jackknife over groups."""
         return 1.0
 
     if TYPE_CHECKING:  # a field or a property of the classes that extend it

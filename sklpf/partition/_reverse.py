@@ -427,7 +427,7 @@ def _jackknife(log_ratio, log_weights, most_groups):
 
 
 def _gap_alarms(gap: float, std_error: float, degrees: int, exact: bool) -> list[Alarm]:
-    """What the gap between the two directions says against the run."""
+    """Alarms of the gap between the two directions."""
     alarms = []
     if gap < -max(student_t.isf(FALSE_ALARM, degrees) * std_error, _ROUNDING):
         cause = "exact" if exact else ""

@@ -38,7 +38,7 @@ _POPULATION = ("population",)
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class PopulationRun(Run):
-    """What G independent populations of N particles leave of their way up a ladder of K levels.
+    """Record of G independent populations of N particles on their way up a ladder of K levels.
 
     Attributes
     ----------

@@ -1,5 +1,5 @@
-"""What a user's functions give: numbers of the right shape, and whether functions agree with one
-another at some draws of a base.
+"""Values of a user's functions: numbers of the right shape, and whether functions agree with
+one another at some draws of a base.
 """
 
 from __future__ import annotations

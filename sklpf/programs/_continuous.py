@@ -19,8 +19,8 @@ _N_CHECKED = 10_000  # base draws that must lie where the target has mass
 
 
 class ContinuousRound(NamedTuple):
-    """What M chains in G groups leave that were tempered T times, with log weights that are linear
-    between the nodes of the ladder.
+    """Record of M chains in G groups that were tempered T times, with log weights that are
+    linear between the nodes of the ladder.
 
     Attributes
     ----------

@@ -152,7 +152,7 @@ def no_draws(path: Any, state: Any) -> Draws:
 
 
 def has_points(path: Any) -> bool:
-    """Whether a path says where its chains are, in rows or in R^d."""
+    """True if a path says where its chains are, in rows or in R^d."""
     return has(path, "rows") or has(path, "position")
 
 

@@ -24,7 +24,7 @@ _RENEW_EVERY = 16  # scans from one draw of the base to the next, where a path a
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ExchangeRound(LevelRound):
-    """What a round of replica exchange leaves of G ladders.
+    """Record of a round of replica exchange of G ladders.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ _FIRST_STEP = 2.4  # over the root of d, in scales of a part
 
 
 class Explored(NamedTuple):
-    """What walks found.
+    """Points that walks found.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ def _log_weights(path, mixture, points):
 
 
 def _outermost(points, log_weights, rng):
-    """Which points to walk from."""
+    """Choose the points to walk from."""
     by_weight = np.argsort(-log_weights)[:_N_OUTERMOST]
     by_coordinate = np.concatenate([points.argmin(axis=0), points.argmax(axis=0)])
     return np.concatenate([by_weight, rng.permutation(by_coordinate)[:_N_OUTERMOST]])

@@ -43,7 +43,7 @@ _LARGEST_DRIFT = 2.5  # standard errors of a mean or variance
 
 
 class Learned(NamedTuple):
-    """What particles found, and what it cost.
+    """Base that particles found, and its cost.
 
     Attributes
     ----------
@@ -225,7 +225,7 @@ def _start(path, n, stream, max_sweeps):
 
 
 def _n_noted(path, max_sweeps):
-    """How many base draws climbs begin from: fewer where a slope takes many evaluations."""
+    """Number of base draws from which climbs begin: fewer where a slope takes many evaluations."""
     n_evaluations = 2 if has(path, "gradients") else 2 * path.n_dimensions + 1
     n = _SHARE_OF_CLIMBS * max_sweeps / (_STEPS_OF_CLIMB * n_evaluations)
     return int(np.clip(n, _FEWEST_NOTED, _MOST_NOTED))
@@ -342,7 +342,7 @@ def _propose(path, state, levels, proposal, rng):
 
 
 def _is_forgotten(start, position, first_gain, gain) -> bool:
-    """Whether particles are where they are whatever their start was."""
+    """True if particles are where they are whatever their start was."""
     correlations = _correlations(start, position)
     alive = np.isfinite(first_gain) & np.isfinite(gain)
     of_gain = _correlations(first_gain[alive, np.newaxis], gain[alive, np.newaxis])
@@ -351,7 +351,7 @@ def _is_forgotten(start, position, first_gain, gain) -> bool:
 
 
 def _correlations(first, last):
-    """Of each column; 0 of one that is constant."""
+    """Correlations of each column; 0 of one that is constant."""
     tiny = np.finfo(np.float64).tiny
     z = [(x - x.mean(axis=0)) / np.maximum(x.std(axis=0), tiny) for x in (first, last)]
     return np.mean(z[0] * z[1], axis=0)

@@ -1,4 +1,4 @@
-"""What is fixed before chains run: blocks, segments, lengths of rounds, ladders."""
+"""Plan of a run, fixed before chains run: blocks, segments, lengths of rounds, ladders."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def with_base_renewed(path: Any, transition: Any, chains: Chains, stream: Any) -
 
 
 class LevelSums(NamedTuple):
-    """What a program leaves of n chains in G groups at K levels, for reweighting.
+    """Sums of n chains in G groups at K levels, for reweighting.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class LevelSums(NamedTuple):
 
 
 class Exchanged(NamedTuple):
-    """What `exchange` leaves."""
+    """Output of `exchange`."""
 
     chains: Chains
     ends: Integers  # (n,)
@@ -127,7 +127,7 @@ class Exchanged(NamedTuple):
 
 
 class Tempered(NamedTuple):
-    """What `temper` leaves."""
+    """Output of `temper`."""
 
     chains: Chains
     q_sums: Array  # (n, K): sums of exp(log q(k | x) + Q_OFFSET)
@@ -198,7 +198,7 @@ def anneal(path, transition, chains, levels, stream, reverse=False, log_weights=
 
 
 def increments(old, new):
-    """What log f gains from one level to another: -inf where the density is 0 there, also of a
+    """Gains of log f from one level to another: -inf where the density is 0 there, also of a
     chain at which it was 0 already.
     """
     with np.errstate(invalid="ignore"):
@@ -258,7 +258,7 @@ def exchange(
 
 
 def _to_neighbours(path, state, levels):
-    """What log f of every chain gains on the level above, and on the one below, both (n,)."""
+    """Gains of log f of every chain to the level above, and to the one below, both (n,)."""
     above = np.minimum(levels + 1, len(path.ladder) - 1)
     below = np.maximum(levels - 1, 0)
     if type(path).log_f is TemperedPath.log_f:  # which takes all levels at once

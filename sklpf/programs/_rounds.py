@@ -64,7 +64,7 @@ class Samples(NamedTuple):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class LevelRound(Fields):
-    """What a round leaves of G independent groups of chains at K levels.
+    """Record of a round of G independent groups of chains at K levels.
 
     A group is a ladder of replica exchange, or some chains of simulated tempering. States are kept
     in R rows, one for each ladder or chain. U is d log f / d beta.
@@ -191,7 +191,7 @@ def linear_vectors(ladder: Array, gains: NDArray[np.floating]) -> Array:
 
 
 class _Carry(NamedTuple):
-    """Where the groups of a block stand, and what their steps have left so far."""
+    """State of the groups of a block, and the sums of their steps so far."""
 
     chains: Chains
     own: tuple  # what this kind of round counts besides
@@ -209,7 +209,7 @@ def halves(n_steps: int, length: int) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class RoundProgram:
-    """How a round goes. A subclass says what one step is.
+    """Program of a round. A subclass says what one step is.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class TemperingRound(LevelRound):
-    """What a round of simulated tempering leaves of M chains in G groups.
+    """Record of a round of simulated tempering of M chains in G groups.
 
     Attributes
     ----------
@@ -115,8 +115,8 @@ class TemperingRound(LevelRound):
 
     @property
     def crossed(self) -> NDArray[np.bool_]:
-        """Which chains visited both ends of the ladder, shape (M,): its lowest and its highest
-        tenth.
+        """Mask of the chains that visited both ends of the ladder, shape (M,): its lowest and its
+        highest tenth.
         """
         visits = self.counts.sum(axis=0) > 0
         n_end = max(1, round(END_SHARE * visits.shape[1]))
@@ -127,7 +127,7 @@ class TemperingRound(LevelRound):
 
 
 class Setup(NamedTuple):
-    """What all stages of a run share."""
+    """Constants that all stages of a run share."""
 
     path: Any
     transition: Any

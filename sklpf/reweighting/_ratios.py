@@ -70,8 +70,8 @@ class SeenFromTarget(NamedTuple):
 
 
 def seen_from_target(log_weights: Array, log_mean: float, alive: float = 1.0) -> SeenFromTarget:
-    """What chains that went down from the target, with weights w' of the way up, say about the
-    weights w of the others.
+    """Estimate of the weights w of chains that went up from those w' of chains that went down
+    from the target.
 
     Seen from there E w' = E w^2 / E w and E 1 / w' = P(w > 0) / E w, so that
     Var w / (E w)^2 = E w' E 1 / w' / P(w > 0) - 1.

@@ -1,4 +1,4 @@
-"""Whether posterior probabilities of models are calibrated, by simulation from their priors."""
+"""Calibration of posterior probabilities of models, by simulation from their priors."""
 
 from __future__ import annotations
 

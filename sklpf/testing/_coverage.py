@@ -1,4 +1,4 @@
-"""Whether intervals of an estimator cover log Z on models for which it is known."""
+"""Coverage of log Z by intervals of an estimator, on models for which it is known."""
 
 from __future__ import annotations
 

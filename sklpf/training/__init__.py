@@ -1,4 +1,4 @@
-"""What several models train with. It knows log densities and their gradients, and no model."""
+"""Training that several models share. It knows log densities and their gradients, and no model."""
 
 from sklpf.training._chains import Chains
 from sklpf.training._loop import EarlyStopping, LogPartitionTracker, Settled, train

@@ -36,7 +36,7 @@ _PASS_STEPS = 25  # between two passes of chains that can't tell how many they n
 
 
 class RunningAverage:
-    """By how much each update moves the average of the parameters (Polyak & Juditsky 1992).
+    """Weight of each update in the average of the parameters (Polyak & Juditsky 1992).
 
     A trainer moves the average by a share of its distance to the parameters after each update. With
     `average=True` the k-th update counts in proportion to k ** 2 (polynomial decay, Shamir & Zhang
@@ -173,7 +173,7 @@ def _line(iteration, n_passes, words, seconds) -> str:
 
 
 def has_settled(losses: Sequence[float], tol: float, n_passes: int) -> bool:
-    """Whether the mean of the last losses is not below that of as many before by `tol`."""
+    """True if the mean of the last losses is not below that of as many before by `tol`."""
     if len(losses) < 2 * n_passes:
         return False
     before, after = np.reshape(losses[-2 * n_passes :], (2, n_passes)).mean(axis=1)
@@ -263,7 +263,7 @@ class Anchor(NamedTuple):
 
     @property
     def disagrees(self) -> bool:
-        """Whether the two differ by more than chance, which happens in 0.1 % of the cases."""
+        """True if the two differ by more than chance, which happens in 0.1 % of the cases."""
         if self.tracked is None:
             return False
         error = np.hypot(self.full.std_error, self.tracked.std_error)

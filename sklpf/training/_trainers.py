@@ -441,7 +441,7 @@ class EM:
         self.losses.append(self.model.loss(self.chains.position))
 
     def _ended(self, *_) -> bool:
-        """Whether training is over, as a callback of `train`."""
+        """True if training is over, as a callback of `train`."""
         if self._n_searching is None and has_settled(self.losses, self.tol, _WINDOW):
             self._n_searching = len(self.losses)
         if self._n_searching is None:

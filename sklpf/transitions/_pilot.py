@@ -1,4 +1,6 @@
-"""What moves on R^d share: a pilot that tunes them along the path, normal numbers, reflection."""
+"""Shared parts of moves on R^d: a pilot that tunes them along the path, normal numbers,
+reflection.
+"""
 
 from __future__ import annotations
 

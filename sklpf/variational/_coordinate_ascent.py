@@ -12,8 +12,8 @@ from sklpf.variational._temperatures import Tempering
 
 
 class ConjugateModel:
-    """What `sweeps` asks of a model with global variables g, local variables z and data x; subclass
-    it for your own.
+    """Members that `sweeps` asks of a model with global variables g, local variables z and data
+    x; subclass it for your own.
 
     The model holds q(g) q(z) and its data. U = E_q[log p(x, z | g)] is the part that a temperature
     divides, so the bound at inverse temperature b is ``regulariser() + b U`` plus the temperature's

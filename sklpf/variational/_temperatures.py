@@ -1,5 +1,5 @@
-"""What the temperature is at every sweep: on a schedule, with a global distribution, or one
-distribution a datum.
+"""Temperature at every sweep: on a schedule, with a global distribution, or one distribution a
+datum.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ class BilinearGenerativeModel(GenerativeModel):
 
 
 class Parameters(NamedTuple):
-    """What is learned: the transpose of Phi, Theta and Psi."""
+    """Learned parameters: the transpose of Phi, Theta and Psi."""
 
     components: Array  # (K, D)
     content_weights: Array  # (K, C)

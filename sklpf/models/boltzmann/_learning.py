@@ -25,7 +25,7 @@ _LARGEST = 1e30  # parameter that is no sign of divergence
 
 
 class Parameters(NamedTuple):
-    """What is learned."""
+    """Learned parameters."""
 
     intercept: Array  # (M,)
     couplings: Array  # (n_pairs,)

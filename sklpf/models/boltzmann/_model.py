@@ -230,7 +230,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         return ended
 
     def _has_settled(self, trainer, iteration) -> bool:
-        """Whether the last pass has raised the pseudo-likelihood by no more than `tol`."""
+        """True if the last pass has raised the pseudo-likelihood by no more than `tol`."""
         gains = np.diff(trainer.objectives[-2:])
         return bool(gains.size and gains[0] <= self.tol)
 

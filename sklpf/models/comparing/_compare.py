@@ -396,7 +396,7 @@ def _last_step(name, estimator, X):
 
 
 def _instead(estimator, last) -> str:
-    """What to pass instead of an estimator that does not end in a model."""
+    """Advice on what to pass instead of an estimator that does not end in a model."""
     if hasattr(last, "best_estimator_"):
         return "; take the model that the search found, its best_estimator_"
     if holds_model(estimator):

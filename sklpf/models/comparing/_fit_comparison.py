@@ -223,7 +223,7 @@ class HeldOutRows(NamedTuple):
 
     @property
     def size(self) -> str:
-        """How many splits, seeds and rows there are."""
+        """Numbers of splits, seeds and rows, in words."""
         splits = next(iter(self.fits.values()))
         n_seeds = len(splits[0].values)
         seeds = "1 training seed" if n_seeds == 1 else f"{n_seeds} training seeds"
@@ -315,7 +315,7 @@ class FitComparison(Comparison):
 
     @property
     def converged(self) -> bool:
-        """Whether all intervals can be trusted."""
+        """True if all intervals can be trusted."""
         return not self.reasons
 
     @property

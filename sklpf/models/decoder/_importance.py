@@ -337,8 +337,8 @@ def _precisions(posteriors, centres: Array, rows: Integers) -> Array:
 
 
 def _are_all(modes: list[Mode]) -> bool:
-    """Whether climbs have met every mode with a material share more than once, so that there are
-    hardly others.
+    """True if climbs have met every mode with a material share more than once, so that there
+    are hardly others.
     """
     if not modes or len(modes) == _MOST_MODES:
         return False

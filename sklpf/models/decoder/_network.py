@@ -299,7 +299,7 @@ def check_network(network: Network, n_latents: int) -> int:
 
 
 def _is_half_precision(outputs: Array) -> bool:
-    """Whether several different outputs all have no more significant bits than float16."""
+    """True if several different outputs all have no more significant bits than float16."""
     significands = np.unique(np.frexp(outputs)[0])
     scaled = np.ldexp(significands, _HALF_BITS)
     return len(significands) >= _N_CHECKED and bool(np.all(scaled == np.rint(scaled)))

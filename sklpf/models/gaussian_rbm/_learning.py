@@ -115,7 +115,7 @@ class Weights:
         return fields
 
     def pulls(self, h):
-        """What hidden units (n, J) add to the means of the visible ones, (n, M)."""
+        """Contributions of hidden units (n, J) to the means of the visible ones, (n, M)."""
         pulls = np.empty((len(h), self.components.shape[1]), np.float32)
 
         def fill(units):
@@ -181,7 +181,7 @@ def jump(weights: Weights, bias, variances, h, pull, fields, rng):
 
 
 def gradient_sums(components, on, away) -> tuple[NDArray, NDArray, NDArray]:
-    """What the gradient sums over rows, for J hidden units.
+    """Sums over rows in the gradient, for J hidden units.
 
     Parameters
     ----------
@@ -294,7 +294,9 @@ class Trainer:
 
     @property
     def parameters(self) -> Parameters:
-        """What was learned, in the coordinates of the rows; ValueError if training has diverged."""
+        """Learned parameters, in the coordinates of the rows; ValueError if training has
+        diverged.
+        """
         check_not_diverged(*self.current)
         learned = self.averaged if self.average.n_averaged else self.current
         return learned.rescaled(self.location, self.scale)

@@ -209,7 +209,7 @@ class GaussianRBM(RBM):
         return self
 
     def _begin(self, X, rng, start=None) -> Trainer:
-        """What trains the model from new chains."""
+        """Trainer of the model from new chains."""
         self._partition_seed = draw_seed(rng)
         trainer = Trainer(self, X, draw_seed(rng), start)
         self._moments = 0, np.zeros(X.shape[1]), np.zeros(X.shape[1])

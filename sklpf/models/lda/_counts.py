@@ -51,7 +51,7 @@ def rounded(X: sp.csr_matrix) -> sp.csr_matrix:
 
 
 def whole_rows(X: sp.csr_matrix) -> NDArray[np.bool_]:
-    """Which documents have whole counts, (n,)."""
+    """Mask of the documents with whole counts, (n,)."""
     return rows_without(X, np.rint(X.data) != X.data)
 
 

@@ -58,7 +58,7 @@ _CERTAIN = 1e28  # tokens that known probabilities stand for; digamma has its di
 
 
 def _learns_streams(model) -> bool:
-    """Whether there is `partial_fit`; AttributeError says why not."""
+    """True if there is `partial_fit`; AttributeError says why not."""
     if model.learning_method == "gibbs":
         raise AttributeError(
             'partial_fit needs learning_method="batch" or "online": Gibbs sampling takes all tokens'

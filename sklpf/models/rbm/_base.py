@@ -137,7 +137,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
         return self.random_state_
 
     def _begins_stream(self) -> bool:
-        """Whether a call of `partial_fit` is the first; ValueError if it can't be made."""
+        """True if a call of `partial_fit` is the first; ValueError if it can't be made."""
         self._validate_params()
         if self.learning_rate_schedule == "linear":
             raise ValueError(
@@ -462,7 +462,7 @@ def hidden_fields(model, X):
 
 
 def binary_rows(X) -> Booleans:
-    """Which rows hold nothing but 0 and 1, (n,)."""
+    """Mask of the rows that hold nothing but 0 and 1, (n,)."""
     if not sp.issparse(X):
         return np.all((X == 0) | (X == 1), axis=1)
     return rows_without(X, (X.data != 0) & (X.data != 1))

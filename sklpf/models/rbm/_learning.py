@@ -114,7 +114,7 @@ class Weights(NamedTuple):
 
 
 class Training(NamedTuple):
-    """What `partial_fit` goes on from, beside the model's attributes."""
+    """State from which `partial_fit` goes on, beside the model's attributes."""
 
     n_rows: int = 0  # that were seen
     n_averaged: int = 0
@@ -345,7 +345,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Trajectory:
-    """What is kept of training until an update, from independent units on.
+    """Record of training until an update, from independent units on.
 
     An RBM is looked at whenever the number of updates has grown by a tenth, by chains that move
     along. It is kept if the last one that was kept would exchange states with a later one too
@@ -383,7 +383,9 @@ class Trajectory:
 
     @classmethod
     def of(cls, model) -> Trajectory:
-        """What a model's training has left, else independent units with its data's means."""
+        """Trajectory that a model's training has left, else independent units with its data's
+        means.
+        """
         kept = vars(model).get("_trajectory")
         if kept is not None:
             return kept

@@ -89,7 +89,7 @@ class Gaussian:
 
     @property
     def name(self) -> str:
-        """What it is called in summaries."""
+        """Name in summaries."""
         return "one Gaussian" if self._is_full else "independent normal columns"
 
     def log_likelihood(self, X: Any) -> Array | None:
@@ -116,7 +116,7 @@ def new_baseline(model: Any) -> Any:
 
 
 class RowsBaseline(NamedTuple):
-    """What a baseline says of the rows that a model has scored."""
+    """A baseline's log-likelihoods of the rows that a model has scored."""
 
     name: str
     values: Array  # (n,) log-likelihoods in nats

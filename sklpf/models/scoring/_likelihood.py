@@ -186,7 +186,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         self._rows_seen = (seen or new_baseline(self)).seen(self._validate(X))
 
     def _with_baseline(self, scored: Scored, X) -> Scored:
-        """What the model says of validated rows, beside what its baseline says of them."""
+        """Scores of rows by the model, beside those by its baseline."""
         seen = vars(self).get("_rows_seen")
         if seen is None:
             return scored
@@ -197,7 +197,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         return scored._replace(baseline=RowsBaseline(seen.name, values, self._remedy_of_worse()))
 
     def _remedy_of_worse(self) -> str:
-        """What to change about a model that is worse than its baseline."""
+        """Advice on what to change about a model that is worse than its baseline."""
         parameters = self.get_params(deep=False)
         raised = [name for name in ("n_iter", "max_iter", "n_components") if name in parameters]
         remedies = [f"raise {' or '.join(raised)}"] if raised else []
@@ -216,7 +216,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
             warn(message)
 
     def _scored(self, X, level: float | None = None, tolerates: bool = True) -> Scored:
-        """What the model says of rows, for an interval of some level.
+        """Scores of rows, for an interval of some level.
 
         Where every row has a log Z, `tolerates` says whether some may be untrusted: those that
         hardly move a mean.
@@ -288,7 +288,7 @@ def fit_for_model(estimator: PartitionEstimator, path: Any) -> PartitionEstimato
 
 # -- trust
 def is_estimate(result: PartitionResult) -> bool:
-    """Whether a result is no bound and no approximation."""
+    """True if a result is no bound and no approximation."""
     return result.statement in ("exact", "enclosed", "estimate")
 
 
@@ -621,11 +621,11 @@ class RowLikelihoodMixin(ScoredModel):
         return self._kept_partition[1]
 
     def _identity(self, path) -> Any:
-        """What tells rows with their model apart from others."""
+        """Key that tells rows with their model apart from others."""
         return path
 
     def _trust(self, path, result: PartitionResult) -> tuple[Booleans, str | None]:
-        """Which rows are trusted, and why the others are not."""
+        """Return the mask of trusted rows, and the reasons of the others."""
         trusted = result.diagnostics["converged"]
         reason = distrust(result)
         if not is_estimate(result):
@@ -647,7 +647,7 @@ class RowLikelihoodMixin(ScoredModel):
 
 
 def _largest_effect(result: PartitionResult, trusted: Booleans) -> float:
-    """How far rows that are not trusted may move the mean over all rows, in nats."""
+    """Bound the effect of untrusted rows on the mean over all rows, in nats."""
     if trusted.all() or not trusted.any():
         return 0.0
     values = np.asarray(result.log_partition)
@@ -659,14 +659,14 @@ def _largest_effect(result: PartitionResult, trusted: Booleans) -> float:
 
 
 def _is_negligible(effect: float, values: Array, trusted: Booleans) -> bool:
-    """Whether an effect on the mean over all rows is small beside its sampling error."""
+    """True if an effect on the mean over all rows is small beside its sampling error."""
     if trusted.sum() < 2 or not np.all(np.isfinite(values)):
         return False
     return bool(effect <= _NEGLIGIBLE * values[trusted].std(ddof=1) / np.sqrt(trusted.sum()))
 
 
 def _mean_error(result: PartitionResult, level: float) -> tuple[float, float]:
-    """How far the Monte-Carlo error reaches below and above the mean over rows."""
+    """Return the Monte-Carlo error below and above the mean over rows."""
     if result.statement not in ("exact", "estimate"):
         low, high = result.interval(level)
         return float(np.mean(result.log_partition - low)), float(

@@ -1,4 +1,4 @@
-"""What models say of rows, and the interval of its mean."""
+"""Scores of rows by models, and the interval of their mean."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class IntervalOfMean(Readable):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else should be known, one sentence each."""
+        """Further notes, one sentence each."""
         return ()
 
     def _line(self) -> str:
@@ -96,8 +96,8 @@ class ScoreInterval(IntervalOfMean):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else should be known, one sentence each: where the model is worse than its baseline,
-        and where training has not settled.
+        """Further notes, one sentence each: where the model is worse than its baseline, and
+        where training has not settled.
         """
         worse = "" if self.baseline is None else self.baseline.sentence(self.mean, self.unit)
         notes = (worse,) if worse else ()
@@ -193,8 +193,8 @@ class ScoreInterval(IntervalOfMean):
 
 
 def sampled_units(unit: str) -> str:
-    """What the sampling error of a mean comes from, in the plural: words come in documents, which
-    are drawn whole.
+    """Units of the sampling error of a mean, in the plural: words come in documents, which are
+    drawn whole.
     """
     return {"word": "documents", "entropy": "draws"}.get(unit, f"{unit}s")
 
@@ -205,7 +205,7 @@ def _perplexity(mean: float) -> float:
 
 
 class Scored(NamedTuple):
-    """What a model says of rows."""
+    """Scores of rows by a model."""
 
     values: Array  # (n,) log-likelihoods in nats
     below: float  # how far the error that they share reaches below their mean

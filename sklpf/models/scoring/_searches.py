@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 
 def is_model(estimator: Any) -> bool:
-    """Whether an estimator is a model with a log-likelihood of rows."""
+    """True if an estimator is a model with a log-likelihood of rows."""
     return hasattr(estimator, "_scored")
 
 
@@ -37,7 +37,7 @@ def check_same_kind(estimators: Mapping[str, Any]) -> None:
 
 
 def _kind(model: Any) -> str:
-    """What a model's likelihoods are."""
+    """Kind of a model's likelihoods."""
     if model._unit == "document":
         return "probabilities of documents"
     return "probabilities of rows" if model._discrete else "densities of rows"
@@ -75,7 +75,7 @@ def find_model(estimator: Any, X: Any) -> tuple[Any, Any]:
 
 
 def holds_model(estimator: Any) -> bool:
-    """Whether an estimator is a model, or a pipeline or a finished search with one in it."""
+    """True if an estimator is a model, or a pipeline or a finished search with one in it."""
     if isinstance(estimator, Pipeline):
         return any(holds_model(step) for _, step in estimator.steps)
     if hasattr(estimator, "best_estimator_"):
@@ -84,7 +84,7 @@ def holds_model(estimator: Any) -> bool:
 
 
 def _described(estimator) -> str:
-    """What an estimator without a model is, for an error."""
+    """Description of an estimator without a model, for an error."""
     if isinstance(estimator, Pipeline):
         steps = (step for _, step in estimator.steps)
         names = (step if isinstance(step, str) else type(step).__name__ for step in steps)

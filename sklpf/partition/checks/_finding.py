@@ -1,4 +1,4 @@
-"""What a check is given, and what it leaves."""
+"""Input of a check, and its finding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklpf.transitions import Transition
 
 
 class Work(NamedTuple):
-    """What a check may use.
+    """Input of a check.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ Judgement = tuple[Sequence[Alarm], dict[str, Any]]  # alarms, and numbers for th
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What a check has found: arrays and numbers, and what they took.
+    """Finding of a check: arrays and numbers, and their cost.
 
     A check extends it. `described` says what its numbers mean, `needs_run` is False if it looks
     before chains are run.

@@ -150,7 +150,7 @@ def regions_to_cover(path: Any, run: Any, result: Any) -> list[Regions]:
 
 
 class Threshold(NamedTuple):
-    """How sure it must be that a run has missed a region."""
+    """Certainty needed that a run has missed a region."""
 
     chance: float  # false-alarm rate of a run: of all regions one by one, and of them together
     run_errors: float  # standard errors of log Z that what is missed must be worth
@@ -267,7 +267,7 @@ def _hidden_weight(from_target: Array, unseen: Array) -> Array:
 
 
 def _miss_together(masses, weights, groups, inside, slack, material, threshold) -> bool:
-    """Whether regions of which one half of the groups has hardly any draws have too few in the
+    """True if regions of which one half of the groups has hardly any draws have too few in the
     other half as well, all together.
 
     Masses are split likewise, so that the test does not use the numbers by which the regions were
@@ -296,7 +296,7 @@ def _shares(weights, inside) -> Array:
 
 
 def _least(masses: Array, threshold: Threshold) -> float:
-    """What some regions together, of masses (R, G), hold at least: their mean mass less a few
+    """Least mass of some regions together, of masses (R, G): their mean mass less a few
     standard errors, or one of the smallest of the G estimates.
     """
     sums = masses.sum(axis=0)

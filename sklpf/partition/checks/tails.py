@@ -387,7 +387,7 @@ def _exponents(base, target) -> tuple[NDArray, NDArray, NDArray]:
 
 
 def _level(values, last) -> tuple[NDArray, NDArray]:
-    """Whether s no longer grows before some of the radii, and what it is there, both (n_rays,)."""
+    """Mask of rays on which s grows no more before some of the radii; and s there; (n_rays,)."""
     s = -np.diff(values, axis=0) / np.diff(np.log(_RADII))[:, np.newaxis]
     rays = np.arange(values.shape[1])
     before = s[last - 3, rays]

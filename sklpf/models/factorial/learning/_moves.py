@@ -322,7 +322,7 @@ def _some_that_are_on(z, rng):
 
 
 def _gains(posterior, energy, x, z, mean):
-    """What rows gain from a new component of this mean, and the activations with it, once the
+    """Gains of rows from a new component of this mean, and the activations with it, once the
     others have followed.
     """
     precision = 1 / posterior.noise_variance
@@ -336,7 +336,7 @@ def _gains(posterior, energy, x, z, mean):
 
 
 def _losses(posterior, rng):
-    """What the bound of some rows would lose without each of the components, in nats."""
+    """Losses of the bound of some rows without each of the components, in nats."""
     _, energy, z = _look_at_rows(posterior, rng)
     return [-energy.forced(z, k, 0)[1].sum() for k in range(z.shape[1])]
 

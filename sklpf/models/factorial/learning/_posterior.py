@@ -111,7 +111,7 @@ def settle_activations(products, active, terms, max_iter: int) -> None:
 
 
 class Statistics(NamedTuple):
-    """What the components are updated from: means over n rows of E[z z'], E[z] x' and |x|²."""
+    """Sufficient statistics of an update: means over n rows of E[z z'], E[z] x' and |x|²."""
 
     n: int
     second: Array

@@ -214,7 +214,7 @@ class Chain:
         return f"log p(words, topics): {self.log_joint[-1]:.4f}"
 
     def _is_recorded(self, step: int) -> bool:
-        """Whether the joint likelihood is computed after this sweep."""
+        """True if the joint likelihood is computed after this sweep."""
         return step % _EVERY == 0 or step == self.n_sweeps
 
     def _log_joint(self, by_document) -> float:
