@@ -1,4 +1,4 @@
-"""How float32 arrays lie in memory: rows fill whole registers, and begin where a line of the cache
+"""Layout of float32 arrays in memory: rows fill whole registers, and begin where a line of the cache
 does.
 """
 

@@ -1,4 +1,4 @@
-"""How far a fit is: lines through `logging` where `verbose`, and tasks for the callbacks of
+"""Progress of a fit: lines through `logging` where `verbose`, and tasks for the callbacks of
 scikit-learn.
 
 A fit that is `reporting` is the current one of its thread until it ends. The loops that it runs say

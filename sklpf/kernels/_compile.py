@@ -210,7 +210,7 @@ class _Announcer(event.Listener):
 
 
 def _somebody_waits() -> bool:
-    """Whether a person sees the standard error of this process, which is no worker."""
+    """True if a person sees the standard error of this process, which is no worker."""
     if multiprocessing.current_process().name != "MainProcess":
         return False
     try:

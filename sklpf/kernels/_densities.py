@@ -8,7 +8,7 @@ from sklpf.kernels._programs import program
 
 
 class Values(NamedTuple):
-    """What `evaluate` writes: log f_0, log f_1 - log f_0 and their gradients."""
+    """Outputs of `evaluate`: log f_0, log f_1 - log f_0 and their gradients."""
 
     log_base: np.ndarray  # (n,)
     gain: np.ndarray  # (n,)

@@ -44,8 +44,8 @@ _DENSE_SHARE = 0.4
 
 
 class Layer(NamedTuple):
-    """What the products of n rows of m units with weights add: some rows' listed weight rows, and
-    all weight rows times the units of the others.
+    """Products of n rows of m units with weights: some rows' listed weight rows, and all weight
+    rows times the units of the others.
     """
 
     indices: np.ndarray  # (n, m) int32: of the weight rows that are added, ascending
@@ -91,7 +91,7 @@ def list_differences(first, second, n, indices):
 
 @functools.partial(inlined, **BORROWS)
 def is_dense(count, n):
-    """Whether the product is faster than the sum of so many of n weight rows."""
+    """True if the product is faster than the sum of so many of n weight rows."""
     return count > _DENSE_SHARE * n
 
 

@@ -44,7 +44,7 @@ def log_base(model, state, c):
 
 
 def log_gain(model, state, c):
-    """Of a tempered model: log f_1 - log f_0 of chain c."""
+    """log f_1 - log f_0 of chain c, of a tempered model."""
 
 
 def log_ratios(model, state, old, new, work, out):

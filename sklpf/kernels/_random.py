@@ -158,8 +158,8 @@ def _cos_sin(bits):
 
 @inlined
 def bits_of_all_chains(out, quarter, keys, purpose):
-    """What `random_bits` gives for 4 quarter words of n chains, out (4 quarter, n); vectorises over
-    chains.
+    """Write what `random_bits` gives for 4 quarter words of n chains, out (4 quarter, n);
+    vectorises over chains.
     """
     for i in range(quarter):
         bits_of_counter(out, i, quarter, i, keys, purpose)

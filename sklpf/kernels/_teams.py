@@ -34,7 +34,7 @@ def team(n_threads: int) -> list[Team]:
 
 @intrinsic
 def _fence(typing_context):
-    """What was written before is seen by other threads, and what they wrote is read anew."""
+    """Memory fence: earlier writes are seen by other threads, and theirs are read anew."""
 
     def emit(context, builder, signature, arguments):
         builder.fence("seq_cst")

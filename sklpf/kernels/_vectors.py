@@ -76,7 +76,7 @@ def flat(array):
 
 
 def lanes_of(array):
-    """How many of an array's numbers fill a register."""
+    """Number of an array's numbers that fill a register."""
     return REGISTER // array.itemsize
 
 

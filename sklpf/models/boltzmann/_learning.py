@@ -1,4 +1,4 @@
-"""How a Boltzmann machine learns: by its pseudo-likelihood, or from persistent chains.
+"""Learning of a Boltzmann machine: by its pseudo-likelihood, or from persistent chains.
 
 Both maximise the objective less the penalty alpha (r sum |J_ij| + (1 - r) sum J_ij² / 2) over the
 pairs i < j that may be coupled, with r = l1_ratio.

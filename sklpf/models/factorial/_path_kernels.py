@@ -24,7 +24,7 @@ _NEGLIGIBLE = 60.0  # weights under e^-60 of the largest one add nothing in floa
 
 
 class Gram(NamedTuple):
-    """What all rows share; read-only float64."""
+    """Constants that all rows share; read-only float64."""
 
     products: np.ndarray  # (K, K): G
     covariance: np.ndarray  # (K, K): S
@@ -35,7 +35,7 @@ class Gram(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What is known of one row."""
+    """Constants of one row."""
 
     gram: Gram
     projection: np.ndarray  # (K,): c

@@ -158,7 +158,7 @@ def _resample(particle_weights, u, z, n_tokens, counts, copies):
 
 # ---- filters
 class Plan(NamedTuple):
-    """What filters of a document do before each of its N tokens, and at their end."""
+    """Steps of a document's filters before each of its N tokens, and at their end."""
 
     topics: np.ndarray  # (U, K) float64: the topics' probabilities of the document's words
     n_sweeps: np.ndarray  # (N,) int64: how often the tokens before number i are drawn anew
@@ -230,7 +230,7 @@ def _multiply_by_exp(particle_weights, counts, log_gains):
 
 @inlined
 def _prior_changes(plan, n_tokens):
-    """Whether the prior is another one when so many tokens have come."""
+    """True if the prior is another one when so many tokens have come."""
     return n_tokens > 0 and plan.stages[n_tokens] != plan.stages[n_tokens - 1]
 
 

@@ -31,7 +31,7 @@ _LEAST = 1e-290  # relative weight of counts that has all its digits as a number
 
 
 class Document(NamedTuple):
-    """What kernels know of a document with N tokens of U distinct words and of K topics;
+    """A document as kernels know it, with N tokens of U distinct words and of K topics;
     read-only.
     """
 
@@ -68,7 +68,7 @@ def _weight(document, k, count, beta):
 # ---- densities
 @njit
 def urn_gain(document, counts):
-    """How much log f gains from level 0 to level 1 with these counts of the topics."""
+    """Gain of log f from level 0 to level 1 with these counts of the topics."""
     total = -document.log_denominator
     for k in range(counts.shape[0]):
         total += document.log_urn[k, counts[k]]

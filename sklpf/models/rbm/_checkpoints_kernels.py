@@ -75,7 +75,7 @@ def _piece(model, beta):
 
 @functools.partial(inlined, **BORROWS)
 def _share(model, piece, beta):
-    """How far beta is along a piece, in [0, 1]."""
+    """Position of beta along a piece, in [0, 1]."""
     return (beta - model.betas[piece]) / (model.betas[piece + 1] - model.betas[piece])
 
 

@@ -231,7 +231,7 @@ def _slope(model, state, c):
 
 @functools.partial(inlined, **BORROWS)
 def _bend(model, state, c, beta):
-    """What log f of chain c has besides a part that is linear in beta."""
+    """Part of log f of chain c that is not linear in beta."""
     field = state.hidden_field[c]
     n = state.h.shape[1]
     of_hidden = 0.0 if model.joint else _log_sum(field, n, beta)

@@ -1,4 +1,4 @@
-"""How models score: ScoredModel, LogLikelihoodMixin of those with one intractable log Z, and
+"""Scores of models: ScoredModel, LogLikelihoodMixin of those with one intractable log Z, and
 RowLikelihoodMixin of those whose rows each have a log Z of their own.
 """
 

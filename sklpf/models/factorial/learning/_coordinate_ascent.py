@@ -1,4 +1,4 @@
-"""How FactorialMixture is fitted: starts, tempered sweeps, moves, and the sweeps that end them;
+"""Fit of FactorialMixture: starts, tempered sweeps, moves, and the sweeps that end them;
 batches of a stream.
 """
 

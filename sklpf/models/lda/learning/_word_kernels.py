@@ -113,7 +113,7 @@ def _add_products(weights, totals, first, second, factor):
 # ---- bounds
 @njit
 def dirichlet_terms(prior, base, scale, values, of_rows, of_topics):
-    """What q's lambda = base + scale * values (n, K) add to E[log p - log q] of Dirichlet
+    """Terms that q's lambda = base + scale * values (n, K) add to E[log p - log q] of Dirichlet
     distributions, but for log Gamma of the prior (K,) and of the sums: sums over topics, (n,).
 
     The digamma function of the sums is of_rows (n,) + of_topics (K,).
