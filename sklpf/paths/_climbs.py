@@ -240,7 +240,7 @@ def functions_for_climbs(
     evaluations = evaluations or Evaluations()
 
     def numbers(function, points: Array, n_columns: int | None = None) -> Array:
-        found = patiently(function, points, evaluations, n_columns)
+        found = evaluate_bisecting_failures(function, points, evaluations, n_columns)
         return np.where(np.isnan(found) | (found == np.inf), -np.inf, found)
 
     def values(points: Array) -> Array:
@@ -281,7 +281,7 @@ def _differences(values: LogDensity, points: Array, steps: Array) -> Array:
     return slopes
 
 
-def patiently(
+def evaluate_bisecting_failures(
     function: Callable[[Array], Array],
     points: Array,
     evaluations: Evaluations,
@@ -303,7 +303,9 @@ def patiently(
             return np.full(shape, np.nan)
         half = len(points) // 2
         parts = (points[:half], points[half:])
-        return np.concatenate([patiently(function, x, evaluations, n_columns) for x in parts])
+        return np.concatenate(
+            [evaluate_bisecting_failures(function, x, evaluations, n_columns) for x in parts]
+        )
 
 
 def starts_of_climbs(

@@ -33,7 +33,8 @@ _FEWEST_LEVELS = 10
 _FEWEST_CHAINS = 20
 # each pilot has so many times the levels of the one before; no pilot has more than a quarter of all
 _GROWTH = 4
-_MARGIN = 1.5  # the standard error is aimed so many times below tol, for the pilot's noise
+# the standard error is aimed so many times below tol, for the pilot's noise
+PILOT_NOISE_FACTOR = 1.5
 _MOST_VARIANCE = np.log(2)  # of log weights: half of the weights count
 
 
@@ -122,7 +123,7 @@ def _anneal(plans, start, orders, n, stream, n_jobs, checkpoint, reverse=False) 
     largest = path.n_chains_per_block
     blocks = equal_blocks(n, _LARGEST_BLOCK) if largest is None else equal_blocks(n, largest, 1)
     ends = [segments(len(order) - 1, path.n_moves_per_segment) for order in orders]
-    way = _Way(
+    schedule = _LevelSchedule(
         plans=plans,
         keys=[plan.stream(stream).key for plan in plans],
         orders=orders,
@@ -130,16 +131,16 @@ def _anneal(plans, start, orders, n, stream, n_jobs, checkpoint, reverse=False) 
         first=np.concatenate([[0], np.cumsum(blocks)]).tolist(),
         ends=ends,
     )
-    tells = len(plans) == 1 and orders[0][0] == 0 and path.base_log_partition is not None
+    summarises = len(plans) == 1 and orders[0][0] == 0 and path.base_log_partition is not None
     carries = run_segments(
-        functools.partial(way.begin, start),
-        way.advance,
+        functools.partial(schedule.begin, start),
+        schedule.advance,
         len(blocks),
         sorted(set().union(*ends)),
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage="reverse" if reverse else "anneal",
-        so_far=functools.partial(_so_far, path, orders[0]) if tells else None,
+        so_far=functools.partial(_so_far, path, orders[0]) if summarises else None,
     )
     arrivals = []
     for own_ends, own_blocks in zip(ends, zip(*carries)):
@@ -158,7 +159,7 @@ def _so_far(path, order, end, carries) -> str:
     return running_log_partition(path, int(order[end]), log_weights)
 
 
-class _Way(NamedTuple):
+class _LevelSchedule(NamedTuple):
     """The way of all rows' chains through their levels, in blocks with equally many chains of each
     row. A row that is through leaves the others.
     """
@@ -214,7 +215,7 @@ def _those_of(chains, row) -> Chains:
 
 def enough_levels(plans: Sequence[Plan], n_chains: int, tol: float, n_jobs=None) -> list[Plan]:
     """Thin out the levels of every row to as many as give log Z a standard error of `tol` / 1.5, or
-    keep them all. The plans' histories are log Z / Z_0 on the way.
+    keep them all. The plans' histories are log Z / Z_0 on the schedule.
 
     The variance of log weights falls in proportion to the number of moves. A pilot of few chains
     measures it with few levels, and with more of them until it need not be extrapolated far.
@@ -257,7 +258,7 @@ def _excess(log_weights, n_chains, tol) -> float:
     alive = log_weights[log_weights > -np.inf]
     if len(alive) < 2:
         return np.inf
-    error = min(tol / _MARGIN, LARGEST)  # with a square
+    error = min(tol / PILOT_NOISE_FACTOR, LARGEST)  # with a square
     allowed = np.log1p(n_chains * error**2) + np.log(len(alive) / len(log_weights))
     allowed = min(allowed, _MOST_VARIANCE)
     return float(np.var(alive, ddof=1) / allowed) if allowed > 0 else np.inf

@@ -85,7 +85,7 @@ def ascend(
             records=np.empty((len(populations), 0, 4)),
         )
 
-    tells = path.base_log_partition is not None and n_populations > 1  # not of a pilot
+    summarises = path.base_log_partition is not None and n_populations > 1  # not of a pilot
     carries = run_segments(
         begin,
         functools.partial(_advance, step, key, chain_length or 1, blocks),
@@ -94,7 +94,7 @@ def ascend(
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage="populations",
-        so_far=functools.partial(_so_far, path) if tells else None,
+        so_far=functools.partial(_so_far, path) if summarises else None,
     )
     chains, *parts = zip(*carries)
     return Populations(together(chains), *map(np.concatenate, parts))

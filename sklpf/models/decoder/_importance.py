@@ -20,7 +20,8 @@ from sklpf.partition._result import sweeps_by_purpose
 from sklpf.partition.alarms import HEAVY_PARETO_SHAPE
 from sklpf.paths import Evaluations, Mixture, StudentT
 from sklpf.paths._bases import full_matrix
-from sklpf.paths._climbs import Ends, climb, patiently
+from sklpf.paths._climbs import Ends, climb, evaluate_bisecting_failures
+from sklpf.programs._annealing import PILOT_NOISE_FACTOR
 from sklpf.reweighting import mean_weight
 from sklpf.transitions._pilot import next_beta
 from sklpf.uncertainty import effective_sample_size, pareto_shape
@@ -47,7 +48,6 @@ _MOST_DRAWS = 40_000
 _EFFECTIVE_OF_FIT = 100.0  # draws to which a proposal is fitted, or weights are tempered
 _LIGHT = 0.5  # Pareto shape up to which the variance of weights is finite
 _FEWEST_EFFECTIVE = 100.0  # draws
-_MARGIN = 1.5  # the standard error is aimed so many times below tol
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -176,7 +176,7 @@ class Posteriors(NamedTuple):
         def values(points):
             return self.network.log_densities(points, self.X, rows[: len(points)])
 
-        return self.log_prior(latents) + patiently(values, latents, Evaluations())
+        return self.log_prior(latents) + evaluate_bisecting_failures(values, latents, Evaluations())
 
     def slopes(self, latents: Array, steps: Array, rows: Integers) -> tuple[Array, Array]:
         """Return log p(z, x) at points, each for a row of its own, and its gradients by z; -inf and
@@ -189,7 +189,7 @@ class Posteriors(NamedTuple):
             return np.column_stack(self.network.log_likelihood(points, X))
 
         packed = np.column_stack([rows, latents])
-        found = patiently(both, packed, self.evaluations, 1 + self.n_latents)
+        found = evaluate_bisecting_failures(both, packed, self.evaluations, 1 + self.n_latents)
         good = np.asarray(np.isfinite(found).all(axis=1))
         values = np.where(good, found[:, 0] + self.log_prior(latents), -np.inf)
         return values, np.where(good[:, np.newaxis], found[:, 1:] - latents, 0.0)
@@ -261,7 +261,7 @@ def _screened(posteriors) -> Screened:
         return posteriors.network.log_densities_of_all(points, posteriors.X).T
 
     def found_at(points):
-        found = patiently(gains, points, Evaluations(), len(posteriors.X)).T
+        found = evaluate_bisecting_failures(gains, points, Evaluations(), len(posteriors.X)).T
         return np.where(np.isfinite(found), found, -np.inf)
 
     here = found_at(draws)
@@ -399,7 +399,7 @@ def _by_importance(posteriors, row, proposal: Mixture, tol, rng) -> Weighed:
             return Weighed(estimate.log_mean, estimate.std_error, n, True, past.n)
         # Weights that look light tend to be those that lack a large one: others give the estimate.
         is_last = is_enough and shape < _LIGHT
-        n_needed = n * (_MARGIN * estimate.std_error / tol) ** 2
+        n_needed = n * (PILOT_NOISE_FACTOR * estimate.std_error / tol) ** 2
         n = int(np.clip(n_needed, _N_DRAWS, _MOST_DRAWS)) if is_last else _N_DRAWS
         proposal = _refitted(proposal, np.concatenate(past.draws), past.log_weights())
     return Weighed(np.nan, np.nan, n, False, past.n)

@@ -292,7 +292,7 @@ def is_estimate(result: PartitionResult) -> bool:
     return result.statement in ("exact", "enclosed", "estimate")
 
 
-def distrust(result: PartitionResult) -> str | None:
+def reason_not_trusted(result: PartitionResult) -> str | None:
     """Why a result can't make a score, or None: it must have converged and be an estimate, since a
     bound or an approximation would move the score to one side.
     """
@@ -396,7 +396,7 @@ class LogLikelihoodMixin(ScoredModel):
         """
         check_is_fitted(self)
         self.__dict__.pop("_kept_partition", None)
-        reason = distrust(self._partition().result_)
+        reason = reason_not_trusted(self._partition().result_)
         if reason is not None:
             report(self, f"log Z is not to be trusted: {reason}")
         return self
@@ -518,7 +518,7 @@ class LogLikelihoodMixin(ScoredModel):
 
         result = self._partition().result_
         log_partition = result.log_partition
-        reason = distrust(result)
+        reason = reason_not_trusted(result)
         if reason is None and self._discrete:
             reason = impossible(values[possible] - log_partition, result.std_error)
         reasons = [] if reason is None else [f"log Z is not to be trusted: {reason}"]
@@ -627,7 +627,7 @@ class RowLikelihoodMixin(ScoredModel):
     def _trust(self, path, result: PartitionResult) -> tuple[Booleans, str | None]:
         """Return the mask of trusted rows, and the reasons of the others."""
         trusted = result.diagnostics["converged"]
-        reason = distrust(result)
+        reason = reason_not_trusted(result)
         if not is_estimate(result):
             return np.zeros_like(trusted), reason
         groups = self._exclusive(path)

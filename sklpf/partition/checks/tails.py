@@ -15,7 +15,7 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition.alarms import EXPONENT_MARGIN, LEAST_WEIGHT_INDEX, MOST_NAN, raised
 from sklpf.partition.checks._finding import Finding, Work, counted
 from sklpf.paths import Evaluations, GeometricPath, is_outside
-from sklpf.paths._climbs import patiently
+from sklpf.paths._climbs import evaluate_bisecting_failures
 from sklpf.transitions._pilot import reflect
 from sklpf.uncertainty import effective_sample_size
 
@@ -162,7 +162,7 @@ def check_columns(path: Any, points: Array, evaluations: Evaluations) -> None:
     n_open = np.sum(is_open.any(axis=0))
     unused = np.asarray(is_open.any(axis=0))
     scale = np.broadcast_to(path.base.scale, path.n_dimensions)
-    log_f = patiently(path.raw_log_density, points, evaluations)
+    log_f = evaluate_bisecting_failures(path.raw_log_density, points, evaluations)
     usable = np.flatnonzero(np.isfinite(log_f))[:_N_UNMOVED]
     for here in usable:
         farthest = np.max(np.abs(points[here]) / scale)  # beside which a step must not be lost
@@ -173,7 +173,9 @@ def check_columns(path: Any, points: Array, evaluations: Evaluations) -> None:
             column = columns[some]
             moved = np.tile(points[here], (len(column), 1))
             moved[np.arange(len(column)), column] += steps[sides[some], column]
-            differs = patiently(path.raw_log_density, moved, evaluations) != log_f[here]
+            differs = (
+                evaluate_bisecting_failures(path.raw_log_density, moved, evaluations) != log_f[here]
+            )
             unused[column[differs]] = False
     if len(usable) and 0 < unused.sum() < n_open:
         raise ValueError(
@@ -365,8 +367,10 @@ def _log_densities(path, rays, radii) -> tuple[NDArray, NDArray]:
 
 def _at(path, position) -> NDArray:
     """Log densities of base and target at some points, shape (2, n); NaN where a function fails."""
-    base = patiently(path.base.log_density, position, Evaluations())
-    target = patiently(path.raw_log_density, position, path.evaluations or Evaluations())
+    base = evaluate_bisecting_failures(path.base.log_density, position, Evaluations())
+    target = evaluate_bisecting_failures(
+        path.raw_log_density, position, path.evaluations or Evaluations()
+    )
     return np.stack([base, target])
 
 
