@@ -1,5 +1,5 @@
-"""Layout of float32 arrays in memory: rows fill whole registers, and begin where a line of the cache
-does.
+"""Layout of float32 arrays in memory: rows fill whole registers, and begin where a line of the
+cache does.
 """
 
 import math
