@@ -59,6 +59,8 @@ class AnnealingRun(RunInRounds):
         over each segment of their way; None if no move is rejected.
     pilot : object or None
         Step sizes of the moves at some inverse temperatures, of moves that were tuned.
+    history : ndarray of shape (R, 3)
+        log Z in nats, its standard error and the sweeps of all chains after each pilot.
     n_temperatures : int or None
     tol : float or None
         As in `HAIS`.

@@ -730,6 +730,8 @@ class LevelRun(RunInRounds):
         Whether states of level 0 may have f_1 = 0.
     first_ratio : MeanWeight or None
         log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
+    history : ndarray of shape (R, 3)
+        log Z in nats, its standard error and the sweeps of all chains after each earlier round.
     """
 
     has_boundary: bool = False

@@ -67,6 +67,8 @@ class ContinuousRun(RunInRounds):
     tol : None
     rao_blackwell : bool
         As in `RTS`, which needs it True here.
+    history : ndarray of shape (R, 3)
+        log Z in nats, its standard error and the sweeps of all chains after each earlier round.
     """
 
     options = ("rao_blackwell", "tol")
