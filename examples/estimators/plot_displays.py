@@ -103,7 +103,7 @@ figure, axes = plt.subplots(
     1, 2, figsize=(11, 4), sharey=True, layout="constrained"
 )
 for ax, n_temperatures in zip(axes, (60, 1000)):
-    annealing = AIS(1000, n_temperatures, random_state=0, n_jobs=2).fit(rbm)
+    annealing = AIS(1000, n_temperatures, random_state=1, n_jobs=2).fit(rbm)
     WeightsDisplay.from_estimator(annealing, ax=ax)
 figure.savefig("display_weights.png", dpi=100)
 

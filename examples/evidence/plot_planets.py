@@ -88,7 +88,7 @@ for n_planets in (0, 1, 2):
         2 + 3 * n_planets,
         vectorized=True,
     )
-    fitted[name] = AdaptiveSMC(random_state=1).fit(paths[name])
+    fitted[name] = AdaptiveSMC(random_state=0).fit(paths[name])
 comparison = compare_evidence(fitted)
 print(comparison.summary())
 

@@ -21,6 +21,7 @@ usual substitute, prefers the worse fits.
 # normaliser can't be trusted.
 
 import sys
+import warnings
 
 import matplotlib
 
@@ -96,6 +97,8 @@ def reconstruction_error(rbm, X):
     return np.mean(np.sum((X - 1 / (1 + np.exp(-logits))) ** 2, axis=1))
 
 
+# what fits say that end with their last weights
+warnings.filterwarnings("ignore", message="training has not settled")
 fits = {"last weights": [], "averaged": []}
 for seed in range(10):
     for name, found in fits.items():
