@@ -95,7 +95,7 @@ def _array(module, name) -> Array:
             " they are called"
         ) from None
     if hasattr(value, "detach"):
-        value = value.detach().cpu().double()
+        value = value.double()  # NumPy has no bfloat16
     return as_float64(value, name)
 
 

@@ -325,6 +325,17 @@ def test_ladders_of_ensembles_give_the_evidence():
     np.testing.assert_array_equal(swapped.walkers, 8)
 
 
+@pytest.mark.parametrize("n", [12, large(200)])
+def test_intervals_of_correlated_walkers_cover(n):
+    """Eight walkers that forget in 19 steps: if all draws counted, few intervals would cover."""
+
+    def problem(seed):
+        run = from_tempering(tempered(seed, n_steps=1000, rho=0.9), BETAS)
+        return "walkers", run, EVIDENCE
+
+    check_coverage(problem, MBAR(), n, least_converged=0.9, false_alarm=2e-4)
+
+
 def test_a_ladder_that_ends_above_the_prior_says_what_is_missing():
     values = tempered(1)
     short = from_tempering(values[3:], BETAS[3:])
