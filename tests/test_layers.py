@@ -16,6 +16,7 @@ ORDER = (
     "models",
     "training",
     "partition",
+    "exploration",
     "programs",
     "reweighting",
     "transitions",

@@ -148,6 +148,9 @@ KINDS: dict[str, AlarmKind] = {
         f" Pareto shape above {HEAVY_PARETO_SHAPE:g}; one draw makes {MOST_OF_ONE_DRAW:.0%} of the"
         f" variance; {FEWEST_WEIGHTS_OF_A_STATE:g} effective weights of a state without draws",
         {
+            "explored": "of draws from the explored cover {share:.0%} are effective (at least"
+            " {needed:.0%} needed)",
+            "weights": "weights have a tail of Pareto shape {shape:.2f} (at most {most:g})",
             "none": "neighbouring levels do not overlap at all",
             "none of states": "the states of neighbouring levels do not overlap at all",
             "neighbours": "neighbouring levels overlap by {overlap:.2g} (at least {needed} needed)",
@@ -173,6 +176,7 @@ KINDS: dict[str, AlarmKind] = {
             "of neighbours": "raise n_sweeps, or n_temperatures",
             "of draws": _MORE_DRAWS,
             "bridge": 'draw more, or take another proposal ("warp3", "t" or "mixture")',
+            "explored": "the cover is a place to start from, and no proposal: take AdaptiveSMC",
         },
         subject="tails",
     ),
@@ -324,18 +328,25 @@ KINDS: dict[str, AlarmKind] = {
         },
     ),
     "search-not-over": AlarmKind(
-        "The particles of AdaptiveSMC had not found all of the target: thin arms, the neck of a"
-        " funnel, or ever more modes. Other coordinates help most, then max_sweeps times 4.",
+        "Particles had not found all of the target: thin arms, the neck of a funnel, or ever more"
+        " modes. Other coordinates help most, then max_sweeps times 4.",
         f"they stopped before beta = 1; a mean or variance moved by more than {STILL_SPREADING:g}"
-        " standard errors; the last walks or climbs still found more",
+        " standard errors; the last walks or climbs still found more; explorers that differ by 3"
+        " standard errors",
         {
             "stopped": "the particles stopped at inverse temperature {beta:.2g}",
             "spread": "the particles to which the base was fitted still spread: a mean or a"
             " variance has moved by {drift:.1f} standard errors",
             "found more": "walks and climbs from the particles still found more of the target at"
             " their end",
+            "explorers": "after {n} evaluations {why}",
+            "differ": "draws from the covers of two explorers differ by {t:.1f} standard errors",
         },
-        {"": _SWEEPS_AND_PARTICLES, "stopped": "raise max_sweeps"},
+        {
+            "": _SWEEPS_AND_PARTICLES,
+            "stopped": "raise max_sweeps",
+            "explored": "raise max_evaluations, or take AdaptiveSMC",
+        },
     ),
     "missed-region": AlarmKind(
         "log Z is too low by the mass of a region that the run missed, or visited too rarely. Look"
@@ -427,6 +438,7 @@ KINDS: dict[str, AlarmKind] = {
         {
             "": "raise n_sweeps",
             "adaptive": "raise max_sweeps",
+            "explored": "raise n_samples and max_evaluations",
             "tempering": "raise max_sweeps",
             "bounds": "raise tol",
             "chains": "raise n_chains",

@@ -139,7 +139,7 @@ def drawn_by_weight(points: NDArray, log_weights: Array, rng: np.random.Generato
     return points[systematic(log_weights, DRAWS_OF_A_REGION, rng.random())]
 
 
-class _Target(NamedTuple):
+class ClimbTarget(NamedTuple):
     """A density whose ellipsoids are looked for: functions of `functions_for_climbs`, units (d,) of
     the coordinates, and the box (2, d) that it is integrated over, infinite where a side is open.
     """
@@ -180,7 +180,7 @@ def find_regions(
     scale = np.asarray(base.scale, dtype=np.float64)
     d = len(scale)
     box = np.full((2, d), [[-np.inf], [np.inf]]) if bounds is None else bounds
-    target = _Target(log_density, slopes, scale, box)
+    target = ClimbTarget(log_density, slopes, scale, box)
     work = d**2 if has_gradient else max(d**2, 40 * (1 + 2 * d))
     n_climbs = int(np.clip(_START_WORK // work, _FEWEST_STARTS, _MOST_STARTS))
     effort = 1.0
@@ -255,7 +255,9 @@ def _radius_of(d: int) -> float:
 
 
 @np.errstate(all="ignore")
-def _ellipsoids_at_modes(target: _Target, ends: Ends, rng: np.random.Generator) -> list[Ellipsoid]:
+def _ellipsoids_at_modes(
+    target: ClimbTarget, ends: Ends, rng: np.random.Generator
+) -> list[Ellipsoid]:
     """Ellipsoids around the modes where climbs have ended.
 
     The highest is taken, one where any climb has ended, the highest of the rest and so on; all ends
@@ -268,7 +270,7 @@ def _ellipsoids_at_modes(target: _Target, ends: Ends, rng: np.random.Generator) 
         if not len(position) or len(found) == _MOST_REGIONS:
             break
         chosen = int(heights.argmax()) if i % 2 == 0 else int(rng.integers(len(position)))
-        ellipsoid = _ellipsoid_at_mode(target, position[chosen])
+        ellipsoid = ellipsoid_at_mode(target, position[chosen])
         apart = np.ones(len(position), bool)
         if _rise(target, ellipsoid) < NEARLY:
             found.append(ellipsoid)
@@ -279,7 +281,7 @@ def _ellipsoids_at_modes(target: _Target, ends: Ends, rng: np.random.Generator) 
     return found
 
 
-def _ellipsoid_at_mode(target, centre) -> Ellipsoid:
+def ellipsoid_at_mode(target, centre) -> Ellipsoid:
     """Its precision is the curvature of -log f over half a standard deviation, so that a kink does
     no harm. A coordinate at a side is independent of the others.
     """
@@ -317,7 +319,7 @@ def _rise(target, ellipsoid) -> float:
 
 @np.errstate(all="ignore")  # far out anything may happen
 def _ellipsoids_on_slopes(
-    target: _Target,
+    target: ClimbTarget,
     passed: Array,
     known: list[Ellipsoid],
     rng: np.random.Generator,
@@ -380,7 +382,9 @@ def _ellipsoid_on_slope(target, centre) -> Ellipsoid:
 
 
 @np.errstate(all="ignore")
-def _regions_of(target: _Target, ellipsoids: list[Ellipsoid], rng: np.random.Generator) -> Regions:
+def _regions_of(
+    target: ClimbTarget, ellipsoids: list[Ellipsoid], rng: np.random.Generator
+) -> Regions:
     """Ellipsoids with their masses, which are unbiased around any centre.
 
     Those on slopes are left out where few draws have nearly all the weight.

@@ -81,7 +81,7 @@ class Rays(NamedTuple):
     drawn: NDArray[np.bool_]
 
 
-def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
+def tail_alarms(path: Any, key: tuple[int, int], scouts: Scouts | None = None) -> tuple[Alarm, ...]:
     """Raise an alarm if the tails of a `GeometricPath`'s target are heavier than the base's; empty
     if they aren't. Where the path knows its alarms, only points at which log f is NaN are looked
     for, if there may be such.
@@ -94,6 +94,8 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     At the boundary of the support, where f is 0 beyond it or the box ends, f may rise as a power of
     the distance. If the base does not, weights there have a power law too, and a pole that holds
     much of the mass in next to no volume is missed.
+
+    Scouts are points near the mass; None looks for them.
 
     Raises
     ------
@@ -108,10 +110,12 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     known = path.tail_alarms
     with np.errstate(all="ignore"):  # far out anything may happen
         if known is not None:
-            return (*known, *_nan_alarms(_scouts(path, rng))) if path.may_be_nan else known
+            return (
+                (*known, *_nan_alarms(scouts or _scouts(path, rng))) if path.may_be_nan else known
+            )
         if d:
             axes, drawn = _directions(path, rng)
-        scouts = _scouts(path, rng)
+        scouts = scouts or _scouts(path, rng)
         alarms = (*_nan_alarms(scouts), *_pole_alarms(path, scouts, rng))
         if not d:
             return alarms
@@ -222,7 +226,7 @@ def _heavy(exponents, indices, is_bounded: bool) -> Alarm:
     return raised("heavy-tails", "tails", "bounded" if is_bounded else "", falls=falls, df=df)
 
 
-def _nan_alarms(scouts: _Scouts) -> tuple[Alarm, ...]:
+def _nan_alarms(scouts: Scouts) -> tuple[Alarm, ...]:
     if not scouts.nan_share > MOST_NAN:
         return ()
     return (raised("not-a-number", "points", percent=100 * scouts.nan_share),)
@@ -253,7 +257,7 @@ class _AxisRays(NamedTuple):
         return _at(path, position)
 
 
-def _pole_alarms(path, scouts: _Scouts, rng) -> tuple[Alarm, ...]:
+def _pole_alarms(path, scouts: Scouts, rng) -> tuple[Alarm, ...]:
     """An alarm if f rises at the boundary of its support as a power of the distance t, so that the
     mass within t is t^a, and the base's mass, t^b, is so much smaller that weights have too heavy a
     tail. Its index b / (b - a) is the same in any coordinates.
@@ -291,7 +295,7 @@ def _pole_alarms(path, scouts: _Scouts, rng) -> tuple[Alarm, ...]:
     )
 
 
-def _to_boundary(path, scouts: _Scouts, rng) -> tuple[_AxisRays, Array, Array]:
+def _to_boundary(path, scouts: Scouts, rng) -> tuple[_AxisRays, Array, Array]:
     """Rays from scouts that meet the boundary of the support, its coordinate, and rounding error,
     both (n,).
     """
@@ -399,7 +403,7 @@ def _level(values, last) -> tuple[NDArray, NDArray]:
     return there <= before + _GROWTH * np.abs(before) + _FLAT, there
 
 
-class _Scouts(NamedTuple):
+class Scouts(NamedTuple):
     """Points near the target's mass, shape (n, d), the highest log f at them, and the share of all
     points that were tried at which log f was NaN.
     """
@@ -409,7 +413,7 @@ class _Scouts(NamedTuple):
     nan_share: float
 
 
-def _scouts(path, rng) -> _Scouts:
+def _scouts(path, rng) -> Scouts:
     """Base draws that are moved and resampled at a few inverse temperatures."""
     position = np.asarray(path.base.sample(_N_CHAINS, rng), dtype=np.float64)
     ends = _at(path, position)
@@ -434,7 +438,7 @@ def _scouts(path, rng) -> _Scouts:
         if beta == 1:
             break
     highest = np.max(ends[1], initial=-np.inf, where=~np.isnan(ends[1]))
-    return _Scouts(position, float(highest), float(np.mean(nan_shares)))
+    return Scouts(position, float(highest), float(np.mean(nan_shares)))
 
 
 def _highest_of_draws(path, rng) -> float:
