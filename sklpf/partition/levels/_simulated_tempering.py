@@ -38,11 +38,18 @@ from sklpf.partition._run_alarms import (
 )
 from sklpf.partition.alarms import CROSSED, LARGEST_OFF, raised
 from sklpf.paths import require_base
-from sklpf.programs import TemperingRound
-from sklpf.programs._plan import NO_ROUNDS, check_alive, with_round
-from sklpf.programs._populations import log_rises
-from sklpf.programs._programs import Chains
-from sklpf.programs._tempering import Setup, first_pass, pool_groups, run_round
+from sklpf.programs import (
+    NO_ROUNDS,
+    Chains,
+    Setup,
+    TemperingRound,
+    check_alive,
+    first_pass,
+    log_rises,
+    pool_groups,
+    run_round,
+    with_round,
+)
 from sklpf.reweighting import (
     MeanWeight,
     Pooled,
