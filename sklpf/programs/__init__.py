@@ -40,7 +40,6 @@ from sklpf.programs._populations import (  # noqa: F401
     ascend,
     descend,
     family_weights,
-    log_rises,
     target_summaries,
 )
 from sklpf.programs._programs import Chains, anneal, increments  # noqa: F401

@@ -44,8 +44,9 @@ from sklpf.programs import (
     Setup,
     TemperingRound,
     check_alive,
+    check_finite,
     first_pass,
-    log_rises,
+    increments,
     pool_groups,
     run_round,
     with_round,
@@ -603,7 +604,9 @@ class SimulatedTempering(SamplingEstimator):
 
 def _log_weights(path, stream) -> Array:
     """log f_1 - log f_0 of base draws."""
-    return log_rises(path, path.sample_base(_LOOK, stream), 0)
+    state = path.sample_base(_LOOK, stream)
+    log_base, log_first = (path.log_f(state, np.full(_LOOK, level)) for level in (0, 1))
+    return check_finite(increments(log_base, log_first), allow_zero=path.has_boundary)
 
 
 def log_prior_of(prior, ladder):
