@@ -15,14 +15,17 @@ from sklpf._utils.numbers import check_option
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.tables import Rows, Table, decimals, imported
 from sklpf.models.comparing._density_ratio_path import direct_ratio, disagreement
-from sklpf.models.scoring._likelihood import report
-from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of
-from sklpf.models.scoring._searches import (
+from sklpf.models.scoring import (
+    Scored,
+    ScoreInterval,
+    best_first,
     check_same_kind,
     find_model,
     holds_model,
+    interval_of,
     is_model,
     last_step,
+    report,
 )
 
 
