@@ -40,8 +40,7 @@ from sklpf.paths import (
 from sklpf.paths._regions import highest_of_draws
 from sklpf.programs._learning import Learned, drift_between, learn
 from sklpf.programs._populations import descend
-from sklpf.transitions import default_move
-from sklpf.transitions._pilot import TunedTransition
+from sklpf.transitions import TunedTransition, default_move
 from sklpf.uncertainty import log_mean_exp
 
 _N_POPULATIONS = 10

@@ -33,7 +33,7 @@ from sklpf.paths._climbs import climb, starts_of_climbs
 from sklpf.programs._draws import draws_of, has_points, points_of
 from sklpf.programs._plan import check_finite
 from sklpf.reweighting import mean_weight
-from sklpf.transitions._pilot import reflect
+from sklpf.transitions import reflect
 
 _TWO_LEVELS = np.array([0.0, 1.0])
 _N_COVER = 1000  # draws of which the neighbourhood is looked at

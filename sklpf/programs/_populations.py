@@ -21,6 +21,7 @@ from sklpf.programs._plan import (
     segments,
 )
 from sklpf.programs._programs import Chains, anneal, increments, together, weighted_sums
+from sklpf.transitions import stream_uniforms
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 _LARGEST_BLOCK = 32  # of reverse chains
@@ -155,7 +156,7 @@ def _step(path, transition, resample_at, streams, level, populations) -> tuple:
 
 def _resampled(log_weights, n, stream) -> Integers:
     """Indices (n,) of the particles of a population that are drawn by weight."""
-    return systematic(log_weights, n, float(stream.of("resampling").uniform(1, REDRAW)[0]))
+    return systematic(log_weights, n, float(stream_uniforms(stream.of("resampling"), 1, REDRAW)[0]))
 
 
 def _moved(path, transition, chains, passed, streams) -> tuple:
@@ -294,7 +295,7 @@ def _waste_free_fall(path, transition, chain_length, stream, step, chains):
     to the start of that chain, and the others on to its end.
     """
     level = len(path.ladder) - 2 - step
-    n_back = int(stream.of("place").uniform(1, REDRAW)[0] * chain_length)
+    n_back = int(stream_uniforms(stream.of("place"), 1, REDRAW)[0] * chain_length)
     back = _walk(path, transition, chains, level, n_back, stream, reverse=True)
     ahead = _walk(
         path, transition, chains, level, chain_length - 1 - n_back, stream.at(stream.step + n_back)

@@ -23,7 +23,7 @@ from sklpf.paths._bases import full_matrix
 from sklpf.paths._climbs import Ends, climb, evaluate_bisecting_failures
 from sklpf.programs._annealing import PILOT_NOISE_FACTOR
 from sklpf.reweighting import mean_weight
-from sklpf.transitions._pilot import next_beta
+from sklpf.transitions import next_beta
 from sklpf.uncertainty import effective_sample_size, pareto_shape
 
 # of climbs

@@ -16,7 +16,7 @@ from sklpf.partition.alarms import EXPONENT_MARGIN, LEAST_WEIGHT_INDEX, MOST_NAN
 from sklpf.partition.checks._finding import Finding, Work, counted
 from sklpf.paths import Evaluations, GeometricPath, is_outside
 from sklpf.paths._climbs import evaluate_bisecting_failures
-from sklpf.transitions._pilot import reflect
+from sklpf.transitions import reflect
 from sklpf.uncertainty import effective_sample_size
 
 # in scales of the base: power laws that start within 1e7 of them are found
