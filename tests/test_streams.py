@@ -83,7 +83,6 @@ RUNS = {
     "HAIS": (HAIS(n_chains=20, n_temperatures=20, random_state=1), smooth),
     "SMC of an RBM": (SMC(20, 12, 3, resample_at=1.0, random_state=1), rbm),
     "SMC": (SMC(20, 12, 3, resample_at=1.0, random_state=1), smooth),
-    "waste-free": (SMC(20, 12, 3, variant="waste-free", chain_length=5, random_state=1), smooth),
     "ParallelTempering of an RBM": (ParallelTempering(3, 6, 64, random_state=1), rbm),
     "ParallelTempering": (ParallelTempering(3, 6, 64, random_state=1), smooth),
     "RTS of an RBM": (RTS(**TEMPERING), rbm),

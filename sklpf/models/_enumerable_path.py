@@ -113,10 +113,6 @@ class BinaryUnits:
         """Return the most probable units (..., n)."""
         return inputs > 0
 
-    def modes_near(self, inputs: Array, units: Bits) -> Bits:
-        """Return the most probable units, those as they are where two states are."""
-        return np.where(inputs == 0, units, inputs > 0).astype(np.uint8)
-
     def log_norms(self, inputs: Array) -> Array:
         """Return the log normalisers of exp(units @ inputs), (...,)."""
         return np.logaddexp(0, inputs).sum(axis=-1)
@@ -206,10 +202,6 @@ class CategoricalUnits(BinaryUnits):
             largest = np.argmax(inputs[..., first:last], axis=-1, keepdims=True)
             np.put_along_axis(modes[..., first:last], largest, True, axis=-1)
         return modes
-
-    def modes_near(self, inputs: Array, units: Bits) -> Bits:
-        """Return the indicators of the most probable categories, of several of the first."""
-        return self.modes(inputs).astype(np.uint8)
 
     def log_norms(self, inputs: Array) -> Array:
         """Return the log normalisers of exp(units @ inputs), (...,)."""

@@ -14,7 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils import __version__
 from sklpf._utils import progress as _progress
-from sklpf._utils.parallel import Checkpoint, fingerprint, own_arithmetic, removing_checkpoints
+from sklpf._utils.parallel import (
+    Checkpoint,
+    fingerprint,
+    keeping_workers,
+    own_arithmetic,
+    removing_checkpoints,
+)
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
     N_JOBS,
@@ -137,7 +143,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         self._given_draws = draws
         started = time.perf_counter()
         try:
-            with own_arithmetic(), removing_checkpoints():
+            with own_arithmetic(), removing_checkpoints(), keeping_workers():
                 result = self._result_of(path)
         finally:
             del self._given_draws

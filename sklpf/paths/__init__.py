@@ -5,7 +5,6 @@ from sklpf.paths._base import Path, TemperedPath
 from sklpf.paths._bases import Density, Gaussian, Mixture, StudentT, Uniform
 from sklpf.paths._geometric import GeometricPath
 from sklpf.paths._ladders import LADDERS, make_ladder
-from sklpf.paths._modes import Modes, iterated_conditional_modes
 from sklpf.paths._optional import FilterEstimates, OptionalMethods, has, require, require_base
 from sklpf.paths._regions import Regions
 
@@ -45,7 +44,6 @@ __all__ = [
     "Gaussian",
     "GeometricPath",
     "Mixture",
-    "Modes",
     "OptionalMethods",
     "Path",
     "Regions",
@@ -53,7 +51,6 @@ __all__ = [
     "StudentT",
     "TemperedPath",
     "Uniform",
-    "iterated_conditional_modes",
     "make_ladder",
     "has",
     "require",

@@ -286,9 +286,6 @@ class RBMPath(PathWithRegions):
         rows = [self._random_rows(rng), self._rows_of_units(rng), self.starts]
         return self.state_from_rows(np.concatenate(rows))
 
-    def _inputs(self, state) -> Array:
-        return self._visible_fields(state.h)
-
     def with_regions(self, regions: Regions) -> RBMPath:
         """Return the path to the same RBM from a mixture of this base and of independent units at
         regions.
@@ -355,26 +352,12 @@ class RBMPath(PathWithRegions):
         """Return log f(v) - log mean_l p(v | h_l), shape (n,), the h_l those of the centres (PRML
         11.73).
         """
-        fields = self._inputs(centres)
+        fields = self._visible_fields(centres.h)
         parts = np.array_split(state.v, -(-len(state.v) // _ROWS_AT_ONCE))
         return np.concatenate([self._log_weights(v, fields) for v in parts])
 
     def _random_chains(self, rng) -> RBMState:
         return self.state_from_rows(self._random_rows(rng))
-
-    # -- modes
-    def log_joint(self, state: RBMState) -> Array:
-        """Return log f(v, h) of the RBM, whichever of the densities the path's weights take, shape
-        (n,), in nats.
-        """
-        h = np.asarray(state.h, dtype=np.float64)
-        return np.sum(state.v * self._inputs(state), axis=1) + h @ self.intercept_hidden
-
-    def conditional_modes(self, state: RBMState) -> RBMState:
-        """Return the chains with h at its mode given v, and then v at its mode given h."""
-        h = _HIDDEN_UNITS.modes_near(self._hidden_fields(state.v), state.h)
-        v = self.visible_units.modes_near(self._visible_fields(h), state.v)
-        return self._state(v, h)
 
     def _hidden_fields(self, visible):
         """Inputs of the hidden units."""

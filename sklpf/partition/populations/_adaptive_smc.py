@@ -22,9 +22,9 @@ from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import tol_alarms
-from sklpf.partition._smc import SMC, PopulationRun, log_weights_of
 from sklpf.partition.alarms import STILL_SPREADING, is_imprecise, raised
 from sklpf.partition.checks import Findings, MissedMass, Tails, Work
+from sklpf.partition.populations._smc import SMC, PopulationRun, log_weights_of
 from sklpf.paths import (
     Evaluations,
     GeometricPath,

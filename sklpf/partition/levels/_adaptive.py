@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.progress import stage
 from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf.partition._simulated_tempering import (
+from sklpf.partition.levels._simulated_tempering import (
     N_GROUPS,
     PRIOR,
     UPDATES,

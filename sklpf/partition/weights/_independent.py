@@ -14,12 +14,12 @@ from scipy.stats import beta, norm
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import Interval, at_least
-from sklpf.partition._ais import AnnealingRun, annealing_runs
 from sklpf.partition._base import SAMPLING, PartitionEstimator, SamplingEstimator
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
 from sklpf.partition.alarms import FEWEST_ACCEPTED, raised
+from sklpf.partition.weights._ais import AnnealingRun, annealing_runs
 from sklpf.paths import (
     Evaluations,
     GeometricPath,
