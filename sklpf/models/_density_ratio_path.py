@@ -14,8 +14,7 @@ from sklpf._utils.random import Stream, stream_key
 from sklpf.partition import BDMC, Exact, ParallelTempering, PartitionResult
 from sklpf.partition._default import default_estimator
 from sklpf.partition.checks.missed_mass import regions_to_cover
-from sklpf.paths import GeometricPath, Points, has
-from sklpf.paths._geometric import coordinates_of_rows
+from sklpf.paths import GeometricPath, Points, coordinates_of_rows, has
 from sklpf.uncertainty import MOST_BETWEEN, between_groups
 
 N_DRAWS = 100  # of each model in every group, one for each chain

@@ -34,19 +34,21 @@ from sklpf.models._learning import (
     same_values,
 )
 from sklpf.models._validation import TOO_FAR, named_by_model, validate_data
-from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin
+from sklpf.models.scoring import SCORING, LogLikelihoodMixin
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths import density_at
 from sklpf.training import (
     Chains,
+    Lowered,
     MaximumLikelihood,
     MinimumProbabilityFlow,
     PersistentContrastiveDivergence,
     Settled,
+    check_not_diverged,
+    parts_of,
     train,
+    warn_unsettled,
 )
-from sklpf.training._chains import parts_of
-from sklpf.training._loop import Lowered, check_not_diverged, warn_unsettled
 
 # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
 _FEW_PASSES = 5

@@ -15,8 +15,7 @@ from scipy.special import expit, softmax
 from sklpf._utils.numbers import Array, Bits, Booleans, Integers, check_finite
 from sklpf._utils.random import Stream
 from sklpf.partition import ParallelTempering, PartitionEstimator
-from sklpf.paths import KernelPath, Regions
-from sklpf.paths._regions import drawn_by_weight
+from sklpf.paths import KernelPath, Regions, drawn_by_weight
 from sklpf.uncertainty import log_mean_exp
 
 NOT_BINARY = (  # why rows have no likelihood

@@ -38,7 +38,7 @@ from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.checks import Findings, Work, collect
 from sklpf.partition.checks.second_try import run_and_cover
 from sklpf.paths import Path, has
-from sklpf.programs._plan import ADAPTIVE_LADDERS, Plan, plan_runs
+from sklpf.programs import ADAPTIVE_LADDERS, Plan, plan_runs
 from sklpf.transitions import Transition, default_move
 
 NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends

@@ -57,3 +57,14 @@ __all__ = [
     "require_base",
     "stream_key",
 ]
+from sklpf.paths._bases import as_base, full_matrix, full_roots, shrunk_covariance  # noqa: F401
+from sklpf.paths._climbs import (  # noqa: F401
+    Ends,
+    climb,
+    evaluate_bisecting_failures,
+    starts_of_climbs,
+)
+from sklpf.paths._functions import COVER, gradients_of, shape_given, values_of_shape  # noqa: F401
+from sklpf.paths._geometric import coordinates_of_rows  # noqa: F401
+from sklpf.paths._mixture_fit import fit_parts  # noqa: F401
+from sklpf.paths._regions import drawn_by_weight, highest_of_draws  # noqa: F401

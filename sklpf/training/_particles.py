@@ -12,9 +12,7 @@ from scipy.special import log_softmax, logsumexp
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import REDRAW, Stream, seeded, systematic
 from sklpf.paths import has, require_base, take
-from sklpf.programs._plan import check_finite, plan_runs
-from sklpf.programs._programs import Chains, anneal
-from sklpf.programs._tempering import Setup, first_pass, run_round
+from sklpf.programs import Chains, Setup, anneal, check_finite, first_pass, plan_runs, run_round
 from sklpf.reweighting import mean_weight
 from sklpf.transitions import default_move, stream_uniforms
 from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp

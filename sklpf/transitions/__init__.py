@@ -9,17 +9,6 @@ from sklpf.transitions._hmc import HMC
 from sklpf.transitions._random_walk import RandomWalk
 from sklpf.transitions._slice import Slice
 
-# Shared with programs and estimators.
-# isort: split
-from sklpf.transitions._base import Joint, acceptance, joined, stream_uniforms  # noqa: F401
-from sklpf.transitions._pilot import (  # noqa: F401
-    TunedTransition,
-    fixed_pilot,
-    next_beta,
-    reflect,
-    root_of,
-)
-
 __all__ = ["HMC", "Gibbs", "Metropolis", "RandomWalk", "Slice", "Transition", "default_move"]
 
 
@@ -40,3 +29,15 @@ def default_move(path: Any) -> Transition:
     if has(path, "gibbs") or not has(path, "position"):
         return Gibbs()
     return HMC() if has(path, "gradients") else RandomWalk()
+
+
+# Shared with other folders.
+# isort: split
+from sklpf.transitions._base import Joint, acceptance, joined, stream_uniforms  # noqa: F401, E402
+from sklpf.transitions._pilot import (  # noqa: F401, E402
+    TunedTransition,
+    fixed_pilot,
+    next_beta,
+    reflect,
+    root_of,
+)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from sklpf._utils.random import ACCEPT
-from sklpf.paths import choose
-from sklpf.paths._functions import gradients_of, values_of_shape
+from sklpf.paths import choose, gradients_of, values_of_shape
 from sklpf.transitions._base import acceptance, moved_density, stream_uniforms
 from sklpf.transitions._pilot import TUNED, TunedTransition, reflect, stream_normals
 

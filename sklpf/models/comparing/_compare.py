@@ -14,14 +14,18 @@ import scipy.sparse as sp
 from sklpf._utils.numbers import Array, check_option
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.tables import Rows, Table, decimals, imported
-from sklpf.models.scoring._likelihood import fit_for_model, report
-from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of
-from sklpf.models.scoring._searches import (
+from sklpf.models.scoring import (
+    Scored,
+    ScoreInterval,
+    best_first,
     check_same_kind,
     find_model,
+    fit_for_model,
     holds_model,
+    interval_of,
     is_model,
     last_step,
+    report,
 )
 from sklpf.partition import PartitionResult
 

@@ -42,8 +42,8 @@ from sklpf.models.comparing._fit_comparison import (
     HeldOutRows,
     compare_held_out,
 )
-from sklpf.models.decoder._model import DecoderModel
-from sklpf.models.scoring._searches import check_same_kind, is_model, last_step
+from sklpf.models.decoder import DecoderModel
+from sklpf.models.scoring import check_same_kind, is_model, last_step
 from sklpf.partition._base import NO_NUMBERS
 
 _PROBED = 1000  # rows that tell functions apart

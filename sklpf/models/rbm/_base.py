@@ -47,7 +47,7 @@ from sklpf.models.rbm._checkpoints_path import RBMRatioPath, RBMTrajectoryPath
 from sklpf.models.rbm._learning import Parameters, Trainer
 from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_tracker
 from sklpf.models.rbm._path import RBMPath
-from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin
+from sklpf.models.scoring import SCORING, LogLikelihoodMixin
 from sklpf.training import train
 
 _ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer

@@ -286,6 +286,9 @@ class RBMPath(PathWithRegions):
         rows = [self._random_rows(rng), self._rows_of_units(rng), self.starts]
         return self.state_from_rows(np.concatenate(rows))
 
+    def _inputs(self, state) -> Array:
+        return self._visible_fields(state.h)
+
     def with_regions(self, regions: Regions) -> RBMPath:
         """Return the path to the same RBM from a mixture of this base and of independent units at
         regions.
@@ -352,7 +355,7 @@ class RBMPath(PathWithRegions):
         """Return log f(v) - log mean_l p(v | h_l), shape (n,), the h_l those of the centres (PRML
         11.73).
         """
-        fields = self._visible_fields(centres.h)
+        fields = self._inputs(centres)
         parts = np.array_split(state.v, -(-len(state.v) // _ROWS_AT_ONCE))
         return np.concatenate([self._log_weights(v, fields) for v in parts])
 

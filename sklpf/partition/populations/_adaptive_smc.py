@@ -33,13 +33,12 @@ from sklpf.paths import (
     defensive,
     fit_base,
     functions_for_climbs,
+    highest_of_draws,
     is_own_density,
     require_base,
     respace,
 )
-from sklpf.paths._regions import highest_of_draws
-from sklpf.programs._learning import Learned, drift_between, learn
-from sklpf.programs._populations import descend
+from sklpf.programs import Learned, descend, drift_between, learn
 from sklpf.transitions import TunedTransition, default_move
 from sklpf.uncertainty import log_mean_exp
 
