@@ -212,10 +212,10 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         """Raise TypeError unless this estimator can read a run."""
         if self._reads(run):
             return
-        of = f"of {run.method}: give it to {run.method}" if run.method else "of no estimator"
+        instead = f": give it to {run.method}" if run.method else ""
         raise TypeError(
             f"path must be a model, a path or a run that {type(self).__name__} can read, got a run"
-            f" {of}"
+            f" of {run.method or 'no estimator'}{instead}"
         )
 
     def _with_reading_options(self, run: Any) -> Any:
