@@ -164,19 +164,58 @@ def _task(position, function, *arguments):
         return position, function(*arguments)
 
 
-def _workers(n_jobs: int | None, n_tasks: int, return_as: str = "generator"):
+_IDLE_WORKERS: ContextVar[dict[tuple, Parallel] | None] = ContextVar("idle_workers", default=None)
+
+
+@contextlib.contextmanager
+def keeping_workers() -> Iterator[None]:
+    """A context in which all parts of a run share their workers, which some clusters take seconds
+    to open.
+    """
+    if _IDLE_WORKERS.get() is not None:
+        yield
+        return
+    idle: dict[tuple, Parallel] = {}
+    token = _IDLE_WORKERS.set(idle)
+    try:
+        yield
+    finally:
+        _IDLE_WORKERS.reset(token)
+        for workers in idle.values():
+            workers.__exit__(None, None, None)
+
+
+def _open_workers(n_jobs: int | None, return_as: str) -> Parallel:
+    try:
+        workers = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
+    except ValueError:  # the back ends "multiprocessing" and "ray" return lists only
+        workers = Parallel(n_jobs=n_jobs, prefer="threads")
+    return workers.__enter__()
+
+
+@contextlib.contextmanager
+def _workers(n_jobs: int | None, n_tasks: int, return_as: str = "generator") -> Iterator[Any]:
     """A context that gives a function from tasks to their results, in order unless `return_as` says
     otherwise.
     """
     # joblib takes 0.2 ms to begin, too much for the runs of single rows within a task
     if n_jobs == 1 or n_tasks < 2:
-        return contextlib.nullcontext(
-            lambda tasks: (task(*arguments) for task, arguments, _ in tasks)
-        )
+        yield lambda tasks: (task(*arguments) for task, arguments, _ in tasks)
+        return
+    idle = _IDLE_WORKERS.get()
+    kind = n_jobs, return_as
+    workers = idle.pop(kind, None) if idle is not None else None
+    if workers is None:
+        workers = _open_workers(n_jobs, return_as)
     try:
-        return Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
-    except ValueError:  # the back ends "multiprocessing" and "ray" return lists only
-        return Parallel(n_jobs=n_jobs, prefer="threads")
+        yield workers
+    except BaseException as error:
+        workers.__exit__(type(error), error, error.__traceback__)
+        raise
+    if idle is None or kind in idle:
+        workers.__exit__(None, None, None)
+    else:
+        idle[kind] = workers
 
 
 def parallel_map(

@@ -113,10 +113,6 @@ KINDS: dict[str, AlarmKind] = {
             " needed)",
             "ancestors from target": "by the reverse chains the effective number of ancestors is"
             " {there:.1f} of {n} (at least {needed:.4g} needed)",
-            "particles": "effective number of particles {here:.1f} of {n} (at least {needed:.4g}"
-            " needed)",
-            "particles from target": "by the reverse chains the effective number of particles is"
-            " {there:.1f} of {n} (at least {needed:.4g} needed)",
             "both directions": "{shared:.1f} of {n} chains of the two directions overlap (at least"
             " {needed:g} needed)",
             "centres": "the centres don't cover the model: the effective sample size is"
@@ -560,15 +556,6 @@ KINDS: dict[str, AlarmKind] = {
         },
         {"": "give each once, in the order of the chains"},
         subject="number",
-    ),
-    "waste-free-unchecked": AlarmKind(
-        "This variant can lose modes, and this path has no other check that would find it.",
-        "a waste-free run without a lower bound of log Z",
-        {
-            "no bound": "waste-free populations drop rare particles at every level, and there is no"
-            " lower bound of log Z that does not depend on the base and would show lost modes"
-        },
-        {"": 'use variant="standard"'},
     ),
 }
 

@@ -8,9 +8,8 @@ import numpy as np
 from scipy import linalg
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf.paths import Mixture, choose, fit_base, is_outside
-from sklpf.paths._bases import full_roots
-from sklpf.transitions._base import acceptance
+from sklpf.paths import Mixture, choose, fit_base, full_roots, is_outside
+from sklpf.transitions import acceptance
 
 _MOST_FITTED = 2000  # points, and half as many of those that walks have found
 _N_OUTERMOST = 50  # by weight, and by coordinates

@@ -21,7 +21,7 @@ from sklpf._utils.parallel import SideBySide, n_threads_for
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models._learning import same_values
-from sklpf.training._loop import RunningAverage, check_not_diverged
+from sklpf.training import RunningAverage, check_not_diverged
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
 # Rows times visible times hidden units of an update, of which a thread takes at least half: one

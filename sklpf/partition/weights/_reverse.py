@@ -14,16 +14,16 @@ from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import at_least
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._ais import anneal_both_ways, fields_of_run
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._diagnostics import WEIGHTS, Diagnostic
-from sklpf.partition._exact import MAX_LOG2_STATES, Exact
-from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
 from sklpf.partition.alarms import FEWEST_OVERLAPPING, WIDE_GAP, raised
+from sklpf.partition.exact import MAX_LOG2_STATES, Exact
+from sklpf.partition.levels import ParallelTempering
+from sklpf.partition.weights._ais import anneal_both_ways, fields_of_run
 from sklpf.paths import has, map_state, n_chains, require_base
-from sklpf.programs._annealing import anneal_down
+from sklpf.programs import anneal_down
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.uncertainty import FALSE_ALARM, jackknife, log_mean_exp
 

@@ -18,7 +18,6 @@ from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import (
     FEWEST_EFFECTIVE_DRAWS,
@@ -29,16 +28,17 @@ from sklpf.partition.alarms import (
     raised,
 )
 from sklpf.partition.checks.tails import check_columns
+from sklpf.partition.weights._posterior_draws import posterior_draws
 from sklpf.paths import (
     Evaluations,
     Gaussian,
     GeometricPath,
     Mixture,
     StudentT,
+    fit_parts,
     is_outside,
     is_own_density,
 )
-from sklpf.paths._mixture_fit import fit_parts
 from sklpf.programs import Draws
 from sklpf.reweighting import bar, effective_sample_size, overlap
 from sklpf.uncertainty import (

@@ -18,18 +18,15 @@ from sklearn.base import clone
 from sklpf._utils.progress import said
 from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import POSITIVE
-from sklpf.partition._adaptive_smc import AdaptiveSMC
-from sklpf.partition._ais import AIS, HAIS
 from sklpf.partition._base import SAMPLING, PartitionEstimator
-from sklpf.partition._bridge_sampling import BridgeSampling
 from sklpf.partition._default import default_estimator
 from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import PartitionResult, total_sweeps
 from sklpf.partition._run_alarms import misses_tol, tol_alarms
-from sklpf.partition._smc import SMC
 from sklpf.partition.alarms import ATTEMPT_ERRORS, MATERIAL_BOUND, raised
+from sklpf.partition.levels import ParallelTempering
+from sklpf.partition.populations import SMC, AdaptiveSMC
+from sklpf.partition.weights import AIS, HAIS, BridgeSampling, posterior_draws
 from sklpf.paths import GeometricPath, defensive, fit_base, has, is_own_density
 
 _MANY_DIMENSIONS = 20  # in which gradients are needed

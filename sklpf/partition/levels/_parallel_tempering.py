@@ -32,11 +32,19 @@ from sklpf.partition._run_alarms import halves_alarms, modes_alarms, tol_alarms
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks import Bound, Work
 from sklpf.paths import LADDERS, concatenate, make_ladder, require_base, respace
-from sklpf.programs import ExchangeRound
-from sklpf.programs._draws import MOST_DRAWS
-from sklpf.programs._exchange import move_ladders, run_scans, start_ladders
-from sklpf.programs._plan import NO_ROUNDS, check_ends, doubling, n_tuning_moves, with_round
-from sklpf.programs._programs import Chains
+from sklpf.programs import (
+    MOST_DRAWS,
+    NO_ROUNDS,
+    Chains,
+    ExchangeRound,
+    check_ends,
+    doubling,
+    move_ladders,
+    n_tuning_moves,
+    run_scans,
+    start_ladders,
+    with_round,
+)
 from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.transitions import Transition
 from sklpf.uncertainty import (

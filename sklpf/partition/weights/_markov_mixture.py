@@ -13,11 +13,11 @@ from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import at_least
 from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._parallel_tempering import ExchangeRun, ParallelTempering
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import LEAST_COVERED, raised
+from sklpf.partition.levels import ExchangeRun, ParallelTempering
 from sklpf.paths import require
-from sklpf.programs._draws import draws_of
+from sklpf.programs import draws_of
 from sklpf.reweighting import bar, effective_sample_size, overlap
 from sklpf.uncertainty import jackknife, log_mean_exp
 

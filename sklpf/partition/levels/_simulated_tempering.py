@@ -38,11 +38,19 @@ from sklpf.partition._run_alarms import (
 )
 from sklpf.partition.alarms import CROSSED, LARGEST_OFF, raised
 from sklpf.paths import require_base
-from sklpf.programs import TemperingRound
-from sklpf.programs._plan import NO_ROUNDS, check_alive, with_round
-from sklpf.programs._populations import log_rises
-from sklpf.programs._programs import Chains
-from sklpf.programs._tempering import Setup, first_pass, pool_groups, run_round
+from sklpf.programs import (
+    NO_ROUNDS,
+    Chains,
+    Setup,
+    TemperingRound,
+    check_alive,
+    check_finite,
+    first_pass,
+    increments,
+    pool_groups,
+    run_round,
+    with_round,
+)
 from sklpf.reweighting import (
     MeanWeight,
     Pooled,
@@ -596,7 +604,9 @@ class SimulatedTempering(SamplingEstimator):
 
 def _log_weights(path, stream) -> Array:
     """log f_1 - log f_0 of base draws."""
-    return log_rises(path, path.sample_base(_LOOK, stream), 0)
+    state = path.sample_base(_LOOK, stream)
+    log_base, log_first = (path.log_f(state, np.full(_LOOK, level)) for level in (0, 1))
+    return check_finite(increments(log_base, log_first), allow_zero=path.has_boundary)
 
 
 def log_prior_of(prior, ladder):

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import CURVE, LEVEL, PAIR, Diagnostic
-from sklpf.partition._own_states import own_state_alarms
 from sklpf.partition._result import Curve, LevelRun, PartitionResult, bar_curve, readings_alarms
 from sklpf.partition.alarms import (
     FEWEST_EFFECTIVE_OF_STATES,
@@ -24,10 +23,16 @@ from sklpf.partition.alarms import (
     MOST_OF_ONE_DRAW,
     raised,
 )
-from sklpf.programs import LevelRound
-from sklpf.programs._rounds import Samples
-from sklpf.reweighting import bar, mbar, neighbour_overlap
-from sklpf.reweighting._mbar import MixtureSums, mixture_sums, mixture_weights
+from sklpf.partition.levels._own_states import own_state_alarms
+from sklpf.programs import LevelRound, Samples
+from sklpf.reweighting import (
+    MixtureSums,
+    bar,
+    mbar,
+    mixture_sums,
+    mixture_weights,
+    neighbour_overlap,
+)
 from sklpf.uncertainty import (
     Difference,
     difference,

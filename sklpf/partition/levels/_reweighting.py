@@ -15,8 +15,6 @@ from sklpf._utils.sklearn import N_JOBS, Instance, StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._diagnostics import CURVE, PAIR, Diagnostic
-from sklpf.partition._parallel_tempering import ExchangeRun, ParallelTempering
-from sklpf.partition._potential_run import PotentialRun
 from sklpf.partition._result import (
     Curve,
     LevelRun,
@@ -30,8 +28,6 @@ from sklpf.partition._result import (
     readings_alarms,
     stepping_ratios,
 )
-from sklpf.partition._rts import RTS, ContinuousRun, continuous_integral
-from sklpf.partition._simulated_tempering import SimulatedTempering
 from sklpf.partition.alarms import (
     FEWEST_KEPT_STATES,
     LEAST_OVERLAP,
@@ -40,7 +36,11 @@ from sklpf.partition.alarms import (
     raised,
 )
 from sklpf.partition.checks import judge
-from sklpf.programs._rounds import Samples
+from sklpf.partition.levels._parallel_tempering import ExchangeRun, ParallelTempering
+from sklpf.partition.levels._potential_run import PotentialRun
+from sklpf.partition.levels._rts import RTS, ContinuousRun, continuous_integral
+from sklpf.partition.levels._simulated_tempering import SimulatedTempering
+from sklpf.programs import Samples
 from sklpf.reweighting import (
     RULES,
     integrate,

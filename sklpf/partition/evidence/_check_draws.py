@@ -10,11 +10,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sklpf._utils.tables import Readable, Rows, imported
-from sklpf.partition._bridge_sampling import BridgeRun, BridgeSampling
-from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.partition._result import PartitionResult
 from sklpf.partition.alarms import subject_of
 from sklpf.partition.checks.missed_mass import CheckedMode, checked_modes
+from sklpf.partition.weights import BridgeRun, BridgeSampling, posterior_draws
 from sklpf.paths import GeometricPath
 
 _PROPOSALS = ("warp3", "mixture", "t")
