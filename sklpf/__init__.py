@@ -6,6 +6,8 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING
 
+from sklpf._utils import __version__
+
 # ruff: noqa: I001  # isort would write an import for each name
 
 if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
@@ -53,8 +55,6 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
         StudentT as StudentT,
         Uniform as Uniform,
     )
-
-__version__ = "0.1.0"
 
 # names by their module; imported at first use, so that `import sklpf` costs nothing
 _NAMES = {

@@ -27,7 +27,7 @@ from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, total_sweeps
 from sklpf.partition.alarms import is_imprecise, raised, threshold
 from sklpf.paths import has, require
-from sklpf.programs._plan import n_tuning_moves
+from sklpf.programs import n_tuning_moves
 from sklpf.uncertainty import standard_error
 
 _ROWS_PER_BLOCK = 64

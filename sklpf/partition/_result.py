@@ -30,9 +30,7 @@ from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks import judge
 from sklpf.partition.checks._finding import Findings
 from sklpf.paths import Regions
-from sklpf.programs import Draws, LevelRound
-from sklpf.programs._plan import NO_ROUNDS, with_round
-from sklpf.programs._rounds import Samples
+from sklpf.programs import NO_ROUNDS, Draws, LevelRound, Samples, with_round
 from sklpf.reweighting import MeanWeight, bar_ratios, level_process, mbar, stepping_stones
 from sklpf.uncertainty import Difference, between_groups
 

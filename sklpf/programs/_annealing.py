@@ -24,7 +24,7 @@ from sklpf.programs._plan import (
 )
 from sklpf.programs._programs import Chains, anneal, together
 from sklpf.reweighting import mean_weight
-from sklpf.transitions._base import Joint, joined
+from sklpf.transitions import Joint, joined
 
 _LARGEST_BLOCK = 32
 SETTLING = 100  # sweeps at the target before chains that begin there are reversed or taken as draws

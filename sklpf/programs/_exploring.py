@@ -8,9 +8,8 @@ import numpy as np
 from scipy import linalg
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf.paths import Mixture, choose, fit_base, is_outside
-from sklpf.paths._bases import full_roots
-from sklpf.transitions._base import acceptance
+from sklpf.paths import Mixture, choose, fit_base, full_roots, is_outside
+from sklpf.transitions import acceptance
 
 _N_MOVES = (20, 10)  # of each walk: for all, and for each dimension
 _N_QUIET = 2  # rounds in a row that end it, if any found more

@@ -14,11 +14,9 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, systematic
-from sklpf.paths import choose, fit_base, has, take
-from sklpf.paths._functions import COVER
+from sklpf.paths import COVER, choose, fit_base, has, take
 from sklpf.programs._exploring import MixtureWalk, explore
-from sklpf.transitions._base import acceptance
-from sklpf.transitions._pilot import fixed_pilot, next_beta, root_of
+from sklpf.transitions import acceptance, fixed_pilot, next_beta, root_of
 
 _FEWEST_NOTED, _MOST_NOTED = 100, 400  # base draws, from which climbs begin
 

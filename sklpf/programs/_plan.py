@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.tables import with_error
-from sklpf.paths import LADDERS, concatenate, make_ladder, respace
-from sklpf.paths._functions import COVER
+from sklpf.paths import COVER, LADDERS, concatenate, make_ladder, respace
 from sklpf.programs._programs import Chains, anneal
 from sklpf.reweighting import mean_weight
 

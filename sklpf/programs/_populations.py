@@ -21,6 +21,7 @@ from sklpf.programs._plan import (
     segments,
 )
 from sklpf.programs._programs import Chains, anneal, together, weighted_sums
+from sklpf.transitions import stream_uniforms
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 _LARGEST_BLOCK = 32  # of reverse chains
@@ -150,7 +151,7 @@ def _step(path, transition, resample_at, streams, level, populations) -> tuple:
 
 def _resampled(log_weights, n, stream) -> Integers:
     """Indices (n,) of the particles of a population that are drawn by weight."""
-    return systematic(log_weights, n, float(stream.of("resampling").uniform(1, REDRAW)[0]))
+    return systematic(log_weights, n, float(stream_uniforms(stream.of("resampling"), 1, REDRAW)[0]))
 
 
 def _moved(path, transition, chains, passed, streams) -> tuple:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import equal_parts, run_tasks
 from sklpf.paths import density_at, trajectory_at
-from sklpf.transitions._pilot import reflect
+from sklpf.transitions import reflect
 
 _RATE = 0.05  # of the step size's logarithm, for every unit of acceptance too many
 _LENGTHENING = 0.5  # standard deviation of the logarithm that `rescale` multiplies a point by

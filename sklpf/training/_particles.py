@@ -12,11 +12,9 @@ from scipy.special import log_softmax, logsumexp
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import REDRAW, Stream, seeded, systematic
 from sklpf.paths import has, require_base, take
-from sklpf.programs._plan import check_finite, plan_runs
-from sklpf.programs._programs import Chains, anneal
-from sklpf.programs._tempering import Setup, first_pass, run_round
+from sklpf.programs import Chains, Setup, anneal, check_finite, first_pass, plan_runs, run_round
 from sklpf.reweighting import mean_weight
-from sklpf.transitions import default_move
+from sklpf.transitions import default_move, stream_uniforms
 from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
 
 _N_CHAINS = 100  # particles, or tempered chains
@@ -159,7 +157,7 @@ class Particles:
         if not len(poor):
             return
         index = np.arange(self.n_chains).reshape(by_group.shape)
-        uniforms = stream.uniform(_N_GROUPS, REDRAW)
+        uniforms = stream_uniforms(stream, _N_GROUPS, REDRAW)
         for g in poor:
             index[g] = g * n + systematic(by_group[g], n, uniforms[g])
         self.log_means[poor] += log_mean_exp(by_group[poor], axis=1)

@@ -16,9 +16,7 @@ from scipy.special import softmax
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
-from sklpf.paths import n_chains, read_only, take
-from sklpf.paths._bases import shrunk_covariance
-from sklpf.paths._functions import COVER
+from sklpf.paths import COVER, n_chains, read_only, shrunk_covariance, take
 from sklpf.transitions._base import Transition, joined
 
 _N_MOVES = 768  # of all chains at a level

@@ -1,1 +1,14 @@
 """Comparing models that are fitted, and fits of models and pipelines."""
+
+from sklpf.models.comparing._compare import ModelComparison, compare, score_interval
+from sklpf.models.comparing._compare_fits import compare_fits
+from sklpf.models.comparing._fit_comparison import FitComparison, FitInterval
+
+__all__ = [
+    "FitComparison",
+    "FitInterval",
+    "ModelComparison",
+    "compare",
+    "compare_fits",
+    "score_interval",
+]

@@ -18,12 +18,18 @@ from sklpf.models.decoder._network import Network, probes
 from sklpf.partition import HAIS, PartitionResult
 from sklpf.partition._result import sweeps_by_purpose
 from sklpf.partition.alarms import threshold
-from sklpf.paths import Evaluations, Mixture, StudentT
-from sklpf.paths._bases import full_matrix
-from sklpf.paths._climbs import Ends, climb, evaluate_bisecting_failures
-from sklpf.programs._annealing import PILOT_NOISE_FACTOR
+from sklpf.paths import (
+    Ends,
+    Evaluations,
+    Mixture,
+    StudentT,
+    climb,
+    evaluate_bisecting_failures,
+    full_matrix,
+)
+from sklpf.programs import PILOT_NOISE_FACTOR
 from sklpf.reweighting import mean_weight
-from sklpf.transitions._pilot import next_beta
+from sklpf.transitions import next_beta
 from sklpf.uncertainty import effective_sample_size, pareto_shape
 
 # of climbs

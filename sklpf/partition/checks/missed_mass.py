@@ -18,8 +18,7 @@ from sklpf.partition._run_alarms import enough_effective
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks._finding import Finding, Judgement, Work, counted
 from sklpf.paths import Regions, has
-from sklpf.programs._annealing import anneal_down
-from sklpf.programs._plan import Plan
+from sklpf.programs import Plan, anneal_down
 from sklpf.reweighting import mean_weight
 from sklpf.uncertainty import log_mean_exp, standard_error
 

@@ -14,9 +14,8 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks._finding import Finding, Work, counted
-from sklpf.paths import Evaluations, GeometricPath, is_outside
-from sklpf.paths._climbs import evaluate_bisecting_failures
-from sklpf.transitions._pilot import reflect
+from sklpf.paths import Evaluations, GeometricPath, evaluate_bisecting_failures, is_outside
+from sklpf.transitions import reflect
 from sklpf.uncertainty import effective_sample_size
 
 # in scales of the base: power laws that start within 1e7 of them are found

@@ -20,8 +20,7 @@ from sklpf.partition.levels._simulated_tempering import (
     Start,
     pool_rounds,
 )
-from sklpf.programs import TemperingRound
-from sklpf.programs._tempering import run_round
+from sklpf.programs import TemperingRound, run_round
 from sklpf.uncertainty import jackknife
 
 _GROWTH = 10  # an update takes a tenth of the redraws before it, at least one

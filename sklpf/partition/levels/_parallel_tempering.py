@@ -32,11 +32,19 @@ from sklpf.partition._run_alarms import halves_alarms, modes_alarms, tol_alarms
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks import Bound, Work
 from sklpf.paths import LADDERS, concatenate, make_ladder, require_base, respace
-from sklpf.programs import ExchangeRound
-from sklpf.programs._draws import MOST_DRAWS
-from sklpf.programs._exchange import move_ladders, run_scans, start_ladders
-from sklpf.programs._plan import NO_ROUNDS, check_ends, doubling, n_tuning_moves, with_round
-from sklpf.programs._programs import Chains
+from sklpf.programs import (
+    MOST_DRAWS,
+    NO_ROUNDS,
+    Chains,
+    ExchangeRound,
+    check_ends,
+    doubling,
+    move_ladders,
+    n_tuning_moves,
+    run_scans,
+    start_ladders,
+    with_round,
+)
 from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.transitions import Transition
 from sklpf.uncertainty import (
@@ -58,6 +66,11 @@ _MOST = 60
 # has four times the sweeps
 _CONTINUED = (2, 4)
 _MOST_KEPT = 20_000  # states of which a round keeps vectors
+# A round in which no ladder goes round is the last one where none to come is more than so many
+# times as long: that all ladders then go round in that has a chance of 0.2 % at most. A trip takes
+# two scans a level at least, so that a round tells something from so many scans a level on.
+_HOPELESS = 4
+_SCANS_A_LEVEL = 10
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -277,7 +290,8 @@ class ParallelTempering(SamplingEstimator):
         barrier Lambda, the sum of the rejection rates.
     n_sweeps : int, default=4096
         Sweeps of every chain, all rounds included. Where ladders disagree at the end, though all
-        have made round trips, the run goes on once, to four times as many.
+        have made round trips, the run goes on once, to four times as many. A run ends before the
+        rounds that take three quarters or half of them where no ladder makes a round trip.
     tol : float or None, default=None
         Stop once two rounds in a row have a standard error (nats) below `tol` and raise no alarm.
     ladder : {"linear", "power", "sigmoid", "salakhutdinov-murray"} or array-like, default="linear"
@@ -425,7 +439,8 @@ class ParallelTempering(SamplingEstimator):
         continued_from = 0
         history = NO_ROUNDS
         for i, n_scans in enumerate(lengths):  # to which a second try may be added
-            n_kept = _MOST_KEPT if self.tol is not None or i + 1 >= len(lengths) else 0
+            may_be_hopeless = _HOPELESS * n_scans >= lengths[-1]
+            n_kept = _MOST_KEPT if self.tol is not None or may_be_hopeless else 0
             ladders, last = run_scans(
                 path,
                 transition,
@@ -461,6 +476,9 @@ class ParallelTempering(SamplingEstimator):
                 precise = precise + 1 if result.converged and result.std_error < self.tol else 0
                 if precise == 2:
                     break
+            is_long = n_scans >= _SCANS_A_LEVEL * len(path.ladder)
+            if may_be_hopeless and is_long and not last.round_trips.any():
+                break
             if i + 1 == len(lengths):
                 tests = ladder_tests(run, pair_ratios(run))
                 if tests.only_differ and not continued_from:

@@ -17,10 +17,15 @@ from sklpf.partition._diagnostics import CURVE, LEVEL, PAIR, Diagnostic
 from sklpf.partition._result import Curve, LevelRun, PartitionResult, bar_curve, readings_alarms
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.levels._own_states import own_state_alarms
-from sklpf.programs import LevelRound
-from sklpf.programs._rounds import Samples
-from sklpf.reweighting import bar, mbar, neighbour_overlap
-from sklpf.reweighting._mbar import MixtureSums, mixture_sums, mixture_weights
+from sklpf.programs import LevelRound, Samples
+from sklpf.reweighting import (
+    MixtureSums,
+    bar,
+    mbar,
+    mixture_sums,
+    mixture_weights,
+    neighbour_overlap,
+)
 from sklpf.uncertainty import (
     Difference,
     difference,

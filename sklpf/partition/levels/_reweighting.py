@@ -34,7 +34,7 @@ from sklpf.partition.levels._parallel_tempering import ExchangeRun, ParallelTemp
 from sklpf.partition.levels._potential_run import PotentialRun
 from sklpf.partition.levels._rts import RTS, ContinuousRun, continuous_integral
 from sklpf.partition.levels._simulated_tempering import SimulatedTempering
-from sklpf.programs._rounds import Samples
+from sklpf.programs import Samples
 from sklpf.reweighting import (
     RULES,
     integrate,

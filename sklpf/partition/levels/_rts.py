@@ -29,10 +29,14 @@ from sklpf.partition.levels._simulated_tempering import (
     pool_rounds,
 )
 from sklpf.paths import has
-from sklpf.programs import TemperingRound
-from sklpf.programs._continuous import check_mass, temper_continuously
-from sklpf.programs._plan import doubling
-from sklpf.programs._tempering import END_SHARE, run_round
+from sklpf.programs import (
+    END_SHARE,
+    TemperingRound,
+    check_mass,
+    doubling,
+    run_round,
+    temper_continuously,
+)
 from sklpf.reweighting import Pooled, between_nodes, node_sums, standard_error
 from sklpf.uncertainty import Difference, difference, log_mean_exp
 

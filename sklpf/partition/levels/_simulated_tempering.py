@@ -38,10 +38,19 @@ from sklpf.partition._run_alarms import (
 )
 from sklpf.partition.alarms import raised, threshold
 from sklpf.paths import require_base
-from sklpf.programs import TemperingRound
-from sklpf.programs._plan import NO_ROUNDS, check_alive, check_finite, with_round
-from sklpf.programs._programs import Chains, increments
-from sklpf.programs._tempering import Setup, first_pass, pool_groups, run_round
+from sklpf.programs import (
+    NO_ROUNDS,
+    Chains,
+    Setup,
+    TemperingRound,
+    check_alive,
+    check_finite,
+    first_pass,
+    increments,
+    pool_groups,
+    run_round,
+    with_round,
+)
 from sklpf.reweighting import (
     MeanWeight,
     Pooled,

@@ -33,15 +33,13 @@ from sklpf.paths import (
     defensive,
     fit_base,
     functions_for_climbs,
+    highest_of_draws,
     is_own_density,
     require_base,
     respace,
 )
-from sklpf.paths._regions import highest_of_draws
-from sklpf.programs._learning import Learned, drift_between, learn
-from sklpf.programs._populations import descend
-from sklpf.transitions import default_move
-from sklpf.transitions._pilot import TunedTransition
+from sklpf.programs import Learned, descend, drift_between, learn
+from sklpf.transitions import TunedTransition, default_move
 from sklpf.uncertainty import log_mean_exp
 
 _N_POPULATIONS = 10

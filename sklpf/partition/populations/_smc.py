@@ -22,11 +22,18 @@ from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
 from sklpf.partition.alarms import raised, threshold
 from sklpf.paths import require_base
-from sklpf.programs import Draws
-from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle
-from sklpf.programs._draws import draws_of
-from sklpf.programs._plan import check_alive
-from sklpf.programs._populations import ascend, descend, family_weights, target_summaries
+from sklpf.programs import (
+    FEWEST_BACK,
+    SETTLING,
+    Draws,
+    ascend,
+    check_alive,
+    descend,
+    draws_of,
+    family_weights,
+    settle,
+    target_summaries,
+)
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
 

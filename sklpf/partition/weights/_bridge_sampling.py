@@ -28,10 +28,10 @@ from sklpf.paths import (
     GeometricPath,
     Mixture,
     StudentT,
+    fit_parts,
     is_outside,
     is_own_density,
 )
-from sklpf.paths._mixture_fit import fit_parts
 from sklpf.programs import Draws
 from sklpf.reweighting import bar, effective_sample_size, overlap
 from sklpf.uncertainty import (

@@ -23,17 +23,17 @@ from sklpf.partition.weights._ais import AnnealingRun, annealing_runs
 from sklpf.paths import (
     Evaluations,
     GeometricPath,
+    as_base,
+    climb,
     functions_for_climbs,
     has,
     is_own_density,
     require_base,
+    starts_of_climbs,
 )
-from sklpf.paths._bases import as_base
-from sklpf.paths._climbs import climb, starts_of_climbs
-from sklpf.programs._draws import draws_of, has_points, points_of
-from sklpf.programs._plan import check_finite
+from sklpf.programs import check_finite, draws_of, has_points, points_of
 from sklpf.reweighting import mean_weight
-from sklpf.transitions._pilot import reflect
+from sklpf.transitions import reflect
 
 _TWO_LEVELS = np.array([0.0, 1.0])
 _N_COVER = 1000  # draws of which the neighbourhood is looked at

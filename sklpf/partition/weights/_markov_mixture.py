@@ -17,7 +17,7 @@ from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.levels import ExchangeRun, ParallelTempering
 from sklpf.paths import require
-from sklpf.programs._draws import draws_of
+from sklpf.programs import draws_of
 from sklpf.reweighting import bar, effective_sample_size, overlap
 from sklpf.uncertainty import jackknife, log_mean_exp
 

@@ -23,7 +23,7 @@ from sklpf.partition.exact import MAX_LOG2_STATES, Exact
 from sklpf.partition.levels import ParallelTempering
 from sklpf.partition.weights._ais import anneal_both_ways, fields_of_run
 from sklpf.paths import has, map_state, n_chains, require_base
-from sklpf.programs._annealing import anneal_down
+from sklpf.programs import anneal_down
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.uncertainty import FALSE_ALARM, jackknife, log_mean_exp
 
