@@ -22,11 +22,11 @@ from sklpf.partition._result import (
     bar_curve,
     chained,
     check_run,
+    first_pair,
     level_process_curve,
     mbar_curve,
     reading,
     readings_alarms,
-    stepping_ratios,
 )
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks import judge
@@ -42,6 +42,7 @@ from sklpf.reweighting import (
     overlap,
     overlap_matrix,
     reweighted_slopes,
+    stepping_stones,
     with_first_error,
     with_first_ratio,
 )
@@ -466,7 +467,16 @@ class SteppingStone(ReweightingEstimator):
     }
 
     def _curve(self, run):
-        return chained(run, stepping_ratios(run, direction=self.direction))
+        pair_sums, counts = run.last.pairs()
+        both = stepping_stones(pair_sums, run.last.shift, counts)
+        first = first_pair(run)
+
+        def ratios(keep):
+            forward, reverse = both(keep)
+            by_direction = {"forward": forward, "reverse": reverse, "both": (forward + reverse) / 2}
+            return np.r_[forward[:first], by_direction[self.direction][first:]]
+
+        return chained(run, ratios)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
