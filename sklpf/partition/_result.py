@@ -26,7 +26,7 @@ from sklpf._utils.tables import Fields, Readable, Rows, from_to, imported, short
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._run_alarms import single_state_alarms
-from sklpf.partition.alarms import LARGEST_ERROR, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks import judge
 from sklpf.partition.checks._finding import Findings
 from sklpf.paths import Regions
@@ -660,7 +660,9 @@ class Run(Fields):
         -------
         PartitionResult
         """
-        if statement == "estimate" and not std_error <= LARGEST_ERROR:  # also a NaN
+        if statement == "estimate" and not std_error <= threshold(
+            "no-usable-estimate", "std_error"
+        ):  # also a NaN
             useless = raised("no-usable-estimate", "error", self.family, error=std_error)
             alarms = [*alarms, useless]
         return PartitionResult(
