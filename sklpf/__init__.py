@@ -6,6 +6,8 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING
 
+from sklpf._utils import __version__
+
 # ruff: noqa: I001  # isort would write an import for each name
 
 if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
@@ -23,7 +25,6 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
         compare as compare,
         compare_fits as compare_fits,
         log_likelihood as log_likelihood,
-        score_interval as score_interval,
     )
     from sklpf.models._warm_up import (
         warm_up as warm_up,
@@ -54,14 +55,12 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
         Uniform as Uniform,
     )
 
-__version__ = "0.1.0"
-
 # names by their module; imported at first use, so that `import sklpf` costs nothing
 _NAMES = {
     "sklpf.models": """
         BernoulliRBM BilinearGenerativeModel BoltzmannMachine CategoricalRBM FactorialMixture
         GaussianRBM LatentDirichletAllocation LinearGenerativeModel MeanCovarianceRBM
-        ProductOfExperts compare compare_fits log_likelihood score_interval
+        ProductOfExperts compare compare_fits log_likelihood
     """,
     "sklpf.partition": """
         AIS AdaptiveSMC BDMC BridgeSampling Exact HAIS LeftToRight ParallelTempering

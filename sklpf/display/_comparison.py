@@ -17,7 +17,7 @@ from sklpf.display._drawing import (
     legend_above,
 )
 from sklpf.models import FitComparison, ModelComparison, ScoreInterval
-from sklpf.models.scoring._scored import sampled_units
+from sklpf.models.scoring import sampled_units
 from sklpf.partition import EvidenceComparison
 
 _ERRORS = {  # of an interval: what it is called and its colour, in the order drawn

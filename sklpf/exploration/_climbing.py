@@ -12,9 +12,14 @@ from scipy.stats import chi2
 from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf.exploration._joint import JointDraws
 from sklpf.exploration._target import Target
-from sklpf.paths import StudentT
-from sklpf.paths._climbs import climb, functions_for_climbs, mirrored
-from sklpf.paths._regions import ClimbTarget, ellipsoid_at_mode
+from sklpf.paths import (
+    ClimbTarget,
+    StudentT,
+    climb,
+    ellipsoid_at_mode,
+    functions_for_climbs,
+    mirrored,
+)
 
 _AT_ONCE = 6  # climbs
 _LEAST_MASS = np.log(0.002)  # share of Z of a mode, by Laplace's method, that matters

@@ -12,8 +12,7 @@ from sklpf._utils.random import Stream
 from sklpf.exploration._cover import Proposal
 from sklpf.exploration._fit import fit_mixture
 from sklpf.exploration._target import Target
-from sklpf.paths import Mixture
-from sklpf.paths._functions import COVER
+from sklpf.paths import COVER, Mixture
 from sklpf.uncertainty import effective_sample_size
 
 _BATCH = (100, 30)  # points of a round, and for each dimension

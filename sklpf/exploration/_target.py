@@ -9,9 +9,7 @@ from scipy.special import ndtr, ndtri
 
 from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.parallel import Checkpoint
-from sklpf.paths import Density, Evaluations
-from sklpf.paths._climbs import evaluate_bisecting_failures
-from sklpf.paths._functions import shown
+from sklpf.paths import Density, Evaluations, evaluate_bisecting_failures, shown
 
 
 class Coordinates:

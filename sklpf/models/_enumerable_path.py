@@ -15,8 +15,7 @@ from scipy.special import expit, softmax
 from sklpf._utils.numbers import Array, Bits, Booleans, Integers, check_finite
 from sklpf._utils.random import Stream
 from sklpf.partition import ParallelTempering, PartitionEstimator
-from sklpf.paths import KernelPath, Regions
-from sklpf.paths._regions import drawn_by_weight
+from sklpf.paths import KernelPath, Regions, drawn_by_weight
 from sklpf.uncertainty import log_mean_exp
 
 NOT_BINARY = (  # why rows have no likelihood
@@ -113,10 +112,6 @@ class BinaryUnits:
         """Return the most probable units (..., n)."""
         return inputs > 0
 
-    def modes_near(self, inputs: Array, units: Bits) -> Bits:
-        """Return the most probable units, those as they are where two states are."""
-        return np.where(inputs == 0, units, inputs > 0).astype(np.uint8)
-
     def log_norms(self, inputs: Array) -> Array:
         """Return the log normalisers of exp(units @ inputs), (...,)."""
         return np.logaddexp(0, inputs).sum(axis=-1)
@@ -206,10 +201,6 @@ class CategoricalUnits(BinaryUnits):
             largest = np.argmax(inputs[..., first:last], axis=-1, keepdims=True)
             np.put_along_axis(modes[..., first:last], largest, True, axis=-1)
         return modes
-
-    def modes_near(self, inputs: Array, units: Bits) -> Bits:
-        """Return the indicators of the most probable categories, of several of the first."""
-        return self.modes(inputs).astype(np.uint8)
 
     def log_norms(self, inputs: Array) -> Array:
         """Return the log normalisers of exp(units @ inputs), (...,)."""

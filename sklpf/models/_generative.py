@@ -36,11 +36,9 @@ from sklpf._utils.sklearn import (
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import check_fitted, named_by_model
-from sklpf.models.scoring._likelihood import SCORING, RowLikelihoodMixin
+from sklpf.models.scoring import SCORING, RowLikelihoodMixin
 from sklpf.paths import CompiledPrograms, Points, PointsPath, check_ladder, values_at
-from sklpf.training import EM
-from sklpf.training._chains import parts_of
-from sklpf.training._loop import warn_unsettled
+from sklpf.training import EM, parts_of, warn_unsettled
 
 _ENOUGH_CHAINS = 200  # of few rows each has several
 # shares of the columns' root mean square

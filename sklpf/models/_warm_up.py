@@ -19,7 +19,7 @@ from sklpf.models import (
     MeanCovarianceRBM,
     ProductOfExperts,
 )
-from sklpf.models.rbm._model import pseudo_log_likelihood
+from sklpf.models.rbm import pseudo_log_likelihood
 from sklpf.partition import (
     AIS,
     HAIS,

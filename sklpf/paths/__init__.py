@@ -5,7 +5,6 @@ from sklpf.paths._base import Path, TemperedPath
 from sklpf.paths._bases import Density, Gaussian, Mixture, StudentT, Uniform
 from sklpf.paths._geometric import GeometricPath
 from sklpf.paths._ladders import LADDERS, make_ladder
-from sklpf.paths._modes import Modes, iterated_conditional_modes
 from sklpf.paths._optional import FilterEstimates, OptionalMethods, has, require, require_base
 from sklpf.paths._regions import Regions
 
@@ -45,7 +44,6 @@ __all__ = [
     "Gaussian",
     "GeometricPath",
     "Mixture",
-    "Modes",
     "OptionalMethods",
     "Path",
     "Regions",
@@ -53,10 +51,32 @@ __all__ = [
     "StudentT",
     "TemperedPath",
     "Uniform",
-    "iterated_conditional_modes",
     "make_ladder",
     "has",
     "require",
     "require_base",
     "stream_key",
 ]
+from sklpf.paths._bases import as_base, full_matrix, full_roots, shrunk_covariance  # noqa: F401
+from sklpf.paths._climbs import (  # noqa: F401
+    Ends,
+    climb,
+    evaluate_bisecting_failures,
+    mirrored,
+    starts_of_climbs,
+)
+from sklpf.paths._functions import (  # noqa: F401
+    COVER,
+    gradients_of,
+    shape_given,
+    shown,
+    values_of_shape,
+)
+from sklpf.paths._geometric import coordinates_of_rows  # noqa: F401
+from sklpf.paths._mixture_fit import fit_parts  # noqa: F401
+from sklpf.paths._regions import (  # noqa: F401
+    ClimbTarget,
+    drawn_by_weight,
+    ellipsoid_at_mode,
+    highest_of_draws,
+)

@@ -39,7 +39,6 @@ from sklpf.paths._functions import (
 from sklpf.paths._optional import has
 from sklpf.paths._regions import Regions, find_regions
 
-_N_WITHIN = 1000  # base draws that must lie within bounds
 # widths of base draws at which densities are compared
 _PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
 # of Gaussians at regions that were missed
@@ -514,13 +513,13 @@ class GeometricPath(PointsPath):
             return functools.partial(self._call, self.grad_base)
         return getattr(self.base, "grad_log_density", None)
 
-    def _check_base(self) -> None:
+    def _check_base(self, *, n_within: int = 1000) -> None:
         """Check a base by its boxes where it has some, else by draws."""
         parts = getattr(self.base, "packed", None)
         if isinstance(parts, Parts):
             self._check_within(np.concatenate([parts.low, parts.high]))
         elif self.bounds is not None:
-            self._check_within(self.base.sample(_N_WITHIN, np.random.default_rng(1)))
+            self._check_within(self.base.sample(n_within, np.random.default_rng(1)))
 
     def _check_within(self, points) -> None:
         """Raise where a point of the base lies outside of the box, whose mass would be missing."""

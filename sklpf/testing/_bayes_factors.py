@@ -10,7 +10,7 @@ from scipy.special import entr, softmax
 
 from sklpf._utils.numbers import Array, Integers, check_count
 from sklpf.partition import PartitionResult
-from sklpf.partition._compare_evidence import prior_weights
+from sklpf.partition.evidence import prior_weights
 
 _NULL_DRAWS = 10.0  # of the test statistic beyond its bound
 _MOST_AT_ONCE = 10_000_000  # numbers

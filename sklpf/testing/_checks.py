@@ -22,7 +22,7 @@ from sklpf._utils.numbers import check_count, check_scale
 from sklpf._utils.random import Stream, seeded
 from sklpf.partition import PartitionEstimator, PartitionResult
 from sklpf.paths import Path, check_ladder, flat_rows, map_state, n_chains
-from sklpf.programs._programs import increments
+from sklpf.programs import increments
 from sklpf.reweighting import effective_sample_size
 from sklpf.transitions import Transition
 

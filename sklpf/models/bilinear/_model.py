@@ -18,8 +18,7 @@ from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import at_least
 from sklpf.models._generative import GenerativeModel, LatentDensity, first_noise_std
 from sklpf.models.bilinear._path import BilinearPath, bounds_of, pack_row
-from sklpf.models.linear._model import independent_components
-from sklpf.models.linear._path import WIDTH
+from sklpf.models.linear import WIDTH, independent_components
 
 _N_LEAPFROG = 5
 _STEP = 0.2  # of the natural gradients

@@ -42,10 +42,8 @@ from sklpf.models.boltzmann._learning import (
     log_pseudo_likelihood,
 )
 from sklpf.models.boltzmann._path import BoltzmannPath, as_couplings, log_f
-from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin
-from sklpf.models.scoring._scored import ScoreInterval
-from sklpf.training import train
-from sklpf.training._loop import warn_unsettled
+from sklpf.models.scoring import SCORING, LogLikelihoodMixin, ScoreInterval
+from sklpf.training import train, warn_unsettled
 
 
 @dataclass(eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""compare and score_interval: held-out log-likelihoods of fitted models and pipelines, and
+"""compare: held-out log-likelihoods of fitted models and pipelines, and
 tables of comparisons.
 """
 
@@ -11,19 +11,27 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from sklpf._utils.numbers import check_option
+from sklpf._utils.numbers import Array, check_option
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.tables import Rows, Table, decimals, imported
-from sklpf.models.comparing._density_ratio_path import direct_ratio, disagreement
-from sklpf.models.scoring._likelihood import report
-from sklpf.models.scoring._scored import Scored, ScoreInterval, best_first, interval_of
-from sklpf.models.scoring._searches import (
+from sklpf.models.scoring import (
+    Scored,
+    ScoreInterval,
+    best_first,
     check_same_kind,
     find_model,
+    fit_for_model,
     holds_model,
+    interval_of,
     is_model,
     last_step,
+    report,
 )
+from sklpf.partition import PartitionResult
+
+# nats; beyond, the difference of two log Z has the smaller error (doc/benchmarks/compare.md)
+_MOST_SPREAD = 2.5
+_MOST_APART = 3.0  # joint standard errors
 
 
 @dataclass(frozen=True, repr=False)
@@ -274,53 +282,6 @@ def compare(
     )
 
 
-def score_interval(model, X, level: float = 0.95, *, per: str | None = None) -> ScoreInterval:
-    """Mean log-likelihood per row of a model, or of a pipeline's last step (nats).
-
-    A model's own `score_interval` says the same; pipelines have none.
-
-    Parameters
-    ----------
-    model : fitted model, or pipeline that ends in one
-        As in `compare`.
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Held-out rows, at least 2. A pipeline transforms them: what is scored are the rows that its
-        last step sees.
-    level : float, default=0.95
-        Probability with which each interval covers.
-    per : {"document", "word"} or None, default=None
-        For topic models only, as in `LatentDirichletAllocation.score_interval`. None is its
-        default.
-
-    Returns
-    -------
-    interval : ScoreInterval
-        ``mean``, its intervals ``sampling``, ``partition`` and ``combined``, ``converged`` and
-        ``reasons``.
-
-    Raises
-    ------
-    TypeError
-        If the model has no log-likelihood with an error, or `per` is given for a model of other
-        rows than documents.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import Binarizer
-    >>> from sklpf import BernoulliRBM, score_interval
-    >>> fair = BernoulliRBM.from_parameters(np.zeros((1, 2)), np.zeros(2), np.zeros(1))
-    >>> pipeline = make_pipeline(Binarizer(), fair)
-    >>> round(score_interval(pipeline, [[0.2, 3.0], [1.0, -1.0]]).mean, 4)
-    -1.3863
-    """
-    model, rows = _last_step("model", model, X)
-    _check_per("model", model, per)
-    options = {} if per is None else {"per": per}
-    return model.score_interval(rows, level, **options)
-
-
 class Entrant(NamedTuple):
     """A model of a comparison, and what it says about the rows."""
 
@@ -424,4 +385,49 @@ def rows_digest(rows) -> str:
     rows.eliminate_zeros()
     return fingerprint(
         rows.shape, rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
+    )
+
+
+def direct_ratio(model_a: Any, model_b: Any, values: Array) -> PartitionResult | None:
+    """log Z_b - log Z_a by a run on the path from a to b; None where there is none, or it did not
+    converge.
+
+    Whether a run is made depends on nothing that is random: on the models' classes and on the
+    spread of log p_a(x) - log p_b(x) over the rows, `values`, which no log Z changes.
+    """
+    if not hasattr(model_a, "_ratio_path") or not np.std(values) <= _MOST_SPREAD:
+        return None
+    if all(model.partition_estimator_.result_.statement == "exact" for model in (model_a, model_b)):
+        return None
+    return ratio_result(model_a, model_b)
+
+
+def ratio_result(model_a: Any, model_b: Any) -> PartitionResult | None:
+    """The result of a run on the path from a to b; None if there is no path, or draws or run are
+    not trusted.
+    """
+    path = model_a._ratio_path(model_b)
+    if path is None or path.draw_alarms:
+        return None
+    estimator = path.default_estimator().set_params(
+        random_state=model_a._partition_seed, n_jobs=model_a.n_jobs
+    )
+    result = fit_for_model(estimator, path).result_
+    return result if result.converged else None
+
+
+def disagreement(direct: PartitionResult, a: Any, b: Any) -> str | None:
+    """A sentence if the direct ratio and the difference of two log Z are too far apart,
+    else None.
+    """
+    first, second = (entrant.model.partition_estimator_.result_ for entrant in (a, b))
+    apart = direct.log_partition - (second.log_partition - first.log_partition)
+    error = float(np.sqrt(direct.std_error**2 + first.std_error**2 + second.std_error**2))
+    if abs(apart) <= _MOST_APART * error:
+        return None
+    return (
+        f"the direct ratio of {b.name}'s Z to {a.name}'s and the difference of their log Z are"
+        f" {abs(apart):.2g} nats apart, more than {_MOST_APART:g} joint standard errors"
+        f" ({error:.2g}): one of the three runs missed a part of a model; give a longer"
+        " partition_estimator"
     )

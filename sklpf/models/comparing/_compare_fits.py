@@ -23,7 +23,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
-import sklpf
+from sklpf._utils import __version__
 from sklpf._utils import progress as _progress
 from sklpf._utils.numbers import Array, as_float64, check_count, check_level
 from sklpf._utils.parallel import (
@@ -42,8 +42,8 @@ from sklpf.models.comparing._fit_comparison import (
     HeldOutRows,
     compare_held_out,
 )
-from sklpf.models.decoder._model import DecoderModel
-from sklpf.models.scoring._searches import check_same_kind, is_model, last_step
+from sklpf.models.decoder import DecoderModel
+from sklpf.models.scoring import check_same_kind, is_model, last_step
 from sklpf.partition._base import NO_NUMBERS
 
 _PROBED = 1000  # rows that tell functions apart
@@ -333,7 +333,7 @@ def _open_checkpoint(directory, tasks: list[FitTask], X, y) -> Checkpoint:
     """Files are named by all that the numbers depend on."""
     import numba
 
-    versions = (sklpf.__version__, np.__version__, numba.__version__, sklearn.__version__)
+    versions = (__version__, np.__version__, numba.__version__, sklearn.__version__)
     candidates = {
         task.name: _clone_with(task.estimator, ("random_state", *NO_NUMBERS)) for task in tasks
     }

@@ -26,7 +26,7 @@ from sklpf.models.decoder._network import (
     check_network,
 )
 from sklpf.models.decoder._path import DecoderPath
-from sklpf.models.scoring._likelihood import SCORING, RowLikelihoodMixin
+from sklpf.models.scoring import SCORING, RowLikelihoodMixin
 from sklpf.paths import values_of
 
 _LARGEST_LOG_VARIANCE = 2 * np.log(LARGEST)

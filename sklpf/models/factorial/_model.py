@@ -32,14 +32,16 @@ from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
 from sklpf.models._validation import SparseInput, check_fitted, check_parameter
 from sklpf.models.factorial._path import FactorialPath, check_probability
-from sklpf.models.factorial.learning._coordinate_ascent import Trainer, Training, update
-from sklpf.models.factorial.learning._posterior import (
+from sklpf.models.factorial.learning import (
+    Trainer,
+    Training,
     dense,
     search_activations,
     settle_activations,
+    update,
 )
-from sklpf.models.scoring._likelihood import SCORING, RowLikelihoodMixin
-from sklpf.variational._temperatures import TEMPERING
+from sklpf.models.scoring import SCORING, RowLikelihoodMixin
+from sklpf.variational import TEMPERING
 
 _ROWS_AT_ONCE = 1024  # of transform
 _MAX_SETTLING = 1000  # updates of the activations of a new row

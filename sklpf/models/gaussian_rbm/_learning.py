@@ -16,7 +16,7 @@ from scipy.special import expit
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import equal_parts, run_tasks
 from sklpf.models._learning import same_values
-from sklpf.training._loop import RunningAverage, check_not_diverged
+from sklpf.training import RunningAverage, check_not_diverged
 from sklpf.uncertainty import log_mean_exp
 
 _LEAST_ACTIVITY = 0.02  # of a unit in proposals, and as much from 1

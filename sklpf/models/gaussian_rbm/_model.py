@@ -19,7 +19,7 @@ from sklpf.models._learning import all_or_nothing
 from sklpf.models._validation import TOO_FAR, check_fitted, check_parameter, check_vector
 from sklpf.models.gaussian_rbm._learning import Parameters, Trainer
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
-from sklpf.models.rbm._base import RBM
+from sklpf.models.rbm import RBM
 from sklpf.training import train
 
 

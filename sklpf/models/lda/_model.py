@@ -41,16 +41,16 @@ from sklpf.models.lda._counts import (
     whole_rows,
 )
 from sklpf.models.lda._path import LDAPath, check_prior
-from sklpf.models.lda.learning._gibbs import fit_gibbs
-from sklpf.models.lda.learning._posterior import Topics, posterior_of
-from sklpf.models.lda.learning._variational_bayes import (
+from sklpf.models.lda.learning import (
+    Topics,
     Training,
+    fit_gibbs,
     fit_variational,
+    posterior_of,
     update_variational,
 )
-from sklpf.models.scoring._likelihood import SCORING, RowLikelihoodMixin
-from sklpf.models.scoring._scored import Scored, ScoreInterval, interval_of
-from sklpf.variational._temperatures import TEMPERING
+from sklpf.models.scoring import SCORING, RowLikelihoodMixin, Scored, ScoreInterval, interval_of
+from sklpf.variational import TEMPERING
 
 _LARGEST_PRIOR = 1e10  # above which digamma functions and sums lose all digits
 _ROUNDING = 1e-5  # of sums of probabilities, as in the path

@@ -22,8 +22,7 @@ from sklpf.models.products._path import (
     dependent_flats,
     index_of_bases,
 )
-from sklpf.models.scoring._likelihood import report
-from sklpf.models.scoring._scored import Scored
+from sklpf.models.scoring import Scored, report
 from sklpf.paths import density_at
 
 _SMALLEST_CLOSED_INDEX = 0.5  # of tails, that training allows where log Z is closed

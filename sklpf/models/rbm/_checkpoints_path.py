@@ -14,8 +14,8 @@ from scipy.optimize import linear_sum_assignment
 
 from sklpf._utils.numbers import Array, Array32, Bits, Integers, as_float64, check_finite
 from sklpf._utils.random import Stream
+from sklpf.models._density_ratio_path import N_GROUPS, draw_alarms
 from sklpf.models._enumerable_path import BinaryUnits, binary_units
-from sklpf.models.comparing._density_ratio_path import N_GROUPS, draw_alarms
 from sklpf.models.rbm._learning import Parameters
 from sklpf.models.rbm._path import RBMPath
 from sklpf.partition import ParallelTempering

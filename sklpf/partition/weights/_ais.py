@@ -26,16 +26,17 @@ from sklpf.partition._run_alarms import (
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks.missed_mass import with_missed_mass
 from sklpf.paths import require_base
-from sklpf.programs._annealing import (
+from sklpf.programs import (
     FEWEST_BACK,
     Arrivals,
+    Plan,
     anneal_down,
     anneal_up,
+    check_alive,
+    draws_of,
     enough_levels,
     n_settling,
 )
-from sklpf.programs._draws import draws_of
-from sklpf.programs._plan import Plan, check_alive
 from sklpf.reweighting import mean_weight, seen_from_target
 from sklpf.transitions import HMC, Transition
 

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.sklearn import StrOptions
 from sklpf.partition._result import Curve, PartitionResult, Run, RunInRounds
-from sklpf.partition._simulated_tempering import (
+from sklpf.partition.alarms import threshold
+from sklpf.partition.levels._simulated_tempering import (
     ALL,
     N_GROUPS,
     PRIOR,
@@ -27,12 +28,15 @@ from sklpf.partition._simulated_tempering import (
     largest_move,
     pool_rounds,
 )
-from sklpf.partition.alarms import CROSSED
 from sklpf.paths import has
-from sklpf.programs import TemperingRound
-from sklpf.programs._continuous import check_mass, temper_continuously
-from sklpf.programs._plan import doubling
-from sklpf.programs._tempering import END_SHARE, run_round
+from sklpf.programs import (
+    END_SHARE,
+    TemperingRound,
+    check_mass,
+    doubling,
+    run_round,
+    temper_continuously,
+)
 from sklpf.reweighting import Pooled, between_nodes, node_sums, standard_error
 from sklpf.uncertainty import Difference, difference, log_mean_exp
 
@@ -382,7 +386,8 @@ class RTS(SimulatedTempering):
         for i, n_redraws in enumerate(lengths):
             old = start.estimate
             start, last = self._burn_in(setup, start, i, n_redraws)
-            if largest_move(start.estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
+            has_crossed = last.crossed.mean() >= threshold("not-mixed", "crossed")
+            if has_crossed and largest_move(start.estimate, old, _NOISE) < 1:
                 break
         return start
 

@@ -14,25 +14,29 @@ from numpy.typing import ArrayLike
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.random import seeded, systematic
-from sklpf._utils.sklearn import Interval, StrOptions, at_least
+from sklpf._utils.sklearn import Interval, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
-from sklpf.partition.alarms import ANCESTOR_SHARE, ENOUGH_ANCESTORS, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.paths import require_base
-from sklpf.programs import Draws
-from sklpf.programs._annealing import FEWEST_BACK, SETTLING, settle
-from sklpf.programs._draws import draws_of
-from sklpf.programs._plan import check_alive
-from sklpf.programs._populations import ascend, descend, family_weights, target_summaries
+from sklpf.programs import (
+    FEWEST_BACK,
+    SETTLING,
+    Draws,
+    ascend,
+    check_alive,
+    descend,
+    draws_of,
+    family_weights,
+    settle,
+    target_summaries,
+)
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
 
-# effective number of ancestors that is needed, or share of the particles if that is less
-# share of the variance that may lie between populations, as a multiple of 1 / N, if that is more
-_INDEPENDENT = 2.0
 _POPULATION = ("population",)
 
 
@@ -56,15 +60,12 @@ class PopulationRun(Run):
     summaries : ndarray of shape (G, 2, S)
         Weighted means of the path's summaries of the states at the target, and of their squares.
     down : ndarray of shape (n, K - 1)
-        log f_(k+1) - log f_k of chains that went down from the target, where they left level k + 1;
-        of waste-free populations the log of the mean ratio over the P states at level k. None of
-        them without checks.
+        log f_(k+1) - log f_k of chains that went down from the target, where they left level k + 1.
+        None of them without checks.
     acceptance : ndarray or None
         Mean acceptance probability at every level but the first; None if no move is rejected.
     pilot : object or None
         Step sizes of the moves at some inverse temperatures, of moves that were tuned.
-    chain_length : int or None
-        P of waste-free populations.
     """
 
     described = {
@@ -90,30 +91,19 @@ class PopulationRun(Run):
     down: Array
     acceptance: Array | None = None
     pilot: Any = None
-    chain_length: int | None = None
-
-    @property
-    def n_starts(self) -> int:
-        """Particles of a population that are drawn by weight where it is resampled."""
-        return self.log_weights.shape[1] // (self.chain_length or 1)
 
     def _read(self) -> PartitionResult:
         by_population = log_mean_exp(self.log_weights, axis=1)
         groups = mean_weight(by_population)
         families = mean_weight(self.log_weights.ravel())
         log_partition = self.base_log_partition + groups.log_mean
-        std_error = groups.std_error
+        std_error = max(groups.std_error, families.delta)
         alive = by_population > -np.inf
         n_populations, n_particles = self.log_weights.shape
-        if self.chain_length is None:
-            std_error = max(std_error, families.delta)
-            count = effective_sample_size(self.log_weights.ravel())
-        else:  # a few chains leave a few families, whatever their weights are
-            count = 1 / (std_error**2 + 1 / self.log_weights.size)
         from_target: dict[str, float] = {}
         if len(self.down):
             variance = population_seen_from_target(
-                self.down, self.resampled[alive], self.log_means[alive], self.n_starts
+                self.down, self.resampled[alive], self.log_means[alive], n_particles
             )
             reverse = np.sqrt(variance / n_populations)
             std_error = max(std_error, np.sqrt((std_error**2 + reverse**2) / 2))
@@ -131,13 +121,13 @@ class PopulationRun(Run):
             "effective_sizes": self.effective_sizes,
             "n_resamplings": self.resampled.sum(axis=1),
             "families": np.sum(self.log_weights > -np.inf, axis=1),
-            "effective_families": count,
+            "effective_families": effective_sample_size(self.log_weights.ravel()),
             **from_target,
             "between_populations": (
                 between_groups(means, squares, 1) if len(means) > 1 else np.nan
             ),
             "group_std_error": groups.std_error,
-            "family_std_error": families.delta if self.chain_length is None else np.nan,
+            "family_std_error": families.delta,
             "lower_bound": log_partition - np.log(20),
             **move_diagnostics(self),
         }
@@ -175,13 +165,7 @@ class SMC(SamplingEstimator):
         unbiased.
     resample_at : float, default=0.5
         A population is resampled if its effective number of particles is below this share of N:
-        with 0 never, with 1 at nearly every level. Waste-free populations are resampled at every
-        level.
-    variant : {"standard", "waste-free"}, default="standard"
-        "waste-free" (Dau & Chopin 2022): at every level N / P particles are drawn by weight and
-        move P - 1 times. All states that they visit are the particles of that level.
-    chain_length : int, default=10
-        P of "waste-free", at least 2: it must divide n_particles into at least 2 chains.
+        with 0 never, with 1 at nearly every level.
     transition, checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
@@ -218,17 +202,6 @@ class SMC(SamplingEstimator):
     bound of log Z that does not depend on its base (`bound_draws`). A mode that no population has
     entered raises an alarm only if the path knows the mass there (`regions`).
 
-    Waste-free populations are unbiased as well. If moves don't mix, their precision is that of
-    their N / P chains: give them more particles on fewer levels (``n_particles=500,
-    n_temperatures=20`` makes as many sweeps as the default). All particles descend from a few that
-    started, so that families say nothing: the standard error is that of the mean of G estimates,
-    ``family_std_error`` is NaN, and ``effective_families`` is the number of independent particles
-    with that error. Reverse chains take P states at every level, and the alarms on both numbers and
-    on the populations' states are the same, with N / P in place of N. Of the particles that are
-    rare on a level, and may lead to another mode, only one in P goes on to the next, so that all
-    populations lose modes that some of the standard ones find: the run is not converged where no
-    lower bound (`bound_draws`) would show that.
-
     Examples
     --------
     >>> import numpy as np
@@ -248,16 +221,12 @@ class SMC(SamplingEstimator):
     _: KW_ONLY
     ladder: str | ArrayLike = "adaptive"
     resample_at: float = 0.5
-    variant: str = "standard"
-    chain_length: int = 10
 
     _parameter_constraints = {
         **ANNEALING,
         "n_particles": [at_least(2)],
         "n_populations": [at_least(2)],
         "resample_at": [Interval(Real, 0, 1, closed="both")],
-        "variant": [StrOptions({"standard", "waste-free"})],
-        "chain_length": [at_least(2)],
     }
 
     _run_class = PopulationRun
@@ -267,15 +236,13 @@ class SMC(SamplingEstimator):
         run = replace(run, draws=self._draws(plan.path, populations))
         if not self.checks:
             return run
-        chain_length = run.chain_length
-        n_moves = (run.chain_length or 2) - 1
         checkpoint = self._checkpoint(path, seed)
-        n_back = max(FEWEST_BACK, run.n_starts)
+        n_back = max(FEWEST_BACK, self.n_particles)
         key = seeded(seed).of("reverse").key
         rng = seeded(seed).of("reverse", "starts").generator()
         ends = self._settled(plan, populations, n_back, rng, "settling", checkpoint)
-        down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint, chain_length)
-        n_sweeps_back = n_back * (SETTLING + n_moves * down.shape[1])
+        down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint)
+        n_sweeps_back = n_back * (SETTLING + down.shape[1])
         return replace(
             run,
             down=down,
@@ -309,21 +276,17 @@ class SMC(SamplingEstimator):
 
     def _rise(self, path, seed):
         base_log_partition = require_base(path, "SMC")
-        chain_length = self._chain_length()
         checkpoint = self._checkpoint(path, seed)
         plan = self._plan(path, seed, self.n_particles)
         size = self.n_populations, self.n_particles, self.resample_at
-        how = self.n_jobs, checkpoint, chain_length
-        populations = ascend(
-            plan.path, plan.transition, *size, seeded(seed).of("forward").key, *how
-        )
+        key = seeded(seed).of("forward").key
+        populations = ascend(plan.path, plan.transition, *size, key, self.n_jobs, checkpoint)
         log_weights = family_weights(populations)
         check_alive(log_weights.ravel())
         records = populations.records
         rates = records[..., 3].mean(axis=0)
-        per_level = self.n_particles - (self.n_particles // chain_length if chain_length else 0)
-        n_moves = per_level * (len(plan.path.ladder) - 1) * self.n_populations
-        anew = 0 if chain_length else self.n_particles * int(records[..., 2].sum())
+        n_moves = self.n_particles * (len(plan.path.ladder) - 1) * self.n_populations
+        anew = self.n_particles * int(records[..., 2].sum())
         run = PopulationRun(
             ladder=plan.path.ladder,
             base_log_partition=base_log_partition,
@@ -337,20 +300,8 @@ class SMC(SamplingEstimator):
             pilot=plan.transition.pilot,
             n_sweeps=plan.n_sweeps + n_moves + anew,
             extra_sweeps={"pilot": plan.n_sweeps},
-            chain_length=chain_length,
         )
         return run, plan, populations
-
-    def _chain_length(self) -> int | None:
-        if self.variant == "standard":
-            return None
-        if self.n_particles % self.chain_length or self.n_particles < 2 * self.chain_length:
-            raise ValueError(
-                "n_particles must be a multiple of chain_length and at least twice as large, got"
-                f" {self.n_particles} and {self.chain_length}: waste-free populations resample"
-                " n_particles / chain_length particles"
-            )
-        return self.chain_length
 
 
 def log_weights_of(populations) -> Array:
@@ -367,25 +318,29 @@ def _from_base(records, first: float):
 
 def _alarms(run, diagnostics) -> list[Alarm]:
     n_all = run.log_weights.size
-    needed = min(ENOUGH_ANCESTORS, ANCESTOR_SHARE * n_all)
+    share = threshold("few-effective", "ancestor_share")
+    needed = min(threshold("few-effective", "ancestors"), share * n_all)
     here = diagnostics["effective_families"]
     there = diagnostics.get("effective_families_from_target", np.inf)
-    here_says, there_says = "ancestors", "ancestors from target"
-    if run.chain_length is not None:
-        here_says, there_says = "particles", "particles from target"
     alarms = []
     if here < needed:
         alarms.append(
-            raised("few-effective", here_says, run.family, here=here, n=n_all, needed=needed)
+            raised("few-effective", "ancestors", run.family, here=here, n=n_all, needed=needed)
         )
     elif there < needed / 2:
         needed = needed / 2
         alarms.append(
-            raised("few-effective", there_says, run.family, there=there, n=n_all, needed=needed)
+            raised(
+                "few-effective",
+                "ancestors from target",
+                run.family,
+                there=there,
+                n=n_all,
+                needed=needed,
+            )
         )
     between = diagnostics["between_populations"]
-    most = max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
+    independent = threshold("not-mixed", "times_independent") / run.log_weights.shape[1]
+    most = max(MOST_BETWEEN, independent)
     alarms += modes_alarms("populations", between, run.family, most)
-    if run.chain_length is not None and run.finding("bound") is None:
-        alarms.append(raised("waste-free-unchecked", "no bound"))
     return alarms

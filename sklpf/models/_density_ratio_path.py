@@ -11,20 +11,15 @@ from sklearn.base import clone
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
-from sklpf.models.scoring._likelihood import fit_for_model
 from sklpf.partition import BDMC, Exact, ParallelTempering, PartitionResult
 from sklpf.partition._default import default_estimator
 from sklpf.partition.checks.missed_mass import regions_to_cover
-from sklpf.paths import GeometricPath, Points, has
-from sklpf.paths._geometric import coordinates_of_rows
+from sklpf.paths import GeometricPath, Points, coordinates_of_rows, has
 from sklpf.uncertainty import MOST_BETWEEN, between_groups
 
 N_DRAWS = 100  # of each model in every group, one for each chain
 _N_LEVELS = 100  # between the two
 N_GROUPS = 10  # of independent chains, each with draws of the two models of its own
-# nats; beyond, the difference of two log Z has the smaller error (doc/benchmarks/compare.md)
-_MOST_SPREAD = 2.5
-_MOST_APART = 3.0  # joint standard errors
 
 
 class BetweenDraws(BDMC):
@@ -168,34 +163,6 @@ def _exact_rows(path, n_draws, seed) -> NDArray | None:
     return path.rows(state).reshape(n_draws, N_GROUPS, -1).swapaxes(0, 1)
 
 
-def direct_ratio(model_a: Any, model_b: Any, values: Array) -> PartitionResult | None:
-    """log Z_b - log Z_a by a run on the path from a to b; None where there is none, or it did not
-    converge.
-
-    Whether a run is made depends on nothing that is random: on the models' classes and on the
-    spread of log p_a(x) - log p_b(x) over the rows, `values`, which no log Z changes.
-    """
-    if not hasattr(model_a, "_ratio_path") or not np.std(values) <= _MOST_SPREAD:
-        return None
-    if all(model.partition_estimator_.result_.statement == "exact" for model in (model_a, model_b)):
-        return None
-    return ratio_result(model_a, model_b)
-
-
-def ratio_result(model_a: Any, model_b: Any) -> PartitionResult | None:
-    """The result of a run on the path from a to b; None if there is no path, or draws or run are
-    not trusted.
-    """
-    path = model_a._ratio_path(model_b)
-    if path is None or path.draw_alarms:
-        return None
-    estimator = path.default_estimator().set_params(
-        random_state=model_a._partition_seed, n_jobs=model_a.n_jobs
-    )
-    result = fit_for_model(estimator, path).result_
-    return result if result.converged else None
-
-
 def tempered_rows(
     path: Any, estimator: ParallelTempering, n_draws: int, rng: np.random.Generator, n_jobs: Any
 ) -> tuple[NDArray, PartitionResult]:
@@ -226,21 +193,4 @@ def draw_alarms(shares: Sequence[float]) -> tuple[str, ...]:
         " between them)"
         for name, share in zip(("first", "second"), shares)
         if share > MOST_BETWEEN
-    )
-
-
-def disagreement(direct: PartitionResult, a: Any, b: Any) -> str | None:
-    """A sentence if the direct ratio and the difference of two log Z are too far apart,
-    else None.
-    """
-    first, second = (entrant.model.partition_estimator_.result_ for entrant in (a, b))
-    apart = direct.log_partition - (second.log_partition - first.log_partition)
-    error = float(np.sqrt(direct.std_error**2 + first.std_error**2 + second.std_error**2))
-    if abs(apart) <= _MOST_APART * error:
-        return None
-    return (
-        f"the direct ratio of {b.name}'s Z to {a.name}'s and the difference of their log Z are"
-        f" {abs(apart):.2g} nats apart, more than {_MOST_APART:g} joint standard errors"
-        f" ({error:.2g}): one of the three runs missed a part of a model; give a longer"
-        " partition_estimator"
     )

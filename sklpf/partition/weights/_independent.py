@@ -14,25 +14,25 @@ from scipy.stats import beta, norm
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import POSITIVE, Interval, at_least
-from sklpf.partition._ais import AnnealingRun, annealing_runs
 from sklpf.partition._base import SAMPLING, PartitionEstimator, SamplingEstimator
 from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._explored import TWO_LEVELS, ImportanceRun, explored_run
 from sklpf.partition._result import PartitionResult, Run
-from sklpf.partition.alarms import FEWEST_ACCEPTED, raised
+from sklpf.partition.alarms import raised, threshold
+from sklpf.partition.weights._ais import AnnealingRun, annealing_runs
+from sklpf.partition.weights._explored import TWO_LEVELS, ImportanceRun, explored_run
 from sklpf.paths import (
     Evaluations,
     GeometricPath,
+    as_base,
+    climb,
     functions_for_climbs,
     has,
     is_own_density,
     require_base,
+    starts_of_climbs,
 )
-from sklpf.paths._bases import as_base
-from sklpf.paths._climbs import climb, starts_of_climbs
-from sklpf.programs._draws import draws_of, has_points, points_of
-from sklpf.programs._plan import check_finite
-from sklpf.transitions._pilot import reflect
+from sklpf.programs import check_finite, draws_of, has_points, points_of
+from sklpf.transitions import reflect
 
 _N_COVER = 1000  # draws of which the neighbourhood is looked at
 _N_CLIMBS = 50  # from the draws of the largest f / q, and as many from others
@@ -272,10 +272,8 @@ class RejectionRun(Run):
                 -np.inf, np.nan, alarms=[none], diagnostics=diagnostics, statement="approximate"
             )
         alarms = []
-        if k < FEWEST_ACCEPTED:
-            alarms.append(
-                raised("few-effective", "accepted", self.family, k=k, n=n, needed=FEWEST_ACCEPTED)
-            )
+        if k < threshold("few-effective", "accepted"):
+            alarms.append(raised("few-effective", "accepted", self.family, k=k, n=n))
         log_partition = log_bound + np.log(k / n)
         return self.conclude(
             log_partition,

@@ -13,14 +13,14 @@ from scipy.special import expit, log_softmax
 from sklpf._utils.numbers import Array, as_float64, check_level
 from sklpf._utils.tables import Readable, Rows, Table, from_to, imported, with_error
 from sklpf.partition._result import PartitionResult, check_run, reading, single_result
-from sklpf.partition._reweighting import (
+from sklpf.partition.checks import judge
+from sklpf.partition.levels import (
     BAR,
     MBAR,
     LevelProcess,
     SteppingStone,
     ThermodynamicIntegration,
 )
-from sklpf.partition.checks import judge
 from sklpf.uncertainty import Variance
 
 _CERTAIN = ("exact", "estimate", "enclosed")  # statements with an error to both sides

@@ -12,12 +12,12 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, seeded
 from sklpf.exploration import EFFICIENT, LARGEST_T, Cover, Evaluator, disagreement, explore
-from sklpf.partition._ais import AnnealingRun
 from sklpf.partition._diagnostics import WEIGHTS, Diagnostic
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import tol_alarms, weight_alarms, weight_diagnostics
-from sklpf.partition.alarms import HEAVY_PARETO_SHAPE, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks.tails import Scouts, Tails, tail_alarms
+from sklpf.partition.weights._ais import AnnealingRun
 from sklpf.paths import Evaluations, require_base
 from sklpf.programs import Draws
 from sklpf.reweighting import mean_weight
@@ -103,11 +103,7 @@ class ExploredRun(ImportanceRun):
         elif differ > LARGEST_T:
             alarms.append(raised("search-not-over", "differ", self.family, t=differ))
         if efficiency < EFFICIENT:
-            alarms.append(
-                raised(
-                    "little-overlap", "explored", self.family, share=efficiency, needed=EFFICIENT
-                )
-            )
+            alarms.append(raised("little-overlap", "explored", self.family, share=efficiency))
         elif not shape <= largest_shape(n):
             alarms.append(
                 raised("little-overlap", "weights", self.family, shape=shape, most=largest_shape(n))
@@ -120,7 +116,7 @@ def largest_shape(n: int) -> float:
     """Return the shape of Pareto's distribution up to which n weights have a mean that can be
     relied on (Vehtari et al. 2024).
     """
-    return min(1 - 1 / np.log10(n), HEAVY_PARETO_SHAPE)
+    return min(1 - 1 / np.log10(n), threshold("little-overlap", "pareto_shape"))
 
 
 def stratified_error(log_weights: Array, explorers: Integers) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.progress import stage
 from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf.partition._simulated_tempering import (
+from sklpf.partition.levels._simulated_tempering import (
     N_GROUPS,
     PRIOR,
     UPDATES,
@@ -20,8 +20,7 @@ from sklpf.partition._simulated_tempering import (
     Start,
     pool_rounds,
 )
-from sklpf.programs import TemperingRound
-from sklpf.programs._tempering import run_round
+from sklpf.programs import TemperingRound, run_round
 from sklpf.uncertainty import jackknife
 
 _GROWTH = 10  # an update takes a tenth of the redraws before it, at least one

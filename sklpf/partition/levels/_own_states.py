@@ -24,8 +24,7 @@ from scipy.special import xlogy
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
 from sklpf.partition.alarms import raised
-from sklpf.reweighting import mbar
-from sklpf.reweighting._mbar import mixture_weights
+from sklpf.reweighting import mbar, mixture_weights
 from sklpf.uncertainty import t_bound
 
 _SMALLEST_LOG_Q = -10.0  # of a draw at its own state, where draws are right in all but K / 20,000
