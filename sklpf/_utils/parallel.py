@@ -16,7 +16,7 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import ContextVar, copy_context
 from pathlib import Path as FilePath
 from typing import Any
@@ -317,32 +317,47 @@ def run_tasks(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]
     return [each.result() for each in running]
 
 
-def run_side_by_side(function: Callable[[int], Any], n_threads: int) -> None:
-    """Call function(thread) for all 0 <= thread < n_threads, all at the same time, so that they may
-    wait for one another.
+class SideBySide:
+    """Threads that stay, since to start them takes as long as some updates of training.
 
-    Once one has begun all go on to their ends: an interruption waits for that.
+    Parameters
+    ----------
+    n_threads : int
+        With one there is none beside the caller's.
     """
-    if n_threads == 1:
-        function(0)
-        return
-    may_begin = threading.Event()
-    all_there = False
 
-    def begin(thread):
-        may_begin.wait()
-        if all_there:
-            with one_blas_thread():
+    def __init__(self, n_threads: int):
+        self.n_threads = n_threads
+        self._threads = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def run(self, function: Callable[[int], Any]) -> None:
+        """Call function(thread) for all 0 <= thread < n_threads, all at the same time, so that they
+        may wait for one another.
+
+        Once one has begun all go on to their ends: an interruption waits for that.
+        """
+        if self._threads is None:
+            function(0)
+            return
+        may_begin = threading.Event()
+        all_there = False
+
+        def begin(thread):
+            may_begin.wait()
+            if all_there:
                 function(thread)
 
-    with ThreadPoolExecutor(n_threads) as threads:
+        running: list[Any] = []
         try:
-            running = [threads.submit(begin, thread) for thread in range(n_threads)]
+            for thread in range(self.n_threads):
+                running.append(self._threads.submit(begin, thread))
             all_there = True
+            may_begin.set()
+            for each in running:
+                each.result()
         finally:
             may_begin.set()
-        for each in running:
-            each.result()
+            wait(running)
 
 
 def run_segments(

@@ -26,12 +26,12 @@ from sklpf._utils.tables import Fields, Readable, Rows, from_to, imported, short
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._run_alarms import single_state_alarms
-from sklpf.partition.alarms import LARGEST_ERROR, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks import judge
 from sklpf.partition.checks._finding import Findings
 from sklpf.paths import Regions
 from sklpf.programs import NO_ROUNDS, Draws, LevelRound, Samples, with_round
-from sklpf.reweighting import MeanWeight, bar_ratios, level_process, mbar, stepping_stones
+from sklpf.reweighting import MeanWeight, bar_ratios, level_process, mbar
 from sklpf.uncertainty import Difference, between_groups
 
 STATEMENTS = (
@@ -660,7 +660,9 @@ class Run(Fields):
         -------
         PartitionResult
         """
-        if statement == "estimate" and not std_error <= LARGEST_ERROR:  # also a NaN
+        if statement == "estimate" and not std_error <= threshold(
+            "no-usable-estimate", "std_error"
+        ):  # also a NaN
             useless = raised("no-usable-estimate", "error", self.family, error=std_error)
             alarms = [*alarms, useless]
         return PartitionResult(
@@ -881,22 +883,6 @@ def bar_curve(run: LevelRun) -> Curve:
     """Curve of log Z by Bennett's acceptance ratio of neighbouring levels."""
     pair_sums, counts = run.last.pairs()
     return chained(run, bar_ratios(pair_sums, run.last.shift, counts))
-
-
-def stepping_ratios(run: LevelRun, half: int | None = None, direction: str = "both") -> Curve:
-    """log Z_(k+1) / Z_k (K - 1,) by stepping stones; by forward ones at least where no reverse one
-    can be had.
-    """
-    pair_sums, counts = run.last.pairs(half)
-    both = stepping_stones(pair_sums, run.last.shift, counts)
-    first = first_pair(run)
-
-    def ratios(keep):
-        forward, reverse = both(keep)
-        by_direction = {"forward": forward, "reverse": reverse, "both": (forward + reverse) / 2}
-        return np.r_[forward[:first], by_direction[direction][first:]]
-
-    return ratios
 
 
 def mbar_curve(run: LevelRun) -> Curve:

@@ -63,7 +63,7 @@ def problem(kind):
         (SMC(n_temperatures=40), "laplace 6-D"),
         (AdaptiveSMC(), "gaussian 2-D, condition 1"),
         (ParallelTempering(n_sweeps=512), "digits"),
-        large(ParallelTempering(n_sweeps=1024, bridge="stepping-stone"), "easy, joint"),
+        large(ParallelTempering(n_sweeps=1024), "easy, joint"),
         (RTS(n_temperatures=20, n_sweeps=600), "easy"),
         large(RTS(n_temperatures=20, n_sweeps=1500, rao_blackwell=False), "easy, joint"),
         large(RTS(20, 10, 300, continuous=True), "laplace 6-D"),

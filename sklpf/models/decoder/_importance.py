@@ -17,7 +17,7 @@ from sklpf._utils.random import seeded, systematic
 from sklpf.models.decoder._network import Network, probes
 from sklpf.partition import HAIS, PartitionResult
 from sklpf.partition._result import sweeps_by_purpose
-from sklpf.partition.alarms import HEAVY_PARETO_SHAPE
+from sklpf.partition.alarms import threshold
 from sklpf.paths import (
     Ends,
     Evaluations,
@@ -402,7 +402,8 @@ def _by_importance(posteriors, row, proposal: Mixture, tol, rng) -> Weighed:
         estimate = mean_weight(log_weights)
         shape = pareto_shape(log_weights)
         is_enough = effective_sample_size(log_weights) >= _FEWEST_EFFECTIVE
-        if is_last and is_enough and shape < HEAVY_PARETO_SHAPE and estimate.std_error <= tol:
+        is_light = shape < threshold("little-overlap", "pareto_shape")
+        if is_last and is_enough and is_light and estimate.std_error <= tol:
             return Weighed(estimate.log_mean, estimate.std_error, n, True, past.n)
         # Weights that look light tend to be those that lack a large one: others give the estimate.
         is_last = is_enough and shape < _LIGHT

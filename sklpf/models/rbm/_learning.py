@@ -17,7 +17,7 @@ from sklearn.utils import gen_batches
 
 from sklpf._utils.layout import LANES, aligned_zeros, padded
 from sklpf._utils.numbers import Array, Array32
-from sklpf._utils.parallel import n_threads_for, run_side_by_side
+from sklpf._utils.parallel import SideBySide, n_threads_for
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models._learning import same_values
@@ -171,6 +171,8 @@ class Trainer:
         at_once = max(1, _VALUES_AT_ONCE // (self.batch_size * n_features)) * self.batch_size
         self.chunks = list(gen_batches(X.shape[0], at_once))
         self.values: Any = None
+        self.threads = SideBySide(n_threads)
+        self.is_compiled = False
 
     @property
     def h(self) -> Array32:
@@ -208,8 +210,10 @@ class Trainer:
             first,
         )
         place = self.key, self.step
-        begin(first, *place, self.team[0])  # compiles, if need be
-        run_side_by_side(lambda thread: begin(first + n, *place, self.team[thread]), len(self.team))
+        if not self.is_compiled:
+            begin(first, *place, self.team[0])
+            self.is_compiled = True
+        self.threads.run(lambda thread: begin(first + n, *place, self.team[thread]))
         if self.trajectory is not None:
             self.trajectory = self.trajectory.after(n, self)
         return first + n
@@ -218,7 +222,7 @@ class Trainer:
         """The updates by as many rows."""
         from sklpf.models.rbm._learning_kernels import Updates
 
-        edges = np.array([*range(0, n_rows, self.batch_size), n_rows])
+        edges = np.append(np.arange(0, n_rows, self.batch_size), n_rows)
         batches = np.diff(edges)
         number = np.arange(self.step, self.step + len(batches))
         rate = self.learning_rate * (1 - number / self.n_updates)
@@ -301,6 +305,7 @@ def _block(chains, n_rows: int, n_visible: int, n_hidden: int, n_threads: int):
         by_unit=type(by_unit)(*(_by_thread(part, n_threads) for part in by_unit[:-1]), by_unit.off),
         panel=_by_thread(zeros(n_threads * (padded(n_hidden) + LANES), PANEL), n_threads),
         coefficients=np.empty(n_rows, np.float32),
+        changes=np.empty((n_threads, PANEL), np.float32),
         bits=np.empty((n_threads, max(n_visible, n_hidden) + 4), np.uint32),
         units=np.empty((n_threads, max(n_visible, n_hidden)), np.uint8),
         visible_parts=_parts(n_visible, n_threads),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
-from sklpf.partition.alarms import EXPONENT_MARGIN, LEAST_WEIGHT_INDEX, MOST_NAN, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks._finding import Finding, Work
 from sklpf.paths import GeometricPath, evaluate_bisecting_failures, is_outside
 from sklpf.transitions import reflect
@@ -139,7 +139,7 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     if improper.any():
         raise ValueError(_improper(exponent[improper].min(), d, path.n_dimensions - d))
     heavier = (
-        (exponent - size < base_exponent - d - EXPONENT_MARGIN)
+        (exponent - size < base_exponent - d - threshold("heavy-tails", "exponent"))
         & (exponent <= _LARGEST_POWER * size)
         & levels
     )
@@ -220,7 +220,7 @@ def _heavy(exponents, indices, is_bounded: bool) -> Alarm:
 
 
 def _nan_alarms(scouts: _Scouts) -> tuple[Alarm, ...]:
-    if not scouts.nan_share > MOST_NAN:
+    if not scouts.nan_share > threshold("not-a-number", "share"):
         return ()
     return (raised("not-a-number", "points", percent=100 * scouts.nan_share),)
 
@@ -271,7 +271,9 @@ def _pole_alarms(path, scouts: _Scouts, rng) -> tuple[Alarm, ...]:
     seen = np.flatnonzero(n > 1)
     (base, target), (_, before) = indices[n[seen] - 1, :, seen].T, indices[n[seen] - 2, :, seen].T
     levels = np.abs(target - before) <= _GROWTH * np.abs(1 - before) + _FLAT
-    pole = levels & (base > 0) & (target < (1 - 1 / LEAST_WEIGHT_INDEX) * base)
+    pole = (
+        levels & (base > 0) & (target < (1 - 1 / threshold("heavy-tails", "weight_index")) * base)
+    )
     if not pole.any():
         return ()
     ray = seen[pole][target[pole].argmin()]

@@ -1,4 +1,4 @@
-"""ParallelTempering: non-reversible replica exchange with pairwise BAR or stepping stones; and its
+"""ParallelTempering: non-reversible replica exchange with BAR between neighbouring levels; and its
 run, which other estimators read.
 """
 
@@ -26,7 +26,6 @@ from sklpf.partition._result import (
     between_by_slope,
     chained,
     first_pair,
-    stepping_ratios,
 )
 from sklpf.partition._run_alarms import halves_alarms, modes_alarms, tol_alarms
 from sklpf.partition.alarms import raised
@@ -66,6 +65,11 @@ _MOST = 60
 # has four times the sweeps
 _CONTINUED = (2, 4)
 _MOST_KEPT = 20_000  # states of which a round keeps vectors
+# A round in which no ladder goes round is the last one where none to come is more than so many
+# times as long: that all ladders then go round in that has a chance of 0.2 % at most. A trip takes
+# two scans a level at least, so that a round tells something from so many scans a level on.
+_HOPELESS = 4
+_SCANS_A_LEVEL = 10
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -75,7 +79,6 @@ class ExchangeRun(LevelRun):
     Attributes
     ----------
     last : ExchangeRound
-    bridge : {"bar", "stepping-stone"}
     tol : float or None
         As in `ParallelTempering`.
     continued_from, n_scans : int
@@ -83,7 +86,7 @@ class ExchangeRun(LevelRun):
         not, and all that were made.
     """
 
-    options = ("bridge", "tol")
+    options = ("tol",)
     family = "exchange"
     described = {
         **CURVE,
@@ -97,13 +100,12 @@ class ExchangeRun(LevelRun):
     }
 
     last: ExchangeRound
-    bridge: str = "bar"
     tol: float | None = None
     continued_from: int = 0
     n_scans: int = 0
 
     def curve(self) -> Curve:
-        """Return log Z_k - log Z_0 by the bridges between neighbouring levels."""
+        """Return log Z_k - log Z_0 by Bennett's acceptance ratio between neighbouring levels."""
         return chained(self, pair_ratios(self))
 
     def _read(self) -> PartitionResult:
@@ -162,9 +164,7 @@ class ExchangeRun(LevelRun):
 
 
 def pair_ratios(run: ExchangeRun, half: int | None = None) -> Curve:
-    """log Z_(k+1) / Z_k (K - 1,) by the run's bridge, as a function of the ladders to use."""
-    if run.bridge == "stepping-stone":
-        return stepping_ratios(run, half)
+    """log Z_(k+1) / Z_k (K - 1,) by BAR, as a function of the ladders to use."""
     pair_sums, counts = run.last.pairs(half)
     return bar_ratios(pair_sums, run.last.shift, counts)
 
@@ -223,18 +223,16 @@ def cut_off(run: ExchangeRun, log_ratios: NDArray) -> NDArray[np.bool_]:
 
 
 def differences(run: ExchangeRun, ratios: Curve) -> tuple[Difference, Difference]:
-    """First less second half of a round, and forward less reverse ratios.
+    """First less second half of a round, and Bennett's less a stepping stone's ratios.
 
     Bennett's ratio may be right where one of the two stepping stones is not, as the variance of one
-    direction is often infinite. Then it is compared with both, and the smaller difference counts.
+    direction is often infinite: it is compared with both, and the smaller difference counts.
     """
     first, second = (pair_ratios(run, half) for half in (0, 1))
     pair_sums, counts = run.last.pairs()
     both = stepping_stones(pair_sums, run.last.shift, counts)
     pair = first_pair(run)
     drift = difference(lambda keep: first(keep).sum() - second(keep).sum(), run.n_groups)
-    if run.bridge == "stepping-stone":
-        return drift, difference(lambda keep: np.subtract(*both(keep))[pair:].sum(), run.n_groups)
 
     def beside(side):
         return difference(lambda keep: (ratios(keep) - both(keep)[side])[pair:].sum(), run.n_groups)
@@ -285,7 +283,8 @@ class ParallelTempering(SamplingEstimator):
         barrier Lambda, the sum of the rejection rates.
     n_sweeps : int, default=4096
         Sweeps of every chain, all rounds included. Where ladders disagree at the end, though all
-        have made round trips, the run goes on once, to four times as many.
+        have made round trips, the run goes on once, to four times as many. A run ends before the
+        rounds that take three quarters or half of them where no ladder makes a round trip.
     tol : float or None, default=None
         Stop once two rounds in a row have a standard error (nats) below `tol` and raise no alarm.
     ladder : {"linear", "power", "sigmoid", "salakhutdinov-murray"} or array-like, default="linear"
@@ -293,9 +292,6 @@ class ParallelTempering(SamplingEstimator):
     adapt : bool, default=True
         Whether the levels are moved after each round. A path whose levels are no inverse
         temperatures, for example models saved during training, needs False and its own ladder.
-    bridge : {"bar", "stepping-stone"}, default="bar"
-        How a ratio is computed from the samples of its two levels; stepping stones average the
-        forward and the reverse mean of ratios.
     transition, checkpoint, checks, random_state, n_jobs, verbose
         As in `AIS`.
 
@@ -313,7 +309,8 @@ class ParallelTempering(SamplingEstimator):
         the path has one, and of every round ``round_log_partition``, ``round_std_error`` (nats) and
         ``round_sweeps`` (of all chains until then); the last of each is the result's.
     run_ : ExchangeRun
-        The last round, for `BAR`, `MBAR` and the other estimators that reweight: sums, and for at
+        The last round, for `MBAR`, `SteppingStone` and the other estimators that reweight, as in
+        ``SteppingStone().fit(tempering.run_)``: sums, and for at
         most 20,000 states the slopes d log f / d beta and vectors log f_k(x) (0.3 MB if log f is
         linear in beta, else 12 bytes more for each state and level).
 
@@ -322,10 +319,10 @@ class ParallelTempering(SamplingEstimator):
     Not converged if a ladder of the last round has seen no round trip between the base and the
     target; if more than a tenth of the variance of the states at the target (``path.summary``) lies
     between ladders, or if log Z differs more between ladders than between the halves of each: they
-    are in different modes, or have not mixed; if the two halves of the last round, or its
-    forward and reverse stepping stones, disagree (with Bennett's ratio: both with it) by more than
-    0.01 nats and with a false-alarm rate of 0.1 % each (a round that raises one of these is
-    followed by another of its length, once); if neighbouring levels don't overlap (log Z may then
+    are in different modes, or have not mixed; if the two halves of the last round, or Bennett's
+    ratio and the stepping stones of both directions, disagree by more than 0.01 nats and with a
+    false-alarm rate of 0.1 % each (a round that raises one of these is followed by another of its
+    length, once); if neighbouring levels don't overlap (log Z may then
     come out infinite or NaN, with an infinite standard error); if the estimate is below the path's
     lower bound of log Z that does not depend on its base (`bound_draws`); or if `tol` is not
     reached. A mode that no chain has visited raises an alarm only if the path knows the mass there
@@ -351,7 +348,6 @@ class ParallelTempering(SamplingEstimator):
     tol: float | None = None
     ladder: str | ArrayLike = "linear"
     adapt: bool = True
-    bridge: Literal["bar", "stepping-stone"] = "bar"
 
     _parameter_constraints = {
         **SAMPLING,
@@ -361,7 +357,6 @@ class ParallelTempering(SamplingEstimator):
         "tol": [POSITIVE, None],
         "ladder": [StrOptions(set(LADDERS)), "array-like"],
         "adapt": ["boolean"],
-        "bridge": [StrOptions({"bar", "stepping-stone"})],
     }
 
     _run_class = ExchangeRun
@@ -433,7 +428,8 @@ class ParallelTempering(SamplingEstimator):
         continued_from = 0
         history = NO_ROUNDS
         for i, n_scans in enumerate(lengths):  # to which a second try may be added
-            n_kept = _MOST_KEPT if self.tol is not None or i + 1 >= len(lengths) else 0
+            may_be_hopeless = _HOPELESS * n_scans >= lengths[-1]
+            n_kept = _MOST_KEPT if self.tol is not None or may_be_hopeless else 0
             ladders, last = run_scans(
                 path,
                 transition,
@@ -469,6 +465,9 @@ class ParallelTempering(SamplingEstimator):
                 precise = precise + 1 if result.converged and result.std_error < self.tol else 0
                 if precise == 2:
                     break
+            is_long = n_scans >= _SCANS_A_LEVEL * len(path.ladder)
+            if may_be_hopeless and is_long and not last.round_trips.any():
+                break
             if i + 1 == len(lengths):
                 tests = ladder_tests(run, pair_ratios(run))
                 if tests.only_differ and not continued_from:

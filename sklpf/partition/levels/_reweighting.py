@@ -22,19 +22,13 @@ from sklpf.partition._result import (
     bar_curve,
     chained,
     check_run,
+    first_pair,
     level_process_curve,
     mbar_curve,
     reading,
     readings_alarms,
-    stepping_ratios,
 )
-from sklpf.partition.alarms import (
-    FEWEST_KEPT_STATES,
-    LEAST_OVERLAP,
-    QUADRATURE_NOISE,
-    QUADRATURE_SHARE,
-    raised,
-)
+from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks import judge
 from sklpf.partition.levels._parallel_tempering import ExchangeRun, ParallelTempering
 from sklpf.partition.levels._potential_run import PotentialRun
@@ -48,6 +42,7 @@ from sklpf.reweighting import (
     overlap,
     overlap_matrix,
     reweighted_slopes,
+    stepping_stones,
     with_first_error,
     with_first_ratio,
 )
@@ -321,9 +316,9 @@ class MBAR(ReweightingEstimator):
         empty = int(np.sum(samples.counts == 0))
         if empty:
             return [raised("few-states", "empty levels", run.family, empty=empty, n=len(zeta))]
-        if pairs.min() >= LEAST_OVERLAP:
+        if pairs.min() >= threshold("little-overlap", "overlap"):
             return []
-        return [raised("little-overlap", "neighbours", overlap=pairs.min(), needed=LEAST_OVERLAP)]
+        return [raised("little-overlap", "neighbours", least=pairs.min())]
 
 
 def _pair_overlap(samples: Samples, zeta, k: int) -> float:
@@ -419,9 +414,9 @@ class LevelProcess(ReweightingEstimator):
     def _alarms(self, run, curve, diagnostics, std_error):
         fewest = int(run.samples.counts.min())
         diagnostics["fewest_states"] = fewest
-        if fewest >= FEWEST_KEPT_STATES:
+        if fewest >= threshold("few-states", "kept"):
             return []
-        return [raised("few-states", "kept", run.family, fewest=fewest, needed=FEWEST_KEPT_STATES)]
+        return [raised("few-states", "kept", run.family, fewest=fewest)]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -472,7 +467,16 @@ class SteppingStone(ReweightingEstimator):
     }
 
     def _curve(self, run):
-        return chained(run, stepping_ratios(run, direction=self.direction))
+        pair_sums, counts = run.last.pairs()
+        both = stepping_stones(pair_sums, run.last.shift, counts)
+        first = first_pair(run)
+
+        def ratios(keep):
+            forward, reverse = both(keep)
+            by_direction = {"forward": forward, "reverse": reverse, "both": (forward + reverse) / 2}
+            return np.r_[forward[:first], by_direction[self.direction][first:]]
+
+        return chained(run, ratios)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -629,7 +633,9 @@ class ThermodynamicIntegration(ReweightingEstimator):
         diagnostics["quadrature_error"] = error
         if not np.isfinite([error, noise]).all():
             return [raised("few-states", "of an integral", run.family)]
-        if not abs(error) > max(QUADRATURE_SHARE * std_error, QUADRATURE_NOISE * noise, 1e-9):
+        of_error = threshold("quadrature-error", "share") * std_error
+        of_noise = threshold("quadrature-error", "noise") * noise
+        if not abs(error) > max(of_error, of_noise, 1e-9):
             return []
         return [
             raised(

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.sklearn import StrOptions
 from sklpf.partition._result import Curve, PartitionResult, Run, RunInRounds
-from sklpf.partition.alarms import CROSSED
+from sklpf.partition.alarms import threshold
 from sklpf.partition.levels._simulated_tempering import (
     ALL,
     N_GROUPS,
@@ -386,7 +386,8 @@ class RTS(SimulatedTempering):
         for i, n_redraws in enumerate(lengths):
             old = start.estimate
             start, last = self._burn_in(setup, start, i, n_redraws)
-            if largest_move(start.estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
+            has_crossed = last.crossed.mean() >= threshold("not-mixed", "crossed")
+            if has_crossed and largest_move(start.estimate, old, _NOISE) < 1:
                 break
         return start
 

@@ -36,7 +36,7 @@ from sklpf.partition._run_alarms import (
     weight_alarms,
     weight_diagnostics,
 )
-from sklpf.partition.alarms import CROSSED, LARGEST_OFF, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.paths import require_base
 from sklpf.programs import (
     NO_ROUNDS,
@@ -149,7 +149,8 @@ class TemperingRun(LevelRun):
         """The rounds whose chains crossed the ladder, or else the last one, every chain's shares in
         each, and the estimate from all of them.
         """
-        used = [r for r in self.rounds if r.crossed.mean() >= CROSSED] or [self.last]
+        enough = threshold("not-mixed", "crossed")
+        used = [r for r in self.rounds if r.crossed.mean() >= enough] or [self.last]
         shares = np.array([r.shares(self.rao_blackwell) for r in used])
         sizes = [1.0]
         if len(used) > 1:
@@ -256,7 +257,7 @@ class AdaptedRun(TemperingRun):
             alarms.append(raised("not-stationary", "unsettled", evenness=evenness))
         curve = np.asarray(result.log_partition_curve) - self.base_log_partition
         off = np.abs(curve - self.frozen).max()
-        if off > LARGEST_OFF:
+        if off > threshold("not-stationary", "largest_off"):
             alarms.append(raised("not-stationary", "off", off=off))
         updates = {f"adaptive_{name}": self.updates[name] for name in UPDATES}
         updates["adaptive_log_partition"] = self.base_log_partition + self.updates["log_partition"]
@@ -322,17 +323,9 @@ def concluded(
     log_partition = run.base_log_partition + curve[-1]
 
     found = []
-    if crossed.mean() < CROSSED or by_group.min() < CROSSED / 2:
-        found.append(
-            raised(
-                "not-mixed",
-                "ends",
-                crossed=crossed.mean(),
-                fewest=by_group.min(),
-                needed=CROSSED,
-                half=CROSSED / 2,
-            )
-        )
+    few = crossed.mean() < threshold("not-mixed", "crossed")
+    if few or by_group.min() < threshold("not-mixed", "crossed_in_a_group"):
+        found.append(raised("not-mixed", "ends", share=crossed.mean(), fewest=by_group.min()))
     if move > 1:
         found.append(raised("not-stationary", "burn-in", move=move))
     found += halves_alarms(drift, N_GROUPS)

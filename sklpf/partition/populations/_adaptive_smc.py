@@ -22,7 +22,7 @@ from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import tol_alarms
-from sklpf.partition.alarms import STILL_SPREADING, is_imprecise, raised
+from sklpf.partition.alarms import is_imprecise, raised, threshold
 from sklpf.partition.checks import Findings, MissedMass, Tails, Work
 from sklpf.partition.populations._smc import SMC, PopulationRun, log_weights_of
 from sklpf.paths import (
@@ -109,7 +109,7 @@ class LearnedRun(PopulationRun):
         """
         if self.reached < 1:
             return (raised("search-not-over", "stopped", "stopped", beta=self.reached),)
-        if self.drift > STILL_SPREADING:
+        if self.drift > threshold("search-not-over", "most_drift"):
             return (raised("search-not-over", "spread", drift=self.drift),)
         return (raised("search-not-over", "found more"),) if self.goes_on else ()
 
@@ -373,8 +373,9 @@ class AdaptiveSMC(SamplingEstimator):
             of_search = learned_run.search_alarms()
             causes = [alarm for alarm in result.alarms if alarm not in of_search]
             # A base that is fitted to what has moved would cover more.
-            is_settled = not learned.goes_on and learned.drift <= STILL_SPREADING
-            grows = is_settled and (learned_run.drift > STILL_SPREADING or search.goes_on)
+            most_drift = threshold("search-not-over", "most_drift")
+            is_settled = not learned.goes_on and learned.drift <= most_drift
+            grows = is_settled and (learned_run.drift > most_drift or search.goes_on)
             if not causes and not grows:
                 break
             n_moves = n_levels * n_particles * _N_POPULATIONS

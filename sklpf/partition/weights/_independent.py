@@ -18,7 +18,7 @@ from sklpf.partition._base import SAMPLING, PartitionEstimator, SamplingEstimato
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
-from sklpf.partition.alarms import FEWEST_ACCEPTED, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.weights._ais import AnnealingRun, annealing_runs
 from sklpf.paths import (
     Evaluations,
@@ -254,10 +254,8 @@ class RejectionRun(Run):
                 -np.inf, np.nan, alarms=[none], diagnostics=diagnostics, statement="approximate"
             )
         alarms = []
-        if k < FEWEST_ACCEPTED:
-            alarms.append(
-                raised("few-effective", "accepted", self.family, k=k, n=n, needed=FEWEST_ACCEPTED)
-            )
+        if k < threshold("few-effective", "accepted"):
+            alarms.append(raised("few-effective", "accepted", self.family, k=k, n=n))
         log_partition = log_bound + np.log(k / n)
         return self.conclude(
             log_partition,
