@@ -11,7 +11,7 @@ import numpy as np
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, seeded
-from sklpf.exploration import EFFICIENT, LARGEST_T, Cover, Evaluator, disagreement, explore
+from sklpf.exploration import EFFICIENT, Cover, Evaluator, disagreement, explore
 from sklpf.partition._diagnostics import WEIGHTS, Diagnostic
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import tol_alarms, weight_alarms, weight_diagnostics
@@ -100,7 +100,7 @@ class ExploredRun(ImportanceRun):
         if self.cover.not_over:
             numbers = {"n": self.cover.n_evaluations, "why": self.cover.not_over}
             alarms.append(raised("search-not-over", "explorers", self.family, **numbers))
-        elif differ > LARGEST_T:
+        elif differ > threshold("search-not-over", "explorers"):
             alarms.append(raised("search-not-over", "differ", self.family, t=differ))
         if efficiency < EFFICIENT:
             alarms.append(raised("little-overlap", "explored", self.family, share=efficiency))
