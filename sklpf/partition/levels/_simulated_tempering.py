@@ -76,9 +76,7 @@ from sklpf.uncertainty import (
 N_GROUPS = 10
 ALL = np.arange(N_GROUPS)
 TOLERANCE = 0.1  # nats that log Z_k may move in a round, and the paper's bound on K |r_k - c_k|
-_COMPARED = 0.5  # effective share of the groups that must have been at the target
 _LOG_EXTRA_COUNT = np.log(0.1)  # what the paper adds to counts that are not Rao-Blackwellised
-_ROUNDING = 1e-12  # nats: of an error that is 0, as where the base is the target
 
 UPDATES = ("n_draws", "gain", "evenness", "log_partition")  # numbers of each
 PRIOR: list[Any] = [
@@ -86,13 +84,7 @@ PRIOR: list[Any] = [
     Interval(Real, None, None, closed="neither"),
     "array-like",
 ]
-_MOST_SWEEPS_PER_REDRAW = 3
-_MAX_VECTORS = 5_000
 _LOOK = 1000  # base draws that show whether it has such points
-_MATERIAL = 0.01  # share of them that is worth the work: less moves log Z by less than 0.01 nats
-_COST = 4  # so many sweeps of the chains to one draw
-_MOST_DRAWS = 1_000_000
-_TOL_SHARE = 3  # the ratio's standard error is to be so many times smaller than `tol`
 
 TEMPERING = {
     **CURVE,
@@ -145,7 +137,11 @@ class TemperingRun(LevelRun):
         """Return log Z_k - log Z_0 by the averages of q(k | x), or by counts."""
         return self._pooled()[2]
 
-    def _pooled(self) -> tuple[list[TemperingRound], NDArray, Pooled]:
+    def _pooled(
+        self,
+        *,
+        rounding: float = 1e-12,  # nats: of an error that is 0, as where the base is the target
+    ) -> tuple[list[TemperingRound], NDArray, Pooled]:
         """The rounds whose chains crossed the ladder, or else the last one, every chain's shares in
         each, and the estimate from all of them.
         """
@@ -158,7 +154,7 @@ class TemperingRun(LevelRun):
             errors = [
                 standard_error(_own_influence(r, own, origin)) for r, own in zip(used, shares)
             ]
-            sizes = [max(error, _ROUNDING) ** -2 for error in errors]
+            sizes = [max(error, rounding) ** -2 for error in errors]
         return used, shares, self._pool(used, sizes)
 
     def _pool(self, rounds, sizes=(1.0,), halves=(0, 1)) -> Pooled:
@@ -373,13 +369,18 @@ def pool_rounds(
     return Pooled(priors, np.array(sums), np.array(sizes), log_extra, first_ratio)
 
 
-def between_target_states(summaries: NDArray, log_weights: NDArray) -> float:
+def between_target_states(
+    summaries: NDArray,
+    log_weights: NDArray,
+    *,
+    compared: float = 0.5,  # effective share of the groups that must have been at the target
+) -> float:
     """Share of the variance of the target's states that lies between groups: sums (G, 2, S), log
     weights (G,).
 
     NaN where few groups have nearly all of the weight, which can't show where the others are.
     """
-    if not effective_sample_size(log_weights) > _COMPARED * len(log_weights):
+    if not effective_sample_size(log_weights) > compared * len(log_weights):
         return np.nan
     return between_groups(summaries[:, 0], summaries[:, 1], np.exp(log_weights))
 
@@ -493,7 +494,18 @@ class SimulatedTempering(SamplingEstimator):
             earlier_alarms=tuple(alarms),
         )
 
-    def _first_ratio(self, path, key) -> tuple[MeanWeight | None, int, list[Alarm]]:
+    def _first_ratio(
+        self,
+        path,
+        key,
+        *,
+        # of base draws off the target's support, that is worth the work: less moves log
+        # Z by less than 0.01 nats
+        material_share: float = 0.01,
+        cost: int = 4,  # so many sweeps of the chains to one draw
+        most_draws: int = 1_000_000,
+        tol_share: int = 3,  # the ratio's standard error is to be so many times smaller than `tol`
+    ) -> tuple[MeanWeight | None, int, list[Alarm]]:
         """The mean of f_1 / f_0 over independent base draws, where these fall on points with
         f_1 = 0, how many it took, and what speaks against it.
 
@@ -504,23 +516,23 @@ class SimulatedTempering(SamplingEstimator):
             return None, 0, []
         stream = Stream(key)
         log_weights = _log_weights(path, stream)
-        if np.mean(log_weights == -np.inf) < _MATERIAL:
+        if np.mean(log_weights == -np.inf) < material_share:
             return None, 0, []
         check_alive(log_weights)
-        n = max(_LOOK, self.n_chains * self.n_sweeps // _COST)
+        n = max(_LOOK, self.n_chains * self.n_sweeps // cost)
         if self.tol is not None:
             variance = mean_weight(log_weights).std_error ** 2 * _LOOK
-            n = max(n, min(_MOST_DRAWS, int(variance * (_TOL_SHARE / self.tol) ** 2)))
+            n = max(n, min(most_draws, int(variance * (tol_share / self.tol) ** 2)))
         further = [_log_weights(path, stream.at(i)) for i in range(1, -(-n // _LOOK))]
         log_weights = np.concatenate([log_weights, *further])
         n = len(log_weights)
         alarms = weight_alarms(n, weight_diagnostics(log_weights), TemperingRun.family)
         return mean_weight(log_weights), n, alarms
 
-    def _sweeps_per_redraw(self, path) -> int:
+    def _sweeps_per_redraw(self, path, *, most: int = 3) -> int:
         n = self.sweeps_per_redraw
         if n is None:
-            n = int(np.clip(np.ceil(4 * path.ladder_cost), 1, _MOST_SWEEPS_PER_REDRAW))
+            n = int(np.clip(np.ceil(4 * path.ladder_cost), 1, most))
         if self.n_sweeps < 16 * n:
             raise ValueError(
                 f"n_sweeps must be at least {16 * n} with {n} sweeps per redraw, got"
@@ -550,7 +562,7 @@ class SimulatedTempering(SamplingEstimator):
         round_done(name, log_partition, value[1], used * self.n_chains, n_left * self.n_chains)
         return with_round(history, value[0], value[1], used)
 
-    def _produce(self, setup, start) -> Any:
+    def _produce(self, setup, start, *, most_vectors: int = 5_000) -> Any:
         """A run of one round, or with `tol` of as many as it takes; its sweeps and its history are
         those of a chain, and of log Z / Z_0.
         """
@@ -560,7 +572,7 @@ class SimulatedTempering(SamplingEstimator):
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
         rounds: list[TemperingRound] = []
         while True:
-            n_kept = _MAX_VECTORS // 2 if rounds else _MAX_VECTORS
+            n_kept = most_vectors // 2 if rounds else most_vectors
             key = 1, len(rounds)
             chains, last = run_round(
                 setup, key, chains, curve, n_redraws, n_kept, self._keeps_draws
