@@ -39,8 +39,8 @@ def blocks_of_groups(
     fewest_chains: int = 24,  # of a block of a compiled program: weights are read for each block
 ) -> list[Integers]:
     """The groups of every block: as many as give it some chains where programs are compiled, else
-    all in as few blocks as memory allows: calls of NumPy cost more than what they compute. Functions
-    of one point gain nothing from it and keep blocks for processes.
+    all in as few blocks as memory allows, since calls of NumPy cost more than what they compute.
+    Functions of one point gain nothing from it and keep blocks for processes.
     """
     n_blocks = min(n_groups, max(1, n_chains // fewest_chains))
     if transition.compiled(path) is None:

@@ -84,7 +84,12 @@ PRIOR: list[Any] = [
     Interval(Real, None, None, closed="neither"),
     "array-like",
 ]
+_MAX_VECTORS = 5_000
 _LOOK = 1000  # base draws that show whether it has such points
+_MATERIAL = 0.01  # share of them that is worth the work: less moves log Z by less than 0.01 nats
+_COST = 4  # so many sweeps of the chains to one draw
+_MOST_DRAWS = 1_000_000
+_TOL_SHARE = 3  # the ratio's standard error is to be so many times smaller than `tol`
 
 TEMPERING = {
     **CURVE,
@@ -494,18 +499,7 @@ class SimulatedTempering(SamplingEstimator):
             earlier_alarms=tuple(alarms),
         )
 
-    def _first_ratio(
-        self,
-        path,
-        key,
-        *,
-        # of base draws off the target's support, that is worth the work: less moves log
-        # Z by less than 0.01 nats
-        material_share: float = 0.01,
-        cost: int = 4,  # so many sweeps of the chains to one draw
-        most_draws: int = 1_000_000,
-        tol_share: int = 3,  # the ratio's standard error is to be so many times smaller than `tol`
-    ) -> tuple[MeanWeight | None, int, list[Alarm]]:
+    def _first_ratio(self, path, key) -> tuple[MeanWeight | None, int, list[Alarm]]:
         """The mean of f_1 / f_0 over independent base draws, where these fall on points with
         f_1 = 0, how many it took, and what speaks against it.
 
@@ -516,13 +510,13 @@ class SimulatedTempering(SamplingEstimator):
             return None, 0, []
         stream = Stream(key)
         log_weights = _log_weights(path, stream)
-        if np.mean(log_weights == -np.inf) < material_share:
+        if np.mean(log_weights == -np.inf) < _MATERIAL:
             return None, 0, []
         check_alive(log_weights)
-        n = max(_LOOK, self.n_chains * self.n_sweeps // cost)
+        n = max(_LOOK, self.n_chains * self.n_sweeps // _COST)
         if self.tol is not None:
             variance = mean_weight(log_weights).std_error ** 2 * _LOOK
-            n = max(n, min(most_draws, int(variance * (tol_share / self.tol) ** 2)))
+            n = max(n, min(_MOST_DRAWS, int(variance * (_TOL_SHARE / self.tol) ** 2)))
         further = [_log_weights(path, stream.at(i)) for i in range(1, -(-n // _LOOK))]
         log_weights = np.concatenate([log_weights, *further])
         n = len(log_weights)
@@ -562,7 +556,7 @@ class SimulatedTempering(SamplingEstimator):
         round_done(name, log_partition, value[1], used * self.n_chains, n_left * self.n_chains)
         return with_round(history, value[0], value[1], used)
 
-    def _produce(self, setup, start, *, most_vectors: int = 5_000) -> Any:
+    def _produce(self, setup, start) -> Any:
         """A run of one round, or with `tol` of as many as it takes; its sweeps and its history are
         those of a chain, and of log Z / Z_0.
         """
@@ -572,7 +566,7 @@ class SimulatedTempering(SamplingEstimator):
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
         rounds: list[TemperingRound] = []
         while True:
-            n_kept = most_vectors // 2 if rounds else most_vectors
+            n_kept = _MAX_VECTORS // 2 if rounds else _MAX_VECTORS
             key = 1, len(rounds)
             chains, last = run_round(
                 setup, key, chains, curve, n_redraws, n_kept, self._keeps_draws
