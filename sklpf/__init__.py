@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
         compare as compare,
         compare_fits as compare_fits,
         log_likelihood as log_likelihood,
-        score_interval as score_interval,
     )
     from sklpf.models._warm_up import (
         warm_up as warm_up,
@@ -61,7 +60,7 @@ _NAMES = {
     "sklpf.models": """
         BernoulliRBM BilinearGenerativeModel BoltzmannMachine CategoricalRBM FactorialMixture
         GaussianRBM LatentDirichletAllocation LinearGenerativeModel MeanCovarianceRBM
-        ProductOfExperts compare compare_fits log_likelihood score_interval
+        ProductOfExperts compare compare_fits log_likelihood
     """,
     "sklpf.partition": """
         AIS AdaptiveSMC BDMC BridgeSampling Exact HAIS LeftToRight ParallelTempering

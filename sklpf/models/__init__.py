@@ -12,7 +12,6 @@ from sklpf.models.comparing import (
     ModelComparison,
     compare,
     compare_fits,
-    score_interval,
 )
 from sklpf.models.decoder import DecoderImportance, DecoderModel, DecoderPath
 from sklpf.models.factorial import FactorialMixture, FactorialPath
@@ -23,7 +22,7 @@ from sklpf.models.linear import LinearGenerativeModel, LinearPath
 from sklpf.models.mcrbm import MeanCovariancePath, MeanCovarianceRBM
 from sklpf.models.products import ProductOfExperts, ProductPath
 from sklpf.models.rbm import BernoulliRBM, RBMPath, RBMTrajectoryPath
-from sklpf.models.scoring import ScoreInterval, log_likelihood, log_likelihood_with_error
+from sklpf.models.scoring import ScoreInterval, log_likelihood
 
 __all__ = [
     "BernoulliRBM",
@@ -59,6 +58,4 @@ __all__ = [
     "compare",
     "compare_fits",
     "log_likelihood",
-    "log_likelihood_with_error",
-    "score_interval",
 ]

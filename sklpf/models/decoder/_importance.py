@@ -182,7 +182,7 @@ class Posteriors(NamedTuple):
         def values(points):
             return self.network.log_densities(points, self.X, rows[: len(points)])
 
-        return self.log_prior(latents) + evaluate_bisecting_failures(values, latents, Evaluations())
+        return self.log_prior(latents) + evaluate_bisecting_failures(values, latents)
 
     def slopes(self, latents: Array, steps: Array, rows: Integers) -> tuple[Array, Array]:
         """Return log p(z, x) at points, each for a row of its own, and its gradients by z; -inf and
@@ -195,7 +195,8 @@ class Posteriors(NamedTuple):
             return np.column_stack(self.network.log_likelihood(points, X))
 
         packed = np.column_stack([rows, latents])
-        found = evaluate_bisecting_failures(both, packed, self.evaluations, 1 + self.n_latents)
+        counted = self.evaluations.counting(both)
+        found = evaluate_bisecting_failures(counted, packed, 1 + self.n_latents)
         good = np.asarray(np.isfinite(found).all(axis=1))
         values = np.where(good, found[:, 0] + self.log_prior(latents), -np.inf)
         return values, np.where(good[:, np.newaxis], found[:, 1:] - latents, 0.0)
@@ -267,7 +268,7 @@ def _screened(posteriors) -> Screened:
         return posteriors.network.log_densities_of_all(points, posteriors.X).T
 
     def found_at(points):
-        found = evaluate_bisecting_failures(gains, points, Evaluations(), len(posteriors.X)).T
+        found = evaluate_bisecting_failures(gains, points, len(posteriors.X)).T
         return np.where(np.isfinite(found), found, -np.inf)
 
     here = found_at(draws)

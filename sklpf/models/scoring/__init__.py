@@ -22,7 +22,6 @@ from sklpf.models.scoring._searches import (
     is_model,
     last_step,
     log_likelihood,
-    log_likelihood_with_error,
 )
 
 __all__ = [
@@ -41,7 +40,6 @@ __all__ = [
     "is_model",
     "last_step",
     "log_likelihood",
-    "log_likelihood_with_error",
     "report",
     "sampled_units",
 ]

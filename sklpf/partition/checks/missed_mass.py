@@ -16,7 +16,7 @@ from scipy.special import betainc, softmax
 from sklpf._utils.numbers import Array
 from sklpf.partition._run_alarms import enough_effective
 from sklpf.partition.alarms import raised, threshold
-from sklpf.partition.checks._finding import Finding, Judgement, Work, counted
+from sklpf.partition.checks._finding import Finding, Judgement, Work
 from sklpf.paths import Regions, has
 from sklpf.programs import Plan, anneal_down
 from sklpf.reweighting import mean_weight
@@ -48,7 +48,7 @@ class MissedMass(Finding):
     def collect(cls, work: Work) -> Self | None:
         if work.run.draws is None or not has(work.path, "regions"):
             return None
-        path, evaluations = counted(work.path)
+        path, evaluations = work.path.counted()
         regions = path.regions(work.stream("regions"))
         found = cls(
             regions=regions,

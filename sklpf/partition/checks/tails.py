@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
 from sklpf.partition.alarms import raised, threshold
-from sklpf.partition.checks._finding import Finding, Work, counted
-from sklpf.paths import Evaluations, GeometricPath, evaluate_bisecting_failures, is_outside
+from sklpf.partition.checks._finding import Finding, Work
+from sklpf.paths import GeometricPath, evaluate_bisecting_failures, is_outside
 from sklpf.transitions import reflect
 from sklpf.uncertainty import effective_sample_size
 
@@ -40,7 +40,7 @@ class Tails(Finding):
     def collect(cls, work: Work) -> Self | None:
         if not isinstance(work.path, GeometricPath):
             return None
-        path, evaluations = counted(work.path)
+        path, evaluations = work.path.counted()
         alarms = tail_alarms(path, work.stream("tails").key)
         return cls(alarms=alarms, n_evaluations=evaluations.n, n_failed=evaluations.n_failed)
 
@@ -98,7 +98,7 @@ def tail_alarms(
         alarms = (*_nan_alarms(scouts), *_pole_alarms(path, scouts, rng))
         if not d:
             return alarms
-        check_columns(path, scouts.position, path.evaluations or Evaluations())
+        check_columns(path, scouts.position)
         rays = _rays(
             path, np.concatenate([drawn, scouts.position[:n_scouts] - path.base.center]), axes
         )
@@ -136,7 +136,6 @@ def tail_alarms(
 def check_columns(
     path: Any,
     points: Array,
-    evaluations: Evaluations,
     *,
     n_unmoved: int = 3,  # points
     far: float = 1e6,  # times as far as a point, at least in scales of the base
@@ -152,7 +151,7 @@ def check_columns(
     n_open = np.sum(is_open.any(axis=0))
     unused = np.asarray(is_open.any(axis=0))
     scale = np.broadcast_to(path.base.scale, path.n_dimensions)
-    log_f = evaluate_bisecting_failures(path.raw_log_density, points, evaluations)
+    log_f = evaluate_bisecting_failures(path.raw_log_density, points)
     usable = np.flatnonzero(np.isfinite(log_f))[:n_unmoved]
     for here in usable:
         farthest = np.max(np.abs(points[here]) / scale)  # beside which a step must not be lost
@@ -163,9 +162,7 @@ def check_columns(
             column = columns[some]
             moved = np.tile(points[here], (len(column), 1))
             moved[np.arange(len(column)), column] += steps[sides[some], column]
-            differs = (
-                evaluate_bisecting_failures(path.raw_log_density, moved, evaluations) != log_f[here]
-            )
+            differs = evaluate_bisecting_failures(path.raw_log_density, moved) != log_f[here]
             unused[column[differs]] = False
     if len(usable) and 0 < unused.sum() < n_open:
         raise ValueError(
@@ -379,10 +376,8 @@ def _log_densities(path, rays, radii) -> tuple[NDArray, NDArray]:
 
 def _at(path, position) -> NDArray:
     """Log densities of base and target at some points, shape (2, n); NaN where a function fails."""
-    base = evaluate_bisecting_failures(path.base.log_density, position, Evaluations())
-    target = evaluate_bisecting_failures(
-        path.raw_log_density, position, path.evaluations or Evaluations()
-    )
+    base = evaluate_bisecting_failures(path.base.log_density, position)
+    target = evaluate_bisecting_failures(path.raw_log_density, position)
     return np.stack([base, target])
 
 

@@ -23,7 +23,6 @@ from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks.tails import check_columns
 from sklpf.partition.weights._posterior_draws import posterior_draws
 from sklpf.paths import (
-    Evaluations,
     Gaussian,
     GeometricPath,
     Mixture,
@@ -334,9 +333,9 @@ class BridgeSampling(PartitionEstimator):
                 " coordinates of the path"
             )
 
-        cost = Evaluations()
-        check_columns(path, flat[:: len(flat) // 3], cost)
-        density.n_evaluations += cost.n
+        counted, evaluations = path.counted()
+        check_columns(counted, flat[:: len(flat) // 3])
+        density.n_evaluations += evaluations.n
         rng = seeded(seed).of("draws").generator()
         first, second = _halves(points, log_f)
         bridges, checks = (

@@ -424,8 +424,8 @@ def _climb_to_bound(
         return path.gradients(path.at(points))[1]
 
     evaluations = Evaluations()
-    grad = gradient if has(path, "gradients") else None
-    _, slopes = functions_for_climbs(log_ratio, grad, evaluations=evaluations)
+    grad = evaluations.counting(gradient) if has(path, "gradients") else None
+    _, slopes = functions_for_climbs(evaluations.counting(log_ratio), grad)
     highest = [float(draws.log_weights.max())]
 
     def slopes_seen(points, steps):
