@@ -9,7 +9,7 @@ from scipy.special import ndtr, ndtri
 
 from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.parallel import Checkpoint
-from sklpf.paths import Density, Evaluations, evaluate_bisecting_failures, shown
+from sklpf.paths import Density, evaluate_bisecting_failures, shown
 
 
 class Coordinates:
@@ -90,7 +90,6 @@ class Evaluator:
         self.path = path
         self.n = 0
         self.n_nan = 0
-        self._evaluations = Evaluations()
         self._checkpoint = checkpoint
         self._values = np.empty(0)
         self._n_calls = 0
@@ -108,7 +107,7 @@ class Evaluator:
         """
         last = self.n + len(x)
         if last > len(self._values):
-            new = evaluate_bisecting_failures(self.path.raw_log_density, x, self._evaluations)
+            new = evaluate_bisecting_failures(self.path.raw_log_density, x)
             self._values = np.append(self._values[: self.n], new)
             self._n_calls += 1
             if self._checkpoint is not None:

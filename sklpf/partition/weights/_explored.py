@@ -18,7 +18,7 @@ from sklpf.partition._run_alarms import tol_alarms, weight_alarms, weight_diagno
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks.tails import Scouts, Tails, tail_alarms
 from sklpf.partition.weights._ais import AnnealingRun
-from sklpf.paths import Evaluations, require_base
+from sklpf.paths import require_base
 from sklpf.programs import Draws
 from sklpf.reweighting import mean_weight
 from sklpf.uncertainty import log_mean_exp, pareto_shape, standard_error
@@ -194,11 +194,10 @@ def _drawn(cover: Cover, evaluator: Evaluator, most: int, tol: float | None, str
 
 def _tails(path: Any, cover: Cover, stream: Stream) -> Tails:
     """What the check of tails finds of the target against the cover, by its draws as scouts."""
-    evaluations = Evaluations()
     covered = copy.copy(path)
     covered.base = cover
     covered.grad_base = None
-    covered.evaluations = evaluations
+    covered, evaluations = covered.counted()
     rng = stream.of("scouts").generator()
     weights = np.exp(cover.fresh.log_weights - log_mean_exp(cover.fresh.log_weights))
     points = cover.fresh.points[rng.choice(len(weights), _N_SCOUTS, p=weights / weights.sum())]

@@ -34,11 +34,6 @@ from sklpf.paths import (
 from sklpf.programs import check_finite, draws_of, has_points, points_of
 from sklpf.transitions import reflect
 
-_N_COVER = 1000  # draws of which the neighbourhood is looked at
-_N_CLIMBS = 50  # from the draws of the largest f / q, and as many from others
-_MARGIN = 1e-3  # nats above the highest point that climbs have met: they end 1e-4 below a mode
-_ROUNDING = 1e-9  # by which log f may exceed the bound, relative to its size
-
 
 @dataclass(eq=False, repr=False)
 class ImportanceSampling(SamplingEstimator):
@@ -191,13 +186,19 @@ def base_draws(path: Any, n: int, stream: Stream, who: str) -> BaseDraws:
     return BaseDraws(state, log_weights, base_log_partition)
 
 
-def check_cover(path: Any, state: Any, stream: Stream) -> None:
+def check_cover(
+    path: Any,
+    state: Any,
+    stream: Stream,
+    *,
+    n_draws: int = 1000,  # of which the neighbourhood is looked at
+) -> None:
     """Raise ValueError if the target of a `GeometricPath` has mass next to the base's draws where
     the base has none: draws alone can't show it.
     """
     if not isinstance(path, GeometricPath):
         return
-    position = path.position(state)[:_N_COVER]
+    position = path.position(state)[:n_draws]
     moves = np.asarray(path.base.scale) * stream.generator().standard_normal(position.shape)
     path.at(reflect(path.bounds, position + moves, moves)[0])
 
@@ -388,10 +389,17 @@ class RejectionSampling(PartitionEstimator):
             bound_evaluations=n_evaluations,
         )
 
-    def _check_bound(self, path, draws, log_bound) -> None:
+    def _check_bound(
+        self,
+        path,
+        draws,
+        log_bound,
+        *,
+        rounding: float = 1e-9,  # by which log f may exceed the bound, relative to its size
+    ) -> None:
         worst = int(np.argmax(draws.log_weights))
         found = draws.log_weights[worst]
-        if found <= log_bound + path.log_f_rounding + _ROUNDING * max(1.0, abs(log_bound)):
+        if found <= log_bound + path.log_f_rounding + rounding * max(1.0, abs(log_bound)):
             return
         state = path.take(draws.state, [worst])
         point = np.asarray(state[0] if isinstance(state, tuple) else state)[0]
@@ -402,7 +410,15 @@ class RejectionSampling(PartitionEstimator):
         )
 
 
-def _climb_to_bound(path: Any, draws: BaseDraws, seed: int) -> tuple[float, int]:
+def _climb_to_bound(
+    path: Any,
+    draws: BaseDraws,
+    seed: int,
+    *,
+    n_climbs: int = 50,  # from the draws of the largest f / q, and as many from others
+    # nats above the highest point that climbs have met: they end 1e-4 below a mode
+    margin: float = 1e-3,
+) -> tuple[float, int]:
     """The highest log f - log q that climbs from draws meet, with a margin, and the number of
     points at which they have looked.
     """
@@ -414,9 +430,9 @@ def _climb_to_bound(path: Any, draws: BaseDraws, seed: int) -> tuple[float, int]
     rng = seeded(seed).of("climbs").generator()
     order = np.argsort(-draws.log_weights, kind="stable")
     position = path.position(draws.state)
-    others = position[rng.permutation(len(position))[:_N_CLIMBS]]
+    others = position[rng.permutation(len(position))[:n_climbs]]
     far = starts_of_climbs(others, path.base.center, path.bounds, rng)
-    starts = np.concatenate([position[order[:_N_CLIMBS]], far])
+    starts = np.concatenate([position[order[:n_climbs]], far])
 
     def log_ratio(points):
         return path.at(points).gain
@@ -435,7 +451,7 @@ def _climb_to_bound(path: Any, draws: BaseDraws, seed: int) -> tuple[float, int]
         return values, gradients
 
     climb(slopes_seen, starts, np.asarray(path.base.scale), path.bounds)
-    return max(highest) + _MARGIN, evaluations.n
+    return max(highest) + margin, evaluations.n
 
 
 def _std_error(k: int, n: int) -> float:
