@@ -46,7 +46,6 @@ from sklpf.models.decoder import DecoderModel
 from sklpf.models.scoring import check_same_kind, is_model, last_step
 from sklpf.partition._base import NO_NUMBERS
 
-_PROBED = 1000  # rows that tell functions apart
 _QUANTILE = float(norm.ppf(0.975))
 
 
@@ -343,10 +342,16 @@ def _open_checkpoint(directory, tasks: list[FitTask], X, y) -> Checkpoint:
     return Checkpoint(directory, fingerprint(candidates, probes, plan, X, y, versions))
 
 
-def _probe(task: FitTask, X, y) -> str:
+def _probe(
+    task: FitTask,
+    X,
+    y,
+    *,
+    n_probed: int = 1000,  # rows that tell functions apart
+) -> str:
     """A digest of what a candidate's functions make of rows: a pickle holds their names alone."""
     reason = ""
-    for most in (_PROBED, len(task.train)):  # some steps need more rows
+    for most in (n_probed, len(task.train)):  # some steps need more rows
         train = task.train[:most]
         labels = None if y is None else safe_indexing(y, train)
         try:

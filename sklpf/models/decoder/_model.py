@@ -30,7 +30,6 @@ from sklpf.models.scoring import SCORING, RowLikelihoodMixin
 from sklpf.paths import values_of
 
 _LARGEST_LOG_VARIANCE = 2 * np.log(LARGEST)
-_WIDER = 1.5  # the base's standard deviations, than those that an encoder says
 
 
 @dataclass(eq=False, repr=False)
@@ -269,7 +268,13 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         return latents, self._network().draw(latents, rng)
 
 
-def _widened(encode, n_latents, X):
+def _widened(
+    encode,
+    n_latents,
+    X,
+    *,
+    widening=1.5,  # standard deviations, over those that an encoder says
+):
     """Mean and standard deviations of the base of each row: what the encoder says, widened."""
     given = encode(X.copy())
     wanted = "encoder must give mean and log variance of the latent variables"
@@ -291,4 +296,4 @@ def _widened(encode, n_latents, X):
             f"encoder must give log variances within {_LARGEST_LOG_VARIANCE:.0f} of 0, got"
             f" {log_variance.flat[np.abs(log_variance).argmax()]:g}: does it give variances?"
         )
-    return mean, _WIDER * np.exp(log_variance / 2)
+    return mean, widening * np.exp(log_variance / 2)

@@ -18,7 +18,6 @@ from sklpf.uncertainty import Variance
 
 _MOST_COVARIANCES = 256  # columns of which all covariances are kept
 _ROWS_PER_COLUMN = 5  # from which on they are used: few rows determine them badly
-_CERTAIN = 0.9973  # probability of the interval that must exclude that a model is as good
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,12 @@ class BaselineScore(NamedTuple):
 
 
 def compare_with_baseline(
-    values: Array, above: float, baseline: RowsBaseline | None
+    values: Array,
+    above: float,
+    baseline: RowsBaseline | None,
+    *,
+    # probability of the interval that must exclude that a model is as good
+    certain: float = 0.9973,
 ) -> BaselineScore | None:
     """Compare log-likelihoods of rows with those of the baseline, which are paired.
 
@@ -191,6 +195,6 @@ def compare_with_baseline(
     gains = values - baseline.values
     is_better = False
     if len(gains) > 1 and np.all(np.isfinite(gains)):
-        half = Variance(gains.var(ddof=1) / len(gains), len(gains) - 1).half_width(_CERTAIN)
+        half = Variance(gains.var(ddof=1) / len(gains), len(gains) - 1).half_width(certain)
         is_better = bool(gains.mean() + np.hypot(half, 1.5 * above) < 0)
     return BaselineScore(baseline.name, float(baseline.values.mean()), is_better, baseline.remedy)

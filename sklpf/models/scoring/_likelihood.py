@@ -54,12 +54,6 @@ from sklpf.partition._default import default_estimator
 from sklpf.partition.alarms import raised, threshold
 from sklpf.paths import has
 
-# Largest effect of untrusted rows on the mean over rows, in units of its sampling error, and the
-# largest share of those whose error is unknown, so that errors that no check sees are small too.
-_NEGLIGIBLE = 0.1
-_MOST_UNTRUSTED = 0.05
-_ERRORS_OFF = 5.0  # standard errors that a row that is only imprecise is taken to be off
-
 log = logging.getLogger("sklpf").warning
 
 SCORING: dict[str, Any] = {  # rules for the parameters that all models share
@@ -565,7 +559,15 @@ class RowLikelihoodMixin(ScoredModel):
             )
         return self._kept_partition[1]
 
-    def _scored(self, X, level: float | None = None, tolerates: bool = True) -> Scored:
+    def _scored(
+        self,
+        X,
+        level: float | None = None,
+        tolerates: bool = True,
+        *,
+        # share of the rows whose error is unknown: errors that no check sees are then small too
+        most_untrusted: float = 0.05,
+    ) -> Scored:
         path, possible = self._targets(X)
         if level is not None:
             check_interval(path.n_rows, level)
@@ -585,7 +587,7 @@ class RowLikelihoodMixin(ScoredModel):
         trusted, reason = self._trust(path, result)
         off = _largest_effect(result, trusted)
         unknown = ~trusted & ~result.diagnostics["imprecise"]
-        few = np.mean(unknown) <= _MOST_UNTRUSTED
+        few = np.mean(unknown) <= most_untrusted
         if reason is not None and tolerates and few and _is_negligible(off, values, trusted):
             log(f"rows that are not trusted hardly move the mean: {reason}")
             below += off
@@ -646,23 +648,35 @@ class RowLikelihoodMixin(ScoredModel):
         return None
 
 
-def _largest_effect(result: PartitionResult, trusted: Booleans) -> float:
+def _largest_effect(
+    result: PartitionResult,
+    trusted: Booleans,
+    *,
+    # standard errors that a row that is only imprecise is taken to be off
+    tolerated_errors: float = 5.0,
+) -> float:
     """Bound the effect of untrusted rows on the mean over all rows, in nats."""
     if trusted.all() or not trusted.any():
         return 0.0
     values = np.asarray(result.log_partition)
-    off = _ERRORS_OFF * np.asarray(result.std_error)
+    off = tolerated_errors * np.asarray(result.std_error)
     # Where more is wrong than noise, the standard error says nothing of a row's error.
     apart = np.abs(values - values[trusted].mean())
     off = np.where(result.diagnostics["imprecise"], off, np.maximum(off, apart))
     return float(np.sum(off[~trusted])) / len(trusted)
 
 
-def _is_negligible(effect: float, values: Array, trusted: Booleans) -> bool:
+def _is_negligible(
+    effect: float,
+    values: Array,
+    trusted: Booleans,
+    *,
+    negligible: float = 0.1,  # of its sampling error
+) -> bool:
     """True if an effect on the mean over all rows is small beside its sampling error."""
     if trusted.sum() < 2 or not np.all(np.isfinite(values)):
         return False
-    return bool(effect <= _NEGLIGIBLE * values[trusted].std(ddof=1) / np.sqrt(trusted.sum()))
+    return bool(effect <= negligible * values[trusted].std(ddof=1) / np.sqrt(trusted.sum()))
 
 
 def _mean_error(result: PartitionResult, level: float) -> tuple[float, float]:
