@@ -56,6 +56,9 @@ from sklpf.paths import has
 
 log = logging.getLogger("sklpf").warning
 
+# share of the rows whose error may be unknown: errors that no check sees are then small too
+_MOST_UNTRUSTED = 0.05
+
 SCORING: dict[str, Any] = {  # rules for the parameters that all models share
     "verbose": ["verbose"],
     "random_state": ["random_state"],
@@ -564,9 +567,6 @@ class RowLikelihoodMixin(ScoredModel):
         X,
         level: float | None = None,
         tolerates: bool = True,
-        *,
-        # share of the rows whose error is unknown: errors that no check sees are then small too
-        most_untrusted: float = 0.05,
     ) -> Scored:
         path, possible = self._targets(X)
         if level is not None:
@@ -587,7 +587,7 @@ class RowLikelihoodMixin(ScoredModel):
         trusted, reason = self._trust(path, result)
         off = _largest_effect(result, trusted)
         unknown = ~trusted & ~result.diagnostics["imprecise"]
-        few = np.mean(unknown) <= most_untrusted
+        few = np.mean(unknown) <= _MOST_UNTRUSTED
         if reason is not None and tolerates and few and _is_negligible(off, values, trusted):
             log(f"rows that are not trusted hardly move the mean: {reason}")
             below += off
