@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Binarizer, MinMaxScaler
 
 from sklpf import AIS, BernoulliRBM, ParallelTempering, log_likelihood
-from sklpf.models import log_likelihood_with_error
+from sklpf.scoring import log_likelihood_with_error
 
 DIGITS, LABELS = (part[:300] for part in load_digits(return_X_y=True))
 BINARY = (DIGITS > 7).astype(np.float64)

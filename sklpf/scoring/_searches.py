@@ -130,7 +130,7 @@ def log_likelihood(estimator, X, y=None) -> float:
 
     See Also
     --------
-    sklpf.models.log_likelihood_with_error : With the standard error of log Z, for ``cv_results_``.
+    sklpf.scoring.log_likelihood_with_error : With the standard error of log Z, for ``cv_results_``.
     score_interval : An interval around it.
 
     Examples
@@ -188,7 +188,7 @@ def log_likelihood_with_error(estimator, X, y=None) -> dict[str, float]:
     --------
     >>> import numpy as np
     >>> from sklpf import BernoulliRBM
-    >>> from sklpf.models import log_likelihood_with_error
+    >>> from sklpf.scoring import log_likelihood_with_error
     >>> fair = BernoulliRBM.from_parameters(np.zeros((1, 2)), np.zeros(2), np.zeros(1))
     >>> scores = log_likelihood_with_error(fair, np.eye(2))
     >>> print({name: round(score, 4) for name, score in scores.items()})

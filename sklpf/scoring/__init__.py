@@ -1,13 +1,13 @@
 """Likelihoods of models with one log Z and with one a row, and what makes a score of them."""
 
-from sklpf.models.scoring._likelihood import (
+from sklpf.scoring._likelihood import (
     SCORING,
     LogLikelihoodMixin,
     RowLikelihoodMixin,
     fit_for_model,
     report,
 )
-from sklpf.models.scoring._scored import (
+from sklpf.scoring._scored import (
     IntervalOfMean,
     Scored,
     ScoreInterval,
@@ -15,7 +15,7 @@ from sklpf.models.scoring._scored import (
     interval_of,
     sampled_units,
 )
-from sklpf.models.scoring._searches import (
+from sklpf.scoring._searches import (
     check_same_kind,
     find_model,
     holds_model,
