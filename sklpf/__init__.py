@@ -14,7 +14,6 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.comparing import (
         compare as compare,
         compare_fits as compare_fits,
-        score_interval as score_interval,
     )
     from sklpf.models import (
         BernoulliRBM as BernoulliRBM,
@@ -62,7 +61,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
 
 # names by their module; imported at first use, so that `import sklpf` costs nothing
 _NAMES = {
-    "sklpf.comparing": "compare compare_fits score_interval",
+    "sklpf.comparing": "compare compare_fits",
     "sklpf.scoring": "log_likelihood",
     "sklpf.models": """
         BernoulliRBM BilinearGenerativeModel BoltzmannMachine CategoricalRBM FactorialMixture

@@ -1,6 +1,6 @@
 """Comparing models that are fitted, and fits of models and pipelines."""
 
-from sklpf.comparing._compare import ModelComparison, compare, score_interval
+from sklpf.comparing._compare import ModelComparison, compare
 from sklpf.comparing._compare_fits import compare_fits
 from sklpf.comparing._fit_comparison import FitComparison, FitInterval
 
@@ -10,5 +10,4 @@ __all__ = [
     "ModelComparison",
     "compare",
     "compare_fits",
-    "score_interval",
 ]

@@ -1,4 +1,4 @@
-"""compare and score_interval: held-out log-likelihoods of fitted models and pipelines, and
+"""compare: held-out log-likelihoods of fitted models and pipelines, and
 tables of comparisons.
 """
 
@@ -280,53 +280,6 @@ def compare(
         {name: scores[name] for name in (best, *others)},
         {name: paired(entrants[name], entrants[best], level, ratio) for name in others},
     )
-
-
-def score_interval(model, X, level: float = 0.95, *, per: str | None = None) -> ScoreInterval:
-    """Mean log-likelihood per row of a model, or of a pipeline's last step (nats).
-
-    A model's own `score_interval` says the same; pipelines have none.
-
-    Parameters
-    ----------
-    model : fitted model, or pipeline that ends in one
-        As in `compare`.
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Held-out rows, at least 2. A pipeline transforms them: what is scored are the rows that its
-        last step sees.
-    level : float, default=0.95
-        Probability with which each interval covers.
-    per : {"document", "word"} or None, default=None
-        For topic models only, as in `LatentDirichletAllocation.score_interval`. None is its
-        default.
-
-    Returns
-    -------
-    interval : ScoreInterval
-        ``mean``, its intervals ``sampling``, ``partition`` and ``combined``, ``converged`` and
-        ``reasons``.
-
-    Raises
-    ------
-    TypeError
-        If the model has no log-likelihood with an error, or `per` is given for a model of other
-        rows than documents.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import Binarizer
-    >>> from sklpf import BernoulliRBM, score_interval
-    >>> fair = BernoulliRBM.from_parameters(np.zeros((1, 2)), np.zeros(2), np.zeros(1))
-    >>> pipeline = make_pipeline(Binarizer(), fair)
-    >>> round(score_interval(pipeline, [[0.2, 3.0], [1.0, -1.0]]).mean, 4)
-    -1.3863
-    """
-    model, rows = _last_step("model", model, X)
-    _check_per("model", model, per)
-    options = {} if per is None else {"per": per}
-    return model.score_interval(rows, level, **options)
 
 
 class Entrant(NamedTuple):

@@ -12,6 +12,7 @@ from sklpf.paths._regions import Regions
 # isort: split
 from sklpf.paths._base import (  # noqa: F401
     CompiledPrograms,
+    Evaluations,
     KernelPath,
     Points,
     PointsPath,
@@ -30,7 +31,7 @@ from sklpf.paths._base import (  # noqa: F401
     values_at,
 )
 from sklpf.paths._bases import is_outside  # noqa: F401
-from sklpf.paths._climbs import Evaluations, functions_for_climbs  # noqa: F401
+from sklpf.paths._climbs import functions_for_climbs  # noqa: F401
 from sklpf.paths._functions import values_of  # noqa: F401
 from sklpf.paths._geometric import CompiledDensityPath, is_own_density  # noqa: F401
 from sklpf.paths._ladders import respace  # noqa: F401

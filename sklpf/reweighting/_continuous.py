@@ -22,7 +22,6 @@ from scipy.special import log_softmax, logsumexp, softmax
 from sklpf._utils.numbers import Array
 
 _FLAT = 1e-200  # the least slope that is told from 0
-_ROWS = 10_000  # of states at once
 
 
 class NodeSums(NamedTuple):
@@ -148,7 +147,9 @@ def log_mean_between(log_left: NDArray, log_right: NDArray) -> Array:
     return np.maximum(log_left, log_right) + np.log(-np.expm1(-fall) / fall)
 
 
-def node_sums(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NodeSums:
+def node_sums(
+    log_weights: NDArray, ladder: NDArray, gains: NDArray, *, rows_at_once: int = 10_000
+) -> NodeSums:
     """Return the sums of every chain over its states.
 
     Parameters
@@ -165,7 +166,7 @@ def node_sums(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NodeSums
     NodeSums
         The sums of every chain.
     """
-    n_parts = -(-gains.shape[1] // _ROWS)
+    n_parts = -(-gains.shape[1] // rows_at_once)
     chains = [
         _stack([_sums(log_weights, ladder, part) for part in np.array_split(chain, n_parts)])
         for chain in gains

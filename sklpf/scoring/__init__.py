@@ -1,9 +1,9 @@
 """Likelihoods of models with one log Z and with one a row, and what makes a score of them."""
 
 from sklpf.scoring._scored import ScoreInterval
-from sklpf.scoring._searches import log_likelihood, log_likelihood_with_error
+from sklpf.scoring._searches import log_likelihood
 
-__all__ = ["ScoreInterval", "log_likelihood", "log_likelihood_with_error"]
+__all__ = ["ScoreInterval", "log_likelihood"]
 
 # Shared with other folders.
 # isort: split

@@ -44,7 +44,7 @@ from sklpf.partition import (
     PartitionResult,
 )
 from sklpf.partition._default import default_estimator
-from sklpf.partition.alarms import SUM_ERRORS, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.paths import has
 from sklpf.scoring._baseline import (
     BaselineScore,
@@ -54,7 +54,6 @@ from sklpf.scoring._baseline import (
 )
 from sklpf.scoring._scored import Scored, ScoreInterval, check_interval, interval_of
 
-_IMPOSSIBLE = 0.01  # nats of rounding by which probabilities may exceed 1 besides
 # Largest effect of untrusted rows on the mean over rows, in units of its sampling error, and the
 # largest share of those whose error is unknown, so that errors that no check sees are small too.
 _NEGLIGIBLE = 0.1
@@ -325,7 +324,8 @@ def impossible(log_probabilities: Array, std_error: Any) -> str | None:
     if np.ndim(std_error):
         shares = np.exp(log_probabilities[first] - log_sum)
         std_error = float(np.sqrt(np.sum((shares * std_error[first]) ** 2)))
-    if not log_sum > SUM_ERRORS * std_error + _IMPOSSIBLE:  # also a NaN
+    most = threshold("below-the-bound", "sum_errors") * std_error
+    if not log_sum > most + threshold("below-the-bound", "rounding"):  # also a NaN
         return None
     impossible = raised(
         "below-the-bound",

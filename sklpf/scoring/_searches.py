@@ -1,11 +1,10 @@
-"""Scorers for scikit-learn's searches: log-likelihoods of the model in a pipeline."""
+"""The scorer for scikit-learn's searches: the log-likelihood of the model in a pipeline."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from sklearn.pipeline import Pipeline
 
 
@@ -128,10 +127,12 @@ def log_likelihood(estimator, X, y=None) -> float:
     TypeError
         If the estimator has no model in it.
 
-    See Also
-    --------
-    sklpf.scoring.log_likelihood_with_error : With the standard error of log Z, for ``cv_results_``.
-    score_interval : An interval around it.
+    Notes
+    -----
+    The error of log Z is recorded by a scorer beside this one: ``scoring={"nats": log_likelihood,
+    "error": lambda pipe, X, y=None: pipe["rbm"].log_partition_std_error_}`` with ``refit="nats"``.
+    The interval of a pipeline ``pipe`` that ends in a model is
+    ``pipe[-1].score_interval(pipe[:-1].transform(X))``.
 
     Examples
     --------
@@ -155,49 +156,3 @@ def log_likelihood(estimator, X, y=None) -> float:
     """
     model, rows = find_model(estimator, X)
     return model.score(rows)
-
-
-def log_likelihood_with_error(estimator, X, y=None) -> dict[str, float]:
-    """`log_likelihood` and its standard error from log Z: a scorer that returns two numbers.
-
-    In a search name the one that decides, ``refit="log_likelihood"``. Its ``cv_results_`` then
-    has ``split0_test_log_likelihood``, ``split0_test_log_partition_std_error`` and so on.
-
-    Parameters
-    ----------
-    estimator : fitted model, pipeline with one in it, or search that has refitted one
-        As in `log_likelihood`.
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows, as the estimator is given them.
-    y : ignored
-        Not used; there for scikit-learn's conventions.
-
-    Returns
-    -------
-    scores : dict of str to float
-        "log_likelihood", and "log_partition_std_error", the standard error of log Z in nats, or
-        of the mean of the rows' log Z where each row has one; 0 where they are exact, NaN where
-        there is no such number.
-
-    Raises
-    ------
-    TypeError
-        If the estimator has no model in it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklpf import BernoulliRBM
-    >>> from sklpf.scoring import log_likelihood_with_error
-    >>> fair = BernoulliRBM.from_parameters(np.zeros((1, 2)), np.zeros(2), np.zeros(1))
-    >>> scores = log_likelihood_with_error(fair, np.eye(2))
-    >>> print({name: round(score, 4) for name, score in scores.items()})
-    {'log_likelihood': -1.3863, 'log_partition_std_error': 0.0}
-    """
-    model, rows = find_model(estimator, X)
-    score = model.score(rows)
-    std_error = np.nan
-    if hasattr(model, "partition_estimator_"):  # else it is a density without a normaliser
-        result = model.partition_estimator_.result_
-        std_error = result.diagnostics.get("mean_std_error", result.std_error)
-    return {"log_likelihood": score, "log_partition_std_error": float(std_error)}

@@ -17,7 +17,7 @@ from sklpf._utils.random import seeded, systematic
 from sklpf.models.decoder._network import Network, probes
 from sklpf.partition import HAIS, PartitionResult
 from sklpf.partition._result import sweeps_by_purpose
-from sklpf.partition.alarms import HEAVY_PARETO_SHAPE
+from sklpf.partition.alarms import threshold
 from sklpf.paths import (
     Ends,
     Evaluations,
@@ -182,7 +182,7 @@ class Posteriors(NamedTuple):
         def values(points):
             return self.network.log_densities(points, self.X, rows[: len(points)])
 
-        return self.log_prior(latents) + evaluate_bisecting_failures(values, latents, Evaluations())
+        return self.log_prior(latents) + evaluate_bisecting_failures(values, latents)
 
     def slopes(self, latents: Array, steps: Array, rows: Integers) -> tuple[Array, Array]:
         """Return log p(z, x) at points, each for a row of its own, and its gradients by z; -inf and
@@ -195,7 +195,8 @@ class Posteriors(NamedTuple):
             return np.column_stack(self.network.log_likelihood(points, X))
 
         packed = np.column_stack([rows, latents])
-        found = evaluate_bisecting_failures(both, packed, self.evaluations, 1 + self.n_latents)
+        counted = self.evaluations.counting(both)
+        found = evaluate_bisecting_failures(counted, packed, 1 + self.n_latents)
         good = np.asarray(np.isfinite(found).all(axis=1))
         values = np.where(good, found[:, 0] + self.log_prior(latents), -np.inf)
         return values, np.where(good[:, np.newaxis], found[:, 1:] - latents, 0.0)
@@ -267,7 +268,7 @@ def _screened(posteriors) -> Screened:
         return posteriors.network.log_densities_of_all(points, posteriors.X).T
 
     def found_at(points):
-        found = evaluate_bisecting_failures(gains, points, Evaluations(), len(posteriors.X)).T
+        found = evaluate_bisecting_failures(gains, points, len(posteriors.X)).T
         return np.where(np.isfinite(found), found, -np.inf)
 
     here = found_at(draws)
@@ -401,7 +402,8 @@ def _by_importance(posteriors, row, proposal: Mixture, tol, rng) -> Weighed:
         estimate = mean_weight(log_weights)
         shape = pareto_shape(log_weights)
         is_enough = effective_sample_size(log_weights) >= _FEWEST_EFFECTIVE
-        if is_last and is_enough and shape < HEAVY_PARETO_SHAPE and estimate.std_error <= tol:
+        is_light = shape < threshold("little-overlap", "pareto_shape")
+        if is_last and is_enough and is_light and estimate.std_error <= tol:
             return Weighed(estimate.log_mean, estimate.std_error, n, True, past.n)
         # Weights that look light tend to be those that lack a large one: others give the estimate.
         is_last = is_enough and shape < _LIGHT

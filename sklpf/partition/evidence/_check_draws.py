@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from sklpf._utils.tables import Readable, Rows, imported
 from sklpf.partition._result import PartitionResult
-from sklpf.partition.alarms import subject_of
+from sklpf.partition.alarms import subject_of, threshold
 from sklpf.partition.checks.missed_mass import CheckedMode, checked_modes
 from sklpf.partition.weights import BridgeRun, BridgeSampling, posterior_draws
 from sklpf.paths import GeometricPath
@@ -19,8 +19,6 @@ from sklpf.paths import GeometricPath
 _PROPOSALS = ("warp3", "mixture", "t")
 # what may be the proposal's fault, so that the next one is tried
 _OF_PROPOSALS = {"little-overlap", "readings-differ"}
-_SMALL_MODE = 0.02  # of the mass of all modes
-_HARDLY_SEEN = 0.25  # of the draws that a mode should have by its mass
 
 
 class Finding(NamedTuple):
@@ -203,15 +201,21 @@ def _n_against(result: PartitionResult) -> int:
     return sum(alarm.kind in _OF_PROPOSALS for alarm in result.alarms)
 
 
-def _are_of_another_density(result: PartitionResult, modes: tuple[CheckedMode, ...]) -> bool:
+def _are_of_another_density(
+    result: PartitionResult,
+    modes: tuple[CheckedMode, ...],
+    *,
+    small_mode: float = 0.02,  # of the mass of all modes
+) -> bool:
     """True if draws are in all modes as often as their masses ask, by each other, so that modes
     above the estimate of Z say that this is wrong, and no mode is missed.
     """
     if all(alarm.kind != "readings-differ" for alarm in result.alarms):
         return False
     total = sum(mode.mass for mode in modes)
-    shares = [(mode.share, mode.mass / total) for mode in modes if mode.mass > _SMALL_MODE * total]
-    return total > 1 and all(share > _HARDLY_SEEN * expected for share, expected in shares)
+    shares = [(mode.share, mode.mass / total) for mode in modes if mode.mass > small_mode * total]
+    least = threshold("missed-region", "hardly_seen")
+    return total > 1 and all(share > least * expected for share, expected in shares)
 
 
 def _findings(run: BridgeRun, result: PartitionResult, modes) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from scipy.stats import f as fisher_f
 from sklpf._utils.numbers import Array
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, single_result, total_sweeps
-from sklpf.partition.alarms import MOST_FLAGGED, RUNS_DISAGREE, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.uncertainty import MATERIAL_DIFFERENCE, Variance
 
 _SMALLEST = 1e-12  # nats
@@ -100,7 +100,7 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
     kept = np.flatnonzero(trusted if trusted.any() else usable)
     flagged = [result for result, good in zip(results, trusted) if not good]
     alarms = []
-    if len(flagged) > MOST_FLAGGED * len(results):
+    if len(flagged) > threshold("runs-not-converged", "most_flagged") * len(results):
         reason = next(iter(flagged[0].reasons), "infinite numbers")
         n_flagged = len(flagged)
         alarms.append(
@@ -117,7 +117,8 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
         planned, known_by = _planned_variances([results[i] for i in kept], error, degrees)
         agreement = _agreement(value, 1 / planned, known_by, degrees.sum())
         between = _between_std_dev(value, error, 1 / planned)
-        if agreement < RUNS_DISAGREE and np.ptp(value) > MATERIAL_DIFFERENCE:
+        differ = agreement < threshold("runs-disagree", "probability")
+        if differ and np.ptp(value) > MATERIAL_DIFFERENCE:
             low, high = value.min(), value.max()
             alarms.append(raised("runs-disagree", "pool", low=low, high=high, p=agreement))
         share = 1 / (planned + between**2)

@@ -23,14 +23,12 @@ from sklpf.partition._default import default_estimator
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, total_sweeps
 from sklpf.partition._run_alarms import misses_tol, tol_alarms
-from sklpf.partition.alarms import ATTEMPT_ERRORS, MATERIAL_BOUND, raised
+from sklpf.partition.alarms import MATERIAL_BOUND, raised, threshold
 from sklpf.partition.levels import ParallelTempering
 from sklpf.partition.populations import SMC, AdaptiveSMC
 from sklpf.partition.weights import AIS, HAIS, BridgeSampling, posterior_draws
 from sklpf.paths import GeometricPath, defensive, fit_base, has, is_own_density
 
-_MANY_DIMENSIONS = 20  # in which gradients are needed
-_KNOWN = 1.0  # standard error in nats of an earlier number that a later one must not be below
 _DIMENSIONS = ("attempt",)
 
 
@@ -184,7 +182,12 @@ class UntilTrusted(PartitionEstimator):
         self.attempts_ = attempts
         return self._of_all(attempts, "late attempts" if is_late else "attempts")
 
-    def _turns(self, path) -> list[PartitionEstimator]:
+    def _turns(
+        self,
+        path,
+        *,
+        many_dimensions: int = 20,  # in which gradients are needed
+    ) -> list[PartitionEstimator]:
         if self.estimators is not None:
             if not isinstance(self.estimators, Iterable):
                 raise TypeError(
@@ -206,7 +209,7 @@ class UntilTrusted(PartitionEstimator):
         if not is_own_density(path):
             first_of_all = default_estimator(path) or AIS()
             return [*bridges, first_of_all, SMC(n_temperatures=1000), *tempering]
-        if has(path, "gradients") and path.n_dimensions > _MANY_DIMENSIONS:
+        if has(path, "gradients") and path.n_dimensions > many_dimensions:
             first = [HAIS(), AdaptiveSMC(1000, self.tol, 3_000_000), HAIS(n_temperatures=10_000)]
         else:
             first = [AdaptiveSMC(tol=self.tol), AdaptiveSMC(2000, self.tol, 5_000_000)]
@@ -249,7 +252,9 @@ class UntilTrusted(PartitionEstimator):
         for each in attempts:
             error = float(np.hypot(each.std_error, best.std_error))
             above = each.log_partition - best.log_partition
-            if each.std_error < _KNOWN and above > max(ATTEMPT_ERRORS * error, MATERIAL_BOUND):
+            chance = threshold("runs-disagree", "attempt_errors") * error
+            is_known = each.std_error < threshold("runs-disagree", "attempt_std_error")
+            if is_known and above > max(chance, MATERIAL_BOUND):
                 alarms.append(
                     raised(
                         "runs-disagree",

@@ -15,14 +15,7 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import CURVE, LEVEL, PAIR, Diagnostic
 from sklpf.partition._result import Curve, LevelRun, PartitionResult, bar_curve, readings_alarms
-from sklpf.partition.alarms import (
-    FEWEST_EFFECTIVE_OF_STATES,
-    FEWEST_SHARED_OF_STATES,
-    FEWEST_WEIGHTS_OF_A_STATE,
-    HEAVY_PARETO_SHAPE,
-    MOST_OF_ONE_DRAW,
-    raised,
-)
+from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.levels._own_states import own_state_alarms
 from sklpf.programs import LevelRound, Samples
 from sklpf.reweighting import (
@@ -41,14 +34,6 @@ from sklpf.uncertainty import (
     pareto_tail,
     t_ratio,
 )
-
-_DRAWS_PER_BLOCK = 10.0  # effective ones of a state
-_MOST_BLOCKS = 30
-_FEWEST_BLOCKS = 10
-# standard errors that the shape must be below it: shapes of 1 are estimated low by chance, and the
-# other alarms pass just those draws that lack the largest weights
-_SHAPE_ERRORS = 4.0
-_EQUAL_WEIGHTS = 0.1  # of the draws
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -353,12 +338,18 @@ class PotentialRun(LevelRun):
         return np.isin(np.arange(len(self.counts)), sampled[order[:cut]])
 
     @cached_property
-    def _groups(self) -> Integers:
+    def _groups(
+        self,
+        *,
+        draws_per_block: float = 10.0,  # effective ones of a state
+        most_blocks: int = 30,
+        fewest_blocks: int = 10,
+    ) -> Integers:
         """Group of every draw, (N,)."""
         if self.given_groups is not None:
             return self.given_groups
         typical = self._draw_numbers.typical
-        n_blocks = int(np.clip(typical / _DRAWS_PER_BLOCK, _FEWEST_BLOCKS, _MOST_BLOCKS))
+        n_blocks = int(np.clip(typical / draws_per_block, fewest_blocks, most_blocks))
         n_blocks = min(n_blocks, int((self.counts // self._walkers).max()))
         blocks = []
         for n, n_walkers in zip(self.counts.astype(int), self._walkers):
@@ -388,14 +379,14 @@ class PotentialRun(LevelRun):
         """
         alarms = []
         draws = self._draw_numbers
-        if self.given_groups is None and draws.typical < FEWEST_EFFECTIVE_OF_STATES:
+        few = draws.typical < threshold("few-states", "effective_of_a_state")
+        if few and self.given_groups is None:
             alarms.append(
                 raised(
                     "few-states",
                     "effective of a state",
                     "of draws",
                     typical=draws.typical,
-                    needed=FEWEST_EFFECTIVE_OF_STATES,
                 )
             )
         states = np.flatnonzero(self._is_farthest)
@@ -405,40 +396,22 @@ class PotentialRun(LevelRun):
             log_weights = self.vectors[:, k] - draws.log_mixture
             tail = pareto_tail(log_weights)
             n_tail = max(tail.n * draws.effective.sum() / len(self.levels), 1.0)
-            shape = tail.shape + _SHAPE_ERRORS * (1 + max(tail.shape, 0.0)) / np.sqrt(n_tail)
+            n_errors = threshold("little-overlap", "shape_errors")
+            shape = tail.shape + n_errors * (1 + max(tail.shape, 0.0)) / np.sqrt(n_tail)
             is_largest = log_weights > log_weights.max() - 1e-9
+            are_equal = is_largest.mean() > threshold("little-overlap", "equal_weights")
             own: dict[str, Any] = {"remedy": self.to_draw, "state": k}
-            if not weights[k] >= FEWEST_WEIGHTS_OF_A_STATE:
+            if not weights[k] >= threshold("little-overlap", "weights_of_a_state"):
                 alarms.append(
-                    raised(
-                        "little-overlap",
-                        "no draws, few weights",
-                        weights=weights[k],
-                        needed=FEWEST_WEIGHTS_OF_A_STATE,
-                        **own,
-                    )
+                    raised("little-overlap", "no draws, few weights", weights=weights[k], **own)
                 )
-            elif not shape <= HEAVY_PARETO_SHAPE:
-                alarms.append(
-                    raised(
-                        "little-overlap",
-                        "no draws, heavy tail",
-                        shape=shape,
-                        most=HEAVY_PARETO_SHAPE,
-                        **own,
-                    )
-                )
-            elif is_largest.mean() > _EQUAL_WEIGHTS and log_weights.min() > -np.inf:
+            elif not shape <= threshold("little-overlap", "pareto_shape"):
+                alarms.append(raised("little-overlap", "no draws, heavy tail", shape=shape, **own))
+            elif are_equal and log_weights.min() > -np.inf:
                 alarms.append(raised("little-overlap", "no draws, equal weights", **own))
-        if draws.largest_share > MOST_OF_ONE_DRAW:
+        if draws.largest_share > threshold("little-overlap", "of_one_draw"):
             alarms.append(
-                raised(
-                    "little-overlap",
-                    "one draw",
-                    "of draws",
-                    share=draws.largest_share,
-                    most=MOST_OF_ONE_DRAW,
-                )
+                raised("little-overlap", "one draw", "of draws", share=draws.largest_share)
             )
         return alarms
 
@@ -513,7 +486,6 @@ class _DrawNumbers(NamedTuple):
 
 def _shared_alarms(sentence: str, shared: float, **states: Any) -> list[Alarm]:
     """An alarm if two states, or two sets of states, share too few draws."""
-    if not shared < FEWEST_SHARED_OF_STATES:
+    if not shared < threshold("little-overlap", "shared_of_states"):
         return []
-    needed = FEWEST_SHARED_OF_STATES
-    return [raised("little-overlap", sentence, "of draws", shared=shared, needed=needed, **states)]
+    return [raised("little-overlap", sentence, "of draws", n_shared=shared, **states)]

@@ -28,13 +28,7 @@ from sklpf.partition._result import (
     reading,
     readings_alarms,
 )
-from sklpf.partition.alarms import (
-    FEWEST_KEPT_STATES,
-    LEAST_OVERLAP,
-    QUADRATURE_NOISE,
-    QUADRATURE_SHARE,
-    raised,
-)
+from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks import judge
 from sklpf.partition.levels._parallel_tempering import ExchangeRun, ParallelTempering
 from sklpf.partition.levels._potential_run import PotentialRun
@@ -322,9 +316,9 @@ class MBAR(ReweightingEstimator):
         empty = int(np.sum(samples.counts == 0))
         if empty:
             return [raised("few-states", "empty levels", run.family, empty=empty, n=len(zeta))]
-        if pairs.min() >= LEAST_OVERLAP:
+        if pairs.min() >= threshold("little-overlap", "overlap"):
             return []
-        return [raised("little-overlap", "neighbours", overlap=pairs.min(), needed=LEAST_OVERLAP)]
+        return [raised("little-overlap", "neighbours", least=pairs.min())]
 
 
 def _pair_overlap(samples: Samples, zeta, k: int) -> float:
@@ -420,9 +414,9 @@ class LevelProcess(ReweightingEstimator):
     def _alarms(self, run, curve, diagnostics, std_error):
         fewest = int(run.samples.counts.min())
         diagnostics["fewest_states"] = fewest
-        if fewest >= FEWEST_KEPT_STATES:
+        if fewest >= threshold("few-states", "kept"):
             return []
-        return [raised("few-states", "kept", run.family, fewest=fewest, needed=FEWEST_KEPT_STATES)]
+        return [raised("few-states", "kept", run.family, fewest=fewest)]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -639,7 +633,9 @@ class ThermodynamicIntegration(ReweightingEstimator):
         diagnostics["quadrature_error"] = error
         if not np.isfinite([error, noise]).all():
             return [raised("few-states", "of an integral", run.family)]
-        if not abs(error) > max(QUADRATURE_SHARE * std_error, QUADRATURE_NOISE * noise, 1e-9):
+        of_error = threshold("quadrature-error", "share") * std_error
+        of_noise = threshold("quadrature-error", "noise") * noise
+        if not abs(error) > max(of_error, of_noise, 1e-9):
             return []
         return [
             raised(

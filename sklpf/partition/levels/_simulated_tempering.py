@@ -36,7 +36,7 @@ from sklpf.partition._run_alarms import (
     weight_alarms,
     weight_diagnostics,
 )
-from sklpf.partition.alarms import CROSSED, LARGEST_OFF, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.paths import require_base
 from sklpf.programs import (
     NO_ROUNDS,
@@ -76,9 +76,7 @@ from sklpf.uncertainty import (
 N_GROUPS = 10
 ALL = np.arange(N_GROUPS)
 TOLERANCE = 0.1  # nats that log Z_k may move in a round, and the paper's bound on K |r_k - c_k|
-_COMPARED = 0.5  # effective share of the groups that must have been at the target
 _LOG_EXTRA_COUNT = np.log(0.1)  # what the paper adds to counts that are not Rao-Blackwellised
-_ROUNDING = 1e-12  # nats: of an error that is 0, as where the base is the target
 
 UPDATES = ("n_draws", "gain", "evenness", "log_partition")  # numbers of each
 PRIOR: list[Any] = [
@@ -86,7 +84,6 @@ PRIOR: list[Any] = [
     Interval(Real, None, None, closed="neither"),
     "array-like",
 ]
-_MOST_SWEEPS_PER_REDRAW = 3
 _MAX_VECTORS = 5_000
 _LOOK = 1000  # base draws that show whether it has such points
 _MATERIAL = 0.01  # share of them that is worth the work: less moves log Z by less than 0.01 nats
@@ -145,11 +142,16 @@ class TemperingRun(LevelRun):
         """Return log Z_k - log Z_0 by the averages of q(k | x), or by counts."""
         return self._pooled()[2]
 
-    def _pooled(self) -> tuple[list[TemperingRound], NDArray, Pooled]:
+    def _pooled(
+        self,
+        *,
+        rounding: float = 1e-12,  # nats: of an error that is 0, as where the base is the target
+    ) -> tuple[list[TemperingRound], NDArray, Pooled]:
         """The rounds whose chains crossed the ladder, or else the last one, every chain's shares in
         each, and the estimate from all of them.
         """
-        used = [r for r in self.rounds if r.crossed.mean() >= CROSSED] or [self.last]
+        enough = threshold("not-mixed", "crossed")
+        used = [r for r in self.rounds if r.crossed.mean() >= enough] or [self.last]
         shares = np.array([r.shares(self.rao_blackwell) for r in used])
         sizes = [1.0]
         if len(used) > 1:
@@ -157,7 +159,7 @@ class TemperingRun(LevelRun):
             errors = [
                 standard_error(_own_influence(r, own, origin)) for r, own in zip(used, shares)
             ]
-            sizes = [max(error, _ROUNDING) ** -2 for error in errors]
+            sizes = [max(error, rounding) ** -2 for error in errors]
         return used, shares, self._pool(used, sizes)
 
     def _pool(self, rounds, sizes=(1.0,), halves=(0, 1)) -> Pooled:
@@ -256,7 +258,7 @@ class AdaptedRun(TemperingRun):
             alarms.append(raised("not-stationary", "unsettled", evenness=evenness))
         curve = np.asarray(result.log_partition_curve) - self.base_log_partition
         off = np.abs(curve - self.frozen).max()
-        if off > LARGEST_OFF:
+        if off > threshold("not-stationary", "largest_off"):
             alarms.append(raised("not-stationary", "off", off=off))
         updates = {f"adaptive_{name}": self.updates[name] for name in UPDATES}
         updates["adaptive_log_partition"] = self.base_log_partition + self.updates["log_partition"]
@@ -322,17 +324,9 @@ def concluded(
     log_partition = run.base_log_partition + curve[-1]
 
     found = []
-    if crossed.mean() < CROSSED or by_group.min() < CROSSED / 2:
-        found.append(
-            raised(
-                "not-mixed",
-                "ends",
-                crossed=crossed.mean(),
-                fewest=by_group.min(),
-                needed=CROSSED,
-                half=CROSSED / 2,
-            )
-        )
+    few = crossed.mean() < threshold("not-mixed", "crossed")
+    if few or by_group.min() < threshold("not-mixed", "crossed_in_a_group"):
+        found.append(raised("not-mixed", "ends", share=crossed.mean(), fewest=by_group.min()))
     if move > 1:
         found.append(raised("not-stationary", "burn-in", move=move))
     found += halves_alarms(drift, N_GROUPS)
@@ -380,13 +374,18 @@ def pool_rounds(
     return Pooled(priors, np.array(sums), np.array(sizes), log_extra, first_ratio)
 
 
-def between_target_states(summaries: NDArray, log_weights: NDArray) -> float:
+def between_target_states(
+    summaries: NDArray,
+    log_weights: NDArray,
+    *,
+    compared: float = 0.5,  # effective share of the groups that must have been at the target
+) -> float:
     """Share of the variance of the target's states that lies between groups: sums (G, 2, S), log
     weights (G,).
 
     NaN where few groups have nearly all of the weight, which can't show where the others are.
     """
-    if not effective_sample_size(log_weights) > _COMPARED * len(log_weights):
+    if not effective_sample_size(log_weights) > compared * len(log_weights):
         return np.nan
     return between_groups(summaries[:, 0], summaries[:, 1], np.exp(log_weights))
 
@@ -524,10 +523,10 @@ class SimulatedTempering(SamplingEstimator):
         alarms = weight_alarms(n, weight_diagnostics(log_weights), TemperingRun.family)
         return mean_weight(log_weights), n, alarms
 
-    def _sweeps_per_redraw(self, path) -> int:
+    def _sweeps_per_redraw(self, path, *, most: int = 3) -> int:
         n = self.sweeps_per_redraw
         if n is None:
-            n = int(np.clip(np.ceil(4 * path.ladder_cost), 1, _MOST_SWEEPS_PER_REDRAW))
+            n = int(np.clip(np.ceil(4 * path.ladder_cost), 1, most))
         if self.n_sweeps < 16 * n:
             raise ValueError(
                 f"n_sweeps must be at least {16 * n} with {n} sweeps per redraw, got"

@@ -22,7 +22,7 @@ from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import tol_alarms
-from sklpf.partition.alarms import STILL_SPREADING, is_imprecise, raised
+from sklpf.partition.alarms import is_imprecise, raised, threshold
 from sklpf.partition.checks import Findings, MissedMass, Tails, Work
 from sklpf.partition.populations._smc import SMC, PopulationRun, log_weights_of
 from sklpf.paths import (
@@ -109,7 +109,7 @@ class LearnedRun(PopulationRun):
         """
         if self.reached < 1:
             return (raised("search-not-over", "stopped", "stopped", beta=self.reached),)
-        if self.drift > STILL_SPREADING:
+        if self.drift > threshold("search-not-over", "most_drift"):
             return (raised("search-not-over", "spread", drift=self.drift),)
         return (raised("search-not-over", "found more"),) if self.goes_on else ()
 
@@ -262,15 +262,14 @@ class AdaptiveSMC(SamplingEstimator):
 
     def _run(self, path, seed) -> LearnedRun:
         # a target without an integral has no place for particles
-        tails = Tails.collect(Work(path, seed)) if self.checks else None
-        evaluations = Evaluations()
-        if tails is not None:
-            evaluations = Evaluations(tails.n_evaluations, tails.n_failed)
+        counted, evaluations = path.counted()
+        if self.checks:
+            Tails.collect(Work(counted, seed))
         key = seeded(seed).of("learning").key
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
-        rebased, run = self._rounds(path, move, learned, seed, evaluations)
+        rebased, run = self._rounds(path, move, learned, seed, counted, evaluations)
         return self._with_findings(rebased, seed, self._with_reading_options(run))
 
     def _search(
@@ -280,11 +279,9 @@ class AdaptiveSMC(SamplingEstimator):
 
         The first begin at the starts, others away from modes by differences of points, as in
         differential evolution, until two searches (four, once there was one) find no mode where
-        none of the known points is.
+        none of the known points is. `path` counts its `evaluations`.
         """
-        path = copy.copy(path)
-        path.evaluations = evaluations
-        log_density, _ = functions_for_climbs(path.raw_log_density, None, None, evaluations)
+        log_density, _ = functions_for_climbs(path.raw_log_density, None)
         rng = seeded(seed).of("climbs").of("mass").generator()
         # Among the highest are draws in a mode that is too narrow for a climb to meet.
         highest, log_mass = highest_of_draws(log_density, base, rng)
@@ -318,7 +315,7 @@ class AdaptiveSMC(SamplingEstimator):
         return Search(before.regions or found[0], before.lost + lost, n_quiet < wanted)
 
     def _rounds(
-        self, path, move, learned: Learned, seed, evaluations: Evaluations
+        self, path, move, learned: Learned, seed, counted: GeometricPath, evaluations: Evaluations
     ) -> tuple[GeometricPath, LearnedRun]:
         """The path from a fitted base and the run on it: the first that is precise enough, or the
         last before one that would take too long.
@@ -339,7 +336,7 @@ class AdaptiveSMC(SamplingEstimator):
             own_seed = seeded(seed).of("round", n_rounds).seed
             if self.checks and (n_rounds == 1 or search.goes_on):
                 search = self._search(
-                    path, learned.passed, points, base, own_seed, evaluations, search
+                    counted, learned.passed, points, base, own_seed, evaluations, search
                 )
             rebased = _from_base(path, base, search.lost, points)
             known, populations, n_levels = self._sample_populations(
@@ -376,8 +373,9 @@ class AdaptiveSMC(SamplingEstimator):
             of_search = learned_run.search_alarms()
             causes = [alarm for alarm in result.alarms if alarm not in of_search]
             # A base that is fitted to what has moved would cover more.
-            is_settled = not learned.goes_on and learned.drift <= STILL_SPREADING
-            grows = is_settled and (learned_run.drift > STILL_SPREADING or search.goes_on)
+            most_drift = threshold("search-not-over", "most_drift")
+            is_settled = not learned.goes_on and learned.drift <= most_drift
+            grows = is_settled and (learned_run.drift > most_drift or search.goes_on)
             if not causes and not grows:
                 break
             n_moves = n_levels * n_particles * _N_POPULATIONS

@@ -20,7 +20,7 @@ from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
-from sklpf.partition.alarms import ANCESTOR_SHARE, ENOUGH_ANCESTORS, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.paths import require_base
 from sklpf.programs import (
     FEWEST_BACK,
@@ -37,9 +37,6 @@ from sklpf.programs import (
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
 
-# effective number of ancestors that is needed, or share of the particles if that is less
-# share of the variance that may lie between populations, as a multiple of 1 / N, if that is more
-_INDEPENDENT = 2.0
 _POPULATION = ("population",)
 
 
@@ -321,7 +318,8 @@ def _from_base(records, first: float):
 
 def _alarms(run, diagnostics) -> list[Alarm]:
     n_all = run.log_weights.size
-    needed = min(ENOUGH_ANCESTORS, ANCESTOR_SHARE * n_all)
+    share = threshold("few-effective", "ancestor_share")
+    needed = min(threshold("few-effective", "ancestors"), share * n_all)
     here = diagnostics["effective_families"]
     there = diagnostics.get("effective_families_from_target", np.inf)
     alarms = []
@@ -342,6 +340,7 @@ def _alarms(run, diagnostics) -> list[Alarm]:
             )
         )
     between = diagnostics["between_populations"]
-    most = max(MOST_BETWEEN, _INDEPENDENT / run.log_weights.shape[1])
+    independent = threshold("not-mixed", "times_independent") / run.log_weights.shape[1]
+    most = max(MOST_BETWEEN, independent)
     alarms += modes_alarms("populations", between, run.family, most)
     return alarms

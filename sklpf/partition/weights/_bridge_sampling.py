@@ -19,18 +19,10 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, Run
-from sklpf.partition.alarms import (
-    FEWEST_EFFECTIVE_DRAWS,
-    FEWEST_SHARED,
-    HEAVY_PARETO_SHAPE,
-    LARGEST_R_HAT,
-    LEAST_APART,
-    raised,
-)
+from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks.tails import check_columns
 from sklpf.partition.weights._posterior_draws import posterior_draws
 from sklpf.paths import (
-    Evaluations,
     Gaussian,
     GeometricPath,
     Mixture,
@@ -53,13 +45,8 @@ from sklpf.uncertainty import (
 
 _CHECKED_BY = {"normal": "warp3", "t": "warp3", "warp3": "t", "mixture": "t"}
 _DEGREES_OF_FREEDOM = (100.0, 30.0, 15.0, 8.0, 5.0, 3.0, 2.0, 1.0)
-_N_EM_STEPS = 5  # with each
-_MOST_COMPONENTS = 10
 _FEWEST_POINTS = 20  # draws, below which there is nothing to fit
-_LARGE_TERM = 10.0  # times the mean: no tail matters whose terms are smaller
 _TILT = 2.0  # of the log odds of a bridge that leans
-_LARGEST_Z = 3.29  # of a difference: 0.1 % by chance
-_MOST_AXES = 50  # of moments
 
 
 class Moments(NamedTuple):
@@ -346,9 +333,9 @@ class BridgeSampling(PartitionEstimator):
                 " coordinates of the path"
             )
 
-        cost = Evaluations()
-        check_columns(path, flat[:: len(flat) // 3], cost)
-        density.n_evaluations += cost.n
+        counted, evaluations = path.counted()
+        check_columns(counted, flat[:: len(flat) // 3])
+        density.n_evaluations += evaluations.n
         rng = seeded(seed).of("draws").generator()
         first, second = _halves(points, log_f)
         bridges, checks = (
@@ -479,12 +466,16 @@ def _all_moments(bridges: Sequence[Bridge]) -> Moments:
     return Moments(float(squares @ degrees / degrees.sum()), float(degrees.sum()))
 
 
-def _whitening(points: Array) -> Array:
+def _whitening(
+    points: Array,
+    *,
+    most_axes: int = 50,  # of moments
+) -> Array:
     """A matrix that makes points (n, d) uncorrelated, of unit variance: (d, d), or (d, 50) of the
     axes along which they vary most.
     """
     values, axes = np.linalg.eigh(np.atleast_2d(np.cov(points.T)))
-    some = slice(-_MOST_AXES, None)
+    some = slice(-most_axes, None)
     return axes[:, some] / np.sqrt(np.maximum(values[some], 1e-12 * values[-1]))
 
 
@@ -525,7 +516,12 @@ class FittedProposal(NamedTuple):
 
 
 def fit_proposal(
-    kind: str, points: Array, n_effective: float, rng: np.random.Generator
+    kind: str,
+    points: Array,
+    n_effective: float,
+    rng: np.random.Generator,
+    *,
+    most_components: int = 10,
 ) -> FittedProposal:
     """Fit a proposal to points (n, d), which are worth so many independent ones.
 
@@ -538,14 +534,18 @@ def fit_proposal(
     whole = Gaussian.fit(points)
     parts = None
     if kind == "mixture":
-        parts = fit_parts(points, whole, n_effective, _MOST_COMPONENTS, rng)
+        parts = fit_parts(points, whole, n_effective, most_components, rng)
     if parts is None:  # a Gaussian has its shrinkage
         return FittedProposal(whole, symmetric=kind == "warp3")
     gaussians = [Gaussian(*each) for each in zip(parts.means, parts.covariances)]
     return FittedProposal(Mixture(gaussians, parts.weights))
 
 
-def _fit_t(points: Array) -> StudentT:
+def _fit_t(
+    points: Array,
+    *,
+    n_steps: int = 5,  # with each
+) -> StudentT:
     """A t distribution by maximum likelihood, with degrees of freedom from 1 to 100.
 
     Of the EM algorithm for location and scale matrix a prior matrix (d, d) counts as d points, so
@@ -557,7 +557,7 @@ def _fit_t(points: Array) -> StudentT:
     best = density
     highest = -np.inf
     for df in _DEGREES_OF_FREEDOM:
-        for _ in range(_N_EM_STEPS):
+        for _ in range(n_steps):
             squares = density.squared_distances(points)
             weights = (df + n_dimensions) / (df + squares)
             mean = weights @ points / weights.sum()
@@ -669,7 +669,7 @@ def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:
     alarms = []
     if run.n_divergent:
         alarms.append(raised("divergences", "transitions", n=run.n_divergent))
-    if diagnostics["r_hat"] > LARGEST_R_HAT:
+    if diagnostics["r_hat"] > threshold("not-mixed", "r_hat"):
         worst = int(run.r_hat.argmax())
         where = "the log density" if worst == len(run.r_hat) - 1 else f"coordinate {worst}"
         alarms.append(
@@ -677,18 +677,16 @@ def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:
                 "not-mixed",
                 "R-hat",
                 run.family,
-                r_hat=diagnostics["r_hat"],
+                largest=diagnostics["r_hat"],
                 where=where,
-                most=LARGEST_R_HAT,
             )
         )
     in_halves = sum(min(bridge.most_effective, bridge.at_target.size) for bridge in run.bridges)
-    if run.most_effective < LEAST_APART * in_halves:
+    if run.most_effective < threshold("repeated-draws", "apart") * in_halves:
         alarms.append(raised("repeated-draws", "halves", n=run.most_effective))
     fewest = min(diagnostics["effective_draws"], diagnostics["effective_terms"])
-    if fewest < FEWEST_EFFECTIVE_DRAWS:
-        needed = FEWEST_EFFECTIVE_DRAWS
-        alarms.append(raised("few-states", "effective", run.family, fewest=fewest, needed=needed))
+    if fewest < threshold("few-states", "effective"):
+        alarms.append(raised("few-states", "effective", run.family, fewest=fewest))
     return alarms
 
 
@@ -698,7 +696,8 @@ def _overlap_alarms(halves: list[_Estimate], diagnostics: dict[str, Any]) -> lis
     for side in ("target", "proposal"):
         shape = diagnostics[f"{side}_pareto_shape"]
         largest = max(getattr(half, f"{side}_largest") for half in halves)
-        if shape > HEAVY_PARETO_SHAPE and largest > _LARGE_TERM:
+        is_heavy = shape > threshold("little-overlap", "pareto_shape")
+        if is_heavy and largest > threshold("little-overlap", "largest_term"):
             alarms.append(
                 raised(
                     "little-overlap",
@@ -706,26 +705,17 @@ def _overlap_alarms(halves: list[_Estimate], diagnostics: dict[str, Any]) -> lis
                     BridgeRun.family,
                     side=side,
                     shape=shape,
-                    most=HEAVY_PARETO_SHAPE,
                 )
             )
     shared = min(half.n_shared for half in halves)
-    if shared < FEWEST_SHARED:
-        alarms.append(
-            raised(
-                "little-overlap",
-                "proposal",
-                BridgeRun.family,
-                shared=shared,
-                needed=FEWEST_SHARED,
-            )
-        )
+    if shared < threshold("little-overlap", "shared"):
+        alarms.append(raised("little-overlap", "proposal", BridgeRun.family, n_shared=shared))
     return alarms
 
 
 def _moment_alarms(halves: list[_Estimate], moments: Moments) -> list[Alarm]:
     """An alarm if draws are worth fewer than they seem, or of another density."""
-    enough = min(half.n_shared for half in halves) >= FEWEST_SHARED
+    enough = min(half.n_shared for half in halves) >= threshold("little-overlap", "shared")
     if not enough or moments.chance > FALSE_ALARM:
         return []
     return [raised("not-of-this-density", "moments", BridgeRun.family, square=moments.square)]
@@ -749,7 +739,7 @@ def _difference_alarms(
     if _differ(apart, variance):
         alarms.append(raised("readings-differ", "lean", run.family, apart=apart))
 
-    if min(other.n_shared for other in others) < FEWEST_SHARED:
+    if min(other.n_shared for other in others) < threshold("little-overlap", "shared"):
         return alarms  # a proposal that doesn't fit says nothing
     apart, variance = _difference_by_halves(halves, others, same_proposal=False)
     if _differ(apart, variance):
@@ -774,6 +764,11 @@ def _difference_by_halves(
     return float(apart), _variance_of_halves(variances)
 
 
-def _differ(apart: float, variance: float) -> bool:
+def _differ(
+    apart: float,
+    variance: float,
+    *,
+    largest_z: float = 3.29,  # 0.1 % by chance
+) -> bool:
     """Return whether a difference is neither chance nor immaterial."""
-    return abs(apart) > max(_LARGEST_Z * np.sqrt(variance), MATERIAL_DIFFERENCE)
+    return abs(apart) > max(largest_z * np.sqrt(variance), MATERIAL_DIFFERENCE)

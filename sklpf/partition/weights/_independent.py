@@ -18,7 +18,7 @@ from sklpf.partition._base import SAMPLING, PartitionEstimator, SamplingEstimato
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
-from sklpf.partition.alarms import FEWEST_ACCEPTED, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.weights._ais import AnnealingRun, annealing_runs
 from sklpf.paths import (
     Evaluations,
@@ -36,10 +36,6 @@ from sklpf.reweighting import mean_weight
 from sklpf.transitions import reflect
 
 _TWO_LEVELS = np.array([0.0, 1.0])
-_N_COVER = 1000  # draws of which the neighbourhood is looked at
-_N_CLIMBS = 50  # from the draws of the largest f / q, and as many from others
-_MARGIN = 1e-3  # nats above the highest point that climbs have met: they end 1e-4 below a mode
-_ROUNDING = 1e-9  # by which log f may exceed the bound, relative to its size
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -173,13 +169,19 @@ def base_draws(path: Any, n: int, stream: Stream, who: str) -> BaseDraws:
     return BaseDraws(state, log_weights, base_log_partition)
 
 
-def check_cover(path: Any, state: Any, stream: Stream) -> None:
+def check_cover(
+    path: Any,
+    state: Any,
+    stream: Stream,
+    *,
+    n_draws: int = 1000,  # of which the neighbourhood is looked at
+) -> None:
     """Raise ValueError if the target of a `GeometricPath` has mass next to the base's draws where
     the base has none: draws alone can't show it.
     """
     if not isinstance(path, GeometricPath):
         return
-    position = path.position(state)[:_N_COVER]
+    position = path.position(state)[:n_draws]
     moves = np.asarray(path.base.scale) * stream.generator().standard_normal(position.shape)
     path.at(reflect(path.bounds, position + moves, moves)[0])
 
@@ -254,10 +256,8 @@ class RejectionRun(Run):
                 -np.inf, np.nan, alarms=[none], diagnostics=diagnostics, statement="approximate"
             )
         alarms = []
-        if k < FEWEST_ACCEPTED:
-            alarms.append(
-                raised("few-effective", "accepted", self.family, k=k, n=n, needed=FEWEST_ACCEPTED)
-            )
+        if k < threshold("few-effective", "accepted"):
+            alarms.append(raised("few-effective", "accepted", self.family, k=k, n=n))
         log_partition = log_bound + np.log(k / n)
         return self.conclude(
             log_partition,
@@ -372,10 +372,17 @@ class RejectionSampling(PartitionEstimator):
             bound_evaluations=n_evaluations,
         )
 
-    def _check_bound(self, path, draws, log_bound) -> None:
+    def _check_bound(
+        self,
+        path,
+        draws,
+        log_bound,
+        *,
+        rounding: float = 1e-9,  # by which log f may exceed the bound, relative to its size
+    ) -> None:
         worst = int(np.argmax(draws.log_weights))
         found = draws.log_weights[worst]
-        if found <= log_bound + path.log_f_rounding + _ROUNDING * max(1.0, abs(log_bound)):
+        if found <= log_bound + path.log_f_rounding + rounding * max(1.0, abs(log_bound)):
             return
         state = path.take(draws.state, [worst])
         point = np.asarray(state[0] if isinstance(state, tuple) else state)[0]
@@ -386,7 +393,15 @@ class RejectionSampling(PartitionEstimator):
         )
 
 
-def _climb_to_bound(path: Any, draws: BaseDraws, seed: int) -> tuple[float, int]:
+def _climb_to_bound(
+    path: Any,
+    draws: BaseDraws,
+    seed: int,
+    *,
+    n_climbs: int = 50,  # from the draws of the largest f / q, and as many from others
+    # nats above the highest point that climbs have met: they end 1e-4 below a mode
+    margin: float = 1e-3,
+) -> tuple[float, int]:
     """The highest log f - log q that climbs from draws meet, with a margin, and the number of
     points at which they have looked.
     """
@@ -398,9 +413,9 @@ def _climb_to_bound(path: Any, draws: BaseDraws, seed: int) -> tuple[float, int]
     rng = seeded(seed).of("climbs").generator()
     order = np.argsort(-draws.log_weights, kind="stable")
     position = path.position(draws.state)
-    others = position[rng.permutation(len(position))[:_N_CLIMBS]]
+    others = position[rng.permutation(len(position))[:n_climbs]]
     far = starts_of_climbs(others, path.base.center, path.bounds, rng)
-    starts = np.concatenate([position[order[:_N_CLIMBS]], far])
+    starts = np.concatenate([position[order[:n_climbs]], far])
 
     def log_ratio(points):
         return path.at(points).gain
@@ -409,8 +424,8 @@ def _climb_to_bound(path: Any, draws: BaseDraws, seed: int) -> tuple[float, int]
         return path.gradients(path.at(points))[1]
 
     evaluations = Evaluations()
-    grad = gradient if has(path, "gradients") else None
-    _, slopes = functions_for_climbs(log_ratio, grad, evaluations=evaluations)
+    grad = evaluations.counting(gradient) if has(path, "gradients") else None
+    _, slopes = functions_for_climbs(evaluations.counting(log_ratio), grad)
     highest = [float(draws.log_weights.max())]
 
     def slopes_seen(points, steps):
@@ -419,7 +434,7 @@ def _climb_to_bound(path: Any, draws: BaseDraws, seed: int) -> tuple[float, int]
         return values, gradients
 
     climb(slopes_seen, starts, np.asarray(path.base.scale), path.bounds)
-    return max(highest) + _MARGIN, evaluations.n
+    return max(highest) + margin, evaluations.n
 
 
 def _std_error(k: int, n: int) -> float:

@@ -19,7 +19,7 @@ from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._diagnostics import LOWER_BOUND, WEIGHTS, Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import misses_tol, weight_diagnostics
-from sklpf.partition.alarms import MOST_SPREAD, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.paths import require
 from sklpf.reweighting import mean_weight
 
@@ -78,12 +78,8 @@ class FilterRun(Run):
         spread = math.sqrt(variance)
         std_error = math.hypot(max(estimate.std_error, lognormal), self.resolution)
         alarms = []
-        if spread > MOST_SPREAD:
-            alarms.append(
-                raised(
-                    "no-usable-estimate", "filters", self.family, spread=spread, most=MOST_SPREAD
-                )
-            )
+        if spread > threshold("no-usable-estimate", "spread"):
+            alarms.append(raised("no-usable-estimate", "filters", self.family, here=spread))
         has_most = self.n_particles == "auto" and self.resolution <= 1 / (n * _MOST)
         if has_most and misses_tol(std_error, self.tol):
             alarms.append(

@@ -14,7 +14,7 @@ from sklpf._utils.sklearn import at_least
 from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, Run
-from sklpf.partition.alarms import LEAST_COVERED, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.levels import ExchangeRun, ParallelTempering
 from sklpf.paths import require
 from sklpf.programs import draws_of
@@ -57,7 +57,7 @@ class MixtureRun(Run):
         share = effective_sample_size(drawn.ravel()) / drawn.size
         shared = overlap(drawn.ravel(), -others.ravel(), float(log_partition))
         alarms = []
-        if min(share, shared) < LEAST_COVERED:
+        if min(share, shared) < threshold("few-effective", "covered"):
             alarms.append(
                 raised(
                     "few-effective",
@@ -65,7 +65,6 @@ class MixtureRun(Run):
                     self.family,
                     share=share,
                     shared=shared,
-                    needed=LEAST_COVERED,
                 )
             )
         alarms += [

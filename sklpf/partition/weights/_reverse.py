@@ -18,7 +18,7 @@ from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._diagnostics import WEIGHTS, Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
-from sklpf.partition.alarms import FEWEST_OVERLAPPING, WIDE_GAP, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.exact import MAX_LOG2_STATES, Exact
 from sklpf.partition.levels import ParallelTempering
 from sklpf.partition.weights._ais import anneal_both_ways, fields_of_run
@@ -32,7 +32,6 @@ STATEMENTS = {
     "tempered": "approximate",
     "given": "conservative, not a bound",
 }
-_ROUNDING = 1e-6  # nats
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -287,7 +286,7 @@ class BidirectionalRun(Run):
         gap_std_error = np.hypot(forward.std_error, reverse.std_error)
         shared = overlap(up, down, log_ratio)
         alarms = _gap_alarms(gap, gap_std_error, degrees, self.starts == "exact")
-        needed = min(FEWEST_OVERLAPPING, n / 2)
+        needed = min(threshold("few-effective", "overlapping"), n / 2)
         if shared * n < needed:
             alarms.append(
                 raised("few-effective", "both directions", shared=shared * n, n=n, needed=needed)
@@ -426,12 +425,19 @@ def _jackknife(log_ratio, log_weights, most_groups):
     return jackknife(estimate, len(groups))
 
 
-def _gap_alarms(gap: float, std_error: float, degrees: int, exact: bool) -> list[Alarm]:
+def _gap_alarms(
+    gap: float,
+    std_error: float,
+    degrees: int,
+    exact: bool,
+    *,
+    rounding: float = 1e-6,  # nats
+) -> list[Alarm]:
     """Alarms of the gap between the two directions."""
     alarms = []
-    if gap < -max(student_t.isf(FALSE_ALARM, degrees) * std_error, _ROUNDING):
+    if gap < -max(student_t.isf(FALSE_ALARM, degrees) * std_error, rounding):
         cause = "exact" if exact else ""
         alarms.append(raised("directions-disagree", "negative", cause, gap=gap, error=std_error))
-    if not exact and gap > max(WIDE_GAP * std_error, _ROUNDING):
+    if not exact and gap > max(threshold("directions-disagree", "wide_gap") * std_error, rounding):
         alarms.append(raised("directions-disagree", "wide", "wide", gap=gap, error=std_error))
     return alarms
