@@ -33,11 +33,11 @@ from sklpf._utils.sklearn import (
     TransformerMixin,
     at_least,
 )
+from sklpf._utils.validation import check_fitted, named_by_model
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
-from sklpf.models._validation import check_fitted, named_by_model
-from sklpf.models.scoring import SCORING, RowLikelihoodMixin
 from sklpf.paths import CompiledPrograms, Points, PointsPath, check_ladder, values_at
+from sklpf.scoring import SCORING, RowLikelihoodMixin
 from sklpf.training import EM, parts_of, warn_unsettled
 
 # of a learned noise, as a share of the columns' root mean square: without a bound the likelihood

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklpf._utils.numbers import LARGEST, Array, Integers, check_count, check_finite, check_scale
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import POSITIVE, BaseEstimator, StrOptions, at_least
+from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models._learning import all_or_nothing
 from sklpf.models.decoder._network import (
     Bernoulli,
@@ -26,8 +27,8 @@ from sklpf.models.decoder._network import (
     check_network,
 )
 from sklpf.models.decoder._path import DecoderPath
-from sklpf.models.scoring import SCORING, RowLikelihoodMixin
 from sklpf.paths import values_of
+from sklpf.scoring import SCORING, RowLikelihoodMixin
 
 _LARGEST_LOG_VARIANCE = 2 * np.log(LARGEST)
 
@@ -226,6 +227,8 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         check_count(n_rows, "n_rows")
         latents, X = self._draw(n_rows, random_state)
         return self._path(X, latents)
+
+    _visible_units = BinaryUnits()
 
     @property
     def _discrete(self) -> bool:  # type: ignore[override]  # by a parameter of the model

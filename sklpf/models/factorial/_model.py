@@ -28,9 +28,9 @@ from sklpf._utils.sklearn import (
     TransformerMixin,
     at_least,
 )
+from sklpf._utils.validation import SparseInput, check_fitted, check_parameter
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
-from sklpf.models._validation import SparseInput, check_fitted, check_parameter
 from sklpf.models.factorial._path import FactorialPath, check_probability
 from sklpf.models.factorial.learning import (
     Trainer,
@@ -40,7 +40,7 @@ from sklpf.models.factorial.learning import (
     settle_activations,
     update,
 )
-from sklpf.models.scoring import SCORING, RowLikelihoodMixin
+from sklpf.scoring import SCORING, RowLikelihoodMixin
 from sklpf.variational import TEMPERING
 
 _STARTING_PROBABILITY = 0.3

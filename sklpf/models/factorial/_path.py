@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import Array, as_float64, check_finite, check_scale
 from sklpf._utils.random import Stream
+from sklpf._utils.validation import check_components
 from sklpf.models._enumerable_path import EnumerablePath
-from sklpf.models._validation import check_components
 from sklpf.partition import AIS
 from sklpf.paths import check_ladder, read_only
 

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
+from sklpf._utils.validation import rows_without
 from sklpf._utils.warnings import warn
-from sklpf.models._validation import rows_without
 
 _LONGEST = 10**7  # of a document: filters take memory for every token, 1.2 GB at 5e5
 

@@ -29,9 +29,9 @@ from sklpf._utils.sklearn import (
     TransformerMixin,
     at_least,
 )
+from sklpf._utils.validation import SparseInput, check_fitted, check_parameter, validate_rows
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on
-from sklpf.models._validation import SparseInput, check_fitted, check_parameter, validate_rows
 from sklpf.models.lda._counts import (
     check_tokens,
     lengths,
@@ -49,7 +49,7 @@ from sklpf.models.lda.learning import (
     posterior_of,
     update_variational,
 )
-from sklpf.models.scoring import SCORING, RowLikelihoodMixin, Scored, ScoreInterval, interval_of
+from sklpf.scoring import SCORING, RowLikelihoodMixin, Scored, ScoreInterval, interval_of
 from sklpf.variational import TEMPERING
 
 _CERTAIN = 1e28  # tokens that known probabilities stand for; digamma has its digits up to 1e30

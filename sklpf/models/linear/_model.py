@@ -15,8 +15,8 @@ from sklearn.utils.extmath import svd_flip
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import StrOptions, at_least
+from sklpf._utils.validation import check_fitted, check_parameter
 from sklpf.models._generative import GenerativeModel, LatentDensity, first_noise_std
-from sklpf.models._validation import check_fitted, check_parameter
 from sklpf.models.linear._path import WIDTH, GaussianPosterior, LinearPath, pack_causes
 
 _STEP = 0.5  # of the natural gradient

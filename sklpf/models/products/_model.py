@@ -11,9 +11,9 @@ from scipy.special import digamma
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.sklearn import StrOptions, at_least
+from sklpf._utils.validation import check_fitted, check_parameter, check_vector
 from sklpf._utils.warnings import warn
 from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
-from sklpf.models._validation import check_fitted, check_parameter, check_vector
 from sklpf.models.products._path import (
     SMALLEST_TRUSTED_INDEX,
     Experts,
@@ -22,8 +22,8 @@ from sklpf.models.products._path import (
     dependent_flats,
     index_of_bases,
 )
-from sklpf.models.scoring import Scored, report
 from sklpf.paths import density_at
+from sklpf.scoring import Scored, report
 
 _LARGEST_LOG_EXPONENT = 20.0  # such an expert is a Gaussian
 

@@ -31,10 +31,7 @@ from sklpf._utils.sklearn import (
     TransformerMixin,
     at_least,
 )
-from sklpf.models._density_ratio_path import draws_of_both
-from sklpf.models._enumerable_path import BinaryUnits
-from sklpf.models._learning import all_or_nothing, check_goes_on, drawing_all_or_nothing
-from sklpf.models._validation import (
+from sklpf._utils.validation import (
     base_means,
     check_fitted,
     check_parameter,
@@ -43,11 +40,14 @@ from sklpf.models._validation import (
     named_by_model,
     rows_without,
 )
+from sklpf.models._density_ratio_path import draws_of_both
+from sklpf.models._enumerable_path import BinaryUnits
+from sklpf.models._learning import all_or_nothing, check_goes_on, drawing_all_or_nothing
 from sklpf.models.rbm._checkpoints_path import RBMRatioPath, RBMTrajectoryPath
 from sklpf.models.rbm._learning import Parameters, Trainer
 from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_tracker
 from sklpf.models.rbm._path import RBMPath
-from sklpf.models.scoring import SCORING, LogLikelihoodMixin
+from sklpf.scoring import SCORING, LogLikelihoodMixin
 from sklpf.training import train
 
 _MOST_STARTS = 50  # rows, and chains, of training that are kept to look for regions

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from sklpf._utils.numbers import Array
+from sklpf._utils.validation import SparseInput, evenly_spaced
 from sklpf._utils.warnings import warn
 from sklpf.models._enumerable_path import NOT_BINARY
-from sklpf.models._validation import SparseInput, evenly_spaced
 from sklpf.models.rbm._base import DiscreteRBM, binary_rows, hidden_fields
 
 _LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite

@@ -15,8 +15,8 @@ from sklearn.model_selection import train_test_split
 
 from sklpf._utils.numbers import Array32
 from sklpf._utils.parallel import one_blas_thread
+from sklpf._utils.validation import evenly_spaced
 from sklpf._utils.warnings import warn
-from sklpf.models._validation import evenly_spaced
 from sklpf.models.rbm._learning import Parameters, Trainer
 from sklpf.models.rbm._path import RBMPath
 from sklpf.training import EarlyStopping, LogPartitionTracker

@@ -35,16 +35,16 @@ from sklpf._utils.parallel import (
 )
 from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import safe_indexing
-from sklpf.models.comparing._compare import _last_step, check_same_rows, rows_digest
-from sklpf.models.comparing._fit_comparison import (
+from sklpf.comparing._compare import _last_step, check_same_rows, rows_digest
+from sklpf.comparing._fit_comparison import (
     FitComparison,
     Fits,
     HeldOutRows,
     compare_held_out,
 )
 from sklpf.models.decoder import DecoderModel
-from sklpf.models.scoring import check_same_kind, is_model, last_step
 from sklpf.partition._base import NO_NUMBERS
+from sklpf.scoring import check_same_kind, is_model, last_step
 
 _QUANTILE = float(norm.ppf(0.975))
 

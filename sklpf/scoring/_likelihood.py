@@ -33,15 +33,8 @@ from sklpf._utils.sklearn import (
     StrOptions,
     Versioned,
 )
+from sklpf._utils.validation import check_fitted, named_by_model, validate_data
 from sklpf._utils.warnings import warn
-from sklpf.models._validation import check_fitted, named_by_model, validate_data
-from sklpf.models.scoring._baseline import (
-    BaselineScore,
-    RowsBaseline,
-    compare_with_baseline,
-    new_baseline,
-)
-from sklpf.models.scoring._scored import Scored, ScoreInterval, check_interval, interval_of
 from sklpf.partition import (
     HAIS,
     BridgeSampling,
@@ -53,6 +46,13 @@ from sklpf.partition import (
 from sklpf.partition._default import default_estimator
 from sklpf.partition.alarms import raised, threshold
 from sklpf.paths import has
+from sklpf.scoring._baseline import (
+    BaselineScore,
+    RowsBaseline,
+    compare_with_baseline,
+    new_baseline,
+)
+from sklpf.scoring._scored import Scored, ScoreInterval, check_interval, interval_of
 
 log = logging.getLogger("sklpf").warning
 

@@ -4,7 +4,7 @@ structure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,7 +13,6 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from sklpf import paths
 from sklpf._utils.numbers import Array
-from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.uncertainty import Variance
 
 _MOST_COVARIANCES = 256  # columns of which all covariances are kept
@@ -24,7 +23,7 @@ _ROWS_PER_COLUMN = 5  # from which on they are used: few rows determine them bad
 class IndependentUnits:
     """Independent discrete columns, with the smoothed shares of the training rows."""
 
-    units: Any = field(default_factory=BinaryUnits)
+    units: Any = None
     n_rows: int = 0
     sums: Any = 0.0
     name = "independent columns"
@@ -110,7 +109,7 @@ def new_baseline(model: Any) -> Any:
     if model._unit == "document":
         return OneTopic()
     if model._discrete:
-        return IndependentUnits(getattr(model, "_visible_units", BinaryUnits()))
+        return IndependentUnits(model._visible_units)
     return Gaussian()
 
 
