@@ -12,8 +12,10 @@ ROOT = Path(sklpf.__file__).parent
 ORDER = (
     "testing",
     "display",
+    "comparing",
     "interop",
     "models",
+    "scoring",
     "training",
     "partition",
     "exploration",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf.comparing import FitComparison, ModelComparison
 from sklpf.display._drawing import (
     FITS,
     LOG_PARTITION,
@@ -16,9 +17,8 @@ from sklpf.display._drawing import (
     Display,
     legend_above,
 )
-from sklpf.models import FitComparison, ModelComparison, ScoreInterval
-from sklpf.models.scoring import sampled_units
 from sklpf.partition import EvidenceComparison
+from sklpf.scoring import ScoreInterval, sampled_units
 
 _ERRORS = {  # of an interval: what it is called and its colour, in the order drawn
     "combined": ("all errors, {:.3g} %", "0.4"),

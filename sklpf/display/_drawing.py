@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklpf import partition
 from sklpf._utils.numbers import as_float64, check_level
-from sklpf.models.scoring import last_step
 from sklpf.partition import PartitionResult
+from sklpf.scoring import last_step
 
 # Colours of what an error comes from (Okabe & Ito 2008: they differ for the colour-blind too)
 ROWS = "#0072B2"

@@ -21,6 +21,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from sklpf._utils.numbers import Array
 
+_ROWS = 10_000  # of states at once
 _FLAT = 1e-200  # the least slope that is told from 0
 
 
@@ -147,9 +148,7 @@ def log_mean_between(log_left: NDArray, log_right: NDArray) -> Array:
     return np.maximum(log_left, log_right) + np.log(-np.expm1(-fall) / fall)
 
 
-def node_sums(
-    log_weights: NDArray, ladder: NDArray, gains: NDArray, *, rows_at_once: int = 10_000
-) -> NodeSums:
+def node_sums(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NodeSums:
     """Return the sums of every chain over its states.
 
     Parameters
@@ -166,7 +165,7 @@ def node_sums(
     NodeSums
         The sums of every chain.
     """
-    n_parts = -(-gains.shape[1] // rows_at_once)
+    n_parts = -(-gains.shape[1] // _ROWS)
     chains = [
         _stack([_sums(log_weights, ladder, part) for part in np.array_split(chain, n_parts)])
         for chain in gains

@@ -16,6 +16,8 @@ from sklpf.transitions import reflect
 _LEAST_NUMBERS = 1 << 14  # of the points of a task
 
 Function = Callable[[Array], Array]
+_RATE = 0.05  # of the step size's logarithm, for every unit of acceptance too many
+_LONGEST_STEP = 2.0
 
 
 def parts_of(
@@ -158,14 +160,7 @@ class Chains:
         accept = np.log(self.rng.random(n)) < log_rate
         self.position = np.where(accept[:, np.newaxis], end, self.position)
 
-    def adapt(
-        self,
-        log_rate: Array,
-        *,
-        longest_step: float = 2.0,
-        # of the step size's logarithm, for every unit of acceptance too many
-        learning_rate: float = 0.05,
-    ) -> Array:
+    def adapt(self, log_rate: Array) -> Array:
         """Let the step size follow the acceptance of trajectories.
 
         Parameters
@@ -180,8 +175,8 @@ class Chains:
         """
         rate = np.exp(np.minimum(np.where(np.isnan(log_rate), -np.inf, log_rate), 0.0))
         self.acceptance = float(rate.mean())
-        self.step_size *= np.exp(learning_rate * (self.acceptance - self.target_acceptance))
-        self.step_size = min(self.step_size, longest_step)
+        self.step_size *= np.exp(_RATE * (self.acceptance - self.target_acceptance))
+        self.step_size = min(self.step_size, _LONGEST_STEP)
         return rate
 
     def trajectory(self, grad: Function, velocity: Array) -> tuple[NDArray, NDArray]:
