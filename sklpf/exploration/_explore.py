@@ -7,7 +7,7 @@ from typing import Any
 
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream
-from sklpf.exploration._climbing import Search, new_modes
+from sklpf.exploration._climbing import Search, new_parts
 from sklpf.exploration._cover import Cover
 from sklpf.exploration._explorer import Explorer, size
 from sklpf.exploration._joint import JointDraws
@@ -79,7 +79,7 @@ def explore(path: Any, budget: int, stream: Stream, evaluator: Evaluator | None 
         moved, outside = joint.walk(target, rng)
         nan_share = (target.evaluator.n_nan - n_nan) / max(target.n_evaluations - n_before, 1)
         most = _SHARE_OF_CLIMBS * target.n_evaluations - search.n_evaluations
-        modes = new_modes(target, joint, explorers, most, search, rng)
+        modes = new_parts(target, joint, explorers, most, search, rng)
 
         reached = min(explorer.beta for explorer in explorers)
         not_over = ""
@@ -90,7 +90,7 @@ def explore(path: Any, budget: int, stream: Stream, evaluator: Evaluator | None 
         elif outside > LARGEST_T:
             not_over = "walks from its points lead to where the cover is thin"
         elif modes:
-            not_over = "climbs still found modes that the cover lacks"
+            not_over = "climbs still found parts of the target that the cover lacks"
         improves = joint.efficiency > _BETTER * efficiency
         efficiency = joint.efficiency
         is_enough = efficiency >= EFFICIENT or not improves
