@@ -2,7 +2,7 @@
 importance sampling from explored covers.
 
 One line a run: problem, dimensions, seed, estimator, evaluations with those of checks, error,
-standard error, whether it is trusted, and why not. Problems of half 0 and half 1 have other numbers in them:
+standard error, whether it is trusted, and why not. Problems of half 0 and half 1 differ in numbers:
 constants are chosen on half 0 alone. With `python … FILE.csv table` the table of a file. SEEDS
 may be "3+1": three seeds of `ImportanceSampling`, one of `AdaptiveSMC`.
 """
