@@ -49,7 +49,14 @@ class Climber:
     target : Target
     joint : JointDraws
         Of the cover.
+
+    Attributes
+    ----------
+    limit : float
+        Evaluations of the target, after which climbs stay where they are.
     """
+
+    limit = np.inf
 
     def __init__(self, target: Target, joint: JointDraws):
         d = target.n_dimensions
@@ -88,6 +95,8 @@ class Climber:
         """Climb on the target from points u (n, d), until in the cover."""
 
         def slopes(y: Array, steps: Array) -> tuple[Array, Array]:
+            if self.target.n_evaluations > self.limit:
+                return np.full(len(y), -np.inf), np.zeros_like(y)
             log_f = self._log_f(y)
             excess = self._excess(y, log_f)
             ends = self._is_covered(y, excess) | (log_f == -np.inf)
@@ -100,6 +109,8 @@ class Climber:
         """Climb from points u (n, d) to where the target is highest above the cover."""
 
         def slopes(y: Array, steps: Array) -> tuple[Array, Array]:
+            if self.target.n_evaluations > self.limit:
+                return np.full(len(y), -np.inf), np.zeros_like(y)
             log_f = self._log_f(y)
             excess = self._excess(y, log_f)
             self.seen.append((y, log_f, excess))
@@ -170,14 +181,16 @@ def new_parts(
         return []
     climber = Climber(target, joint)
     first = target.n_evaluations
+    climber.limit = first + max(most, 0) / 2
     climber.out_of_cover(joint.u[np.argsort(-joint.log_weights)[:_AT_ONCE]])
+    climber.limit = np.inf
     starts = _starts(joint, explorers, rng)
     for place in range(0, len(starts), _AT_ONCE):
-        if target.n_evaluations - first > most:
-            break
         group = starts[place : place + _AT_ONCE]
         climber.to_modes(group)
         search.n_climbs += len(group)
+        if target.n_evaluations - first > most:
+            break
     found = climber.new_parts()
     search.n_evaluations += target.n_evaluations - first
     return found

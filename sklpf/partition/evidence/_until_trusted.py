@@ -26,7 +26,7 @@ from sklpf.partition._run_alarms import misses_tol, tol_alarms
 from sklpf.partition.alarms import MATERIAL_BOUND, raised, threshold
 from sklpf.partition.levels import ParallelTempering
 from sklpf.partition.populations import SMC, AdaptiveSMC
-from sklpf.partition.weights import AIS, HAIS, BridgeSampling, ImportanceSampling, posterior_draws
+from sklpf.partition.weights import AIS, HAIS, BridgeSampling, posterior_draws
 from sklpf.paths import GeometricPath, defensive, fit_base, has, is_own_density
 
 _DIMENSIONS = ("attempt",)
@@ -45,8 +45,8 @@ class UntilTrusted(PartitionEstimator):
           the others;
         - a density on R^d with a gradient, d above 20: `HAIS`, `AdaptiveSMC` with 1000 particles,
           `HAIS` with 10,000 levels, `ParallelTempering` with 16,384 and with 65,536 sweeps;
-        - another density on R^d: `ImportanceSampling` with an explored proposal, `AdaptiveSMC` with
-          500 and with 2000 particles, and the same `ParallelTempering`;
+        - another density on R^d: `AdaptiveSMC` with 500 and with 2000 particles, and the same
+          `ParallelTempering`;
         - other paths: what the model's score takes by default, or `AIS`; `SMC` with 1000 levels;
           and the same `ParallelTempering`.
 
@@ -99,7 +99,7 @@ class UntilTrusted(PartitionEstimator):
     ... )
     >>> estimator = UntilTrusted(random_state=0).fit(path)
     >>> [attempt.method for attempt in estimator.attempts_]
-    ['ImportanceSampling']
+    ['AdaptiveSMC']
     >>> bool(abs(estimator.log_partition_ - np.log(2 * np.pi * 1e-4)) < 0.1)
     True
     """
@@ -212,12 +212,7 @@ class UntilTrusted(PartitionEstimator):
         if has(path, "gradients") and path.n_dimensions > many_dimensions:
             first = [HAIS(), AdaptiveSMC(1000, self.tol, 3_000_000), HAIS(n_temperatures=10_000)]
         else:
-            explored = ImportanceSampling(proposal="explored", tol=self.tol)
-            first = [
-                explored,
-                AdaptiveSMC(tol=self.tol),
-                AdaptiveSMC(2000, self.tol, 5_000_000),
-            ]
+            first = [AdaptiveSMC(tol=self.tol), AdaptiveSMC(2000, self.tol, 5_000_000)]
         return [*bridges, *first, *tempering]
 
     def _start(self, path, seed) -> Any:
