@@ -396,12 +396,17 @@ class PotentialRun(LevelRun):
         states = np.flatnonzero(self._is_farthest)
         some = ", ".join(map(str, states[:5])) + (", …" if len(states) > 5 else "")
         alarms += _shared_alarms("sets of states", draws.shared, some=some)
-        for k in np.flatnonzero(self.counts == 0).tolist():
+        sampled = self.counts > 0
+        for k in np.flatnonzero(~sampled).tolist():
             log_weights = self.vectors[:, k] - draws.log_mixture
             tail = pareto_tail(log_weights)
             n_tail = max(tail.n * draws.effective.sum() / len(self.levels), 1.0)
             shape = tail.shape + _SHAPE_ERRORS * (1 + max(tail.shape, 0.0)) / np.sqrt(n_tail)
             is_largest = log_weights > log_weights.max() - 1e-9
+            # A support that is larger than those of the states drawn at has mass that no draw has.
+            is_shared = is_largest.mean() > _EQUAL_WEIGHTS or (
+                is_largest.sum() > 1 and np.isneginf(self.vectors[is_largest][:, sampled]).any()
+            )
             own: dict[str, Any] = {"remedy": self.to_draw, "state": k}
             if not weights[k] >= FEWEST_WEIGHTS_OF_A_STATE:
                 alarms.append(
@@ -423,7 +428,7 @@ class PotentialRun(LevelRun):
                         **own,
                     )
                 )
-            elif is_largest.mean() > _EQUAL_WEIGHTS and log_weights.min() > -np.inf:
+            elif is_shared and log_weights.min() > -np.inf:
                 alarms.append(raised("little-overlap", "no draws, equal weights", **own))
         if draws.largest_share > MOST_OF_ONE_DRAW:
             alarms.append(
