@@ -260,12 +260,11 @@ EMPTY = {"released into a box": released, "box around boxes": box_in_box, "betwe
 
 def trusted_by(found, row):
     """A row for every estimator."""
-    run = from_pymbar(found.u, found.n)
     for estimator in ESTIMATORS:
         if np.any(found.n == 0) and estimator is not MBAR:
             continue
         try:
-            result = estimator().fit(run).result_
+            result = estimator().fit(from_pymbar(found.u, found.n)).result_
         except ValueError as error:
             yield [*row, estimator.__name__, np.nan, np.nan, 0, 0, str(error)[:60]]
             continue
