@@ -183,7 +183,7 @@ def blocks(first_seed, n_rows):
     for name, (n_blocks, sizes, scale, options) in kinds.items():
         found = []
         for seed in range(first_seed, first_seed + n_rows // 50):
-            network = Blocks(n_blocks, sizes, scale, seed)
+            network = Blocks(n_blocks, sizes, scale, seed, n_points=241)
             model = network.model(**options, random_state=seed)
             X = model.sample(50, random_state=9000 + seed)
             estimates, result, _ = scored(model, X)
