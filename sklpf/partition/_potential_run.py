@@ -237,6 +237,21 @@ class PotentialRun(LevelRun):
             draws[k] = min(times[k] * ratio, len(own))
         return draws, times
 
+    def _times_of(self, series: Array) -> float:
+        """Effective number of times of the sum over all states of an ensemble, infinite where there
+        is none. Walkers that exchange their states seem to forget at each level, as what one loses
+        another has, but their sum does not.
+        """
+        if self.walkers is None:
+            return np.inf
+        n_times = self.counts.astype(np.int64) // self._walkers
+        most = int(np.bincount(n_times[n_times > 0]).argmax())
+        together = np.flatnonzero(n_times == most)
+        total = np.zeros(most)
+        for k in together.tolist():
+            total += series[self._rows_of(k)].reshape(-1, self._walkers[k]).sum(axis=1)
+        return float(effective_draws(total[np.newaxis], split=False))
+
     @property
     def _walkers(self) -> Integers:
         one = np.ones(len(self.counts), dtype=np.int64)
@@ -325,7 +340,9 @@ class PotentialRun(LevelRun):
             effective=effective,
             log_mixture=log_mixture,
             largest_share=squares.max() / total if total > 0 else 0.0,
-            typical=1 / np.sum(shares / np.maximum(times, 1.0)),
+            typical=min(
+                1 / np.sum(shares / np.maximum(times, 1.0)), self._times_of(projected[:, 0])
+            ),
             shared=shared,
             overlap=overlap,
         )
