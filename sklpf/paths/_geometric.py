@@ -143,7 +143,6 @@ class GeometricPath(PointsPath):
     may_be_nan = False  # checks look for NaN although tails are known
     evaluations: Evaluations | None = None  # by checks, where they are counted
     climbs_from: Array | None = None  # (n, d): of `regions`; None: draws of the base
-    most_search_evaluations: float = np.inf  # of `regions`
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
     density_name = "log_density"  # in errors: what the user calls it
 
@@ -275,13 +274,7 @@ class GeometricPath(PointsPath):
         has_gradient = self.grad is not None
         rng = stream.generator()
         found = find_regions(
-            *functions,
-            has_gradient,
-            self.base,
-            self.bounds,
-            rng,
-            self.climbs_from,
-            self.most_search_evaluations,
+            *functions, has_gradient, self.base, self.bounds, rng, self.climbs_from
         )
         return self._of_draws(found)
 

@@ -32,8 +32,6 @@ _ROUNDING_OF_SQUARES = 1e-6  # of squared distances
 # of climbs
 _MOST_STARTS = 2000
 _FEWEST_STARTS = 16
-_STEPS_OF_A_CLIMB = 20
-_PARTS = 3  # of the search
 _N_HIGHEST = 16
 _SCREENING_WORK = int(2e6)  # coordinates of draws
 _MOST_SCREENED = 20_000
@@ -160,7 +158,6 @@ def find_regions(
     bounds: Array | None,
     rng: np.random.Generator,
     starts: Array | None = None,
-    most_evaluations: float = np.inf,
 ) -> Regions:
     """Return ellipsoids around modes and on slopes with their masses; none where the base's
     normaliser is not known.
@@ -179,9 +176,6 @@ def find_regions(
         Of random numbers.
     starts : ndarray of shape (n, d) or None, default=None
         Where climbs begin, instead of at draws of the base; fewer slopes are then tried, too.
-    most_evaluations : float, default=inf
-        About how many points the search may ask for, in nearly equal parts by draws of the base,
-        by climbs and by ellipsoids.
     """
     scale = np.asarray(base.scale, dtype=np.float64)
     d = len(scale)
@@ -189,19 +183,14 @@ def find_regions(
     target = _Target(log_density, slopes, scale, box)
     work = d**2 if has_gradient else max(d**2, 40 * (1 + 2 * d))
     n_climbs = int(np.clip(_START_WORK // work, _FEWEST_STARTS, _MOST_STARTS))
-    n_usual = n_climbs
-    cost = _STEPS_OF_A_CLIMB * (2 if has_gradient else 1 + 2 * d)
-    n_climbs = int(min(n_climbs, most_evaluations / _PARTS / 2 // cost))
-    effort = n_climbs / n_usual
+    effort = 1.0
     if starts is not None:
-        effort = min(1.0, len(starts) / n_usual)
+        effort = min(1.0, len(starts) / n_climbs)
         n_climbs = len(starts)
     elif base.normalised:
         draws = np.asarray(base.sample(n_climbs, rng), dtype=np.float64)
         starts = starts_of_climbs(draws, np.asarray(base.center), bounds, rng)
-        n_screened = most_evaluations / _PARTS
-        highest = highest_of_draws(log_density, base, rng, n_screened)[0]
-        starts = np.concatenate([starts, highest[-max(n_climbs, 1) :]])
+        starts = np.concatenate([starts, highest_of_draws(log_density, base, rng)[0]])
     else:
         starts = np.empty((0, d))
     ends = climb(slopes, starts, scale, box)
@@ -218,12 +207,12 @@ def find_regions(
 
 
 def highest_of_draws(
-    log_density: LogDensity, base: Any, rng: np.random.Generator, most: float = np.inf
+    log_density: LogDensity, base: Any, rng: np.random.Generator
 ) -> tuple[Array, float]:
     """Points (n, d): of many draws of the base those where the target is highest above it; and the
     log of the mean of target over base, in nats.
     """
-    n = int(min(_MOST_SCREENED, _SCREENING_WORK // base.n_dimensions, most))
+    n = min(_MOST_SCREENED, _SCREENING_WORK // base.n_dimensions)
     draws = np.asarray(base.sample(n, rng), dtype=np.float64)
     parts = np.array_split(draws, -(-n // _MOST_AT_ONCE))
     gain = np.concatenate([log_density(part) - base.log_density(part) for part in parts])
