@@ -6,9 +6,15 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING
 
+from sklpf._utils import __version__
+
 # ruff: noqa: I001  # isort would write an import for each name
 
 if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
+    from sklpf.comparing import (
+        compare as compare,
+        compare_fits as compare_fits,
+    )
     from sklpf.models import (
         BernoulliRBM as BernoulliRBM,
         BilinearGenerativeModel as BilinearGenerativeModel,
@@ -20,10 +26,6 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
         LinearGenerativeModel as LinearGenerativeModel,
         MeanCovarianceRBM as MeanCovarianceRBM,
         ProductOfExperts as ProductOfExperts,
-        compare as compare,
-        compare_fits as compare_fits,
-        log_likelihood as log_likelihood,
-        score_interval as score_interval,
     )
     from sklpf.models._warm_up import (
         warm_up as warm_up,
@@ -45,6 +47,9 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
         check_draws as check_draws,
         compare_evidence as compare_evidence,
     )
+    from sklpf.scoring import (
+        log_likelihood as log_likelihood,
+    )
     from sklpf.paths import (
         Gaussian as Gaussian,
         GeometricPath as GeometricPath,
@@ -54,14 +59,14 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
         Uniform as Uniform,
     )
 
-__version__ = "0.1.0"
-
 # names by their module; imported at first use, so that `import sklpf` costs nothing
 _NAMES = {
+    "sklpf.comparing": "compare compare_fits",
+    "sklpf.scoring": "log_likelihood",
     "sklpf.models": """
         BernoulliRBM BilinearGenerativeModel BoltzmannMachine CategoricalRBM FactorialMixture
         GaussianRBM LatentDirichletAllocation LinearGenerativeModel MeanCovarianceRBM
-        ProductOfExperts compare compare_fits log_likelihood score_interval
+        ProductOfExperts
     """,
     "sklpf.partition": """
         AIS AdaptiveSMC BDMC BridgeSampling Exact HAIS LeftToRight ParallelTempering

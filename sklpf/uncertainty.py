@@ -53,7 +53,6 @@ _FALSE_ORDER = 1e-5  # probability by which draws in the right order look like a
 _LEAST_PEAK = 0.03  # autocorrelation: smaller ones hardly change a number of draws
 _SAME_PEAK = 0.8  # of the highest: the first that is as high is the period
 _FEWEST_APART = 30.0  # effective draws, without which no peak is told from noise
-_MOST_COLUMNS = 32  # that are looked at
 
 
 class Variance(NamedTuple):
@@ -345,13 +344,17 @@ def first_axis_is_time(values: ArrayLike) -> bool:
     return bool(along_first > max(bound, along_second, _LEAST_PEAK))
 
 
-def _whitened(values: NDArray) -> Array:
+def _whitened(
+    values: NDArray,
+    *,
+    most_columns: int = 32,  # that are looked at
+) -> Array:
     """Some uncorrelated columns with the ranks of all, (n_chains, n_draws, at most 32)."""
     chosen = np.flatnonzero(np.any(values != values[:1, :1], axis=(0, 1)))
     if not len(chosen):
         return np.empty((*values.shape[:2], 0))
-    if len(chosen) > _MOST_COLUMNS:
-        chosen = chosen[np.linspace(0, len(chosen) - 1, _MOST_COLUMNS).astype(int)]
+    if len(chosen) > most_columns:
+        chosen = chosen[np.linspace(0, len(chosen) - 1, most_columns).astype(int)]
     ranks = rank_normalised(values[..., chosen])
     ranks -= ranks.mean(axis=(0, 1))
     flat = ranks.reshape(-1, len(chosen))

@@ -5,6 +5,7 @@ and explains warnings beside: a new one without an entry fails here.
 import ast
 import re
 from pathlib import Path
+from string import Formatter
 
 from sklpf.partition.alarms import KINDS, page
 
@@ -167,3 +168,27 @@ def test_alarms_are_made_by_the_table_alone():
 
 def test_the_page_has_one_heading_for_each_kind():
     assert re.findall(r"^### (.*)$", page(), re.MULTILINE) == list(KINDS)
+
+
+def thresholds_asked_for():
+    """Kind and name of every threshold that checks compare with."""
+    for file in sorted((ROOT / "sklpf").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if _calls(node, "threshold"):
+                yield tuple(argument.value for argument in node.args)
+
+
+def test_each_threshold_stands_in_the_row_of_its_kind_and_is_used():
+    asked = set(thresholds_asked_for())
+    assert asked <= {(kind, name) for kind, row in KINDS.items() for name in row.thresholds}
+    shared = {"between", "nats", "difference", "false_alarm"}  # constants that more rows name
+    for kind, row in KINDS.items():
+        named = {name for _, name, _, _ in Formatter().parse(row.rule) if name}
+        assert named <= row.thresholds.keys(), kind
+        filled_in = {
+            name
+            for sentence in row.sentences.values()
+            for _, name, _, _ in Formatter().parse(sentence)
+        }
+        unused = row.thresholds.keys() - {name for k, name in asked if k == kind}
+        assert unused <= filled_in | shared, kind

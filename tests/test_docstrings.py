@@ -34,7 +34,7 @@ SLOW = [f"sklpf.{name}" for name in ("models.mcrbm._model", "models.bilinear._mo
 SLOW += [f"sklpf.display.{name}" for name in ("_topics", "_results", "_run")]
 SLOW += [f"sklpf.{name}" for name in ("models.factorial._model", "models.lda._path")]
 SLOW += [f"sklpf.{name}" for name in ("interop._prior_transform", "partition._rts")]
-SLOW += ["sklpf.partition._adaptive"]
+SLOW += ["sklpf.partition.levels._adaptive"]
 
 
 @pytest.mark.parametrize(

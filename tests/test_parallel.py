@@ -16,15 +16,22 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from interruption import kept_files, saves
-from joblib import parallel_config
+from joblib import parallel_config, register_parallel_backend
+from joblib._parallel_backends import ThreadingBackend
 from known_problems import HiddenModePath, hidden_mode_problem, make_rbm_problem
 from marks import large
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklpf import BernoulliRBM
-from sklpf._utils.parallel import Checkpoint, one_blas_thread, parallel_map, run_segments
-from sklpf.partition import AIS
+from sklpf._utils.parallel import (
+    Checkpoint,
+    keeping_workers,
+    one_blas_thread,
+    parallel_map,
+    run_segments,
+)
+from sklpf.partition import AIS, ParallelTempering
 from sklpf.paths import Path
 
 
@@ -86,6 +93,44 @@ def _matrix_power(path, block, begin, end, carry):
 
 def _random_matrix(block):
     return np.random.default_rng(block).normal(size=(200, 200))
+
+
+class CountingBackend(ThreadingBackend):
+    """Threads that count how often they are opened, and closed."""
+
+    n_opened = n_closed = 0
+
+    def configure(self, *arguments, **options):
+        CountingBackend.n_opened += 1
+        return super().configure(*arguments, **options)
+
+    def terminate(self):
+        CountingBackend.n_closed += 1
+        super().terminate()
+
+
+register_parallel_backend("counting", CountingBackend)
+RBM = BernoulliRBM.from_parameters(np.eye(3, 4), np.zeros(4), np.zeros(3))
+
+
+def test_a_fit_opens_its_workers_once():
+    CountingBackend.n_opened = CountingBackend.n_closed = 0
+    with parallel_config(backend="counting"), may_not_converge():
+        ParallelTempering(n_sweeps=400, n_jobs=2, random_state=0).fit(RBM)
+    assert CountingBackend.n_opened == CountingBackend.n_closed == 1
+
+
+def test_workers_of_a_failed_part_are_closed_at_once():
+    CountingBackend.n_opened = CountingBackend.n_closed = 0
+    with parallel_config(backend="counting"), keeping_workers():
+        for _ in range(2):
+            assert parallel_map(abs, [-1, 1, -2], n_jobs=2) == [1, 1, 2]
+        assert (CountingBackend.n_opened, CountingBackend.n_closed) == (1, 0)
+        with pytest.raises(TypeError):
+            parallel_map(abs, [1, "one"], n_jobs=2)
+        assert CountingBackend.n_opened == CountingBackend.n_closed
+        assert parallel_map(abs, [-1, 1], n_jobs=2) == [1, 1]
+    assert CountingBackend.n_opened == CountingBackend.n_closed
 
 
 @BACKENDS

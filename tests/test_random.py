@@ -5,6 +5,7 @@ from sklpf._utils.random import FIRST, SECOND, SWAP, Keys, seeded
 from sklpf.kernels import random_bits, uniform
 from sklpf.kernels._random import normals
 from sklpf.paths import Stream, stream_key
+from sklpf.transitions import stream_uniforms
 
 # the known answers that the Random123 library publishes for philox4x32-10: counter, key, output
 ONES = 0xFFFFFFFF
@@ -80,7 +81,7 @@ def test_kernel_uniform_is_inside_the_open_interval_and_exact():
 def test_stream_uniform_equals_the_kernels():
     stream = Stream((123, 456), chain=7, step=9)
     expected = [uniform(kernel_words(1, stream.key, 9, 7 + c, SWAP)[0, 0]) for c in range(20)]
-    np.testing.assert_array_equal(stream.uniform(20, SWAP), expected)
+    np.testing.assert_array_equal(stream_uniforms(stream, 20, SWAP), expected)
 
 
 def test_streams_of_blocks_steps_purposes_and_stages_share_no_number():
@@ -89,7 +90,8 @@ def test_streams_of_blocks_steps_purposes_and_stages_share_no_number():
     assert len(set(keys)) == len(keys)
     streams = [Stream(key, chain, step) for key in keys for chain in (0, 16) for step in (0, 1, 2)]
     purposes = FIRST, SECOND, SWAP
-    numbers = np.concatenate([s.uniform(16, purpose) for s in streams for purpose in purposes])
+    draws = [stream_uniforms(s, 16, purpose) for s in streams for purpose in purposes]
+    numbers = np.concatenate(draws)
     # 1440 draws of 2^23 values: Poisson(0.12) agree by chance, more than 3 with probability 9e-6
     assert len(np.unique(numbers)) >= len(numbers) - 3
     starts = {float(s.generator().random()) for s in streams}
@@ -103,7 +105,7 @@ def test_a_stream_aside_draws_other_numbers_for_the_same_chains():
     assert other == stream.of("memory")
     assert other.key != stream.key
     n = 4000
-    uniforms = (one.uniform(n, FIRST) for one in (stream, other))
+    uniforms = (stream_uniforms(one, n, FIRST) for one in (stream, other))
     drawn = (one.generator().random(n) for one in (stream, other))
     for first, second in (uniforms, drawn):
         assert abs(np.corrcoef(first, second)[0, 1]) < 4.5 / np.sqrt(n)  # false alarm 7e-6

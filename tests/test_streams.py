@@ -5,6 +5,7 @@ generator. What is noted of each is what its bits depend on.
 """
 
 import ast
+import sys
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -39,7 +40,7 @@ from sklpf.partition import (
     UntilTrusted,
     WangLandau,
 )
-from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice, _pilot
+from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice, _base, _pilot
 
 WEIGHTS = np.random.default_rng(0).normal(scale=0.5, size=(6, 8))
 TEMPERING = {"n_chains": 20, "n_temperatures": 6, "n_sweeps": 64, "random_state": 1}
@@ -82,7 +83,6 @@ RUNS = {
     "HAIS": (HAIS(n_chains=20, n_temperatures=20, random_state=1), smooth),
     "SMC of an RBM": (SMC(20, 12, 3, resample_at=1.0, random_state=1), rbm),
     "SMC": (SMC(20, 12, 3, resample_at=1.0, random_state=1), smooth),
-    "waste-free": (SMC(20, 12, 3, variant="waste-free", chain_length=5, random_state=1), smooth),
     "ParallelTempering of an RBM": (ParallelTempering(3, 6, 64, random_state=1), rbm),
     "ParallelTempering": (ParallelTempering(3, 6, 64, random_state=1), smooth),
     "RTS of an RBM": (RTS(**TEMPERING), rbm),
@@ -110,15 +110,17 @@ RUNS = {
 def opened(monkeypatch):
     """What the bits of every random number of a run depend on, in the order of their use."""
     noted = []
-    philox_uniform = Stream.uniform
+    philox_uniforms = _base.stream_uniforms
     philox_normals = _pilot.stream_normals
     default_rng = np.random.default_rng
 
-    def uniform(stream, n, purpose):
-        noted.extend((stream.key, stream.chain + c, stream.step, purpose) for c in range(n))
+    def stream_uniforms(stream, n, purpose):
+        for own, chains in stream.rows():
+            each = range(own.chain, own.chain + len(range(n)[chains]))
+            noted.extend((own.key, chain, own.step, purpose) for chain in each)
         with monkeypatch.context() as inside:
             inside.setattr(Stream, "keys", property(plain_keys))
-            return philox_uniform(stream, n, purpose)
+            return philox_uniforms(stream, n, purpose)
 
     def stream_normals(stream, out):
         for own, chains in stream.rows():
@@ -141,11 +143,12 @@ def opened(monkeypatch):
             noted.append(("generator", *words.tolist()))
         return default_rng(seed)
 
-    monkeypatch.setattr(Stream, "uniform", uniform)
     monkeypatch.setattr(Stream, "keys", property(keys))
     monkeypatch.setattr(np.random, "default_rng", noted_rng)
-    for module in ("_hmc", "_random_walk"):
-        monkeypatch.setattr(f"sklpf.transitions.{module}.stream_normals", stream_normals)
+    for module in [each for name, each in sys.modules.items() if name.startswith("sklpf.")]:
+        for function in (stream_uniforms, stream_normals):
+            if function.__name__ in vars(module):
+                monkeypatch.setattr(module, function.__name__, function)
     for move in (Gibbs, HMC, RandomWalk):
         monkeypatch.setattr(move, "compiled", lambda self, path: None)
     return noted

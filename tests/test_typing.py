@@ -84,7 +84,7 @@ def test_good_code_passes(folder):
         ('BernoulliRBM(n_components="3")', 'incompatible type "str"; expected "int"'),
         ("text: str = rbm.score(X)", 'expression has type "float", variable has type "str"'),
         ("AIS(n_chain=3)", '"n_chain" for "AIS"; did you mean "n_chains"'),
-        ('sklpf.ParallelTempering(bridge="bra")', "incompatible type \"Literal\\['bra'\\]\""),
+        ('BernoulliRBM(track_log_partition="n")', "incompatible type \"Literal\\['n'\\]\""),
     ],
 )
 def test_mistakes_are_found(folder, line, message):

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import ContextVar, copy_context
 from pathlib import Path as FilePath
 from typing import Any
@@ -164,19 +164,58 @@ def _task(position, function, *arguments):
         return position, function(*arguments)
 
 
-def _workers(n_jobs: int | None, n_tasks: int, return_as: str = "generator"):
+_IDLE_WORKERS: ContextVar[dict[tuple, Parallel] | None] = ContextVar("idle_workers", default=None)
+
+
+@contextlib.contextmanager
+def keeping_workers() -> Iterator[None]:
+    """A context in which all parts of a run share their workers, which some clusters take seconds
+    to open.
+    """
+    if _IDLE_WORKERS.get() is not None:
+        yield
+        return
+    idle: dict[tuple, Parallel] = {}
+    token = _IDLE_WORKERS.set(idle)
+    try:
+        yield
+    finally:
+        _IDLE_WORKERS.reset(token)
+        for workers in idle.values():
+            workers.__exit__(None, None, None)
+
+
+def _open_workers(n_jobs: int | None, return_as: str) -> Parallel:
+    try:
+        workers = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
+    except ValueError:  # the back ends "multiprocessing" and "ray" return lists only
+        workers = Parallel(n_jobs=n_jobs, prefer="threads")
+    return workers.__enter__()
+
+
+@contextlib.contextmanager
+def _workers(n_jobs: int | None, n_tasks: int, return_as: str = "generator") -> Iterator[Any]:
     """A context that gives a function from tasks to their results, in order unless `return_as` says
     otherwise.
     """
     # joblib takes 0.2 ms to begin, too much for the runs of single rows within a task
     if n_jobs == 1 or n_tasks < 2:
-        return contextlib.nullcontext(
-            lambda tasks: (task(*arguments) for task, arguments, _ in tasks)
-        )
+        yield lambda tasks: (task(*arguments) for task, arguments, _ in tasks)
+        return
+    idle = _IDLE_WORKERS.get()
+    kind = n_jobs, return_as
+    workers = idle.pop(kind, None) if idle is not None else None
+    if workers is None:
+        workers = _open_workers(n_jobs, return_as)
     try:
-        return Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
-    except ValueError:  # the back ends "multiprocessing" and "ray" return lists only
-        return Parallel(n_jobs=n_jobs, prefer="threads")
+        yield workers
+    except BaseException as error:
+        workers.__exit__(type(error), error, error.__traceback__)
+        raise
+    if idle is None or kind in idle:
+        workers.__exit__(None, None, None)
+    else:
+        idle[kind] = workers
 
 
 def parallel_map(
@@ -278,32 +317,47 @@ def run_tasks(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]
     return [each.result() for each in running]
 
 
-def run_side_by_side(function: Callable[[int], Any], n_threads: int) -> None:
-    """Call function(thread) for all 0 <= thread < n_threads, all at the same time, so that they may
-    wait for one another.
+class SideBySide:
+    """Threads that stay, since to start them takes as long as some updates of training.
 
-    Once one has begun all go on to their ends: an interruption waits for that.
+    Parameters
+    ----------
+    n_threads : int
+        With one there is none beside the caller's.
     """
-    if n_threads == 1:
-        function(0)
-        return
-    may_begin = threading.Event()
-    all_there = False
 
-    def begin(thread):
-        may_begin.wait()
-        if all_there:
-            with one_blas_thread():
+    def __init__(self, n_threads: int):
+        self.n_threads = n_threads
+        self._threads = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def run(self, function: Callable[[int], Any]) -> None:
+        """Call function(thread) for all 0 <= thread < n_threads, all at the same time, so that they
+        may wait for one another.
+
+        Once one has begun all go on to their ends: an interruption waits for that.
+        """
+        if self._threads is None:
+            function(0)
+            return
+        may_begin = threading.Event()
+        all_there = False
+
+        def begin(thread):
+            may_begin.wait()
+            if all_there:
                 function(thread)
 
-    with ThreadPoolExecutor(n_threads) as threads:
+        running: list[Any] = []
         try:
-            running = [threads.submit(begin, thread) for thread in range(n_threads)]
+            for thread in range(self.n_threads):
+                running.append(self._threads.submit(begin, thread))
             all_there = True
+            may_begin.set()
+            for each in running:
+                each.result()
         finally:
             may_begin.set()
-        for each in running:
-            each.result()
+            wait(running)
 
 
 def run_segments(

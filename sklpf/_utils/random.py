@@ -5,7 +5,6 @@ segmentation.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -123,27 +122,6 @@ class Stream:
         """
         return np.random.default_rng([*self.key, self.chain, self.step, USER])
 
-    def uniform(self, n: int, purpose: int) -> Array:
-        """Return one uniform number for each of the chains `chain`, …, `chain + n - 1`.
-
-        Parameters
-        ----------
-        n : int
-            Number of chains.
-        purpose : int
-            Purpose of the numbers; another purpose gives other numbers.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            In (0, 1), exact in float32.
-        """
-        # Kernels import this module, and numba is loaded where it is needed first.
-        kernels = importlib.import_module("sklpf.kernels._random")
-        out = np.empty(n)
-        kernels.uniforms(self.keys, purpose, out)
-        return out
-
 
 class RowStreams(NamedTuple):
     """The random numbers of several rows of data with n chains each, from a stream for each row."""
@@ -169,10 +147,6 @@ class RowStreams(NamedTuple):
         n = self.n_chains
         for t, stream in enumerate(self.streams):
             yield stream, slice(t * n, (t + 1) * n)
-
-    def uniform(self, n: int, purpose: int) -> Array:
-        """Return one uniform number for each of the n chains of all rows."""
-        return np.concatenate([stream.uniform(self.n_chains, purpose) for stream in self.streams])
 
 
 def joined_streams(streams: Sequence[Stream], n_chains: int) -> Stream | RowStreams:

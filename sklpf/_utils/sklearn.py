@@ -12,7 +12,7 @@ from sklearn.utils import _param_validation
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import HasMethods, Options, StrOptions
 
-import sklpf
+from sklpf._utils import __version__
 from sklpf._utils.warnings import warn
 
 if TYPE_CHECKING:
@@ -183,15 +183,15 @@ class Versioned:
     """Objects that warn when they are read back (pickle, joblib, skops) from another version."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**(super().__getstate__() or {}), _NAME: sklpf.__version__}  # type: ignore[misc,dict-item]
+        return {**(super().__getstate__() or {}), _NAME: __version__}  # type: ignore[misc,dict-item]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
         version = state.pop(_NAME, "unknown")
-        if version != sklpf.__version__:
+        if version != __version__:
             versions = {
                 "original_sklearn_version": version,
-                "current_sklearn_version": sklpf.__version__,
+                "current_sklearn_version": __version__,
             }
             warn(OtherVersionWarning(estimator_name=type(self).__name__, **versions))
         parent = getattr(super(), "__setstate__", self.__dict__.update)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import Array, as_float64
 from sklpf._utils.warnings import warn
-from sklpf.partition._posterior_draws import posterior_draws
+from sklpf.partition.weights import posterior_draws
 from sklpf.paths import Gaussian, GeometricPath
 from sklpf.programs import Draws
 

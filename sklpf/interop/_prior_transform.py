@@ -13,8 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from sklpf._utils.numbers import LOG_TAU, Array, as_float64, check_bool, check_count
 from sklpf.interop._parameter_path import from_given_base
-from sklpf.paths import Gaussian, GeometricPath, values_of
-from sklpf.paths._functions import shape_given, values_of_shape
+from sklpf.paths import Gaussian, GeometricPath, shape_given, values_of, values_of_shape
 
 _SMALLEST = np.finfo(np.float64).tiny  # of a uniform number: 0 and 1 may be infinite parameters
 _LARGEST = 1 - np.finfo(np.float64).epsneg

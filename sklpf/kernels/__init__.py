@@ -2,7 +2,7 @@
 imported lazily.
 """
 
-from sklpf.kernels._compile import BORROWS, OPTIONS, SUMS, inlined, njit
+from sklpf.kernels._compile import BORROWS, OPTIONS, SUMS, WIDE, borrowing, inlined, njit
 from sklpf.kernels._exponentials import (
     exp32,
     exp64,
@@ -33,9 +33,11 @@ __all__ = [
     "Layer",
     "OPTIONS",
     "SUMS",
+    "WIDE",
     "add_layer",
     "add_rows",
     "bits_of_one_chain",
+    "borrowing",
     "change_units",
     "compiled",
     "draw_categories",

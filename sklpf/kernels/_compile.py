@@ -80,11 +80,31 @@ class _PartCompiler(_KernelCompiler):
         return super().define_pipelines()
 
 
+class _Wide(JITCodeLibrary):
+    """Code whose loops use registers of 512 bits where there are, of which LLVM prefers half."""
+
+    def add_ir_module(self, ir_module):
+        for function in ir_module.functions:
+            if not function.is_declaration:
+                set.add(function.attributes, '"prefer-vector-width"="512"')
+        super().add_ir_module(ir_module)
+
+
+class _WideCompiler(_KernelCompiler):
+    def define_pipelines(self):
+        state = self.state
+        state.library = _Wide(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return super().define_pipelines()
+
+
 # Of functions that only other compiled functions call.
 PART: dict[str, Any] = OPTIONS | {"pipeline_class": _PartCompiler}
 # Of functions that neither make nor return arrays: references to arrays are not counted, which took
 # a third of a sweep of small models.
 BORROWS: dict[str, Any] = {"_nrt": False}
+# Of kernels without sums of many numbers, whose bits depend on the length of registers.
+WIDE: dict[str, Any] = {"pipeline_class": _WideCompiler}
 # Of functions whose sums may be taken in another order, so that they vectorise.
 SUMS: dict[str, Any] = {"fastmath": {*OPTIONS["fastmath"], "reassoc"}}
 
@@ -153,6 +173,11 @@ def inlined(function, /, **options):
     compiles it would run other machine code than in later ones, with other last bits.
     """
     return register_jitable(**(PART | {"forceinline": True} | options))(function)
+
+
+def borrowing(function, /, **options):
+    """Compile a function that neither makes nor returns arrays, as `inlined` does."""
+    return inlined(function, **BORROWS, **options)
 
 
 @functools.cache

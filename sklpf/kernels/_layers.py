@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sklpf._utils.layout import LANES
-from sklpf.kernels._compile import BORROWS, inlined, njit
+from sklpf.kernels._compile import SUMS, borrowing, inlined, njit
 from sklpf.kernels._vectors import (
     HAS_LONG_REGISTERS,
     differing_bits,
@@ -68,7 +68,7 @@ def layer(n, m):
 
 
 # ---- listing units
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def list_differences(first, second, n, indices):
     """Write the j < n where first[j] != second[j] (uint8) to indices; returns how many. Cost goes
     with their number.
@@ -89,13 +89,13 @@ def list_differences(first, second, n, indices):
     return count
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def is_dense(count, n):
     """True if the product is faster than the sum of so many of n weight rows."""
     return count > _DENSE_SHARE * n
 
 
-@inlined
+@functools.partial(borrowing, **SUMS)
 def list_units(products, n_rows, n, first=0, step=1):
     """Prepare the sums of rows first, first + step, … < n_rows of `products.units`, each of n units
     of any values, behind which there is room for 16, as in the lists.
@@ -106,19 +106,19 @@ def list_units(products, n_rows, n, first=0, step=1):
     indices = flat(products.indices)
     factors = flat(products.factors)
     for r in range(first, n_rows, step):
-        count = np.int64(0)
+        count = np.float32(0.0)  # exact, and of as many bits as units: integers of 64 take longer
         for j in range(n):
-            count += np.int64(units[r * length + j] != np.float32(0.0))
+            count += np.float32(units[r * length + j] != np.float32(0.0))
         if is_dense(count, n):
             products.counts[r] = -1
             continue
-        products.counts[r] = count
+        products.counts[r] = np.int64(count)
         place = r * room
         for j in range(0, n, LANES):
             place += list_on(units, r * length + j, j, n - j, indices, factors, place)
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def change_units(units, drawn, products, c, anew):
     """Set the units of row c (uint8) to those that were drawn, and list the rows that this adds and
     takes away; returns False where all units are to be summed: if `anew`, or if this is faster.
@@ -152,14 +152,14 @@ def change_units(units, drawn, products, c, anew):
     return not anew
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def add_layer(sums, rows, products):
     """sums += what is prepared in `products` of the weights (m, width)."""
     add_rows(sums, rows, products.indices, products.factors, products.counts)
     add_products(sums, rows, products.units, products.counts)
 
 
-@inlined
+@borrowing
 def transpose(source, target):
     """target = source.T of float32 arrays whose both lengths are multiples of 16; they lie by rows,
     which may be parts of longer ones.
@@ -179,7 +179,7 @@ def _tile_adder(lanes):
     columns from place `place` on.
     """
 
-    @functools.partial(inlined, **BORROWS)
+    @borrowing
     def add(accumulators, place, rows, column, row_length, indices, factors, c, start, stop):
         total = load(accumulators, place, lanes)
         for p in range(start, stop):

@@ -1,12 +1,11 @@
 """Random bits and numbers: Philox4x32-10 in numba."""
 
-import functools
 import math
 
 import numpy as np
 
 from sklpf._utils.random import Keys
-from sklpf.kernels._compile import BORROWS, inlined, njit
+from sklpf.kernels._compile import borrowing, inlined, njit
 from sklpf.kernels._exponentials import exp32, log64
 
 _SHIFT32 = np.uint64(32)
@@ -32,7 +31,7 @@ def _philox(x0, x1, x2, x3, k0, k1):
     return np.uint32(x0), np.uint32(x1), np.uint32(x2), np.uint32(x3)
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def random_bits(out, n, key0, key1, step, chain, purpose):
     """Fill out[:n] with random bits; out holds at least 4 * ceil(n / 4) uint32.
 
@@ -53,7 +52,7 @@ def random_bits(out, n, key0, key1, step, chain, purpose):
         out[3 * quarter + i] = fourth
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def bits_of_one_chain(out, n, keys, chain, purpose):
     """Fill out[:n] with `random_bits` of one chain of a block."""
     random_bits(out, n, keys.key0, keys.key1, keys.step, keys.chain + chain, purpose)
@@ -67,7 +66,7 @@ def uniform(bits):
     return np.float32(bits >> np.uint32(9)) * np.float32(2.0**-23) + np.float32(2.0**-24)
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def chain_uniform(keys, chain, purpose, bits):
     """A uniform float32 of one chain of a block; bits (4,) is work space."""
     bits_of_one_chain(bits, 1, keys, chain, purpose)
@@ -80,7 +79,7 @@ def at_sweep(keys, t):
     return Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def draw_categories(logits, starts, bits, units):
     """In each group of units starts[g] <= i < starts[g + 1] turn on one, with probability
     proportional to exp(logits_i), and turn off all others; logits (float32) are overwritten.
@@ -111,7 +110,7 @@ def draw_categories(logits, starts, bits, units):
         units[chosen] = 1
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def draw_units(inputs, starts, bits, n, units):
     """Draw n units given their inputs (float32), each on with probability sigmoid(input), or with
     more than one start as `draw_categories` does.

@@ -8,7 +8,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from sklpf.kernels._compile import inlined
+from sklpf.kernels._compile import borrowing
 
 _SPINS = 1000  # looks at the others, 20 µs or so, before a thread lets others have its core
 _LINE = 16  # numbers of int64 between two threads' counts: two lines of the cache
@@ -43,7 +43,7 @@ def _fence(typing_context):
     return types.none(), emit
 
 
-@inlined
+@borrowing
 def wait_for_all(team):
     """Wait until all threads of a team have come here."""
     if team.n_threads > 1:

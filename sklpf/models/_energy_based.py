@@ -26,27 +26,29 @@ from sklpf._utils.sklearn import (
     TransformerMixin,
     at_least,
 )
+from sklpf._utils.validation import TOO_FAR, named_by_model, validate_data
+from sklpf.models._density_ratio_path import N_DRAWS, DensityRatioPath, draws_of_both
 from sklpf.models._learning import (
     all_or_nothing,
     check_goes_on,
     fitted_values,
     same_values,
 )
-from sklpf.models._validation import TOO_FAR, named_by_model, validate_data
-from sklpf.models.comparing._density_ratio_path import N_DRAWS, DensityRatioPath, draws_of_both
-from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths import density_at
+from sklpf.scoring import SCORING, LogLikelihoodMixin
 from sklpf.training import (
     Chains,
+    Lowered,
     MaximumLikelihood,
     MinimumProbabilityFlow,
     PersistentContrastiveDivergence,
     Settled,
+    check_not_diverged,
+    parts_of,
     train,
+    warn_unsettled,
 )
-from sklpf.training._chains import parts_of
-from sklpf.training._loop import Lowered, check_not_diverged, warn_unsettled
 
 # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
 _FEW_PASSES = 5

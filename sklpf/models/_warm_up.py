@@ -19,7 +19,7 @@ from sklpf.models import (
     MeanCovarianceRBM,
     ProductOfExperts,
 )
-from sklpf.models.rbm._model import pseudo_log_likelihood
+from sklpf.models.rbm import pseudo_log_likelihood
 from sklpf.partition import (
     AIS,
     HAIS,
@@ -31,7 +31,6 @@ from sklpf.partition import (
     PartitionEstimator,
 )
 
-_ANY = 1e9  # tolerance at which training has settled at once
 # one for each compiled program: anneal, temper and exchange, and SMC's moves
 _SAMPLERS: tuple[PartitionEstimator, ...] = (
     AIS(2, 3, random_state=0),
@@ -39,6 +38,8 @@ _SAMPLERS: tuple[PartitionEstimator, ...] = (
     ParallelTempering(2, 3, 32, random_state=0),
     SMC(2, 3, 2, random_state=0),
 )
+
+_ANY = 1e9  # tolerance at which training has settled at once
 
 
 def warm_up() -> None:

@@ -12,9 +12,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-import sklpf
+from sklpf._utils import __version__
 from sklpf._utils import progress as _progress
-from sklpf._utils.parallel import Checkpoint, fingerprint, own_arithmetic, removing_checkpoints
+from sklpf._utils.parallel import (
+    Checkpoint,
+    fingerprint,
+    keeping_workers,
+    own_arithmetic,
+    removing_checkpoints,
+)
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
     N_JOBS,
@@ -32,7 +38,7 @@ from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.checks import Findings, Work, collect
 from sklpf.partition.checks.second_try import run_and_cover
 from sklpf.paths import Path, has
-from sklpf.programs._plan import ADAPTIVE_LADDERS, Plan, plan_runs
+from sklpf.programs import ADAPTIVE_LADDERS, Plan, plan_runs
 from sklpf.transitions import Transition, default_move
 
 NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
@@ -137,7 +143,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         self._given_draws = draws
         started = time.perf_counter()
         try:
-            with own_arithmetic(), removing_checkpoints():
+            with own_arithmetic(), removing_checkpoints(), keeping_workers():
                 result = self._result_of(path)
         finally:
             del self._given_draws
@@ -203,12 +209,10 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return isinstance(run, cls._run_class)
 
     def _check_reads(self, run: Run) -> None:
-        """Raise TypeError, which names who can, unless this estimator can read a run."""
+        """Raise TypeError unless this estimator can read a run."""
         if self._reads(run):
             return
-        known = [(name, getattr(sklpf.partition, name)) for name in sklpf.partition.__all__]
-        readers = [name for name, each in known if hasattr(each, "_reads") and each._reads(run)]
-        instead = f": give it to {' or '.join(readers)}" if readers else ""
+        instead = f": give it to {run.method}" if run.method else ""
         raise TypeError(
             f"path must be a model, a path or a run that {type(self).__name__} can read, got a run"
             f" of {run.method or 'no estimator'}{instead}"
@@ -339,7 +343,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
         parameters = self._number_parameters()
         parameters.pop("random_state", None)
-        versions = (sklpf.__version__, np.__version__, numba.__version__)
+        versions = (__version__, np.__version__, numba.__version__)
         # the number of moves may belong to the path's class
         parts = (type(self), path, path.ladder, path.n_moves_per_segment, path.probe())
         return Checkpoint(directory, fingerprint(parts, parameters, seed, versions))

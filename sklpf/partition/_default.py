@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._exact import Exact
-from sklpf.partition._left_to_right import LeftToRight
+from sklpf.partition.exact import Exact
+from sklpf.partition.weights import LeftToRight
 from sklpf.paths import has
 
 _MAX_LOG2_STATES = 20  # 2^20 states take about a second

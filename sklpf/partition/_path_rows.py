@@ -25,17 +25,15 @@ from sklpf._utils.random import Stream, seeded
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, total_sweeps
-from sklpf.partition.alarms import is_imprecise, raised
+from sklpf.partition.alarms import is_imprecise, raised, threshold
 from sklpf.paths import has, require
-from sklpf.programs._plan import n_tuning_moves
+from sklpf.programs import n_tuning_moves
 from sklpf.uncertainty import standard_error
 
-_ROWS_PER_BLOCK = 64
 _NUMBERS = ("log_partition", "std_error", "degrees_of_freedom")
 # the same whatever is scored
 _SIMULATION = seeded(0).of("simulation").key
 _TUNING = seeded(0).of("tuning").key
-_MOVES_JUDGED = 100  # acceptance is averaged over so many moves of all chains
 
 
 def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
@@ -102,9 +100,9 @@ def _estimate_row(estimator, path, row, seed) -> PartitionResult:
         raise ValueError(f"row {row}: {error}") from error
 
 
-def _cut_by_cost(costs: Array, fewest_blocks: int) -> Integers:
+def _cut_by_cost(costs: Array, fewest_blocks: int, *, rows_per_block: int = 64) -> Integers:
     """First row of every block and the end: blocks of about equal cost."""
-    n_blocks = min(len(costs), max(fewest_blocks, -(-len(costs) // _ROWS_PER_BLOCK)))
+    n_blocks = min(len(costs), max(fewest_blocks, -(-len(costs) // rows_per_block)))
     if not costs.sum() > 0:
         costs = np.ones(len(costs))
     middle = np.cumsum(costs) - costs / 2
@@ -154,7 +152,7 @@ def _judge_move(result, transition):
     is_tuned = getattr(transition, "pilot", None) is not None and transition.step_size == "auto"
     if rates is None or not is_tuned:
         return result
-    width = min(_MOVES_JUDGED, len(rates) - 1)
+    width = min(int(threshold("moves-of-another-row", "moves")), len(rates) - 1)
     target = transition.target_acceptance
     means = np.convolve(rates[1:], np.full(width, 1 / width), mode="valid")
     off = np.maximum(target / 2 - means, means - (1 - (1 - target) / 10))

@@ -26,14 +26,12 @@ from sklpf._utils.tables import Fields, Readable, Rows, from_to, imported, short
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._run_alarms import single_state_alarms
-from sklpf.partition.alarms import LARGEST_ERROR, raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks import judge
 from sklpf.partition.checks._finding import Findings
 from sklpf.paths import Regions
-from sklpf.programs import Draws, LevelRound
-from sklpf.programs._plan import NO_ROUNDS, with_round
-from sklpf.programs._rounds import Samples
-from sklpf.reweighting import MeanWeight, bar_ratios, level_process, mbar, stepping_stones
+from sklpf.programs import NO_ROUNDS, Draws, LevelRound, Samples, with_round
+from sklpf.reweighting import MeanWeight, bar_ratios, level_process, mbar
 from sklpf.uncertainty import Difference, between_groups
 
 STATEMENTS = (
@@ -53,8 +51,6 @@ _IN_JSON = (
 )
 # which of several values are shown, by the side that is good
 _ENDS: dict[str, tuple] = {"high": (np.nanmin,), "low": (np.nanmax,), "": (np.nanmin, np.nanmax)}
-_REASONS_SHOWN = 3  # in one line
-_FEWEST_STATES = 100  # of a group at the target, where groups are compared by U
 
 
 @dataclass(frozen=True, repr=False)
@@ -496,9 +492,13 @@ def each_converged(result: Any) -> NDArray[np.bool_]:
     )
 
 
-def _first(reasons) -> str:
-    more = len(reasons) - _REASONS_SHOWN
-    return "; ".join(reasons[:_REASONS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+def _first(
+    reasons,
+    *,
+    n_shown: int = 3,  # reasons in one line
+) -> str:
+    more = len(reasons) - n_shown
+    return "; ".join(reasons[:n_shown]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _numeric(value) -> bool:
@@ -662,7 +662,9 @@ class Run(Fields):
         -------
         PartitionResult
         """
-        if statement == "estimate" and not std_error <= LARGEST_ERROR:  # also a NaN
+        if statement == "estimate" and not std_error <= threshold(
+            "no-usable-estimate", "std_error"
+        ):  # also a NaN
             useless = raised("no-usable-estimate", "error", self.family, error=std_error)
             alarms = [*alarms, useless]
         return PartitionResult(
@@ -885,22 +887,6 @@ def bar_curve(run: LevelRun) -> Curve:
     return chained(run, bar_ratios(pair_sums, run.last.shift, counts))
 
 
-def stepping_ratios(run: LevelRun, half: int | None = None, direction: str = "both") -> Curve:
-    """log Z_(k+1) / Z_k (K - 1,) by stepping stones; by forward ones at least where no reverse one
-    can be had.
-    """
-    pair_sums, counts = run.last.pairs(half)
-    both = stepping_stones(pair_sums, run.last.shift, counts)
-    first = first_pair(run)
-
-    def ratios(keep):
-        forward, reverse = both(keep)
-        by_direction = {"forward": forward, "reverse": reverse, "both": (forward + reverse) / 2}
-        return np.r_[forward[:first], by_direction[direction][first:]]
-
-    return ratios
-
-
 def mbar_curve(run: LevelRun) -> Curve:
     """Curve of log Z by MBAR of the kept states."""
     return mbar_of([kept_samples(run)])
@@ -939,14 +925,18 @@ def first_pair(run: LevelRun) -> int:
     return int(unseen or np.any(run.last.level_sums[:, :, 0, 1] == -np.inf))
 
 
-def between_by_slope(level_sums: Array) -> float:
+def between_by_slope(
+    level_sums: Array,
+    *,
+    fewest_states: int = 100,  # of a group at the target
+) -> float:
     """Share of the variance of U at the target that lies between groups, by sums (2, G, K, 4).
 
     It tells apart modes at nearly the same place of which one is much higher and narrower.
     """
     n, sums, squares, _ = level_sums[:, :, -1].sum(axis=0).T
     # Means of few states differ by chance.
-    if n.min() < _FEWEST_STATES or not np.isfinite(squares).all():
+    if n.min() < fewest_states or not np.isfinite(squares).all():
         return 0.0
     return between_groups(sums[:, np.newaxis], squares[:, np.newaxis], n)
 

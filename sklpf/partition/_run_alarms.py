@@ -9,18 +9,9 @@ from typing import Any
 import numpy as np
 
 from sklpf._utils.warnings import Alarm
-from sklpf.partition.alarms import (
-    ENOUGH_EFFECTIVE,
-    FEW_DRAWS,
-    FEWEST_EFFECTIVE,
-    MOST_ROUNDING,
-    TOL_NOISE,
-    raised,
-)
+from sklpf.partition.alarms import raised, threshold
 from sklpf.programs import Draws
 from sklpf.uncertainty import MOST_BETWEEN, Difference, effective_sample_size, pareto_shape
-
-_NO_ERROR = 1e-3  # nats
 
 
 def modes_alarms(
@@ -45,7 +36,9 @@ def halves_alarms(drift: Difference, n_groups: int) -> list[Alarm]:
 
 def single_state_alarms(draws: Draws | None, std_error: float) -> list[Alarm]:
     """An alarm if few draws are all of them one state, and have one weight."""
-    if draws is None or len(draws.points) >= FEW_DRAWS or std_error > _NO_ERROR:
+    if draws is None or std_error > threshold("few-states", "std_error_of_one_state"):
+        return []
+    if len(draws.points) >= threshold("few-states", "draws_of_one_state"):
         return []
     if len(draws.points) < 2 or np.any(draws.points != draws.points[0]):
         return []
@@ -58,14 +51,14 @@ def rounding_alarms(log_partition: float, rounding: float = 0.0) -> tuple[Alarm,
     """
     if np.isfinite(log_partition):
         rounding = max(rounding, float(np.spacing(abs(log_partition))))
-    if rounding <= MOST_ROUNDING:
+    if rounding <= threshold("rounding", "nats"):
         return ()
     return (raised("rounding", "log f", rounding=rounding),)
 
 
 def misses_tol(std_error: float, tol: float | None) -> bool:
     """Return whether the standard error is above `tol` by more than its own noise."""
-    return tol is not None and bool(std_error > TOL_NOISE * tol)
+    return tol is not None and bool(std_error > threshold("tol-missed", "noise") * tol)
 
 
 def tol_alarms(std_error: float, tol: float | None, family: str = "") -> list[Alarm]:
@@ -102,7 +95,8 @@ def weight_alarms(n: int, diagnostics: dict[str, Any], family: str) -> list[Alar
 
 def enough_effective(n: int) -> float:
     """The smallest effective sample size of n weights that is enough."""
-    return max(FEWEST_EFFECTIVE, min(ENOUGH_EFFECTIVE, n / 4))
+    enough = min(threshold("few-effective", "enough"), n / 4)
+    return max(threshold("few-effective", "fewest"), enough)
 
 
 def move_diagnostics(run: Any) -> dict[str, Any]:

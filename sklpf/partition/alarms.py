@@ -11,55 +11,7 @@ from typing import Any, Literal, NamedTuple
 from sklpf._utils.warnings import Alarm
 from sklpf.uncertainty import FALSE_ALARM, MATERIAL_DIFFERENCE, MOST_BETWEEN
 
-FEWEST_EFFECTIVE = 5.0  # effective sample size of n weights: n / 4, at least this ...
-ENOUGH_EFFECTIVE = 25.0  # ... and at most this
-ENOUGH_ANCESTORS = 100.0  # effective number of ancestors of a population
-ANCESTOR_SHARE = 2 / 3  # of the particles, where that is less
-FEWEST_OVERLAPPING = 5.0  # chains of two directions, or half of them
-LEAST_COVERED = 0.1  # share of a mixture's draws
-FEWEST_ACCEPTED = 10  # draws of rejection sampling
-# draws: if fewer are all one state they can't show that others have no mass, whose share may be
-# 3 / n
-FEW_DRAWS = 60
-LEAST_OVERLAP = 0.03  # of neighbouring levels; equal ones have 0.5
-FEWEST_SHARED = 25.0  # effective draws where target and proposal overlap
-FEWEST_SHARED_OF_STATES = 5.0  # effective draws of two sets of states
-HEAVY_PARETO_SHAPE = 0.7
-MOST_OF_ONE_DRAW = 0.25  # of the variance
-FEWEST_WEIGHTS_OF_A_STATE = 25.0  # effective ones, of a state without draws
-FEWEST_KEPT_STATES = 10  # at every level
-FEWEST_EFFECTIVE_DRAWS = 100.0  # of a coordinate
-FEWEST_EFFECTIVE_OF_STATES = 40.0  # draws, from which blocks can be made
-CROSSED = 0.9  # share of the chains that visit both ends of the ladder
-LARGEST_R_HAT = 1.05
-LARGEST_OFF = 1.0  # nats by which frozen weights may be off: levels are then visited unevenly
-WIDE_GAP = 4.0  # standard errors
-STILL_SPREADING = 5.0  # standard errors
-# standard errors by which a bound is above the estimate: in at most 0.13 % of right runs, 0.75 % if
-# both errors come from ten groups
-BOUND_ERRORS = 3.0
 MATERIAL_BOUND = 0.05  # nats by which it is
-SUM_ERRORS = 4.0  # standard errors by which probabilities sum to more than 1
-ATTEMPT_ERRORS = 4.0  # standard errors by which an earlier attempt is higher: 3e-5 by chance each
-RUNS_DISAGREE = 0.01  # probability of differences as large
-MOST_FLAGGED = 0.05  # of runs that are pooled
-TOL_NOISE = 1.1  # by which a standard error of about a hundred chains is itself uncertain
-LARGEST_ERROR = 10.0  # nats
-# nats, of filters' log estimates: beyond it they are low by 0.2 nats and more, and their error is a
-# guess
-MOST_SPREAD = 2.0
-QUADRATURE_SHARE = 0.5  # of the standard error that the error of quadrature may be
-QUADRATURE_NOISE = 3.0  # standard errors of it that are no error of quadrature
-MOST_ROUNDING = 0.05  # nats
-# of the points that are tried near the mass: 0.14 of them where a side of a normal density with 2 %
-# of the mass is NaN, 0.07 where one with 0.1 % is
-MOST_NAN = 0.1
-# by how much the target's exponent must be smaller; 0.5 costs a t with 1 to 2 degrees of freedom
-# coverage (0.76 to 0.88)
-EXPONENT_MARGIN = 0.25
-# of the power law of weights at a boundary; from 1.5 (x^-0.67 in a uniform base) down errors begin
-LEAST_WEIGHT_INDEX = 1.6
-LEAST_APART = 0.9  # of the draws of two halves, if these share none: 1
 
 
 class AlarmKind(NamedTuple):
@@ -70,9 +22,11 @@ class AlarmKind(NamedTuple):
     means : str
         What was seen, and what it means.
     rule : str
-        The statistic and its threshold.
+        The statistic and its thresholds, with their names to fill in.
+    thresholds : dict of str to float
+        The numbers of the rule, by name.
     sentences : dict of str to str
-        What is printed by finding, with the names of numbers to fill in.
+        What is printed by finding, with the names of numbers and thresholds to fill in.
     remedies : dict of str to str
         What helps by family of the run, "" for all others.
     severity : {"untrusted", "imprecise"}
@@ -83,6 +37,7 @@ class AlarmKind(NamedTuple):
 
     means: str
     rule: str
+    thresholds: dict[str, float]
     sentences: dict[str, str]
     remedies: dict[str, str]
     severity: Literal["untrusted", "imprecise"] = "untrusted"
@@ -100,11 +55,20 @@ KINDS: dict[str, AlarmKind] = {
     "few-effective": AlarmKind(
         "A few chains, particles or draws carry nearly all the weight: chains lag behind the"
         " levels, or the base is far from the target. More levels help most, then a better base.",
-        f"effective sample size of n weights, in either direction, below n / 4, which counts as"
-        f" {FEWEST_EFFECTIVE:g} at least and {ENOUGH_EFFECTIVE:g} at most; effective number of"
-        f" ancestors below {ENOUGH_ANCESTORS:g} or two thirds of the particles, by reverse chains"
-        f" below half of that; {FEWEST_OVERLAPPING:g} chains of two directions that overlap;"
-        f" {LEAST_COVERED:.0%} of a mixture's draws; {FEWEST_ACCEPTED} accepted draws",
+        "effective sample size of n weights, in either direction, below n / 4, which counts as"
+        " {fewest:g} at least and {enough:g} at most; effective number of"
+        " ancestors below {ancestors:g} or two thirds of the particles, by reverse chains"
+        " below half of that; {overlapping:g} chains of two directions that overlap;"
+        " {covered:.0%} of a mixture's draws; {accepted} accepted draws",
+        {
+            "fewest": 5.0,  # effective sample size of n weights: n / 4, at least this ...
+            "enough": 25.0,  # ... and at most this
+            "ancestors": 100.0,  # effective number of ancestors of a population
+            "ancestor_share": 2 / 3,  # of the particles, where that is less
+            "overlapping": 5.0,  # chains of two directions, or half of them
+            "covered": 0.1,  # share of a mixture's draws
+            "accepted": 10,  # draws of rejection sampling
+        },
         {
             "weights": "effective sample size {here:.1f} of {n} (at least {needed:g} needed)",
             "weights from target": "by the reverse chains the effective sample size is {there:.1f}"
@@ -113,16 +77,12 @@ KINDS: dict[str, AlarmKind] = {
             " needed)",
             "ancestors from target": "by the reverse chains the effective number of ancestors is"
             " {there:.1f} of {n} (at least {needed:.4g} needed)",
-            "particles": "effective number of particles {here:.1f} of {n} (at least {needed:.4g}"
-            " needed)",
-            "particles from target": "by the reverse chains the effective number of particles is"
-            " {there:.1f} of {n} (at least {needed:.4g} needed)",
             "both directions": "{shared:.1f} of {n} chains of the two directions overlap (at least"
             " {needed:g} needed)",
             "centres": "the centres don't cover the model: the effective sample size is"
             " {share:.1%} of the mixture's draws, and they overlap with the model's by"
-            " {shared:.1%} (at least {needed:.0%} of each needed)",
-            "accepted": "{k} of {n} draws were accepted (at least {needed} needed)",
+            " {shared:.1%} (at least {covered:.0%} of each needed)",
+            "accepted": "{k} of {n} draws were accepted (at least {accepted} needed)",
             "none accepted": "none of {n} draws was accepted (so that {most:.4g} is an upper bound"
             " of log Z with probability 95 %)",
         },
@@ -143,27 +103,42 @@ KINDS: dict[str, AlarmKind] = {
     "little-overlap": AlarmKind(
         "Levels, states, or draws and their proposal have too little in common: the stated error"
         " may be far too small.",
-        f"overlap of neighbouring levels below {LEAST_OVERLAP} (MBAR), or none; shared effective"
-        f" draws below {FEWEST_SHARED:g} (of a bridge) or {FEWEST_SHARED_OF_STATES:g} (of states);"
-        f" Pareto shape above {HEAVY_PARETO_SHAPE:g}; one draw makes {MOST_OF_ONE_DRAW:.0%} of the"
-        f" variance; {FEWEST_WEIGHTS_OF_A_STATE:g} effective weights of a state without draws",
+        "overlap of neighbouring levels below {overlap} (MBAR), or none; shared effective"
+        " draws below {shared:g} (of a bridge) or {shared_of_states:g} (of states);"
+        " Pareto shape above {pareto_shape:g}, of terms above {largest_term:g} times the mean;"
+        " one draw makes {of_one_draw:.0%} of the"
+        " variance; {weights_of_a_state:g} effective weights of a state without draws",
+        {
+            "overlap": 0.03,  # of neighbouring levels; equal ones have 0.5
+            "shared": 25.0,  # effective draws where target and proposal overlap
+            "shared_of_states": 5.0,  # effective draws of two sets of states
+            "pareto_shape": 0.7,
+            "largest_term": 10.0,  # times the mean: no tail matters whose terms are smaller
+            # standard errors that the shape must be below it: shapes of 1 are estimated low by
+            # chance, and the other alarms pass just those draws that lack the largest weights
+            "shape_errors": 4.0,
+            "equal_weights": 0.1,  # of the draws
+            "of_one_draw": 0.25,  # of the variance
+            "weights_of_a_state": 25.0,  # effective ones, of a state without draws
+        },
         {
             "none": "neighbouring levels do not overlap at all",
             "none of states": "the states of neighbouring levels do not overlap at all",
-            "neighbours": "neighbouring levels overlap by {overlap:.2g} (at least {needed} needed)",
-            "proposal": "only {shared:.1f} effective draws lie where target and proposal overlap"
-            " (at least {needed:g} needed)",
-            "two states": "states {first} and {second} share only {shared:.1f} effective draws (at"
-            " least {needed:g} needed)",
-            "sets of states": "states {some} and the others share only {shared:.1f} effective draws"
-            " (at least {needed:g} needed)",
+            "neighbours": "neighbouring levels overlap by {least:.2g} (at least {overlap} needed)",
+            "proposal": "only {n_shared:.1f} effective draws lie where target and proposal overlap"
+            " (at least {shared:g} needed)",
+            "two states": "states {first} and {second} share only {n_shared:.1f} effective draws"
+            " (at least {shared_of_states:g} needed)",
+            "sets of states": "states {some} and the others share only {n_shared:.1f} effective"
+            " draws (at least {shared_of_states:g} needed)",
             "terms": "at draws of the {side} the bridge's terms have a tail of Pareto shape"
-            " {shape:.2f} (at most {most:g})",
-            "one draw": "a single draw makes {share:.0%} of the variance (at most {most:.0%})",
+            " {shape:.2f} (at most {pareto_shape:g})",
+            "one draw": "a single draw makes {share:.0%} of the variance (at most"
+            " {of_one_draw:.0%})",
             "no draws, few weights": "state {state} has no draws, and those of the others are"
-            " worth {weights:.1f} of its own (at least {needed:g} needed)",
+            " worth {weights:.1f} of its own (at least {weights_of_a_state:g} needed)",
             "no draws, heavy tail": "state {state} has no draws, and the weights of the others"
-            " have a tail whose Pareto shape may be up to {shape:.2f} (at most {most:g})",
+            " have a tail whose Pareto shape may be up to {shape:.2f} (at most {pareto_shape:g})",
             "no draws, equal weights": "state {state} has no draws, and the largest weights of the"
             " others are equal, so that nothing shows how far it reaches beyond them",
         },
@@ -178,19 +153,28 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "few-states": AlarmKind(
         "Some level, state or coordinate has too few draws to say anything of it.",
-        f"{FEWEST_KEPT_STATES} kept states (LevelProcess), two groups of chains with states at"
-        f" every level, {FEWEST_EFFECTIVE_DRAWS:g} effective draws of every coordinate (of a"
-        f" bridge), {FEWEST_EFFECTIVE_OF_STATES:g} of a state; fewer than {FEW_DRAWS} draws,"
+        "{kept} kept states (LevelProcess), two groups of chains with states at"
+        " every level, {effective:g} effective draws of every coordinate (of a"
+        " bridge), {effective_of_a_state:g} of a state; fewer than {draws_of_one_state} draws,"
         " all of one state",
+        {
+            "kept": 10,  # at every level
+            "effective": 100.0,  # of a coordinate
+            "effective_of_a_state": 40.0,  # draws, from which blocks can be made
+            # draws: if fewer are all one state they can't show that others have no mass, whose
+            # share may be 3 / n
+            "draws_of_one_state": 60,
+            "std_error_of_one_state": 1e-3,  # nats
+        },
         {
             "empty levels": "{empty} of {n} levels have no kept states",
             "groups": "{few} of {n} levels have states of fewer than two groups of chains",
-            "kept": "{fewest} kept states at some level (at least {needed} needed)",
+            "kept": "{fewest} kept states at some level (at least {kept} needed)",
             "target": "{parts} have too few states at the target to compare",
             "ends": "no chain drew one of the ladder's ends in production",
-            "effective": "only {fewest:.0f} draws are effective (at least {needed:g} needed)",
+            "effective": "only {fewest:.0f} draws are effective (at least {effective:g} needed)",
             "effective of a state": "only {typical:.0f} draws of a state are effective, by the mean"
-            " of those that make the variance (at least {needed:g} needed)",
+            " of those that make the variance (at least {effective_of_a_state:g} needed)",
             "one state": "all {n} draws are the same state, so that the error is not known",
             "of an integral": "nothing tells the error of the integral, as levels have too few"
             " states",
@@ -212,9 +196,17 @@ KINDS: dict[str, AlarmKind] = {
         " gone on by itself: after so many sweeps of every chain and after four times as many they"
         " did. Sweeps times 4, a base closer to the target, or ParallelTempering help.",
         "a ladder without a round trip in the last round; fewer than"
-        f" {CROSSED:.0%} of the chains at both ends of the ladder; more than {MOST_BETWEEN:.0%} of"
-        f" the variance at the target between groups (of populations 2 / N, if that is more); R-hat"
-        f" above {LARGEST_R_HAT:g}",
+        " {crossed:.0%} of the chains at both ends of the ladder; more than {between:.0%} of"
+        " the variance at the target between groups (of populations 2 / N, if that is more); R-hat"
+        " above {r_hat:g}",
+        {
+            "crossed": 0.9,  # share of the chains that visit both ends of the ladder
+            "crossed_in_a_group": 0.45,
+            "r_hat": 1.05,
+            # times the share, 1 / N, that lies between populations of N independent particles
+            "times_independent": 2.0,
+            "between": MOST_BETWEEN,
+        },
         {
             "no round trip": "{without} of {n} ladders made no round trip between base and target"
             " in the last round",
@@ -222,9 +214,10 @@ KINDS: dict[str, AlarmKind] = {
             " lies between them): they have not mixed, or sit in different modes{again}",
             "log Z": "log Z differs more between ladders than between the halves of each: they have"
             " not mixed, or sit in different modes{again}",
-            "ends": "{crossed:.0%} of the chains ({fewest:.0%} in one group) visited both ends of"
-            " the ladder in production (at least {needed:.0%} and {half:.0%} needed)",
-            "R-hat": "chains disagree: R-hat is {r_hat:.3f} for {where} (at most {most:g})",
+            "ends": "{share:.0%} of the chains ({fewest:.0%} in one group) visited both ends of"
+            " the ladder in production (at least {crossed:.0%} and {crossed_in_a_group:.0%}"
+            " needed)",
+            "R-hat": "chains disagree: R-hat is {largest:.3f} for {where} (at most {r_hat:g})",
         },
         {
             "": "raise n_sweeps",
@@ -237,9 +230,14 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "not-stationary": AlarmKind(
         "Chains had not reached equilibrium, or weights of levels had not settled.",
-        f"t of a difference beyond its {FALSE_ALARM:.1%} bound, and more than {MATERIAL_DIFFERENCE}"
+        "t of a difference beyond its {false_alarm:.1%} bound, and more than {difference}"
         " nats; production moves a"
-        f" log Z_k further than its noise; frozen weights off by more than {LARGEST_OFF:g} nat",
+        " log Z_k further than its noise; frozen weights off by more than {largest_off:g} nat",
+        {
+            "largest_off": 1.0,  # nats, of frozen weights: levels are then visited unevenly
+            "false_alarm": FALSE_ALARM,
+            "difference": MATERIAL_DIFFERENCE,
+        },
         {
             "last round": "the halves of the last round disagree (t = {t:.1f})",
             "halves of draws": "the two halves of the draws differ by {apart:+.3f} nats",
@@ -262,8 +260,11 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "readings-differ": AlarmKind(
         "Two estimates from the same run or draws differ: one of them is wrong.",
-        f"t of the difference beyond its {FALSE_ALARM:.1%} bound, and more than"
-        f" {MATERIAL_DIFFERENCE} nats",
+        "t of the difference beyond its {false_alarm:.1%} bound, and more than {difference} nats",
+        {
+            "false_alarm": FALSE_ALARM,
+            "difference": MATERIAL_DIFFERENCE,
+        },
         {
             "methods": "{one} differs from {other} on the same run by {value:+.2g} nats (t ="
             " {t:.1f})",
@@ -285,7 +286,10 @@ KINDS: dict[str, AlarmKind] = {
     "not-of-this-density": AlarmKind(
         "Draws are not from the density that they are said to be from: every number from them is"
         " wrong, by whatever method.",
-        f"t of scores of all states, or chi-square of moments, beyond {FALSE_ALARM:.1%}",
+        "t of scores of all states, or chi-square of moments, beyond {false_alarm:.1%}",
+        {
+            "false_alarm": FALSE_ALARM,
+        },
         {
             "factor": "draws agree with {factor:.3g} times the log densities of their states, and"
             " not with these, least at state {state} (t = {t:.1f})",
@@ -311,7 +315,11 @@ KINDS: dict[str, AlarmKind] = {
         "Forward and reverse chains contradict each other: a negative gap shows that the starts are"
         " no samples of the model, or that log_f and the moves disagree; a wide one, with starts"
         " that are not exact, missed modes or a coarse ladder.",
-        f"gap below 0 at {FALSE_ALARM:.1%}, one-sided; above {WIDE_GAP:g} of its standard errors",
+        "gap below 0 at {false_alarm:.1%}, one-sided; above {wide_gap:g} of its standard errors",
+        {
+            "wide_gap": 4.0,  # standard errors
+            "false_alarm": FALSE_ALARM,
+        },
         {
             "negative": "the gap is negative ({gap:.3f} +- {error:.3f} nats)",
             "wide": "both directions disagree by {gap:.3f} +- {error:.3f} nats",
@@ -327,8 +335,11 @@ KINDS: dict[str, AlarmKind] = {
     "search-not-over": AlarmKind(
         "The particles of AdaptiveSMC had not found all of the target: thin arms, the neck of a"
         " funnel, or ever more modes. Other coordinates help most, then max_sweeps times 4.",
-        f"they stopped before beta = 1; a mean or variance moved by more than {STILL_SPREADING:g}"
+        "they stopped before beta = 1; a mean or variance moved by more than {most_drift:g}"
         " standard errors; the last walks or climbs still found more",
+        {
+            "most_drift": 5.0,  # standard errors
+        },
         {
             "stopped": "the particles stopped at inverse temperature {beta:.2g}",
             "spread": "the particles to which the base was fitted still spread: a mean or a"
@@ -349,7 +360,11 @@ KINDS: dict[str, AlarmKind] = {
         " first run gave. If both fail more sweeps seldom help: take the other estimator, or give a"
         " base, such as draws of the posterior.",
         "a share of draws that a right run has with at most 1 %, of regions one by one and of small"
-        " ones together, that moves log Z by more than its error and by 0.015 nats",
+        " ones together, that moves log Z by more than its error and by {nats} nats",
+        {
+            "nats": 0.015,  # or a share of Z
+            "hardly_seen": 0.25,  # of the draws that a region or a mode should have by its mass
+        },
         {
             "one": "a region of the target holds {mass:.2g} (+- {error:.1g}) times the estimate of"
             " Z, and {share:.2g} of the run's draws",
@@ -372,8 +387,16 @@ KINDS: dict[str, AlarmKind] = {
         "log Z is below a lower bound that does not depend on where chains started, or"
         " probabilities of distinct rows sum to more than 1: a part of the model was missed. For an"
         " RBM, give the mean of its training data as base, or take ParallelTempering.",
-        f"bound above the estimate by {BOUND_ERRORS:g} standard errors and {MATERIAL_BOUND} nats;"
-        f" sum above 1 by {SUM_ERRORS:g} standard errors",
+        "bound above the estimate by {bound_errors:g} standard errors and {nats} nats;"
+        " sum above 1 by {sum_errors:g} standard errors and {rounding} nats",
+        {
+            # standard errors by which a bound is above the estimate: in at most 0.13 % of right
+            # runs, 0.75 % if both errors come from ten groups
+            "bound_errors": 3.0,
+            "rounding": 0.01,  # nats of rounding by which probabilities may exceed 1 besides
+            "sum_errors": 4.0,  # standard errors by which probabilities sum to more than 1
+            "nats": MATERIAL_BOUND,
+        },
         {
             "bound": "chains from random starts show that log Z is at least {mean:.2f} +-"
             " {error:.2f}",
@@ -388,9 +411,17 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "runs-disagree": AlarmKind(
         "Independent runs differ by more than their errors: compare what their draws visited.",
-        f"p below {RUNS_DISAGREE} and more than {MATERIAL_DIFFERENCE} nats; an attempt that is"
-        f" higher by {ATTEMPT_ERRORS:g} standard errors and"
-        f" {MATERIAL_BOUND} nats",
+        "p below {probability} and more than {difference} nats; an attempt that is"
+        " higher by {attempt_errors:g} standard errors and"
+        " {nats} nats",
+        {
+            "probability": 0.01,  # probability of differences as large
+            # standard errors by which an earlier attempt is higher: 3e-5 by chance each
+            "attempt_errors": 4.0,
+            "attempt_std_error": 1.0,  # nats, of an attempt that a later one must not be below
+            "difference": MATERIAL_DIFFERENCE,
+            "nats": MATERIAL_BOUND,
+        },
         {
             "pool": "independent runs differ by more than their errors (from {low:.2f} to"
             " {high:.2f}, p = {p:.1g})",
@@ -403,7 +434,10 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "runs-not-converged": AlarmKind(
         "Runs that this number is made of have alarms of their own.",
-        f"more than {MOST_FLAGGED:.0%} of the runs of a pool; the run that made the draws",
+        "more than {most_flagged:.0%} of the runs of a pool; the run that made the draws",
+        {
+            "most_flagged": 0.05,  # of runs that are pooled
+        },
         {
             "pool": "{flagged} of {n} runs did not converge ({reason})",
             "draws": "the {method} run that made the draws did not converge ({reason})",
@@ -417,7 +451,10 @@ KINDS: dict[str, AlarmKind] = {
     "tol-missed": AlarmKind(
         "The longest run allowed did not reach the error that was asked for. Without other alarms"
         " the number can be used with the error that it has.",
-        f"standard error above {TOL_NOISE:g} tol; certain bounds farther apart than tol",
+        "standard error above {noise:g} tol; certain bounds farther apart than tol",
+        {
+            "noise": 1.1,  # by which a standard error of about a hundred chains is itself uncertain
+        },
         {
             "error": "the standard error {error:.2g} is above tol",
             "most levels": "the standard error {error:.2g} with {n} levels is above tol",
@@ -441,11 +478,17 @@ KINDS: dict[str, AlarmKind] = {
     "no-usable-estimate": AlarmKind(
         "The error is so large that the number says nothing. Look at the base first: the mode with"
         " its curvature, the prior, or a Gaussian fitted to draws.",
-        f"standard error above {LARGEST_ERROR:g} nats; log estimates of filters that spread by more"
-        f" than {MOST_SPREAD:g} nats",
+        "standard error above {std_error:g} nats; log estimates of filters that spread by more"
+        " than {spread:g} nats",
+        {
+            "std_error": 10.0,  # nats
+            # nats, of filters' log estimates: beyond it they are low by 0.2 nats and more, and
+            # their error is a guess
+            "spread": 2.0,
+        },
         {
             "error": "there is no usable estimate: the standard error is {error:.2g} nats",
-            "filters": "the filters' log estimates spread by {spread:.1f} nats, more than {most:g}",
+            "filters": "the filters' log estimates spread by {here:.1f} nats, more than {spread:g}",
         },
         {
             "": "give a base that is closer to the target, or many more levels; else take"
@@ -461,8 +504,11 @@ KINDS: dict[str, AlarmKind] = {
     "quadrature-error": AlarmKind(
         "The error of ThermodynamicIntegration from replacing an integral by a sum over levels is"
         ' large; the statement is then "approximate". rule="corrected" has least of it, BAR none.',
-        f"more than {QUADRATURE_SHARE:g} of the standard error, and {QUADRATURE_NOISE:g} standard"
-        " errors of its own",
+        "more than {share:g} of the standard error, and {noise:g} standard errors of its own",
+        {
+            "share": 0.5,  # of the standard error that the error of quadrature may be
+            "noise": 3.0,  # standard errors of it that are no error of quadrature
+        },
         {
             "large": "the integral over {n} levels is {error:+.2g} nats off for its standard error"
             " of {std_error:.2g}",
@@ -478,9 +524,17 @@ KINDS: dict[str, AlarmKind] = {
         " chains hardly find it. The tail index of a product goes from one number to another, as"
         " many filters depend on each other: train it with more rows, or with more experts than"
         " features.",
-        f"the target's exponent along a ray is smaller than the base's by {EXPONENT_MARGIN:g};"
-        f" weights at a boundary with a power law of index below {LEAST_WEIGHT_INDEX:g}; tail index"
+        "the target's exponent along a ray is smaller than the base's by {exponent:g};"
+        " weights at a boundary with a power law of index below {weight_index:g}; tail index"
         " of a product of experts below 1",
+        {
+            # by how much the target's exponent must be smaller; 0.5 costs a t with 1 to 2
+            # degrees of freedom coverage (0.76 to 0.88)
+            "exponent": 0.25,
+            # of the power law of weights at a boundary; from 1.5 (x^-0.67 in a uniform base)
+            # down errors begin
+            "weight_index": 1.6,
+        },
         {
             "tails": "the target's tails are heavier than the base's: far out along a ray the"
             " target's density {falls} with the distance r, and weights can't show what the base"
@@ -506,7 +560,12 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "not-a-number": AlarmKind(
         "The density fails where it has mass, which is then lost.",
-        f"more than {MOST_NAN:.0%} of the points that are tried near the mass",
+        "more than {share:.0%} of the points that are tried near the mass",
+        {
+            # of the points that are tried near the mass: 0.14 of them where a side of a normal
+            # density with 2 % of the mass is NaN, 0.07 where one with 0.1 % is
+            "share": 0.1,
+        },
         {
             "points": "log_density is NaN or fails at {percent:.2g} % of the points that were tried"
             " near its mass, which count as points of density 0"
@@ -516,7 +575,10 @@ KINDS: dict[str, AlarmKind] = {
     "rounding": AlarmKind(
         "Rounding in float64 changes the log density: take a lower learning rate, or subtract a"
         " constant.",
-        f"more than {MOST_ROUNDING} nats",
+        "more than {nats} nats",
+        {
+            "nats": 0.05,  # nats
+        },
         {
             "log f": "parameters or a constant are so large that log_f is rounded by {rounding:.2g}"
             " nats"
@@ -528,6 +590,7 @@ KINDS: dict[str, AlarmKind] = {
         "Reverse chains bound log Z from above only from exact samples of the model: others give a"
         " number that is no estimate.",
         "starts that were given, or drawn by tempering",
+        {},
         {
             "of a bound": "the starts are not exact samples of the model, so that the number is"
             " neither a bound nor an estimate",
@@ -538,7 +601,10 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "moves-of-another-row": AlarmKind(
         "Moves are tuned once, on a row that the model simulates, and do not suit this row.",
-        "mean acceptance of 100 moves below half of its target, or so close to 1",
+        "mean acceptance of {moves} moves below half of its target, or so close to 1",
+        {
+            "moves": 100,  # of all chains, over which acceptance is averaged
+        },
         {
             "acceptance": "moves that were tuned on another row are accepted with a mean"
             " probability of {rate:.3f} here"
@@ -548,28 +614,23 @@ KINDS: dict[str, AlarmKind] = {
     "divergences": AlarmKind(
         "The sampler that made the draws could not follow the density somewhere.",
         "any",
+        {},
         {"transitions": "the sampler reports {n} divergent transitions"},
         {"": "the draws miss narrow parts of the posterior; sample it in other coordinates"},
         subject="chains",
     ),
     "repeated-draws": AlarmKind(
         "Draws stand several times without being neighbours, so that halves are not independent.",
-        f"fewer than {LEAST_APART:g} of the draws of two halves that share none",
+        "fewer than {apart:g} of the draws of two halves that share none",
+        {
+            "apart": 0.9,  # of the draws of two halves, if these share none: 1
+        },
         {
             "halves": "draws are repeated without being neighbours, so that only {n:.0f} count, and"
             " a proposal meets those that it was fitted to"
         },
         {"": "give each once, in the order of the chains"},
         subject="number",
-    ),
-    "waste-free-unchecked": AlarmKind(
-        "This variant can lose modes, and this path has no other check that would find it.",
-        "a waste-free run without a lower bound of log Z",
-        {
-            "no bound": "waste-free populations drop rare particles at every level, and there is no"
-            " lower bound of log Z that does not depend on the base and would show lost modes"
-        },
-        {"": 'use variant="standard"'},
     ),
 }
 
@@ -590,7 +651,7 @@ def raised(
     remedy : str or None, default=None
         A remedy of its own.
     **numbers : object
-        What the sentence, and the remedy, name.
+        What the sentence, and the remedy, name beside the row's thresholds.
 
     Returns
     -------
@@ -599,7 +660,13 @@ def raised(
     row = KINDS[kind]
     if remedy is None:
         remedy = row.remedies.get(family, row.remedies[""]).format(**numbers)
-    return Alarm(kind, row.sentences[sentence].format(**numbers), remedy, row.severity)
+    seen = row.sentences[sentence].format(**(row.thresholds | numbers))
+    return Alarm(kind, seen, remedy, row.severity)
+
+
+def threshold(kind: str, name: str) -> float:
+    """Return a number of a kind's rule."""
+    return KINDS[kind].thresholds[name]
 
 
 def subject_of(alarm: Alarm) -> str:
@@ -618,13 +685,14 @@ def page() -> str:
     """Return the guide's paragraphs: of every kind the sentences, meaning, rule and remedies."""
     parts = []
     for kind, row in KINDS.items():
+        rule = row.rule.format(**row.thresholds)
         remedies = [
             f"*{family}:* {remedy}".removeprefix("*:* ") for family, remedy in row.remedies.items()
         ]
         parts += [
             f"### {kind}",
             *(f"> {sentence}" for sentence in row.sentences.values()),
-            f"{row.means} Raised at: {row.rule}. Severity: {row.severity}.",
+            f"{row.means} Raised at: {rule}. Severity: {row.severity}.",
             f"**Do:** {'; '.join(remedies)}." if any(row.remedies.values()) else "",
         ]
     text = "\n\n".join(re.sub(r"\{[^{}]*\}", "…", part) for part in parts if part)

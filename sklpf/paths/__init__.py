@@ -5,7 +5,6 @@ from sklpf.paths._base import Path, TemperedPath
 from sklpf.paths._bases import Density, Gaussian, Mixture, StudentT, Uniform
 from sklpf.paths._geometric import GeometricPath
 from sklpf.paths._ladders import LADDERS, make_ladder
-from sklpf.paths._modes import Modes, iterated_conditional_modes
 from sklpf.paths._optional import FilterEstimates, OptionalMethods, has, require, require_base
 from sklpf.paths._regions import Regions
 
@@ -13,6 +12,7 @@ from sklpf.paths._regions import Regions
 # isort: split
 from sklpf.paths._base import (  # noqa: F401
     CompiledPrograms,
+    Evaluations,
     KernelPath,
     Points,
     PointsPath,
@@ -31,7 +31,7 @@ from sklpf.paths._base import (  # noqa: F401
     values_at,
 )
 from sklpf.paths._bases import is_outside  # noqa: F401
-from sklpf.paths._climbs import Evaluations, functions_for_climbs  # noqa: F401
+from sklpf.paths._climbs import functions_for_climbs  # noqa: F401
 from sklpf.paths._functions import values_of  # noqa: F401
 from sklpf.paths._geometric import CompiledDensityPath, is_own_density  # noqa: F401
 from sklpf.paths._ladders import respace  # noqa: F401
@@ -45,7 +45,6 @@ __all__ = [
     "Gaussian",
     "GeometricPath",
     "Mixture",
-    "Modes",
     "OptionalMethods",
     "Path",
     "Regions",
@@ -53,10 +52,20 @@ __all__ = [
     "StudentT",
     "TemperedPath",
     "Uniform",
-    "iterated_conditional_modes",
     "make_ladder",
     "has",
     "require",
     "require_base",
     "stream_key",
 ]
+from sklpf.paths._bases import as_base, full_matrix, full_roots, shrunk_covariance  # noqa: F401
+from sklpf.paths._climbs import (  # noqa: F401
+    Ends,
+    climb,
+    evaluate_bisecting_failures,
+    starts_of_climbs,
+)
+from sklpf.paths._functions import COVER, gradients_of, shape_given, values_of_shape  # noqa: F401
+from sklpf.paths._geometric import coordinates_of_rows  # noqa: F401
+from sklpf.paths._mixture_fit import fit_parts  # noqa: F401
+from sklpf.paths._regions import drawn_by_weight, highest_of_draws  # noqa: F401

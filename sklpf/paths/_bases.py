@@ -28,9 +28,6 @@ _SAME = 1.0  # standard deviations between modes that count as one
 _LEAST_WEIGHT = 0.01
 # of covariances that are fitted to points
 _SHARES_OF_SHRINKAGE = 10.0 ** -np.arange(10)
-_FEWEST_TO_HALVE = 20
-_NEGLIGIBLE_LOSS = 0.01  # nats a point
-_LEAST_VARIANCE = 1e-13  # in units of their mean
 
 
 class Density(Protocol):
@@ -733,7 +730,12 @@ class _Independent(BaseDensity):
         return np.sum([part.logpdf(x) for part, x in zip(self._parts, columns)], axis=0)
 
 
-def shrunk_covariance(points: Array) -> Array:
+def shrunk_covariance(
+    points: Array,
+    *,
+    fewest_to_halve: int = 20,
+    negligible_loss: float = 0.01,  # nats a point
+) -> Array:
     """The covariance (d, d) of standardised points (n, d), shrunk by the largest share of Ledoit
     and Wolf's intensity with which halves of the distinct points explain each other nearly as well
     as with the best.
@@ -743,20 +745,26 @@ def shrunk_covariance(points: Array) -> Array:
     covariance, most = ledoit_wolf(points, assume_centered=True)
     # a point that both halves held, as of resampled particles, would explain itself
     places = np.unique(points, axis=0, return_index=True)[1]
-    if len(places) < _FEWEST_TO_HALVE:
+    if len(places) < fewest_to_halve:
         return covariance
     intensities = most * _SHARES_OF_SHRINKAGE
     first, second = np.array_split(points[np.sort(places)], 2)
     halves = (first, second), (second, first)
     losses = np.mean([_held_out_losses(*each, intensities) for each in halves], axis=0)
-    chosen = int(np.argmax(losses <= losses.min() + _NEGLIGIBLE_LOSS))
+    chosen = int(np.argmax(losses <= losses.min() + negligible_loss))
     if chosen == 0:
         return covariance
     covariance = (1 - intensities[chosen]) * (points.T @ points) / len(points)
     return covariance + intensities[chosen] * np.mean(points**2) * np.eye(points.shape[1])
 
 
-def _held_out_losses(points: Array, held_out: Array, intensities: Array) -> Array:
+def _held_out_losses(
+    points: Array,
+    held_out: Array,
+    intensities: Array,
+    *,
+    least_variance: float = 1e-13,  # in units of their mean
+) -> Array:
     """Minus the mean log density of points that are held out, under normal densities whose
     covariances are shrunk by these intensities, up to a constant, in nats; infinite for singular
     ones.
@@ -765,8 +773,8 @@ def _held_out_losses(points: Array, held_out: Array, intensities: Array) -> Arra
     squares = np.mean((held_out @ axes) ** 2, axis=0)
     intensities = intensities[:, np.newaxis]
     shrunk = (1 - intensities) * variances + intensities * variances.mean()
-    is_singular = shrunk.min(axis=1) < _LEAST_VARIANCE * variances.mean()
-    shrunk = np.maximum(shrunk, _LEAST_VARIANCE * variances.mean())
+    is_singular = shrunk.min(axis=1) < least_variance * variances.mean()
+    shrunk = np.maximum(shrunk, least_variance * variances.mean())
     losses = 0.5 * np.sum(np.log(shrunk) + squares / shrunk, axis=1)
     return np.where(is_singular, np.inf, losses)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,23 +16,8 @@ LogDensity = Callable[[Array], Array]
 Slopes = Callable[[Array, Array], tuple[Array, Array]]
 
 # of climbs
-_MOST_ITERATIONS = 60
-_SUFFICIENT = 1e-4  # share of the rise that a step's slope promises
-_SHORTER = 0.25  # after a step that was refused
-_SHORTEST = 1e-9  # step, in scales
-_LONGEST = 10.0  # step, in scales and for each root of a dimension
-_CONVERGED = 1e-4  # nats that a Newton step would add
 NEARLY = 1.0  # nats, where a climb ended early
-_MOST_AT_ONCE = 500_000  # coordinates of points that a density is given at once: memory
 STEP = 1e-2  # steps of numerical derivatives, in standard deviations
-
-
-@dataclass
-class Evaluations:
-    """Number of points at which checks evaluated a density, and of those at which it failed."""
-
-    n: int = 0
-    n_failed: int = 0
 
 
 class Ends(NamedTuple):
@@ -54,6 +38,13 @@ def climb(
     scale: Array,
     bounds: Array | None,
     targets: Integers | None = None,
+    *,
+    most_iterations: int = 60,
+    sufficient: float = 1e-4,  # share of the rise that a step's slope promises
+    shorter: float = 0.25,  # step's length after one that was refused, as a share of it
+    shortest: float = 1e-9,  # step, in scales
+    longest_by_root: float = 10.0,  # step, in scales and for each root of a dimension
+    least_rise: float = 1e-4,  # nats that a Newton step would add
 ) -> Ends:
     """Return where climbs from some points end, without those that are still far from a mode.
 
@@ -95,7 +86,7 @@ def climb(
     arrived_at = [position[:0]]
     heights = [value[:0]]
     targets_left = [target[:0]]
-    for _ in range(_MOST_ITERATIONS):
+    for _ in range(most_iterations):
         if not len(position):
             break
         # At a side of the box a climb goes on along that side.
@@ -104,11 +95,11 @@ def climb(
         direction = np.where(blocked, 0.0, inverses.times(slope))
         rise = np.einsum("ni,ni->n", slope, direction)
         norm = np.linalg.norm(direction, axis=1)
-        longest = np.where(is_new, 1.0, _LONGEST * np.sqrt(d))
+        longest = np.where(is_new, 1.0, longest_by_root * np.sqrt(d))
         direction *= np.minimum(1.0, longest / np.maximum(norm, 1e-300))[:, np.newaxis]
 
         # The second is where f has a kink or jumps, or where its rise is lost in rounding.
-        stops = (rise < _CONVERGED) | (length * np.minimum(norm, longest) < _SHORTEST)
+        stops = (rise < least_rise) | (length * np.minimum(norm, longest) < shortest)
         arrived_at.append(position[stops])
         heights.append(value[stops])
         targets_left.append(target[stops])
@@ -125,14 +116,14 @@ def climb(
         new_value, new_gradient = evaluate(proposal, steps, target)
         step = proposal - position
         promised = np.einsum("ni,ni->n", slope, step)
-        accept = new_value >= value + _SUFFICIENT * np.maximum(promised, 0)
+        accept = new_value >= value + sufficient * np.maximum(promised, 0)
 
         inverses.update(step, gradient - new_gradient, accept, is_new)
         passed.append(proposal[accept])
         position[accept] = proposal[accept]
         value[accept] = new_value[accept]
         gradient[accept] = new_gradient[accept]
-        length = np.where(accept, 1.0, _SHORTER * length)
+        length = np.where(accept, 1.0, shorter * length)
         is_new &= ~accept
     else:
         near = rise < NEARLY
@@ -229,18 +220,15 @@ def functions_for_climbs(
     log_density: LogDensity,
     grad: Callable[[Array], Array] | None,
     value_and_grad: Callable[[Array], tuple[Array, Array]] | None = None,
-    evaluations: Evaluations | None = None,
 ) -> tuple[LogDensity, Slopes]:
     """Return a log density and its slopes that never fail: where the functions do, or give NaN or
     +inf, and where the gradient is not finite, the density counts as 0.
 
-    Without a gradient slopes are central differences. Points are counted in `evaluations`, twice
-    where log density and gradient are two calls.
+    Without a gradient slopes are central differences.
     """
-    evaluations = evaluations or Evaluations()
 
     def numbers(function, points: Array, n_columns: int | None = None) -> Array:
-        found = evaluate_bisecting_failures(function, points, evaluations, n_columns)
+        found = evaluate_bisecting_failures(function, points, n_columns)
         return np.where(np.isnan(found) | (found == np.inf), -np.inf, found)
 
     def values(points: Array) -> Array:
@@ -266,11 +254,17 @@ def functions_for_climbs(
     return values, slopes
 
 
-def _differences(values: LogDensity, points: Array, steps: Array) -> Array:
+def _differences(
+    values: LogDensity,
+    points: Array,
+    steps: Array,
+    *,
+    most_at_once: int = 500_000,  # coordinates of points that the density is given at once: memory
+) -> Array:
     """Central differences at points (n, d) by steps (n, d)."""
     n, d = points.shape
     slopes = np.empty((n, d))
-    n_at_once = max(1, _MOST_AT_ONCE // (2 * d**2))
+    n_at_once = max(1, most_at_once // (2 * d**2))
     for first in range(0, n, n_at_once):
         some = slice(first, first + n_at_once)
         ends = np.repeat(points[some], 2 * d, axis=0)
@@ -282,10 +276,7 @@ def _differences(values: LogDensity, points: Array, steps: Array) -> Array:
 
 
 def evaluate_bisecting_failures(
-    function: Callable[[Array], Array],
-    points: Array,
-    evaluations: Evaluations,
-    n_columns: int | None = None,
+    function: Callable[[Array], Array], points: Array, n_columns: int | None = None
 ) -> Array:
     """Return the values of a function at points, (n,) or (n, n_columns): NaN where it raises
     whatever error, for which points are tried in halves.
@@ -294,18 +285,14 @@ def evaluate_bisecting_failures(
     if not len(points):
         return np.empty(shape)
     points = np.ascontiguousarray(points)  # else numba would compile a function once more
-    evaluations.n += len(points)
     try:
         return np.array(function(points), dtype=np.float64).reshape(shape)
     except Exception:  # of a user's function, far from where it is used
         if len(points) == 1:
-            evaluations.n_failed += 1
             return np.full(shape, np.nan)
         half = len(points) // 2
         parts = (points[:half], points[half:])
-        return np.concatenate(
-            [evaluate_bisecting_failures(function, x, evaluations, n_columns) for x in parts]
-        )
+        return np.concatenate([evaluate_bisecting_failures(function, x, n_columns) for x in parts])
 
 
 def starts_of_climbs(

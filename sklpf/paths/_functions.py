@@ -18,10 +18,7 @@ COVER = (
     "give a base that covers it; where its support has no volume (integers, or coordinates that"
     " must be equal), sum over what is discrete, or take coordinates that are free"
 )
-_N_CHECKED = 5  # base draws at which a gradient is compared with differences
-_TOLERANCE = 1e-4  # relative
 _NOISE = 1e-6  # relative, of a log density that is called twice: that of float32 on many threads
-_BATCH_NOISE = 1e-3  # relative, of the same point in calls of other sizes: that of reduced float32
 # of the differences, in scales of the base: if they agree, the gradient must with one
 _WIDTHS = (1e-4, 1e-6)
 
@@ -89,14 +86,14 @@ def shown(point: Array) -> str:
     return np.array2string(np.asarray(point), precision=4, threshold=8, separator=", ")
 
 
-def check_functions(path: Any) -> None:
+def check_functions(path: Any, *, n_checked: int = 5) -> None:
     """Compare the functions of a `GeometricPath` with one another at draws of its base."""
     rng = np.random.default_rng(0)
     d = path.n_dimensions
-    draws = np.asarray(path.base.sample(_N_CHECKED, rng), dtype=np.float64)
-    if draws.shape != (_N_CHECKED, d):
+    draws = np.asarray(path.base.sample(n_checked, rng), dtype=np.float64)
+    if draws.shape != (n_checked, d):
         raise ValueError(
-            f"base.sample({_N_CHECKED}, rng) must give shape {(_N_CHECKED, d)}, got {draws.shape}"
+            f"base.sample({n_checked}, rng) must give shape {(n_checked, d)}, got {draws.shape}"
         )
     path._check_base()
     with _explained(path, "log_density", draws):
@@ -173,7 +170,13 @@ def _check_same_values(path, draws) -> None:
         )
 
 
-def _check_pure(path, draws) -> None:
+def _check_pure(
+    path,
+    draws,
+    *,
+    # relative, of the same point in calls of other sizes: that of reduced float32
+    noise_of_batches: float = 1e-3,
+) -> None:
     """Raise if the log density is random or depends on the other points of a call, or if functions
     that compiled programs call change their argument.
     """
@@ -187,7 +190,7 @@ def _check_pure(path, draws) -> None:
                 f"log_density is random: it gave {once[c]:.8g} and {again[c]:.8g} at"
                 f" {shown(draws[c])}; fix its random numbers, or drop the noise"
             )
-        c = _where_different(once, apart, _BATCH_NOISE)
+        c = _where_different(once, apart, noise_of_batches)
         if c is not None:
             raise ValueError(
                 f"log_density depends on the other points of a call: at {shown(draws[c])} it gave"
@@ -229,7 +232,9 @@ def log_base_of(base, position):
     return log_densities_of(name, base.log_density(position), position)
 
 
-def _check_gradient(name, of, gradient, log_density, points, steps) -> None:
+def _check_gradient(
+    name, of, gradient, log_density, points, steps, *, tolerance: float = 1e-4
+) -> None:
     """Compare slopes along `steps` (n, d) with central differences of two widths; at a kink these
     differ as well.
     """
@@ -248,10 +253,10 @@ def _check_gradient(name, of, gradient, log_density, points, steps) -> None:
             differences.append((ends[0] - ends[1]) / (2 * width))
     rounding = 1e-15 * np.abs(log_density(points)) / _WIDTHS[-1]
     with np.errstate(invalid="ignore"):  # NaN and inf outside the support
-        kink = np.abs(differences[0] - differences[1]) > _TOLERANCE * size + rounding
+        kink = np.abs(differences[0] - differences[1]) > tolerance * size + rounding
     off = np.abs(np.array(differences) - slope)
     wrong = (
-        np.all(off > _TOLERANCE * size + rounding, axis=0)
+        np.all(off > tolerance * size + rounding, axis=0)
         & np.all(np.isfinite(differences), axis=0)
         & ~kink
     )

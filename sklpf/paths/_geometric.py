@@ -25,7 +25,7 @@ from sklpf.paths._base import (
     density_at,
 )
 from sklpf.paths._bases import Gaussian, Mixture, Parts, as_base, box_around, is_outside, within
-from sklpf.paths._climbs import Evaluations, functions_for_climbs
+from sklpf.paths._climbs import functions_for_climbs
 from sklpf.paths._functions import (
     check_callable,
     check_functions,
@@ -39,7 +39,6 @@ from sklpf.paths._functions import (
 from sklpf.paths._optional import has
 from sklpf.paths._regions import Regions, find_regions
 
-_N_WITHIN = 1000  # base draws that must lie within bounds
 # widths of base draws at which densities are compared
 _PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
 # of Gaussians at regions that were missed
@@ -141,10 +140,11 @@ class GeometricPath(PointsPath):
         None  # of a subclass that knows its tails; None: they are measured
     )
     may_be_nan = False  # checks look for NaN although tails are known
-    evaluations: Evaluations | None = None  # by checks, where they are counted
     climbs_from: Array | None = None  # (n, d): of `regions`; None: draws of the base
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
     density_name = "log_density"  # in errors: what the user calls it
+
+    _counted = ("raw_log_density", "_target_gradient", "_target_and_slope")
 
     def __init__(
         self,
@@ -268,9 +268,7 @@ class GeometricPath(PointsPath):
         """
         value_and_grad = None if self.value_and_grad is None else self._target_and_slope
         grad = None if self.grad is None else self._target_gradient
-        functions = functions_for_climbs(
-            self.raw_log_density, grad, value_and_grad, self.evaluations
-        )
+        functions = functions_for_climbs(self.raw_log_density, grad, value_and_grad)
         has_gradient = self.grad is not None
         rng = stream.generator()
         found = find_regions(
@@ -514,13 +512,13 @@ class GeometricPath(PointsPath):
             return functools.partial(self._call, self.grad_base)
         return getattr(self.base, "grad_log_density", None)
 
-    def _check_base(self) -> None:
+    def _check_base(self, *, n_within: int = 1000) -> None:
         """Check a base by its boxes where it has some, else by draws."""
         parts = getattr(self.base, "packed", None)
         if isinstance(parts, Parts):
             self._check_within(np.concatenate([parts.low, parts.high]))
         elif self.bounds is not None:
-            self._check_within(self.base.sample(_N_WITHIN, np.random.default_rng(1)))
+            self._check_within(self.base.sample(n_within, np.random.default_rng(1)))
 
     def _check_within(self, points) -> None:
         """Raise where a point of the base lies outside of the box, whose mass would be missing."""

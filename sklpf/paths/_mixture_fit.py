@@ -12,16 +12,10 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import one_blas_thread
 from sklpf.paths._bases import Gaussian, Mixture, Parts, StudentT
 
-_PER_NUMBER = 5  # coordinates of effective points that each fitted number needs
-_SAME = 6  # decimals of standard deviations up to which points are the same
 _PATIENCE = 2  # parts more than the best mixture has, beyond which none is tried
-_PATIENCE_OF_BASES = 6  # many modes on a lattice are not better by two or three parts
 _PRECISE, _ROUGH = 1e-3, 1e-2  # gain of the last EM step in the log-likelihood of a point
 # of a base
 _DEGREES_OF_FREEDOM = (30.0, 10.0, 5.0, 3.0)
-_WIDER = 1.3  # in variance
-_WIDER_IN_A_BOX = 1.5
-_MOST_PARTS = 30
 _SHARES = (0.92, 0.05, 0.03)  # of the fit, of the old base, of a Cauchy distribution
 
 
@@ -50,6 +44,9 @@ def fit_parts(
     patience: int = _PATIENCE,
     fewest: int = 1,
     is_rough: bool = False,
+    *,
+    points_per_number: int = 5,  # coordinates of effective points that each fitted number needs
+    decimals: int = 6,  # of standard deviations, up to which points are the same
 ) -> FittedParts | None:
     """Return as many Gaussians as the Bayesian information criterion asks for, None for one.
 
@@ -86,8 +83,8 @@ def fit_parts(
     n_numbers = (n_dimensions + 1) * (n_dimensions + 2) / 2
     if covariance_type == "diag":
         n_numbers = 2 * n_dimensions + 1
-    n_distinct = len(np.unique(scaled.round(_SAME), axis=0))  # k-means finds no more clusters
-    most = int(min(most, n_distinct, n_effective * n_dimensions / (_PER_NUMBER * n_numbers)))
+    n_distinct = len(np.unique(scaled.round(decimals), axis=0))  # k-means finds no more clusters
+    most = int(min(most, n_distinct, n_effective * n_dimensions / (points_per_number * n_numbers)))
     tol = _ROUGH if is_rough else _PRECISE
     best, largest = None, -np.inf
     n_components = min(fewest, max(most, 1))
@@ -139,6 +136,10 @@ def fit_base(
     rng: np.random.Generator,
     fewest: int = 1,
     is_rough: bool = False,
+    *,
+    patience: int = 6,  # many modes on a lattice are not better by two or three parts
+    widening: float = 1.5,  # variances in a box, over those of the fit
+    most_parts: int = 30,
 ) -> Mixture:
     """Return a mixture that covers points: of t distributions, a little wider than these, with the
     most likely number of degrees of freedom.
@@ -170,10 +171,10 @@ def fit_base(
         points,
         whole,
         n_effective,
-        _MOST_PARTS,
+        most_parts,
         rng,
         kind,
-        _PATIENCE_OF_BASES,
+        patience,
         fewest,
         is_rough,
     )
@@ -182,13 +183,18 @@ def fit_base(
     if bounds is None:
         tails = [_with_tails(parts, df) for df in _DEGREES_OF_FREEDOM]
         return max(tails, key=lambda mixture: mixture.log_density(points).mean())
-    variances = _WIDER_IN_A_BOX * np.diagonal(parts.covariances, axis1=1, axis2=2)
+    variances = widening * np.diagonal(parts.covariances, axis1=1, axis2=2)
     gaussians = [Gaussian(*each) for each in zip(parts.means, variances)]
     return Mixture(gaussians, parts.weights).truncated(*bounds)
 
 
-def _with_tails(parts: FittedParts, df: float) -> Mixture:
-    scales = _WIDER * (df - 2) / df * parts.covariances
+def _with_tails(
+    parts: FittedParts,
+    df: float,
+    *,
+    widening: float = 1.3,  # variances of the parts, over those of the fit
+) -> Mixture:
+    scales = widening * (df - 2) / df * parts.covariances
     return Mixture([StudentT(*each, df) for each in zip(parts.means, scales)], parts.weights)
 
 

@@ -239,18 +239,6 @@ class OptionalMethods(Protocol):
         `draw_conditional`; f is the target's density of x.
         """
 
-    def log_joint(self, state: Any) -> Array:
-        """Return the target's log density of all variables, hidden ones too, of every chain, shape
-        (n,), in nats, with `conditional_modes`.
-        """
-
-    def conditional_modes(self, state: Any) -> Any:
-        """Return the state after each block, in turn, was set to its mode given the others; asked
-        for by `iterated_conditional_modes`.
-
-        Where several values are equally probable a block keeps its own.
-        """
-
     # -- training
 
     def between(self, other: Any, share: float) -> Any:
@@ -309,7 +297,6 @@ TOGETHER = {
     "packed": ("packed", "kernel"),
     "row": ("n_rows", "row", "row_content"),
     "draw_conditional": ("draw_conditional", "mixture_log_weights"),
-    "conditional_modes": ("log_joint", "conditional_modes"),
     "enumerate_block": ("log2_states", "n_enumeration_blocks", "enumerate_block"),
     "sample_enumerated": ("log2_states", "sample_enumerated"),
     "left_to_right": ("left_to_right", "filters_are_exact"),

@@ -30,32 +30,17 @@ from sklpf.uncertainty import effective_sample_size, log_mean_exp
 DRAWS_OF_A_REGION = 10
 _ROUNDING_OF_SQUARES = 1e-6  # of squared distances
 # of climbs
-_MOST_STARTS = 2000
-_FEWEST_STARTS = 16
-_N_HIGHEST = 16
 _SCREENING_WORK = int(2e6)  # coordinates of draws
-_MOST_SCREENED = 20_000
-_MOST_AT_ONCE = 2000
 _START_WORK = int(2e5)  # squares of dimensions, or densities for numerical gradients
 # of ellipsoids
 _MOST_REGIONS = 20
-_MOST_TRIED = 40
-_QUANTILE = 0.95  # of a Gaussian's mass, within an ellipsoid
 _N_GROUPS = 10
 _N_DRAWS = 100  # in each group
-_N_CELLS = 200  # along a slope
-_FEWEST_EFFECTIVE = 100  # draws on a slope
-_ROUNDING = 1e-7  # of curvatures along principal axes, where conditional variances are one
 _LARGEST_CURVATURE = 1e100  # in units of widths; eigenvalues of much larger ones are not found
-_SMALLEST_CURVATURE = 1e-12  # as a share of the largest, so that a root can be computed
 _NO_CURVATURE = 0.02  # which stands for those that are less, or negative
 _NEAR_A_SIDE = 0.05  # widths
 # of those on slopes
-_MOST_TRIED_ON_SLOPES = 80
 _WORK = int(4e4)  # squares of dimensions
-_LEAST = 1e-3  # of the largest mass by Laplace's method: what has less is left out
-_APART = 1.5  # radii from a mode, so that its ellipsoid is left as it is
-_SLOPE_STEP = 0.1  # of differences between slopes, in widths
 
 
 class Regions(NamedTuple):
@@ -158,6 +143,9 @@ def find_regions(
     bounds: Array | None,
     rng: np.random.Generator,
     starts: Array | None = None,
+    *,
+    most_starts: int = 2000,
+    fewest_starts: int = 16,
 ) -> Regions:
     """Return ellipsoids around modes and on slopes with their masses; none where the base's
     normaliser is not known.
@@ -182,7 +170,7 @@ def find_regions(
     box = np.full((2, d), [[-np.inf], [np.inf]]) if bounds is None else bounds
     target = _Target(log_density, slopes, scale, box)
     work = d**2 if has_gradient else max(d**2, 40 * (1 + 2 * d))
-    n_climbs = int(np.clip(_START_WORK // work, _FEWEST_STARTS, _MOST_STARTS))
+    n_climbs = int(np.clip(_START_WORK // work, fewest_starts, most_starts))
     effort = 1.0
     if starts is not None:
         effort = min(1.0, len(starts) / n_climbs)
@@ -207,16 +195,22 @@ def find_regions(
 
 
 def highest_of_draws(
-    log_density: LogDensity, base: Any, rng: np.random.Generator
+    log_density: LogDensity,
+    base: Any,
+    rng: np.random.Generator,
+    *,
+    n_highest: int = 16,
+    most_screened: int = 20_000,
+    most_at_once: int = 2000,
 ) -> tuple[Array, float]:
     """Points (n, d): of many draws of the base those where the target is highest above it; and the
     log of the mean of target over base, in nats.
     """
-    n = min(_MOST_SCREENED, _SCREENING_WORK // base.n_dimensions)
+    n = min(most_screened, _SCREENING_WORK // base.n_dimensions)
     draws = np.asarray(base.sample(n, rng), dtype=np.float64)
-    parts = np.array_split(draws, -(-n // _MOST_AT_ONCE))
+    parts = np.array_split(draws, -(-n // most_at_once))
     gain = np.concatenate([log_density(part) - base.log_density(part) for part in parts])
-    return draws[np.argsort(gain)[-_N_HIGHEST:]], float(log_mean_exp(gain))
+    return draws[np.argsort(gain)[-n_highest:]], float(log_mean_exp(gain))
 
 
 class Ellipsoid(NamedTuple):
@@ -249,13 +243,15 @@ class Ellipsoid(NamedTuple):
         return distances <= times * _radius_of(len(self.centre))
 
 
-def _radius_of(d: int) -> float:
+def _radius_of(d: int, *, mass: float = 0.95) -> float:
     """The radius of ellipsoids in d dimensions."""
-    return float(np.sqrt(chi2.ppf(_QUANTILE, d)))
+    return float(np.sqrt(chi2.ppf(mass, d)))
 
 
 @np.errstate(all="ignore")
-def _ellipsoids_at_modes(target: _Target, ends: Ends, rng: np.random.Generator) -> list[Ellipsoid]:
+def _ellipsoids_at_modes(
+    target: _Target, ends: Ends, rng: np.random.Generator, *, most_tried: int = 40
+) -> list[Ellipsoid]:
     """Ellipsoids around the modes where climbs have ended.
 
     The highest is taken, one where any climb has ended, the highest of the rest and so on; all ends
@@ -264,7 +260,7 @@ def _ellipsoids_at_modes(target: _Target, ends: Ends, rng: np.random.Generator) 
     position = ends.position
     heights = ends.log_density
     found: list[Ellipsoid] = []
-    for i in range(_MOST_TRIED):
+    for i in range(most_tried):
         if not len(position) or len(found) == _MOST_REGIONS:
             break
         chosen = int(heights.argmax()) if i % 2 == 0 else int(rng.integers(len(position)))
@@ -279,7 +275,7 @@ def _ellipsoids_at_modes(target: _Target, ends: Ends, rng: np.random.Generator) 
     return found
 
 
-def _ellipsoid_at_mode(target, centre) -> Ellipsoid:
+def _ellipsoid_at_mode(target, centre, *, rounding: float = 1e-7) -> Ellipsoid:
     """Its precision is the curvature of -log f over half a standard deviation, so that a kink does
     no harm. A coordinate at a side is independent of the others.
     """
@@ -301,7 +297,7 @@ def _ellipsoid_at_mode(target, centre) -> Ellipsoid:
     if not np.all(np.abs(curvature) < _LARGEST_CURVATURE):
         curvature = np.eye(len(free))
     values, axes = np.linalg.eigh(curvature)
-    values = np.where(values > _ROUNDING, values, _NO_CURVATURE)
+    values = np.where(values > rounding, values, _NO_CURVATURE)
     precision = np.diag(1 / (2 * widths) ** 2)
     precision[np.ix_(free, free)] = _composed(values, axes) / units
     return Ellipsoid(centre, _cholesky_root(precision), sides, np.zeros(len(centre)))
@@ -322,6 +318,10 @@ def _ellipsoids_on_slopes(
     known: list[Ellipsoid],
     rng: np.random.Generator,
     effort: float,
+    *,
+    most_tried: int = 80,
+    least_share: float = 1e-3,  # of the largest mass, below which an ellipsoid is left out
+    apart: float = 1.5,  # radii from a mode, so that its ellipsoid is left as it is
 ) -> list[Ellipsoid]:
     """Ellipsoids around points (n, d) that climbs have passed, those with most mass first; no
     centre lies within another one.
@@ -329,10 +329,10 @@ def _ellipsoids_on_slopes(
     Points near those that are known, around modes, are left out. `effort` is the share of the usual
     number of points that is tried.
     """
-    n_tried = int(effort * min(_MOST_TRIED_ON_SLOPES, _WORK // len(target.scale) ** 2))
+    n_tried = int(effort * min(most_tried, _WORK // len(target.scale) ** 2))
     tried = rng.permutation(passed)[: 2 * n_tried]
     for each in known:
-        tried = tried[~each.contain(tried, _APART)]
+        tried = tried[~each.contain(tried, apart)]
     found = [_ellipsoid_on_slope(target, point) for point in tried[:n_tried]]
     if not found:
         return []
@@ -340,7 +340,7 @@ def _ellipsoids_on_slopes(
     both = [*known, *found]
     heights = target.log_density(np.array([each.centre for each in both]))
     log_masses = heights - [each.log_det for each in both]
-    least = log_masses.max() + np.log(_LEAST)
+    least = log_masses.max() + np.log(least_share)
     log_masses = log_masses[len(known) :]
 
     chosen: list[Ellipsoid] = []
@@ -357,19 +357,24 @@ def _ellipsoids_on_slopes(
     return chosen
 
 
-def _ellipsoid_on_slope(target, centre) -> Ellipsoid:
+def _ellipsoid_on_slope(
+    target,
+    centre,
+    *,
+    step: float = 0.1,  # of differences between slopes, in widths
+) -> Ellipsoid:
     """Its precision is the absolute curvature of log f, and for the slope s that of exp(-(s x)^2 /
     2), within which f changes by a factor of e.
     """
     d = len(centre)
     widths = _widths_around(target, centre)
-    moves = np.diag(_SLOPE_STEP * widths)
+    moves = np.diag(step * widths)
     points = np.concatenate([centre + moves, centre - moves, centre[np.newaxis]])
-    steps = np.broadcast_to(_SLOPE_STEP**2 * widths, points.shape)
+    steps = np.broadcast_to(step**2 * widths, points.shape)
     gradients = target.slopes(points, steps)[1] * widths
     if not np.all(np.abs(gradients) < _LARGEST_CURVATURE):
         return Ellipsoid(centre, np.diag(1 / widths), np.zeros(d), np.zeros(d))
-    curvature = (gradients[d:-1] - gradients[:d]) / (2 * _SLOPE_STEP)
+    curvature = (gradients[d:-1] - gradients[:d]) / (2 * step)
     values, axes = np.linalg.eigh((curvature + curvature.T) / 2)
     precision = (axes * np.maximum(np.abs(values), _NO_CURVATURE)) @ axes.T
     precision += np.outer(gradients[-1], gradients[-1])
@@ -380,7 +385,13 @@ def _ellipsoid_on_slope(target, centre) -> Ellipsoid:
 
 
 @np.errstate(all="ignore")
-def _regions_of(target: _Target, ellipsoids: list[Ellipsoid], rng: np.random.Generator) -> Regions:
+def _regions_of(
+    target: _Target,
+    ellipsoids: list[Ellipsoid],
+    rng: np.random.Generator,
+    *,
+    fewest_effective: int = 100,  # draws of a region on a slope
+) -> Regions:
     """Ellipsoids with their masses, which are unbiased around any centre.
 
     Those on slopes are left out where few draws have nearly all the weight.
@@ -395,7 +406,7 @@ def _regions_of(target: _Target, ellipsoids: list[Ellipsoid], rng: np.random.Gen
         points, log_proposal = _draws_within(each, rng)
         log_weights = target.log_density(points) - log_proposal
         log_weights[np.any((points < low) | (points > high), axis=1)] = -np.inf
-        if not each.slope.any() or effective_sample_size(log_weights) > _FEWEST_EFFECTIVE:
+        if not each.slope.any() or effective_sample_size(log_weights) > fewest_effective:
             kept.append(each)
             drawn.append((points, log_weights))
 
@@ -447,24 +458,29 @@ def _draws_within(ellipsoid: Ellipsoid, rng: np.random.Generator) -> tuple[Array
     return ellipsoid.centre + moves, log_proposal
 
 
-def _draw_along(steepness, radius, d, n, rng) -> tuple[Array, Array]:
+def _draw_along(steepness, radius, d, n, rng, *, n_cells: int = 200) -> tuple[Array, Array]:
     """Distances (n,) along a slope within a ball, and their log densities, constant in cells."""
-    edges = np.linspace(-radius, radius, _N_CELLS + 1)
+    edges = np.linspace(-radius, radius, n_cells + 1)
     middles = (edges[1:] + edges[:-1]) / 2
     log_masses = steepness * middles - (1 - steepness**2) * middles**2 / 2
     if d > 1:
         log_masses += chi2.logcdf(radius**2 - middles**2, d - 1)
     masses = softmax(log_masses)
-    cells = rng.choice(_N_CELLS, size=n, p=masses)
+    cells = rng.choice(n_cells, size=n, p=masses)
     width = edges[1] - edges[0]
     return edges[cells] + width * rng.random(n), np.log(masses[cells] / width)
 
 
-def _composed(values: Array, axes: Array) -> Array:
+def _composed(
+    values: Array,
+    axes: Array,
+    *,
+    smallest: float = 1e-12,  # as a share of the largest, so that a root can be computed
+) -> Array:
     """The matrix of eigenvalues and axes, of which a root can be computed: where a climb has ended
     on a slope the largest value may be 1e16 times the smallest.
     """
-    values = np.maximum(values, _SMALLEST_CURVATURE * values.max(initial=0.0))
+    values = np.maximum(values, smallest * values.max(initial=0.0))
     return (axes * values) @ axes.T
 
 

@@ -6,3 +6,48 @@ from sklpf.programs._rounds import LevelRound
 from sklpf.programs._tempering import TemperingRound
 
 __all__ = ["Draws", "ExchangeRound", "LevelRound", "TemperingRound"]
+
+# Shared with other folders.
+# isort: split
+from sklpf.programs._annealing import (  # noqa: F401
+    FEWEST_BACK,
+    PILOT_NOISE_FACTOR,
+    SETTLING,
+    Arrivals,
+    anneal_down,
+    anneal_up,
+    enough_levels,
+    n_settling,
+    settle,
+)
+from sklpf.programs._continuous import check_mass, temper_continuously  # noqa: F401
+from sklpf.programs._draws import MOST_DRAWS, draws_of, has_points, points_of  # noqa: F401
+from sklpf.programs._exchange import move_ladders, run_scans, start_ladders  # noqa: F401
+from sklpf.programs._learning import Learned, drift_between, learn  # noqa: F401
+from sklpf.programs._plan import (  # noqa: F401
+    ADAPTIVE_LADDERS,
+    NO_ROUNDS,
+    Plan,
+    check_alive,
+    check_ends,
+    check_finite,
+    doubling,
+    n_tuning_moves,
+    plan_runs,
+    with_round,
+)
+from sklpf.programs._populations import (  # noqa: F401
+    ascend,
+    descend,
+    family_weights,
+    target_summaries,
+)
+from sklpf.programs._programs import Chains, anneal, increments  # noqa: F401
+from sklpf.programs._rounds import Samples  # noqa: F401
+from sklpf.programs._tempering import (  # noqa: F401
+    END_SHARE,
+    Setup,
+    first_pass,
+    pool_groups,
+    run_round,
+)

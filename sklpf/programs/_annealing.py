@@ -24,15 +24,11 @@ from sklpf.programs._plan import (
 )
 from sklpf.programs._programs import Chains, anneal, together
 from sklpf.reweighting import mean_weight
-from sklpf.transitions._base import Joint, joined
+from sklpf.transitions import Joint, joined
 
 _LARGEST_BLOCK = 32
 SETTLING = 100  # sweeps at the target before chains that begin there are reversed or taken as draws
 FEWEST_BACK = 10  # reverse chains
-_FEWEST_LEVELS = 10
-_FEWEST_CHAINS = 20
-# each pilot has so many times the levels of the one before; no pilot has more than a quarter of all
-_GROWTH = 4
 # the standard error is aimed so many times below tol, for the pilot's noise
 PILOT_NOISE_FACTOR = 1.5
 _MOST_VARIANCE = np.log(2)  # of log weights: half of the weights count
@@ -213,7 +209,16 @@ def _those_of(chains, row) -> Chains:
     return Chains(*(take(part, row) for part in chains))
 
 
-def enough_levels(plans: Sequence[Plan], n_chains: int, tol: float, n_jobs=None) -> list[Plan]:
+def enough_levels(
+    plans: Sequence[Plan],
+    n_chains: int,
+    tol: float,
+    n_jobs=None,
+    *,
+    fewest_levels: int = 10,
+    fewest_chains: int = 20,
+    growth: int = 4,  # times as many levels or chains in the next pilot
+) -> list[Plan]:
     """Thin out the levels of every row to as many as give log Z a standard error of `tol` / 1.5, or
     keep them all. The plans' histories are log Z / Z_0 on the schedule.
 
@@ -222,8 +227,8 @@ def enough_levels(plans: Sequence[Plan], n_chains: int, tol: float, n_jobs=None)
     """
     plans = list(plans)
     most = len(plans[0].path.ladder)
-    n = max(_FEWEST_CHAINS, n_chains // 4)
-    n_levels = min(_FEWEST_LEVELS, most)
+    n = max(fewest_chains, n_chains // 4)
+    n_levels = min(fewest_levels, most)
     open_rows = list(range(len(plans)))
     i = 0
     while open_rows:
@@ -232,11 +237,11 @@ def enough_levels(plans: Sequence[Plan], n_chains: int, tol: float, n_jobs=None)
         for t, arrived in zip(list(open_rows), arrivals):
             plan = _with_estimate(plans[t], arrived.log_weights, n * (n_levels - 1))
             needed = 1 + (n_levels - 1) * _excess(arrived.log_weights, n_chains, tol)
-            if needed <= _GROWTH * n_levels or _GROWTH**2 * n_levels > most:
+            if needed <= growth * n_levels or growth**2 * n_levels > most:
                 plan = _thinned(plan, int(np.ceil(min(max(needed, n_levels), most))))
                 open_rows.remove(t)
             plans[t] = plan
-        n_levels *= _GROWTH
+        n_levels *= growth
         i += 1
     return plans
 

@@ -15,8 +15,6 @@ from sklpf.programs._programs import Chains, anneal, weighted_sums
 from sklpf.programs._tempering import Setup
 from sklpf.reweighting import draw_betas, log_densities
 
-_N_CHECKED = 10_000  # base draws that must lie where the target has mass
-
 
 class ContinuousRound(NamedTuple):
     """Record of M chains in G groups that were tempered T times, with log weights that are
@@ -37,12 +35,16 @@ class ContinuousRound(NamedTuple):
     summaries: Array
 
 
-def check_mass(setup: Setup) -> None:
+def check_mass(
+    setup: Setup,
+    *,
+    n_checked: int = 10_000,  # base draws
+) -> None:
     """Raise ValueError if the base draws points where the target is 0: log Z jumps at beta = 0,
     which has no mass.
     """
     _check_gains(
-        setup.path.ends(setup.path.sample_base(_N_CHECKED, setup.stream("check of gains", 0)))[1]
+        setup.path.ends(setup.path.sample_base(n_checked, setup.stream("check of gains", 0)))[1]
     )
 
 

@@ -8,19 +8,10 @@ import numpy as np
 from scipy import linalg
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf.paths import Mixture, choose, fit_base, is_outside
-from sklpf.paths._bases import full_roots
-from sklpf.transitions._base import acceptance
+from sklpf.paths import Mixture, choose, fit_base, full_roots, is_outside
+from sklpf.transitions import acceptance
 
-_MOST_FITTED = 2000  # points, and half as many of those that walks have found
-_N_OUTERMOST = 50  # by weight, and by coordinates
 _N_MOVES = (20, 10)  # of each walk: for all, and for each dimension
-_N_NOTED = 8  # times of a walk whose positions are kept
-_MOST_ROUNDS = 20  # of walks in one call
-_N_QUIET = 2  # rounds in a row that end it, if any found more
-_LARGEST_GAIN = 2.0  # nats of log weight, above those of the points
-_TARGET_ACCEPTANCE = 0.25
-_FIRST_STEP = 2.4  # over the root of d, in scales of a part
 
 
 class Explored(NamedTuple):
@@ -52,6 +43,11 @@ def explore(
     points: Array,
     found: Array,
     rng: np.random.Generator,
+    *,
+    most_fitted: int = 2000,  # points, and half as many of those that walks have found
+    most_rounds: int = 20,  # of walks
+    largest_gain: float = 2.0,  # nats of log weight, above those of the points
+    rounds_to_end: int = 2,  # in a row that find nothing more, after which it ends
 ) -> Explored:
     """Walk from the outermost points until no walk gets further.
 
@@ -76,13 +72,13 @@ def explore(
     -------
     Explored
     """
-    points = points[rng.permutation(len(points))[:_MOST_FITTED]]
+    points = points[rng.permutation(len(points))[:most_fitted]]
     n_moves = _N_MOVES[0] + _N_MOVES[1] * path.n_dimensions
     n_sweeps = 0
     is_new = False
     n_quiet = 0
     fewest = 1
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(most_rounds):
         known = np.concatenate([points, found])
         n_effective = len(np.unique(known, axis=0))
         mixture = fit_base(known, n_effective, path.bounds, rng, fewest, is_rough=fewest > 1)
@@ -92,16 +88,16 @@ def explore(
         passed = _walk(path, MixtureWalk(mixture), starts, n_moves, rng)
         n_sweeps += len(starts) * n_moves
         gain = _log_weights(path, mixture, passed).max() - log_weights.max()
-        if gain > _LARGEST_GAIN:
+        if gain > largest_gain:
             is_new = True
             n_quiet = 0
         else:
             n_quiet += 1
-        goes_on = is_new and n_quiet < _N_QUIET
+        goes_on = is_new and n_quiet < rounds_to_end
         if not goes_on:
             break
         found = np.concatenate([found, passed])
-        found = found[rng.permutation(len(found))[: _MOST_FITTED // 2]]
+        found = found[rng.permutation(len(found))[: most_fitted // 2]]
     return Explored(np.concatenate([points, found]), found, is_new, goes_on, n_sweeps)
 
 
@@ -111,18 +107,32 @@ def _log_weights(path, mixture, points):
     return path.log_f(path.at(points), levels) - mixture.log_density(points)
 
 
-def _outermost(points, log_weights, rng):
+def _outermost(
+    points,
+    log_weights,
+    rng,
+    *,
+    n_outermost=50,  # by weight, and by coordinates
+):
     """Choose the points to walk from."""
-    by_weight = np.argsort(-log_weights)[:_N_OUTERMOST]
+    by_weight = np.argsort(-log_weights)[:n_outermost]
     by_coordinate = np.concatenate([points.argmin(axis=0), points.argmax(axis=0)])
-    return np.concatenate([by_weight, rng.permutation(by_coordinate)[:_N_OUTERMOST]])
+    return np.concatenate([by_weight, rng.permutation(by_coordinate)[:n_outermost]])
 
 
-def _walk(path, walk, starts, n_moves, rng):
+def _walk(
+    path,
+    walk,
+    starts,
+    n_moves,
+    rng,
+    *,
+    n_noted=8,  # times at which positions are kept
+):
     """Positions of walks at some times, (m, d)."""
     state = path.at(starts)
     levels = np.ones(len(starts), dtype=np.int64)
-    noted = np.linspace(0, n_moves, _N_NOTED + 1).astype(int)[1:]
+    noted = np.linspace(0, n_moves, n_noted + 1).astype(int)[1:]
     passed = []
     for i in range(1, n_moves + 1):
         state = walk.move(path, state, levels, rng)
@@ -143,15 +153,28 @@ class MixtureWalk:
         The parts.
     """
 
-    def __init__(self, mixture: Mixture):
+    def __init__(
+        self,
+        mixture: Mixture,
+        *,
+        first_step: float = 2.4,  # over the root of d, in scales of a part
+    ):
         self.mixture = mixture
         d = mixture.n_dimensions
         self.roots = full_roots(mixture.packed.roots)  # inverse square roots of covariances
         self.log_det_roots = np.log(np.diagonal(self.roots, axis1=1, axis2=2)).sum(axis=1)
-        self.log_steps = np.full(len(self.roots), np.log(_FIRST_STEP / np.sqrt(d)))
+        self.log_steps = np.full(len(self.roots), np.log(first_step / np.sqrt(d)))
         self.n_moves = 0
 
-    def move(self, path: Any, state: Any, levels: Integers, rng: np.random.Generator) -> Any:
+    def move(
+        self,
+        path: Any,
+        state: Any,
+        levels: Integers,
+        rng: np.random.Generator,
+        *,
+        target_acceptance: float = 0.25,
+    ) -> Any:
         """Return the state after one step of each particle at its level."""
         old = path.position(state)
         here = self._part_of(old)
@@ -171,7 +194,7 @@ class MixtureWalk:
 
         self.n_moves += 1
         for k in np.unique(here):
-            excess = rate[here == k].mean() - _TARGET_ACCEPTANCE
+            excess = rate[here == k].mean() - target_acceptance
             self.log_steps[k] += excess * self.n_moves**-0.5
         return choose(rng.random(len(old)) < rate, new_state, state)
 

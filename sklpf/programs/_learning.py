@@ -14,32 +14,11 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream, systematic
-from sklpf.paths import choose, fit_base, has, take
-from sklpf.paths._functions import COVER
+from sklpf.paths import COVER, choose, fit_base, has, take
 from sklpf.programs._exploring import MixtureWalk, explore
-from sklpf.transitions._base import acceptance
-from sklpf.transitions._pilot import fixed_pilot, next_beta, root_of
+from sklpf.transitions import acceptance, fixed_pilot, next_beta, root_of
 
-_EFFECTIVE = 0.5  # share of the particles after a step up
-_MOST_LEVELS = 500
-_N_LOCAL = 2  # moves between two draws from the fitted proposal
-_MOST_MOVES = 200  # of a particle at a level
-_LEAST_ACCEPTANCE = 0.02  # of the fitted proposal, below which a level goes on without it
-_LARGEST_STEP = 1.0  # of the log of a step size
-# correlation with where particles were when they came to a level: root mean square over
-# coordinates, and of the gain
-_FORGOTTEN = 0.15
-_FORGOTTEN_GAIN = 0.3
-_FEWEST_AT_BASE = 0.1  # share of the particles that lie where the target has mass
-_MOST_CHUNKS = 200  # base draws for each particle, until so many do
 _FEWEST_NOTED, _MOST_NOTED = 100, 400  # base draws, from which climbs begin
-_SHARE_OF_CLIMBS = 0.1  # of the most sweeps, for climbs from these
-_STEPS_OF_CLIMB = 30
-_N_PASSED = 2  # of every later level
-_N_TIMES = 8  # that they forget at the target, doubled until its second half is like the first one
-_MOST_STAGES = 8  # of exploring and forgetting there
-_SHARE_OF_SWEEPS = 0.5  # of the most, after which particles don't go on at the target
-_LARGEST_DRIFT = 2.5  # standard errors of a mean or variance
 
 
 class Learned(NamedTuple):
@@ -101,6 +80,11 @@ def learn(
     key: tuple[int, int],
     max_sweeps: int,
     checkpoint: Checkpoint | None = None,
+    *,
+    most_levels: int = 500,
+    most_stages: int = 8,  # of exploring and forgetting at the target
+    share_of_sweeps: float = 0.5,  # of the most, after which particles don't go on at the target
+    largest_drift: float = 2.5,  # standard errors of a mean or variance
 ) -> Learned:
     """Take particles from base draws to the target, by steps of beta that leave half of them
     effective.
@@ -160,13 +144,13 @@ def learn(
 
     if checkpoint is not None:
         level, carry = checkpoint.load("learning", carry)
-    while carry.beta < 1 and level < _MOST_LEVELS and carry.n_sweeps < max_sweeps:
+    while carry.beta < 1 and level < most_levels and carry.n_sweeps < max_sweeps:
         level += 1
         carry = _rise(path, transition, carry, stream.at(level))
         said(functools.partial(_place, carry))
         keep(carry)
     drift = 0.0
-    last_stage = _MOST_STAGES if carry.beta == 1 else 0
+    last_stage = most_stages if carry.beta == 1 else 0
     path = path.with_ladder([0.0, 1.0])
     for stage in range(max(1, int(carry.stage)), last_stage + 1):
         if carry.stage < stage:
@@ -184,8 +168,8 @@ def learn(
             keep(carry)
         early, late = np.split(carry.times, 2)
         drift = drift_between(early, late, n_particles, n_particles)
-        is_done = drift < _LARGEST_DRIFT and not carry.goes_on
-        if is_done or carry.n_sweeps > _SHARE_OF_SWEEPS * max_sweeps:
+        is_done = drift < largest_drift and not carry.goes_on
+        if is_done or carry.n_sweeps > share_of_sweeps * max_sweeps:
             break
     return Learned(
         points=_latest(carry, path),
@@ -198,7 +182,15 @@ def learn(
     )
 
 
-def _start(path, n, stream, max_sweeps):
+def _start(
+    path,
+    n,
+    stream,
+    max_sweeps,
+    *,
+    least_share=0.1,  # of the particles that lie where the target has mass
+    most_chunks=200,  # base draws for each particle, until so many do
+):
     """The state of n base draws, some of their points, and how many were drawn.
 
     Where the target has mass at few of them more are drawn, and those with mass are repeated.
@@ -207,12 +199,12 @@ def _start(path, n, stream, max_sweeps):
     n_noted = _n_noted(path, max_sweeps)
     passed = path.position(state)[:n_noted]
     is_alive = path.ends(state)[1] > -np.inf
-    wanted = max(path.n_dimensions + 2, int(_FEWEST_AT_BASE * n))
+    wanted = max(path.n_dimensions + 2, int(least_share * n))
     if is_alive.sum() >= wanted:
         return state, passed, n
     n_drawn = n
     points = [path.position(state)[is_alive]]
-    for chunk in range(1, _MOST_CHUNKS):
+    for chunk in range(1, most_chunks):
         if sum(map(len, points)) >= wanted or n_drawn + n > max_sweeps:
             break
         more = path.sample_base(n, stream.at(chunk).of("further draws"))
@@ -224,10 +216,16 @@ def _start(path, n, stream, max_sweeps):
     return path.at(np.resize(alive, (n, path.n_dimensions))), alive[:n_noted], n_drawn
 
 
-def _n_noted(path, max_sweeps):
+def _n_noted(
+    path,
+    max_sweeps,
+    *,
+    share_of_sweeps=0.1,  # of the most, for climbs
+    steps_of_climb=30,
+):
     """Number of base draws from which climbs begin: fewer where a slope takes many evaluations."""
     n_evaluations = 2 if has(path, "gradients") else 2 * path.n_dimensions + 1
-    n = _SHARE_OF_CLIMBS * max_sweeps / (_STEPS_OF_CLIMB * n_evaluations)
+    n = share_of_sweeps * max_sweeps / (steps_of_climb * n_evaluations)
     return int(np.clip(n, _FEWEST_NOTED, _MOST_NOTED))
 
 
@@ -239,7 +237,13 @@ def _latest(carry, path):
     return late.reshape(-1, path.n_dimensions)
 
 
-def _explore(path, carry, stream) -> _Carry:
+def _explore(
+    path,
+    carry,
+    stream,
+    *,
+    n_times: int = 8,  # that particles forget, doubled until the second half is like the first
+) -> _Carry:
     """Walks from the outermost particles, and what proposals are then fitted to.
 
     If walks find more of the target the time that particles have spent there begins anew.
@@ -251,7 +255,7 @@ def _explore(path, carry, stream) -> _Carry:
         found=explored.found,
         fitted=explored.points,
         goes_on=explored.goes_on,
-        n_times=2 * len(times) or _N_TIMES,
+        n_times=2 * len(times) or n_times,
         stage=carry.stage + 1,
         n_sweeps=carry.n_sweeps + explored.n_sweeps,
     )
@@ -261,14 +265,21 @@ def _place(carry) -> str:
     return f"particles at inverse temperature {carry.beta:.2g} after {carry.n_sweeps:,} sweeps"
 
 
-def _rise(path, transition, carry, stream) -> _Carry:
+def _rise(
+    path,
+    transition,
+    carry,
+    stream,
+    *,
+    effective_share: float = 0.5,  # of the particles at the next level
+) -> _Carry:
     """One level up."""
     gain = path.ends(carry.state)[1]
     if np.sum(gain > -np.inf) <= path.n_dimensions + 1:
         raise ValueError(
             f"base draws hardly any point where the target has mass: raise n_particles, or {COVER}"
         )
-    beta = next_beta(gain, float(carry.beta), _EFFECTIVE)
+    beta = next_beta(gain, float(carry.beta), effective_share)
     uniform = stream.of("resampling").generator().random()
     chosen = systematic((beta - carry.beta) * gain, len(gain), uniform)
     carry = carry._replace(
@@ -280,7 +291,20 @@ def _rise(path, transition, carry, stream) -> _Carry:
     return _forget(path, transition, carry, stream)
 
 
-def _forget(path, transition, carry, stream, proposal=None) -> _Carry:
+def _forget(
+    path,
+    transition,
+    carry,
+    stream,
+    proposal=None,
+    *,
+    n_local: int = 2,  # moves between two draws from the fitted proposal
+    most_moves: int = 200,  # of a particle
+    # of the fitted proposal, below which the level goes on without it
+    least_acceptance: float = 0.02,
+    largest_step: float = 1.0,  # of the log of a step size
+    n_starts: int = 2,  # of climbs, from every later level
+) -> _Carry:
     """Particles that have moved at level 1 of a path until they have forgotten where they were.
 
     Without a proposal one is fitted to them.
@@ -299,8 +323,8 @@ def _forget(path, transition, carry, stream, proposal=None) -> _Carry:
     gain = path.ends(state)[1]
     log_step = float(carry.log_step)
     n_moves = 0
-    while n_moves < _MOST_MOVES:
-        for _ in range(_N_LOCAL):
+    while n_moves < most_moves:
+        for _ in range(n_local):
             move = transition.with_pilot(fixed_pilot(log_step, root))
             before = transition.accepted(auxiliary)
             own = stream.of(f"move {n_moves}")
@@ -308,17 +332,17 @@ def _forget(path, transition, carry, stream, proposal=None) -> _Carry:
             n_moves += 1
             if before is not None:
                 rate = float(np.mean(transition.accepted(auxiliary) - before))
-                log_step += _LARGEST_STEP * (rate - transition.target_acceptance) * n_moves**-0.5
+                log_step += largest_step * (rate - transition.target_acceptance) * n_moves**-0.5
         if walk is not None:
             state = walk.move(path, state, levels, rng)
             n_moves += 1
         if uses_proposal:
             state, rate = _propose(path, state, levels, proposal, rng)
             n_moves += 1
-            uses_proposal = rate >= _LEAST_ACCEPTANCE
+            uses_proposal = rate >= least_acceptance
         if _is_forgotten(start, path.position(state), gain, path.ends(state)[1]):
             break
-    chosen = rng.permutation(n)[:_N_PASSED]
+    chosen = rng.permutation(n)[:n_starts]
     return carry._replace(
         state=state,
         auxiliary=auxiliary,
@@ -341,13 +365,22 @@ def _propose(path, state, levels, proposal, rng):
     return choose(rng.random(len(old)) < rate, new_state, state), float(rate.mean())
 
 
-def _is_forgotten(start, position, first_gain, gain) -> bool:
+def _is_forgotten(
+    start,
+    position,
+    first_gain,
+    gain,
+    *,
+    # correlation with where particles began, root mean square over coordinates
+    of_coordinates: float = 0.15,
+    of_log_ratio: float = 0.3,  # the same, of log f_1 - log f_0
+) -> bool:
     """True if particles are where they are whatever their start was."""
     correlations = _correlations(start, position)
     alive = np.isfinite(first_gain) & np.isfinite(gain)
     of_gain = _correlations(first_gain[alive, np.newaxis], gain[alive, np.newaxis])
     typical = np.sqrt(np.mean(np.maximum(correlations, 0.0) ** 2))
-    return bool(typical < _FORGOTTEN and of_gain.max(initial=0.0) < _FORGOTTEN_GAIN)
+    return bool(typical < of_coordinates and of_gain.max(initial=0.0) < of_log_ratio)
 
 
 def _correlations(first, last):

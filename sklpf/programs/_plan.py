@@ -10,23 +10,13 @@ from numpy.typing import NDArray
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.tables import with_error
-from sklpf.paths import LADDERS, concatenate, make_ladder, respace
-from sklpf.paths._functions import COVER
+from sklpf.paths import COVER, LADDERS, concatenate, make_ladder, respace
 from sklpf.programs._programs import Chains, anneal
 from sklpf.reweighting import mean_weight
 
 # a history (R, 3) without rounds: log Z in nats, its standard error, sweeps of all chains so far
 NO_ROUNDS = np.empty((0, 3))
 ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
-_PILOT_SHARE = 20  # a pilot has so many times fewer levels
-# Plain loops: calls of NumPy cost more than what they compute, so there is about one block for so
-# many chains; functions of one point gain nothing from it and keep blocks for processes.
-_MOST_CHAINS = 1000
-_FEWEST_BLOCKS = 1
-_FEWEST_BLOCKS_OF_POINTS = 4
-# Compiled programs: with fewer chains in a block than this weights are read more than used
-_FEWEST_CHAINS = 24
-_MOST_DRAWS = 1000  # of some chains, until all are where the target has mass
 
 
 def equal_blocks(n: int, largest: int, fewest_blocks: int = 8) -> list[int]:
@@ -37,15 +27,26 @@ def equal_blocks(n: int, largest: int, fewest_blocks: int = 8) -> list[int]:
     return [n // n_blocks + (block < n % n_blocks) for block in range(n_blocks)]
 
 
-def blocks_of_groups(path, transition, n_groups: int, n_chains: int) -> list[Integers]:
+def blocks_of_groups(
+    path,
+    transition,
+    n_groups: int,
+    n_chains: int,
+    *,
+    most_chains: int = 1000,  # of a block
+    fewest_blocks: int = 1,
+    fewest_of_points: int = 4,
+    fewest_chains: int = 24,  # of a block of a compiled program: weights are read for each block
+) -> list[Integers]:
     """The groups of every block: as many as give it some chains where programs are compiled, else
-    all in as few blocks as memory allows.
+    all in as few blocks as memory allows, since calls of NumPy cost more than what they compute.
+    Functions of one point gain nothing from it and keep blocks for processes.
     """
-    n_blocks = min(n_groups, max(1, n_chains // _FEWEST_CHAINS))
+    n_blocks = min(n_groups, max(1, n_chains // fewest_chains))
     if transition.compiled(path) is None:
         vectorized = getattr(path, "vectorized", True)
-        fewest = _FEWEST_BLOCKS if vectorized else _FEWEST_BLOCKS_OF_POINTS
-        n_blocks = min(n_groups, max(fewest, n_chains // _MOST_CHAINS))
+        fewest = fewest_blocks if vectorized else fewest_of_points
+        n_blocks = min(n_groups, max(fewest, n_chains // most_chains))
     first = np.linspace(0, n_groups, n_blocks + 1).astype(np.int64)
     return np.split(np.arange(n_groups), first[1:-1])
 
@@ -97,13 +98,19 @@ def check_alive(log_weights: NDArray) -> None:
         raise ValueError(f"every chain has weight 0: the base draws no point where f > 0: {COVER}")
 
 
-def draw_alive(path, n, stream):
+def draw_alive(
+    path,
+    n,
+    stream,
+    *,
+    most_draws=1000,  # of some chains, until all are where the target has mass
+):
     """Base draws; those at which the target is 0 are drawn anew."""
     state = path.sample_base(n, stream)
     again = stream.of("base draws anew")
     if not path.has_boundary:
         return state
-    for attempt in range(1, _MOST_DRAWS):
+    for attempt in range(1, most_draws):
         dead = path.log_f(state, np.full(n, len(path.ladder) - 1)) == -np.inf
         if not dead.any():
             return state
@@ -136,7 +143,16 @@ class Plan(NamedTuple):
         return seeded(self.seed).of(*name)
 
 
-def plan_runs(paths, transition, ladder, n_temperatures, n_chains, seeds) -> list[Plan]:
+def plan_runs(
+    paths,
+    transition,
+    ladder,
+    n_temperatures,
+    n_chains,
+    seeds,
+    *,
+    pilot_share: int = 20,  # a pilot has so many times fewer levels
+) -> list[Plan]:
     """Fix the ladder and tune the move, for every row of data; of a path without rows for itself.
 
     "adaptive" measures the spread of log f_(k+1) - log f_k in a pilot and places the levels at
@@ -145,7 +161,7 @@ def plan_runs(paths, transition, ladder, n_temperatures, n_chains, seeds) -> lis
     """
     keys = [seeded(seed).of("tuning").key for seed in seeds]
     adaptive = isinstance(ladder, str) and ladder == "adaptive"
-    n_levels = max(2, n_temperatures // _PILOT_SHARE)
+    n_levels = max(2, n_temperatures // pilot_share)
     first = make_ladder("linear", n_levels) if adaptive else make_ladder(ladder, n_temperatures)
     paths = [path.with_ladder(first) for path in paths]
     check_ends(paths[0])

@@ -20,7 +20,8 @@ from sklpf.programs._plan import (
     running_log_partition,
     segments,
 )
-from sklpf.programs._programs import Chains, anneal, increments, together, weighted_sums
+from sklpf.programs._programs import Chains, anneal, together, weighted_sums
+from sklpf.transitions import stream_uniforms
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 _LARGEST_BLOCK = 32  # of reverse chains
@@ -50,21 +51,16 @@ def ascend(
     key,
     n_jobs=None,
     checkpoint=None,
-    chain_length=None,
 ) -> Populations:
     """Populations that went up the whole ladder from exact base draws (Del Moral, Doucet & Jasra
     2006).
 
     At every level particles are weighted, resampled if their effective number is less than
-    `resample_at` times n_particles, and moved. With a `chain_length` they are waste-free and always
-    resampled.
+    `resample_at` times n_particles, and moved.
     """
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
     n = n_particles
-    if chain_length is None:
-        step = functools.partial(_step, path, transition, resample_at)
-    else:
-        step = functools.partial(_waste_free_step, path, transition, chain_length)
+    step = functools.partial(_step, path, transition, resample_at)
     blocks = list(np.arange(n_populations)[:, np.newaxis])  # populations of every block
     if transition.joins_rows:
         blocks = blocks_of_groups(path, transition, n_populations, n_populations * n)
@@ -88,7 +84,7 @@ def ascend(
     summarises = path.base_log_partition is not None and n_populations > 1  # not of a pilot
     carries = run_segments(
         begin,
-        functools.partial(_advance, step, key, chain_length or 1, blocks),
+        functools.partial(_advance, step, key, blocks),
         len(blocks),
         bounds,
         n_jobs=n_jobs,
@@ -106,13 +102,13 @@ def _so_far(path, level, carries) -> str:
     return running_log_partition(path, level, np.concatenate(log_means))
 
 
-def _advance(step, key, n_moves, blocks, block, begin, end, populations) -> Populations:
-    """Populations after some levels, with so many moves of every chain at each."""
+def _advance(step, key, blocks, block, begin, end, populations) -> Populations:
+    """Populations after some levels."""
     n = populations.log_weights.shape[1]
     chains = [int(population) * n for population in blocks[block]]
     records = [populations.records]
     for level in range(begin, end):
-        streams = [Stream(key, chain, 1 + level * n_moves) for chain in chains]
+        streams = [Stream(key, chain, 1 + level) for chain in chains]
         populations, *record = step(streams, level, populations)
         records.append(np.stack(record, axis=1, dtype=float)[:, np.newaxis])
     return populations._replace(records=np.concatenate(records, axis=1))
@@ -155,7 +151,7 @@ def _step(path, transition, resample_at, streams, level, populations) -> tuple:
 
 def _resampled(log_weights, n, stream) -> Integers:
     """Indices (n,) of the particles of a population that are drawn by weight."""
-    return systematic(log_weights, n, float(stream.of("resampling").uniform(1, REDRAW)[0]))
+    return systematic(log_weights, n, float(stream_uniforms(stream.of("resampling"), 1, REDRAW)[0]))
 
 
 def _moved(path, transition, chains, passed, streams) -> tuple:
@@ -181,17 +177,11 @@ def _accepted_between(transition, before, after, n_groups) -> Array:
     return np.sum(gained.reshape(n_groups, -1), axis=1)
 
 
-def descend(
-    path, transition, starts, key, n_jobs=None, checkpoint=None, chain_length=None
-) -> Array:
+def descend(path, transition, starts, key, n_jobs=None, checkpoint=None) -> Array:
     """log f_(k+1) - log f_k (n, K - 1) of reverse chains; as `PopulationRun` keeps them."""
     blocks = equal_blocks(n_chains(starts), path.n_chains_per_block or _LARGEST_BLOCK, 1)
     first = np.concatenate([[0], np.cumsum(blocks)])
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
-    if chain_length is None:
-        fall = functools.partial(_fall, path, transition)
-    else:
-        fall = functools.partial(_waste_free_fall, path, transition, chain_length)
 
     def begin(block):
         state = path.take(starts, np.arange(first[block], first[block + 1]))
@@ -200,7 +190,7 @@ def descend(
 
     carries = run_segments(
         begin,
-        functools.partial(_advance_down, fall, key, chain_length or 1, first),
+        functools.partial(_advance_down, path, transition, key, first),
         len(blocks),
         bounds,
         n_jobs=n_jobs,
@@ -210,12 +200,12 @@ def descend(
     return np.concatenate([rises for _, rises in carries])[:, ::-1].copy()
 
 
-def _advance_down(fall, key, n_moves, first, block, begin, end, carry):
+def _advance_down(path, transition, key, first, block, begin, end, carry):
     chains, rises = carry
     columns = [rises]
     for step in range(begin, end):
-        stream = Stream(key, int(first[block]), 1 + step * n_moves)
-        chains, rise = fall(stream, step, chains)
+        stream = Stream(key, int(first[block]), 1 + step)
+        chains, rise = _fall(path, transition, stream, step, chains)
         columns.append(rise[:, np.newaxis])
     return chains, np.concatenate(columns, axis=1)
 
@@ -251,70 +241,3 @@ def target_summaries(path, populations: Populations) -> Array:
     weights /= weights.sum(axis=1, keepdims=True)
     summaries = path.summary(populations.chains.state).reshape(*weights.shape, -1)
     return np.array([weighted_sums(*each) for each in zip(weights, summaries)])
-
-
-def _waste_free_step(path, transition, chain_length, streams, level, populations) -> tuple:
-    """One level up (Dau & Chopin 2022): of N particles N / P are drawn by weight and move P - 1
-    times.
-
-    Returns the populations, whose weights are equal, and the columns of the level's record.
-    """
-    shape = populations.log_weights.shape
-    n_starts = shape[1] // chain_length
-    rises = log_rises(path, populations.chains.state, level).reshape(shape)
-    effective = effective_sample_size(rises, axis=1)
-    log_mean = populations.log_mean + log_mean_exp(rises, axis=1)
-    starts = np.tile(np.arange(n_starts), (len(streams), 1))
-    for g in np.flatnonzero(effective > 0):
-        starts[g] = _resampled(rises[g], n_starts, streams[g])
-    index = (np.arange(len(streams))[:, np.newaxis] * shape[1] + starts).ravel()
-    start = populations.chains.take(path, index)
-    stream = joined_streams(streams, n_starts)
-    passed = [start, *_walk(path, transition, start, level + 1, chain_length - 1, stream)]
-    rates = _accepted_between(transition, start, passed[-1], len(streams)) / (shape[1] - n_starts)
-    # Particles are sorted by population, by the place in the chain, and by the start.
-    order = np.arange(rises.size).reshape(chain_length, -1, n_starts).swapaxes(0, 1).ravel()
-    log_weights = np.where(log_mean > -np.inf, 0.0, -np.inf)
-    populations = populations._replace(
-        chains=together(passed).take(path, order),
-        log_weights=np.repeat(log_weights[:, np.newaxis], shape[1], axis=1),
-        log_mean=log_mean,
-        ancestors=np.tile(
-            np.take_along_axis(populations.ancestors, starts, axis=1), (1, chain_length)
-        ),
-    )
-    return populations, log_mean, effective, effective > 0, rates
-
-
-def _waste_free_fall(path, transition, chain_length, stream, step, chains):
-    """One level down: the starts at the level below, and the log of the mean of f_(k+1) / f_k over
-    their chains.
-
-    A particle at level k + 1 was one of P in a chain at level k, any of them: some moves lead back
-    to the start of that chain, and the others on to its end.
-    """
-    level = len(path.ladder) - 2 - step
-    n_back = int(stream.of("place").uniform(1, REDRAW)[0] * chain_length)
-    back = _walk(path, transition, chains, level, n_back, stream, reverse=True)
-    ahead = _walk(
-        path, transition, chains, level, chain_length - 1 - n_back, stream.at(stream.step + n_back)
-    )
-    rises = [log_rises(path, each.state, level) for each in (chains, *back, *ahead)]
-    return back[-1] if back else chains, log_mean_exp(np.array(rises), axis=0)
-
-
-def _walk(path, transition, chains, level, n_moves, stream, reverse=False) -> list[Chains]:
-    """The chains after each of some moves at a level."""
-    passed = []
-    levels = np.full((2, len(chains.levels)), level)
-    for move in range(n_moves):
-        now = stream.at(stream.step + move)
-        chains, _ = anneal(path, transition, chains, levels, now, reverse=reverse)
-        passed.append(chains)
-    return passed
-
-
-def log_rises(path, state, level) -> Array:
-    """log f_(level + 1) - log f_level of every chain, (n,); -inf where the density ends."""
-    old, new = (path.log_f(state, np.full(n_chains(state), k)) for k in (level, level + 1))
-    return check_finite(increments(old, new), allow_zero=path.has_boundary)

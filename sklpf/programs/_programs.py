@@ -16,6 +16,7 @@ from sklpf._utils.limits import Q_OFFSET, RECORD_EVERY, BadValue
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import REDRAW, SWAP
 from sklpf.paths import TemperedPath, concatenate, has, map_state, n_chains, take
+from sklpf.transitions import stream_uniforms
 
 
 class Chains(NamedTuple):
@@ -252,7 +253,7 @@ def exchange(
             write_record(path, state, path.log_f_ladder(state), levels, sums, record)
             record += 1
         up, down = _to_neighbours(path, state, levels)
-        drawn = now.uniform(len(levels), SWAP)
+        drawn = stream_uniforms(now, len(levels), SWAP)
         swap_levels(up, down, levels, ends, trips, shift, now.step, drawn, sums.pairs)
     return Exchanged(Chains(state, auxiliary, levels), ends, trips, sums)
 
@@ -317,7 +318,7 @@ def temper(
         if t % stride == 0:
             write_record(path, state, log_densities, levels, sums, t // stride)
         add_bridges(log_densities, log_pseudo_prior, levels, groups, sums.pairs)
-        drawn = now.uniform(len(levels), REDRAW)
+        drawn = stream_uniforms(now, len(levels), REDRAW)
         redraw_levels(log_densities, log_pseudo_prior, levels, drawn, q_sums, counts, at_target)
         summary = path.summary(state)
         powers = np.stack([summary, summary**2], axis=1)

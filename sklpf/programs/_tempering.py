@@ -31,8 +31,6 @@ from sklpf.programs._programs import (
 from sklpf.programs._rounds import LevelRound, RoundProgram
 from sklpf.reweighting import MeanWeight
 
-_LOOKED_AT = 2000  # states of a round that may become draws
-_RENEW_EVERY = 8  # redraws from one draw of the base to the next, where a path asks for them
 END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
 
 
@@ -215,6 +213,10 @@ def run_round(
     n_redraws: int,
     n_kept: int = 0,
     with_draws: bool = False,
+    *,
+    looked_at: int = 2000,  # states of a round that may become draws
+    # redraws from one draw of the base to the next, where a path asks for them
+    renew_every: int = 8,
 ) -> tuple[list[Chains], TemperingRound]:
     """Return the chains of all groups after a round with weights of the levels by estimates log Z_k
     (K,), and its record with about `n_kept` vectors log f_k(x).
@@ -226,7 +228,7 @@ def run_round(
     stride, longest, every = _thinning(stride, longest)
     pause = 0  # redraws from one look at the states to the next
     if with_draws and has_points(path):
-        pause = stride * -(-n_redraws * n_chains // (_LOOKED_AT * stride))
+        pause = stride * -(-n_redraws * n_chains // (looked_at * stride))
     renews = path.renews_base and setup.first_ratio is None
     program = Temper(
         path=path,
@@ -239,7 +241,7 @@ def run_round(
         stride=stride,
         keeps_every=every if n_kept else 0,
         pause=pause,
-        renewal=stride * -(-_RENEW_EVERY // stride) if renews else 0,
+        renewal=stride * -(-renew_every // stride) if renews else 0,
     )
     stage = "round" + "-".join(map(str, name))
     chains, own, left = program.run(chains, n_redraws, longest, stage, **setup.options)

@@ -68,3 +68,7 @@ __all__ = [
     "with_first_error",
     "with_first_ratio",
 ]
+
+# Shared with other folders.
+# isort: split
+from sklpf.reweighting._mbar import MixtureSums, mixture_sums, mixture_weights  # noqa: F401

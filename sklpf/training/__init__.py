@@ -24,3 +24,13 @@ __all__ = [
     "Settled",
     "train",
 ]
+
+# Shared with other folders.
+# isort: split
+from sklpf.training._chains import parts_of  # noqa: F401
+from sklpf.training._loop import (  # noqa: F401
+    Lowered,
+    RunningAverage,
+    check_not_diverged,
+    warn_unsettled,
+)

@@ -11,21 +11,22 @@ from numpy.typing import NDArray
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import equal_parts, run_tasks
 from sklpf.paths import density_at, trajectory_at
-from sklpf.transitions._pilot import reflect
+from sklpf.transitions import reflect
 
-_RATE = 0.05  # of the step size's logarithm, for every unit of acceptance too many
-_LONGEST_STEP = 2.0
-_LENGTHENING = 0.5  # standard deviation of the logarithm that `rescale` multiplies a point by
-
-_LEAST_PART = 64  # points of a task
 _LEAST_NUMBERS = 1 << 14  # of the points of a task
 
 Function = Callable[[Array], Array]
+_RATE = 0.05  # of the step size's logarithm, for every unit of acceptance too many
+_LONGEST_STEP = 2.0
 
 
-def parts_of(points: NDArray) -> list[slice]:
+def parts_of(
+    points: NDArray,
+    *,
+    least_part: int = 64,  # points of a task
+) -> list[slice]:
     """Parts of points (n, d) for tasks, whatever the number of threads."""
-    return equal_parts(len(points), max(_LEAST_PART, _LEAST_NUMBERS // points.shape[1]))
+    return equal_parts(len(points), max(least_part, _LEAST_NUMBERS // points.shape[1]))
 
 
 class Chains:
@@ -145,9 +146,15 @@ class Chains:
         if self.rescale:
             self._rescale(log_density, np.where(accept, there, here))
 
-    def _rescale(self, log_density, here):
+    def _rescale(
+        self,
+        log_density,
+        here,
+        *,
+        spread=0.5,  # standard deviation of the log of the factor
+    ):
         n, d = self.position.shape
-        lengthening = _LENGTHENING * self.rng.standard_normal(n)
+        lengthening = spread * self.rng.standard_normal(n)
         end = self.position * np.exp(lengthening)[:, np.newaxis]
         log_rate = log_density(end) - here + d * lengthening
         accept = np.log(self.rng.random(n)) < log_rate

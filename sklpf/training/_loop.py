@@ -22,17 +22,10 @@ from sklpf.paths import has
 from sklpf.training._particles import Estimate, Particles, TemperedChains
 from sklpf.uncertainty import jackknife, log_mean_exp, t_bound
 
-_FADING = 2  # power of an update's number that its share of the average is proportional to
 _SILENCE = 1.0  # seconds between two lines, but for the last
 _LOWERED = 0.3  # what the learning rate is multiplied by
-_FEWEST_RATES = 3  # that are tried before training ends
-# nats: spread of log f_new - log f_old over particles that one step between two passes should have
-_STEP = 0.03
-_MOST_STEPS = 100
 _FEWEST_TEMPERATURES = 100
-_MOST_TEMPERATURES = 1600
 _PATH_COST = 100  # of a step's path and its states, in moves of a particle
-_PASS_STEPS = 25  # between two passes of chains that can't tell how many they need
 
 
 class RunningAverage:
@@ -54,9 +47,16 @@ class RunningAverage:
 
     """
 
-    def __init__(self, average: bool | int, n_rows: int = 0, n_averaged: int = 0):
+    def __init__(
+        self,
+        average: bool | int,
+        n_rows: int = 0,
+        n_averaged: int = 0,
+        *,
+        power: int = 2,  # of an update's number that its share of the average is proportional to
+    ):
         self.first_row = int(average)
-        self.power = _FADING if average is True else 0
+        self.power = power if average is True else 0
         self.n_rows = n_rows
         self.n_averaged = n_averaged if average else 0
 
@@ -221,11 +221,17 @@ class Settled:
         self.n_rates = 1
         self.began = 0
 
-    def __call__(self, trainer: Any, iteration: int) -> bool:
+    def __call__(
+        self,
+        trainer: Any,
+        iteration: int,
+        *,
+        fewest_rates: int = 3,  # that are tried before training ends
+    ) -> bool:
         self.curve.append(self.loss(trainer.parameters))
         if not has_settled(self.curve[self.began :], self.tol, self.n_passes):
             return False
-        if not hasattr(trainer, "learning_rate") or self.n_rates == _FEWEST_RATES:
+        if not hasattr(trainer, "learning_rate") or self.n_rates == fewest_rates:
             return True
         trainer.learning_rate *= _LOWERED
         self.n_rates += 1
@@ -394,14 +400,21 @@ class LogPartitionTracker:
         self.chains.update(self.path)
         self.spent += n_steps * (self.chains.n_chains + _PATH_COST)
 
-    def _n_steps(self) -> int:
+    def _n_steps(
+        self,
+        *,
+        # nats: of log f_new - log f_old over particles, that one step should have
+        spread_of_step: float = 0.03,
+        most_steps: int = 100,
+        steps_of_pass: int = 25,  # between two passes of chains that can't tell how many they need
+    ) -> int:
         if not has(self.path, "between"):
             return 1
         if self.method == "rts":
-            return _PASS_STEPS
-        wanted = math.ceil(self.chains.spread(self.path) / _STEP)
+            return steps_of_pass
+        wanted = math.ceil(self.chains.spread(self.path) / spread_of_step)
         affordable = 0.7 * self.n_moves / (self.chains.n_chains + _PATH_COST)
-        return int(max(1, min(wanted, _MOST_STEPS, affordable)))
+        return int(max(1, min(wanted, most_steps, affordable)))
 
     def _anchor_is_due(self, tracked: Estimate) -> bool:
         iteration = len(self.estimates) + 1
@@ -411,7 +424,7 @@ class LogPartitionTracker:
     def _affordable_levels(self) -> float:
         return (self.allowed - self.spent) / self.chains.n_chains
 
-    def _anchor(self, tracked: Estimate | None) -> Estimate:
+    def _anchor(self, tracked: Estimate | None, *, most_temperatures: int = 1600) -> Estimate:
         iteration = len(self.estimates) + 1
         self.next_anchor = 2 * iteration
         seed = seeded(self.seed).of("iteration", iteration).seed
@@ -425,7 +438,7 @@ class LogPartitionTracker:
         anchor = Anchor(iteration, full, tracked)
         self.anchors.append(anchor)
         if full.weights_error > self.max_std_error:
-            self.n_temperatures = min(2 * self.n_temperatures, _MOST_TEMPERATURES)
+            self.n_temperatures = min(2 * self.n_temperatures, most_temperatures)
         if tracked is None or anchor.disagrees or not tracked.weights_error < full.weights_error:
             self.chains = chains
             return full

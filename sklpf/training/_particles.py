@@ -12,24 +12,13 @@ from scipy.special import log_softmax, logsumexp
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import REDRAW, Stream, seeded, systematic
 from sklpf.paths import has, require_base, take
-from sklpf.programs._plan import check_finite, plan_runs
-from sklpf.programs._programs import Chains, anneal
-from sklpf.programs._tempering import Setup, first_pass, run_round
+from sklpf.programs import Chains, Setup, anneal, check_finite, first_pass, plan_runs, run_round
 from sklpf.reweighting import mean_weight
-from sklpf.transitions import default_move
+from sklpf.transitions import default_move, stream_uniforms
 from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
 
 _N_CHAINS = 100  # particles, or tempered chains
 _N_GROUPS = 10
-_LEVELS_AT_ONCE = 5  # levels of the ladder from one resampling to the next
-_FEWEST = 0.5  # effective share of the particles after a single step
-_MOST_APART = 1.0  # nats between groups
-# of tempered chains
-_N_LEVELS = 100
-_SLOPE = 2.0  # r_k is in proportion to exp(2 beta_k)
-_GAIN = 0.2  # alpha of equation 24
-_SWEEPS = 5  # of every chain after an update
-_PILOT_SWEEPS = 400  # of every chain at the start
 
 
 class Estimate(NamedTuple):
@@ -71,7 +60,12 @@ class Particles:
         self.n_updates = 0
         self.n_moves = 0  # of all particles together
 
-    def start(self, path: Any) -> None:
+    def start(
+        self,
+        path: Any,
+        *,
+        levels_at_once: int = 5,  # from one resampling to the next
+    ) -> None:
         """Draw the particles from the path's base and anneal them to its target."""
         base_log_partition = require_base(path, "The tracking of log Z")
         n = self.n_chains
@@ -89,8 +83,8 @@ class Particles:
         self.state = self.path.sample_base(n, stream)
         self.auxiliary = self.transition.start(self.path, self.state, stream)
         last = len(self.path.ladder) - 1
-        for k in range(0, last, _LEVELS_AT_ONCE):
-            self._move(np.arange(k, min(k + _LEVELS_AT_ONCE, last) + 1), stream.at(k + 1))
+        for k in range(0, last, levels_at_once):
+            self._move(np.arange(k, min(k + levels_at_once, last) + 1), stream.at(k + 1))
 
     def spread(self, path: Any) -> float:
         """Standard deviation over particles of log f_new - log f_old, in nats."""
@@ -109,7 +103,12 @@ class Particles:
         self._move(np.full(2, len(path.ladder) - 1), stream)
         self.n_updates += 1
 
-    def estimate(self) -> Estimate:
+    def estimate(
+        self,
+        *,
+        least_share: float = 0.5,  # effective share of the particles after a single step
+        most_apart: float = 1.0,  # nats between groups
+    ) -> Estimate:
         """log Z of the target that was followed last, with the jackknife's error over groups, and
         that of all weights.
 
@@ -119,7 +118,7 @@ class Particles:
         """
         groups = self.log_means + log_mean_exp(self.log_weights.reshape(_N_GROUPS, -1), axis=1)
         value, std_error = jackknife(lambda keep: log_mean_exp(groups[keep]), _N_GROUPS)
-        lost = self.fewest < _FEWEST or groups.std(ddof=1) > _MOST_APART
+        lost = self.fewest < least_share or groups.std(ddof=1) > most_apart
         if lost:
             return Estimate(float(value), np.inf, groups, np.inf)
         families = np.full(self.n_chains, -np.inf)
@@ -158,7 +157,7 @@ class Particles:
         if not len(poor):
             return
         index = np.arange(self.n_chains).reshape(by_group.shape)
-        uniforms = stream.uniform(_N_GROUPS, REDRAW)
+        uniforms = stream_uniforms(stream, _N_GROUPS, REDRAW)
         for g in poor:
             index[g] = g * n + systematic(by_group[g], n, uniforms[g])
         self.log_means[poor] += log_mean_exp(by_group[poor], axis=1)
@@ -189,36 +188,49 @@ class TemperedChains:
         self.n_updates = 0
         self.n_moves = 0
 
-    def start(self, path: Any) -> None:
+    def start(
+        self,
+        path: Any,
+        *,
+        n_levels: int = 100,
+        slope: float = 2.0,  # r_k is in proportion to exp(slope beta_k)
+        pilot_sweeps: int = 400,  # of every chain
+    ) -> None:
         """Anneal the chains from the path's base, which gives the first curve."""
         base_log_partition = require_base(path, "The tracking of log Z")
-        ladder = np.linspace(0, 1, _N_LEVELS)
+        ladder = np.linspace(0, 1, n_levels)
         transition = default_move(path).tune(path, seeded(self.seed).of("tuning").key)
         first = np.array([0, self.n_chains])
         path = path.with_ladder(ladder)
-        log_prior = log_softmax(_SLOPE * ladder)
+        log_prior = log_softmax(slope * ladder)
         self.setup = Setup(path, transition, log_prior, first, self.seed, 1, {"n_jobs": None})
-        self.chains, log_weights = first_pass(self.setup, _PILOT_SWEEPS)
+        self.chains, log_weights = first_pass(self.setup, pilot_sweeps)
         self.curve = base_log_partition + log_mean_exp(log_weights, axis=0)
-        self.n_moves = self.n_chains * _PILOT_SWEEPS
+        self.n_moves = self.n_chains * pilot_sweeps
 
     @property
     def path(self) -> Any:
         """The path that was followed last."""
         return self.setup.path
 
-    def update(self, path: Any) -> None:
+    def update(
+        self,
+        path: Any,
+        *,
+        gain: float = 0.2,  # alpha of equation 24
+        n_sweeps: int = 5,  # of every chain after an update
+    ) -> None:
         """Follow the model to its new parameters, those of the target of `path`, whose ladder is
         the same.
         """
         chains = [old._replace(state=carried(self.path, path, old.state)) for old in self.chains]
         self.setup = self.setup._replace(path=path)
         name = (self.n_updates,)
-        self.chains, left = run_round(self.setup, name, chains, self.curve, _SWEEPS)
+        self.chains, left = run_round(self.setup, name, chains, self.curve, n_sweeps)
         log_shares = logsumexp(left.log_q_sums, axis=(0, 1)) - self.setup.log_prior
-        self.curve = self.curve + _GAIN * (log_shares - log_shares[0])
+        self.curve = self.curve + gain * (log_shares - log_shares[0])
         self.n_updates += 1
-        self.n_moves += self.n_chains * _SWEEPS
+        self.n_moves += self.n_chains * n_sweeps
 
     def estimate(self) -> Estimate:
         """log Z of the target that was followed last, without an error."""

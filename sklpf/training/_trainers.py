@@ -14,19 +14,12 @@ from sklpf._utils.numbers import Array
 from sklpf.training._chains import Chains
 from sklpf.training._loop import check_not_diverged, has_settled, train
 
-# of Adam's moments
-_DECAY = 0.9
-_SQUARE_DECAY = 0.99
-_TINY = 1e-12
 _FEWEST_STEPS = 50  # of a pass
 _ITERATIONS = 10  # of L-BFGS in a pass
-_LARGEST = 20.0  # exponent of a flow, so that a poor trajectory can't rule
 _WARM_UP = 20  # trajectories before the parameters first move
-_WINDOW = 10  # passes whose mean losses are compared
 # rates fall as k^-0.7 once the loss has settled: their sum is infinite, that of their squares
 # finite
 _FORGETTING = 0.7
-_FEWEST_SETTLING = 20  # passes with falling rates
 
 
 class Family(Protocol):
@@ -165,13 +158,20 @@ class PersistentContrastiveDivergence:
         weights = np.full(len(points), 1 / len(points))
         return self.family.grad_parameters(self.parameters, points, weights)
 
-    def _adam(self, ascent):
+    def _adam(
+        self,
+        ascent,
+        *,
+        decay=0.9,  # of means
+        decay_of_squares=0.99,
+        tiny=1e-12,
+    ):
         self.n_steps += 1
-        self.first += (1 - _DECAY) * (ascent - self.first)
-        self.second += (1 - _SQUARE_DECAY) * (ascent**2 - self.second)
-        mean = self.first / (1 - _DECAY**self.n_steps)
-        square = self.second / (1 - _SQUARE_DECAY**self.n_steps)
-        return self.learning_rate * mean / (np.sqrt(square) + _TINY)
+        self.first += (1 - decay) * (ascent - self.first)
+        self.second += (1 - decay_of_squares) * (ascent**2 - self.second)
+        mean = self.first / (1 - decay**self.n_steps)
+        square = self.second / (1 - decay_of_squares**self.n_steps)
+        return self.learning_rate * mean / (np.sqrt(square) + tiny)
 
 
 class MaximumLikelihood:
@@ -319,11 +319,18 @@ class MinimumProbabilityFlow:
         lost = ~np.isfinite(log_rate)
         return np.where(lost[:, np.newaxis], self.X, ends), np.where(lost, 0.0, change)
 
-    def _flow(self, parameters, ends, change):
+    def _flow(
+        self,
+        parameters,
+        ends,
+        change,
+        *,
+        largest_exponent=20.0,  # so that a poor trajectory can't rule
+    ):
         family = self.family
         parameters = projected(self.family, parameters)
         rise = family.log_density(parameters, ends) - family.log_density(parameters, self.X)
-        flow = np.exp(np.minimum((rise + change) / 2, _LARGEST)) / len(self.X)
+        flow = np.exp(np.minimum((rise + change) / 2, largest_exponent)) / len(self.X)
         slope = family.grad_parameters(parameters, ends, flow / 2)
         return flow.sum(), slope - family.grad_parameters(parameters, self.X, flow / 2)
 
@@ -440,11 +447,16 @@ class EM:
         self.model.maximise(self.chains.position, (1 + n_settled) ** -_FORGETTING)
         self.losses.append(self.model.loss(self.chains.position))
 
-    def _ended(self, *_) -> bool:
+    def _ended(
+        self,
+        *_,
+        window: int = 10,  # passes whose mean losses are compared
+        fewest_settling: int = 20,  # passes with falling rates
+    ) -> bool:
         """True if training is over, as a callback of `train`."""
-        if self._n_searching is None and has_settled(self.losses, self.tol, _WINDOW):
+        if self._n_searching is None and has_settled(self.losses, self.tol, window):
             self._n_searching = len(self.losses)
         if self._n_searching is None:
             return False
-        n_settling = max(_FEWEST_SETTLING, self._n_searching // 2)
+        n_settling = max(fewest_settling, self._n_searching // 2)
         return len(self.losses) >= self._n_searching + n_settling

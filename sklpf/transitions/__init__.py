@@ -29,3 +29,15 @@ def default_move(path: Any) -> Transition:
     if has(path, "gibbs") or not has(path, "position"):
         return Gibbs()
     return HMC() if has(path, "gradients") else RandomWalk()
+
+
+# Shared with other folders.
+# isort: split
+from sklpf.transitions._base import Joint, acceptance, joined, stream_uniforms  # noqa: F401, E402
+from sklpf.transitions._pilot import (  # noqa: F401, E402
+    TunedTransition,
+    fixed_pilot,
+    next_beta,
+    reflect,
+    root_of,
+)

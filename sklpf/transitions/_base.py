@@ -17,6 +17,18 @@ from sklpf.paths import Path, has, read_only, require
 _FIRST = np.zeros(1, dtype=np.int64)
 
 
+def stream_uniforms(stream: Stream | RowStreams, n: int, purpose: int) -> Array:
+    """Return a uniform number in (0, 1) for each of n chains of a stream, exact in float32; another
+    purpose gives other numbers.
+    """
+    from sklpf.kernels._random import uniforms
+
+    out = np.empty(n)
+    for row_stream, chains in stream.rows():
+        uniforms(row_stream.keys, purpose, out[chains])
+    return out
+
+
 class Transition(Parameters, BaseEstimator):
     """A move on the states of a path. Subclasses define `move` and name the optional methods of
     paths that they need, as ``requires = ("position", "gradients")``.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sklpf._utils.random import ACCEPT
 from sklpf.paths import choose, has
-from sklpf.transitions._base import Transition, acceptance
+from sklpf.transitions._base import Transition, acceptance, stream_uniforms
 
 
 class Gibbs(Transition):
@@ -56,5 +56,5 @@ class Metropolis(Transition):
     def move(self, path, state, auxiliary, levels, stream, reverse=False):
         proposal, log_ratio = path.propose(state, levels, stream)
         rate = acceptance(path, state, proposal, levels, log_ratio)
-        accept = stream.uniform(len(levels), ACCEPT) < rate
+        accept = stream_uniforms(stream, len(levels), ACCEPT) < rate
         return choose(accept, proposal, state), auxiliary

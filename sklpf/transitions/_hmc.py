@@ -10,7 +10,7 @@ from sklpf._utils.limits import LARGEST_KICK
 from sklpf._utils.random import ACCEPT, Stream
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf.paths import choose
-from sklpf.transitions._base import acceptance, moved_density
+from sklpf.transitions._base import acceptance, moved_density, stream_uniforms
 from sklpf.transitions._pilot import TUNED, TunedTransition, reflect, stream_normals
 
 
@@ -147,7 +147,7 @@ class HMC(TunedTransition):
             pace = kicked(pace, slopes)
         fall = (np.sum(velocity**2, axis=1) - np.sum(pace**2, axis=1)) / 2  # of the kinetic energy
         rate = acceptance(path, state, here, levels, np.where(lost, np.nan, fall))
-        accept = stream.uniform(len(levels), ACCEPT) < rate
+        accept = stream_uniforms(stream, len(levels), ACCEPT) < rate
         kept = choose(accept, (-pace, *slopes), (velocity, base, gain))
         return choose(accept, here, state), (*kept, accepted + rate)
 

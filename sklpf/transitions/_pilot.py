@@ -16,24 +16,8 @@ from scipy.special import softmax
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
-from sklpf.paths import n_chains, read_only, take
-from sklpf.paths._bases import shrunk_covariance
-from sklpf.paths._functions import COVER
+from sklpf.paths import COVER, n_chains, read_only, shrunk_covariance, take
 from sklpf.transitions._base import Transition, joined
-
-_FEWEST_CHAINS = 64
-_MOST_CHAINS = 400
-_N_MOVES = 768  # of all chains at a level
-_FEWEST_MOVES = 6  # of each
-_N_FIRST_MOVES = 40  # at the base, where no step size is known yet
-_MOST_LEVELS = 200
-_FEWEST_EFFECTIVE = 0.7  # effective share of the chains after a step up
-# Step sizes are averaged over so many levels on either side, if there are ten times as many:
-# those of few levels are too different.
-_NEIGHBOURS = 2
-_MANY_LEVELS = 10
-_SMALLEST_BETA = 1e-50  # first step up
-_LARGEST_STEP = 2.0  # in scales of the density
 
 
 class Pilot(NamedTuple):
@@ -146,7 +130,15 @@ class _Row:
         """The move with the row's step size and root."""
         return self.untuned.with_pilot(fixed_pilot(self.log_step, self.root))
 
-    def rise(self, gain: Array, n_moves: int) -> Integers:
+    def rise(
+        self,
+        gain: Array,
+        n_moves: int,
+        *,
+        most_levels: int = 200,
+        effective_share: float = 0.7,  # of the chains at the next level
+        smallest_beta: float = 1e-50,  # of the first level after the base
+    ) -> Integers:
         """Note what was found at this level, and go on to the next; returns which of the row's
         chains go there, none from the target.
         """
@@ -161,9 +153,9 @@ class _Row:
         if self.beta == 1:
             return np.empty(0, dtype=np.int64)
         new = 1.0
-        if len(self.records) < _MOST_LEVELS:
-            new = next_beta(gain, self.beta, _FEWEST_EFFECTIVE)
-        if new < _SMALLEST_BETA:
+        if len(self.records) < most_levels:
+            new = next_beta(gain, self.beta, effective_share)
+        if new < smallest_beta:
             raise ValueError(
                 "log f_1 - log f_0 is too large to be tempered: rescale the data, or give another"
                 " base"
@@ -180,7 +172,15 @@ class _Row:
 
 
 def run_pilots(
-    paths: Sequence[Any], transition: Any, keys: Sequence[tuple[int, int]]
+    paths: Sequence[Any],
+    transition: Any,
+    keys: Sequence[tuple[int, int]],
+    *,
+    fewest_chains: int = 64,
+    most_chains: int = 400,
+    fewest_moves: int = 6,  # of each chain at a level
+    n_first_moves: int = 40,  # at the base, where no step size is known yet
+    moves_of_all: int = 768,  # of all chains, at a level
 ) -> list[Pilot]:
     """Take chains of every row from base draws to the target by small steps of beta with
     resampling, and tune on the way. Rows have steps and levels of their own.
@@ -189,9 +189,9 @@ def run_pilots(
     there; then its step size follows the mean acceptance probability (Robbins & Monro 1951).
     """
     d = paths[0].n_dimensions
-    n = _FEWEST_CHAINS
+    n = fewest_chains
     if transition.metric is not None:
-        n = int(np.clip(2 * d, _FEWEST_CHAINS, _MOST_CHAINS))
+        n = int(np.clip(2 * d, fewest_chains, most_chains))
     step = np.log(transition.first_step(d))
     rows = [
         _Row(
@@ -210,7 +210,7 @@ def run_pilots(
     for row, (_, own) in zip(rows, joint.stream.rows()):
         row.root = root_of([joint.path.position(state)[own]], [], transition.metric, None)
     rising = rows
-    n_moves = _N_FIRST_MOVES
+    n_moves = n_first_moves
     n_done = 0
     while rising:
         state, auxiliary = _tune_level(rising, state, auxiliary, n_moves, 1 + n_done)
@@ -220,11 +220,19 @@ def run_pilots(
         state, auxiliary = joint.path.take(state, index), take(auxiliary, index)
         rising = [row for row, own in zip(rising, chosen) if len(own)]
         n_done += n_moves
-        n_moves = max(_N_MOVES // n, _FEWEST_MOVES)
+        n_moves = max(moves_of_all // n, fewest_moves)
     return [row.pilot(n) for row in rows]
 
 
-def _tune_level(rows, state, auxiliary, n_moves, first_sweep):
+def _tune_level(
+    rows,
+    state,
+    auxiliary,
+    n_moves,
+    first_sweep,
+    *,
+    largest_step=2.0,  # in scales of the density
+):
     """Move chains at each row's level: half of the time for its scales, and half for the step size
     with them.
     """
@@ -251,7 +259,7 @@ def _tune_level(rows, state, auxiliary, n_moves, first_sweep):
                 row.log_step += (
                     (rate - untuned.target_acceptance) * 2 * (1 + i % (n_moves // 2)) ** -0.6
                 )
-                row.log_step = min(row.log_step, np.log(_LARGEST_STEP))
+                row.log_step = min(row.log_step, np.log(largest_step))
         points.append(path.position(state))
         slopes += untuned.slopes(auxiliary, path.ladder[levels][:, np.newaxis])
         tried.append([row.log_step for row in rows])
@@ -317,9 +325,9 @@ def root_of(points, slopes, metric, bounds):
     return scales[:, np.newaxis] * root
 
 
-def _smooth(values):
-    """Means over neighbours on either side."""
-    width = min(_NEIGHBOURS, len(values) // _MANY_LEVELS)
+def _smooth(values, *, n_neighbours=2, many_levels=10):
+    """Means over neighbours on either side, unless levels are few and differ too much."""
+    width = min(n_neighbours, len(values) // many_levels)
     padded = np.pad(values, width, mode="edge")
     return np.mean([padded[i : i + len(values)] for i in range(2 * width + 1)], axis=0)
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from sklpf._utils.random import ACCEPT
-from sklpf.paths import choose
-from sklpf.paths._functions import gradients_of, values_of_shape
-from sklpf.transitions._base import acceptance, moved_density
+from sklpf.paths import choose, gradients_of, values_of_shape
+from sklpf.transitions._base import acceptance, moved_density, stream_uniforms
 from sklpf.transitions._pilot import TUNED, TunedTransition, reflect, stream_normals
 
 
@@ -125,7 +124,7 @@ class RandomWalk(TunedTransition):
             position, log_ratio = self._drifting(old, step, normals, steps, path.ladder[levels])
         proposal = path.at(position)
         rate = acceptance(path, state, proposal, levels, log_ratio)
-        accept = stream.uniform(len(levels), ACCEPT) < rate
+        accept = stream_uniforms(stream, len(levels), ACCEPT) < rate
         return choose(accept, proposal, state), (auxiliary[0] + rate,)
 
     def _drifting(self, old, step, normals, steps, betas):

@@ -10,8 +10,6 @@ from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
 from sklpf.paths import put
 from sklpf.transitions._pilot import TunedTransition
 
-_MOST_SHRINKS = 200
-
 
 @dataclass(eq=False, repr=False)
 class Slice(TunedTransition):
@@ -75,7 +73,7 @@ class Slice(TunedTransition):
             state = self._coordinate(path, state, levels, j, rng)
         return state, auxiliary
 
-    def _coordinate(self, path, state, levels, j, rng):
+    def _coordinate(self, path, state, levels, j, rng, *, most_shrinks=200):
         position = path.position(state)
         here = position[:, j]
         with np.errstate(divide="ignore"):
@@ -93,7 +91,7 @@ class Slice(TunedTransition):
         low, high = (-np.inf, np.inf) if path.bounds is None else path.bounds[:, j]
         left, right = self._interval(here, width, low, high, threshold, moved, rng)
         todo = np.flatnonzero(threshold > -np.inf)  # a point of density 0 stays
-        for _ in range(_MOST_SHRINKS):
+        for _ in range(most_shrinks):
             if not len(todo):
                 break
             drawn = left[todo] + rng.random(len(todo)) * (right[todo] - left[todo])

@@ -28,3 +28,7 @@ __all__ = [
     "temperature_ladder",
     "temperature_schedule",
 ]
+
+# Shared with other folders.
+# isort: split
+from sklpf.variational._temperatures import TEMPERING  # noqa: F401

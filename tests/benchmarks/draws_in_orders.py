@@ -22,7 +22,7 @@ from scipy.special import gammaln, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import BridgeSampling
-from sklpf.partition._posterior_draws import posterior_draws
+from sklpf.partition.weights._posterior_draws import posterior_draws
 
 PROPOSALS = ("warp3", "mixture", "t")
 ORDERS = ("right", "flat", "transposed", "shuffled", "one after another")

@@ -179,10 +179,6 @@ ADAPTIVE = {
 }
 SMC_GRID = {
     **{f"SMC, 10 x {n} x {k}": SMC(n, k) for n, k in [(10, 10), (100, 10), (100, 30), (100, 100)]},
-    **{
-        f"SMC, waste-free, 10 x {n} x {k}": SMC(n, k, variant="waste-free")
-        for n, k in [(100, 10), (500, 20)]
-    },
     "AIS, 100 x 1000": AIS(),
     "ParallelTempering, 1024 sweeps": ParallelTempering(n_sweeps=1024),
 }

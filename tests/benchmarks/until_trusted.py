@@ -232,7 +232,7 @@ def run(kind, seed, max_seconds):
             return row | {"left out": truth_error}
         started = time.process_time()
         estimator = UntilTrusted(estimators_of(kind), max_seconds=max_seconds, random_state=seed)
-        with mock.patch("sklpf.partition._until_trusted.time", PROCESSOR):
+        with mock.patch("sklpf.partition.evidence._until_trusted.time", PROCESSOR):
             result = estimator.fit(path, draws=draws).result_
     seconds = time.process_time() - started
     values = [each.log_partition for each in estimator.attempts_]

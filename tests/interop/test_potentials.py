@@ -261,6 +261,15 @@ def test_a_restraint_that_is_released_into_a_large_box_is_refused(half_width):
         assert any("has no draws" in alarm.seen for alarm in alarms)
 
 
+def test_a_box_around_those_that_were_drawn_in_is_refused():
+    """Few draws lie beyond the smaller box, all with one weight, and none beyond the larger."""
+    halves = np.array([[10.0], [10.5], [12.0]])
+    for seed in range(10):
+        x = np.random.default_rng(seed).uniform(-1, 1, 4000) * np.repeat(halves[:2], 2000)
+        u_kn = np.where(np.abs(x) < halves, 0.0, np.inf)
+        assert not from_pymbar(u_kn, [2000, 2000, 0]).read().converged
+
+
 def test_a_small_box_is_seen_from_the_restraint():
     for seed in range(10):
         result = from_pymbar(*restrained(2, seed)).read()

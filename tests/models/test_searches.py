@@ -11,7 +11,6 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Binarizer, MinMaxScaler
 
 from sklpf import AIS, BernoulliRBM, ParallelTempering, log_likelihood
-from sklpf.models import log_likelihood_with_error
 
 DIGITS, LABELS = (part[:300] for part in load_digits(return_X_y=True))
 BINARY = (DIGITS > 7).astype(np.float64)
@@ -91,18 +90,23 @@ def test_what_is_not_trusted_does_as_the_model_says():
     assert search.best_params_ == {"rbm__partition_estimator": None}
 
 
-# ---- with the error of log Z
+# ---- with the error of log Z, and with its interval
 def test_a_search_records_the_error_of_log_z_of_every_split():
     pipe = classifier_behind(rbm(partition_estimator=AIS(50, 50)))
-    options = {"cv": 2, "scoring": log_likelihood_with_error, "refit": "log_likelihood"}
-    search = GridSearchCV(pipe, {"rbm__n_components": [2, 4]}, **options).fit(DIGITS, LABELS)
+    scoring = {
+        "nats": log_likelihood,
+        "error": lambda pipe, X, y: pipe["rbm"].log_partition_std_error_,
+    }
+    grid = {"rbm__n_components": [2, 4]}
+    search = GridSearchCV(pipe, grid, cv=2, scoring=scoring, refit="nats").fit(DIGITS, LABELS)
     for split in (0, 1):
-        assert (search.cv_results_[f"split{split}_test_log_partition_std_error"] > 0).all()
-    alone = GridSearchCV(pipe, {"rbm__n_components": [2, 4]}, cv=2, scoring=log_likelihood)
-    expected = alone.fit(DIGITS, LABELS).cv_results_["split0_test_score"]
-    found = search.cv_results_["split0_test_log_likelihood"]
-    np.testing.assert_array_equal(found, expected)
-    model = search.best_estimator_["rbm"]
-    found = log_likelihood_with_error(search, DIGITS)
-    error = model.log_partition_std_error_
-    assert found == {"log_likelihood": model.score(BINARY), "log_partition_std_error": error}
+        assert (search.cv_results_[f"split{split}_test_error"] > 0).all()
+    alone = GridSearchCV(pipe, grid, cv=2, scoring=log_likelihood).fit(DIGITS, LABELS)
+    np.testing.assert_array_equal(
+        search.cv_results_["split0_test_nats"], alone.cv_results_["split0_test_score"]
+    )
+
+
+def test_the_interval_of_a_pipeline_is_around_its_score():
+    pipe = classifier_behind(rbm())[:-1].fit(DIGITS)
+    assert pipe[-1].score_interval(pipe[:-1].transform(DIGITS)).mean == pipe.score(DIGITS)

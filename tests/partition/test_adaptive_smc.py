@@ -159,7 +159,7 @@ def test_a_base_that_is_fitted_anew_where_populations_are_elsewhere(monkeypatch,
         points = -3 + 0.2 * np.random.default_rng(0).normal(size=(1000, 2))
         return Learned(points, points[:0], points[:100], 1.0, False, 1.0, 1000)
 
-    monkeypatch.setattr("sklpf.partition._adaptive_smc.learn", learn_one_mode)
+    monkeypatch.setattr("sklpf.partition.populations._adaptive_smc.learn", learn_one_mode)
     path = GeometricPath(log_density, base=Gaussian(np.zeros(2), 9.0))
     smc = AdaptiveSMC(random_state=seed).fit(path)
     assert smc.converged_

@@ -39,7 +39,6 @@ from sklpf.transitions import HMC, RandomWalk
 
 SAMPLER = ParallelTempering(n_temperatures=6, n_sweeps=512, random_state=0)
 CONTINUOUS = RTS(50, 10, 300, continuous=True, random_state=0)
-WASTE_FREE = SMC(300, 20, variant="waste-free")
 
 
 @functools.cache
@@ -63,9 +62,8 @@ def problem(kind):
         (SMC(), "digits"),
         (SMC(n_temperatures=40), "laplace 6-D"),
         (AdaptiveSMC(), "gaussian 2-D, condition 1"),
-        (SMC(400, 20, variant="waste-free"), "easy"),
         (ParallelTempering(n_sweeps=512), "digits"),
-        large(ParallelTempering(n_sweeps=1024, bridge="stepping-stone"), "easy, joint"),
+        large(ParallelTempering(n_sweeps=1024), "easy, joint"),
         (RTS(n_temperatures=20, n_sweeps=600), "easy"),
         large(RTS(n_temperatures=20, n_sweeps=1500, rao_blackwell=False), "easy, joint"),
         large(RTS(20, 10, 300, continuous=True), "laplace 6-D"),
@@ -132,7 +130,6 @@ COVERAGE = {  # and the share of the runs that converge at least: to flag everyt
     "SAMS, binary": (SAMS(30, 15, 600, update="binary"), ("medium", "digits"), 0.6),
     "WangLandau": (WangLandau(30, 15, 600), ("medium", "digits"), 0.6),
     "SMC": (SMC(100, 25), RBMS, 0.8),
-    "SMC, waste-free": (WASTE_FREE, RBMS, 0.6),
     "BDMC": (BDMC(n_temperatures=50), RBMS, 0.9),
     "MarkovMixture": (MarkovMixture(n_centres=200, n_sweeps=256), RBMS, 0.6),
     "ImportanceSampling": (ImportanceSampling(400), (*PLANES, "beta-binomial"), 0.6),
@@ -204,7 +201,6 @@ def short_segments(kind):
         large(BDMC(10, 40), "easy, joint"),
         (RAISE(10, 10, 40), "easy, joint"),
         (SMC(10, 30, 4, resample_at=0.9), "easy"),
-        (SMC(10, 30, 4, variant="waste-free", chain_length=5), "easy"),
         (AdaptiveSMC(50), "gaussian 2-D, condition 1"),
         (ParallelTempering(4, 6, 128), "easy"),
         (RTS(20, 6, 100), "easy"),
@@ -271,7 +267,6 @@ def test_a_run_that_is_not_to_be_trusted_says_so(estimator, kind, sentence):
         (AIS(), ["two modes", "far mode"]),
         (SMC(20, 20), ["two modes", "far mode"]),
         (SMC(), ["two modes", "far mode"]),
-        (SMC(200, 10, variant="waste-free"), ["two modes", "far mode"]),
         (BDMC(n_temperatures=300), ["far mode"]),
         (RTS(50, 30, 400), ["two modes", "far mode"]),
         (SAMS(30, 20, 60), ["two modes", "far mode"]),

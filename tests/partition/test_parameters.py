@@ -43,7 +43,6 @@ PATHS = {AdaptiveRejection: LINE, AdaptiveSMC: LINE, LeftToRight: DOCUMENTS}
 
 IN_ORDER = "ladder must be strictly increasing"
 INSIDE = r"ladder must hold inverse temperatures in \[0, 1\]"
-WASTE_FREE = {"variant": "waste-free"}
 CONTINUOUS = {"continuous": True}
 
 
@@ -64,10 +63,6 @@ CONTINUOUS = {"continuous": True}
         (AIS, {"random_state": -1}, "random_state"),
         (SMC, {"n_populations": 1}, "n_populations"),
         (SMC, {"resample_at": np.nan}, "resample_at"),
-        (SMC, {"variant": "wasteful"}, "variant"),
-        (SMC, WASTE_FREE | {"chain_length": 1}, "chain_length"),
-        (SMC, WASTE_FREE | {"chain_length": 7}, "n_particles must be a multiple of chain_length"),
-        (SMC, WASTE_FREE | {"n_particles": 10}, "at least twice as large, got 10 and 10"),
         (AdaptiveSMC, {"transition": Gibbs()}, "transition must be HMC, RandomWalk or Slice"),
         (AdaptiveSMC, {"n_particles": 3}, "n_particles"),
         (AdaptiveSMC, {"tol": 0.0}, "tol"),

@@ -124,7 +124,7 @@ def test_alarms_and_rounding_of_a_run_stay_with_it(exchange):
 
 SAMPLERS_WITH_OPTIONS = [
     RTS(20, 12, n_sweeps=300, rao_blackwell=False, random_state=0),
-    ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", tol=1e-4, random_state=0),
+    ParallelTempering(5, n_sweeps=256, tol=1e-4, random_state=0),
 ]
 
 
@@ -191,7 +191,7 @@ def test_comparison_is_a_line_a_method(exchange, tempering):
 @pytest.mark.parametrize("method", [BAR(), LevelProcess()], ids=str)
 def test_what_no_method_can_read(method, exchange):
     path = make_rbm_problem("easy").path
-    with pytest.raises(TypeError, match="can read, got a run of AIS: give it to AIS or HAIS"):
+    with pytest.raises(TypeError, match="can read, got a run of AIS: give it to AIS"):
         clone(method).fit(quietly(AIS(20, 20, random_state=0), path).run_)
     with pytest.raises(TypeError, match="path must be a fitted model of sklpf or a path"):
         clone(method).fit(np.zeros(3))
@@ -263,13 +263,12 @@ TRUTH = 0.5 + norm.logsf(1.0)
 
 
 @may_not_converge()
-@pytest.mark.parametrize("estimator", [SteppingStone(), ParallelTempering(bridge="stepping-stone")])
-def test_walls_are_seen_without_slopes(estimator):
+def test_walls_are_seen_without_slopes():
     """Half of the base is outside, which no reverse ratio sees: 5 standard errors, false alarm 1e-3
     with t_9.
     """
     sampler = ParallelTempering(n_sweeps=1024, random_state=0).fit(HalfLine())
-    fitted = estimator.set_params(random_state=0).fit(sampler.run_)
+    fitted = SteppingStone(random_state=0).fit(sampler.run_)
     assert abs(fitted.log_partition_ - TRUTH) < 5 * fitted.log_partition_std_error_ < 0.2
 
 

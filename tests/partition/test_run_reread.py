@@ -68,10 +68,8 @@ SAMPLERS = {
     "WangLandau": (WangLandau(**SHORT), PROBLEM.path),
     "LeftToRight": (LeftToRight(20, random_state=0), DOCUMENT),
 }
-STONES = ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", random_state=0)
 OF_THEIR_OWN = {
     "TS": (RTS(20, 12, n_sweeps=300, rao_blackwell=False, random_state=0), PROBLEM.path),
-    "stepping stones": (STONES, PROBLEM.path),
 }
 FITTED = OF_THEIR_OWN | {
     name: run for name, run in SAMPLERS.items() if name not in ("BridgeSampling", "HAIS")

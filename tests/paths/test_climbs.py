@@ -7,17 +7,15 @@ import numpy as np
 import pytest
 from convergence import quietly
 from known_densities import DENSITY_PROBLEMS, make_density_problem
-from known_problems import all_rows, random_layers
 from marks import large
 from scipy.special import ndtri
 
-from sklpf import SMC, BernoulliRBM, Gaussian, GeometricPath, Mixture, ProductOfExperts, Uniform
+from sklpf import SMC, Gaussian, GeometricPath, Mixture, ProductOfExperts, Uniform
 from sklpf.interop import from_prior_transform
-from sklpf.models import RBMPath
 from sklpf.partition import Draws, PartitionResult, Run
 from sklpf.partition.checks import judge
 from sklpf.partition.checks.missed_mass import MissedMass
-from sklpf.paths import Path, Stream, iterated_conditional_modes, stream_key
+from sklpf.paths import Stream, stream_key
 
 Z_BOUND = 4.0
 BASE = Gaussian(np.zeros(2), 9.0)
@@ -261,51 +259,3 @@ def test_a_mode_near_the_mirror_image_of_another_in_a_base_that_is_much_wider(se
     rng = np.random.default_rng(seed)
     path.climbs_from = modes[0] + widths * rng.normal(size=(10, 2)) / 2
     assert path.regions(stream(seed)).contain(modes).any(axis=1).all()
-
-
-# ---- modes of both layers of an RBM, against enumeration of all states
-def small_path(seed=0, weights="marginal", n_hidden=4, n_visible=6):
-    layers = random_layers(np.random.default_rng(seed), n_hidden, n_visible, 1.5)
-    return RBMPath(*layers, np.full(n_visible, 0.5), weights=weights)
-
-
-def log_f(path, v, h):
-    return v @ path.components.T @ h + v @ path.intercept_visible + h @ path.intercept_hidden
-
-
-@pytest.mark.parametrize("weights", ["marginal", "joint"])
-@pytest.mark.parametrize("seed", range(3))
-def test_it_ends_where_neither_layer_can_be_improved(seed, weights):
-    path = small_path(seed, weights)
-    visible, hidden = all_rows(6), all_rows(4)
-    modes = iterated_conditional_modes(path, path.state_from_rows(visible))
-    for v, h, value in zip(modes.state.v, modes.state.h, modes.log_f[-1]):
-        assert value == pytest.approx(log_f(path, v, h))
-        assert value == pytest.approx(max(log_f(path, v, other) for other in hidden))
-        assert value == pytest.approx(max(log_f(path, other, h) for other in visible))
-    best = max(log_f(path, v, h) for v in visible for h in hidden)
-    # from all rows the highest mode is among them
-    assert modes.log_f[-1].max() == pytest.approx(best)
-
-
-class Descending(Path):
-    def log_joint(self, state):
-        return -state
-
-    def conditional_modes(self, state):
-        return state + 1.0
-
-
-def test_bad_input_is_refused():
-    path = GeometricPath(lambda x: -np.sum(x**2, axis=1), base=Gaussian(0.0, 1.0))
-    with pytest.raises(TypeError, match="modes needs a path with the method log_joint"):
-        iterated_conditional_modes(path, None)
-    rbm = BernoulliRBM.from_parameters([[1.0, 2.0]], [0.0, 0.0], [0.0])
-    with pytest.raises(TypeError, match=r"give its path\(\)"):
-        iterated_conditional_modes(rbm, None)
-    with pytest.raises(TypeError, match="give path.state_from_rows"):
-        iterated_conditional_modes(rbm.path(), np.eye(2))
-    with pytest.raises(ValueError, match="log_joint falls"):
-        iterated_conditional_modes(Descending(), np.zeros(3))
-    with pytest.raises(ValueError, match="state must have"):
-        iterated_conditional_modes(Descending(), np.array([np.nan]))

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from convergence import z_score
-from densities import LADDER, PATHS, Certain, smallest_p_value, towards_a_point
+from densities import LADDER, PATHS, all_accepted, smallest_p_value, towards_a_point
 
 from sklpf import AIS, Gaussian, GeometricPath, Uniform
 from sklpf.paths import Stream, stream_key
@@ -103,8 +103,9 @@ class NoTurn(HMC):
 
 
 class AlwaysAccepts(HMC):
-    def _trajectory(self, path, state, auxiliary, levels, steps, stream):
-        return super()._trajectory(path, state, auxiliary, levels, steps, Certain(stream))
+    def _trajectory(self, *arguments):
+        with all_accepted():
+            return super()._trajectory(*arguments)
 
 
 class TooMuchNoise(HMC):
@@ -298,8 +299,8 @@ def trajectory(path, move, state, velocity, level=3):
     levels = np.full(n, level)
     steps = move.steps_at(path.ladder, levels)
     auxiliary = velocity, *path.gradients(state), np.zeros(n)
-    certain = Certain(Stream(KEY))
-    state, auxiliary = move._trajectory(path, state, auxiliary, levels, steps, certain)
+    with all_accepted():
+        state, auxiliary = move._trajectory(path, state, auxiliary, levels, steps, Stream(KEY))
     return state, auxiliary[0]
 
 

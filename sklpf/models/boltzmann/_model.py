@@ -25,15 +25,15 @@ from sklpf._utils.sklearn import (
     StrOptions,
     at_least,
 )
-from sklpf._utils.warnings import warn
-from sklpf.models._enumerable_path import NOT_BINARY, BinaryUnits
-from sklpf.models._learning import all_or_nothing
-from sklpf.models._validation import (
+from sklpf._utils.validation import (
     base_means,
     check_fitted,
     check_parameter,
     check_vector,
 )
+from sklpf._utils.warnings import warn
+from sklpf.models._enumerable_path import NOT_BINARY, BinaryUnits
+from sklpf.models._learning import all_or_nothing
 from sklpf.models.boltzmann._learning import (
     Pairs,
     Penalty,
@@ -42,10 +42,8 @@ from sklpf.models.boltzmann._learning import (
     log_pseudo_likelihood,
 )
 from sklpf.models.boltzmann._path import BoltzmannPath, as_couplings, log_f
-from sklpf.models.scoring._likelihood import SCORING, LogLikelihoodMixin
-from sklpf.models.scoring._scored import ScoreInterval
-from sklpf.training import train
-from sklpf.training._loop import warn_unsettled
+from sklpf.scoring import SCORING, LogLikelihoodMixin, ScoreInterval
+from sklpf.training import train, warn_unsettled
 
 
 @dataclass(eq=False, repr=False)
@@ -419,6 +417,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     }
     _may_be_sparse = ("couplings_",)
     _discrete = True
+    _visible_units = BinaryUnits()
     _states_are_points = False
     _impossible = NOT_BINARY
 

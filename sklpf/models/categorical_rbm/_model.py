@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklpf._utils.numbers import Integers
 from sklpf._utils.sklearn import at_least
 from sklpf.models._enumerable_path import CategoricalUnits
-from sklpf.models.rbm._base import DiscreteRBM
+from sklpf.models.rbm import DiscreteRBM
 
 _MOST_INDICATORS = 1 << 16
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 from sklpf._utils.numbers import Array, Booleans, as_float64, check_positive
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import N_CENTRES, UnitsPath, check_layers
-from sklpf.models.boltzmann._path import BoltzmannPath
+from sklpf.models.boltzmann import BoltzmannPath
 from sklpf.paths import CompiledDensityPath, Gaussian, Points, check_ladder, read_only
 from sklpf.uncertainty import log_mean_exp
 

@@ -5,3 +5,11 @@ Training reads in three files: `fit` in `_model`, the passes that it makes in
 `learning/_posterior`. Gibbs sampling is in `learning/_gibbs`, the likelihood of documents in
 `_path`.
 """
+
+from sklpf.models.lda._model import LatentDirichletAllocation
+from sklpf.models.lda._path import LDAPath
+
+__all__ = [
+    "LDAPath",
+    "LatentDirichletAllocation",
+]

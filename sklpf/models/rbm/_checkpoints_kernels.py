@@ -13,6 +13,7 @@ from sklpf.kernels import (
     BORROWS,
     SUMS,
     bits_of_one_chain,
+    borrowing,
     draw_units,
     exp32,
     implements,
@@ -42,7 +43,7 @@ class Checkpoints(NamedTuple):
     starts: np.ndarray  # of groups of visible units with one unit on; a single one: there are none
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def _refresh_chain(model, v, inputs, linear, piece):
     """Sum the hidden units' inputs (2 J,) and the linear terms of log f (2,) at both ends of a
     chain's piece.
@@ -64,7 +65,7 @@ def _refresh_chain(model, v, inputs, linear, piece):
     linear[1] = second
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def _piece(model, beta):
     """Number s of the piece (betas[s], betas[s + 1]] that beta lies in, 0 at the base."""
     piece = 0
@@ -73,13 +74,13 @@ def _piece(model, beta):
     return piece
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def _share(model, piece, beta):
     """Position of beta along a piece, in [0, 1]."""
     return (beta - model.betas[piece]) / (model.betas[piece + 1] - model.betas[piece])
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def _ends(model, state, c, piece, work):
     """The inputs and linear terms of chain c at both ends of a piece: its own, or work space that
     they are written to. Only for functions that borrow too, as it counts no references.
@@ -90,7 +91,7 @@ def _ends(model, state, c, piece, work):
     return work.inputs, work.linear
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def _blend(ends, share, n, out):
     """(1 - share) ends[:n] + share ends[n:]."""
     low, high = np.float32(1.0 - share), np.float32(share)
@@ -98,7 +99,7 @@ def _blend(ends, share, n, out):
         out[j] = low * ends[j] + high * ends[n + j]
 
 
-@functools.partial(inlined, **SUMS, **BORROWS)
+@functools.partial(borrowing, **SUMS)
 def _softplus_sum(ends, share, n, work):
     """Sum over j of log(1 + e^x_j), x = (1 - share) ends[:n] + share ends[n:]."""
     _blend(ends, share, n, work)
@@ -114,7 +115,7 @@ def _softplus_sum(ends, share, n, work):
     return total
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def _log_f(model, state, c, beta, work):
     """log f_beta of one chain."""
     piece = _piece(model, beta)
@@ -122,7 +123,7 @@ def _log_f(model, state, c, beta, work):
     return _log_f_between(inputs, linear, _share(model, piece, beta), work.field)
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def _log_f_between(inputs, linear, share, field):
     """log f of one chain, from its inputs and linear terms at the ends of a piece."""
     softplus = _softplus_sum(inputs, share, inputs.shape[0] // 2, field)
@@ -253,7 +254,7 @@ def _summarise(model, state, c, out):
     _write_probabilities(model, state, c, _work(model), out)
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def _write_probabilities(model, state, c, work, out):
     """Write the probabilities of the last model's hidden units to out (J,)."""
     n = model.weights.shape[1]

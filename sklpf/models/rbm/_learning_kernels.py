@@ -5,17 +5,20 @@ visible and hidden unit, and behind these the visible units' biases as one more 
 hidden units' as one more row. Chains and rows of the data are one block of units.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from sklpf._utils import random as _random
 from sklpf.kernels import (
+    BORROWS,
+    WIDE,
     Layer,
     add_layer,
+    borrowing,
     draw_categories,
     exp32,
-    inlined,
     list_units,
     njit,
     random_bits,
@@ -58,6 +61,7 @@ class Block(NamedTuple):
     by_unit: Layer  # the visible units of all rows, by unit, those of a panel; first axis T
     panel: np.ndarray  # (T, J padded + 16, PANEL) float32: weights of a panel by hidden unit
     coefficients: np.ndarray  # (R,) float32: of each row in the gradient
+    changes: np.ndarray  # (T, PANEL) float32: of the biases of a panel's visible units
     bits: np.ndarray  # (T, most units and 4) uint32
     units: np.ndarray  # (T, most units) uint8
     # first unit of each thread, and the end, (T + 1,) int64, multiples of a register
@@ -81,7 +85,7 @@ def compress(X, indptr, indices, values):
 
 
 # ---- units
-@inlined
+@borrowing
 def _copy_row(data, row, visible):
     """Write one row of the data to a row of visible units; all others are off."""
     for i in range(visible.shape[0]):
@@ -90,7 +94,7 @@ def _copy_row(data, row, visible):
         visible[data.indices[p]] = data.values[p]
 
 
-@inlined
+@borrowing
 def _draw_visible(visible, n, starts, bits, units):
     """Draw n visible units of a chain in place of their inputs."""
     one = np.float32(1.0)
@@ -103,14 +107,14 @@ def _draw_visible(visible, n, starts, bits, units):
             visible[i] = np.float32(uniform(bits[i]) * (one + exp32(-visible[i])) < one)
 
 
-@inlined
+@borrowing
 def _draw_hidden(hidden, chain, n, bits):
     """Draw n hidden units of a chain with their probabilities."""
     for j in range(n):
         chain[j] = np.float32(uniform(bits[j]) < hidden[j])
 
 
-@inlined
+@borrowing
 def _to_probability(field, n):
     """Replace n inputs by their sigmoids, of which none is so small that products take longer."""
     one = np.float32(1.0)
@@ -118,25 +122,25 @@ def _to_probability(field, n):
         field[j] = one / (one + exp32(-max(field[j], np.float32(-40.0))))
 
 
-@inlined
+@borrowing
 def _scale(values, factor):
     for j in range(values.shape[0]):
         values[j] *= factor
 
 
-@inlined
+@borrowing
 def _add_multiple(total, factor, values):
     for j in range(total.shape[0]):
         total[j] += factor * values[j]
 
 
-@inlined
+@borrowing
 def _copy(target, values):
     for j in range(target.shape[0]):
         target[j] = values[j]
 
 
-@inlined
+@borrowing
 def _move_average(average, share, values):
     """average += share * (values - average)."""
     for j in range(average.shape[0]):
@@ -144,13 +148,13 @@ def _move_average(average, share, values):
 
 
 # ---- products of a thread
-@inlined
+@borrowing
 def _some_rows(layer, n):
     """The first n rows of a layer."""
     return Layer(layer.indices[:n], layer.factors[:n], layer.counts[:n], layer.units[:n], layer.off)
 
 
-@inlined
+@borrowing
 def _to_visible(parameters, block, first, last, panel):
     """Write the inputs of the chains' visible units first <= i < last."""
     chains = block.chains
@@ -162,7 +166,7 @@ def _to_visible(parameters, block, first, last, panel):
     add_layer(visible[:n_chains, first:last], panel[: chains.off.shape[0], : last - first], chains)
 
 
-@inlined
+@borrowing
 def _to_hidden(parameters, block, n_rows, first, last):
     """Write the inputs of hidden units first <= j < last of all rows."""
     visible = block.visible
@@ -174,8 +178,8 @@ def _to_hidden(parameters, block, n_rows, first, last):
     add_layer(hidden[:n_rows, first:last], rows, _some_rows(visible, n_rows))
 
 
-@inlined
-def _add_gradient(parameters, block, n_rows, first, last, by_unit):
+@borrowing
+def _add_gradient(parameters, block, n_rows, first, last, by_unit, change):
     """Add to the weights and biases of visible units first <= i < last what all rows contribute."""
     visible = block.visible.units
     units = by_unit.units
@@ -185,15 +189,16 @@ def _add_gradient(parameters, block, n_rows, first, last, by_unit):
     width = block.hidden_parts[-1]
     weights = parameters[first : first + n, :width]
     add_layer(weights, block.hidden[:n_rows, :width], _some_rows(by_unit, n))
-    step = np.zeros(n, np.float32)
-    for r in range(n_rows):
-        _add_multiple(step, block.coefficients[r], visible[r, first : first + n])
     for i in range(n):
-        parameters[first + i, width] += step[i]
+        change[i] = 0.0
+    for r in range(n_rows):
+        _add_multiple(change[:n], block.coefficients[r], visible[r, first : first + n])
+    for i in range(n):
+        parameters[first + i, width] += change[i]
 
 
 # ---- persistent contrastive divergence
-@njit
+@functools.partial(njit, **BORROWS, **WIDE)
 def train(parameters, average, data, block, starts, updates, first, last, key, step, team):
     """Make the updates first <= t < last of persistent contrastive divergence (Tieleman 2008) in
     place.
@@ -218,6 +223,7 @@ def train(parameters, average, data, block, starts, updates, first, last, key, s
     bits = block.bits[thread]
     units = block.units[thread]
     panel = block.panel[thread]
+    change = block.changes[thread]
     by_unit = Layer(
         block.by_unit.indices[thread],
         block.by_unit.factors[thread],
@@ -273,7 +279,7 @@ def train(parameters, average, data, block, starts, updates, first, last, key, s
                 for i in range(start, end):
                     keep = np.float32(1.0) - updates.shrinkages[t]
                     _scale(parameters[i, : block.hidden_parts[-1]], keep)
-            _add_gradient(parameters, block, n_rows, start, end, by_unit)
+            _add_gradient(parameters, block, n_rows, start, end, by_unit, change)
             if updates.shares[t] > 0:
                 for i in range(start, end):
                     _move_average(average[i], updates.shares[t], parameters[i])

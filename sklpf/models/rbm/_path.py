@@ -362,20 +362,6 @@ class RBMPath(PathWithRegions):
     def _random_chains(self, rng) -> RBMState:
         return self.state_from_rows(self._random_rows(rng))
 
-    # -- modes
-    def log_joint(self, state: RBMState) -> Array:
-        """Return log f(v, h) of the RBM, whichever of the densities the path's weights take, shape
-        (n,), in nats.
-        """
-        h = np.asarray(state.h, dtype=np.float64)
-        return np.sum(state.v * self._inputs(state), axis=1) + h @ self.intercept_hidden
-
-    def conditional_modes(self, state: RBMState) -> RBMState:
-        """Return the chains with h at its mode given v, and then v at its mode given h."""
-        h = _HIDDEN_UNITS.modes_near(self._hidden_fields(state.v), state.h)
-        v = self.visible_units.modes_near(self._visible_fields(h), state.v)
-        return self._state(v, h)
-
     def _hidden_fields(self, visible):
         """Inputs of the hidden units."""
         return np.asarray(visible, dtype=np.float64) @ self.components.T + self.intercept_hidden

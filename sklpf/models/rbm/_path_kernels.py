@@ -22,6 +22,7 @@ from sklpf.kernels import (
     SUMS,
     add_layer,
     bits_of_one_chain,
+    borrowing,
     change_units,
     draw_categories,
     exp32,
@@ -62,7 +63,7 @@ class Parameters(NamedTuple):
 
 
 # ---- one sweep
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def _copy_row(source, target):
     """target = source; numba takes seconds to compile what it would say if the shapes did not
     match.
@@ -71,13 +72,13 @@ def _copy_row(source, target):
         target[j] = source[j]
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def _log_part(log_weights, field, n, k, share):
     """Log of w_k (q_k / q_0)^share."""
     return log_weights[0] if k == 0 else log_weights[k] + share * np.float64(field[n + 1 + k])
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def _log_base_ratio(log_weights, field, n, beta):
     """Log of sum_k w_k (q_k / q_0)^(1 - beta), what the further parts of a base add to log f."""
     if log_weights.shape[0] == 1:
@@ -92,7 +93,7 @@ def _log_base_ratio(log_weights, field, n, beta):
     return largest + math.log(total)
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def _draw_part(log_weights, field, n, beta, u):
     """Draw k given v; at beta = 0, where v is drawn from the base, whatever v was before, so that
     chains there go from part to part.
@@ -108,7 +109,7 @@ def _draw_part(log_weights, field, n, beta, u):
     return last
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def _draw_layer(
     units,
     field,
@@ -174,7 +175,7 @@ def refresh_field(units, bias, rows, field):
 
 
 # ---- log densities
-@functools.partial(inlined, **SUMS, **BORROWS)
+@functools.partial(borrowing, **SUMS)
 def _sum_positive(field, n):
     """Sum of max(g, 0) over hidden units."""
     zero = np.float32(0.0)
@@ -188,7 +189,7 @@ def _sum_positive(field, n):
     return positive
 
 
-@functools.partial(inlined, **SUMS, **BORROWS)
+@functools.partial(borrowing, **SUMS)
 def _log_sum(field, n, beta):
     """Sum of log(1 + e^(-beta |g|)) over hidden units.
 
@@ -209,7 +210,7 @@ def _log_sum(field, n, beta):
     return total
 
 
-@functools.partial(inlined, **SUMS, **BORROWS)
+@functools.partial(borrowing, **SUMS)
 def _sum_on(h, field, n):
     """Sum of the inputs of the hidden units that are on."""
     total = 0.0
@@ -218,7 +219,7 @@ def _sum_on(h, field, n):
     return total
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def _slope(model, state, c):
     """d log f / d beta of chain c, but for what the hidden units that are summed out and the base's
     further parts bend: log(1 + e^(beta g)) = beta max(g, 0) + log(1 + e^(-beta |g|)).
@@ -229,7 +230,7 @@ def _slope(model, state, c):
     return np.float64(field[n]) + model.base_constant + of_hidden
 
 
-@functools.partial(inlined, **BORROWS)
+@borrowing
 def _bend(model, state, c, beta):
     """Part of log f of chain c that is not linear in beta."""
     field = state.hidden_field[c]
@@ -238,7 +239,7 @@ def _bend(model, state, c, beta):
     return of_hidden + _log_base_ratio(model.log_weights, field, n, beta)
 
 
-@functools.partial(inlined, **SUMS, **BORROWS)
+@functools.partial(borrowing, **SUMS)
 def _marginal_derivatives(field, n, beta):
     """Sums over hidden units of d/dbeta log(1 + e^(beta g)) = g sigma(beta g) and of g^2 sigma (1 -
     sigma).
@@ -342,7 +343,7 @@ def _log_ladder(model, state, c, ladder, work, out):
         out[k] += _log_base_ratio(model.log_weights, field, n, ladder[k])
 
 
-@functools.partial(inlined, **SUMS, **BORROWS)
+@functools.partial(borrowing, **SUMS)
 def _add_log_sums(field, n, ladder, powers, ratios, out):
     """Add the sum of log(1 + e^(-beta_k |g_j|)) at every level; the powers are carried from level
     to level by multiplication.

@@ -13,7 +13,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array
 from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition.alarms import BOUND_ERRORS, MATERIAL_BOUND, raised
+from sklpf.partition.alarms import MATERIAL_BOUND, raised, threshold
 from sklpf.partition.checks._finding import Finding, Judgement, Work
 from sklpf.paths import has
 from sklpf.uncertainty import log_mean_exp, standard_error
@@ -43,7 +43,9 @@ class Bound(Finding):
         numbers = {"plain_bound": mean, "plain_bound_std_error": error}
         if result.statement != "estimate" or not np.isfinite(result.log_partition):
             return [], numbers
-        chance = BOUND_ERRORS * float(np.hypot(error, result.std_error))
+        chance = threshold("below-the-bound", "bound_errors") * float(
+            np.hypot(error, result.std_error)
+        )
         if not mean - result.log_partition > max(MATERIAL_BOUND, chance):  # also of a NaN
             return [], numbers
         return [raised("below-the-bound", "bound", mean=mean, error=error)], numbers

@@ -15,21 +15,15 @@ from scipy.special import betainc, softmax
 
 from sklpf._utils.numbers import Array
 from sklpf.partition._run_alarms import enough_effective
-from sklpf.partition.alarms import raised
-from sklpf.partition.checks._finding import Finding, Judgement, Work, counted
+from sklpf.partition.alarms import raised, threshold
+from sklpf.partition.checks._finding import Finding, Judgement, Work
 from sklpf.paths import Regions, has
-from sklpf.programs._annealing import anneal_down
-from sklpf.programs._plan import Plan
+from sklpf.programs import Plan, anneal_down
 from sklpf.reweighting import mean_weight
 from sklpf.uncertainty import log_mean_exp, standard_error
 
 _LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
-_SLACK = 0.015  # nats, or a share of Z
 _LARGEST = 50.0  # nats, where a run has missed nearly everything
-_ERRORS_OF_ELLIPSOIDS = 0.5  # standard errors of log Z that what is missed on R^d must be worth
-_HARDLY_SEEN = 0.25  # of the draws that a region should have
-_CHAINS_A_REGION = 40  # forward chains for each region from which ten reverse chains start
-_LARGEST_WEIGHT = 500.0  # nats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +48,7 @@ class MissedMass(Finding):
     def collect(cls, work: Work) -> Self | None:
         if work.run.draws is None or not has(work.path, "regions"):
             return None
-        path, evaluations = counted(work.path)
+        path, evaluations = work.path.counted()
         regions = path.regions(work.stream("regions"))
         found = cls(
             regions=regions,
@@ -89,7 +83,13 @@ class MissedMass(Finding):
         return [alarm], {"missed_region": centres[0]}
 
 
-def _with_reverse_chains(found: Any, work: Work) -> Any:
+def _with_reverse_chains(
+    found: Any,
+    work: Work,
+    *,
+    chains_a_region: int = 40,  # forward chains for each region from which ten reverse chains start
+    largest_weight: float = 500.0,  # nats
+) -> Any:
     """Return regions with the weights of reverse chains from those of which a run of independent
     chains has few draws: a hundred draws can't show that 4 % are missing.
     """
@@ -99,8 +99,8 @@ def _with_reverse_chains(found: Any, work: Work) -> Any:
     run = replace(work.run, findings={"missed_mass": found})
     estimate = mean_weight(run.up)
     unseen = _unseen_masses(run, run.base_log_partition + estimate.log_mean)
-    worst = np.argsort(-unseen)[: max(2, len(run.up) // _CHAINS_A_REGION)]
-    places = worst[unseen[worst] > max(_SLACK, estimate.delta / 2)]
+    worst = np.argsort(-unseen)[: max(2, len(run.up) // chains_a_region)]
+    places = worst[unseen[worst] > max(threshold("missed-region", "nats"), estimate.delta / 2)]
     if not len(places):
         return found
 
@@ -111,7 +111,7 @@ def _with_reverse_chains(found: Any, work: Work) -> Any:
     down = anneal_down([plan], [state], 1, "reverse from regions", work.n_jobs)[0]
     log_weights = log_mean_exp(-down.reshape(len(places), -1), axis=1) - estimate.log_mean
     weights = np.full(len(unseen), np.nan)
-    weights[places] = np.exp(np.minimum(log_weights, _LARGEST_WEIGHT))
+    weights[places] = np.exp(np.minimum(log_weights, largest_weight))
     cost = down.size * (len(run.ladder) - 1)
     return replace(found, weight_from_target=weights, n_evaluations=found.n_evaluations + cost)
 
@@ -149,7 +149,7 @@ def regions_to_cover(path: Any, run: Any, result: Any) -> list[Regions]:
     return [run.regions.take(sorted(places)) for places in attempts]
 
 
-class Threshold(NamedTuple):
+class Strictness(NamedTuple):
     """Certainty needed that a run has missed a region."""
 
     chance: float  # false-alarm rate of a run: of all regions one by one, and of them together
@@ -158,8 +158,8 @@ class Threshold(NamedTuple):
     rank: int  # or this order statistic of the estimates, if larger: each tends to be too low
 
 
-FOR_ALARM = Threshold(chance=0.01, run_errors=2.0, mass_errors=3.0, rank=0)
-FOR_SECOND_TRY = Threshold(chance=0.05, run_errors=1.0, mass_errors=1.0, rank=2)  # costs time only
+FOR_ALARM = Strictness(chance=0.01, run_errors=2.0, mass_errors=3.0, rank=0)
+FOR_SECOND_TRY = Strictness(chance=0.05, run_errors=1.0, mass_errors=1.0, rank=2)  # costs time only
 
 
 class CheckedMode(NamedTuple):
@@ -198,11 +198,18 @@ def _masses(run: Any, log_partition: float) -> Array:
     return np.exp(np.minimum(run.regions.log_masses - log_partition, _LARGEST))
 
 
-def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[int]:
+def missed_regions(
+    run: Any,
+    result: Any,
+    strictness: Strictness,
+    *,
+    # standard errors of log Z that what is missed on R^d must be worth
+    errors_of_ellipsoids: float = 0.5,
+) -> list[int]:
     """The places, among all that are known, of the regions that a run has missed; the worst first.
 
     Each is tested by itself, and many small ones together (`_miss_together`). Either test alarms in
-    at most the threshold's share of right runs.
+    at most the share that is allowed of right runs.
     """
     regions = run.regions
     draws = run.draws
@@ -210,12 +217,13 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[int]:
         return []
     masses = _masses(run, result.log_partition)
     # Z may be larger than the run's by its own error.
-    slack = threshold.run_errors * result.std_error
+    slack = strictness.run_errors * result.std_error
     # Ellipsoids are small parts of what a run of a density misses where they are on a slope.
     is_small = regions.factors is not None
-    slack_of_share = _ERRORS_OF_ELLIPSOIDS * result.std_error if is_small else slack
+    slack_of_share = errors_of_ellipsoids * result.std_error if is_small else slack
     # the share of Z that would move log Z by more than its error, and by .015 nats
-    material = float(np.expm1(np.clip(slack_of_share, _SLACK, _LARGEST)))
+    least_nats = threshold("missed-region", "nats")
+    material = float(np.expm1(np.clip(slack_of_share, least_nats, _LARGEST)))
     hidden = np.zeros(len(masses))
     found = run.finding("missed_mass")
     if found.weight_from_target is not None:
@@ -227,18 +235,19 @@ def missed_regions(run: Any, result: Any, threshold: Threshold) -> list[int]:
     inside = regions.contain(draws.points)
     shares = weights @ inside
 
-    expected = np.array([_least(mass, threshold) for mass in masses[:, np.newaxis]])
+    expected = np.array([_least(mass, strictness) for mass in masses[:, np.newaxis]])
     expected = expected * np.exp(-slack)
     is_beyond = expected - 1 > material  # the run's Z is less than what lies there alone
     expected = np.minimum(expected, 1.0)
     large = expected > material
     n = _effective_draws(weights, draws.groups, inside)
-    improbable = _chance(n, shares, expected) * large.sum() < threshold.chance
+    improbable = _chance(n, shares, expected) * large.sum() < strictness.chance
     missed = is_beyond | (large & improbable & (expected - shares > material))
     means = masses.mean(axis=1)
-    if _miss_together(masses, weights, draws.groups, inside, slack, material, threshold):
+    if _miss_together(masses, weights, draws.groups, inside, slack, material, strictness):
         least = material / len(masses)
-        missed |= shares < np.where(means > least, _HARDLY_SEEN * means, 0.0)
+        hardly = threshold("missed-region", "hardly_seen") * means
+        missed |= shares < np.where(means > least, hardly, 0.0)
     if hidden.any():
         n_chains = len(run.up)
         if n_chains / (1 + hidden.sum()) < enough_effective(n_chains):
@@ -266,7 +275,7 @@ def _hidden_weight(from_target: Array, unseen: Array) -> Array:
     return np.maximum(unseen, 0.0) * excess
 
 
-def _miss_together(masses, weights, groups, inside, slack, material, threshold) -> bool:
+def _miss_together(masses, weights, groups, inside, slack, material, strictness) -> bool:
     """True if regions of which one half of the groups has hardly any draws have too few in the
     other half as well, all together.
 
@@ -278,14 +287,15 @@ def _miss_together(masses, weights, groups, inside, slack, material, threshold) 
         return False
     for half in (0, 1):
         own = group % 2 == half
-        chosen = _shares(weights[own], inside[own]) < _HARDLY_SEEN * masses[:, half::2].mean(axis=1)
+        hardly = threshold("missed-region", "hardly_seen") * masses[:, half::2].mean(axis=1)
+        chosen = _shares(weights[own], inside[own]) < hardly
         other = masses[chosen, 1 - half :: 2]
-        expected = min(_least(other, threshold) * np.exp(-slack), 1.0)
+        expected = min(_least(other, strictness) * np.exp(-slack), 1.0)
         share = float(_shares(weights[~own], inside[~own])[chosen].sum())
         if not expected - share > material:
             continue
         n = _effective_draws(weights[~own], group[~own], inside[~own])
-        if _chance(n, share, expected) < threshold.chance / 2:
+        if _chance(n, share, expected) < strictness.chance / 2:
             return True
     return False
 
@@ -295,13 +305,13 @@ def _shares(weights, inside) -> Array:
     return weights @ inside / max(weights.sum(), np.finfo(np.float64).tiny)
 
 
-def _least(masses: Array, threshold: Threshold) -> float:
+def _least(masses: Array, strictness: Strictness) -> float:
     """Least mass of some regions together, of masses (R, G): their mean mass less a few
     standard errors, or one of the smallest of the G estimates.
     """
     sums = masses.sum(axis=0)
-    least = sums.mean() - threshold.mass_errors * standard_error(sums)
-    return float(max(least, np.sort(sums)[threshold.rank]))
+    least = sums.mean() - strictness.mass_errors * standard_error(sums)
+    return float(max(least, np.sort(sums)[strictness.rank]))
 
 
 def _chance(n: float, share: Any, expected: Any) -> Any:

@@ -22,7 +22,7 @@ from sklpf import (
     log_likelihood,
 )
 from sklpf.models import RBMTrajectoryPath
-from sklpf.paths import Stream, iterated_conditional_modes, stream_key
+from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_coverage, check_path, check_transition
 from sklpf.transitions import Gibbs
 
@@ -123,14 +123,6 @@ def test_a_mixture_as_base_keeps_the_contract():
     assert Exact().fit(mixture).log_partition_ == pytest.approx(exact, abs=1e-12)
     ais = AIS(n_temperatures=100, random_state=0).fit(mixture)
     assert abs(ais.log_partition_ - exact) < Z_BOUND * ais.log_partition_std_error_
-
-
-def test_climbs_end_at_modes():
-    path = random_model(5, [3, 4, 2, 5], scale=1.5).path()
-    state = path.sample_base(50, Stream(stream_key(0)))
-    modes = iterated_conditional_modes(path, state)
-    again = path.conditional_modes(modes.state)
-    np.testing.assert_array_equal(again.v, modes.state.v)
 
 
 # ---- log Z

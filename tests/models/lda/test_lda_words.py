@@ -5,10 +5,8 @@ is called.
 import numpy as np
 import pytest
 from scipy.stats import t as student_t
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.pipeline import make_pipeline
 
-from sklpf import BernoulliRBM, Exact, LatentDirichletAllocation, compare, score_interval
+from sklpf import BernoulliRBM, Exact, LatentDirichletAllocation, compare
 
 EXACT = {"partition_estimator": Exact()}
 TOPICS = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])
@@ -72,17 +70,6 @@ def test_only_scores_per_word_have_a_perplexity():
     for name in ("perplexity", "perplexity_interval"):
         with pytest.raises(AttributeError, match='score per word: .*per="word"'):
             getattr(documents, name)
-
-
-def test_a_pipeline_is_scored_per_word():
-    texts = ["rain wind", "rain sun sun", "cat dog", "dog dog cat bird"] * 5
-    pipe = make_pipeline(CountVectorizer(), LatentDirichletAllocation(2, random_state=0)).fit(texts)
-    counts = pipe[:-1].transform(texts)
-    assert score_interval(pipe, texts, per="word") == pipe[-1].score_interval(counts, per="word")
-    assert score_interval(pipe, texts) == pipe[-1].score_interval(counts)
-    rbm = BernoulliRBM.from_parameters(np.zeros((1, 2)), np.zeros(2), np.zeros(1))
-    with pytest.raises(TypeError, match="per must be None, as model is a BernoulliRBM"):
-        score_interval(rbm, np.eye(2), per="word")
 
 
 def test_two_models_are_compared_per_word():

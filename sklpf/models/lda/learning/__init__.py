@@ -1,1 +1,18 @@
 """Learning topics: variational Bayes, tempered or not, and collapsed Gibbs sampling."""
+
+from sklpf.models.lda.learning._gibbs import fit_gibbs
+from sklpf.models.lda.learning._posterior import Topics, posterior_of
+from sklpf.models.lda.learning._variational_bayes import (
+    Training,
+    fit_variational,
+    update_variational,
+)
+
+__all__ = [
+    "Topics",
+    "Training",
+    "fit_gibbs",
+    "fit_variational",
+    "posterior_of",
+    "update_variational",
+]

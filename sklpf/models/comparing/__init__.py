@@ -1,1 +1,0 @@
-"""Comparing models that are fitted, and fits of models and pipelines."""

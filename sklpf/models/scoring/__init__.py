@@ -1,1 +1,0 @@
-"""Likelihoods of models with one log Z and with one a row, and what makes a score of them."""

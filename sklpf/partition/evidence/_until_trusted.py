@@ -1,0 +1,279 @@
+"""UntilTrusted: estimators in turn, until one can be trusted."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from itertools import product
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from sklpf._utils.progress import said
+from sklpf._utils.random import seeded
+from sklpf._utils.sklearn import POSITIVE
+from sklpf.partition._base import SAMPLING, PartitionEstimator
+from sklpf.partition._default import default_estimator
+from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._result import PartitionResult, total_sweeps
+from sklpf.partition._run_alarms import misses_tol, tol_alarms
+from sklpf.partition.alarms import MATERIAL_BOUND, raised, threshold
+from sklpf.partition.levels import ParallelTempering
+from sklpf.partition.populations import SMC, AdaptiveSMC
+from sklpf.partition.weights import AIS, HAIS, BridgeSampling, posterior_draws
+from sklpf.paths import GeometricPath, defensive, fit_base, has, is_own_density
+
+_DIMENSIONS = ("attempt",)
+
+
+@dataclass(eq=False, repr=False)
+class UntilTrusted(PartitionEstimator):
+    """Estimators in turn, each more expensive than the one before, until one can be trusted.
+
+    Parameters
+    ----------
+    estimators : sequence of PartitionEstimator or None, default=None
+        In their order. None chooses by the path:
+
+        - draws are given: `BridgeSampling`, with a Gaussian and with a mixture as proposal, before
+          the others;
+        - a density on R^d with a gradient, d above 20: `HAIS`, `AdaptiveSMC` with 1000 particles,
+          `HAIS` with 10,000 levels, `ParallelTempering` with 16,384 and with 65,536 sweeps;
+        - another density on R^d: `AdaptiveSMC` with 500 and with 2000 particles, and the same
+          `ParallelTempering`;
+        - other paths: what the model's score takes by default, or `AIS`; `SMC` with 1000 levels;
+          and the same `ParallelTempering`.
+
+        Each is tried on ``path.cheaper_path`` first where there is one: for a `BernoulliRBM` with
+        `track_trajectory` in inverse temperature, then along training.
+    tol : float, default=0.1
+        Standard error of log Z in nats up to which a number is precise enough.
+    max_seconds : float or None, default=None
+        No further estimator begins after so many seconds. One that runs is not stopped. A run that
+        was interrupted counts anew.
+    checkpoint : str, path-like or None, default=None
+        As in `AIS`: the directory of each estimator whose own is None, if it keeps segments and its
+        `random_state` is None or an int. All stay there until the last attempt is over: what
+        earlier ones had finished is read, and only their tuning and checks are repeated.
+    random_state : int, RandomState or None, default=None
+        Seed. An estimator whose own `random_state` is None takes one from this.
+    n_jobs : int or None, default=None
+        As in `AIS`, of each estimator.
+    verbose : int, default=0
+        As in `AIS`.
+
+    Attributes
+    ----------
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
+        Of the first estimator that converges with a standard error of at most `tol`. If there is
+        none, of the converged one with the smallest error, which raises the alarm that `tol` is
+        missed; if none has converged, of the one with the smallest error. See
+        `PartitionEstimator`. ``result_.n_sweeps``, ``seconds`` and ``check_evaluations`` count all
+        attempts.
+    attempts_ : list of PartitionResult
+        What each estimator said, in turn. Not there for paths with rows.
+
+    Notes
+    -----
+    An estimate tends to be too low where something is wrong. Not converged, therefore, if an
+    earlier attempt with a standard error below 1 nat is higher than the final one by 4 standard
+    errors of the difference and .05 nats. What no estimator has found stays unseen: a spike within
+    a wide mode, or modes of very different widths, are missed and trusted.
+
+    An estimator that ends with a TypeError or ValueError is passed over; if all do, the first error
+    is raised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import Gaussian, GeometricPath
+    >>> from sklpf.partition import UntilTrusted
+    >>> path = GeometricPath(
+    ...     lambda x: -np.sum((x - 5) ** 2, axis=1) / 2e-4, base=Gaussian([0, 0], 4.0)
+    ... )
+    >>> estimator = UntilTrusted(random_state=0).fit(path)
+    >>> [attempt.method for attempt in estimator.attempts_]
+    ['AdaptiveSMC']
+    >>> bool(abs(estimator.log_partition_ - np.log(2 * np.pi * 1e-4)) < 0.1)
+    True
+    """
+
+    estimators: Sequence[PartitionEstimator] | None = None
+    tol: float = 0.1
+    max_seconds: float | None = None
+    _: KW_ONLY
+    checkpoint: str | os.PathLike[str] | None = None
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    _parameter_constraints = {
+        "estimators": "no_validation",
+        "tol": [POSITIVE],
+        "max_seconds": [POSITIVE, None],
+        **{name: SAMPLING[name] for name in ("checkpoint", "random_state", "n_jobs", "verbose")},
+    }
+
+    def fit(self, path, y=None, *, draws: Any = None) -> Self:
+        """Estimate the log partition function of a path's target or of a fitted model.
+
+        Parameters
+        ----------
+        path : Path or fitted model
+            As of any `PartitionEstimator`.
+        y : ignored
+            Not used; there for scikit-learn's conventions.
+        draws : object or None, default=None
+            Draws of the target, as `BridgeSampling` takes them. After the bridges they are part of
+            the base of a `GeometricPath`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError
+            If `estimators` holds something else.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If no estimator could be trusted, or `tol` is missed.
+        """
+        return self._fit(path, draws)._warn()
+
+    def _estimate(self, path, seed) -> PartitionResult:
+        started = time.perf_counter()
+        self._checkpoint(path, seed)  # what it can't use is no error of an attempt
+        if self._given_draws is not None:
+            self._given_draws = posterior_draws(self._given_draws, path, seed)
+        attempts: list[PartitionResult] = []
+        errors: list[Exception] = []
+        is_late = False
+        cheaper = getattr(path, "cheaper_path", None)
+        ways = [path] if cheaper is None else [cheaper, path]
+        starts = [functools.cache(functools.partial(self._start, way, seed)) for way in ways]
+        for place, (estimator, start) in enumerate(product(self._turns(path), starts)):
+            seconds = time.perf_counter() - started
+            is_late = self.max_seconds is not None and seconds > self.max_seconds
+            if is_late and attempts:
+                break
+            try:
+                attempts.append(
+                    self._attempt(estimator, start, path, seeded(seed).of("attempt", place).seed)
+                )
+            except (TypeError, ValueError) as error:  # of what it needs, and others may not
+                errors.append(error)
+                said(functools.partial("{} failed: {}".format, type(estimator).__name__, error))
+                continue
+            last = attempts[-1]
+            said(functools.partial("{}: {}".format, last.method, last._line()))
+            if self._is_enough(last):
+                break
+        if not attempts:
+            raise errors[0]
+        self.attempts_ = attempts
+        return self._of_all(attempts, "late attempts" if is_late else "attempts")
+
+    def _turns(
+        self,
+        path,
+        *,
+        many_dimensions: int = 20,  # in which gradients are needed
+    ) -> list[PartitionEstimator]:
+        if self.estimators is not None:
+            if not isinstance(self.estimators, Iterable):
+                raise TypeError(
+                    f"estimators must be a list, such as [{self.estimators!r:.60}], or None, got"
+                    f" {self.estimators!r:.60}"
+                )
+            for each in self.estimators:
+                if not isinstance(each, PartitionEstimator):
+                    raise TypeError(
+                        f"estimators must be estimators of log Z, such as AIS(), got {each!r:.80}"
+                    )
+            if not list(self.estimators):
+                raise ValueError("estimators must hold at least one, got none; None chooses them")
+            return list(self.estimators)
+        bridges: list[PartitionEstimator] = []
+        if self._given_draws is not None:
+            bridges = [BridgeSampling(), BridgeSampling(proposal="mixture")]
+        tempering = [ParallelTempering(n_sweeps=n, tol=self.tol) for n in (16_384, 65_536)]
+        if not is_own_density(path):
+            first_of_all = default_estimator(path) or AIS()
+            return [*bridges, first_of_all, SMC(n_temperatures=1000), *tempering]
+        if has(path, "gradients") and path.n_dimensions > many_dimensions:
+            first = [HAIS(), AdaptiveSMC(1000, self.tol, 3_000_000), HAIS(n_temperatures=10_000)]
+        else:
+            first = [AdaptiveSMC(tol=self.tol), AdaptiveSMC(2000, self.tol, 5_000_000)]
+        return [*bridges, *first, *tempering]
+
+    def _start(self, path, seed) -> Any:
+        """Return the path of all estimators but bridges: from the draws, if there are any."""
+        if self._given_draws is None or not isinstance(path, GeometricPath):
+            return path
+        points = self._given_draws.points.reshape(-1, path.n_dimensions)
+        fitted = fit_base(points, len(points) / 2, path.bounds, np.random.default_rng(seed))
+        base = defensive(fitted, path.base, path.bounds)
+        return path.from_mixture(base, "a mixture fitted to the draws")
+
+    def _attempt(self, estimator, start, path, seed) -> PartitionResult:
+        estimator = clone(estimator)
+        known = estimator.get_params(deep=False)
+        own: dict[str, Any] = {"random_state": seed, "n_jobs": self.n_jobs}
+        if isinstance(known.get("random_state"), (Integral, type(None))):
+            own["checkpoint"] = self.checkpoint
+        unset = {name: value for name, value in own.items() if known.get(name, 0) is None}
+        estimator.set_params(**unset)
+        if isinstance(estimator, BridgeSampling):
+            return estimator._fit(path, self._given_draws).result_
+        return estimator._fit(start()).result_
+
+    def _is_enough(self, result: PartitionResult) -> bool:
+        return result.converged and not misses_tol(float(result.std_error), self.tol)
+
+    def _of_all(self, attempts: list[PartitionResult], family: str) -> PartitionResult:
+        """The best of all attempts, with what they cost together."""
+
+        def rank(each):
+            error = math.inf if math.isnan(each.std_error) else each.std_error  # of no estimate
+            return not self._is_enough(each), not each.converged, error
+
+        best = min(attempts, key=rank)
+        alarms = [each for each in best.alarms if each.kind != "tol-missed"]
+        alarms += tol_alarms(float(best.std_error), self.tol, family)
+        for each in attempts:
+            error = float(np.hypot(each.std_error, best.std_error))
+            above = each.log_partition - best.log_partition
+            chance = threshold("runs-disagree", "attempt_errors") * error
+            is_known = each.std_error < threshold("runs-disagree", "attempt_std_error")
+            if is_known and above > max(chance, MATERIAL_BOUND):
+                alarms.append(
+                    raised(
+                        "runs-disagree",
+                        "attempts",
+                        "attempts",
+                        method=each.method,
+                        value=each.log_partition,
+                        error=each.std_error,
+                    )
+                )
+        columns = {
+            f"attempt_{name}": np.array([getattr(each, name) for each in attempts])
+            for name in ("log_partition", "std_error", "converged")
+        }
+        return replace(
+            best,
+            alarms=tuple(dict.fromkeys(alarms)),
+            **total_sweeps(attempts),
+            check_evaluations=sum(each.check_evaluations for each in attempts),
+            diagnostics=best.diagnostics | columns,
+            described=best.described | dict.fromkeys(columns, Diagnostic(dimensions=_DIMENSIONS)),
+        )

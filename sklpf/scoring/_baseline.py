@@ -1,0 +1,199 @@
+"""Baselines of scores: the log-likelihood of the same rows by a model of the training rows without
+structure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.extmath import safe_sparse_dot
+
+from sklpf import paths
+from sklpf._utils.numbers import Array
+from sklpf.uncertainty import Variance
+
+_MOST_COVARIANCES = 256  # columns of which all covariances are kept
+_ROWS_PER_COLUMN = 5  # from which on they are used: few rows determine them badly
+
+
+@dataclass(frozen=True)
+class IndependentUnits:
+    """Independent discrete columns, with the smoothed shares of the training rows."""
+
+    units: Any = None
+    n_rows: int = 0
+    sums: Any = 0.0
+    name = "independent columns"
+
+    def seen(self, X: Any) -> Self:
+        """Return the baseline with more training rows, as units (n, n_units)."""
+        sums = self.sums + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
+        return type(self)(self.units, self.n_rows + X.shape[0], sums)
+
+    def log_likelihood(self, X: Any) -> Array:
+        """Return the log-likelihood of rows, (n,), in nats."""
+        logits = self.units.logits_of(self.units.smoothed_means(self.sums, self.n_rows))
+        return safe_sparse_dot(X, logits) - self.units.log_norms(logits)
+
+
+class OneTopic(IndependentUnits):
+    """One topic: the smoothed shares of the words in all training documents."""
+
+    name = "one topic"
+
+    def log_likelihood(self, X: Any) -> Array:
+        """Return the log-likelihood of documents, (n,), in nats."""
+        shares = (self.sums + 1) / np.sum(self.sums + 1)
+        return safe_sparse_dot(X, np.log(shares))
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """One Gaussian with the moments of the training rows, of many columns or few rows independent
+    ones.
+    """
+
+    n_rows: int = 0
+    mean: Any = 0.0
+    covariance: Any = 0.0  # (d, d), or variances (d,)
+
+    def seen(self, X: Any) -> Self:
+        """Return the baseline with more training rows (n, d)."""
+        n, d = X.shape
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        if d > _MOST_COVARIANCES:
+            square = X.multiply(X) if sp.issparse(X) else X**2
+            within = np.asarray(square.mean(axis=0)).ravel() - mean**2
+            step = (mean - self.mean) ** 2
+        else:
+            away = (X.toarray() if sp.issparse(X) else X) - mean
+            within = away.T @ away / n
+            step = np.outer(mean - self.mean, mean - self.mean)
+        total = self.n_rows + n
+        share = n / total
+        covariance = self.covariance + share * (within - self.covariance)
+        return type(self)(
+            total,
+            self.mean + share * (mean - self.mean),
+            covariance + share * (1 - share) * step,
+        )
+
+    @property
+    def _is_full(self) -> bool:
+        return self.covariance.ndim == 2 and self.n_rows >= _ROWS_PER_COLUMN * len(self.mean)
+
+    @property
+    def name(self) -> str:
+        """Name in summaries."""
+        return "one Gaussian" if self._is_full else "independent normal columns"
+
+    def log_likelihood(self, X: Any) -> Array | None:
+        """Return the log density of rows, (n,), in nats; None where the training rows leave a
+        direction without variance.
+        """
+        covariance = self.covariance
+        if covariance.ndim == 2 and not self._is_full:
+            covariance = np.diag(covariance)
+        try:
+            fitted = paths.Gaussian(self.mean, covariance)
+        except ValueError:
+            return None
+        return fitted.log_density(X.toarray() if sp.issparse(X) else X)
+
+
+def new_baseline(model: Any) -> Any:
+    """Return the baseline of a model's kind of rows, which has seen none."""
+    if model._unit == "document":
+        return OneTopic()
+    if model._discrete:
+        return IndependentUnits(model._visible_units)
+    return Gaussian()
+
+
+class RowsBaseline(NamedTuple):
+    """A baseline's log-likelihoods of the rows that a model has scored."""
+
+    name: str
+    values: Array  # (n,) log-likelihoods in nats
+    remedy: str  # what to change about a model that is worse
+
+
+class BaselineScore(NamedTuple):
+    """A baseline's mean log-likelihood of the rows that a score is of.
+
+    Attributes
+    ----------
+    name : str
+        "independent columns", "one topic", "one Gaussian" or "independent normal columns", of the
+        training rows.
+    mean : float
+        In nats, in the unit of the score.
+    is_better : bool
+        Whether the mean difference of the rows excludes, at 0.1 %, that the model is as good.
+    remedy : str
+        What to change then.
+    """
+
+    name: str
+    mean: float
+    is_better: bool
+    remedy: str
+
+    def sentence(self, score: float, unit: str) -> str:
+        """Say that the model is worse, where it is.
+
+        Parameters
+        ----------
+        score : float
+            Mean log-likelihood by the model, in nats.
+        unit : str
+            What the mean is over.
+
+        Returns
+        -------
+        str
+            Empty otherwise.
+        """
+        if not self.is_better:
+            return ""
+        return (
+            f"the model is worse than {self.name} of the training rows, {score:.2f} and"
+            f" {self.mean:.2f} nats a {unit}: {self.remedy}"
+        )
+
+
+def compare_with_baseline(
+    values: Array,
+    above: float,
+    baseline: RowsBaseline | None,
+    *,
+    # probability of the interval that must exclude that a model is as good
+    certain: float = 0.9973,
+) -> BaselineScore | None:
+    """Compare log-likelihoods of rows with those of the baseline, which are paired.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        By the model, in nats.
+    above : float
+        How far the error of log Z reaches above their mean.
+    baseline : RowsBaseline or None
+        Of the same rows.
+
+    Returns
+    -------
+    BaselineScore or None
+        None without a baseline.
+    """
+    if baseline is None:
+        return None
+    gains = values - baseline.values
+    is_better = False
+    if len(gains) > 1 and np.all(np.isfinite(gains)):
+        half = Variance(gains.var(ddof=1) / len(gains), len(gains) - 1).half_width(certain)
+        is_better = bool(gains.mean() + np.hypot(half, 1.5 * above) < 0)
+    return BaselineScore(baseline.name, float(baseline.values.mean()), is_better, baseline.remedy)

@@ -1,0 +1,158 @@
+"""The scorer for scikit-learn's searches: the log-likelihood of the model in a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+
+
+def is_model(estimator: Any) -> bool:
+    """True if an estimator is a model with a log-likelihood of rows."""
+    return hasattr(estimator, "_scored")
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline, and of pipelines in it; any other estimator itself."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator[-1]
+    return estimator
+
+
+def check_same_kind(estimators: Mapping[str, Any]) -> None:
+    """Raise ValueError if some of these models or pipelines, by name, have densities of rows and
+    others probabilities, or some those of documents.
+    """
+    kinds = {name: _kind(last_step(estimator)) for name, estimator in estimators.items()}
+    first = next(iter(kinds))
+    for name, kind in kinds.items():
+        if kind != kinds[first]:
+            raise ValueError(
+                f"{first} has {kinds[first]} and {name} has {kind}, which can't be compared: a"
+                " density depends on the units of X, a probability does not, and that of a document"
+                " is of its words in their order; compare models of one kind"
+            )
+
+
+def _kind(model: Any) -> str:
+    """Kind of a model's likelihoods."""
+    if model._unit == "document":
+        return "probabilities of documents"
+    return "probabilities of rows" if model._discrete else "densities of rows"
+
+
+def find_model(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """Return the last model in a fitted estimator, and what the steps before it make of X.
+
+    Parameters
+    ----------
+    estimator : fitted model, pipeline, or search that has refitted one
+        Pipelines and searches may hold each other. What stands behind the model, such as a
+        classifier, is not used.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows, as the estimator is given them.
+
+    Raises
+    ------
+    TypeError
+        If there is no model.
+    """
+    if not holds_model(estimator):
+        raise TypeError(
+            "log_likelihood needs a model of sklpf, or a pipeline or a search that holds one, got "
+            f"{_described(estimator)}"
+        )
+    while not is_model(estimator):
+        if isinstance(estimator, Pipeline):
+            place = max(i for i, (_, step) in enumerate(estimator.steps) if holds_model(step))
+            X = estimator[:place].transform(X) if place else X
+            estimator = estimator[place]
+        else:
+            estimator = estimator.best_estimator_
+    return estimator, X
+
+
+def holds_model(estimator: Any) -> bool:
+    """True if an estimator is a model, or a pipeline or a finished search with one in it."""
+    if isinstance(estimator, Pipeline):
+        return any(holds_model(step) for _, step in estimator.steps)
+    if hasattr(estimator, "best_estimator_"):
+        return holds_model(estimator.best_estimator_)
+    return is_model(estimator)
+
+
+def _described(estimator) -> str:
+    """Description of an estimator without a model, for an error."""
+    if isinstance(estimator, Pipeline):
+        steps = (step for _, step in estimator.steps)
+        names = (step if isinstance(step, str) else type(step).__name__ for step in steps)
+        return f"a pipeline of {', '.join(names)}"
+    name = f"{type(estimator).__module__}.{type(estimator).__name__}"
+    if hasattr(estimator, "best_estimator_"):
+        return f"{name}, which found {_described(estimator.best_estimator_)}"
+    if name.endswith("SearchCV"):
+        return (
+            f"{name} without a best_estimator_: call fit first, with refit=True or the name of a"
+            " score"
+        )
+    return name
+
+
+def log_likelihood(estimator, X, y=None) -> float:
+    """Mean log-likelihood of rows by the model in an estimator, in nats: for ``scoring=``.
+
+    A model, and a pipeline that ends in one, have it as their `score`, which searches use by
+    themselves. Here more may stand behind the model, such as a classifier that is given its
+    features.
+
+    Parameters
+    ----------
+    estimator : fitted model, pipeline with one in it, or search that has refitted one
+        The estimator to score. If a pipeline holds several models, its last one is scored.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows, as the estimator is given them. What is scored is what the steps before the model
+        make of them: candidates with other steps there can't be compared.
+    y : ignored
+        Not used; there for scikit-learn's conventions.
+
+    Returns
+    -------
+    score : float
+        The model's `score`; NaN or an error where it is not trusted and the model's
+        `on_nonconvergence` says so.
+
+    Raises
+    ------
+    TypeError
+        If the estimator has no model in it.
+
+    Notes
+    -----
+    The error of log Z is recorded by a scorer beside this one: ``scoring={"nats": log_likelihood,
+    "error": lambda pipe, X, y=None: pipe["rbm"].log_partition_std_error_}`` with ``refit="nats"``.
+    The interval of a pipeline ``pipe`` that ends in a model is
+    ``pipe[-1].score_interval(pipe[:-1].transform(X))``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.pipeline import Pipeline
+    >>> from sklpf import BernoulliRBM, log_likelihood
+    >>> X = np.tile(np.eye(4), (10, 1))
+    >>> y = X[:, 0]
+    >>> rbm = BernoulliRBM(
+    ...     learning_rate=0.1, n_iter=50, on_nonconvergence="nan", random_state=0
+    ... )
+    >>> pipe = Pipeline([("rbm", rbm), ("classifier", LogisticRegression())])
+    >>> grid = {"rbm__n_components": [1, 4]}
+    >>> search = GridSearchCV(pipe, grid, scoring=log_likelihood, cv=2).fit(X, y)
+    >>> log_likelihood(search, X) == search.best_estimator_["rbm"].score(X)
+    True
+    >>> search.predict(X).shape
+    (40,)
+    """
+    model, rows = find_model(estimator, X)
+    return model.score(rows)
