@@ -30,6 +30,11 @@ def from_pymbar(
     Their log Z is that of the last state less that of the first, the negative of pymbar's reduced
     free energy difference; ``result_.log_partition_curve`` has all states.
 
+    Draws that are not from the densities that they are said to be from raise an alarm where they
+    show it. Often they can't: a factor near 1 that all potentials lack, such as a temperature 20 %
+    off, stays unseen in four of ten sets, and none shows what lies beyond all draws, as in a
+    larger box.
+
     Parameters
     ----------
     u_kn : array-like of shape (K, N), or pymbar.MBAR

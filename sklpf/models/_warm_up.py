@@ -34,7 +34,6 @@ from sklpf.partition import (
 from sklpf.variational import Tempering
 
 _KINDS: Any = ("annealed", "global", "local")  # of tempering
-_ANY = 1e9  # tolerance at which training has settled at once
 # one for each compiled program: anneal, temper and exchange, and SMC's moves
 _SAMPLERS: tuple[PartitionEstimator, ...] = (
     AIS(2, 3, random_state=0),
@@ -42,6 +41,8 @@ _SAMPLERS: tuple[PartitionEstimator, ...] = (
     ParallelTempering(2, 3, 32, random_state=0),
     SMC(2, 3, 2, random_state=0),
 )
+
+_ANY = 1e9  # tolerance at which training has settled at once
 
 
 def warm_up() -> None:

@@ -12,6 +12,7 @@ from sklpf.paths._regions import Regions
 # isort: split
 from sklpf.paths._base import (  # noqa: F401
     CompiledPrograms,
+    Evaluations,
     KernelPath,
     Points,
     PointsPath,
@@ -30,7 +31,7 @@ from sklpf.paths._base import (  # noqa: F401
     values_at,
 )
 from sklpf.paths._bases import is_outside  # noqa: F401
-from sklpf.paths._climbs import Evaluations, functions_for_climbs  # noqa: F401
+from sklpf.paths._climbs import functions_for_climbs  # noqa: F401
 from sklpf.paths._functions import values_of  # noqa: F401
 from sklpf.paths._geometric import CompiledDensityPath, is_own_density  # noqa: F401
 from sklpf.paths._ladders import respace  # noqa: F401
@@ -62,9 +63,21 @@ from sklpf.paths._climbs import (  # noqa: F401
     Ends,
     climb,
     evaluate_bisecting_failures,
+    mirrored,
     starts_of_climbs,
 )
-from sklpf.paths._functions import COVER, gradients_of, shape_given, values_of_shape  # noqa: F401
+from sklpf.paths._functions import (  # noqa: F401
+    COVER,
+    gradients_of,
+    shape_given,
+    shown,
+    values_of_shape,
+)
 from sklpf.paths._geometric import coordinates_of_rows  # noqa: F401
 from sklpf.paths._mixture_fit import fit_parts  # noqa: F401
-from sklpf.paths._regions import drawn_by_weight, highest_of_draws  # noqa: F401
+from sklpf.paths._regions import (  # noqa: F401
+    ClimbTarget,
+    drawn_by_weight,
+    ellipsoid_at_mode,
+    highest_of_draws,
+)

@@ -7,7 +7,8 @@ import copy
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +18,27 @@ from sklpf._utils.random import Stream
 from sklpf.paths._optional import has
 
 _N_PROBED = 8  # states at which a user's path is evaluated, to be recognised
+
+
+@dataclass
+class Evaluations:
+    """Number of points at which functions were evaluated, and of those at which they failed."""
+
+    n: int = 0
+    n_failed: int = 0
+
+    def counting(self, function: Callable[[Array], Any]) -> Callable[[Array], Any]:
+        """Return the same function of points (n, d), with these counted."""
+
+        def counted(points: Array) -> Any:
+            self.n += len(points)
+            try:
+                return function(points)
+            except Exception:
+                self.n_failed += len(points) == 1
+                raise
+
+        return counted
 
 
 class Path:
@@ -109,6 +131,8 @@ class Path:
     n_rows: int | None = None
     gibbs_is_reversible: bool = True
     log_f_rounding: float = 0.0
+
+    _counted: ClassVar[tuple[str, ...]] = ()  # methods that evaluate the target
 
     @property
     def enumeration_rounding(self) -> float:
@@ -238,6 +262,23 @@ class Path:
             By default one that does nothing.
         """
         return contextlib.nullcontext()
+
+    def counted(self) -> tuple[Self, Evaluations]:
+        """Return a copy of the path that counts evaluations of the target's density, and the count.
+
+        Returns
+        -------
+        path : Path
+            Of a density of the user's: one for each point, and another one for its gradient where
+            that is another function. Other paths count nothing.
+        evaluations : Evaluations
+            Their number ``n``, and ``n_failed`` of points at which the density raised an error.
+        """
+        path = copy.copy(self)
+        evaluations = Evaluations()
+        for name in self._counted:
+            setattr(path, name, evaluations.counting(getattr(self, name)))
+        return path, evaluations
 
     def with_ladder(self, ladder: ArrayLike) -> Path:
         """Return a copy of the path with other levels.

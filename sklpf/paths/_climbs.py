@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -19,14 +18,6 @@ Slopes = Callable[[Array, Array], tuple[Array, Array]]
 # of climbs
 NEARLY = 1.0  # nats, where a climb ended early
 STEP = 1e-2  # steps of numerical derivatives, in standard deviations
-
-
-@dataclass
-class Evaluations:
-    """Number of points at which checks evaluated a density, and of those at which it failed."""
-
-    n: int = 0
-    n_failed: int = 0
 
 
 class Ends(NamedTuple):
@@ -229,18 +220,15 @@ def functions_for_climbs(
     log_density: LogDensity,
     grad: Callable[[Array], Array] | None,
     value_and_grad: Callable[[Array], tuple[Array, Array]] | None = None,
-    evaluations: Evaluations | None = None,
 ) -> tuple[LogDensity, Slopes]:
     """Return a log density and its slopes that never fail: where the functions do, or give NaN or
     +inf, and where the gradient is not finite, the density counts as 0.
 
-    Without a gradient slopes are central differences. Points are counted in `evaluations`, twice
-    where log density and gradient are two calls.
+    Without a gradient slopes are central differences.
     """
-    evaluations = evaluations or Evaluations()
 
     def numbers(function, points: Array, n_columns: int | None = None) -> Array:
-        found = evaluate_bisecting_failures(function, points, evaluations, n_columns)
+        found = evaluate_bisecting_failures(function, points, n_columns)
         return np.where(np.isnan(found) | (found == np.inf), -np.inf, found)
 
     def values(points: Array) -> Array:
@@ -288,10 +276,7 @@ def _differences(
 
 
 def evaluate_bisecting_failures(
-    function: Callable[[Array], Array],
-    points: Array,
-    evaluations: Evaluations,
-    n_columns: int | None = None,
+    function: Callable[[Array], Array], points: Array, n_columns: int | None = None
 ) -> Array:
     """Return the values of a function at points, (n,) or (n, n_columns): NaN where it raises
     whatever error, for which points are tried in halves.
@@ -300,18 +285,14 @@ def evaluate_bisecting_failures(
     if not len(points):
         return np.empty(shape)
     points = np.ascontiguousarray(points)  # else numba would compile a function once more
-    evaluations.n += len(points)
     try:
         return np.array(function(points), dtype=np.float64).reshape(shape)
     except Exception:  # of a user's function, far from where it is used
         if len(points) == 1:
-            evaluations.n_failed += 1
             return np.full(shape, np.nan)
         half = len(points) // 2
         parts = (points[:half], points[half:])
-        return np.concatenate(
-            [evaluate_bisecting_failures(function, x, evaluations, n_columns) for x in parts]
-        )
+        return np.concatenate([evaluate_bisecting_failures(function, x, n_columns) for x in parts])
 
 
 def starts_of_climbs(

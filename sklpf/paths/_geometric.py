@@ -25,7 +25,7 @@ from sklpf.paths._base import (
     density_at,
 )
 from sklpf.paths._bases import Gaussian, Mixture, Parts, as_base, box_around, is_outside, within
-from sklpf.paths._climbs import Evaluations, functions_for_climbs
+from sklpf.paths._climbs import functions_for_climbs
 from sklpf.paths._functions import (
     check_callable,
     check_functions,
@@ -140,10 +140,11 @@ class GeometricPath(PointsPath):
         None  # of a subclass that knows its tails; None: they are measured
     )
     may_be_nan = False  # checks look for NaN although tails are known
-    evaluations: Evaluations | None = None  # by checks, where they are counted
     climbs_from: Array | None = None  # (n, d): of `regions`; None: draws of the base
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
     density_name = "log_density"  # in errors: what the user calls it
+
+    _counted = ("raw_log_density", "_target_gradient", "_target_and_slope")
 
     def __init__(
         self,
@@ -267,9 +268,7 @@ class GeometricPath(PointsPath):
         """
         value_and_grad = None if self.value_and_grad is None else self._target_and_slope
         grad = None if self.grad is None else self._target_gradient
-        functions = functions_for_climbs(
-            self.raw_log_density, grad, value_and_grad, self.evaluations
-        )
+        functions = functions_for_climbs(self.raw_log_density, grad, value_and_grad)
         has_gradient = self.grad is not None
         rng = stream.generator()
         found = find_regions(

@@ -15,7 +15,6 @@ from sklpf._utils.random import Stream
 from sklpf.models.decoder._network import Network
 from sklpf.partition import PartitionEstimator
 from sklpf.paths import (
-    Evaluations,
     Gaussian,
     PointsPath,
     Regions,
@@ -85,7 +84,8 @@ class DecoderPath(PointsPath):
     base_log_partition = 0.0
     bounds: Array | None = None
     n_chains_per_block = 1000  # all chains of a row move together
-    evaluations: Evaluations | None = None  # by checks, where they are counted
+
+    _counted = ("_target_and_slope",)
 
     def __init__(
         self,
@@ -231,9 +231,8 @@ class DecoderPath(PointsPath):
             Of one row.
         """
         rng = stream.generator()
-        evaluations = self.evaluations or Evaluations()
         log_target, slopes = functions_for_climbs(
-            lambda y: self._target_and_slope(y)[0], None, self._target_and_slope, evaluations
+            lambda y: self._target_and_slope(y)[0], None, self._target_and_slope
         )
         prior = Gaussian(-self.center[0] / self.scale[0], self.scale[0] ** -2.0)
         draws = prior.sample(_N_SCREENED, rng)

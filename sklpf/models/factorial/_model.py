@@ -28,9 +28,9 @@ from sklpf._utils.sklearn import (
     TransformerMixin,
     at_least,
 )
+from sklpf._utils.validation import SparseInput, check_fitted, check_parameter
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
-from sklpf.models._validation import SparseInput, check_fitted, check_parameter
 from sklpf.models.factorial._path import FactorialPath, check_probability
 from sklpf.models.factorial.learning import (
     Trainer,
@@ -40,11 +40,9 @@ from sklpf.models.factorial.learning import (
     settle_activations,
     update,
 )
-from sklpf.models.scoring import SCORING, RowLikelihoodMixin
+from sklpf.scoring import SCORING, RowLikelihoodMixin
 from sklpf.variational import TEMPERING, Tempering
 
-_ROWS_AT_ONCE = 1024  # of transform
-_MAX_SETTLING = 1000  # updates of the activations of a new row
 _STARTING_PROBABILITY = 0.3
 
 
@@ -327,7 +325,7 @@ class FactorialMixture(
         with one_blas_thread():
             return self._activations(X)
 
-    def _activations(self, X):
+    def _activations(self, X, *, rows_at_once=1024):
         """Activations of rows that were validated, in blocks."""
         settle = functools.partial(
             _settle_rows,
@@ -336,7 +334,7 @@ class FactorialMixture(
             probability=self.activation_probability_,
             noise_variance=self.noise_variance_,
         )
-        blocks = [X[rows] for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE)]
+        blocks = [X[rows] for rows in gen_batches(X.shape[0], rows_at_once)]
         done = parallel_map(settle, blocks, n_jobs=self.n_jobs)
         return np.concatenate(done).astype(X.dtype, copy=False)
 
@@ -406,12 +404,20 @@ class FactorialMixture(
         return z @ self.components_ + np.sqrt(variance)[:, None] * noise
 
 
-def _settle_rows(X, *, means, gram, probability, noise_variance):
+def _settle_rows(
+    X,
+    *,
+    means,
+    gram,
+    probability,
+    noise_variance,
+    max_iter=1000,  # updates of the activations of a new row
+):
     """Activations of some rows, (n, K): mean field, flips of components, and mean field again."""
     products = means @ dense(X).T
     terms = (gram, logit(probability), 0.5 / noise_variance)
     activations = np.tile(probability[:, None], X.shape[0])
-    settle_activations(products, activations, terms, _MAX_SETTLING)
+    settle_activations(products, activations, terms, max_iter)
     search_activations(products, activations, terms, forced=range(len(gram)))
-    settle_activations(products, activations, terms, _MAX_SETTLING)
+    settle_activations(products, activations, terms, max_iter)
     return activations.T

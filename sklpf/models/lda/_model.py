@@ -29,9 +29,9 @@ from sklpf._utils.sklearn import (
     TransformerMixin,
     at_least,
 )
+from sklpf._utils.validation import SparseInput, check_fitted, check_parameter, validate_rows
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on
-from sklpf.models._validation import SparseInput, check_fitted, check_parameter, validate_rows
 from sklpf.models.lda._counts import (
     check_tokens,
     lengths,
@@ -49,11 +49,9 @@ from sklpf.models.lda.learning import (
     posterior_of,
     update_variational,
 )
-from sklpf.models.scoring import SCORING, RowLikelihoodMixin, Scored, ScoreInterval, interval_of
+from sklpf.scoring import SCORING, RowLikelihoodMixin, Scored, ScoreInterval, interval_of
 from sklpf.variational import TEMPERING, Tempering
 
-_LARGEST_PRIOR = 1e10  # above which digamma functions and sums lose all digits
-_ROUNDING = 1e-5  # of sums of probabilities, as in the path
 _CERTAIN = 1e28  # tokens that known probabilities stand for; digamma has its digits up to 1e30
 
 
@@ -627,12 +625,17 @@ class LatentDirichletAllocation(
         for name in ("bound_", "elbo_", "log_joint_"):
             self.__dict__.pop(name, None)
 
-    def _prior(self, name: str) -> float | Array:
+    def _prior(
+        self,
+        name: str,
+        *,
+        largest: float = 1e10,  # above which digamma functions and sums lose all digits
+    ) -> float | Array:
         """A prior as it is given, a number or (n_components,), or 1 / n_components."""
         prior = getattr(self, name)
         if prior is None:
             return 1 / self.n_components
-        checked = check_prior(name, prior, self.n_components, _LARGEST_PRIOR)
+        checked = check_prior(name, prior, self.n_components, largest)
         return checked if checked.ndim else float(checked)
 
     def _validate(self, X, reset=False, n_corpus=1.0) -> sp.csr_matrix:
@@ -736,7 +739,11 @@ def _check_options(model) -> None:
         raise ValueError('learn_topic_word_prior and n_init > 1 need learning_method="gibbs"')
 
 
-def _as_dirichlet(topics: ArrayLike) -> NDArray:
+def _as_dirichlet(
+    topics: ArrayLike,
+    *,
+    rounding: float = 1e-5,  # of sums of probabilities, as in the path
+) -> NDArray:
     """Return a copy of topics as Dirichlet parameters, (n_topics, n_features); probabilities become
     certain ones.
     """
@@ -747,5 +754,5 @@ def _as_dirichlet(topics: ArrayLike) -> NDArray:
         raise ValueError(
             "topics must be positive; add a little to every probability and normalise the rows"
         )
-    certain = np.abs(checked.sum(axis=1, dtype=np.float64) - 1).max() <= _ROUNDING
+    certain = np.abs(checked.sum(axis=1, dtype=np.float64) - 1).max() <= rounding
     return checked * checked.dtype.type(_CERTAIN) if certain else checked

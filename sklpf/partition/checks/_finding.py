@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
@@ -10,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import Diagnostic
-from sklpf.paths import Evaluations
 from sklpf.transitions import Transition
 
 
@@ -79,12 +77,3 @@ class Finding:
 
 
 Findings = Mapping[str, Finding]  # by the names of checks
-
-
-def counted(path: Any) -> tuple[Any, Evaluations]:
-    """Return a copy of a path that counts evaluations where it can, and the counter."""
-    evaluations = Evaluations()
-    if hasattr(path, "evaluations"):
-        path = copy.copy(path)
-        path.evaluations = evaluations
-    return path, evaluations

@@ -16,7 +16,7 @@ from scipy.special import betainc, softmax
 from sklpf._utils.numbers import Array
 from sklpf.partition._run_alarms import enough_effective
 from sklpf.partition.alarms import raised, threshold
-from sklpf.partition.checks._finding import Finding, Judgement, Work, counted
+from sklpf.partition.checks._finding import Finding, Judgement, Work
 from sklpf.paths import Regions, has
 from sklpf.programs import Plan, anneal_down
 from sklpf.reweighting import mean_weight
@@ -24,9 +24,6 @@ from sklpf.uncertainty import log_mean_exp, standard_error
 
 _LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
 _LARGEST = 50.0  # nats, where a run has missed nearly everything
-_ERRORS_OF_ELLIPSOIDS = 0.5  # standard errors of log Z that what is missed on R^d must be worth
-_CHAINS_A_REGION = 40  # forward chains for each region from which ten reverse chains start
-_LARGEST_WEIGHT = 500.0  # nats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +48,7 @@ class MissedMass(Finding):
     def collect(cls, work: Work) -> Self | None:
         if work.run.draws is None or not has(work.path, "regions"):
             return None
-        path, evaluations = counted(work.path)
+        path, evaluations = work.path.counted()
         regions = path.regions(work.stream("regions"))
         found = cls(
             regions=regions,
@@ -86,7 +83,13 @@ class MissedMass(Finding):
         return [alarm], {"missed_region": centres[0]}
 
 
-def _with_reverse_chains(found: Any, work: Work) -> Any:
+def _with_reverse_chains(
+    found: Any,
+    work: Work,
+    *,
+    chains_a_region: int = 40,  # forward chains for each region from which ten reverse chains start
+    largest_weight: float = 500.0,  # nats
+) -> Any:
     """Return regions with the weights of reverse chains from those of which a run of independent
     chains has few draws: a hundred draws can't show that 4 % are missing.
     """
@@ -96,7 +99,7 @@ def _with_reverse_chains(found: Any, work: Work) -> Any:
     run = replace(work.run, findings={"missed_mass": found})
     estimate = mean_weight(run.up)
     unseen = _unseen_masses(run, run.base_log_partition + estimate.log_mean)
-    worst = np.argsort(-unseen)[: max(2, len(run.up) // _CHAINS_A_REGION)]
+    worst = np.argsort(-unseen)[: max(2, len(run.up) // chains_a_region)]
     places = worst[unseen[worst] > max(threshold("missed-region", "nats"), estimate.delta / 2)]
     if not len(places):
         return found
@@ -108,7 +111,7 @@ def _with_reverse_chains(found: Any, work: Work) -> Any:
     down = anneal_down([plan], [state], 1, "reverse from regions", work.n_jobs)[0]
     log_weights = log_mean_exp(-down.reshape(len(places), -1), axis=1) - estimate.log_mean
     weights = np.full(len(unseen), np.nan)
-    weights[places] = np.exp(np.minimum(log_weights, _LARGEST_WEIGHT))
+    weights[places] = np.exp(np.minimum(log_weights, largest_weight))
     cost = down.size * (len(run.ladder) - 1)
     return replace(found, weight_from_target=weights, n_evaluations=found.n_evaluations + cost)
 
@@ -195,7 +198,14 @@ def _masses(run: Any, log_partition: float) -> Array:
     return np.exp(np.minimum(run.regions.log_masses - log_partition, _LARGEST))
 
 
-def missed_regions(run: Any, result: Any, strictness: Strictness) -> list[int]:
+def missed_regions(
+    run: Any,
+    result: Any,
+    strictness: Strictness,
+    *,
+    # standard errors of log Z that what is missed on R^d must be worth
+    errors_of_ellipsoids: float = 0.5,
+) -> list[int]:
     """The places, among all that are known, of the regions that a run has missed; the worst first.
 
     Each is tested by itself, and many small ones together (`_miss_together`). Either test alarms in
@@ -210,7 +220,7 @@ def missed_regions(run: Any, result: Any, strictness: Strictness) -> list[int]:
     slack = strictness.run_errors * result.std_error
     # Ellipsoids are small parts of what a run of a density misses where they are on a slope.
     is_small = regions.factors is not None
-    slack_of_share = _ERRORS_OF_ELLIPSOIDS * result.std_error if is_small else slack
+    slack_of_share = errors_of_ellipsoids * result.std_error if is_small else slack
     # the share of Z that would move log Z by more than its error, and by .015 nats
     least_nats = threshold("missed-region", "nats")
     material = float(np.expm1(np.clip(slack_of_share, least_nats, _LARGEST)))

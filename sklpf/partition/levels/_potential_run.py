@@ -35,10 +35,6 @@ from sklpf.uncertainty import (
     t_ratio,
 )
 
-_DRAWS_PER_BLOCK = 10.0  # effective ones of a state
-_MOST_BLOCKS = 30
-_FEWEST_BLOCKS = 10
-
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class PotentialRun(LevelRun):
@@ -231,6 +227,21 @@ class PotentialRun(LevelRun):
             draws[k] = min(times[k] * ratio, len(own))
         return draws, times
 
+    def _times_of(self, series: Array) -> float:
+        """Effective number of times of the sum over all states of an ensemble, infinite where there
+        is none. Walkers that exchange their states seem to forget at each level, as what one loses
+        another has, but their sum does not.
+        """
+        if self.walkers is None:
+            return np.inf
+        n_times = self.counts.astype(np.int64) // self._walkers
+        most = int(np.bincount(n_times[n_times > 0]).argmax())
+        together = np.flatnonzero(n_times == most)
+        total = np.zeros(most)
+        for k in together.tolist():
+            total += series[self._rows_of(k)].reshape(-1, self._walkers[k]).sum(axis=1)
+        return float(effective_draws(total[np.newaxis], split=False))
+
     @property
     def _walkers(self) -> Integers:
         one = np.ones(len(self.counts), dtype=np.int64)
@@ -319,7 +330,9 @@ class PotentialRun(LevelRun):
             effective=effective,
             log_mixture=log_mixture,
             largest_share=squares.max() / total if total > 0 else 0.0,
-            typical=1 / np.sum(shares / np.maximum(times, 1.0)),
+            typical=min(
+                1 / np.sum(shares / np.maximum(times, 1.0)), self._times_of(projected[:, 0])
+            ),
             shared=shared,
             overlap=overlap,
         )
@@ -342,12 +355,18 @@ class PotentialRun(LevelRun):
         return np.isin(np.arange(len(self.counts)), sampled[order[:cut]])
 
     @cached_property
-    def _groups(self) -> Integers:
+    def _groups(
+        self,
+        *,
+        draws_per_block: float = 10.0,  # effective ones of a state
+        most_blocks: int = 30,
+        fewest_blocks: int = 10,
+    ) -> Integers:
         """Group of every draw, (N,)."""
         if self.given_groups is not None:
             return self.given_groups
         typical = self._draw_numbers.typical
-        n_blocks = int(np.clip(typical / _DRAWS_PER_BLOCK, _FEWEST_BLOCKS, _MOST_BLOCKS))
+        n_blocks = int(np.clip(typical / draws_per_block, fewest_blocks, most_blocks))
         n_blocks = min(n_blocks, int((self.counts // self._walkers).max()))
         blocks = []
         for n, n_walkers in zip(self.counts.astype(int), self._walkers):
@@ -390,14 +409,18 @@ class PotentialRun(LevelRun):
         states = np.flatnonzero(self._is_farthest)
         some = ", ".join(map(str, states[:5])) + (", …" if len(states) > 5 else "")
         alarms += _shared_alarms("sets of states", draws.shared, some=some)
-        for k in np.flatnonzero(self.counts == 0).tolist():
+        sampled = self.counts > 0
+        for k in np.flatnonzero(~sampled).tolist():
             log_weights = self.vectors[:, k] - draws.log_mixture
             tail = pareto_tail(log_weights)
             n_tail = max(tail.n * draws.effective.sum() / len(self.levels), 1.0)
             n_errors = threshold("little-overlap", "shape_errors")
             shape = tail.shape + n_errors * (1 + max(tail.shape, 0.0)) / np.sqrt(n_tail)
             is_largest = log_weights > log_weights.max() - 1e-9
+            # A support that is larger than those of the states drawn at has mass that no draw has.
+            beyond = np.isneginf(self.vectors[is_largest][:, sampled]).any()
             are_equal = is_largest.mean() > threshold("little-overlap", "equal_weights")
+            are_equal = are_equal or (is_largest.sum() > 1 and beyond)
             own: dict[str, Any] = {"remedy": self.to_draw, "state": k}
             if not weights[k] >= threshold("little-overlap", "weights_of_a_state"):
                 alarms.append(

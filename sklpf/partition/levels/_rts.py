@@ -40,10 +40,7 @@ from sklpf.programs import (
 from sklpf.reweighting import Pooled, between_nodes, node_sums, standard_error
 from sklpf.uncertainty import Difference, difference, log_mean_exp
 
-_SHORTEST_ROUND = 8  # redraws of the first burn-in round
 _PAPER_ROUNDS = 10
-_PAPER_SWEEPS = 50
-_NOISE = 3.0  # burn-in ends when log Z_k moves by less than this many standard errors
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -375,30 +372,37 @@ class RTS(SimulatedTempering):
     def _first_ratio(self, path, key):
         return (None, 0, []) if self.continuous else super()._first_ratio(path, key)
 
-    def _initialise(self, setup) -> Start:
+    def _initialise(
+        self,
+        setup,
+        *,
+        shortest_round: int = 8,  # redraws of the first burn-in round
+        # burn-in ends when log Z_k moves by less than this many standard errors
+        noise: float = 3.0,
+    ) -> Start:
         if self.continuous:
             check_mass(setup)
         if self.init == "paper":
             return self._paper_rounds(setup)
         # Annealed chains give the first weights; rounds of doubling length improve them.
         start = self._first_pass(setup)
-        lengths = doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)
+        lengths = doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, shortest_round)
         for i, n_redraws in enumerate(lengths):
             old = start.estimate
             start, last = self._burn_in(setup, start, i, n_redraws)
             has_crossed = last.crossed.mean() >= threshold("not-mixed", "crossed")
-            if has_crossed and largest_move(start.estimate, old, _NOISE) < 1:
+            if has_crossed and largest_move(start.estimate, old, noise) < 1:
                 break
         return start
 
-    def _paper_rounds(self, setup) -> Start:
+    def _paper_rounds(self, setup, *, n_sweeps: int = 50) -> Start:
         """Short rounds from base draws until visits are even, as Carlson et al. do."""
         n_levels = len(setup.log_prior)
         chains = [setup.base_chains("start", group) for group in range(setup.n_groups)]
         sums = np.zeros((1, N_GROUPS, n_levels))
         estimate = Pooled(np.zeros((1, n_levels)), sums, first_ratio=setup.first_ratio)
         start = Start(chains, estimate(ALL), estimate)
-        n_redraws = max(1, min(_PAPER_SWEEPS, self.n_sweeps // 4) // setup.sweeps_per_redraw)
+        n_redraws = max(1, min(n_sweeps, self.n_sweeps // 4) // setup.sweeps_per_redraw)
         n_rounds = min(_PAPER_ROUNDS, self.n_sweeps // (2 * n_redraws * setup.sweeps_per_redraw))
         for i in range(n_rounds):
             fresh = setup.with_fresh_levels(start.chains, i)

@@ -262,15 +262,14 @@ class AdaptiveSMC(SamplingEstimator):
 
     def _run(self, path, seed) -> LearnedRun:
         # a target without an integral has no place for particles
-        tails = Tails.collect(Work(path, seed)) if self.checks else None
-        evaluations = Evaluations()
-        if tails is not None:
-            evaluations = Evaluations(tails.n_evaluations, tails.n_failed)
+        counted, evaluations = path.counted()
+        if self.checks:
+            Tails.collect(Work(counted, seed))
         key = seeded(seed).of("learning").key
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
-        rebased, run = self._rounds(path, move, learned, seed, evaluations)
+        rebased, run = self._rounds(path, move, learned, seed, counted, evaluations)
         return self._with_findings(rebased, seed, self._with_reading_options(run))
 
     def _search(
@@ -280,11 +279,9 @@ class AdaptiveSMC(SamplingEstimator):
 
         The first begin at the starts, others away from modes by differences of points, as in
         differential evolution, until two searches (four, once there was one) find no mode where
-        none of the known points is.
+        none of the known points is. `path` counts its `evaluations`.
         """
-        path = copy.copy(path)
-        path.evaluations = evaluations
-        log_density, _ = functions_for_climbs(path.raw_log_density, None, None, evaluations)
+        log_density, _ = functions_for_climbs(path.raw_log_density, None)
         rng = seeded(seed).of("climbs").of("mass").generator()
         # Among the highest are draws in a mode that is too narrow for a climb to meet.
         highest, log_mass = highest_of_draws(log_density, base, rng)
@@ -318,7 +315,7 @@ class AdaptiveSMC(SamplingEstimator):
         return Search(before.regions or found[0], before.lost + lost, n_quiet < wanted)
 
     def _rounds(
-        self, path, move, learned: Learned, seed, evaluations: Evaluations
+        self, path, move, learned: Learned, seed, counted: GeometricPath, evaluations: Evaluations
     ) -> tuple[GeometricPath, LearnedRun]:
         """The path from a fitted base and the run on it: the first that is precise enough, or the
         last before one that would take too long.
@@ -339,7 +336,7 @@ class AdaptiveSMC(SamplingEstimator):
             own_seed = seeded(seed).of("round", n_rounds).seed
             if self.checks and (n_rounds == 1 or search.goes_on):
                 search = self._search(
-                    path, learned.passed, points, base, own_seed, evaluations, search
+                    counted, learned.passed, points, base, own_seed, evaluations, search
                 )
             rebased = _from_base(path, base, search.lost, points)
             known, populations, n_levels = self._sample_populations(

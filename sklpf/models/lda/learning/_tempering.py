@@ -30,20 +30,12 @@ from sklpf.variational import (
     tempering_of,
 )
 
-_REFRESH = 50  # updates after which the moments of the topics are computed anew
-_SMOOTHING = 0.1  # weight of a new batch in the running mean of U
 # what did best on news and newsgroup posts
 _HIGHEST = {"annealed": 1.5, "global": 2.0, "local": 10.0}
 _N_TEMPERED = 3.0  # passes above T = 1
 _LONGEST_SCHEDULE = 10**7
 # temperatures at which log C and the moments of documents are computed; in between they are smooth
 _NODES = 12
-_ROWS_AT_ONCE = 200  # draws of theta whose words are held at a time
-# draws of all topics for log C
-_NUMBERS_DRAWN = 500_000
-_FEWEST_DRAWS = 5
-_MOST_DRAWS = 200
-_PROPORTION_DRAWS = 1000
 
 
 # ---- the temperature of every update
@@ -119,13 +111,21 @@ class DocumentTempering(Temperatures):
     def advance(self, expected_log_joint) -> None:
         """Do nothing: the temperatures follow from the documents of a batch."""
 
-    def inverses(self, topics, joints: NDArray, n_tokens: NDArray, gamma: NDArray) -> Array:
+    def inverses(
+        self,
+        topics,
+        joints: NDArray,
+        n_tokens: NDArray,
+        gamma: NDArray,
+        *,
+        refresh: int = 50,  # updates after which the moments of the topics are computed anew
+    ) -> Array:
         """b of every document, (n,), given U, the numbers of tokens, and gamma (n, n_topics); once
         before every update.
         """
         from sklpf.models.lda.learning._word_kernels import log_tempered_tokens
 
-        if self._age % _REFRESH == 0:
+        if self._age % refresh == 0:
             self._log_sums = topics.log_power_sums(1 / self._nodes)
         self._age += 1
         tokens = log_tempered_tokens(gamma, 1 / self._nodes, self._log_sums)
@@ -134,7 +134,15 @@ class DocumentTempering(Temperatures):
         )[0]
 
 
-def start_cooling(model, X, n_documents: float, batch_size: int, n_passes: float) -> Cooling | None:
+def start_cooling(
+    model,
+    X,
+    n_documents: float,
+    batch_size: int,
+    n_passes: float,
+    *,
+    smoothing: float = 0.1,  # weight of a new batch in the running mean of U
+) -> Cooling | None:
     """Return the temperatures of a training, None for one at T = 1 throughout.
 
     Parameters
@@ -186,7 +194,7 @@ def start_cooling(model, X, n_documents: float, batch_size: int, n_passes: float
     learned = GlobalTempering(temperatures, log_c, n_updates, monotone=monotone)
     n_tokens = float(corpus.lengths @ corpus.n_documents)
     # Where every update sees all documents there is nothing to smooth.
-    return Cooling(learned, n_tokens, 1.0 if per_pass == 1 else _SMOOTHING)
+    return Cooling(learned, n_tokens, 1.0 if per_pass == 1 else smoothing)
 
 
 # ---- the normaliser
@@ -231,6 +239,10 @@ def log_partition(
     marginal: bool = False,
     n_topic_draws: int | None = None,
     random_state=None,
+    numbers_drawn: int = 500_000,
+    fewest_draws: int = 5,
+    most_draws: int = 200,
+    proportion_draws: int = 1000,
 ) -> Array:
     """Monte-Carlo estimate of log C(T), where C(T) integrates the tempered likelihood over data,
     topics and documents.
@@ -266,11 +278,11 @@ def log_partition(
     n_topics = len(corpus.doc_topic_prior)
     if n_topic_draws is None:
         n_numbers = n_topics * corpus.n_features
-        n_topic_draws = int(np.clip(_NUMBERS_DRAWN // n_numbers, _FEWEST_DRAWS, _MOST_DRAWS))
+        n_topic_draws = int(np.clip(numbers_drawn // n_numbers, fewest_draws, most_draws))
     draws = []
     for _ in range(n_topic_draws):
         topics = _dirichlet(rng, np.full(corpus.n_features, corpus.topic_word_prior), n_topics)
-        proportions = _dirichlet(rng, corpus.doc_topic_prior, _PROPORTION_DRAWS)
+        proportions = _dirichlet(rng, corpus.doc_topic_prior, proportion_draws)
         tokens = _log_tokens(powers, topics, proportions, marginal)
         draws.append([_log_documents(corpus, row) for row in tokens])
     return logsumexp(draws, axis=0) - np.log(n_topic_draws)
@@ -283,11 +295,18 @@ def _dirichlet(rng, concentration, n):
     return gamma / gamma.sum(axis=1, keepdims=True)
 
 
-def _log_tokens(powers, topics, proportions, marginal):
+def _log_tokens(
+    powers,
+    topics,
+    proportions,
+    marginal,
+    *,
+    rows_at_once=200,  # draws of theta whose words are held at a time
+):
     """Log c(theta, beta) for every power and theta, (M, n)."""
     if marginal:
-        starts = range(0, len(proportions), _ROWS_AT_ONCE)
-        parts = [proportions[i : i + _ROWS_AT_ONCE] @ topics for i in starts]
+        starts = range(0, len(proportions), rows_at_once)
+        parts = [proportions[i : i + rows_at_once] @ topics for i in starts]
         tokens = [np.concatenate([np.sum(p**power, axis=1) for p in parts]) for power in powers]
     else:
         tokens = [proportions**power @ np.sum(topics**power, axis=1) for power in powers]
