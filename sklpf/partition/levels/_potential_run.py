@@ -227,20 +227,27 @@ class PotentialRun(LevelRun):
             draws[k] = min(times[k] * ratio, len(own))
         return draws, times
 
-    def _times_of(self, series: Array) -> float:
-        """Effective number of times of the sum over all states of an ensemble, infinite where there
-        is none. Walkers that exchange their states seem to forget at each level, as what one loses
-        another has, but their sum does not.
+    def _times_of_ensemble(self) -> float:
+        """Effective number of times of the level whose log Z is known worst by them, from the sums
+        over all states of what draws of one time add to it; infinite without an ensemble. Walkers
+        that exchange their states seem to forget at each state, as what one loses another has, but
+        their sums do not.
         """
         if self.walkers is None:
             return np.inf
         n_times = self.counts.astype(np.int64) // self._walkers
         most = int(np.bincount(n_times[n_times > 0]).argmax())
-        together = np.flatnonzero(n_times == most)
-        total = np.zeros(most)
-        for k in together.tolist():
-            total += series[self._rows_of(k)].reshape(-1, self._walkers[k]).sum(axis=1)
-        return float(effective_draws(total[np.newaxis], split=False))
+        directions = (self._influence - self._influence[0])[1:].T
+        parts = [
+            weights @ directions
+            for _, weights, _ in mixture_weights(self.vectors, self.counts, self._zeta)
+        ]
+        projected = np.concatenate(parts)
+        totals = np.zeros((1, most, directions.shape[1]))
+        for k in np.flatnonzero(n_times == most).tolist():
+            by_time = projected[self._rows_of(k)].reshape(most, self._walkers[k], -1)
+            totals += by_time.sum(axis=1)
+        return float(effective_draws(totals, split=False).min())
 
     @property
     def _walkers(self) -> Integers:
@@ -330,9 +337,7 @@ class PotentialRun(LevelRun):
             effective=effective,
             log_mixture=log_mixture,
             largest_share=squares.max() / total if total > 0 else 0.0,
-            typical=min(
-                1 / np.sum(shares / np.maximum(times, 1.0)), self._times_of(projected[:, 0])
-            ),
+            typical=min(1 / np.sum(shares / np.maximum(times, 1.0)), self._times_of_ensemble()),
             shared=shared,
             overlap=overlap,
         )
