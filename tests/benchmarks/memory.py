@@ -1,8 +1,8 @@
 """Memory and time with and without checks, by dimension: python tests/benchmarks/memory.py
 
 HAIS from N(0, 2 I), and BridgeSampling of 4 x 1000 independent draws with and without a gradient,
-and of 4 x 25,000, on a Gaussian density with variances from 1/4 to 4; each in a process of its own, whose largest
-resident memory is that of the operating system.
+and of 4 x 25,000, on a Gaussian density with variances from 1/4 to 4; each in a process of its own,
+whose largest resident memory is that of the operating system.
 """
 
 from __future__ import annotations
