@@ -284,7 +284,8 @@ KINDS: dict[str, AlarmKind] = {
             "": "raise n_sweeps or n_temperatures",
             "of one round": "raise n_sweeps",
             "states": "check that the draws of each state are from its density",
-            "bridge": "draw longer chains, and check that the draws are of this density",
+            "bridge": "draw longer chains, and check that the draws are of this density, in the"
+            " coordinates of its path",
         },
         subject="density",
     ),
