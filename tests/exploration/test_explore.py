@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from sklpf import Gaussian, GeometricPath, Uniform
+from sklpf import BernoulliRBM, Gaussian, GeometricPath, Path, Uniform
 from sklpf._utils.random import seeded
 from sklpf.exploration import explore
 from sklpf.partition import ImportanceSampling
@@ -183,6 +183,39 @@ def test_bad_input_is_named():
         ImportanceSampling(proposal="exploring").fit(path)
     with pytest.raises(ValueError, match="max_evaluations"):
         explored(path, max_evaluations=0)
+    rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
+    with pytest.raises(TypeError, match="needs a density of your own"):
+        explored(rbm)
+
+
+class ScaledRows(Path):
+    """Row t is a Gaussian of two dimensions with its own scale."""
+
+    base_log_partition = 0.0
+
+    def __init__(self, scales):
+        self.scales = scales
+        self.n_rows = len(scales)
+
+    def row(self, t):
+        scale = self.scales[t]
+        return GeometricPath(
+            lambda x: -0.5 * np.sum(x**2, axis=1) / scale**2, base=Gaussian([1.0, 0.0], 4.0)
+        )
+
+    def row_content(self, t):
+        return self.scales[t].tobytes()
+
+
+def test_each_row_has_a_cover_of_its_own():
+    scales = np.array([0.5, 0.1, 0.5])
+    one, two = (explored(ScaledRows(scales), tol=0.1, n_jobs=n) for n in (1, 2))
+    assert np.array_equal(one.log_partition_, two.log_partition_)
+    log_z = np.log(2 * np.pi * scales**2)
+    # 2 distinct rows; 4.5 standard errors: each fails with probability 7e-6
+    assert np.all(np.abs(one.log_partition_ - log_z) < 4.5 * one.log_partition_std_error_)
+    alone = explored(ScaledRows(scales[1:2]), tol=0.1)
+    assert alone.log_partition_[0] == one.log_partition_[1]
 
 
 class Interrupted(Counting):
