@@ -4,7 +4,7 @@ trusted.
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from sklpf import Gaussian, GeometricPath, Uniform
 from sklpf._utils.random import seeded
@@ -132,6 +132,31 @@ def test_regions_have_their_masses():
     assert abs(small.log_mass - np.log(0.1)) < 4.5 * small.std_error
     labels = cover.region_of(np.array([[-3.0] * 3, [3.0] * 3]))
     assert labels[0] != labels[1]
+
+
+def funnel(d):
+    """log f and log Z of a prior for log sigma, and of data that all lie near 0."""
+
+    def log_density(x):
+        sigma = np.exp(0.75 * x[:, :1]) * 0.5
+        likelihood = stats.norm.logpdf(x[:, 1:], 0.3, sigma).sum(axis=1)
+        return likelihood + stats.norm.logpdf(x).sum(axis=1)
+
+    def integrand(v):
+        spread = np.hypot(1, np.exp(0.75 * v) * 0.5)
+        return stats.norm.pdf(v) * stats.norm.pdf(0.3, 0, spread) ** (d - 1)
+
+    log_z = np.log(integrate.quad(integrand, -12, 12)[0])
+    return log_density, Gaussian(np.zeros(d), 1.0), None, log_z
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_funnel_is_right_or_not_trusted():
+    problem = funnel(6)
+    for seed in range(3):
+        sampling = explored(path_to(problem), seed, tol=0.1, max_evaluations=20_000)
+        error = abs(sampling.log_partition_ - problem[-1])
+        assert not sampling.converged_ or error < 4 * sampling.log_partition_std_error_
 
 
 def test_points_at_which_a_density_fails_count_as_zero():
