@@ -146,7 +146,7 @@ def learn(
         level, carry = checkpoint.load("learning", carry)
     while carry.beta < 1 and level < most_levels and carry.n_sweeps < max_sweeps:
         level += 1
-        carry = _rise(path, transition, carry, stream.at(level))
+        carry = _step_forward(path, transition, carry, stream.at(level))
         said(functools.partial(_place, carry))
         keep(carry)
     drift = 0.0
@@ -265,7 +265,7 @@ def _place(carry) -> str:
     return f"particles at inverse temperature {carry.beta:.2g} after {carry.n_sweeps:,} sweeps"
 
 
-def _rise(
+def _step_forward(
     path,
     transition,
     carry,

@@ -140,7 +140,7 @@ def check_transition(
     """Check that a transition leaves every level of a path invariant, and that `reverse` is its
     time reversal.
 
-    Chains go up the ladder from exact base draws with importance weights w, so that for every
+    Forward chains start at exact base draws, with importance weights w, so that for every
     bounded function g
 
         E[w (g(T x) - g(x))] = 0  and  E[w (g(x) h(T x) - h(x) g(R x))] = 0

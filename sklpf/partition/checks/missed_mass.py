@@ -18,7 +18,7 @@ from sklpf.partition._run_alarms import enough_effective
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks._finding import Finding, Judgement, Work
 from sklpf.paths import Regions, has
-from sklpf.programs import Plan, anneal_down
+from sklpf.programs import Plan, anneal_reverse
 from sklpf.reweighting import mean_weight
 from sklpf.uncertainty import log_mean_exp, standard_error
 
@@ -97,9 +97,9 @@ def _with_reverse_chains(
     if regions.draws is None or not len(regions.radii):
         return found
     run = replace(work.run, findings={"missed_mass": found})
-    estimate = mean_weight(run.up)
+    estimate = mean_weight(run.forward)
     unseen = _unseen_masses(run, run.base_log_partition + estimate.log_mean)
-    worst = np.argsort(-unseen)[: max(2, len(run.up) // chains_a_region)]
+    worst = np.argsort(-unseen)[: max(2, len(run.forward) // chains_a_region)]
     places = worst[unseen[worst] > max(threshold("missed-region", "nats"), estimate.delta / 2)]
     if not len(places):
         return found
@@ -108,11 +108,11 @@ def _with_reverse_chains(
     path = work.path.with_ladder(run.ladder)
     state = path.state_from_rows(points) if has(path, "state_from_rows") else path.at(points)
     plan = Plan(path, work.move, work.seed)
-    down = anneal_down([plan], [state], 1, "reverse from regions", work.n_jobs)[0]
-    log_weights = log_mean_exp(-down.reshape(len(places), -1), axis=1) - estimate.log_mean
+    reverse = anneal_reverse([plan], [state], 1, "reverse from regions", work.n_jobs)[0]
+    log_weights = log_mean_exp(-reverse.reshape(len(places), -1), axis=1) - estimate.log_mean
     weights = np.full(len(unseen), np.nan)
     weights[places] = np.exp(np.minimum(log_weights, largest_weight))
-    cost = down.size * (len(run.ladder) - 1)
+    cost = reverse.size * (len(run.ladder) - 1)
     return replace(found, weight_from_target=weights, n_evaluations=found.n_evaluations + cost)
 
 
@@ -126,7 +126,7 @@ def with_missed_mass(run: Any, log_partition: float, std_error: float) -> float:
     unseen = _unseen_masses(run, log_partition)
     hidden = _hidden_weight(found.weight_from_target, unseen)
     missing = np.log1p(unseen[hidden > 0].sum())
-    return float(np.hypot(std_error, min(missing, np.sqrt(hidden.sum() / len(run.up)))))
+    return float(np.hypot(std_error, min(missing, np.sqrt(hidden.sum() / len(run.forward)))))
 
 
 def regions_to_cover(path: Any, run: Any, result: Any) -> list[Regions]:
@@ -249,7 +249,7 @@ def missed_regions(
         hardly = threshold("missed-region", "hardly_seen") * means
         missed |= shares < np.where(means > least, hardly, 0.0)
     if hidden.any():
-        n_chains = len(run.up)
+        n_chains = len(run.forward)
         if n_chains / (1 + hidden.sum()) < enough_effective(n_chains):
             missed |= hidden > 0.1 * hidden.max()  # those that matter beside the worst
 

@@ -38,7 +38,7 @@ from sklpf.paths import (
     require_base,
     respace,
 )
-from sklpf.programs import Learned, descend, drift_between, learn
+from sklpf.programs import Learned, drift_between, learn, run_reverse_chains
 from sklpf.transitions import TunedTransition, default_move
 from sklpf.uncertainty import log_mean_exp
 
@@ -407,14 +407,14 @@ class AdaptiveSMC(SamplingEstimator):
             random_state=seed,
             n_jobs=self.n_jobs,
         )
-        run, plan, populations = smc._rise(path, seed)
-        down = descend(
+        run, plan, populations = smc._run_forward(path, seed)
+        reverse = run_reverse_chains(
             plan.path, tuned, path.at(starts), seeded(seed).of("reverse").key, self.n_jobs
         )
         known = vars(run) | {
-            "down": down,
-            "n_sweeps": run.n_sweeps + tuned.pilot.n_moves + down.size,
-            "extra_sweeps": {"pilot": tuned.pilot.n_moves, "reverse chains": down.size},
+            "reverse": reverse,
+            "n_sweeps": run.n_sweeps + tuned.pilot.n_moves + reverse.size,
+            "extra_sweeps": {"pilot": tuned.pilot.n_moves, "reverse chains": reverse.size},
             "draws": smc._draws(plan.path, populations),
         }
         return known, populations, n_levels

@@ -47,11 +47,11 @@ class ImportanceRun(AnnealingRun):
     family = "importance"
 
     def _read(self) -> PartitionResult:
-        if self.down is not None:
+        if self.reverse is not None:
             return super()._read()
-        n = len(self.up)
-        estimate = mean_weight(self.up)
-        diagnostics = weight_diagnostics(self.up)
+        n = len(self.forward)
+        estimate = mean_weight(self.forward)
+        diagnostics = weight_diagnostics(self.forward)
         return self.conclude(
             self.base_log_partition + estimate.log_mean,
             estimate.std_error,
@@ -147,7 +147,7 @@ class ImportanceSampling(SamplingEstimator):
             ladder=_TWO_LEVELS,
             base_log_partition=draws.base_log_partition,
             draws=draws_of(path, draws.state, draws.log_weights, np.arange(self.n_samples)),
-            up=draws.log_weights,
+            forward=draws.log_weights,
         )
 
 
