@@ -11,7 +11,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.random import REDRAW, Stream, joined_streams, systematic
+from sklpf._utils.random import REDRAW, Stream, concatenate_streams, systematic
 from sklpf.paths import n_chains
 from sklpf.programs._plan import (
     blocks_of_groups,
@@ -161,7 +161,7 @@ def _moved(path, transition, chains, passed, streams) -> tuple:
     n_all = len(chains.levels)
     n = n_all // len(streams)
     levels = np.full((2, n_all), np.reshape(passed, (2, 1)))
-    moved, rises = anneal(path, transition, chains, levels, joined_streams(streams, n))
+    moved, rises = anneal(path, transition, chains, levels, concatenate_streams(streams, n))
     rates = _accepted_between(transition, chains, moved, len(streams)) / n
     return moved, rises.reshape(-1, n), rates
 

@@ -551,7 +551,7 @@ class SimulatedTempering(SamplingEstimator):
         return start._replace(used=used, history=history)
 
     def _with_round(self, history, setup, name, value, used, n_left):
-        """The history with one more round, said where somebody listens; sweeps are a chain's."""
+        """The history with one more round, which is reported; sweeps are those of a chain."""
         log_partition = float(setup.path.base_log_partition + value[0])
         round_done(name, log_partition, value[1], used * self.n_chains, n_left * self.n_chains)
         return with_round(history, value[0], value[1], used)

@@ -42,7 +42,7 @@ _POPULATION = ("population",)
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class PopulationRun(Run):
-    """Record of G independent populations of N particles on their way up a ladder of K levels.
+    """Record of G independent populations of N particles on a ladder of K levels.
 
     Attributes
     ----------
