@@ -58,6 +58,9 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
         StudentT as StudentT,
         Uniform as Uniform,
     )
+    from sklpf.variational import (
+        Tempering as Tempering,
+    )
 
 # names by their module; imported at first use, so that `import sklpf` costs nothing
 _NAMES = {
@@ -76,6 +79,7 @@ _NAMES = {
         Gaussian GeometricPath Mixture Path StudentT Uniform
     """,
     "sklpf.models._warm_up": "warm_up",
+    "sklpf.variational": "Tempering",
 }
 _PACKAGES = [each.name for each in pkgutil.iter_modules(__path__) if not each.name.startswith("_")]
 _PUBLIC = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -269,14 +269,19 @@ def count_interleaved(values: ArrayLike) -> int:
     correlations = products / n_pairs
     correlations /= correlations[0]
 
-    noise = -ndtri(_FALSE_ORDER / len(lags)) / np.sqrt(n_pairs)  # of independent draws
+    bound = -ndtri(_FALSE_ORDER / len(lags))
+    noise = bound / np.sqrt(n_pairs)  # of independent draws
     pairs = correlations[: len(lags) // 2 * 2].reshape(-1, 2).sum(axis=1)
     noise_begins = 2 * int(np.argmax(np.append(pairs, -1.0) <= noise[0]))
     spread = 1 + 2 * np.sum(correlations[1:noise_begins] ** 2)  # Bartlett's formula
-    if n_chains * n_draws < _FEWEST_APART * spread:
+    if n_chains * n_draws < _FEWEST_APART * spread or noise_begins == len(lags):
         return 1
     rises = np.diff(correlations, prepend=np.inf) > 0
-    beyond = correlations > noise * np.sqrt(spread)
+    # A drift lifts and scatters all lags, of draws that take turns half of them or more are noise.
+    low, quarter = np.quantile((correlations * np.sqrt(n_pairs))[noise_begins:], [0.05, 0.25])
+    scatter = (quarter - low) / (ndtri(0.25) - ndtri(0.05))
+    noise = max(quarter, 0.0) + bound * max(np.sqrt(spread), scatter)
+    beyond = correlations > noise / np.sqrt(n_pairs)
     peaks = np.where((lags >= noise_begins) & rises & beyond, correlations, 0.0)
     if peaks.max() < _LEAST_PEAK:
         return 1

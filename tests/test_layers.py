@@ -18,6 +18,7 @@ ORDER = (
     "scoring",
     "training",
     "partition",
+    "exploration",
     "programs",
     "reweighting",
     "transitions",

@@ -77,8 +77,13 @@ class DecoderImportance(HAIS):
     A row is annealed unless two batches of draws follow one another of which the first has weights
     of Pareto shape below 0.5, the second below 0.7, both have 100 effective draws, and the second
     gives a standard error of at most `tol`. It is also annealed if only one of 96 climbs has met a
-    mode with 0.5 % of p(x), since there may then be more. A mode that no climb and no draw meets is
-    missed, and nothing says so.
+    mode with 0.5 % of p(x), since there may then be more.
+
+    A mode that no climb and no draw meets is missed, and nothing says so. Climbs begin at 4096 or
+    more draws of the prior, which are sparse far from the origin and in many dimensions. Of rows
+    that a network with two latent variables has learned by heart, in a bump of width 0.005 or 0.01,
+    4 of 13 trusted results lacked it, of width 0.02 none of 8; in more dimensions wider bumps stay
+    unseen. An encoder that knows the place shows it.
 
     References
     ----------

@@ -41,7 +41,7 @@ from sklpf.models.factorial.learning import (
     update,
 )
 from sklpf.scoring import SCORING, RowLikelihoodMixin
-from sklpf.variational import TEMPERING
+from sklpf.variational import TEMPERING, Tempering
 
 _STARTING_PROBABILITY = 0.3
 
@@ -73,26 +73,14 @@ class FactorialMixture(
     covariance : {"full", "diag"}, default="full"
         Whether the components may be correlated in the posterior ("diag" is the paper's mean
         field).
-    tempering : {"annealed", "global", "local"} or None, default=None
+    tempering : Tempering, {"annealed", "global", "local"} or None, default=None
         Temperatures before the sweeps at T = 1 that always end `fit`: on a schedule, one that is
-        learned, or one learned for every row. None begins at T = 1.
-    initial_temperature : "auto" or float, default="auto"
-        The highest temperature, above 1. "auto": the largest eigenvalue of the covariance of X over
-        the noise variance, but low enough that components do not vanish (see the notes), and at
-        least 2.
-    temperature_schedule : str or array-like of shape (n,), default="linear"
-        "linear", "geometric" or "constant", or an array of temperatures. For "annealed": how the
-        temperature falls to 1, or the temperature of every sweep.
-    n_tempered : int, default=300
-        Sweeps before T = 1; learned temperatures end earlier if the bound no longer rises. On a
-        schedule every sweep has another temperature; slower schedules find the best optimum more
-        often.
-    n_temperatures : int or array-like of shape (M,), default=100
-        Size of the geometric ladder over which a learned temperature is distributed; or its
-        temperatures, which rise from 1, such as ``temperature_ladder(100, spacing="inverse")`` of
-        `sklpf.variational`. `initial_temperature` then has no meaning.
-    monotone_temperature : bool, default=False
-        For "global": never raise the temperature.
+        learned, or one learned for every row. None begins at T = 1; a string is a `Tempering` with
+        its defaults. The highest temperature is by default the largest eigenvalue of the covariance
+        of X over the noise variance, but low enough that components do not vanish (see the notes),
+        and at least 2. It lasts for 300 sweeps by default; learned temperatures end earlier if the
+        bound no longer rises. On a schedule every sweep has another temperature; slower schedules
+        find the best optimum more often.
     n_init : int, default=1
         Number of starts; the one with the highest evidence lower bound is kept.
     tol : float, default=1e-5
@@ -182,12 +170,7 @@ class FactorialMixture(
     component_variance: float | None = None
     activation_probability: float | ArrayLike | None = None
     covariance: Literal["full", "diag"] = "full"
-    tempering: Literal["annealed", "global", "local"] | None = None
-    initial_temperature: float | Literal["auto"] = "auto"
-    temperature_schedule: Literal["linear", "geometric", "constant"] | ArrayLike = "linear"
-    n_tempered: int = 300
-    n_temperatures: int | ArrayLike = 100
-    monotone_temperature: bool = False
+    tempering: Tempering | Literal["annealed", "global", "local"] | None = None
     n_init: int = 1
     tol: float = 1e-5
     max_iter: int = 1000
@@ -202,7 +185,6 @@ class FactorialMixture(
         "component_variance": [POSITIVE, None],
         "activation_probability": [INSIDE_0_1, "array-like", None],
         "covariance": [StrOptions({"full", "diag"})],
-        "n_tempered": [at_least(0)],
         "n_init": [at_least(1)],
         "tol": [NOT_NEGATIVE],
         "max_iter": [at_least(1)],

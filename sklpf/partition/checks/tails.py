@@ -60,6 +60,7 @@ class Rays(NamedTuple):
 def tail_alarms(
     path: Any,
     key: tuple[int, int],
+    scouts: Scouts | None = None,
     *,
     n_scouts: int = 16,
     # of r for every dimension: above it a normal base gives errors < .005 nats, and covers
@@ -78,6 +79,8 @@ def tail_alarms(
     the distance. If the base does not, weights there have a power law too, and a pole that holds
     much of the mass in next to no volume is missed.
 
+    Scouts are points near the mass; None looks for them.
+
     Raises
     ------
     ValueError
@@ -91,10 +94,12 @@ def tail_alarms(
     known = path.tail_alarms
     with np.errstate(all="ignore"):  # far out anything may happen
         if known is not None:
-            return (*known, *_nan_alarms(_scouts(path, rng))) if path.may_be_nan else known
+            return (
+                (*known, *_nan_alarms(scouts or _scouts(path, rng))) if path.may_be_nan else known
+            )
         if d:
             axes, drawn = _directions(path, rng)
-        scouts = _scouts(path, rng)
+        scouts = scouts or _scouts(path, rng)
         alarms = (*_nan_alarms(scouts), *_pole_alarms(path, scouts, rng))
         if not d:
             return alarms
@@ -215,7 +220,7 @@ def _heavy(
     return raised("heavy-tails", "tails", "bounded" if is_bounded else "", falls=falls, df=df)
 
 
-def _nan_alarms(scouts: _Scouts) -> tuple[Alarm, ...]:
+def _nan_alarms(scouts: Scouts) -> tuple[Alarm, ...]:
     if not scouts.nan_share > threshold("not-a-number", "share"):
         return ()
     return (raised("not-a-number", "points", percent=100 * scouts.nan_share),)
@@ -248,7 +253,7 @@ class _AxisRays(NamedTuple):
 
 def _pole_alarms(
     path,
-    scouts: _Scouts,
+    scouts: Scouts,
     rng,
     *,
     resolved: float = 1e4,  # times the rounding error of a distance
@@ -294,7 +299,7 @@ def _pole_alarms(
 
 def _to_boundary(
     path,
-    scouts: _Scouts,
+    scouts: Scouts,
     rng,
     *,
     most_coordinates: int = 64,
@@ -411,7 +416,7 @@ def _level(values, last) -> tuple[NDArray, NDArray]:
     return there <= before + _GROWTH * np.abs(before) + _FLAT, there
 
 
-class _Scouts(NamedTuple):
+class Scouts(NamedTuple):
     """Points near the target's mass, shape (n, d), the highest log f at them, and the share of all
     points that were tried at which log f was NaN.
     """
@@ -430,7 +435,7 @@ def _scouts(
     n_moves: int = 3,
     n_last_moves: int = 40,  # at the target
     longest_move: float = 10.0,  # in standard deviations of its points
-) -> _Scouts:
+) -> Scouts:
     """Base draws that are moved and resampled at a few inverse temperatures."""
     position = np.asarray(path.base.sample(n_chains, rng), dtype=np.float64)
     ends = _at(path, position)
@@ -455,7 +460,7 @@ def _scouts(
         if beta == 1:
             break
     highest = np.max(ends[1], initial=-np.inf, where=~np.isnan(ends[1]))
-    return _Scouts(position, float(highest), float(np.mean(nan_shares)))
+    return Scouts(position, float(highest), float(np.mean(nan_shares)))
 
 
 def _highest_of_draws(

@@ -23,14 +23,16 @@ from sklpf.models.lda.learning._posterior import Documents, Posterior
 from sklpf.variational import (
     Annealed,
     GlobalTempering,
-    Tempering,
+    Temperatures,
     temperature_ladder,
     temperature_posterior,
     temperature_schedule,
+    tempering_of,
 )
 
 # what did best on news and newsgroup posts
 _HIGHEST = {"annealed": 1.5, "global": 2.0, "local": 10.0}
+_N_TEMPERED = 3.0  # passes above T = 1
 _LONGEST_SCHEDULE = 10**7
 # temperatures at which log C and the moments of documents are computed; in between they are smooth
 _NODES = 12
@@ -42,7 +44,7 @@ class Cooling:
 
     Parameters
     ----------
-    tempering : Tempering
+    tempering : Temperatures
         Its `n_sweeps`, at least 1, are the updates above T = 1.
     n_tokens : float, default=0
         Tokens of the corpus, for a global temperature.
@@ -50,7 +52,7 @@ class Cooling:
         Weight of a new batch in the running mean of a token's U, for a global temperature.
     """
 
-    def __init__(self, tempering: Tempering, n_tokens: float = 0.0, smoothing: float = 1.0):
+    def __init__(self, tempering: Temperatures, n_tokens: float = 0.0, smoothing: float = 1.0):
         self.tempering = tempering
         self.n_left = tempering.n_sweeps
         self.n_tokens = n_tokens
@@ -82,7 +84,7 @@ class Cooling:
         return self
 
 
-class DocumentTempering(Tempering):
+class DocumentTempering(Temperatures):
     """A learned temperature for every document, which begins anew whenever a document is met.
 
     r_dm is proportional to exp(s_m U_d - N_d A_d(s_m)) with A_d(s) = log sum_k E[theta_k^s] E[sum_v
@@ -155,41 +157,44 @@ def start_cooling(
     n_passes : float
         Number of passes, infinite in a stream; the last one, or half of a single one, is at T = 1.
     """
-    if model.tempering is None:
+    tempering = tempering_of(model)
+    if tempering is None:
         return None
+    n_passes_above = _N_TEMPERED if tempering.n_tempered == "auto" else tempering.n_tempered
     per_pass = int(np.ceil(n_documents / batch_size))
-    n_updates = int(np.ceil(model.n_tempered * per_pass))
+    n_updates = int(np.ceil(n_passes_above * per_pass))
     most_updates = None
     if np.isfinite(n_passes):
         n_all = int(n_passes * per_pass)
         most_updates = n_all - int(min(per_pass, np.ceil(n_all / 2)))
         n_updates = min(n_updates, most_updates)
 
-    highest = model.initial_temperature
-    highest = _HIGHEST[model.tempering] if highest == "auto" else float(highest)
-    if model.tempering == "annealed":
+    highest = tempering.initial_temperature
+    highest = _HIGHEST[tempering.kind] if highest == "auto" else float(highest)
+    if tempering.kind == "annealed":
         if n_updates > _LONGEST_SCHEDULE:
             raise ValueError(
                 f"a schedule of {n_updates:.3g} temperatures can't be held; lower n_tempered or"
                 " total_samples"
             )
-        schedule = temperature_schedule(model.temperature_schedule, highest, n_updates)
+        schedule = temperature_schedule(tempering.schedule, highest, n_updates)
         schedule = schedule[:most_updates]
         return Cooling(Annealed(schedule)) if len(schedule) else None
     if n_updates == 0:
         return None
-    temperatures = temperature_ladder(highest, model.n_temperatures)
-    if model.tempering == "local":
+    temperatures = temperature_ladder(highest, tempering.n_temperatures)
+    if tempering.kind == "local":
         return Cooling(DocumentTempering(temperatures, n_updates))
 
     corpus = CorpusSize.like(X, n_documents, model)
     log_c = corpus_log_partition(
-        temperatures, corpus, model.tempered_partition == "marginal", model._partition_seed
+        temperatures, corpus, tempering.partition == "marginal", model._partition_seed
     )
-    tempering = GlobalTempering(temperatures, log_c, n_updates, monotone=model.monotone_temperature)
+    monotone = tempering.monotone is not False
+    learned = GlobalTempering(temperatures, log_c, n_updates, monotone=monotone)
     n_tokens = float(corpus.lengths @ corpus.n_documents)
     # Where every update sees all documents there is nothing to smooth.
-    return Cooling(tempering, n_tokens, 1.0 if per_pass == 1 else smoothing)
+    return Cooling(learned, n_tokens, 1.0 if per_pass == 1 else smoothing)
 
 
 # ---- the normaliser
