@@ -58,7 +58,7 @@ def from_to(low: float, high: float) -> str:
     return f"[{low:.{n}f}, {high:.{n}f}]"
 
 
-def short(value: Any) -> str:
+def short(value: object) -> str:
     """A field's value: arrays by their shapes, numbers with 6 digits, several things by their
     number.
     """

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from sklpf._utils.numbers import check_option
 from sklpf.display._drawing import Display, fitted_model
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _GAP = 16  # gaps that the longer side of an image has
 _INCHES = 0.7  # of an image, in a new figure
@@ -54,7 +57,7 @@ class ComponentsDisplay(Display):
         shape: tuple[int, int] | None = None,
         *,
         whitening: Any = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **options,
     ) -> Self:
         """Draw the `components_` of a fitted model.
@@ -103,7 +106,7 @@ class ComponentsDisplay(Display):
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         n_columns: int | None = None,
         scale: Literal["common", "each"] = "common",

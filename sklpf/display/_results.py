@@ -5,7 +5,7 @@ against the sweeps that it took.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.stats import t as student_t
@@ -21,6 +21,9 @@ from sklpf.display._drawing import (
 )
 from sklpf.reweighting import effective_sample_size
 from sklpf.uncertainty import pareto_tail
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _ELSEWHERE = (
     " (those that a model keeps do not: fit the estimator on the model); of BDMC give "
@@ -73,7 +76,7 @@ class WeightsDisplay(ResultDisplay):
     name: str | None = None
 
     @classmethod
-    def from_result(cls, result, *, ax: Any = None) -> Self:
+    def from_result(cls, result, *, ax: Axes | None = None) -> Self:
         """Draw the weights of a result.
 
         Parameters
@@ -99,7 +102,7 @@ class WeightsDisplay(ResultDisplay):
         cls._require(result, there, "importance weights", {"log_weights"}, _ELSEWHERE)
         return cls(log_weights, name=title_of(result)).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw.
 
         Parameters
@@ -201,7 +204,7 @@ class LogPartitionDisplay(ResultDisplay):
     }
 
     @classmethod
-    def from_result(cls, result, *, level: float = 0.95, ax: Any = None, **options) -> Self:
+    def from_result(cls, result, *, level: float = 0.95, ax: Axes | None = None, **options) -> Self:
         """Draw a result.
 
         The band at the target is the result's interval. At other levels its width is in proportion
@@ -243,7 +246,7 @@ class LogPartitionDisplay(ResultDisplay):
             ax, **options
         )
 
-    def plot(self, ax: Any = None, **options) -> Self:
+    def plot(self, ax: Axes | None = None, **options) -> Self:
         """Draw.
 
         Parameters
@@ -331,7 +334,7 @@ class ConvergenceDisplay(ResultDisplay):
     }
 
     @classmethod
-    def from_result(cls, result, *, level: float = 0.95, ax: Any = None, **options) -> Self:
+    def from_result(cls, result, *, level: float = 0.95, ax: Axes | None = None, **options) -> Self:
         """Draw the rounds of a result.
 
         Parameters
@@ -367,7 +370,7 @@ class ConvergenceDisplay(ResultDisplay):
         arrays = found["round_sweeps"], found["round_log_partition"], half
         return cls(*arrays, level=level, name=title_of(result)).plot(ax, **options)
 
-    def plot(self, ax: Any = None, **options) -> Self:
+    def plot(self, ax: Axes | None = None, **options) -> Self:
         """Draw.
 
         Parameters

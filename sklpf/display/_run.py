@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.special import logsumexp, softmax
@@ -20,6 +20,9 @@ from sklpf.display._drawing import (
     title_of,
 )
 from sklpf.partition import DrawsReport, PartitionResult, PopulationRun, Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(eq=False, repr=False)
@@ -110,7 +113,7 @@ class RunDisplay(ResultDisplay):
     }
 
     @classmethod
-    def from_run(cls, run, *, ax: Any = None) -> Self:
+    def from_run(cls, run, *, ax: Axes | None = None) -> Self:
         """Draw a run.
 
         Parameters
@@ -156,7 +159,7 @@ class RunDisplay(ResultDisplay):
         return cls(run.ladder, **drawn, name=title_of(result)).plot(ax)
 
     @classmethod
-    def from_result(cls, result, *, ax: Any = None) -> Self:
+    def from_result(cls, result, *, ax: Axes | None = None) -> Self:
         """Draw what a result, such as that of a model's log Z, keeps of its run.
 
         Parameters
@@ -183,7 +186,7 @@ class RunDisplay(ResultDisplay):
         return cls(result.ladder, **_of_result(result), name=title_of(result)).plot(ax)
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax: Any = None, **options) -> Self:
+    def from_estimator(cls, estimator, *, ax: Axes | NDArray | None = None, **options) -> Self:
         """Draw the run of a fitted partition estimator, or the result of a model's log Z.
 
         Parameters
@@ -212,7 +215,7 @@ class RunDisplay(ResultDisplay):
             return cls.from_run(run, ax=ax, **options)
         return super().from_estimator(estimator, ax=ax, **options)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw.
 
         Parameters
@@ -328,7 +331,7 @@ class DrawsDisplay(Display):
     report: DrawsReport
 
     @classmethod
-    def from_report(cls, report, *, ax: Any = None) -> Self:
+    def from_report(cls, report, *, ax: Axes | None = None) -> Self:
         """Draw a report.
 
         Parameters
@@ -351,7 +354,7 @@ class DrawsDisplay(Display):
             raise TypeError(f"report must be what check_draws returns, got {type(report).__name__}")
         return cls(report).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw.
 
         Parameters

@@ -5,7 +5,7 @@ rays before anything is sampled.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +80,7 @@ class Rays(NamedTuple):
     drawn: NDArray[np.bool_]
 
 
-def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
+def tail_alarms(path: GeometricPath, key: tuple[int, int]) -> tuple[Alarm, ...]:
     """Raise an alarm if the tails of a `GeometricPath`'s target are heavier than the base's; empty
     if they aren't. Where the path knows its alarms, only points at which log f is NaN are looked
     for, if there may be such.
@@ -149,7 +149,7 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
 
 
 @np.errstate(all="ignore")  # far out anything may happen
-def check_columns(path: Any, points: Array) -> None:
+def check_columns(path: GeometricPath, points: Array) -> None:
     """Raise ValueError if the target does not depend on some open columns at all.
 
     It is compared at a few of some points (n, d) with those that are a million times as far away,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition.alarms import raised
 from sklpf.reweighting import mbar, mixture_weights
 from sklpf.uncertainty import t_bound
+
+if TYPE_CHECKING:
+    from sklpf.partition.levels._potential_run import PotentialRun
 
 _SMALLEST_LOG_Q = -10.0  # of a draw at its own state, where draws are right in all but K / 20,000
 _LARGEST_FACTOR = 10.0  # that log densities may lack
@@ -62,7 +65,7 @@ class OwnStates(NamedTuple):
         return abs(self.factor_t) <= self.factor_bound and self.t.max() <= self.bound
 
 
-def own_state_alarms(run: Any) -> list[Alarm]:
+def own_state_alarms(run: PotentialRun) -> list[Alarm]:
     """Return an alarm if draws are not from the densities of their states.
 
     Parameters
@@ -109,7 +112,7 @@ def own_state_alarms(run: Any) -> list[Alarm]:
     return [raised("not-of-this-density", "other density", which=which, t=t)]
 
 
-def own_states(run: Any) -> OwnStates:
+def own_states(run: PotentialRun) -> OwnStates:
     """Return what draws say of the densities of their states.
 
     Parameters
@@ -175,7 +178,9 @@ def own_states(run: Any) -> OwnStates:
     )
 
 
-def _functions(run: Any, states: NDArray) -> Iterator[tuple[slice, Array, tuple[Array, Array]]]:
+def _functions(
+    run: PotentialRun, states: NDArray
+) -> Iterator[tuple[slice, Array, tuple[Array, Array]]]:
     """Yield rows of draws, their q (n, S), and log q and the mean state, both (n, S)."""
     vectors = run.vectors if len(states) == run.vectors.shape[1] else run.vectors[:, states]
     for rows, q, _ in mixture_weights(vectors, run.counts[states], run._zeta[states]):
@@ -184,7 +189,7 @@ def _functions(run: Any, states: NDArray) -> Iterator[tuple[slice, Array, tuple[
         yield rows, q, (log_q, mean_state)
 
 
-def _missing_factor(run: Any) -> float | None:
+def _missing_factor(run: PotentialRun) -> float | None:
     """The factor of all log densities at which draws of the states are likeliest; None if it is
     beyond the largest.
     """
@@ -209,7 +214,7 @@ def _missing_factor(run: Any) -> float | None:
     return float(np.exp(brentq(score, *ends, xtol=1e-3)))
 
 
-def _disagreeing(run: Any, states: NDArray, t: Array) -> int:
+def _disagreeing(run: PotentialRun, states: NDArray, t: Array) -> int:
     """The state that disagrees most, or else the one without whose draws those of the others agree:
     its neighbours may disagree as much as it does.
     """

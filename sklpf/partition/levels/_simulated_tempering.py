@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -72,6 +72,9 @@ from sklpf.uncertainty import (
     t_bound,
     t_ratio,
 )
+
+if TYPE_CHECKING:
+    from sklpf.partition.levels._rts import ContinuousRun
 
 N_GROUPS = 10
 ALL = np.arange(N_GROUPS)
@@ -269,7 +272,7 @@ class AdaptedRun(TemperingRun):
 
 
 def concluded(
-    run: Any,
+    run: TemperingRun | ContinuousRun,
     estimate: Pooled,
     newest: Pooled,
     *,

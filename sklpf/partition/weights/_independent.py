@@ -23,6 +23,8 @@ from sklpf.partition.weights._ais import AnnealingRun, annealing_runs
 from sklpf.paths import (
     Evaluations,
     GeometricPath,
+    Path,
+    State,
     as_base,
     climb,
     functions_for_climbs,
@@ -163,7 +165,7 @@ class BaseDraws(NamedTuple):
     base_log_partition: float
 
 
-def base_draws(path: Any, n: int, stream: Stream, who: str) -> BaseDraws:
+def base_draws(path: Path, n: int, stream: Stream, who: str) -> BaseDraws:
     """Return n draws from the base with their weights."""
     base_log_partition = require_base(path, who)
     path = path.with_ladder([0.0, 1.0])
@@ -173,7 +175,7 @@ def base_draws(path: Any, n: int, stream: Stream, who: str) -> BaseDraws:
     return BaseDraws(state, log_weights, base_log_partition)
 
 
-def check_cover(path: Any, state: Any, stream: Stream) -> None:
+def check_cover(path: Path, state: State, stream: Stream) -> None:
     """Raise ValueError if the target of a `GeometricPath` has mass next to the base's draws where
     the base has none: draws alone can't show it.
     """
@@ -184,7 +186,7 @@ def check_cover(path: Any, state: Any, stream: Stream) -> None:
     path.at(reflect(path.bounds, position + moves, moves)[0])
 
 
-def proposing(path: Any, proposal: Any) -> Any:
+def proposing(path: Path, proposal: Any) -> Any:
     """Return the path to the same density from a proposal in the place of its base.
 
     Raises
@@ -384,7 +386,7 @@ class RejectionSampling(PartitionEstimator):
         )
 
 
-def _climb_to_bound(path: Any, draws: BaseDraws, seed: int) -> tuple[float, int]:
+def _climb_to_bound(path: Path, draws: BaseDraws, seed: int) -> tuple[float, int]:
     """The highest log f - log q that climbs from draws meet, with a margin, and the number of
     points at which they have looked.
     """

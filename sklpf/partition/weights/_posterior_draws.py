@@ -15,7 +15,7 @@ from sklpf._utils.random import seeded
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised
-from sklpf.paths import has
+from sklpf.paths import Path, has
 from sklpf.programs import Draws
 from sklpf.uncertainty import count_interleaved, deinterleaved, first_axis_is_time
 
@@ -30,7 +30,7 @@ class PosteriorDraws(NamedTuple):
     alarms: tuple[Alarm, ...] = ()
 
 
-def posterior_draws(draws: Any, path: Any = None, seed: int = 0) -> PosteriorDraws:
+def posterior_draws(draws: Any, path: Path | None = None, seed: int = 0) -> PosteriorDraws:
     """Return draws in the coordinates of a path; without a path as they are.
 
     Arrays with their steps first, or with chains that take turns in one, are put into order, with a
@@ -206,7 +206,7 @@ def _from_names(values: Mapping[str, Any], path: Any) -> Array:
     return path.unconstrain(flat).reshape(*leading.pop(), -1)
 
 
-def _checked(points: Array, path: Any) -> Array:
+def _checked(points: Array, path: Path | None) -> Array:
     """Points (n_chains, n_draws, d), of one chain where they are (n, d)."""
     d = "d" if path is None else path.n_dimensions
     if points.ndim not in (2, 3) or (path is not None and points.shape[-1] != d):
